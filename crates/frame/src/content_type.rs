@@ -1,0 +1,52 @@
+//! The content type of a TLS record (RFC 8446, section 5.1; RFC 6520 for heartbeat).
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What a TLS record says it carries; a number from 20 to 24 on the wire and in frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
+pub enum ContentType {
+    /// 20: the switch to encryption, and a dummy in TLS 1.3.
+    ChangeCipherSpec,
+    /// 21: an alert.
+    Alert,
+    /// 22: handshake messages in the clear, or encrypted up to TLS 1.2.
+    Handshake,
+    /// 23: application data, and from TLS 1.3 on everything that is encrypted.
+    ApplicationData,
+    /// 24: a heartbeat.
+    Heartbeat,
+}
+
+impl From<ContentType> for u8 {
+    fn from(content_type: ContentType) -> Self {
+        match content_type {
+            ContentType::ChangeCipherSpec => 20,
+            ContentType::Alert => 21,
+            ContentType::Handshake => 22,
+            ContentType::ApplicationData => 23,
+            ContentType::Heartbeat => 24,
+        }
+    }
+}
+
+impl TryFrom<u8> for ContentType {
+    type Error = UnknownContentType;
+
+    fn try_from(number: u8) -> Result<Self, UnknownContentType> {
+        Ok(match number {
+            20 => Self::ChangeCipherSpec,
+            21 => Self::Alert,
+            22 => Self::Handshake,
+            23 => Self::ApplicationData,
+            24 => Self::Heartbeat,
+            _ => return Err(UnknownContentType(number)),
+        })
+    }
+}
+
+/// A number that is no TLS content type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{0} is no TLS content type (20 to 24)")]
+pub struct UnknownContentType(pub u8);

@@ -1,0 +1,52 @@
+//! Which way data travels, seen from the gateway.
+
+use serde::{Deserialize, Serialize};
+
+/// The direction of a segment or record. In `segments` rows it is 0 or 1, elsewhere a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the service to the gateway: where commands travel. 0 in rows.
+    ToGateway,
+    /// From the gateway to the service: where replies travel. 1 in rows.
+    FromGateway,
+}
+
+impl Direction {
+    /// Both directions, in the order of their numbers.
+    pub const BOTH: [Self; 2] = [Self::ToGateway, Self::FromGateway];
+
+    /// The number that stands for it in `segments` rows.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::ToGateway => 0,
+            Self::FromGateway => 1,
+        }
+    }
+
+    /// The direction a number in a row stands for.
+    pub fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::ToGateway),
+            1 => Some(Self::FromGateway),
+            _ => None,
+        }
+    }
+
+    /// The other direction.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::ToGateway => Self::FromGateway,
+            Self::FromGateway => Self::ToGateway,
+        }
+    }
+
+    /// The word that stands for it in frames other than `segments`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ToGateway => "to_gateway",
+            Self::FromGateway => "from_gateway",
+        }
+    }
+}

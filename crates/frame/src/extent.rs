@@ -1,0 +1,147 @@
+//! Where a `MessagePack` value ends, found without decoding it or believing the lengths it claims.
+
+use thiserror::Error;
+
+use crate::limit::MAX_VALUE_BYTES;
+
+/// Finds the end of one value in bytes that arrive bit by bit; what was looked at once is not looked at again.
+#[derive(Debug, Clone)]
+pub(crate) struct Extent {
+    /// Offset of the next token, from the value's beginning. May lie beyond the bytes that are there.
+    at: usize,
+    /// How many values are still to come before the outermost one is complete.
+    pending: u64,
+}
+
+/// Why bytes cannot be a value of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum ExtentError {
+    #[error("the byte 0x{0:02x} begins no MessagePack value")]
+    Reserved(u8),
+    #[error("a value claims more than the {MAX_VALUE_BYTES} bytes a frame may have")]
+    TooLarge,
+}
+
+impl Extent {
+    pub(crate) fn new() -> Self {
+        Self { at: 0, pending: 1 }
+    }
+
+    /// Goes on through `value`, which holds all bytes of the value that are there; gives its length once it is whole.
+    pub(crate) fn advance(&mut self, value: &[u8]) -> Result<Option<usize>, ExtentError> {
+        while self.pending > 0 {
+            let Some(rest) = value.get(self.at..) else { return Ok(None) };
+            let Some(token) = Token::read(rest)? else { return Ok(None) };
+            self.pending = self.pending - 1 + token.values;
+            // Each value still to come takes a byte at least.
+            let least = self.at as u64 + token.bytes + self.pending;
+            if least > MAX_VALUE_BYTES as u64 {
+                return Err(ExtentError::TooLarge);
+            }
+            self.at += token.bytes as usize;
+        }
+        Ok((self.at <= value.len()).then_some(self.at))
+    }
+}
+
+/// A marker with what it stands for: bytes of its own, and values that follow inside it.
+struct Token {
+    bytes: u64,
+    values: u64,
+}
+
+impl Token {
+    /// Reads a marker and its length field; `None` where they are not whole yet.
+    fn read(bytes: &[u8]) -> Result<Option<Self>, ExtentError> {
+        let Some((&marker, rest)) = bytes.split_first() else { return Ok(None) };
+        let plain = |bytes| Ok(Some(Self { bytes, values: 0 }));
+        let sized = |width: usize, extra: u64| {
+            Ok(big_endian(rest, width).map(|length| Self { bytes: 1 + width as u64 + extra + length, values: 0 }))
+        };
+        let nested = |width: usize, times: u64| {
+            Ok(big_endian(rest, width).map(|length| Self { bytes: 1 + width as u64, values: length * times }))
+        };
+        match marker {
+            0x00..=0x7f | 0xe0..=0xff | 0xc0 | 0xc2 | 0xc3 => plain(1),
+            0x80..=0x8f => Ok(Some(Self { bytes: 1, values: u64::from(marker & 0x0f) * 2 })),
+            0x90..=0x9f => Ok(Some(Self { bytes: 1, values: u64::from(marker & 0x0f) })),
+            0xa0..=0xbf => plain(1 + u64::from(marker & 0x1f)),
+            0xc1 => Err(ExtentError::Reserved(marker)),
+            0xc4 | 0xd9 => sized(1, 0),
+            0xc5 | 0xda => sized(2, 0),
+            0xc6 | 0xdb => sized(4, 0),
+            0xc7 => sized(1, 1),
+            0xc8 => sized(2, 1),
+            0xc9 => sized(4, 1),
+            0xcc | 0xd0 => plain(2),
+            0xcd | 0xd1 => plain(3),
+            0xca | 0xce | 0xd2 => plain(5),
+            0xcb | 0xcf | 0xd3 => plain(9),
+            0xd4..=0xd8 => plain(2 + (1 << (marker - 0xd4))),
+            0xdc => nested(2, 1),
+            0xdd => nested(4, 1),
+            0xde => nested(2, 2),
+            0xdf => nested(4, 2),
+        }
+    }
+}
+
+fn big_endian(bytes: &[u8], width: usize) -> Option<u64> {
+    Some(bytes.get(..width)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn extent(bytes: &[u8]) -> Result<Option<usize>, ExtentError> {
+        Extent::new().advance(bytes)
+    }
+
+    #[test]
+    fn claims_are_not_believed() {
+        assert_eq!(extent(&[0xc6, 0xff, 0xff, 0xff, 0xff]), Err(ExtentError::TooLarge));
+        assert_eq!(extent(&[0xdf, 0xff, 0xff, 0xff, 0xff]), Err(ExtentError::TooLarge));
+        let nested: Vec<u8> = [0xdc, 0xff, 0xff].repeat(300);
+        assert_eq!(extent(&nested), Err(ExtentError::TooLarge));
+        assert_eq!(extent(&[0xc1]), Err(ExtentError::Reserved(0xc1)));
+    }
+
+    #[test]
+    fn ten_million_nested_lists_need_no_stack() {
+        assert_eq!(extent(&vec![0x91; 10_000_000]), Ok(None));
+    }
+
+    proptest! {
+        /// Whatever the pieces in which bytes arrive, the answer is that for all of them at once.
+        #[test]
+        fn pieces_do_not_matter(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let whole = extent(&bytes);
+            let mut piecewise = Extent::new();
+            let mut answer = Ok(None);
+            for end in 0..=bytes.len() {
+                answer = piecewise.advance(&bytes[..end]);
+                if answer != Ok(None) {
+                    break;
+                }
+            }
+            prop_assert_eq!(answer, whole);
+        }
+
+        /// Agrees with an independent decoder about where a value ends.
+        #[test]
+        fn agrees_with_rmp_serde(bytes in prop::collection::vec(any::<u8>(), 1..64)) {
+            use serde::Deserialize;
+            let mut rest = &bytes[..];
+            let mut decoder = rmp_serde::Deserializer::new(&mut rest);
+            if serde::de::IgnoredAny::deserialize(&mut decoder).is_ok() {
+                drop(decoder);
+                prop_assert_eq!(extent(&bytes), Ok(Some(bytes.len() - rest.len())));
+            } else {
+                prop_assert!(!matches!(extent(&bytes), Ok(Some(_))));
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `flow`: the two ends of a gateway's connection, told once before its first use.
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::address;
+
+/// A connection of a gateway, named once before the first segment that refers to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// The flow's identifier: the same five-tuple gives the same one in any run.
+    pub flow: u64,
+    /// The gateway's address.
+    #[serde(with = "address")]
+    pub gateway: IpAddr,
+    /// The other end, as `ip:port`.
+    #[serde(with = "address")]
+    pub service: SocketAddr,
+    /// What carries the flow.
+    pub transport: Transport,
+}
+
+/// The transport protocol under a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}

@@ -1,0 +1,170 @@
+//! The frame: one of the kinds of the contract, or one this version does not know.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Command, Correction, Flow, Hello, Identification, MAX_DEPTH, Notice, Packets, Record, Segments, Session, Summary,
+    Unknown,
+};
+
+/// One value of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Frame {
+    /// Who writes the stream; always first.
+    Hello(Hello),
+    /// A batch of captured packets.
+    Packets(Packets),
+    /// A gateway's connection, before its first use.
+    Flow(Flow),
+    /// A batch of TCP segments.
+    Segments(Segments),
+    /// What a TLS handshake showed.
+    Session(Session),
+    /// A TLS record.
+    Record(Record),
+    /// A command.
+    Command(Command),
+    /// A command with the values of ε.
+    Correction(Correction),
+    /// A command with its candidates.
+    Identification(Identification),
+    /// Something skipped, lost or assumed.
+    Notice(Notice),
+    /// What each stage did; always last.
+    Summary(Summary),
+    /// A kind this version does not know, passed on as it came.
+    Unknown(Unknown),
+}
+
+/// The names of all kinds of the contract, in the order a pipeline makes them.
+pub const KINDS: [&str; 11] = [
+    "hello",
+    "packets",
+    "flow",
+    "segments",
+    "session",
+    "record",
+    "command",
+    "correction",
+    "identification",
+    "notice",
+    "summary",
+];
+
+impl Frame {
+    /// The kind's name, as on the wire.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Hello(_) => "hello",
+            Self::Packets(_) => "packets",
+            Self::Flow(_) => "flow",
+            Self::Segments(_) => "segments",
+            Self::Session(_) => "session",
+            Self::Record(_) => "record",
+            Self::Command(_) => "command",
+            Self::Correction(_) => "correction",
+            Self::Identification(_) => "identification",
+            Self::Notice(_) => "notice",
+            Self::Summary(_) => "summary",
+            Self::Unknown(unknown) => &unknown.kind,
+        }
+    }
+
+    /// How many frames it counts as in a summary: the rows of a batch, one for anything else.
+    pub fn rows(&self) -> u64 {
+        match self {
+            Self::Packets(batch) => batch.len() as u64,
+            Self::Segments(batch) => batch.len() as u64,
+            _ => 1,
+        }
+    }
+
+    /// Bytes of traffic it stands for, as a summary counts them.
+    pub fn traffic_bytes(&self) -> u64 {
+        match self {
+            Self::Packets(batch) => batch.data_bytes() as u64,
+            Self::Segments(batch) => batch.data_bytes() as u64,
+            Self::Record(record) => record.length.into(),
+            Self::Command(command) => command.size,
+            Self::Correction(correction) => correction.command.size,
+            Self::Identification(identification) => identification.command.size,
+            _ => 0,
+        }
+    }
+
+    /// Decodes the body of a frame of a known kind; `None` for an unknown one.
+    pub(crate) fn decode(kind: &str, body: &[u8]) -> Option<Result<Self, rmp_serde::decode::Error>> {
+        Some(match kind {
+            "hello" => decode(body).map(Self::Hello),
+            "packets" => decode(body).map(Self::Packets),
+            "flow" => decode(body).map(Self::Flow),
+            "segments" => decode(body).map(Self::Segments),
+            "session" => decode(body).map(Self::Session),
+            "record" => decode(body).map(Self::Record),
+            "command" => decode(body).map(Self::Command),
+            "correction" => decode(body).map(Self::Correction),
+            "identification" => decode(body).map(Self::Identification),
+            "notice" => decode(body).map(Self::Notice),
+            "summary" => decode(body).map(Self::Summary),
+            _ => return None,
+        })
+    }
+
+    /// Appends the whole value, `{kind: body}`, to a buffer.
+    pub(crate) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
+        match self {
+            Self::Hello(body) => encode(self.kind(), body, buffer),
+            Self::Packets(body) => encode(self.kind(), body, buffer),
+            Self::Flow(body) => encode(self.kind(), body, buffer),
+            Self::Segments(body) => encode(self.kind(), body, buffer),
+            Self::Session(body) => encode(self.kind(), body, buffer),
+            Self::Record(body) => encode(self.kind(), body, buffer),
+            Self::Command(body) => encode(self.kind(), body, buffer),
+            Self::Correction(body) => encode(self.kind(), body, buffer),
+            Self::Identification(body) => encode(self.kind(), body, buffer),
+            Self::Notice(body) => encode(self.kind(), body, buffer),
+            Self::Summary(body) => encode(self.kind(), body, buffer),
+            Self::Unknown(unknown) => {
+                buffer.extend_from_slice(&unknown.value);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, rmp_serde::decode::Error> {
+    let mut deserializer = rmp_serde::Deserializer::from_read_ref(body);
+    deserializer.set_max_depth(MAX_DEPTH);
+    T::deserialize(&mut deserializer)
+}
+
+fn encode<T: Serialize>(kind: &str, body: &T, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
+    rmp::encode::write_map_len(buffer, 1)?;
+    rmp::encode::write_str(buffer, kind)?;
+    body.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map())
+}
+
+macro_rules! kinds {
+    ($($kind:ident),*) => {$(
+        impl From<$kind> for Frame {
+            fn from(body: $kind) -> Self {
+                Self::$kind(body)
+            }
+        }
+
+        /// Takes a frame of this one kind; any other comes back.
+        impl TryFrom<Frame> for $kind {
+            type Error = Frame;
+
+            fn try_from(frame: Frame) -> Result<Self, Frame> {
+                match frame {
+                    Frame::$kind(body) => Ok(body),
+                    other => Err(other),
+                }
+            }
+        }
+    )*};
+}
+
+kinds!(Hello, Packets, Flow, Segments, Session, Record, Command, Correction, Identification, Notice, Summary, Unknown);

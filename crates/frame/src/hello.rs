@@ -1,0 +1,19 @@
+//! `hello`: who writes a stream and in which version of the contract.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the frame contract this crate speaks. It alone decides whether two stages understand each other.
+pub const SCHEMA: u32 = 1;
+
+/// The first frame of every stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The contract's version, [`SCHEMA`].
+    pub schema: u32,
+    /// The stage that writes this stream.
+    pub stage: String,
+    /// The version of the program that writes it; for people, never for deciding anything.
+    pub version: String,
+    /// The stages before it, first one first.
+    pub upstream: Vec<String>,
+}

@@ -1,0 +1,274 @@
+//! Reads frames from a stream of bytes and checks that the stream follows the contract.
+
+use std::io::{self, Read};
+
+use thiserror::Error;
+
+use crate::extent::{Extent, ExtentError};
+use crate::{Frame, Hello, SCHEMA, Unknown};
+
+const READ_BYTES: usize = 256 << 10;
+
+/// Reads frames. It keeps no more than one value and what was read with it, and never allocates by a claimed length.
+#[derive(Debug)]
+pub struct FrameReader<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// The bytes of `buffer` not yet decoded.
+    start: usize,
+    end: usize,
+    extent: Extent,
+    /// Offset in the stream of `start`, in bytes.
+    offset: u64,
+    /// Values decoded so far.
+    values: u64,
+    state: State,
+    /// The stage that said hello.
+    writer: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    BeforeHello,
+    Open,
+    AfterSummary,
+    /// An error was given; nothing more will come.
+    Broken,
+}
+
+/// Why a stream could not be read on. What came before it was whole.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The stream ended without its `summary`: its writer, or one before it, did not come to its end.
+    #[error("{}", cut(stage.as_deref(), *offset, *inside))]
+    Cut {
+        /// The stage that wrote the stream, if it said hello.
+        stage: Option<String>,
+        /// How many bytes of whole frames there were.
+        offset: u64,
+        /// How many bytes of a frame that is not whole follow them.
+        inside: u64,
+    },
+    /// The stream does not follow the contract.
+    #[error("value {number} of the frame stream{}, at byte {offset}: {fault}", of(stage.as_deref()))]
+    Malformed {
+        /// The stage that wrote the stream, if it said hello.
+        stage: Option<String>,
+        /// The value's number, counted from 1.
+        number: u64,
+        /// Where it begins.
+        offset: u64,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// The stream speaks a newer version of the contract.
+    #[error(
+        "`{stage}` {version} writes schema {schema} of the frame contract, this program knows {SCHEMA}: use programs of one release"
+    )]
+    NewerSchema {
+        /// The stage that wrote the stream.
+        stage: String,
+        /// Its version.
+        version: String,
+        /// The schema it writes.
+        schema: u32,
+    },
+    /// The input could not be read.
+    #[error("the frame stream{} cannot be read at byte {offset}: {source}", of(stage.as_deref()))]
+    Io {
+        /// The stage that wrote the stream, if it said hello.
+        stage: Option<String>,
+        /// How many bytes of whole frames there were.
+        offset: u64,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+impl<R: Read> FrameReader<R> {
+    /// A reader of the stream that `input` brings.
+    pub fn new(input: R) -> Self {
+        Self {
+            input,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            extent: Extent::new(),
+            offset: 0,
+            values: 0,
+            state: State::BeforeHello,
+            writer: None,
+        }
+    }
+
+    /// The next frame, waiting for it if need be; `None` at the end of a stream that ended as it should.
+    ///
+    /// # Errors
+    /// [`ReadError`], once; afterwards the reader says that the stream has ended.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, ReadError> {
+        loop {
+            if let Some(frame) = self.buffered_frame()? {
+                return Ok(Some(frame));
+            }
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next frame if it is there already; never waits.
+    ///
+    /// # Errors
+    /// As [`FrameReader::next_frame`].
+    pub fn buffered_frame(&mut self) -> Result<Option<Frame>, ReadError> {
+        if self.state == State::Broken || self.start == self.end {
+            return Ok(None);
+        }
+        let value = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let length = match self.extent.advance(value) {
+            Ok(None) => return Ok(None),
+            Ok(Some(length)) => length,
+            Err(error) => return Err(self.malformed(extent_fault(error))),
+        };
+        let decoded = value.get(..length).map(decode_value);
+        let frame = match decoded {
+            Some(Ok(frame)) => self.check(frame)?,
+            Some(Err(fault)) => return Err(self.malformed(fault)),
+            None => return Ok(None),
+        };
+        self.start += length;
+        self.offset += length as u64;
+        self.values += 1;
+        self.extent = Extent::new();
+        Ok(Some(frame))
+    }
+
+    /// Waits for more bytes; false at the end of a stream that ended as it should.
+    ///
+    /// # Errors
+    /// As [`FrameReader::next_frame`].
+    pub fn fill(&mut self) -> Result<bool, ReadError> {
+        if self.state == State::Broken {
+            return Ok(false);
+        }
+        self.make_room();
+        let free = self.buffer.get_mut(self.end..).unwrap_or_default();
+        let read = loop {
+            match self.input.read(free) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other,
+            }
+        };
+        match read {
+            Ok(0) if self.state == State::AfterSummary && self.start == self.end => Ok(false),
+            Ok(0) => {
+                self.state = State::Broken;
+                let inside = (self.end - self.start) as u64;
+                Err(ReadError::Cut { stage: self.writer.clone(), offset: self.offset, inside })
+            }
+            Ok(count) => {
+                self.end += count;
+                Ok(true)
+            }
+            Err(source) => {
+                self.state = State::Broken;
+                Err(ReadError::Io { stage: self.writer.clone(), offset: self.offset, source })
+            }
+        }
+    }
+
+    /// The input, for asking its operating system handle.
+    pub fn input(&self) -> &R {
+        &self.input
+    }
+
+    fn make_room(&mut self) {
+        if self.start == self.end {
+            self.start = 0;
+            self.end = 0;
+        } else if self.start > 0 && self.buffer.len() - self.end < READ_BYTES / 2 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.buffer.len() - self.end < READ_BYTES / 2 {
+            // Doubles with what really came, never by what a length claims.
+            let size = (self.end * 2).max(READ_BYTES);
+            self.buffer.resize(size, 0);
+        }
+    }
+
+    fn check(&mut self, frame: Frame) -> Result<Frame, ReadError> {
+        match (&frame, self.state) {
+            (Frame::Hello(hello), State::BeforeHello) => self.greet(hello)?,
+            (_, State::BeforeHello) => return Err(self.malformed("a stream must begin with `hello`".into())),
+            (Frame::Hello(_), _) => {
+                return Err(self.malformed("a second `hello`: streams cannot be joined end to end".into()));
+            }
+            (_, State::AfterSummary) => return Err(self.malformed("a frame after `summary`".into())),
+            (Frame::Summary(_), _) => self.state = State::AfterSummary,
+            _ => {}
+        }
+        Ok(frame)
+    }
+
+    fn greet(&mut self, hello: &Hello) -> Result<(), ReadError> {
+        if hello.schema > SCHEMA {
+            self.state = State::Broken;
+            return Err(ReadError::NewerSchema {
+                stage: hello.stage.clone(),
+                version: hello.version.clone(),
+                schema: hello.schema,
+            });
+        }
+        self.writer = Some(hello.stage.clone());
+        self.state = State::Open;
+        Ok(())
+    }
+
+    fn malformed(&mut self, fault: String) -> ReadError {
+        let hint = if self.state == State::BeforeHello {
+            "; this is no stream of a sizeleak stage (captures go through `capture` first)"
+        } else {
+            ""
+        };
+        self.state = State::Broken;
+        ReadError::Malformed {
+            stage: self.writer.clone(),
+            number: self.values + 1,
+            offset: self.offset,
+            fault: fault + hint,
+        }
+    }
+}
+
+fn extent_fault(error: ExtentError) -> String {
+    error.to_string()
+}
+
+/// Decodes one whole value, `{kind: body}`.
+fn decode_value(value: &[u8]) -> Result<Frame, String> {
+    let mut rest = value;
+    let entries = rmp::decode::read_map_len(&mut rest).map_err(|_| "a frame must be a map".to_owned())?;
+    if entries != 1 {
+        return Err(format!("a frame must be a map of one entry, this one has {entries}"));
+    }
+    let (kind, body) = rmp::decode::read_str_from_slice(rest).map_err(|_| "a frame's kind must be text".to_owned())?;
+    match Frame::decode(kind, body) {
+        None => Ok(Frame::Unknown(Unknown { kind: kind.to_owned(), value: value.to_vec() })),
+        Some(Ok(frame)) => Ok(frame),
+        Some(Err(error)) => Err(format!("a `{kind}` that cannot be read: {error}")),
+    }
+}
+
+fn of(stage: Option<&str>) -> String {
+    stage.map(|stage| format!(" from `{stage}`")).unwrap_or_default()
+}
+
+fn cut(stage: Option<&str>, offset: u64, inside: u64) -> String {
+    match (stage, inside) {
+        (None, 0) => "the frame stream is empty: the stage before wrote nothing".to_owned(),
+        (_, 0) => format!("the frame stream{} ended without its summary, after {offset} bytes", of(stage)),
+        _ => format!("the frame stream{} ended inside a frame, {inside} bytes after byte {offset}", of(stage)),
+    }
+}

@@ -1,0 +1,18 @@
+//! `session`: what a TLS handshake showed of the session it opened.
+
+use serde::{Deserialize, Serialize};
+
+/// What was seen of a TLS session's handshake; each part is `None` where it was not seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// When the last of it was seen, in nanoseconds since the epoch.
+    pub time_ns: i64,
+    /// The flow that carries the session.
+    pub flow: u64,
+    /// The server name the client asked for (RFC 6066, section 3).
+    pub server_name: Option<String>,
+    /// The negotiated version, such as `TLS 1.2`.
+    pub tls_version: Option<String>,
+    /// The negotiated cipher suite by its IANA name, such as `TLS_AES_128_GCM_SHA256`; an unassigned one as `0x1a2b`.
+    pub cipher_suite: Option<String>,
+}

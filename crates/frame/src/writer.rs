@@ -1,0 +1,90 @@
+//! Writes frames to a stream of bytes.
+
+use std::io::{self, Write};
+
+use thiserror::Error;
+
+use crate::limit::MAX_VALUE_BYTES;
+use crate::{BATCH_BYTES, Frame};
+
+/// Writes frames through a buffer that is used again and again. Call [`FrameWriter::flush`] before waiting for input.
+#[derive(Debug)]
+pub struct FrameWriter<W> {
+    output: W,
+    buffer: Vec<u8>,
+}
+
+/// Why a frame could not be written.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// The output does not take it.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The frame is larger than the contract allows.
+    #[error(
+        "a frame of kind `{kind}` would take {bytes} bytes, more than the {MAX_VALUE_BYTES} a frame may have: list fewer candidates"
+    )]
+    TooLarge {
+        /// The frame's kind.
+        kind: String,
+        /// Its encoded length.
+        bytes: usize,
+    },
+    /// The frame cannot be encoded.
+    #[error("a frame of kind `{kind}` cannot be encoded: {fault}")]
+    Encode {
+        /// The frame's kind.
+        kind: String,
+        /// The encoder's reason.
+        fault: String,
+    },
+}
+
+impl<W: Write> FrameWriter<W> {
+    /// A writer of a stream to `output`.
+    pub fn new(output: W) -> Self {
+        Self { output, buffer: Vec::with_capacity(2 * BATCH_BYTES) }
+    }
+
+    /// Adds a frame; it reaches the output when enough has gathered or at the next [`FrameWriter::flush`].
+    ///
+    /// # Errors
+    /// [`WriteError`]; the stream still ends after a whole frame.
+    pub fn write(&mut self, frame: &Frame) -> Result<(), WriteError> {
+        let start = self.buffer.len();
+        let encoded = frame.encode(&mut self.buffer);
+        let bytes = self.buffer.len() - start;
+        if encoded.is_err() || bytes > MAX_VALUE_BYTES {
+            self.buffer.truncate(start);
+        }
+        let kind = || frame.kind().to_owned();
+        encoded.map_err(|error| WriteError::Encode { kind: kind(), fault: error.to_string() })?;
+        if bytes > MAX_VALUE_BYTES {
+            return Err(WriteError::TooLarge { kind: kind(), bytes });
+        }
+        if self.buffer.len() >= BATCH_BYTES {
+            self.write_buffer()?;
+        }
+        Ok(())
+    }
+
+    /// Hands everything to the output.
+    ///
+    /// # Errors
+    /// [`WriteError::Io`].
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.write_buffer()?;
+        Ok(self.output.flush()?)
+    }
+
+    /// Whether frames wait to be handed on.
+    pub fn is_pending(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
+    fn write_buffer(&mut self) -> io::Result<()> {
+        let written = self.output.write_all(&self.buffer);
+        self.buffer.clear();
+        written
+    }
+}

@@ -1,0 +1,296 @@
+//! Any frame survives a round trip; any bytes are frames or one error; the bytes themselves are fixed.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use sizeleak_frame::{
+    Actions, Candidate, Command, ContentType, Correction, Direction, Flow, Frame, FrameReader, FrameWriter, Hello,
+    Identification, MAX_VALUE_BYTES, Notice, Packet, Packets, ReadError, Record, SCHEMA, Segment, Segments, Session,
+    StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
+};
+
+fn hello() -> Frame {
+    Frame::Hello(Hello { schema: SCHEMA, stage: "capture".into(), version: "0.1.0".into(), upstream: vec![] })
+}
+
+fn encode(frames: &[Frame]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = FrameWriter::new(&mut bytes);
+    for frame in frames {
+        writer.write(frame).unwrap();
+    }
+    writer.flush().unwrap();
+    drop(writer);
+    bytes
+}
+
+fn decode(bytes: impl Read) -> (Vec<Frame>, Option<ReadError>) {
+    let mut reader = FrameReader::new(bytes);
+    let mut frames = Vec::new();
+    loop {
+        match reader.next_frame() {
+            Ok(Some(frame)) => frames.push(frame),
+            Ok(None) => return (frames, None),
+            Err(error) => {
+                assert!(matches!(reader.next_frame(), Ok(None)), "one error, then the end");
+                return (frames, Some(error));
+            }
+        }
+    }
+}
+
+/// Gives a few bytes at a time, as a slow pipe does.
+struct Trickle<'a>(&'a [u8], usize);
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.1.min(self.0.len()).min(buffer.len());
+        buffer[..count].copy_from_slice(&self.0[..count]);
+        self.0 = &self.0[count..];
+        Ok(count)
+    }
+}
+
+fn text() -> impl Strategy<Value = String> {
+    "[a-z_ é\"]{0,12}"
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..80)
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    prop::sample::select(Direction::BOTH.to_vec())
+}
+
+prop_compose! {
+    fn command()(
+        time_ns: i64, end_ns: i64, flow: u64, size: u64, plaintext: Option<[u64; 2]>,
+        records: u32, replies: u32, reply_bytes: u64,
+    ) -> Command {
+        Command { time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes }
+    }
+}
+
+prop_compose! {
+    fn candidate()(
+        actions in prop::collection::vec((text(), any::<u32>()), 0..5),
+        epsilon: i64,
+        probability in 0.0..=1.0f64,
+    ) -> Candidate {
+        let actions = Actions(actions.into_iter().map(|(name, count)| (Arc::from(name), count)).collect());
+        Candidate { actions, epsilon, probability }
+    }
+}
+
+fn packets() -> impl Strategy<Value = Frame> {
+    prop::collection::vec((any::<i64>(), any::<u16>(), any::<u32>(), bytes(), any::<u32>(), any::<u64>()), 0..8)
+        .prop_map(|rows| {
+            let mut batch = Packets::new();
+            for (time_ns, link_type, original_length, data, capture, number) in &rows {
+                let (time_ns, link_type, original_length) = (*time_ns, *link_type, *original_length);
+                batch.push(Packet { time_ns, link_type, original_length, data, capture: *capture, number: *number });
+            }
+            Frame::Packets(batch)
+        })
+}
+
+fn segments() -> impl Strategy<Value = Frame> {
+    let row = (any::<i64>(), any::<u64>(), direction(), any::<u32>(), any::<u8>(), any::<u32>(), bytes());
+    prop::collection::vec(row, 0..8).prop_map(|rows| {
+        let mut batch = Segments::new();
+        for (time_ns, flow, direction, sequence, flags, length, payload) in &rows {
+            let (time_ns, flow, direction, sequence) = (*time_ns, *flow, *direction, *sequence);
+            batch.push(Segment { time_ns, flow, direction, sequence, flags: *flags, length: *length, payload });
+        }
+        Frame::Segments(batch)
+    })
+}
+
+fn summary() -> impl Strategy<Value = Frame> {
+    let stage = (text(), any::<[u64; 3]>(), prop::collection::btree_map("[g-k]{1,5}", any::<u64>(), 0..4), bytes());
+    prop::collection::vec(stage, 0..4).prop_map(|stages| {
+        let stages = stages.into_iter().map(|(stage, [frames_in, frames_out, bytes_in], counters, latency)| {
+            let queue = latency.clone();
+            StageSummary { stage, frames_in, frames_out, bytes_in, counters, latency, queue }
+        });
+        Frame::Summary(Summary { stages: stages.collect() })
+    })
+}
+
+fn body() -> impl Strategy<Value = Frame> {
+    let flow = (any::<u64>(), any::<std::net::IpAddr>(), any::<std::net::IpAddr>(), any::<u16>(), any::<bool>());
+    let session = (any::<i64>(), any::<u64>(), prop::array::uniform3(prop::option::of(text())));
+    let record = (any::<[i64; 2]>(), any::<u64>(), direction(), 20u8..=24, any::<u32>(), any::<Option<[u64; 2]>>());
+    let epsilon = (any::<i64>(), 0.0..=1.0f64).prop_map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
+    let bounds = (any::<u64>(), any::<u64>(), any::<Option<u32>>(), any::<Option<u32>>());
+    let notice = (any::<Option<i64>>(), text(), any::<Option<u64>>(), text(), prop::option::of(text()));
+    prop_oneof![
+        packets(),
+        segments(),
+        flow.prop_map(|(flow, gateway, service, port, tcp)| {
+            let transport = if tcp { Transport::Tcp } else { Transport::Udp };
+            Frame::Flow(Flow { flow, gateway, service: (service, port).into(), transport })
+        }),
+        session.prop_map(|(time_ns, flow, [server_name, tls_version, cipher_suite])| {
+            Frame::Session(Session { time_ns, flow, server_name, tls_version, cipher_suite })
+        }),
+        record.prop_map(|([time_ns, start_ns], flow, direction, content_type, length, plaintext)| {
+            let content_type = ContentType::try_from(content_type).unwrap();
+            let handshake = length % 2 == 0;
+            Frame::Record(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake })
+        }),
+        command().prop_map(Frame::Command),
+        (command(), prop::collection::vec(epsilon, 0..5))
+            .prop_map(|(command, epsilons)| Frame::Correction(Correction { command, epsilons })),
+        (command(), prop::collection::vec(candidate(), 0..5), bounds).prop_map(
+            |(command, candidates, (candidate_count, listed, min_actions, max_actions))| {
+                Frame::Identification(Identification {
+                    command,
+                    candidates,
+                    candidate_count,
+                    listed,
+                    min_actions,
+                    max_actions,
+                })
+            }
+        ),
+        notice.prop_map(|(time_ns, stage, flow, what, detail)| {
+            Frame::Notice(Notice { time_ns, stage: stage.into(), flow, what: what.into(), bytes: flow, detail })
+        }),
+        bytes().prop_map(|data| {
+            let mut value = vec![0x81, 0xa3, b'n', b'e', b'w', 0xc4, data.len() as u8];
+            value.extend(data);
+            Frame::Unknown(Unknown { kind: "new".into(), value })
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_frames_round_trip(bodies in prop::collection::vec(body(), 0..6), end in summary(), step in 1usize..50) {
+        let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).chain([end]).collect();
+        let bytes = encode(&frames);
+        let (read, error) = decode(Trickle(&bytes, step));
+        prop_assert!(error.is_none(), "{}", error.unwrap());
+        prop_assert_eq!(read, frames);
+    }
+
+    #[test]
+    fn a_stream_cut_anywhere_gives_what_was_whole(bodies in prop::collection::vec(body(), 0..6), at: prop::sample::Index) {
+        let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).chain([Frame::Summary(Summary::default())]).collect();
+        let bytes = encode(&frames);
+        let at = at.index(bytes.len());
+        let (read, error) = decode(&bytes[..at]);
+        let cut = matches!(error, Some(ReadError::Cut { .. }));
+        prop_assert!(cut);
+        prop_assert_eq!(&frames[..read.len()], &read[..]);
+        prop_assert!(encode(&frames[..=read.len()]).len() > at, "no whole frame is left out");
+    }
+
+    #[test]
+    fn any_bytes_are_frames_or_one_error(bytes in prop::collection::vec(any::<u8>(), 0..300), step in 1usize..64) {
+        let (frames, error) = decode(Trickle(&bytes, step));
+        prop_assert!(error.is_some() || !frames.is_empty());
+    }
+
+    #[test]
+    fn one_wrong_byte_does_no_harm(bodies in prop::collection::vec(body(), 1..4), at: prop::sample::Index, byte: u8) {
+        let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).chain([Frame::Summary(Summary::default())]).collect();
+        let mut bytes = encode(&frames);
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        decode(&bytes[..]);
+    }
+}
+
+#[test]
+fn a_record_has_these_bytes() {
+    let record = Record {
+        time_ns: 1_700_000_000_000_000_001,
+        start_ns: 1_700_000_000_000_000_000,
+        flow: 7,
+        direction: Direction::ToGateway,
+        content_type: ContentType::ApplicationData,
+        length: 300,
+        plaintext: Some([276, 276]),
+        handshake: false,
+    };
+    let golden = "81a67265636f726488\
+        a774696d655f6e73cf17979cfe362a0001\
+        a873746172745f6e73cf17979cfe362a0000\
+        a4666c6f7707\
+        a9646972656374696f6eaa746f5f67617465776179\
+        ac636f6e74656e745f7479706517\
+        a66c656e677468cd012c\
+        a9706c61696e7465787492cd0114cd0114\
+        a968616e647368616b65c2";
+    let golden: Vec<u8> =
+        (0..golden.len()).step_by(2).map(|at| u8::from_str_radix(&golden[at..at + 2], 16).unwrap()).collect();
+    assert_eq!(encode(&[Frame::Record(record)]), golden);
+}
+
+#[test]
+fn a_segment_row_is_a_list_with_binary_payload() {
+    let mut batch = Segments::new();
+    batch.push(Segment {
+        time_ns: 5,
+        flow: 1,
+        direction: Direction::FromGateway,
+        sequence: 9,
+        flags: 24,
+        length: 3,
+        payload: &[1, 2],
+    });
+    assert_eq!(
+        encode(&[Frame::Segments(batch)]),
+        [b"\x81\xa8segments\x91\x97\x05\x01\x01\x09\x18\x03\xc4\x02\x01\x02".as_slice()].concat()
+    );
+}
+
+#[test]
+fn fields_and_row_entries_of_later_versions_are_ignored() {
+    let mut bytes = encode(&[hello()]);
+    bytes.extend(b"\x81\xa7packets\x91\x98\x01\x01\x02\xc4\x01\xff\x00\x01\xa3new\x90");
+    bytes.extend(b"\x81\xa7session\x86\xa7time_ns\x01\xa4flow\x02\xabserver_name\xc0\xabtls_version\xc0\xaccipher_suite\xc0\xa3new\x81\x01\x02");
+    bytes.extend(
+        b"\x81\xa7summary\x82\xa3new\x07\xa6stages\x91\x84\xa5stage\xa1x\xa7skipped\x05\xa4name\xa1y\xa4list\x91\x01",
+    );
+    let (frames, error) = decode(&bytes[..]);
+    assert!(error.is_none(), "{}", error.unwrap());
+    let Frame::Packets(batch) = &frames[1] else { panic!("{:?}", frames[1]) };
+    assert_eq!(batch.iter().next().unwrap().data, [0xff]);
+    let Frame::Summary(summary) = &frames[3] else { panic!("{:?}", frames[3]) };
+    assert_eq!(summary.stages[0].counters.get("skipped"), Some(&5));
+    assert_eq!(summary.stages[0].counters.len(), 1);
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let message = |bytes: &[u8]| decode(bytes).1.unwrap().to_string();
+    let framed = |value: &[u8]| [&encode(&[hello()]), value].concat();
+    assert!(message(b"\xd4\xc3\xb2\xa1aaaaaaaaaaaaaaaa").contains("captures go through `capture` first"));
+    assert!(message(b"").contains("is empty"));
+    assert!(message(&encode(&[Frame::Summary(Summary::default())])).contains("must begin with `hello`"));
+    assert!(message(&framed(&encode(&[hello()]))).contains("second `hello`"));
+    assert!(message(&framed(b"\x81\xa6record\x80")).contains("`record` that cannot be read: missing field"));
+    assert!(message(&framed(b"\x82\xa1a\x01\xa1b\x02")).contains("one entry"));
+    let newer = Frame::Hello(Hello { schema: 2, stage: "x".into(), version: "9".into(), upstream: vec![] });
+    assert!(message(&encode(&[newer])).contains("schema 2"));
+    let deep = framed(&[b"\x81\xa6record".as_slice(), &[0x91; 5000], b"\x01"].concat());
+    assert!(message(&deep).contains("cannot be read"));
+}
+
+#[test]
+fn a_frame_beyond_the_limit_is_not_written() {
+    let unknown = Frame::Unknown(Unknown { kind: "big".into(), value: vec![0xc0; MAX_VALUE_BYTES + 1] });
+    let mut bytes = Vec::new();
+    let mut writer = FrameWriter::new(&mut bytes);
+    assert!(matches!(writer.write(&unknown), Err(WriteError::TooLarge { .. })));
+    writer.write(&hello()).unwrap();
+    writer.flush().unwrap();
+    drop(writer);
+    assert_eq!(bytes, encode(&[hello()]));
+}

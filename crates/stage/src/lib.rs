@@ -1,0 +1,1 @@
+//! What every stage of sizeleak is made of: traits, dispatch, latency, stdio, channels.

@@ -1,0 +1,2 @@
+//! The `sizeleak` program.
+fn main() {}

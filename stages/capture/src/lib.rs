@@ -1,0 +1,1 @@
+//! Packets out of capture files.

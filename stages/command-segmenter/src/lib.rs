@@ -1,0 +1,1 @@
+//! Commands to a gateway, out of the TLS records around them.

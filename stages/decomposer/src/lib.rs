@@ -1,0 +1,1 @@
+//! The actions that add up to a command's size.

@@ -1,0 +1,1 @@
+//! TCP segments of a gateway's flows, out of packets.

@@ -1,0 +1,1 @@
+//! The decompositions that the traffic after a command does not contradict.

@@ -1,0 +1,1 @@
+//! TLS records and their plaintext sizes, out of TCP segments.
