@@ -77,9 +77,9 @@ impl<W: Write> FrameWriter<W> {
         Ok(self.output.flush()?)
     }
 
-    /// Whether frames wait to be handed on.
-    pub fn is_pending(&self) -> bool {
-        !self.buffer.is_empty()
+    /// The output, for asking it what it counts.
+    pub fn output(&self) -> &W {
+        &self.output
     }
 
     fn write_buffer(&mut self) -> io::Result<()> {

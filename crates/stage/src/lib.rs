@@ -1,1 +1,33 @@
-//! What every stage of sizeleak is made of: traits, dispatch, latency, stdio, channels.
+//! What every stage of sizeleak is made of: the traits it implements, the node that runs it, and the two ways to link
+//! nodes (channels between threads, byte streams between processes).
+//!
+//! A stage turns frames into frames and knows nothing of threads, clocks or files. [`Node`] does for all stages what
+//! they share: dispatch, passing on what is not theirs, counting, `hello` and `summary`, latency. [`program`] makes a
+//! command-line program of a stage.
+
+mod channel;
+mod configure;
+mod input;
+mod interrupt;
+mod latency;
+mod node;
+mod outcome;
+mod output;
+pub mod program;
+mod report;
+mod source;
+mod stage;
+mod stream;
+
+pub use channel::{ChannelInput, ChannelOutput, channel};
+pub use configure::{ConfigureError, StageOptions};
+pub use input::{Input, InputError, Received};
+pub use interrupt::{Interrupt, Interruptible};
+pub use latency::{Latency, LatencyError};
+pub use node::{Node, Runnable};
+pub use outcome::{Observer, Outcome, Silent};
+pub use output::{Emit, Output};
+pub use report::{LatencyTable, write_latency_log};
+pub use source::{Source, SourceEmit, SourceNode};
+pub use stage::{Closed, Stage, StageError};
+pub use stream::{StreamInput, StreamOutput};

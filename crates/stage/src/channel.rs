@@ -1,0 +1,98 @@
+//! A link between two threads: a bounded channel that carries frames in parcels.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
+use sizeleak_frame::{BATCH_ROWS, Frame};
+
+use crate::{Closed, Emit, Input, InputError, Output, Received};
+
+/// A link that holds at most `depth` parcels (about 256 frames or rows each) before its sender waits.
+pub fn channel(depth: usize) -> (ChannelOutput, ChannelInput) {
+    let (sender, receiver) = bounded(depth.max(1));
+    let output = ChannelOutput { sender, parcel: Vec::new(), rows: 0, waited: Duration::ZERO };
+    (output, ChannelInput { receiver, writer: None, summary: false })
+}
+
+struct Parcel {
+    since: Instant,
+    frames: Vec<Frame>,
+}
+
+/// The sending end. Dropping it without a summary looks, at the other end, like a process that died.
+pub struct ChannelOutput {
+    sender: Sender<Parcel>,
+    parcel: Vec<Frame>,
+    rows: u64,
+    waited: Duration,
+}
+
+impl Emit for ChannelOutput {
+    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
+        self.rows += frame.rows();
+        self.parcel.push(frame);
+        if self.rows >= BATCH_ROWS as u64 { self.flush() } else { Ok(()) }
+    }
+}
+
+impl Output for ChannelOutput {
+    fn flush(&mut self) -> Result<(), Closed> {
+        if self.parcel.is_empty() {
+            return Ok(());
+        }
+        self.rows = 0;
+        let since = Instant::now();
+        match self.sender.try_send(Parcel { since, frames: mem::take(&mut self.parcel) }) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Disconnected(_)) => Err(Closed),
+            Err(TrySendError::Full(parcel)) => {
+                let sent = self.sender.send(parcel);
+                self.waited += since.elapsed();
+                sent.map_err(|SendError(_)| Closed)
+            }
+        }
+    }
+
+    fn waited(&self) -> Duration {
+        self.waited
+    }
+}
+
+/// The receiving end.
+pub struct ChannelInput {
+    receiver: Receiver<Parcel>,
+    writer: Option<String>,
+    summary: bool,
+}
+
+impl Input for ChannelInput {
+    fn receive(&mut self, parcel: &mut Vec<Frame>, before_wait: &mut dyn FnMut()) -> Result<Received, InputError> {
+        let received = match self.receiver.try_recv() {
+            Ok(received) => received,
+            Err(TryRecvError::Disconnected) => return self.end(),
+            Err(TryRecvError::Empty) => {
+                before_wait();
+                match self.receiver.recv() {
+                    Ok(received) => received,
+                    Err(RecvError) => return self.end(),
+                }
+            }
+        };
+        for frame in &received.frames {
+            match frame {
+                Frame::Hello(hello) => self.writer = Some(hello.stage.clone()),
+                Frame::Summary(_) => self.summary = true,
+                _ => {}
+            }
+        }
+        parcel.extend(received.frames);
+        Ok(Received::Frames { since: received.since })
+    }
+}
+
+impl ChannelInput {
+    fn end(&self) -> Result<Received, InputError> {
+        if self.summary { Ok(Received::End) } else { Err(InputError::Dropped { stage: self.writer.clone() }) }
+    }
+}

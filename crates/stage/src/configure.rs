@@ -1,0 +1,50 @@
+//! A stage's options: the same struct is its flags and its keys in `pipeline.toml`.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::Runnable;
+
+/// The options of a stage, from the command line or from `pipeline.toml`, with one set of defaults.
+pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
+    /// The stage's name.
+    const NAME: &'static str;
+
+    /// What it does, in one sentence for its help text.
+    const ABOUT: &'static str;
+
+    /// Makes relative paths relative to `folder`, which holds the pipeline file.
+    fn resolve_paths(&mut self, folder: &Path) {
+        let _ = folder;
+    }
+
+    /// The stage, ready to run.
+    ///
+    /// # Errors
+    /// [`ConfigureError`] where an option is wrong or a file it names cannot be used.
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
+}
+
+/// Why a stage cannot be made from its options.
+#[derive(Debug, Error)]
+pub enum ConfigureError {
+    /// An option is missing or makes no sense: a usage error, exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// Something an option names cannot be used: bad input, exit code 1.
+    #[error("{0}")]
+    Input(String),
+}
+
+impl ConfigureError {
+    /// The exit code of the contract.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Input(_) => 1,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Stopping on SIGINT with what was done so far.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// Whether the user has asked to stop. Clones share the answer.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// One that nothing but [`Interrupt::set`] sets.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One that SIGINT and SIGTERM set. The second such signal ends the process at once.
+    ///
+    /// # Errors
+    /// The system's, where the signals cannot be caught.
+    pub fn on_signals() -> io::Result<Self> {
+        let interrupt = Self::new();
+        for (signal, status) in [(SIGINT, 130), (SIGTERM, 143)] {
+            flag::register_conditional_shutdown(signal, status, Arc::clone(&interrupt.0))?;
+            flag::register(signal, Arc::clone(&interrupt.0))?;
+        }
+        Ok(interrupt)
+    }
+
+    /// Asks to stop.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked to stop.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A reader that ends when the user asks to stop, also while it waits for a pipe that brings nothing. Before it waits
+/// it calls a function, so that what was read so far can be passed on.
+#[derive(Debug)]
+pub struct Interruptible<R> {
+    input: R,
+    interrupt: Interrupt,
+}
+
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+impl<R: Read + AsFd> Interruptible<R> {
+    /// Reads `input` until `interrupt` is set.
+    pub fn new(input: R, interrupt: Interrupt) -> Self {
+        Self { input, interrupt }
+    }
+
+    /// Whether a read would give something, or the end, at once.
+    pub fn is_ready(&self) -> bool {
+        self.ready_within(&Timespec { tv_sec: 0, tv_nsec: 0 })
+    }
+
+    fn ready_within(&self, time: &Timespec) -> bool {
+        let mut inputs = [PollFd::new(&self.input, PollFlags::IN)];
+        // Where polling is refused, reading tells why.
+        !matches!(poll(&mut inputs, Some(time)), Ok(0) | Err(rustix::io::Errno::INTR))
+    }
+}
+
+impl<R: Read + AsFd> Read for Interruptible<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.interrupt.is_set() {
+                return Ok(0);
+            }
+            if self.ready_within(&LOOK_EVERY) {
+                return self.input.read(buffer);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_that_brings_nothing_ends_on_interrupt() {
+        let (reading, writing) = io::pipe().unwrap();
+        let interrupt = Interrupt::new();
+        let mut input = Interruptible::new(reading, interrupt.clone());
+        assert!(!input.is_ready());
+        let stopper = thread::spawn(move || interrupt.set());
+        assert_eq!(input.read(&mut [0; 8]).unwrap(), 0);
+        stopper.join().unwrap();
+        drop(writing);
+        assert!(input.is_ready(), "the end is there to be read");
+    }
+}

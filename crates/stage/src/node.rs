@@ -1,0 +1,231 @@
+//! Runs a stage between an input and an output, and does what is the same for all stages.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use sizeleak_frame::{Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
+
+use crate::{
+    Closed, Emit, Input, InputError, Interrupt, Latency, Observer, Outcome, Output, Received, Stage, StageError,
+};
+
+/// A stage or a source, ready to run.
+pub trait Runnable: Send {
+    /// The stage's name.
+    fn name(&self) -> &str;
+
+    /// Runs it to its end. A source reads no `input`.
+    fn run(
+        self: Box<Self>,
+        input: Option<&mut dyn Input>,
+        output: &mut dyn Output,
+        interrupt: &Interrupt,
+        observer: &mut dyn Observer,
+    ) -> Outcome;
+}
+
+/// A stage between its input and output.
+#[derive(Debug)]
+pub struct Node<S> {
+    stage: S,
+    upstream: Summary,
+    /// Why input will end without a summary, as the stage that noticed first said it.
+    cut: Option<String>,
+    frames_in: u64,
+    bytes_in: u64,
+    service: Latency,
+    queue: Latency,
+}
+
+impl<S: Stage> Node<S> {
+    /// A node for this stage.
+    pub fn new(stage: S) -> Self {
+        Self {
+            stage,
+            upstream: Summary::default(),
+            cut: None,
+            frames_in: 0,
+            bytes_in: 0,
+            service: Latency::new(),
+            queue: Latency::new(),
+        }
+    }
+
+    fn run(&mut self, input: &mut dyn Input, out: &mut Counted<'_>) -> Result<Outcome, StageError> {
+        let mut parcel = Vec::new();
+        let ended = loop {
+            let mut closed = false;
+            let received = input.receive(&mut parcel, &mut || closed |= out.output.flush().is_err());
+            if closed {
+                return Err(Closed.into());
+            }
+            match received {
+                Ok(Received::Frames { since }) => self.take(&mut parcel, since, out)?,
+                Ok(Received::End) => break Outcome::Done,
+                Ok(Received::Interrupted) => break Outcome::Interrupted,
+                Err(error) => break self.broken(&error),
+            }
+        };
+        let start = Instant::now();
+        self.stage.finish(out)?;
+        self.service.record_each(start.elapsed(), 1);
+        match &ended {
+            Outcome::Cut(cause) => out.emit(end_notice(S::NAME, what::CUT, cause))?,
+            Outcome::Failed(cause) => out.emit(end_notice(S::NAME, what::FAILED, cause))?,
+            _ => self.summarise(out)?,
+        }
+        Ok(ended)
+    }
+
+    /// Processes what arrived together; one pair of clock readings serves all of it.
+    fn take(&mut self, parcel: &mut Vec<Frame>, since: Instant, out: &mut Counted<'_>) -> Result<(), StageError> {
+        let start = Instant::now();
+        let waited = out.waited();
+        let before = self.frames_in;
+        for frame in parcel.drain(..) {
+            self.dispatch(frame, out)?;
+        }
+        let frames = self.frames_in - before;
+        let service = start.elapsed().saturating_sub(out.waited().saturating_sub(waited));
+        self.service.record_shared(service, frames);
+        self.queue.record_each(start.saturating_duration_since(since), frames);
+        Ok(())
+    }
+
+    fn dispatch(&mut self, frame: Frame, out: &mut Counted<'_>) -> Result<(), StageError> {
+        let (rows, bytes) = (frame.rows(), frame.traffic_bytes());
+        match S::Input::try_from(frame) {
+            Ok(input) => {
+                self.frames_in += rows;
+                self.bytes_in += bytes;
+                self.stage.process(input, out)
+            }
+            Err(Frame::Hello(hello)) => Ok(out.output.emit(own_hello(S::NAME, Some(hello)))?),
+            Err(Frame::Summary(summary)) => {
+                self.upstream = summary;
+                Ok(())
+            }
+            Err(other) => {
+                if let Frame::Notice(notice) = &other
+                    && (notice.what == what::CUT || notice.what == what::FAILED)
+                {
+                    self.cut = Some(format!("`{}`: {}", notice.stage, notice.detail.as_deref().unwrap_or("no reason")));
+                }
+                Ok(out.output.emit(other)?)
+            }
+        }
+    }
+
+    fn broken(&mut self, error: &InputError) -> Outcome {
+        match self.cut.take() {
+            _ if !error.is_cut() => Outcome::Failed(error.to_string()),
+            Some(cause) => Outcome::Cut(format!("the input was cut: {cause}")),
+            None => Outcome::Cut(error.to_string()),
+        }
+    }
+
+    fn summarise(&mut self, out: &mut Counted<'_>) -> Result<(), Closed> {
+        let own = StageSummary {
+            stage: S::NAME.to_owned(),
+            frames_in: self.frames_in,
+            frames_out: out.frames,
+            bytes_in: self.bytes_in,
+            counters: self.stage.counters().into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            latency: self.service.to_bytes(),
+            queue: self.queue.to_bytes(),
+        };
+        let mut summary = mem::take(&mut self.upstream);
+        summary.stages.push(own);
+        out.finish(summary)
+    }
+}
+
+impl<S: Stage> Runnable for Node<S> {
+    fn name(&self) -> &str {
+        S::NAME
+    }
+
+    fn run(
+        mut self: Box<Self>,
+        input: Option<&mut dyn Input>,
+        output: &mut dyn Output,
+        _: &Interrupt,
+        observer: &mut dyn Observer,
+    ) -> Outcome {
+        let Some(input) = input else { return Outcome::Failed("a stage that reads frames cannot come first".into()) };
+        let mut out = Counted { output, observer, frames: 0 };
+        let result = Node::run(&mut self, input, &mut out);
+        conclude(S::NAME, result, &mut out)
+    }
+}
+
+/// Turns what a node came to into its outcome, tells the next stage of a failure, and hands on what is buffered.
+pub(crate) fn conclude(stage: &'static str, result: Result<Outcome, StageError>, out: &mut Counted<'_>) -> Outcome {
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(StageError::Closed(_)) => Outcome::Closed,
+        Err(StageError::Failed(error)) => {
+            let cause = error.to_string();
+            // The next stage may be gone too; the failure itself is what counts.
+            let _told = out.output.emit(end_notice(stage, what::FAILED, &cause));
+            Outcome::Failed(cause)
+        }
+    };
+    let flushed = out.output.flush();
+    match (out.output.failure(), flushed, outcome) {
+        (_, _, Outcome::Failed(cause)) => Outcome::Failed(cause),
+        (Some(error), _, _) => Outcome::Failed(format!("the output cannot be written: {error}")),
+        (None, Err(Closed), _) => Outcome::Closed,
+        (None, Ok(()), outcome) => outcome,
+    }
+}
+
+/// The hello of a stage, given that of the stage before.
+pub(crate) fn own_hello(stage: &str, before: Option<Hello>) -> Frame {
+    let upstream = before.map_or_else(Vec::new, |hello| {
+        let mut upstream = hello.upstream;
+        upstream.push(hello.stage);
+        upstream
+    });
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Frame::Hello(Hello { schema: SCHEMA, stage: stage.to_owned(), version, upstream })
+}
+
+fn end_notice(stage: &'static str, what: &'static str, cause: &str) -> Frame {
+    Frame::Notice(Notice {
+        time_ns: None,
+        stage: stage.into(),
+        flow: None,
+        what: what.into(),
+        bytes: None,
+        detail: Some(cause.to_owned()),
+    })
+}
+
+/// An output that counts what a stage makes and shows its notices to the observer.
+pub(crate) struct Counted<'a> {
+    pub(crate) output: &'a mut dyn Output,
+    pub(crate) observer: &'a mut dyn Observer,
+    pub(crate) frames: u64,
+}
+
+impl Counted<'_> {
+    pub(crate) fn finish(&mut self, summary: Summary) -> Result<(), Closed> {
+        self.observer.summary(&summary);
+        self.output.emit(Frame::Summary(summary))
+    }
+
+    pub(crate) fn waited(&self) -> Duration {
+        self.output.waited()
+    }
+}
+
+impl Emit for Counted<'_> {
+    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
+        self.frames += frame.rows();
+        if let Frame::Notice(notice) = &frame {
+            self.observer.notice(notice);
+        }
+        self.output.emit(frame)
+    }
+}

@@ -1,0 +1,170 @@
+//! A command-line program of a stage: flags, frames on stdin and stdout, everything else on stderr, exit codes.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime};
+
+use clap::{Args, Command, FromArgMatches};
+use sizeleak_frame::{Notice, Summary};
+
+use crate::{
+    ConfigureError, Interrupt, LatencyTable, Observer, Outcome, StageOptions, StreamInput, StreamOutput,
+    write_latency_log,
+};
+
+/// The flags every stage has.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CommonFlags {
+    /// Print every notice on stderr, not just how many there were
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print nothing but errors
+    #[arg(long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// At the end, print a table of the latencies of this stage and all before it on stderr
+    #[arg(long)]
+    latency: bool,
+    /// Write those latencies to FILE as an HdrHistogram interval log
+    #[arg(long, value_name = "FILE")]
+    latency_log: Option<PathBuf>,
+}
+
+/// The command line of a stage's program.
+pub fn command<O: StageOptions>() -> Command {
+    let command = Command::new(O::NAME).version(env!("CARGO_PKG_VERSION")).about(O::ABOUT).after_help(
+        "Frames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak frames` prints any \
+             stream as text.\nExit code: 0 done, 1 bad input or I/O, 2 usage, 3 the input was cut short, 130 stopped \
+             by SIGINT.",
+    );
+    CommonFlags::augment_args(O::augment_args(command))
+}
+
+/// Runs a stage's program to its end.
+pub fn main<O: StageOptions>() -> ExitCode {
+    let matches = command::<O>().get_matches();
+    let parsed =
+        O::from_arg_matches(&matches).and_then(|options| Ok((options, CommonFlags::from_arg_matches(&matches)?)));
+    match parsed {
+        Ok((options, flags)) => run(&options, &flags),
+        Err(error) => error.exit(),
+    }
+}
+
+fn run<O: StageOptions>(options: &O, flags: &CommonFlags) -> ExitCode {
+    let (start, clock) = (SystemTime::now(), Instant::now());
+    match run_on_stdio(options, flags) {
+        Ok((outcome, report)) => {
+            say_outcome(O::NAME, &outcome);
+            if !flags.quiet {
+                report.say_notices(O::NAME);
+            }
+            let written = report.summary.as_ref().map_or(Ok(()), |summary| {
+                if flags.latency {
+                    eprintln!("{}", LatencyTable(summary));
+                }
+                let Some(path) = &flags.latency_log else { return Ok(()) };
+                save_latency_log(path, summary, start, clock)
+            });
+            if let Err(message) = written {
+                eprintln!("{}: {message}", O::NAME);
+                return ExitCode::from(1);
+            }
+            ExitCode::from(outcome.exit_code())
+        }
+        Err(error) => {
+            eprintln!("{}: {error}", O::NAME);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Outcome, Report), ConfigureError> {
+    let system = |error: io::Error| ConfigureError::Input(error.to_string());
+    let runnable = options.build()?;
+    let stdout = io::stdout();
+    if stdout.is_terminal() {
+        return Err(ConfigureError::Usage(
+            "frames are binary and stdout is a terminal: pipe them to the next stage, or to `sizeleak frames` to read \
+             them"
+                .into(),
+        ));
+    }
+    let interrupt = Interrupt::on_signals().map_err(system)?;
+    // Standard output as a file: the standard library would buffer it by lines.
+    let output = File::from(stdout.as_fd().try_clone_to_owned().map_err(system)?);
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(system)?);
+    let is_pipe = !input.metadata().map_err(system)?.is_file();
+    let mut input = StreamInput::new(input);
+    if !is_pipe {
+        input = input.until(interrupt.clone());
+    }
+    let mut report = Report { stage: O::NAME, verbose: flags.verbose, notices: BTreeMap::new(), summary: None };
+    let outcome = runnable.run(Some(&mut input), &mut StreamOutput::new(output), &interrupt, &mut report);
+    Ok((outcome, report))
+}
+
+fn say_outcome(stage: &str, outcome: &Outcome) {
+    match outcome {
+        Outcome::Done | Outcome::Closed => {}
+        Outcome::Interrupted => eprintln!("{stage}: stopped; what was read until then is processed"),
+        Outcome::Cut(cause) | Outcome::Failed(cause) => eprintln!("{stage}: {cause}"),
+    }
+}
+
+/// Writes a summary's latencies as an interval log that began at `start`, `clock` being the same moment.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock: Instant) -> Result<(), String> {
+    let write = || {
+        let mut file = BufWriter::new(File::create(path)?);
+        write_latency_log(&mut file, summary, start, clock.elapsed())?;
+        file.flush()
+    };
+    write().map_err(|error| format!("the latency log {} cannot be written: {error}", path.display()))
+}
+
+struct Report {
+    stage: &'static str,
+    verbose: bool,
+    notices: BTreeMap<String, u64>,
+    summary: Option<Summary>,
+}
+
+impl Report {
+    fn say_notices(&self, stage: &str) {
+        if self.notices.is_empty() || self.verbose {
+            return;
+        }
+        let counts: Vec<String> = self.notices.iter().map(|(what, count)| format!("{what} {count}")).collect();
+        eprintln!("{stage}: notices: {} (-v prints each)", counts.join(", "));
+    }
+}
+
+impl Observer for Report {
+    fn notice(&mut self, notice: &Notice) {
+        *self.notices.entry(notice.what.to_string()).or_default() += 1;
+        if self.verbose {
+            eprintln!("{}: {}", self.stage, describe(notice));
+        }
+    }
+
+    fn summary(&mut self, summary: &Summary) {
+        self.summary = Some(summary.clone());
+    }
+}
+
+/// A notice as one line for a person.
+pub fn describe(notice: &Notice) -> String {
+    let time = notice.time_ns.map_or_else(String::new, |ns| {
+        format!(" at {}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
+    });
+    let flow = notice.flow.map_or_else(String::new, |flow| format!(", flow {flow}"));
+    let bytes = notice.bytes.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
+    let detail = notice.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+    format!("{}{time}{flow}{bytes}{detail}", notice.what)
+}

@@ -1,0 +1,122 @@
+//! A source: the stage at the head of a pipeline, which reads no frames.
+
+use std::time::{Duration, Instant};
+
+use sizeleak_frame::{Frame, StageSummary, Summary};
+
+use crate::node::{Counted, conclude, own_hello};
+use crate::{Closed, Emit, Input, Interrupt, Latency, Observer, Outcome, Output, Runnable, StageError};
+
+/// A stage that makes frames from something other than frames.
+pub trait Source: Send {
+    /// The stage's name, which is also its program's.
+    const NAME: &'static str;
+
+    /// Emits everything it has. Ends early, and well, when `interrupt` is set.
+    ///
+    /// # Errors
+    /// [`StageError`], after everything that was whole has been emitted.
+    fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError>;
+
+    /// Bytes it has read.
+    fn bytes_in(&self) -> u64;
+
+    /// Frames it has read from its input, in the input's own unit (packets, for a capture).
+    fn frames_in(&self) -> u64;
+
+    /// What it counts besides, for its row of `summary`.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// What a source emits to: it can also hand on early what has gathered, before it waits for more.
+pub trait SourceEmit: Emit {
+    /// Hands on what has gathered.
+    ///
+    /// # Errors
+    /// [`Closed`] once nobody takes frames any more.
+    fn flush(&mut self) -> Result<(), Closed>;
+}
+
+/// Frames kept in memory, for tests.
+impl SourceEmit for Vec<Frame> {
+    fn flush(&mut self) -> Result<(), Closed> {
+        Ok(())
+    }
+}
+
+/// A source and its output.
+#[derive(Debug)]
+pub struct SourceNode<S> {
+    source: S,
+}
+
+impl<S: Source> SourceNode<S> {
+    /// A node for this source.
+    pub fn new(source: S) -> Self {
+        Self { source }
+    }
+
+    fn run(&mut self, out: &mut Counted<'_>, interrupt: &Interrupt) -> Result<Outcome, StageError> {
+        out.output.emit(own_hello(S::NAME, None))?;
+        let waited = out.waited();
+        let mut timed = Timed { out, service: Latency::new(), since: Instant::now(), waited };
+        self.source.run(&mut timed, interrupt)?;
+        let own = StageSummary {
+            stage: S::NAME.to_owned(),
+            frames_in: self.source.frames_in(),
+            frames_out: timed.out.frames,
+            bytes_in: self.source.bytes_in(),
+            counters: self.source.counters().into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            latency: timed.service.to_bytes(),
+            queue: Latency::new().to_bytes(),
+        };
+        out.finish(Summary { stages: vec![own] })?;
+        Ok(if interrupt.is_set() { Outcome::Interrupted } else { Outcome::Done })
+    }
+}
+
+impl<S: Source> Runnable for SourceNode<S> {
+    fn name(&self) -> &str {
+        S::NAME
+    }
+
+    fn run(
+        mut self: Box<Self>,
+        _: Option<&mut dyn Input>,
+        output: &mut dyn Output,
+        interrupt: &Interrupt,
+        observer: &mut dyn Observer,
+    ) -> Outcome {
+        let mut out = Counted { output, observer, frames: 0 };
+        let result = SourceNode::run(&mut self, &mut out, interrupt);
+        conclude(S::NAME, result, &mut out)
+    }
+}
+
+/// Takes the time between two frames as the time the second one took, waiting for the output left out.
+struct Timed<'a, 'b> {
+    out: &'a mut Counted<'b>,
+    service: Latency,
+    since: Instant,
+    waited: Duration,
+}
+
+impl Emit for Timed<'_, '_> {
+    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
+        let rows = frame.rows();
+        let elapsed = self.since.elapsed().saturating_sub(self.out.waited().saturating_sub(self.waited));
+        self.service.record_shared(elapsed, rows);
+        self.out.emit(frame)?;
+        self.since = Instant::now();
+        self.waited = self.out.waited();
+        Ok(())
+    }
+}
+
+impl SourceEmit for Timed<'_, '_> {
+    fn flush(&mut self) -> Result<(), Closed> {
+        self.out.output.flush()
+    }
+}

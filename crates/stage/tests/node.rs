@@ -1,0 +1,221 @@
+//! A node passes on what is not its stage's, greets, sums up, and tells a cut stream from a whole one.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use sizeleak_frame::{
+    Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
+};
+use sizeleak_stage::{
+    Closed, Emit, Input, Interrupt, Latency, Node, Outcome, Runnable, Silent, Source, SourceEmit, SourceNode, Stage,
+    StageError, StreamInput, StreamOutput, channel,
+};
+
+/// Doubles every command, and holds the last one back until input ends.
+#[derive(Default)]
+struct Doubler(Option<Command>);
+
+impl Stage for Doubler {
+    const NAME: &'static str = "doubler";
+    type Input = Command;
+
+    fn process(&mut self, command: Command, out: &mut dyn Emit) -> Result<(), StageError> {
+        if command.size == 1_000_000 {
+            return Err(StageError::failed("a size that cannot be"));
+        }
+        if let Some(held) = self.0.replace(command) {
+            out.emit(held.clone().into())?;
+            out.emit(held.into())?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        Ok(self.0.take().map_or(Ok(()), |held| out.emit(held.into()))?)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("held", u64::from(self.0.is_some()))]
+    }
+}
+
+fn command(size: u64) -> Command {
+    Command { time_ns: 1, end_ns: 2, flow: 3, size, plaintext: None, records: 1, replies: 0, reply_bytes: 0 }
+}
+
+fn hello() -> Frame {
+    Frame::Hello(Hello { schema: SCHEMA, stage: "first".into(), version: "x".into(), upstream: vec![] })
+}
+
+fn summary() -> Frame {
+    let row = StageSummary { stage: "first".into(), counters: BTreeMap::new(), ..StageSummary::default() };
+    Frame::Summary(Summary { stages: vec![row] })
+}
+
+fn unknown() -> Frame {
+    Frame::Unknown(Unknown { kind: "new".into(), value: vec![0x81, 0xa3, b'n', b'e', b'w', 0xc0] })
+}
+
+fn bytes(frames: &[Frame]) -> Vec<u8> {
+    let mut writer = FrameWriter::new(Vec::new());
+    frames.iter().for_each(|frame| writer.write(frame).unwrap());
+    writer.flush().unwrap();
+    writer.output().clone()
+}
+
+fn frames(bytes: &[u8]) -> Vec<Frame> {
+    let mut reader = FrameReader::new(bytes);
+    let mut frames = Vec::new();
+    while let Ok(Some(frame)) = reader.next_frame() {
+        frames.push(frame);
+    }
+    frames
+}
+
+fn run(input: &[u8]) -> (Outcome, Vec<Frame>) {
+    let mut output = Vec::new();
+    let outcome = Box::new(Node::new(Doubler::default())).run(
+        Some(&mut StreamInput::new(input)),
+        &mut StreamOutput::new(&mut output),
+        &Interrupt::new(),
+        &mut Silent,
+    );
+    (outcome, frames(&output))
+}
+
+#[test]
+fn a_whole_stream() {
+    let input = bytes(&[hello(), command(5).into(), unknown(), command(7).into(), summary()]);
+    let (outcome, output) = run(&input);
+    assert_eq!(outcome, Outcome::Done);
+    let kinds: Vec<&str> = output.iter().map(Frame::kind).collect();
+    assert_eq!(kinds, ["hello", "new", "command", "command", "command", "summary"]);
+    let Frame::Hello(hello) = &output[0] else { panic!() };
+    assert_eq!((hello.stage.as_str(), &hello.upstream[..]), ("doubler", &["first".to_owned()][..]));
+    let Frame::Summary(summary) = &output[5] else { panic!() };
+    let own = &summary.stages[1];
+    assert_eq!((own.frames_in, own.frames_out, own.bytes_in), (2, 3, 12));
+    assert_eq!(own.counters.get("held"), Some(&0));
+    assert_eq!(Latency::from_bytes(&own.latency).unwrap().histogram().len(), 3, "two commands and the end");
+    assert_eq!(Latency::from_bytes(&own.queue).unwrap().histogram().len(), 2);
+}
+
+#[test]
+fn a_cut_stream_is_finished_but_not_summed_up() {
+    let (outcome, output) = run(&bytes(&[hello(), command(5).into()]));
+    assert!(
+        matches!(&outcome, Outcome::Cut(cause) if cause.contains("`first` ended without its summary")),
+        "{outcome:?}"
+    );
+    let kinds: Vec<&str> = output.iter().map(Frame::kind).collect();
+    assert_eq!(kinds, ["hello", "command", "notice"]);
+
+    let next = run(&bytes(&output)).0;
+    assert!(
+        matches!(&next, Outcome::Cut(cause) if cause.contains("`doubler`: the frame stream from `first`")),
+        "{next:?}"
+    );
+}
+
+#[test]
+fn a_broken_stream_fails_after_what_was_whole() {
+    let input = [bytes(&[hello(), command(5).into()]), vec![0xc1]].concat();
+    let (outcome, output) = run(&input);
+    assert!(matches!(&outcome, Outcome::Failed(cause) if cause.contains("0xc1")), "{outcome:?}");
+    assert!(output.contains(&command(5).into()));
+}
+
+#[test]
+fn a_failing_stage_tells_the_next() {
+    let (outcome, output) = run(&bytes(&[hello(), command(1_000_000).into(), summary()]));
+    assert_eq!(outcome, Outcome::Failed("a size that cannot be".into()));
+    let Some(Frame::Notice(notice)) = output.last() else { panic!("{output:?}") };
+    assert_eq!(notice.what, what::FAILED);
+}
+
+struct Counter(u64);
+
+impl Source for Counter {
+    const NAME: &'static str = "counter";
+
+    fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
+        while self.0 > 0 && !interrupt.is_set() {
+            self.0 -= 1;
+            out.emit(command(self.0).into())?;
+        }
+        Ok(())
+    }
+
+    fn bytes_in(&self) -> u64 {
+        0
+    }
+
+    fn frames_in(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn threads_and_streams_give_the_same_frames() {
+    let interrupt = Interrupt::new();
+    let (mut first, mut between) = channel(2);
+    let (mut second, mut last) = channel(2);
+    let mut threaded = Vec::new();
+    thread::scope(|scope| {
+        let interrupt = &interrupt;
+        let head = move || {
+            let outcome = Box::new(SourceNode::new(Counter(5000))).run(None, &mut first, interrupt, &mut Silent);
+            drop(first);
+            outcome
+        };
+        scope.spawn(head);
+        scope.spawn(move || {
+            let node = Box::new(Node::new(Doubler::default()));
+            let outcome = node.run(Some(&mut between), &mut second, interrupt, &mut Silent);
+            drop(second);
+            outcome
+        });
+        while matches!(last.receive(&mut threaded, &mut || {}), Ok(sizeleak_stage::Received::Frames { .. })) {}
+    });
+    let mut stream = Vec::new();
+    let source = Box::new(SourceNode::new(Counter(5000)));
+    source.run(None, &mut StreamOutput::new(&mut stream), &interrupt, &mut Silent);
+    let (_, mut streamed) = run(&stream);
+    // The summaries differ in their measured times.
+    assert_eq!((threaded.pop().unwrap().kind(), streamed.pop().unwrap().kind()), ("summary", "summary"));
+    assert_eq!(threaded.len(), 10_000);
+    assert!(threaded == streamed);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_source() {
+    let (mut output, input) = channel(1);
+    drop(input);
+    let outcome = Box::new(SourceNode::new(Counter(u64::MAX))).run(None, &mut output, &Interrupt::new(), &mut Silent);
+    assert_eq!(outcome, Outcome::Closed);
+    assert_eq!(output.emit(Frame::Notice(notice())).and(Err::<(), Closed>(Closed)), Err(Closed));
+}
+
+fn notice() -> Notice {
+    Notice { time_ns: None, stage: "x".into(), flow: None, what: "y".into(), bytes: None, detail: None }
+}
+
+#[test]
+fn a_full_disk_is_a_failure() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let outcome =
+        Box::new(SourceNode::new(Counter(3))).run(None, &mut StreamOutput::new(full), &Interrupt::new(), &mut Silent);
+    assert!(matches!(&outcome, Outcome::Failed(cause) if cause.contains("cannot be written")), "{outcome:?}");
+}
+
+#[test]
+fn an_interrupted_source_still_sums_up() {
+    let interrupt = Interrupt::new();
+    interrupt.set();
+    let mut output = Vec::new();
+    let outcome =
+        Box::new(SourceNode::new(Counter(9))).run(None, &mut StreamOutput::new(&mut output), &interrupt, &mut Silent);
+    assert_eq!(outcome, Outcome::Interrupted);
+    assert_eq!(frames(&output).last().map(Frame::kind), Some("summary"));
+}
