@@ -1,1 +1,13 @@
 //! Commands to a gateway, out of the TLS records around them.
+//!
+//! Not every record from the service is a command: keep-alives are tiny, acknowledgements answer what the gateway has
+//! just sent, handshakes and tickets belong to TLS. What is left is told apart by one of several algorithms
+//! ([`Algorithm`]); what the gateway sends next is counted as replies.
+
+mod conversation;
+mod open;
+mod options;
+mod segmenter;
+
+pub use options::{Algorithm, Options};
+pub use segmenter::CommandSegmenter;

@@ -1,0 +1,59 @@
+//! Who speaks and who answers on one flow.
+
+use sizeleak_frame::{Direction, Record};
+
+/// What was last said on a flow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Conversation {
+    /// When the gateway last sent something that may be answered, and how many such records are unanswered.
+    asked: Option<(i64, u32)>,
+    /// When the last record began or continued a command with nothing said since.
+    commanding: Option<i64>,
+    /// When anything was last seen.
+    pub(crate) last_ns: i64,
+}
+
+/// What a record is, as far as the conversation tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// From the gateway: a reply where a command is open, else a message of its own.
+    Gateway,
+    /// From the service, soon after a message of the gateway's.
+    Answer,
+    /// From the service, on its own account.
+    Service {
+        /// Since when the service has been speaking without pause for the other side, if it has.
+        since_ns: Option<i64>,
+    },
+}
+
+impl Conversation {
+    /// Takes the next record of the flow that is not tiny.
+    pub(crate) fn turn(&mut self, record: &Record, answer_within_ns: i64) -> Turn {
+        self.last_ns = self.last_ns.max(record.time_ns);
+        match record.direction {
+            Direction::FromGateway => {
+                let unanswered = self.unanswered(record.time_ns, answer_within_ns);
+                self.asked = Some((record.time_ns, unanswered.saturating_add(1)));
+                self.commanding = None;
+                Turn::Gateway
+            }
+            Direction::ToGateway => {
+                let unanswered = self.unanswered(record.start_ns, answer_within_ns);
+                if unanswered > 0 {
+                    self.asked = self.asked.map(|(time_ns, _)| (time_ns, unanswered - 1));
+                    return Turn::Answer;
+                }
+                let since_ns = self.commanding.replace(record.time_ns);
+                Turn::Service { since_ns }
+            }
+        }
+    }
+
+    fn unanswered(&self, time_ns: i64, within_ns: i64) -> u32 {
+        match self.asked {
+            Some((asked_ns, count)) if time_ns.saturating_sub(asked_ns) <= within_ns => count,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The options of `command-segmenter`: its flags and its keys in `pipeline.toml`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
+
+use crate::CommandSegmenter;
+
+/// How commands are told from other records, and how long their replies may take.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Options {
+    /// How records become commands
+    #[arg(long, value_enum, default_value_t = Options::default().algorithm)]
+    pub algorithm: Algorithm,
+
+    /// Records of one command follow each other within this time (algorithm `gap`)
+    #[arg(long, value_name = "TIME", default_value_t = Options::default().gap)]
+    pub gap: SignedDuration,
+
+    /// Records that hold fewer plaintext bytes than this are keep-alives or acknowledgements
+    #[arg(long, value_name = "BYTES", default_value_t = Options::default().min_size)]
+    pub min_size: u64,
+
+    /// A record this soon after one of the gateway's is the answer to it, not a command
+    #[arg(long, value_name = "TIME", default_value_t = Options::default().answer_within)]
+    pub answer_within: SignedDuration,
+
+    /// Replies to a command have ended when the gateway is silent for this long
+    #[arg(long, value_name = "TIME", default_value_t = Options::default().reply_gap)]
+    pub reply_gap: SignedDuration,
+
+    /// Replies to a command come within this time
+    #[arg(long, value_name = "TIME", default_value_t = Options::default().reply_within)]
+    pub reply_within: SignedDuration,
+}
+
+/// How records become commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// Records that follow each other within `gap` are one command, whatever it was split into
+    Gap,
+    /// Every record is a command of its own
+    Record,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            algorithm: Algorithm::Gap,
+            gap: SignedDuration::from_millis(40),
+            min_size: 16,
+            answer_within: SignedDuration::from_millis(120),
+            reply_gap: SignedDuration::from_millis(800),
+            reply_within: SignedDuration::from_secs(3),
+        }
+    }
+}
+
+impl Options {
+    /// The options that are times, checked and in nanoseconds.
+    pub(crate) fn times(&self) -> Result<Times, ConfigureError> {
+        Ok(Times {
+            gap: nanoseconds("gap", self.gap)?,
+            answer_within: nanoseconds("answer-within", self.answer_within)?,
+            reply_gap: nanoseconds("reply-gap", self.reply_gap)?,
+            reply_within: nanoseconds("reply-within", self.reply_within)?,
+        })
+    }
+}
+
+/// The times of [`Options`] in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) gap: i64,
+    pub(crate) answer_within: i64,
+    pub(crate) reply_gap: i64,
+    pub(crate) reply_within: i64,
+}
+
+fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> {
+    let limit = Duration::from_hours(24);
+    Duration::try_from(time)
+        .ok()
+        .filter(|time| *time <= limit)
+        .map(|time| time.as_nanos() as i64)
+        .ok_or_else(|| ConfigureError::Usage(format!("`{name}` is {time}: it must be between 0 s and 24 h")))
+}
+
+impl StageOptions for Options {
+    const NAME: &'static str = "command-segmenter";
+    const ABOUT: &'static str = "Commands to a gateway, out of the TLS records around them";
+
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
+        Ok(Box::new(Node::new(CommandSegmenter::new(self)?)))
+    }
+}
