@@ -1,0 +1,44 @@
+//! The options of `epsilon-corrector`: its flags and its keys in `pipeline.toml`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use sizeleak_signature::Model;
+use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
+
+use crate::EpsilonCorrector;
+
+/// Which model to use, and how many of its neighbours.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Options {
+    /// The model of the gateway, made by `sizeleak learn`
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+
+    /// How many labelled commands nearest in size to ask for ε [default: the model's]
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub k: Option<u32>,
+}
+
+impl StageOptions for Options {
+    const NAME: &'static str = "epsilon-corrector";
+    const ABOUT: &'static str = "The variation of a command's size, from the labelled commands nearest in size";
+
+    fn resolve_paths(&mut self, folder: &Path) {
+        self.model = self.model.take().map(|model| folder.join(model));
+    }
+
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
+        let Some(path) = &self.model else {
+            return Err(ConfigureError::Usage("`--model FILE` is missing: `sizeleak learn` makes one".into()));
+        };
+        if self.k == Some(0) {
+            return Err(ConfigureError::Usage("`k` is 0: it must be 1 at least".into()));
+        }
+        let model = Model::read(path).map_err(|error| ConfigureError::Input(error.to_string()))?;
+        let k = self.k.map_or(model.k, |k| k as usize);
+        Ok(Box::new(Node::new(EpsilonCorrector::new(model, k))))
+    }
+}
