@@ -1,2 +1,7 @@
-//! The `sizeleak` program.
-fn main() {}
+//! The `sizeleak` program: runs pipelines, learns and evaluates models, simulates gateways, shows frames.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sizeleak::command::main()
+}

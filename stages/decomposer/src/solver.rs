@@ -20,6 +20,9 @@ use crate::Solutions;
 const MOST_TABLE_BYTES: usize = 256 << 20;
 const CELL_BYTES: usize = 8;
 
+/// Totals of classes are numbered up to this many; more would make a table too large for all but tiny sums.
+const MOST_TOTALS: usize = 100_000;
+
 /// Counts and enumerates the ways to make up sums from actions.
 #[derive(Debug, Clone)]
 pub struct Solver {
@@ -74,12 +77,8 @@ impl Solver {
             let largest = sizes.iter().copied().max().unwrap_or(0);
             largest.saturating_mul(limits.most_actions() as usize)
         });
-        let most_totals = MOST_TABLE_BYTES / CELL_BYTES / (actions.len() + 1);
-        let totals = Totals::new(limits, most_totals).ok_or(SolverError::TooLarge {
-            sum: 0,
-            actions: actions.len(),
-            totals: most_totals,
-        })?;
+        let too_large = SolverError::TooLarge { sum: 0, actions: actions.len(), totals: MOST_TOTALS };
+        let totals = Totals::new(limits).ok_or(too_large)?;
         Ok(Self { sizes, classes, totals, most_sum, sums: 0, ways: Vec::new() })
     }
 
@@ -189,8 +188,8 @@ impl Totals {
     /// The number of the totals in which no class has occurred.
     const NONE: usize = 0;
 
-    /// Numbers all totals; `None` where there are more than `most`.
-    fn new(limits: &Limits, most: usize) -> Option<Self> {
+    /// Numbers all totals; `None` where there are more than [`MOST_TOTALS`].
+    fn new(limits: &Limits) -> Option<Self> {
         let classes = limits.classes();
         if limits.is_free() {
             // One state: any number of anything is admitted.
@@ -213,7 +212,7 @@ impl Totals {
                     })
                 }));
             }
-            if known.len() > most {
+            if known.len() > MOST_TOTALS {
                 return None;
             }
             at += 1;

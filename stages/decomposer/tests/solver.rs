@@ -1,5 +1,5 @@
 //! Counts and solutions against brute force on small cases and an independent dynamic programme on large ones.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_wrap, clippy::needless_range_loop)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
