@@ -43,8 +43,7 @@ impl Interrupt {
     }
 }
 
-/// A reader that ends when the user asks to stop, also while it waits for a pipe that brings nothing. Before it waits
-/// it calls a function, so that what was read so far can be passed on.
+/// A reader that ends when the user asks to stop, also while it waits for a pipe that brings nothing.
 #[derive(Debug)]
 pub struct Interruptible<R> {
     input: R,
@@ -58,17 +57,17 @@ impl<R: Read + AsFd> Interruptible<R> {
     pub fn new(input: R, interrupt: Interrupt) -> Self {
         Self { input, interrupt }
     }
+}
 
-    /// Whether a read would give something, or the end, at once.
-    pub fn is_ready(&self) -> bool {
-        self.ready_within(&Timespec { tv_sec: 0, tv_nsec: 0 })
-    }
+/// Whether reading this would give something, or the end, at once.
+pub fn is_ready(input: &impl AsFd) -> bool {
+    is_ready_within(input, &Timespec { tv_sec: 0, tv_nsec: 0 })
+}
 
-    fn ready_within(&self, time: &Timespec) -> bool {
-        let mut inputs = [PollFd::new(&self.input, PollFlags::IN)];
-        // Where polling is refused, reading tells why.
-        !matches!(poll(&mut inputs, Some(time)), Ok(0) | Err(rustix::io::Errno::INTR))
-    }
+fn is_ready_within(input: &impl AsFd, time: &Timespec) -> bool {
+    let mut inputs = [PollFd::new(input, PollFlags::IN)];
+    // Where polling is refused, reading tells why.
+    !matches!(poll(&mut inputs, Some(time)), Ok(0) | Err(rustix::io::Errno::INTR))
 }
 
 impl<R: Read + AsFd> Read for Interruptible<R> {
@@ -77,7 +76,7 @@ impl<R: Read + AsFd> Read for Interruptible<R> {
             if self.interrupt.is_set() {
                 return Ok(0);
             }
-            if self.ready_within(&LOOK_EVERY) {
+            if is_ready_within(&self.input, &LOOK_EVERY) {
                 return self.input.read(buffer);
             }
         }
@@ -94,12 +93,12 @@ mod tests {
     fn a_pipe_that_brings_nothing_ends_on_interrupt() {
         let (reading, writing) = io::pipe().unwrap();
         let interrupt = Interrupt::new();
+        assert!(!is_ready(&reading));
         let mut input = Interruptible::new(reading, interrupt.clone());
-        assert!(!input.is_ready());
         let stopper = thread::spawn(move || interrupt.set());
         assert_eq!(input.read(&mut [0; 8]).unwrap(), 0);
         stopper.join().unwrap();
         drop(writing);
-        assert!(input.is_ready(), "the end is there to be read");
+        assert!(is_ready(&input.input), "the end is there to be read");
     }
 }

@@ -1,0 +1,205 @@
+//! The stage: captures in, packets out.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use sizeleak_frame::{Notice, Packet, Packets, what};
+use sizeleak_stage::{Closed, Interrupt, Source, SourceEmit, StageError, is_ready};
+
+use crate::error::{CaptureError, Damage};
+use crate::merge::{Head, Merge};
+
+/// Reads captures and emits their packets in order of time.
+#[derive(Debug)]
+pub struct Capture {
+    files: Vec<PathBuf>,
+    bytes: u64,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    files: u64,
+    packets: u64,
+    snaplen_cut: u64,
+    skipped_blocks: u64,
+    skipped_files: u64,
+    damaged_files: u64,
+}
+
+impl Capture {
+    /// Reads these files, and all below those that are folders; `-` is stdin.
+    pub fn new(files: Vec<PathBuf>) -> Self {
+        Self { files, bytes: 0, counts: Counts::default() }
+    }
+
+    fn emit_packets(
+        &mut self,
+        merge: &mut Merge,
+        failures: &mut Failures,
+        out: &mut dyn SourceEmit,
+        interrupt: &Interrupt,
+    ) -> Result<(), StageError> {
+        let stdin = self.stdin()?;
+        let mut batch = Packets::new();
+        let mut head = Head::default();
+        while !interrupt.is_set() {
+            if let Some(stdin) = &stdin
+                && !merge.is_buffered()
+                && !is_ready(stdin)
+            {
+                send(&mut batch, out)?;
+                out.flush()?;
+            }
+            match merge.next_packet(&mut head) {
+                Ok(true) => self.add(&mut batch, &head),
+                Ok(false) => break,
+                Err(error) => {
+                    send(&mut batch, out)?;
+                    self.counts.damaged_files += 1;
+                    failures.tell(error, Some(head.time_ns), out)?;
+                }
+            }
+            if batch.is_full() {
+                send(&mut batch, out)?;
+            }
+        }
+        Ok(send(&mut batch, out)?)
+    }
+
+    fn add(&mut self, batch: &mut Packets, head: &Head) {
+        self.counts.packets += 1;
+        self.counts.snaplen_cut += u64::from((head.data.len() as u64) < u64::from(head.original_length));
+        batch.push(Packet {
+            time_ns: head.time_ns,
+            link_type: head.link_type,
+            original_length: head.original_length,
+            data: &head.data,
+            capture: head.capture,
+            number: head.number,
+        });
+    }
+
+    /// A handle to ask whether stdin has something, if stdin is read.
+    fn stdin(&self) -> Result<Option<OwnedFd>, StageError> {
+        let read = self.files.iter().any(|file| file.as_os_str() == "-");
+        read.then(|| io::stdin().as_fd().try_clone_to_owned()).transpose().map_err(StageError::failed)
+    }
+}
+
+impl Source for Capture {
+    const NAME: &'static str = "capture";
+
+    fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
+        let mut failures = Failures::default();
+        let files = self.all_files(&mut failures, out)?;
+        self.counts.files = files.len() as u64;
+        let (mut merge, errors) = Merge::new(files, interrupt);
+        for error in errors {
+            if self.is_recursive() && matches!(error.damage, Damage::NotCapture(_) | Damage::Empty) {
+                self.counts.skipped_files += 1;
+                out.emit(notice(what::UNSUPPORTED, None, &error).into())?;
+            } else {
+                self.counts.damaged_files += 1;
+                failures.tell(error, None, out)?;
+            }
+        }
+        self.emit_packets(&mut merge, &mut failures, out, interrupt)?;
+        (self.bytes, self.counts.skipped_blocks) = (merge.bytes, merge.skipped);
+        match failures.first {
+            Some(error) => Err(StageError::failed(error)),
+            None => Ok(()),
+        }
+    }
+
+    fn bytes_in(&self) -> u64 {
+        self.bytes
+    }
+
+    fn frames_in(&self) -> u64 {
+        self.counts.packets
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("files", self.counts.files),
+            ("snaplen_cut", self.counts.snaplen_cut),
+            ("skipped_blocks", self.counts.skipped_blocks),
+            ("skipped_files", self.counts.skipped_files),
+            ("damaged_files", self.counts.damaged_files),
+        ]
+    }
+}
+
+impl Capture {
+    fn is_recursive(&self) -> bool {
+        self.files.iter().any(|file| file.is_dir())
+    }
+
+    /// The files themselves and, in order of their paths, all below the folders among them.
+    fn all_files(&self, failures: &mut Failures, out: &mut dyn SourceEmit) -> Result<Vec<PathBuf>, StageError> {
+        let mut all = Vec::new();
+        for file in &self.files {
+            if !file.is_dir() {
+                all.push(file.clone());
+                continue;
+            }
+            let before = all.len();
+            if let Err(source) = files_below(file, &mut all) {
+                failures.tell(CaptureError { file: file.clone(), damage: Damage::Open(source) }, None, out)?;
+            }
+            if let Some(found) = all.get_mut(before..) {
+                found.sort();
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// All regular files below a folder. Links to folders are not followed: they may lead in circles.
+fn files_below(folder: &Path, all: &mut Vec<PathBuf>) -> io::Result<()> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            match entry.file_type()? {
+                kind if kind.is_dir() => folders.push(entry.path()),
+                kind if kind.is_symlink() && entry.path().is_dir() => {}
+                _ => all.push(entry.path()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What went wrong so far: told at once, and returned once everything that can be read is.
+#[derive(Debug, Default)]
+struct Failures {
+    first: Option<CaptureError>,
+}
+
+impl Failures {
+    fn tell(&mut self, error: CaptureError, time_ns: Option<i64>, out: &mut dyn SourceEmit) -> Result<(), Closed> {
+        let what = if matches!(error.damage, Damage::Cut { .. }) { what::TRUNCATED } else { what::MALFORMED };
+        out.emit(notice(what, time_ns, &error).into())?;
+        self.first.get_or_insert(error);
+        Ok(())
+    }
+}
+
+fn notice(what: &'static str, time_ns: Option<i64>, error: &CaptureError) -> Notice {
+    Notice {
+        time_ns,
+        stage: Capture::NAME.into(),
+        flow: None,
+        what: what.into(),
+        bytes: None,
+        detail: Some(error.to_string()),
+    }
+}
+
+fn send(batch: &mut Packets, out: &mut dyn SourceEmit) -> Result<(), Closed> {
+    if batch.is_empty() { Ok(()) } else { out.emit(std::mem::take(batch).into()) }
+}

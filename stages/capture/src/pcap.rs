@@ -1,0 +1,62 @@
+//! Classic pcap: a header, then packets (draft-ietf-opsawg-pcap).
+
+use pcap_parser::pcap::{LegacyPcapBlock, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_header};
+
+use crate::error::Damage;
+use crate::reader::{CapturedPacket, Step};
+use crate::window::Window;
+
+const HEADER_BYTES: u64 = 24;
+const RECORD_HEADER_BYTES: u64 = 16;
+const PACKET: &str = "packet";
+
+/// What a file's header says of its packets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pcap {
+    big_endian: bool,
+    nanoseconds: bool,
+    link_type: u16,
+}
+
+impl Pcap {
+    pub(crate) fn read_header(window: &mut Window) -> Result<Self, Damage> {
+        let header = window.take(HEADER_BYTES, "file header")?.ok_or(Damage::Empty)?;
+        let (_, header) = parse_pcap_header(header)
+            .map_err(|_| Damage::Malformed { offset: 0, fault: "its file header cannot be read".to_owned() })?;
+        Ok(Self {
+            big_endian: header.is_bigendian(),
+            nanoseconds: header.is_nanosecond_precision(),
+            // The upper half of the field holds the length of a frame check sequence, not the type.
+            link_type: (header.network.0 & 0xffff) as u16,
+        })
+    }
+
+    pub(crate) fn packet<'a>(&self, window: &'a mut Window) -> Result<Step<'a>, Damage> {
+        let Some(header) = window.peek(RECORD_HEADER_BYTES, PACKET)? else { return Ok(Step::End) };
+        let length = self.record_length(header).unwrap_or(u64::MAX);
+        let offset = window.offset();
+        let Some(record) = window.take(length, PACKET)? else { return Ok(Step::End) };
+        let parsed = if self.big_endian { parse_pcap_frame_be(record) } else { parse_pcap_frame(record) };
+        let (_, packet) =
+            parsed.map_err(|_| Damage::Malformed { offset, fault: "a packet cannot be read".to_owned() })?;
+        Ok(Step::Packet(CapturedPacket {
+            time_ns: self.time_ns(&packet),
+            link_type: self.link_type,
+            original_length: packet.origlen,
+            data: packet.data,
+        }))
+    }
+
+    /// The length of the record whose header `bytes` begin with.
+    pub(crate) fn record_length(&self, bytes: &[u8]) -> Option<u64> {
+        let length: [u8; 4] = bytes.get(8..12)?.try_into().ok()?;
+        let length = if self.big_endian { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) };
+        Some(RECORD_HEADER_BYTES + u64::from(length))
+    }
+
+    fn time_ns(&self, packet: &LegacyPcapBlock<'_>) -> i64 {
+        // `ts_usec` holds nanoseconds in a file of that precision.
+        let fraction = i64::from(packet.ts_usec) * if self.nanoseconds { 1 } else { 1000 };
+        i64::from(packet.ts_sec) * 1_000_000_000 + fraction
+    }
+}

@@ -1,0 +1,130 @@
+//! Reads one capture, whichever of the two formats it has.
+
+use std::io::Read;
+
+use crate::error::Damage;
+use crate::pcap::Pcap;
+use crate::pcapng::Pcapng;
+use crate::window::Window;
+
+/// A packet as a capture holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CapturedPacket<'a> {
+    pub(crate) time_ns: i64,
+    pub(crate) link_type: u16,
+    pub(crate) original_length: u32,
+    pub(crate) data: &'a [u8],
+}
+
+/// What reading on gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step<'a> {
+    Packet(CapturedPacket<'a>),
+    End,
+}
+
+/// A capture that is being read.
+pub struct CaptureReader {
+    window: Window,
+    format: Format,
+    skipped: u64,
+}
+
+enum Format {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+impl CaptureReader {
+    /// Reads the beginning of a capture, already decompressed.
+    ///
+    /// # Errors
+    /// [`Damage`] where it is none.
+    pub fn new(input: Box<dyn Read + Send>) -> Result<Self, Damage> {
+        let mut window = Window::new(input);
+        let magic = match window.peek(4, "capture") {
+            Ok(Some(magic)) => <[u8; 4]>::try_from(magic).unwrap_or_default(),
+            Ok(None) => return Err(Damage::Empty),
+            Err(Damage::Cut { .. }) => return Err(not_capture(window.available())),
+            Err(other) => return Err(other),
+        };
+        let format = match magic {
+            [0x0a, 0x0d, 0x0d, 0x0a] => Format::Pcapng(Pcapng::default()),
+            [0xd4, 0xc3, 0xb2, 0xa1]
+            | [0xa1, 0xb2, 0xc3, 0xd4]
+            | [0x4d, 0x3c, 0xb2, 0xa1]
+            | [0xa1, 0xb2, 0x3c, 0x4d] => Format::Pcap(Pcap::read_header(&mut window)?),
+            _ => return Err(not_capture(window.available())),
+        };
+        Ok(Self { window, format, skipped: 0 })
+    }
+
+    /// The next packet; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Damage`]; reading on gives it again.
+    pub(crate) fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, Damage> {
+        // Blocks that are no packets are gone over first, since a packet borrows the window.
+        while self.format.skip(&mut self.window)? {
+            self.skipped += 1;
+        }
+        match self.format.packet(&mut self.window)? {
+            Step::Packet(packet) => Ok(Some(packet)),
+            Step::End => Ok(None),
+        }
+    }
+
+    /// Whether a whole packet or block is there without reading on.
+    pub(crate) fn is_buffered(&self) -> bool {
+        let available = self.window.available();
+        let wanted = match &self.format {
+            Format::Pcap(pcap) => pcap.record_length(available),
+            Format::Pcapng(pcapng) => pcapng.block_length(available),
+        };
+        wanted.is_some_and(|wanted| wanted <= available.len() as u64)
+    }
+
+    /// How many bytes of the capture were read.
+    pub(crate) fn offset(&self) -> u64 {
+        self.window.offset()
+    }
+
+    /// How many blocks were no packets.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}
+
+impl Format {
+    /// Goes over one block that is no packet, if one is next.
+    fn skip(&mut self, window: &mut Window) -> Result<bool, Damage> {
+        match self {
+            Self::Pcap(_) => Ok(false),
+            Self::Pcapng(pcapng) => pcapng.skip(window),
+        }
+    }
+
+    fn packet<'a>(&mut self, window: &'a mut Window) -> Result<Step<'a>, Damage> {
+        match self {
+            Self::Pcap(pcap) => pcap.packet(window),
+            Self::Pcapng(pcapng) => pcapng.packet(window),
+        }
+    }
+}
+
+/// Says what a file that is no capture looks like.
+fn not_capture(beginning: &[u8]) -> Damage {
+    let shown = beginning.get(..beginning.len().min(4)).unwrap_or_default();
+    let looks = match beginning {
+        [0x81, ..] => "a sizeleak frame stream".to_owned(),
+        [b'{' | b'[', ..] => "JSON".to_owned(),
+        _ if shown.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
+            format!("the text `{}`", String::from_utf8_lossy(shown).escape_debug())
+        }
+        _ => {
+            let hex: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("the bytes {}", hex.join(" "))
+        }
+    };
+    Damage::NotCapture(looks)
+}

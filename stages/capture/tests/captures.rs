@@ -1,0 +1,272 @@
+//! Captures of every form give their packets; damaged ones give those before the damage and one error.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::{DataLink, Endianness, TsResolution};
+use proptest::prelude::*;
+use sizeleak_capture::Capture;
+use sizeleak_frame::{Frame, Packets};
+use sizeleak_stage::{Interrupt, Source};
+use tempfile::TempDir;
+
+/// Time in nanoseconds, data, and the length on the wire.
+type Written = (u64, Vec<u8>, u32);
+
+fn some_packets(count: u64, from_ns: u64) -> Vec<Written> {
+    (0..count).map(|at| (from_ns + at * 1_000_000, vec![at as u8; 20 + at as usize % 50], 100)).collect()
+}
+
+fn pcap(packets: &[Written], endianness: Endianness, resolution: TsResolution) -> Vec<u8> {
+    let header =
+        PcapHeader { endianness, ts_resolution: resolution, datalink: DataLink::ETHERNET, ..PcapHeader::default() };
+    let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
+    for (time, data, original) in packets {
+        writer.write_packet(&PcapPacket::new(Duration::from_nanos(*time), *original, data)).unwrap();
+    }
+    writer.into_writer()
+}
+
+fn little(packets: &[Written]) -> Vec<u8> {
+    pcap(packets, Endianness::Little, TsResolution::NanoSecond)
+}
+
+/// Reads captures; gives their packets as (time, data, original length, capture, number) and the error, if any.
+fn read(files: &[PathBuf]) -> (Vec<(i64, Vec<u8>, u32, u32, u64)>, Option<String>) {
+    let mut out: Vec<Frame> = Vec::new();
+    let error = Capture::new(files.to_vec()).run(&mut out, &Interrupt::new()).err().map(|error| error.to_string());
+    let batches = out.into_iter().filter_map(|frame| Packets::try_from(frame).ok());
+    let packets = batches.flat_map(|batch| {
+        let rows = batch.iter().map(|packet| {
+            (packet.time_ns, packet.data.to_vec(), packet.original_length, packet.capture, packet.number)
+        });
+        rows.collect::<Vec<_>>()
+    });
+    (packets.collect(), error)
+}
+
+fn file(folder: &TempDir, name: &str, content: &[u8]) -> PathBuf {
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+fn read_one(content: &[u8]) -> (Vec<(i64, Vec<u8>, u32, u32, u64)>, Option<String>) {
+    let folder = TempDir::new().unwrap();
+    read(&[file(&folder, "x.dat", content)])
+}
+
+fn assert_same(read: &[(i64, Vec<u8>, u32, u32, u64)], written: &[Written]) {
+    let read: Vec<Written> =
+        read.iter().map(|(time, data, original, ..)| (*time as u64, data.clone(), *original)).collect();
+    assert_eq!(read, written);
+}
+
+#[test]
+fn classic_pcap_in_both_byte_orders_and_resolutions() {
+    let written = some_packets(600, 1_700_000_000_123_456_789);
+    for endianness in [Endianness::Little, Endianness::Big] {
+        let (read, error) = read_one(&pcap(&written, endianness, TsResolution::NanoSecond));
+        assert_eq!(error, None);
+        assert_same(&read, &written);
+        assert_eq!((read[599].3, read[599].4), (0, 600));
+        let micro: Vec<Written> =
+            written.iter().map(|(time, data, original)| (time / 1000 * 1000, data.clone(), *original)).collect();
+        assert_same(&read_one(&pcap(&micro, endianness, TsResolution::MicroSecond)).0, &micro);
+    }
+}
+
+/// A section with an interface of this resolution and offset, and its packets in units of that resolution.
+fn section(endianness: Endianness, resolution: u8, offset: i64, units: &[u64]) -> Vec<u8> {
+    let mut writer = PcapNgWriter::with_endianness(Vec::new(), endianness).unwrap();
+    let interface = InterfaceDescriptionBlock {
+        linktype: DataLink::ETHERNET,
+        snaplen: 0xffff,
+        options: vec![
+            InterfaceDescriptionOption::IfTsResol(resolution),
+            InterfaceDescriptionOption::IfTsOffset(offset as u64),
+        ],
+    };
+    writer.write_pcapng_block(interface).unwrap();
+    for _ in units {
+        let block = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: Duration::ZERO,
+            original_len: 99,
+            data: vec![7; 5].into(),
+            options: vec![],
+        };
+        writer.write_pcapng_block(block).unwrap();
+    }
+    let mut bytes = writer.into_inner();
+    // The writer knows no resolutions: its times are put in by hand.
+    let mut at = bytes.len() - units.len() * 40;
+    for unit in units {
+        let halves = [(unit >> 32) as u32, *unit as u32];
+        for half in halves {
+            let half = if endianness == Endianness::Big { half.to_be_bytes() } else { half.to_le_bytes() };
+            bytes[at + 12..at + 16].copy_from_slice(&half);
+            at += 4;
+        }
+        at += 32;
+    }
+    bytes
+}
+
+#[test]
+fn pcapng_with_several_sections_resolutions_and_offsets() {
+    let mut bytes = section(Endianness::Little, 9, 0, &[5_000_000_007]);
+    bytes.extend(section(Endianness::Big, 3, -1, &[7_500]));
+    bytes.extend(section(Endianness::Little, 0x80 | 10, 3, &[1024 + 512]));
+    let (read, error) = read_one(&bytes);
+    assert_eq!(error, None);
+    let times: Vec<i64> = read.iter().map(|packet| packet.0).collect();
+    assert_eq!(times, [5_000_000_007, 6_500_000_000, 4_500_000_000]);
+    assert_eq!((read[0].1.as_slice(), read[0].2), (&[7; 5][..], 99), "without padding");
+}
+
+#[test]
+fn simple_and_obsolete_packets_and_unknown_blocks() {
+    let block = |kind: u32, body: &[u8]| {
+        let length = (12 + body.len()) as u32;
+        [&kind.to_le_bytes(), &length.to_le_bytes(), body, &length.to_le_bytes()].concat()
+    };
+    let mut bytes = section(Endianness::Little, 9, 0, &[1_000]);
+    bytes.extend(block(0x0bad_cafe, &[1, 2, 3, 4]));
+    bytes.extend(block(3, &[&3_u32.to_le_bytes()[..], &[9, 9, 9, 0]].concat()));
+    let numbers = [0_u32, 0, 2_000, 2, 77].map(u32::to_le_bytes).concat();
+    bytes.extend(block(2, &[&numbers[..], &[8, 8, 0, 0]].concat()));
+    let (read, error) = read_one(&bytes);
+    assert_eq!(error, None);
+    let packets: Vec<(i64, &[u8])> = read.iter().map(|packet| (packet.0, packet.1.as_slice())).collect();
+    assert_eq!(packets, [(1_000, &[7; 5][..]), (1_000, &[9; 3]), (2_000, &[8; 2])]);
+}
+
+#[test]
+fn compressed_captures_whatever_their_names() {
+    let written = some_packets(300, 1_000);
+    let (first, second) = written.split_at(100);
+    let whole = little(first);
+    let rest = &little(second)[24..];
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let xz = |bytes: &[u8]| {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let lz4 = |bytes: &[u8]| {
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
+    let members: [[Vec<u8>; 2]; 4] =
+        [[gzip(&whole), gzip(rest)], [xz(&whole), xz(rest)], [lz4(&whole), lz4(rest)], [zstd(&whole), zstd(rest)]];
+    for compressed in members {
+        let (read, error) = read_one(&compressed.concat());
+        assert_eq!(error, None);
+        assert_same(&read, &written);
+        let cut = compressed[0].len() / 2;
+        let (read, error) = read_one(&compressed[0][..cut]);
+        assert!(error.is_some());
+        assert_same(&read, &written[..read.len()]);
+    }
+}
+
+#[test]
+fn several_files_are_merged_by_time() {
+    let folder = TempDir::new().unwrap();
+    let early = file(&folder, "b.pcap", &little(&some_packets(10, 0)));
+    let between = file(&folder, "a.pcap", &little(&some_packets(5, 4_500_000)));
+    let late = file(&folder, "c.pcap", &little(&some_packets(3, 60_000_000)));
+    let (read, error) = read(&[late, between, early]);
+    assert_eq!(error, None);
+    assert!(read.is_sorted_by_key(|packet| packet.0));
+    let captures: Vec<u32> = read.iter().map(|packet| packet.3).collect();
+    assert_eq!(captures, [2, 2, 2, 2, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 0, 0, 0]);
+    assert_eq!(
+        read.iter().filter(|packet| packet.3 == 2).map(|packet| packet.4).collect::<Vec<_>>(),
+        (1..=10).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn folders_are_read_whole() {
+    let folder = TempDir::new().unwrap();
+    std::fs::create_dir(folder.path().join("below")).unwrap();
+    file(&folder, "below/one", &little(&some_packets(4, 0)));
+    file(&folder, "notes.txt", b"no capture");
+    let (read, error) = read(&[folder.path().to_owned()]);
+    assert_eq!((read.len(), error), (4, None));
+}
+
+#[test]
+fn errors_name_the_file_and_the_place() {
+    let error = |content: &[u8]| read_one(content).1.unwrap();
+    assert!(error(b"").contains("x.dat: is empty"));
+    assert!(error(b"GET / HTTP/1.1").contains("is no capture: it begins with the text `GET `"));
+    assert!(error(&[0x81, 0xa5, b'h']).contains("is no capture"));
+    assert!(error(&[0x81, 0xa5, b'h', b'e']).contains("frame stream"));
+    let whole = little(&some_packets(3, 0));
+    let (read_packets, cut) = read_one(&whole[..whole.len() - 1]);
+    assert_eq!(read_packets.len(), 2);
+    assert_eq!(cut.unwrap().split(": ").nth(1), Some("is cut at byte 97, 1 bytes before the end of a packet"));
+    let mut claims = whole.clone();
+    claims[24 + 8..24 + 12].copy_from_slice(&3_000_000_000_u32.to_le_bytes());
+    assert!(error(&claims).contains("at byte 24: a packet claims 3000000016 bytes"));
+    assert!(read(&["/no/such.pcap".into()]).1.unwrap().contains("/no/such.pcap: No such file"));
+}
+
+#[test]
+fn a_damaged_file_does_not_stop_the_others() {
+    let folder = TempDir::new().unwrap();
+    let whole = little(&some_packets(10, 0));
+    let files = [
+        file(&folder, "a", &whole[..whole.len() - 5]),
+        file(&folder, "b", b"nothing of the kind"),
+        file(&folder, "c", &little(&some_packets(10, 500))),
+    ];
+    let (read, error) = read(&files);
+    assert_eq!(read.len(), 19);
+    assert!(error.is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn a_cut_anywhere_gives_the_packets_before_it(at: prop::sample::Index, big: bool) {
+        let written = some_packets(6, 5_000);
+        let endianness = if big { Endianness::Big } else { Endianness::Little };
+        let whole = pcap(&written, endianness, TsResolution::NanoSecond);
+        let at = at.index(whole.len());
+        let (read, error) = read_one(&whole[..at]);
+        let ends = std::iter::once(24).chain(written.iter().scan(24, |end, (_, data, _)| { *end += 16 + data.len(); Some(*end) }));
+        let between = ends.clone().any(|end| end == at);
+        prop_assert_eq!(error.is_none(), between);
+        assert_same(&read, &written[..ends.filter(|end| *end <= at).count().saturating_sub(1)]);
+    }
+
+    #[test]
+    fn damaged_captures_end_in_one_error_or_none(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        ng: bool,
+    ) {
+        let mut bytes = if ng { section(Endianness::Little, 6, 0, &[1, 2, 3, 4]) } else { little(&some_packets(6, 0)) };
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let (read, _) = read_one(&bytes);
+        prop_assert!(read.len() <= 40);
+    }
+}
