@@ -59,7 +59,9 @@ fn unknown() -> Frame {
 
 fn bytes(frames: &[Frame]) -> Vec<u8> {
     let mut writer = FrameWriter::new(Vec::new());
-    frames.iter().for_each(|frame| writer.write(frame).unwrap());
+    for frame in frames {
+        writer.write(frame).unwrap();
+    }
     writer.flush().unwrap();
     writer.output().clone()
 }

@@ -118,16 +118,12 @@ impl Merge {
         let head = Head { capture, ..Head::default() };
         let begun = Open { reader, head };
         let free = self.open.iter().position(|open| open.reader.is_none());
-        let slot = match free.and_then(|slot| self.open.get_mut(slot).map(|open| (slot, open))) {
-            Some((slot, open)) => {
-                *open = begun;
-                slot
-            }
-            None => {
-                self.open.push(begun);
-                self.open.len() - 1
-            }
-        };
+        let slot = free.unwrap_or(self.open.len());
+        if let Some(open) = self.open.get_mut(slot) {
+            *open = begun;
+        } else {
+            self.open.push(begun);
+        }
         self.advance(slot)
     }
 

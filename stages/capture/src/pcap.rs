@@ -31,7 +31,7 @@ impl Pcap {
         })
     }
 
-    pub(crate) fn packet<'a>(&self, window: &'a mut Window) -> Result<Step<'a>, Damage> {
+    pub(crate) fn packet(self, window: &mut Window) -> Result<Step<'_>, Damage> {
         let Some(header) = window.peek(RECORD_HEADER_BYTES, PACKET)? else { return Ok(Step::End) };
         let length = self.record_length(header).unwrap_or(u64::MAX);
         let offset = window.offset();
@@ -48,13 +48,13 @@ impl Pcap {
     }
 
     /// The length of the record whose header `bytes` begin with.
-    pub(crate) fn record_length(&self, bytes: &[u8]) -> Option<u64> {
+    pub(crate) fn record_length(self, bytes: &[u8]) -> Option<u64> {
         let length: [u8; 4] = bytes.get(8..12)?.try_into().ok()?;
         let length = if self.big_endian { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) };
         Some(RECORD_HEADER_BYTES + u64::from(length))
     }
 
-    fn time_ns(&self, packet: &LegacyPcapBlock<'_>) -> i64 {
+    fn time_ns(self, packet: &LegacyPcapBlock<'_>) -> i64 {
         // `ts_usec` holds nanoseconds in a file of that precision.
         let fraction = i64::from(packet.ts_usec) * if self.nanoseconds { 1 } else { 1000 };
         i64::from(packet.ts_sec) * 1_000_000_000 + fraction

@@ -1,0 +1,138 @@
+//! Which addresses are meant, and the quick test that spares most packets a full parse.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+use sizeleak_stage::ConfigureError;
+
+/// A set of addresses and networks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Networks(Vec<IpNet>);
+
+impl Networks {
+    /// Reads addresses (`192.168.1.20`) and networks (`10.0.0.0/8`, `2001:db8::/32`).
+    ///
+    /// # Errors
+    /// [`ConfigureError::Usage`] about the first that is neither.
+    pub fn parse(texts: &[String]) -> Result<Self, ConfigureError> {
+        let networks = texts.iter().map(|text| {
+            network(text)
+                .ok_or_else(|| ConfigureError::Usage(format!("`{text}` is no IP address and no network in CIDR form")))
+        });
+        Ok(Self(networks.collect::<Result<_, _>>()?))
+    }
+
+    /// Whether an address is in the set. An IPv4 address in IPv6 clothes is the IPv4 one.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// Whether the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl std::fmt::Display for Networks {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = |network: &IpNet| {
+            if network.prefix_len() == network.max_prefix_len() {
+                network.addr().to_string()
+            } else {
+                network.to_string()
+            }
+        };
+        formatter.write_str(&self.0.iter().map(shown).collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn network(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(|address| IpNet::from(address.to_canonical())))
+}
+
+/// What `--service` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServiceRule {
+    /// Addresses.
+    Networks(Networks),
+    /// A host name, in lower case.
+    Name(String),
+}
+
+impl ServiceRule {
+    /// Reads an address, a network or a host name.
+    ///
+    /// # Errors
+    /// [`ConfigureError::Usage`] where it is none of them.
+    pub fn parse(text: &str) -> Result<Self, ConfigureError> {
+        if let Some(network) = network(text) {
+            return Ok(Self::Networks(Networks(vec![network])));
+        }
+        let label =
+            |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+        let name = text.trim_end_matches('.').to_ascii_lowercase();
+        // A last label of digits alone is a mistyped address, not a name.
+        let last_is_word = name.rsplit('.').next().is_some_and(|last| !last.bytes().all(|b| b.is_ascii_digit()));
+        if name.split('.').all(label) && last_is_word {
+            Ok(Self::Name(name))
+        } else {
+            Err(ConfigureError::Usage(format!("`{text}` is no IP address, no network and no host name")))
+        }
+    }
+}
+
+const ETHERNET: u16 = 1;
+
+/// The addresses of a packet of the plainest kind, Ethernet with IPv4 or IPv6 right behind it; `None` for all others,
+/// which need a closer look.
+pub(crate) fn plain_addresses(link_type: u16, data: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    if link_type != ETHERNET {
+        return None;
+    }
+    match data.get(12..15)? {
+        [0x08, 0x00, version] if version >> 4 == 4 => {
+            let four = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(data.get(at..at + 4)?).ok()?));
+            Some((four(26)?.into(), four(30)?.into()))
+        }
+        [0x86, 0xdd, version] if version >> 4 == 6 => {
+            let sixteen = |at: usize| Some(Ipv6Addr::from(<[u8; 16]>::try_from(data.get(at..at + 16)?).ok()?));
+            Some((sixteen(22)?.into(), sixteen(38)?.into()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn networks(texts: &[&str]) -> Networks {
+        Networks::parse(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn addresses_and_networks() {
+        let networks = networks(&["192.168.1.20", "10.0.0.0/8", "2001:db8::/32"]);
+        for (address, inside) in [
+            ("192.168.1.20", true),
+            ("192.168.1.21", false),
+            ("10.9.8.7", true),
+            ("2001:db8::1", true),
+            ("::ffff:10.0.0.1", true),
+        ] {
+            assert_eq!(networks.contains(address.parse().unwrap()), inside, "{address}");
+        }
+        assert_eq!(networks.to_string(), "192.168.1.20, 10.0.0.0/8, 2001:db8::/32");
+        assert!(Networks::parse(&["192.168.1.300".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn services() {
+        assert_eq!(ServiceRule::parse("Hub.Example.").unwrap(), ServiceRule::Name("hub.example".into()));
+        assert_eq!(ServiceRule::parse("203.0.113.0/24").unwrap(), ServiceRule::Networks(networks(&["203.0.113.0/24"])));
+        for wrong in ["", "a b", "203.0.113.400", "..", "203.0.113.0/99"] {
+            assert!(ServiceRule::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
