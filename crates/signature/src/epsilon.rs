@@ -5,13 +5,35 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-/// What was left of a labelled command's size.
+/// What was left of labelled commands' sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tuple {
     /// |s| in bytes.
     pub size: i64,
     /// ε in bytes.
     pub epsilon: i64,
+    /// How many labelled commands have this size and ε; 1 or more.
+    pub times: u64,
+}
+
+impl Tuple {
+    /// The tuple of one labelled command.
+    pub fn new(size: i64, epsilon: i64) -> Self {
+        Self { size, epsilon, times: 1 }
+    }
+}
+
+/// A tuple near to some size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neighbour {
+    /// |s| in bytes.
+    pub size: i64,
+    /// ε in bytes.
+    pub epsilon: i64,
+    /// How far |s| is from the size asked for, in bytes.
+    pub distance: u64,
+    /// How many labelled commands have this size and ε.
+    pub times: u64,
 }
 
 /// A value of ε and how much speaks for it.
@@ -24,8 +46,9 @@ pub struct WeightedEpsilon {
 }
 
 /// Labelled commands in order of size.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbours {
+    /// Different from each other, in order, one at least.
     tuples: Vec<Tuple>,
 }
 
@@ -35,51 +58,46 @@ pub struct Neighbours {
 pub struct NoTuples;
 
 impl Neighbours {
-    /// Sorts the tuples.
+    /// Sorts the tuples and adds up equal ones.
     ///
     /// # Errors
     /// [`NoTuples`] where there is none.
-    pub fn new(mut tuples: Vec<Tuple>) -> Result<Self, NoTuples> {
-        tuples.sort_unstable();
+    pub fn new(tuples: impl IntoIterator<Item = Tuple>) -> Result<Self, NoTuples> {
+        let mut times: BTreeMap<(i64, i64), u64> = BTreeMap::new();
+        for tuple in tuples.into_iter().filter(|tuple| tuple.times > 0) {
+            let times = times.entry((tuple.size, tuple.epsilon)).or_default();
+            *times = times.saturating_add(tuple.times);
+        }
+        let tuples: Vec<Tuple> =
+            times.into_iter().map(|((size, epsilon), times)| Tuple { size, epsilon, times }).collect();
         if tuples.is_empty() { Err(NoTuples) } else { Ok(Self { tuples }) }
     }
 
-    /// The tuples in order of size, then of ε.
+    /// The different tuples in order of size, then of ε.
     pub fn tuples(&self) -> &[Tuple] {
         &self.tuples
     }
 
-    /// The `k` tuples nearest in size, and all others that are as near as the last of them: so the answer depends on
-    /// distances alone, not on the order of equal ones. In order of size.
-    pub fn nearest(&self, size: i64, k: usize) -> &[Tuple] {
-        let mut start = self.tuples.partition_point(|tuple| tuple.size < size);
-        let mut end = start;
-        while end - start < k.max(1) {
-            let below = start.checked_sub(1).and_then(|at| self.distance(at, size));
-            let above = self.distance(end, size);
-            match (below, above) {
-                (None, None) => break,
-                (Some(below), Some(above)) if below <= above => start -= 1,
-                (Some(_), None) => start -= 1,
-                (_, Some(_)) => end += 1,
-            }
-        }
-        let farthest = self.distance(start, size).max(end.checked_sub(1).and_then(|at| self.distance(at, size)));
-        while start > 0 && self.distance(start - 1, size) <= farthest {
-            start -= 1;
-        }
-        while end < self.tuples.len() && self.distance(end, size) <= farthest {
-            end += 1;
-        }
-        self.tuples.get(start..end).unwrap_or_default()
+    /// The `k` labelled commands (at least 1) nearest in size, and all others that are as near as the last of them: so the
+    /// answer depends on distances alone, not on the order of equal ones. In order of size, then of ε; takes O(log n) and
+    /// the number of neighbours.
+    pub fn nearest(&self, size: i64, k: usize) -> Vec<Neighbour> {
+        let neighbour = |tuple: &Tuple| Neighbour {
+            size: tuple.size,
+            epsilon: tuple.epsilon,
+            distance: tuple.size.abs_diff(size),
+            times: tuple.times,
+        };
+        self.range(size, k).iter().map(neighbour).collect()
     }
 
-    /// The values of ε among the nearest tuples, heaviest first, lower ones first among equals. A tuple weighs
-    /// 1 / (1 + its distance in bytes); the weights are scaled to sum to 1.
+    /// The values of ε among the nearest labelled commands, heaviest first, lower ones first among equals. A command
+    /// weighs 1 / (1 + its distance in bytes); the weights are scaled to sum to 1. With `k` = 1 these are the paper's.
     pub fn estimate(&self, size: i64, k: usize) -> Vec<WeightedEpsilon> {
         let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
-        for tuple in self.nearest(size, k) {
-            *weights.entry(tuple.epsilon).or_default() += 1.0 / (1.0 + tuple.size.abs_diff(size) as f64);
+        for tuple in self.range(size, k) {
+            let weight = tuple.times as f64 / (1.0 + tuple.size.abs_diff(size) as f64);
+            *weights.entry(tuple.epsilon).or_default() += weight;
         }
         let total: f64 = weights.values().sum();
         let weighted = weights.into_iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight: weight / total });
@@ -88,16 +106,36 @@ impl Neighbours {
         estimate
     }
 
-    /// Whether a tuple's ε would be among those offered if that tuple itself were not known.
-    pub(crate) fn covers_left_out(&self, at: usize, k: usize) -> bool {
-        let Some(left_out) = self.tuples.get(at) else { return false };
-        // One more neighbour, since the tuple itself is its own nearest.
-        let near = self.nearest(left_out.size, k + 1);
-        near.iter().filter(|tuple| tuple.epsilon == left_out.epsilon).count() > 1
+    /// Whether a tuple's ε would be among those offered if one of its commands were not known.
+    pub(crate) fn covers_left_out(&self, tuple: &Tuple, k: usize) -> bool {
+        // One more neighbour, since the command itself is its own nearest.
+        let near = self.range(tuple.size, k.saturating_add(1));
+        tuple.times > 1 || near.iter().filter(|other| other.epsilon == tuple.epsilon).count() > 1
     }
 
-    fn distance(&self, at: usize, size: i64) -> Option<u64> {
-        self.tuples.get(at).map(|tuple| tuple.size.abs_diff(size))
+    fn range(&self, size: i64, k: usize) -> &[Tuple] {
+        let mut start = self.tuples.partition_point(|tuple| tuple.size < size);
+        let mut end = start;
+        let mut missing = u64::try_from(k.max(1)).unwrap_or(u64::MAX);
+        let mut farthest = 0;
+        loop {
+            let below = start.checked_sub(1).and_then(|at| self.tuples.get(at));
+            let above = self.tuples.get(end);
+            let distance = |tuple: &Tuple| tuple.size.abs_diff(size);
+            let (nearer, is_below) = match (below, above) {
+                (Some(below), Some(above)) if distance(above) < distance(below) => (above, false),
+                (Some(below), _) => (below, true),
+                (None, Some(above)) => (above, false),
+                (None, None) => break,
+            };
+            if missing == 0 && distance(nearer) > farthest {
+                break;
+            }
+            farthest = distance(nearer);
+            missing = missing.saturating_sub(nearer.times);
+            if is_below { start -= 1 } else { end += 1 }
+        }
+        self.tuples.get(start..end).unwrap_or_default()
     }
 }
 
@@ -108,8 +146,7 @@ mod tests {
     use super::*;
 
     fn neighbours(tuples: &[(i64, i64)]) -> Neighbours {
-        Neighbours::new(tuples.iter().map(|(size, epsilon)| Tuple { size: *size, epsilon: *epsilon }).collect())
-            .unwrap()
+        Neighbours::new(tuples.iter().map(|(size, epsilon)| Tuple::new(*size, *epsilon))).unwrap()
     }
 
     #[test]
@@ -118,7 +155,15 @@ mod tests {
         assert_eq!(estimate.iter().map(|value| value.epsilon).collect::<Vec<_>>(), [0, 1]);
         assert!((estimate[0].weight - 1.0 / 1.5).abs() < 1e-12);
         assert_eq!(neighbours(&[(1, 7)]).estimate(i64::MAX, 9)[0], WeightedEpsilon { epsilon: 7, weight: 1.0 });
-        assert_eq!(Neighbours::new(vec![]), Err(NoTuples));
+        assert_eq!(neighbours(&[(i64::MIN, 7)]).estimate(i64::MAX, usize::MAX)[0].epsilon, 7);
+        assert_eq!(Neighbours::new([]), Err(NoTuples));
+        assert_eq!(Neighbours::new([Tuple { size: 1, epsilon: 1, times: 0 }]), Err(NoTuples));
+    }
+
+    #[test]
+    fn equal_weights_come_in_the_order_of_epsilon() {
+        let estimate = neighbours(&[(100, 3), (100, -1)]).estimate(90, 1);
+        assert_eq!(estimate.iter().map(|value| value.epsilon).collect::<Vec<_>>(), [-1, 3]);
     }
 
     proptest! {
@@ -135,11 +180,27 @@ mod tests {
             let mut expected: Vec<(i64, i64)> =
                 tuples.iter().filter(|(other, _)| other.abs_diff(size) <= farthest).copied().collect();
             expected.sort_unstable();
-            let nearest: Vec<(i64, i64)> =
-                neighbours.nearest(size, k).iter().map(|tuple| (tuple.size, tuple.epsilon)).collect();
-            prop_assert_eq!(nearest, expected);
+            let nearest = neighbours.nearest(size, k);
+            prop_assert!(nearest.iter().all(|near| near.distance == near.size.abs_diff(size)));
+            let each: Vec<(i64, i64)> = nearest
+                .iter()
+                .flat_map(|near| std::iter::repeat_n((near.size, near.epsilon), near.times as usize))
+                .collect();
+            prop_assert_eq!(each, expected);
             let sum: f64 = neighbours.estimate(size, k).iter().map(|value| value.weight).sum();
             prop_assert!((sum - 1.0).abs() < 1e-9);
+        }
+
+        #[test]
+        fn leaving_one_out_is_leaving_it_out(tuples in prop::collection::vec((0i64..30, 0i64..3), 2..20), k in 1usize..6) {
+            let all = neighbours(&tuples);
+            for (at, (size, epsilon)) in tuples.iter().enumerate() {
+                let mut others = tuples.clone();
+                others.remove(at);
+                let offered = neighbours(&others).estimate(*size, k).iter().any(|value| value.epsilon == *epsilon);
+                let tuple = all.tuples().iter().find(|tuple| (tuple.size, tuple.epsilon) == (*size, *epsilon)).unwrap();
+                prop_assert_eq!(all.covers_left_out(tuple, k), offered);
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Learning the sizes |ac| and |aᵢ| from labelled commands, and ε with them.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::epsilon::{Neighbours, Tuple};
@@ -14,10 +15,30 @@ pub struct LabelledCommand {
     pub counts: Vec<u32>,
     /// Records the gateway sent in reply.
     pub replies: u32,
+    /// Bytes of these records, on the wire.
+    pub reply_bytes: u64,
+}
+
+/// The most actions of one fit.
+pub const MOST_FITTED: usize = 256;
+
+/// Sizes beyond this are no message's, in bytes.
+pub(crate) const LARGEST_SIZE: i64 = 1 << 32;
+
+/// No gateway has so many devices.
+const LARGEST_COUNT: u32 = 1 << 20;
+
+impl LabelledCommand {
+    fn is_within_bounds(&self, actions: usize) -> bool {
+        (0..=LARGEST_SIZE).contains(&self.size)
+            && self.counts.len() == actions
+            && self.counts.iter().all(|count| *count <= LARGEST_COUNT)
+    }
 }
 
 /// How sizes are learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Method {
     /// The paper's procedure, from commands of one action on one device and on two.
     Paper,
@@ -38,6 +59,9 @@ pub struct Fit {
     pub k: usize,
     /// The commands (by their places) whose size their label does not explain: mis-labelled, or no commands.
     pub outliers: Vec<usize>,
+    /// Bytes by which the sizes of all actions could be off together with nearly the same right, if a length field takes a
+    /// step between the labelled commands: where there are any, record commands of three actions and more.
+    pub rival_shifts: Vec<i64>,
 }
 
 /// Why sizes cannot be learned.
@@ -54,13 +78,25 @@ pub enum FitError {
         /// On how many devices.
         devices: u32,
     },
-    /// The commands do not tell the sizes of some actions apart.
+    /// Actions that no command has, or that no two commands have in different proportions to the others.
+    #[error("{}", unidentified(absent, entangled))]
+    Unidentified {
+        /// Actions no labelled command has.
+        absent: Vec<String>,
+        /// Actions that always occur in the same proportion to each other or to the number of commands.
+        entangled: Vec<String>,
+    },
+    /// More actions than a fit takes.
     #[error(
-        "the labelled commands do not tell the size of {}: record commands in which {} in other proportions",
-        .0.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-        if .0.len() == 1 { "it occurs" } else { "they occur" }
+        "the labels have {0} actions, a fit takes {MOST_FITTED}: split them by gateway, or drop those of no interest"
     )]
-    Unidentifiable(Vec<String>),
+    TooManyActions(usize),
+    /// A command no message can be.
+    #[error(
+        "labelled command {0} (from 0) is out of bounds: sizes go up to {LARGEST_SIZE} bytes, counts to {LARGEST_COUNT}, \
+         and every action has one"
+    )]
+    OutOfBounds(usize),
     /// An action came out with no size.
     #[error("`{action}` comes out {size} bytes long: check its labels, or record more commands with it")]
     NoSize {
@@ -69,6 +105,37 @@ pub enum FitError {
         /// The size found.
         size: i64,
     },
+}
+
+fn unidentified(absent: &[String], entangled: &[String]) -> String {
+    let listed = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let mut parts = Vec::new();
+    if !absent.is_empty() {
+        parts.push(format!("no labelled command has {}: record each, on one device and on two", listed(absent)));
+    }
+    if !entangled.is_empty() {
+        let what = "the labelled commands do not tell the sizes apart of";
+        let how = "record each of them alone, on one device and on two";
+        parts.push(format!("{what} {}, which always occur in the same proportions: {how}", listed(entangled)));
+    }
+    parts.join("; ")
+}
+
+impl FitError {
+    /// Sorts out why actions (by their places) are not identified.
+    pub(crate) fn unless_identified(
+        names: &[String],
+        commands: &[LabelledCommand],
+        unidentified: &[usize],
+    ) -> Result<(), Self> {
+        let occurs = |at: usize| commands.iter().any(|command| command.counts.get(at).is_some_and(|count| *count > 0));
+        let pick = |places: &[usize]| places.iter().filter_map(|at| names.get(*at)).cloned().collect();
+        let (entangled, absent): (Vec<usize>, Vec<usize>) = unidentified.iter().partition(|at| occurs(**at));
+        if unidentified.is_empty() {
+            return Ok(());
+        }
+        Err(Self::Unidentified { absent: pick(&absent), entangled: pick(&entangled) })
+    }
 }
 
 fn times(devices: u32) -> &'static str {
@@ -92,6 +159,12 @@ impl Fit {
         if commands.is_empty() {
             return Err(FitError::NoCommands);
         }
+        if names.len() > MOST_FITTED {
+            return Err(FitError::TooManyActions(names.len()));
+        }
+        if let Some(at) = commands.iter().position(|command| !command.is_within_bounds(names.len())) {
+            return Err(FitError::OutOfBounds(at));
+        }
         let sizes = match method {
             Method::Paper => paper::sizes(names, commands)?,
             Method::Robust => robust::sizes(names, commands)?,
@@ -99,20 +172,21 @@ impl Fit {
         if let Some((action, &size)) = names.iter().zip(&sizes.actions).find(|(_, size)| **size <= 0) {
             return Err(FitError::NoSize { action: action.clone(), size });
         }
-        let tuple = |command: &LabelledCommand| Tuple {
-            size: command.size,
-            epsilon: command.size - sizes.overhead - weigh(&sizes.actions, &command.counts),
+        let tuple = |command: &LabelledCommand| {
+            let epsilon =
+                command.size.saturating_sub(sizes.overhead).saturating_sub(weigh(&sizes.actions, &command.counts));
+            Tuple::new(command.size, epsilon)
         };
-        let kept = commands.iter().enumerate().filter(|(at, _)| !sizes.outliers.contains(at));
-        let neighbours =
-            Neighbours::new(kept.map(|(_, command)| tuple(command)).collect()).map_err(|_| FitError::NoCommands)?;
+        let kept = commands.iter().enumerate().filter(|(at, _)| sizes.outliers.binary_search(at).is_err());
+        let neighbours = Neighbours::new(kept.map(|(_, command)| tuple(command))).map_err(|_| FitError::NoCommands)?;
         let actions = names.iter().zip(&sizes.actions).map(|(name, size)| Action { name: name.clone(), size: *size });
         Ok(Self {
             overhead: sizes.overhead,
             actions: actions.collect(),
-            k: choose_k(&neighbours),
+            k: if method == Method::Paper { 1 } else { choose_k(&neighbours) },
             neighbours,
             outliers: sizes.outliers,
+            rival_shifts: sizes.rival_shifts,
         })
     }
 }
@@ -121,12 +195,15 @@ impl Fit {
 pub(crate) struct Sizes {
     pub(crate) overhead: i64,
     pub(crate) actions: Vec<i64>,
+    /// In order.
     pub(crate) outliers: Vec<usize>,
+    pub(crate) rival_shifts: Vec<i64>,
 }
 
 /// Σ |aᵢ|·nbᵢ.
 pub(crate) fn weigh(sizes: &[i64], counts: &[u32]) -> i64 {
-    sizes.iter().zip(counts).map(|(size, count)| size * i64::from(*count)).sum()
+    let weights = sizes.iter().zip(counts).map(|(size, count)| size.saturating_mul(i64::from(*count)));
+    weights.fold(0, i64::saturating_add)
 }
 
 /// The middle value, the lower one of two; 0 of none.
@@ -135,12 +212,14 @@ pub(crate) fn median(values: &mut [i64]) -> i64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }
 
+/// The smallest number of neighbours that covers enough, or as much as any does.
 fn choose_k(neighbours: &Neighbours) -> usize {
-    let count = neighbours.tuples().len();
+    let commands: u64 = neighbours.tuples().iter().map(|tuple| tuple.times).sum();
     let mut best = (0, 1);
     for k in K_TRIED {
-        let covered = (0..count).filter(|at| neighbours.covers_left_out(*at, k)).count();
-        if covered as f64 >= K_COVERAGE * count as f64 {
+        let covered = neighbours.tuples().iter().filter(|tuple| neighbours.covers_left_out(tuple, k));
+        let covered: u64 = covered.map(|tuple| tuple.times).sum();
+        if covered as f64 >= K_COVERAGE * commands as f64 {
             return k;
         }
         if covered > best.0 {
@@ -153,12 +232,13 @@ fn choose_k(neighbours: &Neighbours) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::command;
 
     #[test]
     fn k_is_as_small_as_coverage_allows() {
         let tuples = |epsilons: &[i64]| {
-            let tuples = epsilons.iter().zip(0..).map(|(epsilon, size)| Tuple { size: size * 10, epsilon: *epsilon });
-            Neighbours::new(tuples.collect()).unwrap()
+            let tuples = epsilons.iter().zip(0..).map(|(epsilon, size)| Tuple::new(size * 10, *epsilon));
+            Neighbours::new(tuples).unwrap()
         };
         assert_eq!(choose_k(&tuples(&[0; 30])), 1);
         assert_eq!(choose_k(&tuples(&[0, 1].repeat(30))), 3);
@@ -166,17 +246,33 @@ mod tests {
     }
 
     #[test]
+    fn commands_out_of_bounds_are_refused() {
+        let names = ["on".to_owned()];
+        for wrong in [command(1 << 40, &[1]), command(-1, &[1]), command(9, &[u32::MAX]), command(9, &[])] {
+            let learned = Fit::learn(Method::Robust, &names, &[command(9, &[1]), wrong]);
+            assert_eq!(learned, Err(FitError::OutOfBounds(1)));
+        }
+        let names: Vec<String> = (0..257).map(|at| at.to_string()).collect();
+        assert_eq!(Fit::learn(Method::Paper, &names, &[command(9, &[0; 257])]), Err(FitError::TooManyActions(257)));
+        let names = ["on".to_owned(), "off".to_owned()];
+        let wild: Vec<_> = (0..12_u32)
+            .map(|at| command(i64::from(at % 3) << 31, &[(1 << 20) * (at % 2), (1 << 20) * (at % 5)]))
+            .collect();
+        assert!(Fit::learn(Method::Robust, &names, &wild).is_err(), "no panic, and no size");
+    }
+
+    #[test]
     fn errors_say_what_to_record() {
         let names = ["on".to_owned(), "off".to_owned()];
-        let command = |size, counts: [u32; 2]| LabelledCommand { size, counts: counts.into(), replies: 0 };
-        let alone = [command(150, [1, 0]), command(200, [2, 0])];
+
+        let alone = [command(150, &[1, 0]), command(200, &[2, 0])];
         let error = Fit::learn(Method::Paper, &names, &alone).unwrap_err().to_string();
         assert!(error.contains("`off` alone on one device"), "{error}");
         let error = Fit::learn(Method::Robust, &names, &alone).unwrap_err().to_string();
-        assert!(error.contains("size of `off`"), "{error}");
-        let together = [command(150, [1, 1]), command(200, [2, 2]), command(250, [3, 3])];
+        assert!(error.contains("no labelled command has `off`"), "{error}");
+        let together = [command(150, &[1, 1]), command(200, &[2, 2]), command(250, &[3, 3])];
         let error = Fit::learn(Method::Robust, &names, &together).unwrap_err().to_string();
-        assert!(error.contains("`on`, `off`") && error.contains("other proportions"), "{error}");
+        assert!(error.contains("`on`, `off`") && error.contains("same proportions"), "{error}");
         assert_eq!(Fit::learn(Method::Robust, &names, &[]), Err(FitError::NoCommands));
     }
 }

@@ -1,14 +1,17 @@
 //! Which devices there are and what each can be told: what a command can be made of at all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::syntax;
+use crate::{Action, Limits, syntax};
 
 /// The most kinds of device an inventory may have; conditions are checked for every union of them.
-pub const MOST_KINDS: usize = 12;
+pub const MOST_KINDS: usize = 16;
+
+/// The most classes of actions (sets of kinds that share an action) an inventory may have.
+pub const MOST_CLASSES: usize = 64;
 
 /// The devices behind a gateway, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,14 +51,29 @@ pub enum InventoryError {
         /// The action.
         action: String,
     },
-    /// A kind of which there is none, or that can do nothing.
-    #[error("the device `{0}` of the inventory has no count or no action: leave it out")]
-    Empty(String),
+    /// No device at all.
+    #[error("the inventory has no [[device]]: add one for each kind, with `name`, `count` and `actions`")]
+    NoDevices,
+    /// A kind of which there is none.
+    #[error("the inventory counts 0 of the device `{0}`: leave it out, or say how many there are")]
+    ZeroCount(String),
+    /// A kind that can do nothing.
+    #[error("the device `{0}` of the inventory has no action: leave it out, or list its actions")]
+    NoActions(String),
+    /// A device or an action without a name.
+    #[error("the inventory has an empty name in its device number {0}: name it")]
+    EmptyName(usize),
     /// Too many kinds.
     #[error(
         "the inventory has {0} kinds of device, this version takes {MOST_KINDS}: merge kinds with the same actions"
     )]
     TooManyKinds(usize),
+    /// Too many ways in which kinds share actions.
+    #[error(
+        "the inventory's kinds share actions in {0} different ways, this version takes {MOST_CLASSES}: merge kinds \
+         with nearly the same actions"
+    )]
+    TooManyClasses(usize),
     /// An action no device can take.
     #[error("no device of the inventory has the action `{0}`: add it to one, or drop it from the labels")]
     UnknownAction(String),
@@ -78,16 +96,24 @@ impl Inventory {
     /// # Errors
     /// [`InventoryError`].
     pub fn check(&self) -> Result<(), InventoryError> {
-        if self.devices.len() > MOST_KINDS {
-            return Err(InventoryError::TooManyKinds(self.devices.len()));
+        match self.devices.len() {
+            0 => return Err(InventoryError::NoDevices),
+            kinds if kinds > MOST_KINDS => return Err(InventoryError::TooManyKinds(kinds)),
+            _ => {}
         }
         let mut names = BTreeSet::new();
-        for device in &self.devices {
+        for (device, number) in self.devices.iter().zip(1..) {
+            if device.name.is_empty() || device.actions.iter().any(String::is_empty) {
+                return Err(InventoryError::EmptyName(number));
+            }
             if !names.insert(&device.name) {
                 return Err(InventoryError::DuplicateDevice(device.name.clone()));
             }
-            if device.count == 0 || device.actions.is_empty() {
-                return Err(InventoryError::Empty(device.name.clone()));
+            if device.count == 0 {
+                return Err(InventoryError::ZeroCount(device.name.clone()));
+            }
+            if device.actions.is_empty() {
+                return Err(InventoryError::NoActions(device.name.clone()));
             }
             let mut actions = BTreeSet::new();
             if let Some(action) = device.actions.iter().find(|action| !actions.insert(*action)) {
@@ -105,187 +131,70 @@ impl Inventory {
         names.filter(|name| seen.insert(*name)).collect()
     }
 
+    /// The actions of devices that are not among `actions`: nothing was learned of them, so no command with them can be
+    /// told.
+    pub fn unlearned(&self, actions: &[Action]) -> Vec<&str> {
+        let learned: BTreeSet<&str> = actions.iter().map(|action| action.name.as_str()).collect();
+        let mut names = self.action_names();
+        names.retain(|name| !learned.contains(name));
+        names
+    }
+
     /// What this inventory allows of commands made of `actions`.
     ///
     /// # Errors
-    /// [`InventoryError::UnknownAction`] where no device can take one of them.
-    pub fn limits<'a>(&self, actions: impl IntoIterator<Item = &'a str>) -> Result<Limits, InventoryError> {
+    /// [`InventoryError`], among them [`InventoryError::UnknownAction`] where no device can take one of the actions.
+    pub fn limits(&self, actions: &[Action]) -> Result<Limits, InventoryError> {
         self.check()?;
-        let mut kinds_of_class: Vec<u32> = Vec::new();
-        let mut class_of = Vec::new();
-        for action in actions {
-            let kinds = self.kinds_with(action);
-            if kinds == 0 {
-                return Err(InventoryError::UnknownAction(action.to_owned()));
-            }
-            let class = kinds_of_class.iter().position(|known| *known == kinds).unwrap_or_else(|| {
-                kinds_of_class.push(kinds);
-                kinds_of_class.len() - 1
-            });
-            class_of.push(class);
-        }
-        Ok(Limits { class_of, conditions: self.conditions(&kinds_of_class), classes: kinds_of_class.len() })
-    }
-
-    /// The kinds that can take an action, as a bit set.
-    fn kinds_with(&self, action: &str) -> u32 {
-        let has = |device: &Device| device.actions.iter().any(|name| name == action);
-        self.devices.iter().enumerate().filter(|(_, device)| has(device)).fold(0, |set, (kind, _)| set | 1 << kind)
-    }
-
-    /// Hall's conditions: what only the kinds of a set can take must not outnumber the devices of that set. Sets whose
-    /// classes are those of a smaller set say nothing new and are left out.
-    fn conditions(&self, kinds_of_class: &[u32]) -> Vec<Condition> {
-        let mut conditions: Vec<Condition> = Vec::new();
-        for set in 1..1_u32 << self.devices.len() {
-            let inside = |kinds: &u32| kinds & !set == 0;
-            let classes = kinds_of_class.iter().enumerate().filter(|(_, kinds)| inside(kinds));
-            let classes: Vec<usize> = classes.map(|(class, _)| class).collect();
-            let devices = self.devices.iter().enumerate().filter(|(kind, _)| set & 1 << kind != 0);
-            let most = devices.map(|(_, device)| device.count).fold(0, u32::saturating_add);
-            match conditions.iter_mut().find(|known| known.classes == classes) {
-                _ if classes.is_empty() => {}
-                Some(known) => known.most = known.most.min(most),
-                None => conditions.push(Condition { classes, most }),
+        let counts: Vec<u32> = self.devices.iter().map(|device| device.count).collect();
+        let mut kinds_with: BTreeMap<&str, u32> = BTreeMap::new();
+        for (kind, device) in self.devices.iter().enumerate() {
+            for action in &device.actions {
+                *kinds_with.entry(action).or_default() |= 1 << kind;
             }
         }
-        conditions
-    }
-}
-
-/// What an inventory allows of commands made of an ordered list of actions. Actions that the same kinds of device can
-/// take form a class; how often a class occurs in all decides whether every action finds a device (Hall's theorem).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    class_of: Vec<usize>,
-    classes: usize,
-    conditions: Vec<Condition>,
-}
-
-/// The actions of these classes together occur this often at most.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Condition {
-    classes: Vec<usize>,
-    most: u32,
-}
-
-impl Limits {
-    /// No limits: any number of any of `actions` actions, all of one class.
-    pub fn free(actions: usize) -> Self {
-        Self { class_of: vec![0; actions], classes: usize::from(actions > 0), conditions: Vec::new() }
-    }
-
-    /// Whether any number of any action is allowed.
-    pub fn is_free(&self) -> bool {
-        self.conditions.is_empty()
-    }
-
-    /// The class of an action, by the action's place in the list.
-    pub fn class_of(&self, action: usize) -> Option<usize> {
-        self.class_of.get(action).copied()
-    }
-
-    /// How many classes there are.
-    pub fn classes(&self) -> usize {
-        self.classes
-    }
-
-    /// How often the actions of a class can occur together.
-    pub fn most_of_class(&self, class: usize) -> u32 {
-        let with = self.conditions.iter().filter(|condition| condition.classes.contains(&class));
-        with.map(|condition| condition.most).min().unwrap_or(u32::MAX)
-    }
-
-    /// How many actions a command can have.
-    pub fn most_actions(&self) -> u32 {
-        let all = self.conditions.iter().filter(|condition| condition.classes.len() == self.classes);
-        all.map(|condition| condition.most).min().unwrap_or(u32::MAX)
-    }
-
-    /// Whether every action finds a device, given how often each class occurs.
-    pub fn admits_totals(&self, totals: &[u32]) -> bool {
-        self.conditions.iter().all(|condition| {
-            let sum = condition.classes.iter().filter_map(|class| totals.get(*class));
-            sum.map(|total| u64::from(*total)).sum::<u64>() <= u64::from(condition.most)
-        })
-    }
-
-    /// Whether every action finds a device, given how often each action occurs.
-    pub fn admits(&self, counts: &[u32]) -> bool {
-        let mut totals = vec![0_u32; self.classes];
-        for (count, class) in counts.iter().zip(&self.class_of) {
-            if let Some(total) = totals.get_mut(*class) {
-                *total = total.saturating_add(*count);
-            }
-        }
-        self.admits_totals(&totals)
+        let kinds = actions.iter().map(|action| {
+            let kinds = kinds_with.get(action.name.as_str()).copied();
+            kinds.ok_or_else(|| InventoryError::UnknownAction(action.name.clone()))
+        });
+        Limits::new(&counts, &kinds.collect::<Result<Vec<_>, _>>()?)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    fn device(name: &str, count: u32, actions: &[&str]) -> Device {
-        Device { name: name.into(), count, actions: actions.iter().map(|action| (*action).to_owned()).collect() }
-    }
-
-    fn home() -> Inventory {
-        Inventory { devices: vec![device("plug", 12, &["on", "off"]), device("lamp", 4, &["on", "off", "red"])] }
-    }
+    use crate::testing::{actions, device, home};
 
     #[test]
-    fn plugs_and_lamps() {
-        let limits = home().limits(["on", "red", "off"]).unwrap();
-        assert_eq!((limits.classes(), limits.most_actions()), (2, 16));
-        assert_eq!((limits.most_of_class(0), limits.most_of_class(1)), (16, 4));
-        assert!(limits.admits(&[10, 4, 2]));
-        assert!(!limits.admits(&[10, 4, 3]));
-        assert!(!limits.admits(&[0, 5, 0]));
+    fn names_come_in_the_order_first_seen() {
+        assert_eq!(home().action_names(), ["on", "off", "red"]);
+        assert_eq!(home().unlearned(&actions(&["red", "blink"])), ["on", "off"]);
     }
 
     #[test]
     fn errors_say_what_to_do() {
         let error = |text| Inventory::from_toml(text).unwrap_err().to_string();
-        assert!(error("[[device]]\nname = \"a\"\ncount = 1\nactions = [\"x\", \"x\"]").contains("twice"));
-        assert!(error("[[device]]\nname = \"a\"\ncount = 0\nactions = [\"x\"]").contains("leave it out"));
+        let twice = "[[device]]\nname = \"a\"\ncount = 1\nactions = [\"x\"]\n".repeat(2);
+        assert!(error(&twice).contains("device `a` twice"));
+        assert!(error("[[device]]\nname = \"a\"\ncount = 1\nactions = [\"x\", \"x\"]").contains("action `x`"));
+        assert!(error("[[device]]\nname = \"a\"\ncount = 0\nactions = [\"x\"]").contains("counts 0"));
+        assert!(error("[[device]]\nname = \"a\"\ncount = 1\nactions = []").contains("has no action"));
+        assert!(error("[[device]]\nname = \"\"\ncount = 1\nactions = []").contains("device number 1"));
+        assert!(error("[[device]]\nname = \"a\"\ncount = -1\nactions = [\"x\"]").contains("line 3"));
+        assert!(
+            error("[[device]]\nname = \"a\"\ncuont = 1\nactions = [\"x\"]").contains("line 3: unknown field `cuont`")
+        );
         assert!(error("[[devices]]").contains("devices"));
-        assert_eq!(home().limits(["blink"]), Err(InventoryError::UnknownAction("blink".into())));
-        assert_eq!(home().action_names(), ["on", "off", "red"]);
+        assert!(error("").contains("no [[device]]"));
+        assert_eq!(home().limits(&actions(&["blink"])), Err(InventoryError::UnknownAction("blink".into())));
+        let kinds = (0..17).map(|kind| device(&kind.to_string(), 1, &["on"])).collect();
+        assert_eq!(Inventory { devices: kinds }.check(), Err(InventoryError::TooManyKinds(17)));
     }
 
-    /// Gives every action a device of its own by trying all ways.
-    fn fits(inventory: &Inventory, names: &[&str], counts: &[u32], used: &mut Vec<u32>) -> bool {
-        let Some(action) = counts.iter().position(|count| *count > 0) else { return true };
-        let mut rest = counts.to_vec();
-        rest[action] -= 1;
-        (0..inventory.devices.len()).any(|kind| {
-            let device = &inventory.devices[kind];
-            if used[kind] == device.count || !device.actions.iter().any(|name| name == names[action]) {
-                return false;
-            }
-            used[kind] += 1;
-            let fits = fits(inventory, names, &rest, used);
-            used[kind] -= 1;
-            fits
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn agrees_with_trying_all_ways(
-            kinds in prop::collection::vec((1u32..4, prop::sample::subsequence(vec!["a", "b", "c", "d"], 1..=4)), 1..4),
-            counts in prop::collection::vec(0u32..4, 4),
-        ) {
-            let devices = kinds.iter().enumerate().map(|(at, (count, actions))| device(&at.to_string(), *count, actions));
-            let inventory = Inventory { devices: devices.collect() };
-            let names = inventory.action_names();
-            let counts = &counts[..names.len()];
-            let limits = inventory.limits(names.iter().copied()).unwrap();
-            let expected = fits(&inventory, &names, counts, &mut vec![0; inventory.devices.len()]);
-            prop_assert_eq!(limits.admits(counts), expected);
-        }
+    #[test]
+    fn reads_what_it_writes() {
+        let text = toml::to_string(&home()).unwrap();
+        assert_eq!(Inventory::from_toml(&text).unwrap(), home());
     }
 }

@@ -1,7 +1,7 @@
 //! Labels: when which actions were really commanded. CSV, a header `time,<action>,<action>…`, a row a command.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 
 use jiff::Timestamp;
 use thiserror::Error;
@@ -44,7 +44,7 @@ pub enum LabelError {
         text: String,
     },
     /// A count that is none.
-    #[error("line {line}: `{text}` is no count of `{action}`: a whole number from 0")]
+    #[error("line {line}: `{text}` is no count of `{action}`: a whole number from 0 to {LARGEST_COUNT}")]
     Count {
         /// The line.
         line: u64,
@@ -53,37 +53,61 @@ pub enum LabelError {
         /// What stands there.
         text: String,
     },
-    /// The file is no CSV.
+    /// An action without a name.
+    #[error("line 1: column {0} has no name: write `time,<action>,<action>…`")]
+    EmptyAction(usize),
+    /// A row shorter or longer than the header.
+    #[error("line {line}: {fields} fields, where the header has {columns}")]
+    Fields {
+        /// The line.
+        line: u64,
+        /// How many fields stand there.
+        fields: u64,
+        /// How many there should be.
+        columns: u64,
+    },
+    /// A line that is no text.
+    #[error("line {0}: this is not UTF-8 text")]
+    Encoding(u64),
+    /// The input or output fails.
     #[error("{0}")]
-    Csv(#[from] csv::Error),
+    Io(#[from] io::Error),
+    /// The file is too large to be labels.
+    #[error("the labels have more than {LARGEST_FILE} bytes: split them by capture")]
+    TooLarge,
 }
 
+/// More than this is no number of devices.
+const LARGEST_COUNT: u32 = 1 << 20;
+
+/// The largest file that is read, in bytes.
+const LARGEST_FILE: u64 = 256 << 20;
+
 impl Labels {
-    /// Reads labels.
+    /// Reads labels, 256 MiB at most.
     ///
     /// # Errors
     /// [`LabelError`], about the first line that cannot be read.
     pub fn read(input: impl Read) -> Result<Self, LabelError> {
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(input);
-        let header = reader.headers()?;
-        let mut columns = header.iter();
-        if columns.next() != Some("time") || header.len() < 2 {
-            return Err(LabelError::Header(header.iter().collect::<Vec<_>>().join(",")));
+        let mut text = Vec::new();
+        input.take(LARGEST_FILE + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > LARGEST_FILE {
+            return Err(LabelError::TooLarge);
         }
-        let actions: Vec<String> = columns.map(str::to_owned).collect();
-        let mut seen = BTreeSet::new();
-        if let Some(action) = actions.iter().find(|action| !seen.insert(*action)) {
-            return Err(LabelError::DuplicateAction(action.clone()));
-        }
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+        let mut lines = Lines { text, at: 0, line: 1 };
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
+        let actions = actions(reader.headers().map_err(|error| lines.blame(error))?)?;
         let mut rows = Vec::new();
         for record in reader.records() {
-            let record = record?;
-            let line = record.position().map_or(0, csv::Position::line);
+            let record = record.map_err(|error| lines.blame(error))?;
+            let line = lines.line_of(record.position());
             let mut fields = record.iter();
             let time = fields.next().unwrap_or_default();
             let time_ns = time_ns(time).ok_or_else(|| LabelError::Time { line, text: time.to_owned() })?;
             let counts = fields.zip(&actions).map(|(text, action)| {
-                text.parse().map_err(|_| LabelError::Count { line, action: action.clone(), text: text.to_owned() })
+                let count = text.parse().ok().filter(|count| *count <= LARGEST_COUNT);
+                count.ok_or_else(|| LabelError::Count { line, action: action.clone(), text: text.to_owned() })
             });
             rows.push(Label { time_ns, counts: counts.collect::<Result<_, _>>()?, line });
         }
@@ -93,32 +117,83 @@ impl Labels {
     /// Writes labels, times as epoch seconds with nanoseconds.
     ///
     /// # Errors
-    /// [`LabelError::Csv`] where the output does not take them.
+    /// [`LabelError::Io`] where the output does not take them.
     pub fn write(&self, output: impl Write) -> Result<(), LabelError> {
         let mut writer = csv::Writer::from_writer(output);
-        writer.write_record(std::iter::once("time").chain(self.actions.iter().map(String::as_str)))?;
+        let header = std::iter::once("time").chain(self.actions.iter().map(String::as_str));
+        writer.write_record(header).map_err(io::Error::from)?;
         for row in &self.rows {
-            let seconds = row.time_ns.div_euclid(NS);
-            let time = format!("{seconds}.{:09}", row.time_ns.rem_euclid(NS));
-            writer.write_record(std::iter::once(time).chain(row.counts.iter().map(u32::to_string)))?;
+            let sign = if row.time_ns < 0 { "-" } else { "" };
+            let since = row.time_ns.unsigned_abs();
+            let time = format!("{sign}{}.{:09}", since / NS, since % NS);
+            let fields = std::iter::once(time).chain(row.counts.iter().map(u32::to_string));
+            writer.write_record(fields).map_err(io::Error::from)?;
         }
-        Ok(writer.flush().map_err(csv::Error::from)?)
+        Ok(writer.flush()?)
     }
 }
 
-const NS: i64 = 1_000_000_000;
-
-/// Epoch seconds with decimals, exactly (not through a float), or RFC 3339.
-fn time_ns(text: &str) -> Option<i64> {
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
-    if !whole.is_empty() && whole.bytes().all(|byte| byte.is_ascii_digit()) {
-        if !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        let decimals: String = decimals.chars().chain("000000000".chars()).take(9).collect();
-        return whole.parse::<i64>().ok()?.checked_mul(NS)?.checked_add(decimals.parse().ok()?);
+/// The actions a header names.
+fn actions(header: &csv::StringRecord) -> Result<Vec<String>, LabelError> {
+    let mut columns = header.iter();
+    if columns.next() != Some("time") || header.len() < 2 {
+        return Err(LabelError::Header(header.iter().collect::<Vec<_>>().join(",")));
     }
-    i64::try_from(text.parse::<Timestamp>().ok()?.as_nanosecond()).ok()
+    let actions: Vec<String> = columns.map(str::to_owned).collect();
+    if let Some(at) = actions.iter().position(String::is_empty) {
+        return Err(LabelError::EmptyAction(at + 2));
+    }
+    let mut seen = BTreeSet::new();
+    match actions.iter().find(|action| !seen.insert(*action)) {
+        Some(action) => Err(LabelError::DuplicateAction(action.clone())),
+        None => Ok(actions),
+    }
+}
+
+/// Counts lines up to records: the CSV library's own numbers are off after empty lines and with Windows line ends.
+struct Lines<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: u64,
+}
+
+impl Lines<'_> {
+    /// The line of a record. Records must be asked for in their order.
+    fn line_of(&mut self, position: Option<&csv::Position>) -> u64 {
+        let start = position.map_or(0, |position| usize::try_from(position.byte()).unwrap_or(usize::MAX));
+        let ends = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+        let skipped = self.text.iter().skip(start).take_while(ends).count();
+        let start = start.saturating_add(skipped).min(self.text.len());
+        let passed = self.text.get(self.at..start).unwrap_or_default();
+        self.line += passed.split(|byte| *byte == b'\n').skip(1).count() as u64;
+        self.at = self.at.max(start);
+        self.line
+    }
+
+    fn blame(&mut self, error: csv::Error) -> LabelError {
+        let line = self.line_of(error.position());
+        match error.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                LabelError::Fields { line, fields: *len, columns: *expected_len }
+            }
+            csv::ErrorKind::Utf8 { .. } => LabelError::Encoding(line),
+            _ => LabelError::Io(error.into()),
+        }
+    }
+}
+
+const NS: u64 = 1_000_000_000;
+
+/// Epoch seconds with decimals, exactly (not through a float; what is finer than a nanosecond is cut), or RFC 3339.
+fn time_ns(text: &str) -> Option<i64> {
+    let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() || !whole.bytes().chain(decimals.bytes()).all(|byte| byte.is_ascii_digit()) {
+        return i64::try_from(text.parse::<Timestamp>().ok()?.as_nanosecond()).ok();
+    }
+    let decimals: String = decimals.chars().chain("000000000".chars()).take(9).collect();
+    let since = i128::from(whole.parse::<u64>().ok()?) * i128::from(NS) + decimals.parse::<i128>().ok()?;
+    i64::try_from(if is_negative { -since } else { since }).ok()
 }
 
 #[cfg(test)]
@@ -133,9 +208,17 @@ mod tests {
             &b"time, on, off\n1767600000.123456789, 1, 0\n2026-01-05T08:00:00.5Z,0,2\n1767600000,0,1\n"[..],
         )
         .unwrap();
-        let times: Vec<i64> = labels.rows.iter().map(|row| row.time_ns - 1_767_600_000 * NS).collect();
+        let times: Vec<i64> = labels.rows.iter().map(|row| row.time_ns - 1_767_600_000_000_000_000).collect();
         assert_eq!(times, [123_456_789, 500_000_000, 0]);
         assert_eq!((labels.rows[1].line, &labels.rows[1].counts[..]), (3, &[0, 2][..]));
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_windows_lines_are_no_matter() {
+        let labels = Labels::read(&b"\xef\xbb\xbftime,on\r\n-0.5,1\r\n"[..]).unwrap();
+        assert_eq!(labels.rows, [Label { time_ns: -500_000_000, counts: vec![1], line: 2 }]);
+        let labels = Labels::read(&b"time,on\r\n\r\n1,1\r\n\n\n2,1"[..]).unwrap();
+        assert_eq!(labels.rows.iter().map(|row| row.line).collect::<Vec<_>>(), [3, 6]);
     }
 
     #[test]
@@ -146,13 +229,16 @@ mod tests {
         assert!(error("time,on,on\n").contains("two columns"));
         assert!(error("time,on\nyesterday,1\n").contains("line 2: `yesterday`"));
         assert!(error("time,on\n1,1\n2,-1\n").contains("line 3: `-1` is no count of `on`"));
-        assert!(error("time,on\n1,1,1\n").contains("line: 2"));
+        assert!(error("time,on\n1,1,1\n").contains("line 2: 3 fields, where the header has 2"));
+        assert!(error("time,on,\n").contains("column 3"));
+        assert!(error("time,on\n1,9999999\n").contains("line 2: `9999999`"));
+        assert!(Labels::read(&b"time,on\n1,\xff\n"[..]).unwrap_err().to_string().contains("line 2: this is not UTF-8"));
         assert!(error("time,on\n99999999999999999999,1\n").contains("no time"));
     }
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(rows in prop::collection::vec((0i64..4_000_000_000_000_000_000, any::<[u32; 2]>()), 0..20)) {
+        fn what_is_written_reads_back(rows in prop::collection::vec((any::<i64>(), [0u32..=LARGEST_COUNT, 0..=3]), 0..20)) {
             let rows = rows.into_iter().zip(2..).map(|((time_ns, counts), line)| Label { time_ns, counts: counts.into(), line });
             let labels = Labels { actions: vec!["on".into(), "a,b".into()], rows: rows.collect() };
             let mut text = Vec::new();

@@ -3,22 +3,33 @@
 //! Everything here is about numbers and names; it knows no frames, no captures and no clock.
 
 mod action;
+mod background;
+mod deviation;
 mod epsilon;
 mod fit;
 mod inventory;
 mod labels;
+mod limits;
+mod linear;
 mod matching;
 mod model;
+mod model_file;
 mod paper;
 mod reply;
 mod robust;
+mod steps;
 mod syntax;
+#[cfg(test)]
+mod testing;
 
 pub use action::Action;
-pub use epsilon::{Neighbours, NoTuples, Tuple, WeightedEpsilon};
-pub use fit::{Fit, FitError, LabelledCommand, Method};
-pub use inventory::{Device, Inventory, InventoryError, Limits, MOST_KINDS};
+pub use background::Background;
+pub use epsilon::{Neighbour, Neighbours, NoTuples, Tuple, WeightedEpsilon};
+pub use fit::{Fit, FitError, LabelledCommand, MOST_FITTED, Method};
+pub use inventory::{Device, Inventory, InventoryError, MOST_CLASSES, MOST_KINDS};
 pub use labels::{Label, LabelError, Labels};
+pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
-pub use model::{Basis, CaptureDigest, Learned, Model, ModelError, SCHEMA, SizeError};
+pub use model::{Basis, CaptureDigest, Learned, Model, ModelError, SizeError};
+pub use model_file::{ModelFault, SCHEMA};
 pub use reply::ReplyModel;

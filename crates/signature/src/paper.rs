@@ -15,7 +15,7 @@ pub(crate) fn sizes(names: &[String], commands: &[LabelledCommand]) -> Result<Si
         actions.push(size);
         overheads.push(one - size);
     }
-    Ok(Sizes { overhead: median(&mut overheads), actions, outliers: Vec::new() })
+    Ok(Sizes { overhead: median(&mut overheads), actions, outliers: Vec::new(), rival_shifts: Vec::new() })
 }
 
 /// The size of the commands that are this action alone, on so many devices.
@@ -33,18 +33,18 @@ fn alone(name: &str, action: usize, devices: u32, commands: &[LabelledCommand]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::command;
 
     #[test]
     fn singles_and_doubles() {
-        let command = |size, counts: [u32; 2]| LabelledCommand { size, counts: counts.into(), replies: 0 };
         let commands = [
-            command(140, [1, 0]),
-            command(141, [1, 0]),
-            command(140, [1, 0]),
-            command(180, [2, 0]),
-            command(145, [0, 1]),
-            command(190, [0, 2]),
-            command(999, [1, 1]),
+            command(140, &[1, 0]),
+            command(141, &[1, 0]),
+            command(140, &[1, 0]),
+            command(180, &[2, 0]),
+            command(145, &[0, 1]),
+            command(190, &[0, 2]),
+            command(999, &[1, 1]),
         ];
         let sizes = sizes(&["on".into(), "off".into()], &commands).unwrap();
         assert_eq!((sizes.overhead, sizes.actions), (100, vec![40, 45]));

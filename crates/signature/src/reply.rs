@@ -1,14 +1,14 @@
 //! The reply model: how many records a gateway sends after a command, given the number of its actions.
 //!
-//! Replies = fixed + per action · actions + a deviation. The deviation's distribution is that of the labelled commands,
-//! mixed with a two-sided geometric one so that no number of replies is impossible. A gateway whose replies do not
-//! depend on the actions has `per_action = 0`, and its replies then say nothing.
-
-use std::collections::BTreeMap;
+//! Replies = `fixed` + `per_action` · actions − missing ones + surplus ones. Missing replies (lost, or several in one record)
+//! grow with the replies expected; surplus ones (other devices' reports) do not. Both are taken as geometric, so that the
+//! model is four figures, extrapolates to numbers of actions never seen, and has its sums in closed form. A gateway whose
+//! replies do not depend on the actions has `per_action = 0`, and its replies then say nothing.
 
 use serde::{Deserialize, Serialize};
 
 use crate::LabelledCommand;
+use crate::deviation::Deviation;
 
 /// P(replies | number of actions), in plain figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,46 +16,36 @@ use crate::LabelledCommand;
 pub struct ReplyModel {
     /// Replies to any command.
     pub fixed: f64,
-    /// Replies for each of its actions.
+    /// Replies for each of its actions; 0 where replies say nothing of actions.
     pub per_action: f64,
-    /// How often the number of replies was off by how many: `[deviation, times]`.
-    pub deviations: Vec<[i64; 2]>,
+    /// How many of the expected replies are missing, as a share of them.
+    pub missing: f64,
+    /// How many replies come beside the expected ones, per command.
+    pub surplus: f64,
 }
 
-/// The share of the smoothing distribution.
-const SMOOTHING: f64 = 0.05;
+/// The line must make the labelled commands' replies likelier by this, in natural logarithms, or replies say nothing.
+const LEAST_GAIN: f64 = 3.0;
 
-/// Each step further from what is expected is this much less likely, in the smoothing distribution.
-const DECAY: f64 = 0.6;
-
-/// Replies must explain this share of their variance by the number of actions, or they say nothing.
-const LEAST_EXPLAINED: f64 = 0.2;
+/// Bounds are not looked for beyond so many actions.
+const MOST_ACTIONS: u32 = 4096;
 
 impl ReplyModel {
     /// A gateway whose replies say nothing.
     pub fn silent() -> Self {
-        Self { fixed: 0.0, per_action: 0.0, deviations: Vec::new() }
+        Self { fixed: 0.0, per_action: 0.0, missing: 0.0, surplus: 0.0 }
     }
 
-    /// Learns from labelled commands. The slope is the median of the slopes between pairs of commands (Theil–Sen),
-    /// which lost and foreign replies do not pull.
+    /// Learns from labelled commands. The slope is the median of the slopes between pairs of commands (Theil–Sen), which
+    /// lost and foreign replies do not pull. Where the line does not make the replies clearly likelier than a constant
+    /// (by 3 + ln of the number of commands), they say nothing.
     pub fn learn(commands: &[LabelledCommand]) -> Self {
         let points: Vec<(f64, f64)> = commands.iter().map(point).collect();
-        let Some(per_action) = middle(slopes(&points)) else { return Self::silent() };
-        let Some(fixed) = middle(points.iter().map(|(actions, replies)| replies - per_action * actions).collect())
-        else {
-            return Self::silent();
-        };
-        let (fixed, per_action) = (round(fixed), round(per_action));
-        let line = Self { fixed, per_action, deviations: Vec::new() };
-        if per_action <= 0.0 || line.explained(&points) < LEAST_EXPLAINED {
-            return Self::silent();
-        }
-        let mut deviations: BTreeMap<i64, i64> = BTreeMap::new();
-        for (actions, replies) in &points {
-            *deviations.entry(*replies as i64 - line.expected(*actions)).or_default() += 1;
-        }
-        Self { deviations: deviations.into_iter().map(|(deviation, times)| [deviation, times]).collect(), ..line }
+        let slope = middle(slopes(&points)).filter(|slope| *slope > 0.0);
+        let line = slope.and_then(|slope| Self::through(&points, slope));
+        let (Some(line), Some(constant)) = (line, Self::through(&points, 0.0)) else { return Self::silent() };
+        let gain = line.log_likelihood(&points) - constant.log_likelihood(&points);
+        if gain > LEAST_GAIN + (points.len() as f64).ln() { line } else { Self::silent() }
     }
 
     /// Whether the number of replies says something about the number of actions.
@@ -63,41 +53,76 @@ impl ReplyModel {
         self.per_action > 0.0
     }
 
-    /// P(replies | actions); 1 for any number of actions where replies say nothing.
+    /// P(replies | actions), never 0; 1 for any number of actions where replies say nothing.
     pub fn likelihood(&self, replies: u32, actions: u32) -> f64 {
-        if !self.is_informative() {
-            return 1.0;
-        }
-        let deviation = i64::from(replies) - self.expected(actions.into());
-        let times = self.deviations.iter().find(|[known, _]| *known == deviation).map_or(0, |[_, times]| *times);
-        let total: i64 = self.deviations.iter().map(|[_, times]| times).sum();
-        let seen = times as f64 / total.max(1) as f64;
-        let steps = i32::try_from(deviation.unsigned_abs()).unwrap_or(i32::MAX);
-        let smooth = DECAY.powi(steps) * (1.0 - DECAY) / (1.0 + DECAY);
-        (1.0 - SMOOTHING) * seen + SMOOTHING * smooth
+        if self.is_informative() { self.probability(replies.into(), actions.into()) } else { 1.0 }
     }
 
-    /// The number of actions the replies show when taken at their word, as the paper does; `None` where they say
-    /// nothing.
-    pub fn seen_actions(&self, replies: u32) -> Option<u32> {
+    /// The least and the most actions where replies are taken at their word, as the paper does: each action has its
+    /// replies, none is missing. Any number where they say nothing.
+    pub fn paper_bounds(&self, replies: u32) -> (u32, u32) {
         if !self.is_informative() {
-            return None;
+            return (0, u32::MAX);
         }
-        let seen = (f64::from(replies) - self.fixed) / self.per_action;
-        Some(seen.round().clamp(0.0, f64::from(u32::MAX)) as u32)
+        let seen = ((f64::from(replies) - self.fixed) / self.per_action).clamp(0.0, MOST_ACTIONS.into());
+        // A hair's breadth is the rounding of the figures, no further action.
+        ((seen + 1e-3).floor() as u32, (seen - 1e-3).ceil().max(0.0) as u32)
+    }
+
+    /// The least and the most actions a command can have for these replies not to be too unlikely: a command of any number
+    /// of actions is within them with probability `keep` at least, if the model is right. Any number where replies say
+    /// nothing, or `keep` is 1.
+    pub fn bounds(&self, replies: u32, keep: f64) -> (u32, u32) {
+        let tail = (1.0 - keep) / 2.0;
+        if !self.is_informative() || tail.is_nan() || tail <= 0.0 {
+            return (0, u32::MAX);
+        }
+        let deviation = |actions: u32| i64::from(replies) - self.expected(actions.into());
+        let too_few = |actions: u32| replies > 0 && self.spread(actions.into()).at_least(deviation(actions)) <= tail;
+        let too_many = |actions: u32| self.spread(actions.into()).at_most(deviation(actions)) <= tail;
+        let (mut least, mut most) = self.paper_bounds(replies);
+        while least > 0 && !too_few(least - 1) {
+            least -= 1;
+        }
+        while most < MOST_ACTIONS && !too_many(most + 1) {
+            most += 1;
+        }
+        (least, if most < MOST_ACTIONS { most } else { u32::MAX })
+    }
+
+    /// The line of this slope through the middle of the points, with what they deviate from it.
+    fn through(points: &[(f64, f64)], slope: f64) -> Option<Self> {
+        let per_action = round(slope);
+        let fixed = round(middle(points.iter().map(|(actions, replies)| replies - per_action * actions).collect())?);
+        let line = Self { fixed, per_action, missing: 0.0, surplus: 0.0 };
+        let (mut expected, mut missing, mut surplus) = (1.0, 0.5, 0.5);
+        for (actions, replies) in points {
+            let deviation = replies - line.expected(*actions) as f64;
+            expected += line.expected(*actions) as f64;
+            missing += (-deviation).max(0.0);
+            surplus += deviation.max(0.0);
+        }
+        let surplus = round_up(surplus / (points.len() as f64 + 1.0));
+        Some(Self { missing: round_up(missing / expected).min(1.0), surplus, ..line })
+    }
+
+    fn log_likelihood(&self, points: &[(f64, f64)]) -> f64 {
+        points.iter().map(|(actions, replies)| self.probability(*replies as i64, *actions).ln()).sum()
+    }
+
+    /// P(replies | actions), whether they depend on them or not. All replies can be missing, more cannot.
+    fn probability(&self, replies: i64, actions: f64) -> f64 {
+        let (spread, deviation) = (self.spread(actions), replies - self.expected(actions));
+        let probability = if replies == 0 { spread.at_most(deviation) } else { spread.exactly(deviation) };
+        probability.max(f64::MIN_POSITIVE)
     }
 
     fn expected(&self, actions: f64) -> i64 {
-        (self.fixed + self.per_action * actions).round() as i64
+        (self.fixed + self.per_action * actions).round().max(0.0) as i64
     }
 
-    /// The share of the absolute deviation of the replies that the line takes away.
-    fn explained(&self, points: &[(f64, f64)]) -> f64 {
-        let Some(level) = middle(points.iter().map(|(_, replies)| *replies).collect()) else { return 0.0 };
-        let around_level: f64 = points.iter().map(|(_, replies)| (replies - level).abs()).sum();
-        let around_line: f64 =
-            points.iter().map(|(actions, replies)| (replies - self.expected(*actions) as f64).abs()).sum();
-        if around_level > 0.0 { 1.0 - around_line / around_level } else { 0.0 }
+    fn spread(&self, actions: f64) -> Deviation {
+        Deviation::new(self.missing * self.expected(actions) as f64, self.surplus)
     }
 }
 
@@ -127,43 +152,95 @@ fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
+/// To ten-thousandths, never to 0.
+fn round_up(value: f64) -> f64 {
+    (value * 10_000.0).ceil() / 10_000.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Noise;
 
     fn command(actions: u32, replies: u32) -> LabelledCommand {
-        LabelledCommand { size: 0, counts: vec![actions], replies }
+        LabelledCommand { size: 0, counts: vec![actions], replies, reply_bytes: 0 }
+    }
+
+    /// Commands of up to `most` actions, one acknowledgement and a reply an action, of which some percent are missing.
+    fn replying(commands: u32, most: u64, missing_percent: u64) -> Vec<LabelledCommand> {
+        let mut noise = Noise(7);
+        let mut made = Vec::new();
+        for _ in 0..commands {
+            let actions = 1 + noise.below(most) as u32;
+            let replies = 1 + (0..actions).filter(|_| noise.below(100) >= missing_percent).count() as u32;
+            made.push(command(actions, replies));
+        }
+        made
     }
 
     #[test]
     fn a_reply_an_action_with_some_lost() {
-        let commands: Vec<_> = (0..120)
-            .map(|at| {
-                let actions = 1 + at % 8;
-                command(actions, 1 + actions - u32::from(at % 11 == 0))
-            })
-            .collect();
+        let model = ReplyModel::learn(&replying(120, 3, 3));
+        assert!((model.fixed - 1.0).abs() < 1e-9 && (model.per_action - 1.0).abs() < 1e-9, "{model:?}");
+        assert!(model.missing > 0.005 && model.missing < 0.06, "{model:?}");
+        assert!(model.likelihood(6, 5) > 0.8 && model.likelihood(40, 5) > 0.0 && model.likelihood(0, 4000) > 0.0);
+        assert!(model.likelihood(15, 16) > 3.0 * model.likelihood(5, 6), "more replies, more of them lost");
+        assert_eq!(model.paper_bounds(21), (20, 20), "beyond what was learned from");
+        assert_eq!((model.paper_bounds(0), model.paper_bounds(1)), ((0, 0), (0, 0)));
+        let (least, most) = model.bounds(11, 0.999);
+        assert!((5..=10).contains(&least) && (11..=18).contains(&most), "{least} {most}");
+        assert_eq!([1.0, f64::NAN, 7.0].map(|keep| model.bounds(11, keep)), [(0, u32::MAX); 3]);
+    }
+
+    #[test]
+    fn likelihoods_sum_to_one_and_bounds_keep_what_they_say() {
+        for missing_percent in [0, 5, 20] {
+            let model = ReplyModel::learn(&replying(120, 4, missing_percent));
+            for actions in [1, 2, 5, 16, 40] {
+                let all: f64 = (0..2000).map(|replies| model.likelihood(replies, actions)).sum();
+                assert!((all - 1.0).abs() < 1e-6, "{all}");
+                for keep in [0.9, 0.99, 0.999] {
+                    let within = |replies: &u32| {
+                        let (least, most) = model.bounds(*replies, keep);
+                        (least..=most).contains(&actions)
+                    };
+                    let kept: f64 = (0..500).filter(within).map(|replies| model.likelihood(replies, actions)).sum();
+                    assert!(kept >= keep, "{kept} of {keep} at {actions} actions, {missing_percent} % missing");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn replies_that_come_together_are_a_lower_slope() {
+        let commands: Vec<_> = (0..100).map(|at| command(1 + at % 9, 1 + (at % 9).div_ceil(2))).collect();
         let model = ReplyModel::learn(&commands);
-        assert_eq!((model.fixed, model.per_action), (1.0, 1.0));
-        assert_eq!(model.deviations, [[-1, 11], [0, 109]]);
-        assert!(model.likelihood(6, 5) > 0.8);
-        assert!(model.likelihood(5, 5) > 0.05);
-        assert!(model.likelihood(40, 5) > 0.0);
-        assert_eq!(model.seen_actions(21), Some(20), "beyond what was learned from");
-        let all: f64 = (0..200).map(|replies| model.likelihood(replies, 30)).sum();
-        assert!((all - 1.0).abs() < 0.01, "{all}");
+        assert!((0.4..0.6).contains(&model.per_action), "{model:?}");
+        let (least, most) = model.bounds(4, 0.999);
+        assert!(least <= 6 && most >= 7, "{least} {most}");
     }
 
     #[test]
     fn replies_that_say_nothing_cost_nothing() {
-        for replies in [|_| 0, |_| 1, |actions: u32| actions * 7 % 5] {
+        for replies in [|_| 0, |_| 1, |at: u32| at * 7 % 5, |at: u32| u32::from(at.is_multiple_of(3))] {
             let commands: Vec<_> = (0..60).map(|at| command(1 + at % 8, replies(at))).collect();
             let model = ReplyModel::learn(&commands);
             assert!(!model.is_informative(), "{model:?}");
             assert!((model.likelihood(3, 9) - 1.0).abs() < f64::EPSILON);
-            assert_eq!(model.seen_actions(3), None);
+            assert_eq!((model.paper_bounds(3), model.bounds(3, 0.9)), ((0, u32::MAX), (0, u32::MAX)));
         }
         assert_eq!(ReplyModel::learn(&[]), ReplyModel::silent());
         assert_eq!(ReplyModel::learn(&[command(1, 1)]), ReplyModel::silent());
+        assert_eq!(ReplyModel::learn(&[command(1, 2), command(2, 3)]), ReplyModel::silent(), "too few to tell");
+    }
+
+    #[test]
+    fn chance_is_rarely_taken_for_a_sign() {
+        let is_fooled = |seed: &u64| {
+            let mut noise = Noise(*seed * 1_000_003);
+            let commands: Vec<_> = (0..40).map(|_| command(1 + noise.below(8) as u32, noise.below(6) as u32)).collect();
+            ReplyModel::learn(&commands).is_informative()
+        };
+        assert!((0..200).filter(is_fooled).count() <= 2);
     }
 }

@@ -1,14 +1,19 @@
 //! The actions that add up to a command's size: change-making by dynamic programming, within what the inventory allows
 //! (paper, section IV).
 //!
-//! [`Solver`] counts and enumerates the ways to make up one sum; [`Decomposer`] asks it for every value of ε.
+//! [`Solver`] counts and enumerates the ways to make up one sum; [`Decomposer`] asks it for every value of ε. The
+//! inventory is a small automaton (`inventory`) over which the recursion (`count`) runs; its table (`cache`) grows with
+//! the largest sum asked for, and [`Solutions`] (`enumerate`) walks it without dead ends.
 
+mod cache;
+mod count;
 mod decomposer;
+mod enumerate;
+mod inventory;
 mod options;
-mod solutions;
-mod solver;
+mod sums;
 
+pub use count::{Solver, SolverError, SumTooLarge};
 pub use decomposer::Decomposer;
+pub use enumerate::Solutions;
 pub use options::Options;
-pub use solutions::Solutions;
-pub use solver::{Solver, SolverError};

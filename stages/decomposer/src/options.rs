@@ -17,13 +17,14 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// List this many candidates at most; their number is exact all the same
-    #[arg(long, value_name = "N", default_value_t = Options::default().limit, value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    /// List this many candidates at most, and fewer where a frame would be too large; their number is exact all the same
+    #[arg(long, value_name = "N", default_value_t = Options::default().limit, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
+        // The paper's gateway has fewer than 1,000 candidates for any one sum; a full list of its takes 1.5 MB in a frame.
         Self { model: None, limit: 10_000 }
     }
 }
@@ -40,12 +41,45 @@ impl StageOptions for Options {
         let Some(path) = &self.model else {
             return Err(ConfigureError::Usage("`--model FILE` is missing: `sizeleak learn` makes one".into()));
         };
-        if !(1..=50_000).contains(&self.limit) {
-            return Err(ConfigureError::Usage(format!("`limit` is {}: it must be 1 to 50000", self.limit)));
+        if self.limit == 0 {
+            return Err(ConfigureError::Usage("`limit` is 0: it must be 1 at least".into()));
         }
         let model = Model::read(path).map_err(|error| ConfigureError::Input(error.to_string()))?;
         let decomposer = Decomposer::new(model, self.limit as usize)
             .map_err(|error| ConfigureError::Input(format!("{}: {error}", path.display())))?;
         Ok(Box::new(Node::new(decomposer)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(options: &Options) -> (u8, String) {
+        let error = options.build().map(|_| "a stage").unwrap_err();
+        (error.exit_code(), error.to_string())
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert_eq!(fault(&Options::default()).0, 2);
+        let missing = Options { model: Some("no-such-folder/model.toml".into()), ..Options::default() };
+        let (code, message) = fault(&missing);
+        assert!(code == 1 && message.contains("no-such-folder/model.toml"), "{message}");
+        assert_eq!(fault(&Options { limit: 0, ..missing }).0, 2);
+        let newer = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&newer, "schema = 999").unwrap();
+        let (code, message) = fault(&Options { model: Some(newer.path().into()), ..Options::default() });
+        let name = newer.path().display().to_string();
+        assert!(code == 1 && message.contains(&name) && message.contains("999"), "{message}");
+    }
+
+    #[test]
+    fn keys_are_those_of_the_pipeline_file() {
+        let mut options: Options = toml::from_str("model = \"m.toml\"\nlimit = 5").unwrap();
+        options.resolve_paths(Path::new("there"));
+        assert_eq!(options, Options { model: Some("there/m.toml".into()), limit: 5 });
+        assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
+        assert!(toml::from_str::<Options>("limits = 5").is_err());
     }
 }

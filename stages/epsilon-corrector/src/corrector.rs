@@ -1,36 +1,60 @@
 //! The stage: commands in, commands with the likely values of ε out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use sizeleak_frame::{Command, Correction, Notice, WeightedEpsilon, what};
-use sizeleak_signature::{Basis, Model};
+use sizeleak_frame::{Command, Correction, Frame, Notice, Session, WeightedEpsilon, what};
+use sizeleak_signature::{Background, Basis, Model, WeightedEpsilon as Estimate};
 use sizeleak_stage::{Emit, Stage, StageError};
 
-/// Flows of which an assumption was told already; more are assumed silently, and counted.
-const MOST_FLOWS: usize = 100_000;
+use crate::sessions::Sessions;
 
-/// Of a range of sizes, as block ciphers leave it, this many are asked for ε.
-const SIZES_ASKED: i64 = 64;
+/// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to so many; of a wider one, which no
+/// cipher leaves, as many at equal distances.
+const MAX_SIZES: i64 = 4096;
 
 /// Adds the likely values of ε to every command.
 #[derive(Debug)]
 pub struct EpsilonCorrector {
     model: Model,
     k: usize,
-    assumed: BTreeSet<u64>,
-    assumptions: u64,
+    /// What smooths the neighbours' values; the paper's single neighbour is taken as it is.
+    background: Option<Background>,
+    sessions: Sessions,
+    assumed: u64,
+}
+
+/// What the corrector consumes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A command, made into a correction.
+    Command(Command),
+    /// A session: remembered, and passed on as it came.
+    Session(Session),
+}
+
+impl TryFrom<Frame> for Input {
+    type Error = Frame;
+
+    fn try_from(frame: Frame) -> Result<Self, Frame> {
+        match frame {
+            Frame::Command(command) => Ok(Self::Command(command)),
+            Frame::Session(session) => Ok(Self::Session(session)),
+            other => Err(other),
+        }
+    }
 }
 
 impl EpsilonCorrector {
-    /// A corrector that asks the `k` nearest tuples of the model.
+    /// A corrector that asks the `k` nearest labelled commands of the model.
     pub fn new(model: Model, k: usize) -> Self {
-        Self { model, k, assumed: BTreeSet::new(), assumptions: 0 }
+        let background = (k > 1).then(|| Background::of(&model.neighbours));
+        Self { model, k, background, sessions: Sessions::default(), assumed: 0 }
     }
 
     /// The values of ε at a size, or over a range of sizes that are equally likely.
     fn epsilons(&self, [least, most]: [i64; 2]) -> Vec<WeightedEpsilon> {
         let width = most.saturating_sub(least).max(0);
-        let step = usize::try_from(width / SIZES_ASKED + 1).unwrap_or(usize::MAX);
+        let step = usize::try_from(width / MAX_SIZES + 1).unwrap_or(usize::MAX);
         let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
         let mut asked = 0.0;
         for size in (least..=most.max(least)).step_by(step) {
@@ -39,20 +63,42 @@ impl EpsilonCorrector {
                 *weights.entry(value.epsilon).or_default() += value.weight;
             }
         }
-        let shares = weights.into_iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight: weight / asked });
-        let mut epsilons: Vec<WeightedEpsilon> = shares.collect();
-        epsilons.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.epsilon.cmp(&b.epsilon)));
-        epsilons
+        let shares = weights.into_iter().map(|(epsilon, weight)| Estimate { epsilon, weight: weight / asked });
+        let mut estimates: Vec<Estimate> = shares.collect();
+        estimates.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.epsilon.cmp(&b.epsilon)));
+        if let Some(background) = &self.background {
+            estimates = background.smooth(&estimates, self.k);
+        }
+        estimates.into_iter().map(|Estimate { epsilon, weight }| WeightedEpsilon { epsilon, weight }).collect()
     }
 
-    /// Tells once a flow that its cipher suite is taken to be the model's.
-    fn tell_assumption(&mut self, command: &Command, out: &mut dyn Emit) -> Result<(), StageError> {
-        let Basis::Plaintext { cipher_suite, .. } = &self.model.learned.basis else { return Ok(()) };
+    /// What has to be assumed of a command's session for its size to be in the model's basis; `None` if nothing has.
+    fn assumption(&self, command: &Command) -> Option<String> {
         if command.plaintext.is_some() {
-            return Ok(());
+            return None;
         }
-        self.assumptions += 1;
-        if self.assumed.len() >= MOST_FLOWS || !self.assumed.insert(command.flow) {
+        match (&self.model.learned.basis, self.sessions.cipher_suite(command.flow)) {
+            (Basis::Plaintext { cipher_suite, .. }, Some(own)) if own == cipher_suite => None,
+            (Basis::Plaintext { cipher_suite, .. }, Some(own)) => Some(format!(
+                "what its cipher suite {own} adds to a record is not known: taken to add what {cipher_suite} does, which \
+                 the model was learned on"
+            )),
+            (Basis::Plaintext { cipher_suite, .. }, None) => {
+                Some(format!("its handshake was not seen: taken to use the model's cipher suite, {cipher_suite}"))
+            }
+            (Basis::Wire, Some(own)) => Some(format!(
+                "its cipher suite is {own}, the model was learned on sizes on the wire: taken to be of the same suite"
+            )),
+            // Neither side's suite is known; that they are the same is what a model of wire sizes is for.
+            (Basis::Wire, None) => None,
+        }
+    }
+
+    /// Tells once a session what is assumed of it.
+    fn tell_assumption(&mut self, command: &Command, out: &mut dyn Emit) -> Result<(), StageError> {
+        let Some(assumption) = self.assumption(command) else { return Ok(()) };
+        self.assumed += 1;
+        if !self.sessions.is_news(command.flow) {
             return Ok(());
         }
         let notice = Notice {
@@ -61,7 +107,7 @@ impl EpsilonCorrector {
             flow: Some(command.flow),
             what: what::ASSUMED.into(),
             bytes: None,
-            detail: Some(format!("its handshake was not seen: taken to use the model's cipher suite, {cipher_suite}")),
+            detail: Some(assumption),
         };
         Ok(out.emit(notice.into())?)
     }
@@ -69,9 +115,16 @@ impl EpsilonCorrector {
 
 impl Stage for EpsilonCorrector {
     const NAME: &'static str = "epsilon-corrector";
-    type Input = Command;
+    type Input = Input;
 
-    fn process(&mut self, command: Command, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process(&mut self, input: Input, out: &mut dyn Emit) -> Result<(), StageError> {
+        let command = match input {
+            Input::Command(command) => command,
+            Input::Session(session) => {
+                self.sessions.begin(session.flow, session.cipher_suite.as_deref());
+                return Ok(out.emit(session.into())?);
+            }
+        };
         let sizes = self.model.sizes(command.size, command.records, command.plaintext).map_err(StageError::failed)?;
         self.tell_assumption(&command, out)?;
         let epsilons = self.epsilons(sizes);
@@ -83,18 +136,16 @@ impl Stage for EpsilonCorrector {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("assumed_cipher", self.assumptions)]
+        vec![("assumed_cipher", self.assumed), ("forgotten_flows", self.sessions.forgotten)]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_frame::Frame;
-
     use super::*;
 
     const MODEL: &str = "schema = 1\noverhead = 60\nk = 2\ntuples = [[100, 0, 1], [102, 1, 1], [200, 5, 1]]\n\
-        [[action]]\nname = \"on\"\nsize = 40\n[replies]\nfixed = 0.0\nper_action = 0.0\ndeviations = []\n\
+        [[action]]\nname = \"on\"\nsize = 40\n[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
         [learned]\nmethod = \"robust\"\ncommands = 3\nversion = \"0.1.0\"\n";
 
     fn corrector(basis: &str) -> EpsilonCorrector {
@@ -111,31 +162,65 @@ mod tests {
         Command { time_ns: 1, end_ns: 2, flow: 3, size, plaintext, records: 1, replies: 0, reply_bytes: 0 }
     }
 
-    fn correct(corrector: &mut EpsilonCorrector, command: Command) -> (Vec<(i64, f64)>, usize) {
+    /// The values of ε and how many notices came with them.
+    fn correct(corrector: &mut EpsilonCorrector, command: &Command) -> (Vec<(i64, f64)>, Vec<Frame>) {
         let mut out: Vec<Frame> = Vec::new();
-        corrector.process(command, &mut out).unwrap();
+        corrector.process(Input::Command(command.clone()), &mut out).unwrap();
         let Some(Frame::Correction(correction)) = out.pop() else { panic!("{out:?}") };
-        (correction.epsilons.iter().map(|value| (value.epsilon, value.weight)).collect(), out.len())
+        assert_eq!(correction.command, *command);
+        (correction.epsilons.iter().map(|value| (value.epsilon, value.weight)).collect(), out)
+    }
+
+    /// What is assumed of a command on the wire alone.
+    fn assumed(corrector: &mut EpsilonCorrector) -> Option<String> {
+        let (_, notices) = correct(corrector, &command(124, None));
+        let notice = notices.into_iter().next().map(Notice::try_from)?.unwrap();
+        assert_eq!((&*notice.what, notice.flow), (what::ASSUMED, Some(3)));
+        notice.detail
+    }
+
+    fn open_session(corrector: &mut EpsilonCorrector, cipher_suite: Option<&str>) {
+        let cipher_suite = cipher_suite.map(str::to_owned);
+        let session = Session { time_ns: 0, flow: 3, server_name: None, tls_version: None, cipher_suite };
+        let mut out: Vec<Frame> = Vec::new();
+        corrector.process(Input::Session(session.clone()), &mut out).unwrap();
+        assert_eq!(out, [session.into()]);
     }
 
     #[test]
     fn the_nearest_tuples_weigh_by_their_distance() {
         let mut corrector = plaintext_basis();
-        assert_eq!(correct(&mut corrector, command(999, Some([100, 100]))), (vec![(0, 0.75), (1, 0.25)], 0));
-        assert_eq!(correct(&mut corrector, command(124, None)), (vec![(0, 0.75), (1, 0.25)], 1), "24 bytes of cipher");
-        assert_eq!(correct(&mut corrector, command(124, None)).1, 0, "told once a flow");
+        let nearest = vec![(0, 0.75), (1, 0.25)];
+        assert_eq!(correct(&mut corrector, &command(999, Some([100, 100]))).0, nearest);
+        assert_eq!(correct(&mut corrector, &command(124, None)).0, nearest, "24 bytes of cipher");
         corrector.k = 1;
-        assert_eq!(correct(&mut corrector, command(0, Some([170, 170]))).0, [(5, 1.0)]);
+        assert_eq!(correct(&mut corrector, &command(0, Some([170, 170]))).0, [(5, 1.0)]);
     }
 
     #[test]
-    fn a_range_is_asked_everywhere_at_bounded_cost() {
+    fn what_is_assumed_of_a_session_is_told_once() {
+        let mut corrector = plaintext_basis();
+        assert_eq!(correct(&mut corrector, &command(999, Some([100, 100]))).1, []);
+        assert!(assumed(&mut corrector).unwrap().contains("handshake was not seen"));
+        assert_eq!(assumed(&mut corrector), None);
+        open_session(&mut corrector, Some("Y"));
+        assert!(assumed(&mut corrector).unwrap().contains("cipher suite Y"));
+        assert_eq!(assumed(&mut corrector), None);
+        open_session(&mut corrector, Some("X"));
+        assert_eq!(assumed(&mut corrector), None, "the model's own suite");
+        assert_eq!(corrector.counters()[0], ("assumed_cipher", 4));
+    }
+
+    #[test]
+    fn every_size_of_a_range_is_asked() {
         let mut corrector = plaintext_basis();
         corrector.k = 1;
-        let (epsilons, _) = correct(&mut corrector, command(0, Some([100, 102])));
-        assert_eq!(epsilons.iter().map(|(epsilon, _)| *epsilon).collect::<Vec<_>>(), [0, 1]);
+        let (epsilons, _) = correct(&mut corrector, &command(0, Some([100, 149])));
+        // The nearest is (100, 0) for 100, both for 101, (102, 1) from there on.
+        assert_eq!(epsilons.iter().map(|(epsilon, _)| *epsilon).collect::<Vec<_>>(), [1, 0]);
+        assert!((epsilons[1].1 - 1.5 / 50.0).abs() < 1e-12, "{epsilons:?}");
         for hostile in [[0, u64::MAX], [u64::MAX, 0], [u64::MAX, u64::MAX]] {
-            let (epsilons, _) = correct(&mut corrector, command(u64::MAX, Some(hostile)));
+            let (epsilons, _) = correct(&mut corrector, &command(u64::MAX, Some(hostile)));
             assert!((epsilons.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() < 1e-9);
         }
     }
@@ -143,9 +228,18 @@ mod tests {
     #[test]
     fn a_model_of_wire_sizes_refuses_a_known_cipher() {
         let mut corrector = corrector("basis = \"wire\"\n");
-        assert_eq!(correct(&mut corrector, command(100, None)).1, 0);
+        assert_eq!(assumed(&mut corrector), None);
+        open_session(&mut corrector, Some("0x1a2b"));
+        assert!(assumed(&mut corrector).unwrap().contains("0x1a2b"));
         let mut out: Vec<Frame> = Vec::new();
-        let error = corrector.process(command(100, Some([76, 76])), &mut out).unwrap_err();
+        let error = corrector.process(Input::Command(command(100, Some([76, 76]))), &mut out).unwrap_err();
         assert!(error.to_string().contains("learn again"), "{error}");
+        assert!(out.is_empty());
+    }
+
+    #[test]
+    fn other_frames_are_not_its_own() {
+        let other = Frame::Correction(Correction { command: command(1, None), epsilons: vec![] });
+        assert_eq!(Input::try_from(other.clone()), Err(other));
     }
 }

@@ -1,7 +1,11 @@
 //! The variation of a command's size, from the labelled commands nearest in size (paper, section IV).
+//!
+//! The method is `sizeleak_signature::Neighbours`; here is what asks it about each command, and what must be known of
+//! the session a command travels in.
 
 mod corrector;
 mod options;
+mod sessions;
 
-pub use corrector::EpsilonCorrector;
+pub use corrector::{EpsilonCorrector, Input};
 pub use options::Options;

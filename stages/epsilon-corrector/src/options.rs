@@ -42,3 +42,36 @@ impl StageOptions for Options {
         Ok(Box::new(Node::new(EpsilonCorrector::new(model, k))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(options: &Options) -> (u8, String) {
+        let error = options.build().map(|_| "a stage").unwrap_err();
+        (error.exit_code(), error.to_string())
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert_eq!(fault(&Options::default()).0, 2);
+        let missing = Options { model: Some("no-such-folder/model.toml".into()), k: None };
+        let (code, message) = fault(&missing);
+        assert!(code == 1 && message.contains("no-such-folder/model.toml"), "{message}");
+        assert_eq!(fault(&Options { k: Some(0), ..missing }).0, 2);
+        let newer = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&newer, "schema = 999").unwrap();
+        let (code, message) = fault(&Options { model: Some(newer.path().into()), k: None });
+        let name = newer.path().display().to_string();
+        assert!(code == 1 && message.contains(&name) && message.contains("999"), "{message}");
+    }
+
+    #[test]
+    fn keys_are_those_of_the_pipeline_file() {
+        let mut options: Options = toml::from_str("model = \"m.toml\"\nk = 5").unwrap();
+        options.resolve_paths(Path::new("there"));
+        assert_eq!(options, Options { model: Some("there/m.toml".into()), k: Some(5) });
+        assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
+        assert!(toml::from_str::<Options>("K = 5").is_err());
+    }
+}

@@ -30,11 +30,11 @@ pub struct Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Those that are likely given the replies, most probable first
+    /// The fewest that hold the truth with probability `keep`, given the replies; most probable first
     Learned,
-    /// Those with exactly as many actions as the replies show
+    /// Those with as many actions as the replies show, as the paper does
     Paper,
-    /// All
+    /// All, as they came
     None,
 }
 
@@ -63,5 +63,40 @@ impl StageOptions for Options {
         let pruner = Pruner::new(&model, self.mode, self.keep)
             .map_err(|error| ConfigureError::Input(format!("{}: {error}", path.display())))?;
         Ok(Box::new(Node::new(pruner)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(options: &Options) -> (u8, String) {
+        let error = options.build().map(|_| "a stage").unwrap_err();
+        (error.exit_code(), error.to_string())
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert_eq!(fault(&Options::default()).0, 2);
+        let missing = Options { model: Some("no-such-folder/model.toml".into()), ..Options::default() };
+        let (code, message) = fault(&missing);
+        assert!(code == 1 && message.contains("no-such-folder/model.toml"), "{message}");
+        for keep in [0.0, -1.0, 1.1, f64::NAN] {
+            assert_eq!(fault(&Options { keep, ..missing.clone() }).0, 2);
+        }
+        let newer = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&newer, "schema = 999").unwrap();
+        let (code, message) = fault(&Options { model: Some(newer.path().into()), ..Options::default() });
+        let name = newer.path().display().to_string();
+        assert!(code == 1 && message.contains(&name) && message.contains("999"), "{message}");
+    }
+
+    #[test]
+    fn keys_are_those_of_the_pipeline_file() {
+        let mut options: Options = toml::from_str("model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5").unwrap();
+        options.resolve_paths(Path::new("there"));
+        assert_eq!(options, Options { model: Some("there/m.toml".into()), mode: Mode::Paper, keep: 0.5 });
+        assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
+        assert!(toml::from_str::<Options>("mode = \"best\"").is_err());
     }
 }

@@ -1,21 +1,25 @@
 //! The stage: identifications in, with fewer and better ordered candidates out.
 
 use sizeleak_frame::{Identification, Notice, what};
-use sizeleak_signature::{InventoryError, Limits, Model, ReplyModel};
+use sizeleak_signature::{InventoryError, Model, ReplyModel};
 use sizeleak_stage::{Emit, Stage, StageError};
 
-use crate::evidence::{Bounds, learned_bounds, paper_bounds};
+use crate::evidence::{Bounds, Evidence};
+use crate::inventory::Inventory;
 use crate::options::Mode;
-use crate::posterior::{keep_likely, normalise};
+use crate::posterior::{Distribution, Held};
 
 /// Drops the candidates that the inventory or the replies speak against.
+///
+/// A list that the decomposer cut leaves candidates that cannot be looked at. They still count in `candidate_count`, as
+/// many as they were, unless mode [`Mode::Learned`] finds all it has to keep among the listed ones. In every other case
+/// `candidate_count` is the number of candidates kept.
 #[derive(Debug)]
 pub struct Pruner {
     mode: Mode,
     keep: f64,
     replies: ReplyModel,
-    names: Vec<String>,
-    limits: Limits,
+    inventory: Inventory,
     told_cut: bool,
     counts: Counts,
 }
@@ -39,64 +43,61 @@ impl Pruner {
             mode,
             keep,
             replies: model.replies.clone(),
-            names: model.actions.iter().map(|action| action.name.clone()).collect(),
-            limits: model.limits()?,
+            inventory: Inventory::new(model)?,
             told_cut: false,
             counts: Counts::default(),
         })
     }
 
-    /// Drops what the inventory does not allow: another decomposer than ours may not have looked.
-    fn drop_impossible(&mut self, identification: &mut Identification) {
-        let before = identification.candidates.len();
-        identification.candidates.retain(|candidate| {
-            let known = candidate.actions.0.iter().all(|(name, _)| self.names.iter().any(|known| **known == **name));
-            let counts: Vec<u32> = self.names.iter().map(|name| candidate.actions.count(name)).collect();
-            known && self.limits.admits(&counts)
-        });
-        let dropped = (before - identification.candidates.len()) as u64;
-        if dropped > 0 {
-            self.counts.beyond_inventory += dropped;
-            identification.candidate_count = identification.candidate_count.saturating_sub(dropped);
-            normalise(&mut identification.candidates);
-        }
-    }
-
-    /// Keeps what the replies leave, and says which numbers of actions that is. What the decomposer did not list
-    /// cannot be weighed; it is left out, and told.
-    fn prune(&mut self, identification: &mut Identification) {
-        let replies = identification.command.replies;
-        let bounds = match self.mode {
-            Mode::None => return,
-            Mode::Learned => {
-                let candidates = std::mem::take(&mut identification.candidates);
-                identification.candidates = keep_likely(candidates, &self.replies, replies, self.keep);
-                learned_bounds(&self.replies, replies, self.limits.most_actions(), self.keep)
-            }
-            Mode::Paper => {
-                let bounds = paper_bounds(&self.replies, replies);
-                if let Some(Bounds { least, most }) = bounds {
-                    let possible = u64::from(least)..=u64::from(most);
-                    identification.candidates.retain(|candidate| possible.contains(&candidate.actions.total()));
-                    normalise(&mut identification.candidates);
-                }
-                bounds
-            }
-        };
-        identification.candidate_count = identification.candidates.len() as u64;
+    /// Leaves the candidates that inventory and replies allow.
+    fn prune(&mut self, identification: &mut Identification, out: &mut dyn Emit) -> Result<(), StageError> {
+        let had_some = identification.candidate_count > 0;
+        let candidates = std::mem::take(&mut identification.candidates);
+        let unlisted = unlisted(identification.candidate_count, candidates.len() as u64);
+        let mut distribution = Distribution::new(candidates, unlisted);
+        let beyond = distribution.retain(|candidate| self.inventory.allows(&candidate.actions));
+        self.counts.beyond_inventory += beyond;
+        let possible = !distribution.candidates.is_empty();
+        let (bounds, held) = self.weigh(&mut distribution, identification.command.replies);
+        let unlisted = if held == Held::Enough { 0 } else { unlisted };
+        identification.candidate_count = unlisted.saturating_add(distribution.candidates.len() as u64);
+        identification.candidates = distribution.candidates;
         identification.min_actions = bounds.map(|bounds| bounds.least);
-        identification.max_actions = bounds.map(|bounds| bounds.most);
+        identification.max_actions = bounds.and_then(|bounds| bounds.most);
+        if unlisted > 0 {
+            self.tell_cut(identification, out)?;
+        }
+        if had_some && identification.candidate_count == 0 {
+            self.counts.emptied += 1;
+            let cause = if possible { "the replies contradict every" } else { "the inventory allows no" };
+            let detail = format!("{cause} candidate: the gateway may have changed, or replies were lost");
+            out.emit(notice(identification, what::UNEXPLAINED, detail).into())?;
+        }
+        Ok(())
     }
 
-    fn notice(identification: &Identification, what: &'static str, detail: &str) -> Notice {
-        Notice {
-            time_ns: Some(identification.command.time_ns),
-            stage: Self::NAME.into(),
-            flow: Some(identification.command.flow),
-            what: what.into(),
-            bytes: None,
-            detail: Some(detail.to_owned()),
+    /// Keeps what the replies leave, and says which numbers of actions that is; all where they say nothing.
+    fn weigh(&self, distribution: &mut Distribution, replies: u32) -> (Option<Bounds>, Held) {
+        let Some(mut evidence) = Evidence::new(&self.replies, replies) else { return (None, Held::AllThereIs) };
+        if self.mode == Mode::Paper {
+            let bounds = evidence.paper_bounds();
+            distribution.retain(|candidate| bounds.allow(candidate.actions.total()));
+            return (Some(bounds), Held::AllThereIs);
         }
+        let greatest = evidence.greatest(self.inventory.max_actions());
+        distribution.weigh(&mut evidence, greatest);
+        let held = distribution.keep(self.keep);
+        (Some(evidence.learned_bounds(self.keep)), held)
+    }
+
+    /// Tells once that candidates which are not listed were not weighed.
+    fn tell_cut(&mut self, identification: &Identification, out: &mut dyn Emit) -> Result<(), StageError> {
+        if std::mem::replace(&mut self.told_cut, true) {
+            return Ok(());
+        }
+        let detail =
+            "candidates that are not listed cannot be weighed, and still count: raise the decomposer's `limit`";
+        Ok(out.emit(notice(identification, what::TRUNCATED, detail.to_owned()).into())?)
     }
 }
 
@@ -106,24 +107,15 @@ impl Stage for Pruner {
 
     fn process(&mut self, mut identification: Identification, out: &mut dyn Emit) -> Result<(), StageError> {
         self.counts.candidates_in = self.counts.candidates_in.saturating_add(identification.candidate_count);
-        if identification.candidate_count > identification.candidates.len() as u64 {
-            self.counts.cut_lists += 1;
-            if self.mode != Mode::None && !self.told_cut {
-                self.told_cut = true;
-                let detail = "only the candidates the decomposer lists are weighed: raise its `limit` for all";
-                out.emit(Self::notice(&identification, what::TRUNCATED, detail).into())?;
-            }
+        let is_cut = identification.candidate_count > identification.candidates.len() as u64;
+        self.counts.cut_lists += u64::from(is_cut);
+        if self.mode == Mode::None {
+            (identification.min_actions, identification.max_actions) = (None, None);
+        } else {
+            self.prune(&mut identification, out)?;
         }
-        let had_some = !identification.candidates.is_empty();
-        self.drop_impossible(&mut identification);
-        self.prune(&mut identification);
         identification.listed = identification.candidates.len() as u64;
         self.counts.candidates_out = self.counts.candidates_out.saturating_add(identification.candidate_count);
-        if had_some && identification.candidates.is_empty() {
-            self.counts.emptied += 1;
-            let detail = "the replies contradict every candidate";
-            out.emit(Self::notice(&identification, what::UNEXPLAINED, detail).into())?;
-        }
         Ok(out.emit(identification.into())?)
     }
 
@@ -142,6 +134,22 @@ impl Stage for Pruner {
     }
 }
 
+/// How many candidates are not listed; `u64::MAX` stands for that many or more.
+fn unlisted(count: u64, listed: u64) -> u64 {
+    if count == u64::MAX { count } else { count.saturating_sub(listed) }
+}
+
+fn notice(identification: &Identification, what: &'static str, detail: String) -> Notice {
+    Notice {
+        time_ns: Some(identification.command.time_ns),
+        stage: Pruner::NAME.into(),
+        flow: Some(identification.command.flow),
+        what: what.into(),
+        bytes: None,
+        detail: Some(detail),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -150,63 +158,138 @@ mod tests {
 
     use super::*;
 
-    const MODEL: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
-        [[action]]\nname = \"on\"\nsize = 40\n[[action]]\nname = \"off\"\nsize = 41\n\
-        [[device]]\nname = \"plug\"\ncount = 5\nactions = [\"on\", \"off\"]\n\
-        [replies]\nfixed = 0.0\nper_action = 1.0\ndeviations = [[-1, 10], [0, 90]]\n\
-        [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n";
+    const ONE_REPLY_AN_ACTION: &str = "per_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n";
+    const NO_REPLIES: &str = "per_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n";
 
-    fn prune(mode: Mode, candidates: &[(u32, &str)], replies: u32, count: u64) -> (Identification, usize) {
-        let model = Model::from_toml(MODEL).unwrap();
-        let command =
-            Command { time_ns: 1, end_ns: 2, flow: 3, size: 4, plaintext: None, records: 1, replies, reply_bytes: 0 };
-        let probability = 1.0 / count as f64;
+    fn pruner(mode: Mode, replies: &str) -> Pruner {
+        let model = format!(
+            "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
+             [[action]]\nname = \"on\"\nsize = 40\n[[action]]\nname = \"off\"\nsize = 41\n\
+             [[device]]\nname = \"plug\"\ncount = 5\nactions = [\"on\", \"off\"]\n[replies]\nfixed = 0.0\n{replies}\
+             [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n"
+        );
+        Pruner::new(&Model::from_toml(&model).unwrap(), mode, 0.9).unwrap()
+    }
+
+    /// An identification of equally probable candidates, given by one action each, and three replies.
+    fn identification(candidates: &[(u32, &str)], count: u64) -> Identification {
         let candidate = |(times, name): &(u32, &str)| Candidate {
             actions: Actions(vec![(Arc::from(*name), *times)]),
             epsilon: 0,
-            probability,
+            probability: 1.0 / count as f64,
         };
-        let identification = Identification {
-            command,
+        Identification {
+            command: Command {
+                time_ns: 1,
+                end_ns: 2,
+                flow: 3,
+                size: 4,
+                plaintext: None,
+                records: 1,
+                replies: 3,
+                reply_bytes: 0,
+            },
             candidates: candidates.iter().map(candidate).collect(),
             candidate_count: count,
             listed: candidates.len() as u64,
             min_actions: None,
             max_actions: None,
-        };
+        }
+    }
+
+    fn prune(pruner: &mut Pruner, identification: Identification) -> (Identification, Vec<Frame>) {
         let mut out: Vec<Frame> = Vec::new();
-        Pruner::new(&model, mode, 0.9).unwrap().process(identification, &mut out).unwrap();
+        pruner.process(identification, &mut out).unwrap();
         let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
-        (identification, out.len())
+        assert_eq!(identification.listed, identification.candidates.len() as u64);
+        (identification, out)
     }
 
     fn totals(identification: &Identification) -> Vec<u64> {
         identification.candidates.iter().map(|candidate| candidate.actions.total()).collect()
     }
 
+    fn detail(notices: &[Frame]) -> &str {
+        let [Frame::Notice(notice)] = notices else { panic!("{notices:?}") };
+        notice.detail.as_deref().unwrap()
+    }
+
     #[test]
-    fn paper_takes_replies_at_their_word_and_learned_weighs_them() {
-        let candidates = [(2, "on"), (3, "on"), (4, "off")];
-        let (paper, _) = prune(Mode::Paper, &candidates, 3, 3);
-        assert_eq!((totals(&paper), paper.min_actions, paper.max_actions), (vec![3], Some(3), Some(3)));
+    fn paper_takes_replies_at_their_word() {
+        let candidates = identification(&[(2, "on"), (3, "on"), (4, "off")], 3);
+        let (paper, _) = prune(&mut pruner(Mode::Paper, ONE_REPLY_AN_ACTION), candidates);
+        assert_eq!((totals(&paper), paper.candidate_count), (vec![3], 1));
+        assert_eq!((paper.min_actions, paper.max_actions), (Some(3), Some(3)));
         assert!((paper.candidates[0].probability - 1.0).abs() < 1e-12);
-        let (learned, _) = prune(Mode::Learned, &candidates, 3, 3);
-        assert_eq!((totals(&learned), learned.candidate_count, learned.listed), (vec![3, 4], 2, 2));
-        let (none, _) = prune(Mode::None, &candidates, 3, 3);
-        assert_eq!((none.candidates.len(), none.min_actions), (3, None));
+    }
+
+    #[test]
+    fn learned_weighs_them() {
+        let candidates = identification(&[(1, "on"), (3, "on"), (4, "off")], 3);
+        let (learned, _) = prune(&mut pruner(Mode::Learned, ONE_REPLY_AN_ACTION), candidates);
+        assert_eq!((totals(&learned), learned.candidate_count), (vec![3, 4], 2));
+        assert!(learned.min_actions.unwrap() <= 3 && learned.max_actions.unwrap() >= 4);
+        assert!(learned.candidates[0].probability > learned.candidates[1].probability);
+    }
+
+    #[test]
+    fn none_passes_everything_on() {
+        let before = identification(&[(9, "on"), (1, "blink")], 7);
+        let (after, notices) = prune(&mut pruner(Mode::None, ONE_REPLY_AN_ACTION), before.clone());
+        assert_eq!((after, notices), (before, vec![]));
+    }
+
+    #[test]
+    fn a_gateway_without_replies_loses_nothing() {
+        for mode in [Mode::Learned, Mode::Paper] {
+            let mut before = identification(&[(2, "on"), (3, "on"), (4, "off")], 3);
+            before.candidates[2].probability = 1e-30;
+            let (after, _) = prune(&mut pruner(mode, NO_REPLIES), before.clone());
+            assert_eq!(after, before);
+        }
     }
 
     #[test]
     fn what_the_inventory_does_not_hold_goes() {
-        let (pruned, _) = prune(Mode::None, &[(6, "on"), (1, "blink"), (5, "on")], 3, 3);
+        let mut learned = pruner(Mode::Learned, NO_REPLIES);
+        let (pruned, _) = prune(&mut learned, identification(&[(6, "on"), (1, "blink"), (5, "on")], 3));
         assert_eq!((totals(&pruned), pruned.candidate_count), (vec![5], 1));
+        assert!((pruned.candidates[0].probability - 1.0).abs() < 1e-12);
+        let (emptied, notices) = prune(&mut learned, identification(&[(6, "on")], 1));
+        assert_eq!(emptied.candidate_count, 0);
+        assert!(detail(&notices).contains("inventory"));
+        assert_eq!(learned.counters()[2], ("beyond_inventory", 3));
     }
 
     #[test]
-    fn what_cannot_be_judged_is_told() {
-        assert_eq!(prune(Mode::Learned, &[(3, "on")], 3, 900).1, 1, "a cut list");
-        let (emptied, notices) = prune(Mode::Paper, &[(1, "on")], 3, 1);
-        assert_eq!((emptied.candidate_count, notices), (0, 1));
-        assert_eq!(prune(Mode::Learned, &[], 3, 0).1, 0);
+    fn what_is_not_listed_still_counts() {
+        let mut learned = pruner(Mode::Learned, ONE_REPLY_AN_ACTION);
+        let (cut, notices) = prune(&mut learned, identification(&[(3, "on"), (1, "off")], 900));
+        assert_eq!((cut.candidate_count, cut.listed), (900, 2));
+        assert!(cut.candidates[0].probability <= 1.0 / 899.0, "the others are taken to be as likely");
+        assert!(detail(&notices).contains("`limit`"));
+        assert_eq!(prune(&mut learned, identification(&[(3, "on")], 900)).1, [], "told once");
+        assert_eq!(prune(&mut learned, identification(&[(3, "on")], u64::MAX)).0.candidate_count, u64::MAX);
+        let mut paper = pruner(Mode::Paper, ONE_REPLY_AN_ACTION);
+        let (cut, _) = prune(&mut paper, identification(&[(3, "on"), (1, "off")], 900));
+        assert_eq!((cut.candidate_count, cut.listed), (899, 1));
+    }
+
+    #[test]
+    fn a_cut_list_that_holds_enough_is_all_there_is() {
+        let mut before = identification(&[(3, "on"), (1, "off")], 900);
+        before.candidates[0].probability = 0.99;
+        let (after, notices) = prune(&mut pruner(Mode::Learned, ONE_REPLY_AN_ACTION), before);
+        assert_eq!((after.candidate_count, totals(&after), notices), (1, vec![3], vec![]));
+    }
+
+    #[test]
+    fn a_contradiction_is_told() {
+        let mut paper = pruner(Mode::Paper, ONE_REPLY_AN_ACTION);
+        let (emptied, notices) = prune(&mut paper, identification(&[(1, "on")], 1));
+        assert_eq!(emptied.candidate_count, 0);
+        assert!(detail(&notices).contains("replies contradict"));
+        assert_eq!(paper.counters()[4], ("emptied", 1));
+        assert_eq!(prune(&mut paper, identification(&[], 0)).1, [], "there was nothing to contradict");
     }
 }

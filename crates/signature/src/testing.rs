@@ -1,0 +1,127 @@
+//! What tests of several modules make their data with; never part of the library.
+
+use crate::{
+    Action, Basis, CaptureDigest, Device, Inventory, LabelledCommand, Learned, Method, Model, Neighbours, ReplyModel,
+    Tuple,
+};
+
+pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
+    Device { name: name.into(), count, actions: actions.iter().map(|action| (*action).to_owned()).collect() }
+}
+
+/// Twelve plugs, and four lamps that share two actions with them.
+pub(crate) fn home() -> Inventory {
+    Inventory { devices: vec![device("plug", 12, &["on", "off"]), device("lamp", 4, &["on", "off", "red"])] }
+}
+
+/// Actions of these names, whose sizes do not matter.
+pub(crate) fn actions(names: &[&str]) -> Vec<Action> {
+    names.iter().map(|name| Action { name: (*name).to_owned(), size: 1 }).collect()
+}
+
+/// A labelled command without replies.
+pub(crate) fn command(size: i64, counts: &[u32]) -> LabelledCommand {
+    LabelledCommand { size, counts: counts.to_vec(), replies: 0, reply_bytes: 0 }
+}
+
+/// A model with something of everything.
+pub(crate) fn model() -> Model {
+    let tuples = [(100, 0), (100, 0), (100, 1), (150, -1)].map(|(size, epsilon)| Tuple::new(size, epsilon));
+    Model {
+        overhead: 60,
+        k: 3,
+        actions: vec![Action { name: "on".into(), size: 40 }, Action { name: "o\"ff".into(), size: 41 }],
+        inventory: Some(Inventory { devices: vec![device("plug", 12, &["on", "o\"ff"])] }),
+        neighbours: Neighbours::new(tuples).unwrap(),
+        replies: ReplyModel { fixed: 0.5, per_action: 1.0, missing: 0.01, surplus: 0.02 },
+        learned: Learned {
+            method: Method::Robust,
+            commands: 4,
+            version: "0.1.0".into(),
+            basis: Basis::Plaintext { cipher_suite: "TLS_AES_128_GCM_SHA256".into(), record_overhead: [17, 18] },
+            captures: vec![CaptureDigest { name: "learn.pcap".into(), sha256: "0f".repeat(32) }],
+        },
+    }
+}
+
+/// A small generator: what tests find must not depend on another crate's version.
+pub(crate) struct Noise(pub(crate) u64);
+
+impl Noise {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A gateway with length fields, ids of varying width and wrong labels.
+pub(crate) struct Gateway<'a> {
+    pub(crate) seed: u64,
+    pub(crate) actions: Vec<i64>,
+    pub(crate) base: i64,
+    /// From which size a length field takes how many bytes more.
+    pub(crate) steps: &'a [(i64, i64)],
+    /// Bytes the id takes more or less than usual, each with its chance in a thousand.
+    pub(crate) ids: &'a [(i64, u64)],
+    pub(crate) wrong_percent: u64,
+}
+
+impl Gateway<'_> {
+    pub(crate) const MOSTLY_SIX_DIGITS: &'static [(i64, u64)] = &[(0, 900), (-1, 90), (-2, 9), (-4, 1)];
+    pub(crate) const SKEWED: &'static [(i64, u64)] = &[(0, 600), (1, 250), (2, 100), (3, 40), (4, 10)];
+
+    /// Commands of 1 to 16 actions, all of any kind.
+    pub(crate) fn mixed(&self, commands: usize) -> Vec<LabelledCommand> {
+        self.commands(commands, |noise, _| {
+            let mut counts = vec![0; self.actions.len()];
+            for _ in 0..=noise.below(16) {
+                counts[noise.below(self.actions.len() as u64) as usize] += 1;
+            }
+            counts
+        })
+    }
+
+    /// Each action alone once, then each alone twice, over and over.
+    pub(crate) fn singles_and_doubles(&self, commands: usize) -> Vec<LabelledCommand> {
+        let actions = self.actions.len();
+        self.commands(commands, |_, at| {
+            let mut counts = vec![0; actions];
+            counts[at % actions] = 1 + (at / actions % 2) as u32;
+            counts
+        })
+    }
+
+    fn commands(&self, commands: usize, counts: impl Fn(&mut Noise, usize) -> Vec<u32>) -> Vec<LabelledCommand> {
+        let mut noise = Noise(self.seed.wrapping_mul(77).wrapping_add(5));
+        let mut made = Vec::new();
+        for at in 0..commands {
+            let counts = counts(&mut noise, at);
+            let mut chance = noise.below(1000);
+            let id = self.ids.iter().find(|(_, share)| {
+                let found = chance < *share;
+                chance = chance.saturating_sub(*share);
+                found
+            });
+            let weight: i64 = self.actions.iter().zip(&counts).map(|(size, count)| size * i64::from(*count)).sum();
+            let body = self.base + id.map_or(0, |(bytes, _)| *bytes) + weight;
+            let grown: i64 = self.steps.iter().filter(|(from, _)| body >= *from).map(|(_, by)| by).sum();
+            made.push(command(body + grown, &counts));
+        }
+        self.mislabel(&mut made, &mut noise);
+        made
+    }
+
+    /// Gives some commands another's label, or one action more.
+    fn mislabel(&self, made: &mut [LabelledCommand], noise: &mut Noise) {
+        for at in 0..made.len() {
+            if noise.below(100) < self.wrong_percent {
+                let other = noise.below(made.len() as u64) as usize;
+                if noise.below(2) == 0 {
+                    made[at].counts = made[other].counts.clone();
+                } else {
+                    made[at].counts[noise.below(self.actions.len() as u64) as usize] += 1;
+                }
+            }
+        }
+    }
+}

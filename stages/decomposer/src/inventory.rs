@@ -1,0 +1,233 @@
+//! The inventory as an automaton: what of it a walk through the actions must remember to stay within its limits. Knows
+//! no sums; those are the table's.
+//!
+//! Actions stand in a fixed order, a layer each. A state of a layer says how much of each of Hall's conditions
+//! ([`Limits::conditions`]) is used up, but only of those that are *open*: conditions none of whose actions came yet
+//! are at 0, and those whose last action has passed cannot be broken any more and are forgotten. Kinds of device that
+//! share no action therefore add states instead of multiplying them.
+
+use std::collections::BTreeMap;
+
+use sizeleak_signature::{Condition, Limits, MOST_CLASSES};
+
+/// An automaton has this many states at most.
+pub(crate) const MAX_STATES: usize = 1 << 16;
+
+/// What its states remember, while it is built, is this many numbers at most.
+const MAX_REMEMBERED: usize = 1 << 24;
+
+/// The layers of all actions, in the solver's order.
+#[derive(Debug, Clone)]
+pub(crate) struct Automaton {
+    pub(crate) layers: Vec<Layer>,
+    /// The states of all layers together.
+    pub(crate) states: usize,
+}
+
+/// What can be done with one action.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    /// The action's place in the model's list.
+    pub(crate) action: usize,
+    /// The bytes of one of it.
+    pub(crate) size: usize,
+    /// How many states the layers before have together.
+    pub(crate) offset: usize,
+    /// Its states; the walk begins in the first state of the first layer.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Where a state leads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    /// The state of this layer after one more of the action; `None` where no device is left for it.
+    pub(crate) take: Option<u32>,
+    /// The state of this layer from which one more of the action leads here.
+    pub(crate) untake: Option<u32>,
+    /// The state of the next layer after passing on.
+    pub(crate) pass: u32,
+}
+
+impl Automaton {
+    /// An automaton over actions of these sizes; `None` where it would have more than [`MAX_STATES`] states.
+    pub(crate) fn new(sizes: &[usize], limits: &Limits) -> Option<Self> {
+        let order = order(sizes, limits);
+        let mut layers: Vec<Layer> = Vec::new();
+        let mut states = 0;
+        let mut entries = vec![vec![0; limits.conditions().len()]];
+        for (position, &(action, size)) in order.iter().enumerate() {
+            let later = order.iter().skip(position + 1).map(|(action, _)| limits.class_of(*action));
+            let later = later.filter(|class| *class < limits.classes()).fold(0_u64, |set, class| set | 1 << class);
+            let open: Vec<bool> = limits.conditions().iter().map(|condition| holds_any(condition, later)).collect();
+            let mut known = Known::new(entries);
+            let steps = known.close(limits, limits.class_of(action), &open, MAX_STATES - states)?;
+            layers.push(Layer { action, size, offset: states, steps });
+            entries = known.next;
+            states += known.keys.len();
+        }
+        Some(Self { layers, states })
+    }
+}
+
+/// The states of a layer while it is built.
+struct Known {
+    /// How much of each condition is used up, for each state.
+    keys: Vec<Vec<u32>>,
+    numbers: BTreeMap<Vec<u32>, u32>,
+    /// The states in which the next layer is entered.
+    next: Vec<Vec<u32>>,
+}
+
+impl Known {
+    fn new(entries: Vec<Vec<u32>>) -> Self {
+        let numbers = entries.iter().cloned().zip(0..).collect();
+        Self { keys: entries, numbers, next: Vec::new() }
+    }
+
+    /// Finds all states that taking an action of this class leads to, `room` at most; `open` says which conditions still
+    /// matter to later actions.
+    fn close(&mut self, limits: &Limits, class: usize, open: &[bool], room: usize) -> Option<Vec<Step>> {
+        let mut next_numbers: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+        let mut steps: Vec<Step> = Vec::new();
+        let mut taken_from = BTreeMap::new();
+        let mut number = 0;
+        while let Some(key) = self.keys.get(number as usize).cloned() {
+            let take = after_one_more(limits, class, &key).map(|key| self.number(key));
+            if let Some(take) = take {
+                taken_from.insert(take, number);
+            }
+            let mut passed = key;
+            for (used, _) in passed.iter_mut().zip(open).filter(|(_, open)| !**open) {
+                *used = 0;
+            }
+            let pass = *next_numbers.entry(passed).or_insert_with_key(|passed| {
+                self.next.push(passed.clone());
+                self.next.len() as u32 - 1
+            });
+            steps.push(Step { take, untake: None, pass });
+            if self.keys.len() > room || self.keys.len() * limits.conditions().len() > MAX_REMEMBERED {
+                return None;
+            }
+            number += 1;
+        }
+        for (step, number) in steps.iter_mut().zip(0..) {
+            step.untake = taken_from.get(&number).copied();
+        }
+        Some(steps)
+    }
+
+    fn number(&mut self, key: Vec<u32>) -> u32 {
+        *self.numbers.entry(key).or_insert_with_key(|key| {
+            self.keys.push(key.clone());
+            self.keys.len() as u32 - 1
+        })
+    }
+}
+
+fn after_one_more(limits: &Limits, class: usize, key: &[u32]) -> Option<Vec<u32>> {
+    if class >= limits.classes() {
+        return None;
+    }
+    let used = key.iter().zip(limits.conditions());
+    let used = used.map(|(used, condition)| {
+        let used = used.checked_add(u32::from(condition.holds_class(class)))?;
+        (used <= condition.max()).then_some(used)
+    });
+    used.collect()
+}
+
+/// Whether one of a set of classes counts in a condition.
+fn holds_any(condition: &Condition, classes: u64) -> bool {
+    (0..MOST_CLASSES).any(|class| classes >> class & 1 == 1 && condition.holds_class(class))
+}
+
+/// The order of the actions that keeps few conditions open at a time: class after class, each time the one after which
+/// the open conditions have the fewest states; within a class larger actions first, then as the model has them.
+fn order(sizes: &[usize], limits: &Limits) -> Vec<(usize, usize)> {
+    let mut actions: Vec<(usize, usize)> = sizes.iter().copied().enumerate().collect();
+    let mut rest: Vec<usize> = (0..limits.classes()).collect();
+    let mut ranks = vec![usize::MAX; limits.classes()];
+    let mut placed = 0_u64;
+    for rank in 0..limits.classes() {
+        let costs = rest.iter().map(|class| open_states(limits, placed | 1 << class));
+        let Some((cheapest, _)) = costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+        let class = rest.remove(cheapest);
+        placed |= 1 << class;
+        if let Some(slot) = ranks.get_mut(class) {
+            *slot = rank;
+        }
+    }
+    actions.sort_by_key(|(action, size)| {
+        let rank = ranks.get(limits.class_of(*action)).copied().unwrap_or(usize::MAX);
+        (rank, std::cmp::Reverse(*size), *action)
+    });
+    actions
+}
+
+/// The logarithm of how many states there can be once the actions of a set of classes have passed.
+fn open_states(limits: &Limits, placed: u64) -> f64 {
+    let conditions = limits.conditions().iter();
+    let open = conditions.filter(|condition| holds_any(condition, placed) && holds_any(condition, !placed));
+    let used = open.map(|condition| {
+        let classes = (0..limits.classes()).filter(|class| placed >> class & 1 == 1 && condition.holds_class(*class));
+        let used = classes.map(|class| limits.max_of_class(class)).fold(0, u32::saturating_add);
+        used.min(condition.max())
+    });
+    used.map(|used| (f64::from(used) + 1.0).ln()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_signature::{Action, Device, Inventory};
+
+    use super::*;
+
+    /// The limits of kinds given as a count and actions named by letters, about all letters that occur, in order.
+    fn limits(kinds: &[(u32, &str)]) -> Limits {
+        let names = |letters: &str| letters.chars().map(String::from).collect::<Vec<_>>();
+        let devices = kinds.iter().zip(0..).map(|((count, letters), at): (_, u32)| Device {
+            name: at.to_string(),
+            count: *count,
+            actions: names(letters),
+        });
+        let inventory = Inventory { devices: devices.collect() };
+        let mut all: Vec<&str> = inventory.action_names();
+        all.sort_unstable();
+        let actions: Vec<Action> = all.iter().map(|name| Action { name: (*name).to_owned(), size: 1 }).collect();
+        inventory.limits(&actions).unwrap()
+    }
+
+    fn states(kinds: &[(u32, &str)], actions: usize) -> Vec<usize> {
+        let automaton = Automaton::new(&vec![1; actions], &limits(kinds)).unwrap();
+        automaton.layers.iter().map(|layer| layer.steps.len()).collect()
+    }
+
+    #[test]
+    fn lamp_only_actions_come_first_and_are_then_forgotten() {
+        assert_eq!(states(&[(12, "ab"), (4, "abcd")], 4), [5, 5, 17, 17]);
+    }
+
+    #[test]
+    fn kinds_without_a_common_action_add_up() {
+        assert_eq!(states(&[(100, "ab"), (50, "c"), (30, "d")], 4), [101, 101, 51, 31]);
+    }
+
+    #[test]
+    fn without_limits_there_is_nothing_to_remember() {
+        let automaton = Automaton::new(&[5, 9, 7], &Limits::free(3)).unwrap();
+        let order: Vec<usize> = automaton.layers.iter().map(|layer| layer.action).collect();
+        assert_eq!((automaton.states, order), (3, vec![1, 2, 0]));
+        assert_eq!(Automaton::new(&[], &Limits::free(0)).unwrap().states, 0);
+    }
+
+    #[test]
+    fn an_action_the_limits_do_not_know_is_never_taken() {
+        let automaton = Automaton::new(&[5, 9], &Limits::free(1)).unwrap();
+        assert!(automaton.layers.iter().any(|layer| layer.action == 1 && layer.steps[0].take.is_none()));
+    }
+
+    #[test]
+    fn too_many_states_are_refused() {
+        assert!(Automaton::new(&[1; 2], &limits(&[(u32::MAX, "a"), (u32::MAX, "ab")])).is_none());
+    }
+}

@@ -1,0 +1,86 @@
+//! Whether candidates are within the inventory: a decomposer that is not ours may not have looked.
+
+use std::collections::BTreeMap;
+
+use sizeleak_frame::Actions;
+use sizeleak_signature::{InventoryError, Limits, Model};
+
+/// The model's inventory, by action names.
+#[derive(Debug)]
+pub(crate) struct Inventory {
+    /// The class of each action.
+    classes: BTreeMap<String, usize>,
+    limits: Limits,
+}
+
+impl Inventory {
+    /// The inventory of a model.
+    pub(crate) fn new(model: &Model) -> Result<Self, InventoryError> {
+        let limits = model.limits()?;
+        let names = model.actions.iter().map(|action| action.name.clone());
+        let classes = names.zip(0..).map(|(name, action)| (name, limits.class_of(action))).collect();
+        Ok(Self { classes, limits })
+    }
+
+    /// Whether each of the actions finds a device of its own; always where the model has no inventory.
+    pub(crate) fn allows(&self, actions: &Actions) -> bool {
+        if self.limits.is_free() {
+            return true;
+        }
+        let mut totals = vec![0_u32; self.limits.classes()];
+        for (name, count) in actions.0.iter().filter(|(_, count)| *count > 0) {
+            let class = self.classes.get(&**name).and_then(|class| totals.get_mut(*class));
+            let Some(total) = class else { return false };
+            *total = total.saturating_add(*count);
+        }
+        self.limits.admits_totals(&totals)
+    }
+
+    /// How many actions a command can have; `u32::MAX` where nothing limits them.
+    pub(crate) fn max_actions(&self) -> u32 {
+        self.limits.max_actions()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn inventory(devices: &str) -> Inventory {
+        let model = format!(
+            "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n[[action]]\nname = \"on\"\nsize = 40\n\
+             [[action]]\nname = \"red\"\nsize = 41\n{devices}[replies]\nfixed = 0.0\nper_action = 0.0\n\
+             missing = 0.0\nsurplus = 0.0\n[learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\n\
+             basis = \"wire\"\n"
+        );
+        Inventory::new(&Model::from_toml(&model).unwrap()).unwrap()
+    }
+
+    fn actions(counts: &[(&str, u32)]) -> Actions {
+        Actions(counts.iter().map(|(name, count)| (Arc::from(*name), *count)).collect())
+    }
+
+    #[test]
+    fn each_action_needs_a_device() {
+        let home = inventory(
+            "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\"]\n\
+             [[device]]\nname = \"lamp\"\ncount = 1\nactions = [\"on\", \"red\"]\n",
+        );
+        let allows = |counts: &[(&str, u32)]| home.allows(&actions(counts));
+        assert!(allows(&[("on", 3)]) && allows(&[("on", 2), ("red", 1)]) && allows(&[("red", 1), ("blink", 0)]));
+        assert!(!allows(&[("on", 4)]) && !allows(&[("on", 3), ("red", 1)]) && !allows(&[("red", 2)]));
+        assert!(
+            !allows(&[("blink", 1)]) && !allows(&[("on", 2), ("on", 2)]) && !allows(&[("on", u32::MAX), ("on", 9)])
+        );
+        assert_eq!(home.max_actions(), 3);
+    }
+
+    #[test]
+    fn without_devices_anything_goes() {
+        let free = inventory("");
+        assert!(free.allows(&actions(&[("on", u32::MAX), ("blink", 1)])));
+        assert_eq!(free.max_actions(), u32::MAX);
+    }
+}
