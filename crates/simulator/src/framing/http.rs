@@ -1,0 +1,57 @@
+//! HTTP/1.1 (RFC 9112): the requests of a gateway that polls, and the service's responses.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// The gateway asks for the next command.
+pub(crate) fn poll(host: &str) -> Vec<u8> {
+    format!("GET /v1/next HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\n\r\n").into_bytes()
+}
+
+/// The gateway tells the service something.
+pub(crate) fn post(host: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST /v1/state HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// The service answers a poll with a command.
+pub(crate) fn found(time_ns: i64, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        date(time_ns),
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// The service has nothing to say; no content, so no length either (RFC 9110 section 8.6).
+pub(crate) fn nothing(time_ns: i64) -> Vec<u8> {
+    format!("HTTP/1.1 204 No Content\r\nDate: {}\r\n\r\n", date(time_ns)).into_bytes()
+}
+
+/// The fixed-length date of RFC 9110 section 5.6.7.
+fn date(time_ns: i64) -> String {
+    let time = Timestamp::from_nanosecond(i128::from(time_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
+    time.to_zoned(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_and_lengths() {
+        let text = String::from_utf8(found(784_111_777_900_000_000, b"{}")).unwrap();
+        // The example of RFC 9110 section 5.6.7.
+        assert!(text.contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"), "{text}");
+        assert!(text.ends_with("\r\nContent-Length: 2\r\n\r\n{}"), "{text}");
+        let size = |length: usize| found(0, &vec![b'x'; length]).len() - length;
+        assert_eq!((size(99) + 1, size(999) + 1), (size(100), size(1000)));
+        assert_eq!(nothing(0), b"HTTP/1.1 204 No Content\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n");
+        assert!(post("h", b"{}").ends_with(b"Content-Length: 2\r\n\r\n{}"));
+        assert!(poll("h").ends_with(b"\r\n\r\n"));
+    }
+}

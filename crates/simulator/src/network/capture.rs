@@ -1,0 +1,65 @@
+//! A part's packets as a pcap file: in order of time, with what a real capture loses, doubles or disorders.
+
+use std::time::Duration;
+
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::{DataLink, Endianness, TsResolution};
+use rand::RngExt;
+use rand_chacha::ChaCha20Rng;
+
+use super::Packet;
+use crate::SimulateError;
+use crate::scenario::{Capture, Resolution};
+
+/// The latest that a reordered packet comes.
+const LATEST_NS: i64 = 5_000_000;
+
+/// The pcap file of the packets from `start_ns` on.
+pub(crate) fn write(
+    mut packets: Vec<Packet>,
+    capture: Capture,
+    start_ns: i64,
+    mut random: ChaCha20Rng,
+) -> Result<Vec<u8>, SimulateError> {
+    packets.sort_by_key(|packet| packet.time_ns);
+    packets.retain(|packet| packet.time_ns >= start_ns);
+    let mut seen = Vec::with_capacity(packets.len());
+    for mut packet in packets {
+        let (lost, doubled, late) = (random.random(), random.random(), random.random());
+        let delay_ns = random.random_range(0..LATEST_NS);
+        let happens = |chance: f64, probability: f64| chance < probability;
+        if happens(lost, capture.loss) {
+            continue;
+        }
+        if happens(late, capture.reordering) {
+            packet.time_ns += delay_ns;
+        }
+        if happens(doubled, capture.duplication) {
+            seen.push(packet.clone());
+        }
+        seen.push(packet);
+    }
+    seen.sort_by_key(|packet| packet.time_ns);
+    encode(&seen, capture.resolution)
+        .map_err(|error| SimulateError::Format { what: "the capture", reason: error.to_string() })
+}
+
+fn encode(packets: &[Packet], resolution: Resolution) -> Result<Vec<u8>, pcap_file::PcapError> {
+    let ts_resolution = match resolution {
+        Resolution::Microsecond => TsResolution::MicroSecond,
+        Resolution::Nanosecond => TsResolution::NanoSecond,
+    };
+    let header = PcapHeader {
+        datalink: DataLink::ETHERNET,
+        endianness: Endianness::Little,
+        ts_resolution,
+        snaplen: 262_144,
+        ..PcapHeader::default()
+    };
+    let mut writer = PcapWriter::with_header(Vec::new(), header)?;
+    for packet in packets {
+        let time = Duration::from_nanos(packet.time_ns.unsigned_abs());
+        writer.write_packet(&PcapPacket::new(time, packet.data.len() as u32, &packet.data))?;
+    }
+    Ok(writer.into_writer())
+}

@@ -1,0 +1,86 @@
+//! Packets on the home's Ethernet, built by etherparse with lengths and checksums right.
+
+use std::net::IpAddr;
+
+use etherparse::{
+    IpFragOffset, IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6FlowLabel, Ipv6Header,
+    PacketBuilder, PacketBuilderStep, TcpHeader,
+};
+
+use super::Host;
+use crate::SimulateError;
+
+/// A packet as captured.
+#[derive(Debug, Clone)]
+pub(crate) struct Packet {
+    pub(crate) time_ns: i64,
+    pub(crate) data: Vec<u8>,
+}
+
+impl Packet {
+    /// A TCP segment.
+    pub(crate) fn tcp(
+        time_ns: i64,
+        [from, to]: [Host; 2],
+        header: TcpHeader,
+        identification: u16,
+        payload: &[u8],
+    ) -> Result<Self, SimulateError> {
+        let step = internet(from, to, IpNumber::TCP, identification)?.tcp_header(header);
+        let mut data = Vec::with_capacity(step.size(payload.len()));
+        step.write_to_vec(&mut data, payload).map_err(failed)?;
+        Ok(Self { time_ns, data })
+    }
+
+    /// A UDP datagram.
+    pub(crate) fn udp(
+        time_ns: i64,
+        [from, to]: [Host; 2],
+        [source, destination]: [u16; 2],
+        identification: u16,
+        payload: &[u8],
+    ) -> Result<Self, SimulateError> {
+        let step = internet(from, to, IpNumber::UDP, identification)?.udp(source, destination);
+        let mut data = Vec::with_capacity(step.size(payload.len()));
+        step.write_to_vec(&mut data, payload).map_err(failed)?;
+        Ok(Self { time_ns, data })
+    }
+}
+
+fn internet(
+    from: Host,
+    to: Host,
+    protocol: IpNumber,
+    identification: u16,
+) -> Result<PacketBuilderStep<IpHeaders>, SimulateError> {
+    let headers = match (from.address, to.address) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let header = Ipv4Header::new(0, from.hops_left, protocol, source.octets(), destination.octets());
+            let mut header = header.map_err(failed)?;
+            header.identification = identification;
+            header.dont_fragment = true;
+            header.fragment_offset = IpFragOffset::ZERO;
+            IpHeaders::Ipv4(header, Ipv4Extensions::default())
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let header = Ipv6Header {
+                traffic_class: 0,
+                flow_label: Ipv6FlowLabel::ZERO,
+                payload_length: 0,
+                next_header: protocol,
+                hop_limit: from.hops_left,
+                source: source.octets(),
+                destination: destination.octets(),
+            };
+            IpHeaders::Ipv6(header, Ipv6Extensions::default())
+        }
+        (source, destination) => {
+            return Err(SimulateError::Packet(format!("{source} and {destination} are of different IP versions")));
+        }
+    };
+    Ok(PacketBuilder::ethernet2(from.mac, to.mac).ip(headers))
+}
+
+fn failed(error: impl std::fmt::Display) -> SimulateError {
+    SimulateError::Packet(error.to_string())
+}

@@ -1,0 +1,141 @@
+//! The other traffic on the home's network: names, time, new firmware, another host.
+
+use rand::{Rng, RngExt};
+use rand_chacha::ChaCha20Rng;
+
+use crate::conversation::{Line, Opened};
+use crate::network::{Host, Hosts, Packet, Route};
+use crate::random::{Purpose, Seed, nanoseconds, recurring};
+use crate::scenario::{Scenario, Suite, Tls, Version};
+use crate::script::{Message, Role};
+use crate::tls::{Identity, Side};
+use crate::{SimulateError, framing::http};
+
+const MILLISECOND: i64 = 1_000_000;
+
+/// The names of the services that are not the gateway's own.
+pub(crate) const FIRMWARE: &str = "updates.example";
+pub(crate) const WEBSITE: &str = "www.example";
+
+/// What noise is made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) firmware: &'a Identity,
+    pub(crate) website: &'a Identity,
+    pub(crate) seed: Seed,
+}
+
+impl Surroundings<'_> {
+    /// All other traffic between two times.
+    pub(crate) fn packets(self, from_ns: i64, until_ns: i64) -> Result<Vec<Packet>, SimulateError> {
+        let noise = self.scenario.noise;
+        let stream = |index| self.seed.stream(Purpose::Noise, index);
+        let mut packets = Vec::new();
+
+        let mut random = stream(0);
+        for time_ns in recurring(noise.dns_period, from_ns, until_ns, &mut random) {
+            let (host, name) =
+                if random.random() { (self.hosts.gateway, FIRMWARE) } else { (self.hosts.laptop, WEBSITE) };
+            packets.extend(self.look_up(time_ns, host, name, &mut random)?);
+        }
+        let mut random = stream(1);
+        for time_ns in recurring(noise.ntp_period, from_ns, until_ns, &mut random) {
+            packets.extend(self.ask_time(time_ns, &mut random)?);
+        }
+        let mut random = stream(2);
+        for time_ns in recurring(noise.firmware_period, from_ns, until_ns, &mut random) {
+            let tls = Tls { version: Version::Tls12, suite: Suite::Aes256Gcm, chunk: 0 };
+            let ends = [self.hosts.gateway, self.hosts.firmware];
+            packets.extend(self.fetch(time_ns, ends, self.firmware, tls, noise.firmware_bytes, &mut random)?);
+        }
+        let mut random = stream(3);
+        for time_ns in recurring(noise.host_period, from_ns, until_ns, &mut random) {
+            let tls = Tls { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk: 0 };
+            let ends = [self.hosts.laptop, self.hosts.website];
+            packets.extend(self.fetch(time_ns, ends, self.website, tls, noise.host_bytes, &mut random)?);
+        }
+        Ok(packets)
+    }
+
+    /// A host asks the router for a name's address (RFC 1035).
+    pub(crate) fn look_up(
+        self,
+        time_ns: i64,
+        host: Host,
+        name: &str,
+        random: &mut ChaCha20Rng,
+    ) -> Result<[Packet; 2], SimulateError> {
+        let port = random.random_range(49_152..=65_535);
+        let id: u16 = random.random();
+        let mut question = Vec::new();
+        for label in name.split('.') {
+            question.push(label.len() as u8);
+            question.extend(label.as_bytes());
+        }
+        // The root's empty label, type A, class IN.
+        question.extend([0, 0, 1, 0, 1]);
+        let message = |flags: [u8; 2], answers: u8, rest: &[u8]| {
+            let head = [0, 1, 0, answers, 0, 0, 0, 0];
+            [&id.to_be_bytes(), &flags, head.as_slice(), &question, rest].concat()
+        };
+        let answer = [0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 1, 0x2c, 0, 4, 203, 0, 113, 10];
+        let (asked, answered) = (message([1, 0], 0, &[]), message([0x81, 0x80], 1, &answer));
+        let answered_ns = time_ns + random.random_range(MILLISECOND..30 * MILLISECOND);
+        let router = self.hosts.router;
+        Ok([
+            Packet::udp(time_ns, [host, router], [port, 53], random.random(), &asked)?,
+            Packet::udp(answered_ns, [router, host], [53, port], random.random(), &answered)?,
+        ])
+    }
+
+    /// The gateway asks for the time (RFC 5905): the timestamps are random, as clients may send them.
+    fn ask_time(self, time_ns: i64, random: &mut ChaCha20Rng) -> Result<[Packet; 2], SimulateError> {
+        let port = random.random_range(49_152..=65_535);
+        let (mut asked, mut answered) = ([0_u8; 48], [0_u8; 48]);
+        // Version 4, mode client and mode server.
+        asked[0] = 0x23;
+        answered[0] = 0x24;
+        random.fill_bytes(&mut asked[40..]);
+        random.fill_bytes(&mut answered[16..]);
+        let answered_ns = time_ns + nanoseconds(self.scenario.network.round_trip);
+        let (gateway, clock) = (self.hosts.gateway, self.hosts.clock);
+        Ok([
+            Packet::udp(time_ns, [gateway, clock], [port, 123], random.random(), &asked)?,
+            Packet::udp(answered_ns, [clock, gateway], [123, port], random.random(), &answered)?,
+        ])
+    }
+
+    /// A host fetches something of about `bytes` bytes over a TLS connection of its own.
+    fn fetch(
+        self,
+        open_ns: i64,
+        [client, server]: [Host; 2],
+        identity: &Identity,
+        tls: Tls,
+        bytes: usize,
+        random: &mut ChaCha20Rng,
+    ) -> Result<Vec<Packet>, SimulateError> {
+        let ports = [random.random_range(49_152..=65_535), 443];
+        let route = Route { client, server, ports, network: &self.scenario.network };
+        let (tls_index, tcp_index) = (random.next_u32(), random.next_u32());
+        let opened = Opened::new(Line {
+            route,
+            identity,
+            tls,
+            protocol: "http/1.1",
+            open_ns,
+            tls_random: self.seed.stream(Purpose::FetchTls, tls_index),
+            tcp_random: self.seed.stream(Purpose::FetchTcp, tcp_index),
+        })?;
+        let asked_ns = opened.ready_ns;
+        let answered_ns = asked_ns + route.turnaround(Side::Server) + 10 * MILLISECOND;
+        let length = bytes + random.random_range(0..=bytes / 4);
+        let message = |time_ns, side, bytes| Message { time_ns, side, bytes, role: Role::Other };
+        let answer = http::found(answered_ns, &vec![b' '; length]);
+        let messages =
+            [message(asked_ns, Side::Client, http::poll(identity.name())), message(answered_ns, Side::Server, answer)];
+        Ok(opened.carry(&messages, answered_ns + 100 * MILLISECOND)?.packets)
+    }
+}

@@ -1,0 +1,62 @@
+//! Who says what when on the gateway's connection: plaintext messages in order of time.
+
+mod poll;
+mod push;
+mod reply;
+
+use rand_chacha::ChaCha20Rng;
+
+use crate::SimulateError;
+use crate::message::Writer;
+use crate::plan::Stretch;
+use crate::scenario::{Framing, Scenario};
+use crate::tls::Side;
+
+/// What one end writes at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) time_ns: i64,
+    pub(crate) side: Side,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) role: Role,
+}
+
+/// What a message is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A command, by its place in its stretch.
+    Command(usize),
+    /// The gateway's answer to one.
+    Reply(usize),
+    /// Anything else.
+    Other,
+}
+
+/// All that scripts are written from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) writer: &'a Writer,
+    pub(crate) stretch: &'a Stretch,
+    /// From when on the connection is ready.
+    pub(crate) ready_ns: i64,
+}
+
+/// The protocol's name for ALPN.
+pub(crate) fn protocol(framing: Framing) -> &'static str {
+    match framing {
+        Framing::Websocket | Framing::Http => "http/1.1",
+        Framing::Mqtt => "mqtt",
+    }
+}
+
+/// Writes the script of a stretch.
+pub(crate) fn write(setting: Setting<'_>, random: &mut ChaCha20Rng) -> Result<Vec<Message>, SimulateError> {
+    let mut messages = match setting.scenario.session.framing {
+        Framing::Websocket => push::write(setting, push::WebSocket::new(setting.scenario), random),
+        Framing::Mqtt => push::write(setting, push::Mqtt::new(setting.scenario), random),
+        Framing::Http => poll::write(setting, random),
+    }?;
+    messages.sort_by_key(|message| message.time_ns);
+    Ok(messages)
+}

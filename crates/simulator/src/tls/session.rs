@@ -1,0 +1,260 @@
+//! A TLS session: the two ends, their handshake, and what each message becomes on the wire.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand_chacha::ChaCha20Rng;
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::time_provider::TimeProvider;
+use rustls::{
+    ClientConfig, ClientConnection, ConnectionCommon, RootCertStore, ServerConfig, ServerConnection, SideData,
+    SupportedCipherSuite, SupportedProtocolVersion,
+};
+
+use super::Side;
+use super::exchange::SeededX25519;
+use super::source::{Installed, Source};
+use crate::SimulateError;
+use crate::scenario::{Suite, Tls, Version};
+
+/// The most plaintext bytes of a TLS record (RFC 8446 section 5.1).
+const MOST_PLAINTEXT: usize = 1 << 14;
+
+/// Who a service is: its name, certificate and key.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    name: String,
+    certificate: CertificateDer<'static>,
+    key: PrivatePkcs8KeyDer<'static>,
+}
+
+impl Identity {
+    pub(crate) fn new(name: &str, random: &mut ChaCha20Rng) -> Result<Self, SimulateError> {
+        let (certificate, key) = super::certificate::issue(name, random)?;
+        Ok(Self { name: name.to_owned(), certificate, key })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Two ends that talk to each other.
+#[derive(Debug)]
+pub(crate) struct Session {
+    client: ClientConnection,
+    server: ServerConnection,
+    chunk: usize,
+    _randomness: Installed,
+}
+
+impl Session {
+    /// Two ends that have said nothing yet. `protocol` is what they agree on by ALPN (RFC 7301).
+    pub(crate) fn new(
+        identity: &Identity,
+        tls: Tls,
+        protocol: &str,
+        time_ns: i64,
+        random: ChaCha20Rng,
+    ) -> Result<Self, SimulateError> {
+        let randomness = Installed::new(random);
+        let provider = Arc::new(provider(tls));
+        let clock = Arc::new(Clock(UnixTime::since_unix_epoch(Duration::from_nanos(time_ns.unsigned_abs()))));
+        let versions = [version(tls)];
+        let mut roots = RootCertStore::empty();
+        roots.add(identity.certificate.clone())?;
+
+        let mut client = ClientConfig::builder_with_details(provider.clone(), clock.clone())
+            .with_protocol_versions(&versions)?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        client.resumption = Resumption::disabled();
+        client.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let mut server = ServerConfig::builder_with_details(provider, clock)
+            .with_protocol_versions(&versions)?
+            .with_no_client_auth()
+            .with_single_cert(vec![identity.certificate.clone()], PrivateKeyDer::from(identity.key.clone_key()))?;
+        server.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+
+        let name = ServerName::try_from(identity.name.clone())
+            .map_err(|error| rustls::Error::General(format!("`{}`: {error}", identity.name)))?;
+        let mut client = ClientConnection::new(Arc::new(client), name)?;
+        let mut server = ServerConnection::new(Arc::new(server))?;
+        client.set_buffer_limit(None);
+        server.set_buffer_limit(None);
+        let chunk = if tls.chunk == 0 { MOST_PLAINTEXT } else { tls.chunk };
+        Ok(Self { client, server, chunk, _randomness: randomness })
+    }
+
+    /// Shakes hands: what each end writes in turn, session tickets included.
+    pub(crate) fn handshake(&mut self) -> Result<Vec<(Side, Vec<u8>)>, SimulateError> {
+        let mut flights = Vec::new();
+        loop {
+            let from_client = drain(&mut self.client)?;
+            deliver(&mut self.server, &from_client, &[])?;
+            let from_server = drain(&mut self.server)?;
+            deliver(&mut self.client, &from_server, &[])?;
+            if from_client.is_empty() && from_server.is_empty() {
+                return Ok(flights);
+            }
+            let spoken = [(Side::Client, from_client), (Side::Server, from_server)];
+            flights.extend(spoken.into_iter().filter(|(_, flight)| !flight.is_empty()));
+        }
+    }
+
+    /// The records that carry a message. The other end decrypts them and must find the message.
+    pub(crate) fn seal(&mut self, side: Side, message: &[u8]) -> Result<Vec<u8>, SimulateError> {
+        match side {
+            Side::Client => pass(&mut self.client, &mut self.server, message, self.chunk),
+            Side::Server => pass(&mut self.server, &mut self.client, message, self.chunk),
+        }
+    }
+
+    /// The record that says an end is done (`close_notify`).
+    pub(crate) fn close(&mut self, side: Side) -> Result<Vec<u8>, SimulateError> {
+        match side {
+            Side::Client => {
+                self.client.send_close_notify();
+                drain(&mut self.client)
+            }
+            Side::Server => {
+                self.server.send_close_notify();
+                drain(&mut self.server)
+            }
+        }
+    }
+}
+
+fn pass<F: SideData, T: SideData>(
+    from: &mut ConnectionCommon<F>,
+    to: &mut ConnectionCommon<T>,
+    message: &[u8],
+    chunk: usize,
+) -> Result<Vec<u8>, SimulateError> {
+    let mut records = Vec::new();
+    for piece in message.chunks(chunk) {
+        from.writer().write_all(piece).map_err(SimulateError::Record)?;
+        records.extend(drain(from)?);
+    }
+    deliver(to, &records, message)?;
+    Ok(records)
+}
+
+fn drain<D: SideData>(end: &mut ConnectionCommon<D>) -> Result<Vec<u8>, SimulateError> {
+    let mut bytes = Vec::new();
+    while end.wants_write() {
+        end.write_tls(&mut bytes).map_err(SimulateError::Record)?;
+    }
+    Ok(bytes)
+}
+
+/// Hands records to an end, which must read `message` out of them.
+fn deliver<D: SideData>(
+    end: &mut ConnectionCommon<D>,
+    mut records: &[u8],
+    message: &[u8],
+) -> Result<(), SimulateError> {
+    let mut read = Vec::with_capacity(message.len());
+    while !records.is_empty() {
+        end.read_tls(&mut records).map_err(SimulateError::Record)?;
+        let waiting = end.process_new_packets()?.plaintext_bytes_to_read();
+        end.reader().take(waiting as u64).read_to_end(&mut read).map_err(SimulateError::Record)?;
+    }
+    if read == message {
+        return Ok(());
+    }
+    Err(SimulateError::Record(io::Error::other("a message was decrypted to something else")))
+}
+
+/// ring's ciphers and signatures, with randomness and keys of our own.
+fn provider(tls: Tls) -> CryptoProvider {
+    CryptoProvider {
+        cipher_suites: vec![suite(tls)],
+        kx_groups: vec![&SeededX25519],
+        secure_random: &Source,
+        ..ring::default_provider()
+    }
+}
+
+fn version(tls: Tls) -> &'static SupportedProtocolVersion {
+    match tls.version {
+        Version::Tls12 => &rustls::version::TLS12,
+        Version::Tls13 => &rustls::version::TLS13,
+    }
+}
+
+fn suite(tls: Tls) -> SupportedCipherSuite {
+    use ring::cipher_suite as suites;
+    match (tls.version, tls.suite) {
+        (Version::Tls12, Suite::Aes128Gcm) => suites::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        (Version::Tls12, Suite::Aes256Gcm) => suites::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        (Version::Tls12, Suite::ChaCha20Poly1305) => suites::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        (Version::Tls13, Suite::Aes128Gcm) => suites::TLS13_AES_128_GCM_SHA256,
+        (Version::Tls13, Suite::Aes256Gcm) => suites::TLS13_AES_256_GCM_SHA384,
+        (Version::Tls13, Suite::ChaCha20Poly1305) => suites::TLS13_CHACHA20_POLY1305_SHA256,
+    }
+}
+
+/// The time at which a session begins: rustls asks for it to check certificates and to date tickets.
+#[derive(Debug)]
+struct Clock(UnixTime);
+
+impl TimeProvider for Clock {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    fn talk(tls: Tls, seed: u64, message: &[u8]) -> (Vec<(Side, Vec<u8>)>, Vec<u8>) {
+        let identity = Identity::new("hub.example", &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+        let time_ns = 1_767_600_000_000_000_000;
+        let random = ChaCha20Rng::seed_from_u64(seed);
+        let mut session = Session::new(&identity, tls, "http/1.1", time_ns, random).unwrap();
+        (session.handshake().unwrap(), session.seal(Side::Server, message).unwrap())
+    }
+
+    fn record_lengths(mut bytes: &[u8]) -> Vec<usize> {
+        let mut lengths = Vec::new();
+        while let [_, _, _, high, low, rest @ ..] = bytes {
+            let length = usize::from(u16::from_be_bytes([*high, *low]));
+            lengths.push(length);
+            bytes = &rest[length..];
+        }
+        lengths
+    }
+
+    #[test]
+    fn sessions_repeat_and_differ_by_seed() {
+        for version in [Version::Tls12, Version::Tls13] {
+            for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+                let tls = Tls { version, suite, chunk: 0 };
+                let message = [7; 100];
+                let (flights, records) = talk(tls, 5, &message);
+                assert_eq!((&flights, &records), (&talk(tls, 5, &message).0, &talk(tls, 5, &message).1));
+                assert_ne!(records, talk(tls, 6, &message).1);
+                let overhead = match (version, suite) {
+                    (Version::Tls13, _) => 17,
+                    (Version::Tls12, Suite::ChaCha20Poly1305) => 16,
+                    (Version::Tls12, _) => 24,
+                };
+                assert_eq!(record_lengths(&records), [100 + overhead]);
+            }
+        }
+    }
+
+    #[test]
+    fn long_and_chunked_messages_take_several_records() {
+        let tls = |chunk| Tls { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk };
+        assert_eq!(record_lengths(&talk(tls(0), 1, &vec![1; 100_000]).1).len(), 7);
+        assert_eq!(record_lengths(&talk(tls(40), 1, &[1; 100]).1), [57, 57, 37]);
+    }
+}

@@ -1,0 +1,115 @@
+//! Scenario files: the bundled ones, and what is wrong with others.
+
+use sizeleak_simulator::scenario::Framing;
+use sizeleak_simulator::{Scenario, ScenarioError, simulate};
+
+const DEFAULT: &str = include_str!("../../../examples/scenarios/default.toml");
+
+#[test]
+fn the_default_file_is_the_default() {
+    assert_eq!(Scenario::from_toml(DEFAULT).unwrap(), Scenario::default());
+    assert_eq!(Scenario::from_toml("").unwrap(), Scenario::default());
+}
+
+#[test]
+fn the_default_file_lists_every_key() {
+    fn keys(prefix: &str, value: &toml::Value, found: &mut Vec<String>) {
+        match value {
+            toml::Value::Table(table) => {
+                for (key, value) in table {
+                    keys(&format!("{prefix}.{key}"), value, found);
+                }
+            }
+            toml::Value::Array(values) => values.iter().for_each(|value| keys(prefix, value, found)),
+            _ => found.push(prefix.to_owned()),
+        }
+    }
+    let all = |value: &toml::Value| {
+        let mut found = Vec::new();
+        keys("", value, &mut found);
+        found.sort();
+        found
+    };
+    let listed = all(&toml::from_str(DEFAULT).unwrap());
+    assert_eq!(listed, all(&toml::Value::try_from(Scenario::default()).unwrap()));
+}
+
+#[test]
+fn the_bundled_scenarios_run() {
+    let files = [
+        (include_str!("../../../examples/scenarios/websocket-tls12-aes.toml"), Framing::Websocket),
+        (include_str!("../../../examples/scenarios/mqtt-tls13.toml"), Framing::Mqtt),
+        (include_str!("../../../examples/scenarios/http-tls12-chacha.toml"), Framing::Http),
+    ];
+    for (text, framing) in files {
+        let scenario = Scenario::from_toml(text).unwrap();
+        assert_eq!(scenario.session.framing, framing);
+        assert_eq!(simulate(&scenario, 1).unwrap().test.truths.len(), 307);
+    }
+}
+
+#[test]
+fn syntax_errors_name_line_and_column() {
+    let error = Scenario::from_toml("[network]\nport = 443\n  nme = \"x\"\n").unwrap_err();
+    let ScenarioError::Syntax { line, column, ref reason } = error else { panic!("{error}") };
+    assert_eq!((line, column), (3, 3));
+    assert!(reason.contains("unknown field `nme`"), "{reason}");
+    assert!(!error.to_string().contains('\n'), "{error}");
+    assert!(matches!(Scenario::from_toml("epoch = \"yesterday\""), Err(ScenarioError::Syntax { line: 1, .. })));
+    assert!(matches!(Scenario::from_toml("[tls]\nversion = \"1.1\""), Err(ScenarioError::Syntax { line: 2, .. })));
+}
+
+#[test]
+fn impossible_values_name_their_key() {
+    let cases = [
+        ("network.service", "network = { service = \"2001:db8::1\" }"),
+        ("network.service", "network = { service = \"192.168.1.20\" }"),
+        ("network.port", "network = { port = 0 }"),
+        ("network.name", "network = { name = \"not a name\" }"),
+        ("network.round-trip", "network = { round-trip = \"0s\" }"),
+        ("network.segment-size", "network = { segment-size = 10 }"),
+        ("network.retransmission", "network = { retransmission = 1.5 }"),
+        ("tls.chunk", "tls = { chunk = 20000 }"),
+        ("session.keep-alive", "session = { keep-alive = \"-1s\" }"),
+        ("session.reconnect-after", "session = { reconnect-after = \"1s\" }"),
+        ("session.poll-timeout", "session = { poll-timeout = \"0s\" }"),
+        ("replies.delay.max", "replies = { delay = { min = \"2s\", max = \"1s\" } }"),
+        ("replies.loss", "replies = { loss = nan }"),
+        ("command.interval.min", "command = { interval = { min = \"0s\", max = \"1s\" } }"),
+        ("command.most-actions", "command = { most-actions = 17 }"),
+        ("command.decay", "command = { decay = 0 }"),
+        ("command.message-id.max-digits", "command = { message-id = { max-digits = 3 } }"),
+        ("learn.random", "learn = { repeats = 0, random = 0 }"),
+        ("test.commands", "test = { commands = 0 }"),
+        ("labels.error", "labels = { error = \"25h\" }"),
+        ("device", "device = []"),
+        ("device.count of `a`", "device = [{ name = \"a\", count = 0, actions = [\"on\"] }]"),
+        ("device.actions of `a`", "device = [{ name = \"a\", count = 1, actions = [] }]"),
+        ("device.actions of `a`", "device = [{ name = \"a\", count = 20, actions = [\"time\"] }]"),
+        ("action.name", "action = [{ name = \"fly\", set = 1 }]"),
+        ("noise.host-period", "noise = { host-period = \"1ms\" }"),
+        ("telemetry.period", "telemetry = { period = \"100ms\" }\ntest = { commands = 100000 }"),
+        ("capture.loss", "capture = { loss = -0.1 }"),
+        ("epoch", "epoch = \"1960-01-01T00:00:00Z\""),
+    ];
+    for (wanted, text) in cases {
+        match Scenario::from_toml(text) {
+            Err(ScenarioError::Value { key, .. }) => assert_eq!(key, wanted, "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn errors_show_times_as_scenarios_write_them() {
+    let error = Scenario::from_toml("session = { reconnect-after = \"1s\" }").unwrap_err().to_string();
+    assert_eq!(error, "`session.reconnect-after` of the scenario is 1s: it must be at least 10s, or 0s for none");
+}
+
+#[test]
+fn simulate_checks_too() {
+    let mut scenario = Scenario::default();
+    scenario.test.commands = 0;
+    let error = simulate(&scenario, 1).unwrap_err().to_string();
+    assert_eq!(error, "`test.commands` of the scenario is 0: it must be between 1 and 100000");
+}
