@@ -1,1 +1,31 @@
 //! TLS records and their plaintext sizes, out of TCP segments.
+//!
+//! Bytes are put in order ([`reassembly`]), cut into records by their headers ([`record`], [`framer`]), whose
+//! boundaries are found again where they are lost ([`resync`]). Hellos ([`handshake`]) tell the [`session`], and that
+//! the range of [`plaintext`] and which records only agree on keys ([`tls13`]). Bodies are skipped unread.
+//!
+//! Nothing here does I/O or reads clocks, all state is bounded by [`Options`], and any bytes are taken.
+#![warn(clippy::indexing_slicing)]
+
+mod connection;
+mod counts;
+mod finding;
+mod framer;
+mod handshake;
+mod hello;
+mod notices;
+mod options;
+mod piece;
+mod plaintext;
+mod reassembly;
+mod record;
+mod report;
+mod resync;
+mod session;
+mod sizer;
+mod table;
+mod tls13;
+mod waiting;
+
+pub use options::Options;
+pub use sizer::RecordSizer;

@@ -1,0 +1,87 @@
+//! The options of `record-sizer`: its flags and its keys in `pipeline.toml`.
+
+use std::time::Duration;
+
+use clap::Args;
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
+
+use crate::RecordSizer;
+
+/// How much is remembered, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Options {
+    /// Flows remembered at once; of more, those silent for longest are forgotten
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_flows)]
+    pub max_flows: usize,
+
+    /// Bytes held back for a flow whose segments are incomplete or out of order
+    #[arg(long, value_name = "BYTES", default_value_t = Options::default().max_flow_bytes)]
+    pub max_flow_bytes: usize,
+
+    /// Bytes held back for all flows together
+    #[arg(long, value_name = "BYTES", default_value_t = Options::default().max_bytes)]
+    pub max_bytes: usize,
+
+    /// A missing segment is waited for this long, in the time of the traffic
+    #[arg(long, value_name = "TIME", default_value_t = Options::default().hole_wait)]
+    pub hole_wait: SignedDuration,
+
+    /// A flow silent for this long may be forgotten
+    #[arg(long, value_name = "TIME", default_value_t = Options::default().idle_timeout)]
+    pub idle_timeout: SignedDuration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_flows: 65_536,
+            max_flow_bytes: 4 << 20,
+            max_bytes: 16 << 20,
+            hole_wait: SignedDuration::from_secs(3),
+            idle_timeout: SignedDuration::from_hours(4),
+        }
+    }
+}
+
+/// The options, checked, times in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) flows: usize,
+    pub(crate) flow_bytes: usize,
+    pub(crate) bytes: usize,
+    pub(crate) hole_wait_ns: i64,
+    pub(crate) idle_timeout_ns: i64,
+}
+
+impl Options {
+    pub(crate) fn limits(&self) -> Result<Limits, ConfigureError> {
+        if self.max_flows < 2 {
+            return Err(ConfigureError::Usage(format!("`max-flows` is {}: it must be at least 2", self.max_flows)));
+        }
+        Ok(Limits {
+            flows: self.max_flows,
+            flow_bytes: self.max_flow_bytes,
+            bytes: self.max_bytes,
+            hole_wait_ns: nanoseconds("hole-wait", self.hole_wait)?,
+            idle_timeout_ns: nanoseconds("idle-timeout", self.idle_timeout)?,
+        })
+    }
+}
+
+fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> {
+    let limit = Duration::from_hours(24 * 366);
+    let time_ns = Duration::try_from(time).ok().filter(|time| *time <= limit).map(|time| time.as_nanos() as i64);
+    time_ns.ok_or_else(|| ConfigureError::Usage(format!("`{name}` is {time}: it must be between 0 s and a year")))
+}
+
+impl StageOptions for Options {
+    const NAME: &'static str = "record-sizer";
+    const ABOUT: &'static str = "TLS records and their plaintext sizes, out of TCP segments";
+
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
+        Ok(Box::new(Node::new(RecordSizer::new(self)?)))
+    }
+}

@@ -1,0 +1,184 @@
+//! How many bytes of plaintext a protected record holds, by what its cipher suite adds to them.
+//!
+//! Exact for AEAD and stream ciphers; one block wide for CBC, whose padding is taken to be no longer than it must.
+//! TLS 1.3 lets a sender pad (RFC 8446 section 5.4); hardly any does, so padding counts as plaintext.
+
+use tls_parser::{TlsCipherEnc, TlsCipherEncMode, TlsCipherMac, TlsCipherSuite};
+
+use crate::handshake::ServerHello;
+
+/// The version numbers that matter here.
+pub(crate) const TLS_1_0: u16 = 0x0301;
+/// TLS 1.3.
+pub(crate) const TLS_1_3: u16 = 0x0304;
+
+/// What protection adds to a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protection {
+    /// So many bytes.
+    Added(u16),
+    /// An initialization vector, a MAC, and padding to the next block.
+    Block { vector: u16, mac: u16, block: u16, order: Order },
+    /// Something not known.
+    Unknown,
+}
+
+/// What is done first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    MacThenEncrypt,
+    /// RFC 7366.
+    EncryptThenMac,
+}
+
+impl Protection {
+    /// What a server's choice adds.
+    pub(crate) fn of(hello: ServerHello) -> Self {
+        let Some(suite) = TlsCipherSuite::from_id(hello.cipher_suite) else { return Self::Unknown };
+        if hello.compressed {
+            return Self::Unknown;
+        }
+        match (is_1_3(hello.version), tag(suite)) {
+            // The tag and the content type.
+            (true, Some(tag)) => Self::Added(tag + 1),
+            (true, None) => Self::Unknown,
+            (false, _) => Self::up_to_1_2(suite, hello),
+        }
+    }
+
+    fn up_to_1_2(suite: &TlsCipherSuite, hello: ServerHello) -> Self {
+        let mac = suite.mac_length() as u16;
+        match (suite.enc, suite.enc_mode, tag(suite)) {
+            (TlsCipherEnc::Chacha20_Poly1305, _, Some(tag)) => Self::Added(tag),
+            // Eight bytes of the nonce are sent (RFC 5288, RFC 6655).
+            (_, TlsCipherEncMode::Gcm | TlsCipherEncMode::Ccm, Some(tag)) => Self::Added(tag + 8),
+            (TlsCipherEnc::Null | TlsCipherEnc::Rc4, _, _) => Self::Added(mac),
+            (_, TlsCipherEncMode::Cbc, _) => {
+                let block = suite.enc_block_size() as u16;
+                let vector = if hello.version <= TLS_1_0 { 0 } else { block };
+                let order = if hello.encrypt_then_mac { Order::EncryptThenMac } else { Order::MacThenEncrypt };
+                Self::Block { vector, mac, block, order }
+            }
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The least and the most bytes of plaintext in a record of this length; `None` where that is not known or cannot be.
+    pub(crate) fn plaintext(self, length: u16) -> Option<[u64; 2]> {
+        match self {
+            Self::Added(added) => length.checked_sub(added).map(exactly),
+            Self::Block { vector, mac, block, order } => {
+                let encrypted = match order {
+                    Order::MacThenEncrypt => length.checked_sub(vector)?,
+                    Order::EncryptThenMac => length.checked_sub(vector + mac)?,
+                };
+                if encrypted % block != 0 {
+                    return None;
+                }
+                let content = match order {
+                    Order::MacThenEncrypt => encrypted.checked_sub(mac)?,
+                    Order::EncryptThenMac => encrypted,
+                };
+                // At least one byte says how long the padding is.
+                Some([content.saturating_sub(block).into(), content.checked_sub(1)?.into()])
+            }
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// The range of one length.
+pub(crate) fn exactly(length: u16) -> [u64; 2] {
+    [length.into(); 2]
+}
+
+/// TLS 1.3, or a draft of it.
+pub(crate) fn is_1_3(version: u16) -> bool {
+    version == TLS_1_3 || version >> 8 == 0x7f
+}
+
+/// Bytes of an AEAD's tag; `None` for what is no AEAD.
+fn tag(suite: &TlsCipherSuite) -> Option<u16> {
+    match (suite.enc, suite.mac) {
+        // The registry's table gives the hash of the key schedule in place of the tag (RFC 9150 for the former).
+        (TlsCipherEnc::Null, TlsCipherMac::HmacSha256) if suite.name == "TLS_SHA256_SHA256" => Some(32),
+        (TlsCipherEnc::Aegis, _) | (_, TlsCipherMac::Aead) => Some(if suite.name.contains("_CCM_8") { 8 } else { 16 }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(name: &str, version: u16, length: u16) -> Option<[u64; 2]> {
+        protection(name, version, false).plaintext(length)
+    }
+
+    fn protection(name: &str, version: u16, encrypt_then_mac: bool) -> Protection {
+        let cipher_suite = TlsCipherSuite::from_name(name).unwrap().id.0;
+        Protection::of(ServerHello { version, cipher_suite, compressed: false, encrypt_then_mac, retry: false })
+    }
+
+    #[test]
+    fn aead_is_exact() {
+        let cases = [
+            ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", 0x0303, 24),
+            ("TLS_PSK_WITH_AES_128_CCM", 0x0303, 24),
+            ("TLS_PSK_WITH_AES_128_CCM_8", 0xfefd, 16),
+            ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", 0x0303, 16),
+            ("TLS_AES_256_GCM_SHA384", 0x0304, 17),
+            ("TLS_CHACHA20_POLY1305_SHA256", 0x0304, 17),
+            ("TLS_AES_128_CCM_8_SHA256", 0x0304, 9),
+            ("TLS_AEGIS_256_SHA512", 0x0304, 17),
+            ("TLS_SHA256_SHA256", 0x0304, 33),
+            ("TLS_RSA_WITH_RC4_128_SHA", 0x0301, 20),
+            ("TLS_RSA_WITH_NULL_SHA256", 0x0303, 32),
+        ];
+        for (name, version, added) in cases {
+            assert_eq!(range(name, version, 100 + added), Some([100, 100]), "{name}");
+            assert_eq!(range(name, version, added - 1), None, "{name}");
+        }
+    }
+
+    /// For every plaintext, what a CBC suite makes of it has that plaintext in its range.
+    #[test]
+    fn cbc_is_a_block_wide() {
+        let cases = [
+            ("TLS_RSA_WITH_AES_128_CBC_SHA", 0x0301, 0, 20, 16),
+            ("TLS_RSA_WITH_AES_128_CBC_SHA", 0x0302, 16, 20, 16),
+            ("TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384", 0x0303, 16, 48, 16),
+            ("TLS_RSA_WITH_3DES_EDE_CBC_SHA", 0xfeff, 8, 20, 8),
+        ];
+        for (name, version, vector, mac, block) in cases {
+            for plaintext in 0..200u16 {
+                let padded = |content: u16| content / block * block + block;
+                let then_encrypt = vector + padded(plaintext + mac);
+                let then_mac = vector + padded(plaintext) + mac;
+                for (length, after) in [(then_encrypt, false), (then_mac, true)] {
+                    let [least, most] = protection(name, version, after).plaintext(length).unwrap();
+                    assert!((least..=most).contains(&plaintext.into()), "{name} {plaintext}");
+                    assert!(most - least < block.into());
+                }
+            }
+        }
+        assert_eq!(range("TLS_RSA_WITH_AES_128_CBC_SHA", 0x0303, 65), None);
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_range() {
+        let hello = ServerHello {
+            version: 0x0303,
+            cipher_suite: 0x1a2b,
+            compressed: false,
+            encrypt_then_mac: false,
+            retry: false,
+        };
+        assert_eq!(Protection::of(hello), Protection::Unknown);
+        assert_eq!(
+            Protection::of(ServerHello { cipher_suite: 0xc02f, compressed: true, ..hello }),
+            Protection::Unknown
+        );
+        assert_eq!(Protection::Unknown.plaintext(100), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! The stage: segments in, sessions and records out.
+
+use sizeleak_frame::{Direction, Segment, Segments, what};
+use sizeleak_stage::{Closed, ConfigureError, Emit, Stage, StageError};
+
+use crate::connection::Connection;
+use crate::finding::Findings;
+use crate::notices::notice;
+use crate::options::{Limits, Options};
+use crate::reassembly::Opening;
+use crate::report::Report;
+use crate::table::Generations;
+use crate::waiting::Waiting;
+
+/// Sizes the TLS records of a gateway's connections.
+#[derive(Debug)]
+pub struct RecordSizer {
+    limits: Limits,
+    connections: Generations<Box<Connection>>,
+    /// Connections of which no more than a SYN was seen, with the sequence numbers of both directions: a flood of them
+    /// must not drive out the others.
+    opened: Generations<[Option<u32>; 2]>,
+    waiting: Waiting,
+    findings: Findings,
+    report: Report,
+    now_ns: i64,
+}
+
+impl RecordSizer {
+    /// A sizer with these options.
+    ///
+    /// # Errors
+    /// [`ConfigureError::Usage`] where a limit makes no sense.
+    pub fn new(options: &Options) -> Result<Self, ConfigureError> {
+        let limits = options.limits()?;
+        Ok(Self {
+            limits,
+            connections: Generations::new(limits.flows),
+            opened: Generations::new(limits.flows),
+            waiting: Waiting::default(),
+            findings: Findings::default(),
+            report: Report::default(),
+            now_ns: i64::MIN,
+        })
+    }
+
+    /// Bytes of memory that segments out of order, incomplete hellos and the like hold now.
+    pub fn held_bytes(&self) -> usize {
+        self.waiting.bytes()
+    }
+
+    fn segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.report.counts.segments += 1;
+        self.now_ns = segment.time_ns;
+        while let Some(flow) = self.waiting.overdue(segment.time_ns) {
+            self.expire(flow, out)?;
+        }
+        let is_syn = segment.flags & Segment::SYN != 0;
+        if segment.length == 0 && !is_syn {
+            return Ok(());
+        }
+        self.make_room(out)?;
+        if self.connections.find(segment.flow).is_none() {
+            if segment.length == 0 {
+                self.remember_opening(segment);
+                return Ok(());
+            }
+            self.begin(segment.flow);
+        }
+        if is_syn {
+            self.syn(segment, out)?;
+        }
+        let Some(connection) = self.connections.find(segment.flow) else { return Ok(()) };
+        if segment.length > 0 {
+            connection.data(segment, &mut self.findings);
+        }
+        self.report.found(segment.flow, connection, &mut self.findings, out)?;
+        let held = connection.held();
+        self.waiting.update(segment.flow, connection.deadline(&self.limits), held);
+        if held > self.limits.flow_bytes {
+            self.release(segment.flow, out)?;
+        }
+        while self.waiting.bytes() > self.limits.bytes {
+            let Some(flow) = self.waiting.first() else { break };
+            self.release(flow, out)?;
+        }
+        Ok(())
+    }
+
+    /// Remembers a SYN of a connection that has no data yet.
+    fn remember_opening(&mut self, segment: &Segment<'_>) {
+        let at = usize::from(segment.direction.number());
+        if self.opened.find(segment.flow).is_none() {
+            self.opened.insert(segment.flow, [None; 2]);
+        }
+        let Some(opened) = self.opened.find(segment.flow) else { return };
+        let Some(own) = opened.get(at).copied() else { return };
+        if own.is_some_and(|sequence| sequence != segment.sequence) {
+            *opened = [None; 2];
+        }
+        if let Some(place) = opened.get_mut(at) {
+            *place = Some(segment.sequence);
+        }
+    }
+
+    /// Begins a connection, with the SYNs that were seen of it.
+    fn begin(&mut self, flow: u64) {
+        let connection = self.connections.insert(flow, Box::default());
+        let opened = self.opened.remove(flow).unwrap_or_default();
+        for (direction, sequence) in Direction::BOTH.into_iter().zip(opened) {
+            if let Some(sequence) = sequence {
+                connection.open(direction, sequence, &mut self.findings);
+            }
+        }
+    }
+
+    fn syn(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        let Some(connection) = self.connections.find(segment.flow) else { return Ok(()) };
+        match connection.opening(segment) {
+            Opening::Known => return Ok(()),
+            Opening::First => {}
+            Opening::Another => {
+                connection.release(&mut self.findings);
+                self.report.found(segment.flow, connection, &mut self.findings, out)?;
+                self.report.ended(segment.flow, segment.time_ns, connection, out)?;
+                **connection = Connection::default();
+            }
+        }
+        connection.open(segment.direction, segment.sequence, &mut self.findings);
+        Ok(())
+    }
+
+    /// Gives up what a flow has waited for too long.
+    fn expire(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
+        let Some(connection) = self.connections.find(flow) else {
+            self.waiting.update(flow, None, 0);
+            return Ok(());
+        };
+        connection.expire(self.now_ns, &self.limits, &mut self.findings);
+        self.report.found(flow, connection, &mut self.findings, out)?;
+        self.waiting.update(flow, connection.deadline(&self.limits), connection.held());
+        Ok(())
+    }
+
+    /// Gives up all a flow holds, because memory is needed.
+    fn release(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
+        let held = match self.connections.find(flow) {
+            Some(connection) => {
+                let held = connection.held();
+                connection.release(&mut self.findings);
+                self.report.found(flow, connection, &mut self.findings, out)?;
+                held as u64
+            }
+            None => 0,
+        };
+        self.waiting.update(flow, None, 0);
+        self.report.counts.evicted_bytes += held;
+        let detail = format!("{held} bytes were held back for missing ones: they are not waited for any longer");
+        self.report.notices.tell(
+            (flow, self.now_ns, self.report.counts.segments),
+            (what::EVICTED, Some(held), detail),
+            out,
+        )
+    }
+
+    /// Forgets flows where there are too many, or those silent for too long.
+    fn make_room(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
+        if self.opened.is_full() || self.opened.is_older(self.now_ns, self.limits.idle_timeout_ns) {
+            let forgotten = self.opened.turn(self.now_ns).len() as u64;
+            self.report.counts.idle_flows += forgotten;
+        }
+        let is_full = self.connections.is_full();
+        if !is_full && !self.connections.is_older(self.now_ns, self.limits.idle_timeout_ns) {
+            return Ok(());
+        }
+        let forgotten = self.connections.turn(self.now_ns);
+        let count = forgotten.len() as u64;
+        if is_full && count > 0 {
+            self.report.counts.evicted_flows += count;
+            let most = self.limits.flows;
+            let detail = format!("more than {most} flows at once: the {count} silent for longest are forgotten");
+            out.emit(notice(what::EVICTED, Some(self.now_ns), None, None, detail).into())?;
+        } else {
+            self.report.counts.idle_flows += count;
+        }
+        self.end(forgotten, out)
+    }
+
+    fn end(&mut self, connections: Vec<(u64, Box<Connection>)>, out: &mut dyn Emit) -> Result<(), Closed> {
+        for (flow, mut connection) in connections {
+            connection.release(&mut self.findings);
+            self.report.found(flow, &mut connection, &mut self.findings, out)?;
+            self.report.ended(flow, self.now_ns, &mut connection, out)?;
+            self.waiting.update(flow, None, 0);
+        }
+        Ok(())
+    }
+}
+
+impl Stage for RecordSizer {
+    const NAME: &'static str = "record-sizer";
+    type Input = Segments;
+
+    fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
+        for segment in segments.iter() {
+            self.segment(&segment, out)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        let connections = self.connections.drain();
+        self.end(connections, out)?;
+        if self.report.notices.suppressed > 0 {
+            let detail = format!("{} more notices were only counted", self.report.notices.suppressed);
+            let bytes = None;
+            out.emit(notice("suppressed", Some(self.now_ns), None, bytes, detail).into())?;
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let mut counters = self.report.counts.all();
+        counters.push(("suppressed_notices", self.report.notices.suppressed));
+        counters
+    }
+}
