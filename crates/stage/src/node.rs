@@ -67,7 +67,11 @@ impl<S: Stage> Node<S> {
             }
         };
         let start = Instant::now();
-        self.stage.finish(out)?;
+        match (self.stage.finish(out), &ended) {
+            // What a stage misses in a stream that ended too early is a consequence; the cause is told below.
+            (Err(StageError::Failed(_)), Outcome::Cut(_) | Outcome::Failed(_) | Outcome::Interrupted) => {}
+            (finished, _) => finished?,
+        }
         self.service.record_each(start.elapsed(), 1);
         match &ended {
             Outcome::Cut(cause) => out.emit(end_notice(S::NAME, what::CUT, cause))?,

@@ -128,6 +128,38 @@ fn a_broken_stream_fails_after_what_was_whole() {
     assert!(output.contains(&command(5).into()));
 }
 
+/// Wants at least one command, and says so at the end.
+#[derive(Default)]
+struct Wanting(u64);
+
+impl Stage for Wanting {
+    const NAME: &'static str = "wanting";
+    type Input = Command;
+
+    fn process(&mut self, _: Command, _: &mut dyn Emit) -> Result<(), StageError> {
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
+        if self.0 == 0 { Err(StageError::failed("there was no command")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn what_is_missing_at_the_end_is_told_unless_the_end_came_too_early() {
+    let run = |input: &[u8]| {
+        Box::new(Node::new(Wanting::default())).run(
+            Some(&mut StreamInput::new(input)),
+            &mut StreamOutput::new(&mut Vec::new()),
+            &Interrupt::new(),
+            &mut Silent,
+        )
+    };
+    assert_eq!(run(&bytes(&[hello(), summary()])), Outcome::Failed("there was no command".into()));
+    assert!(matches!(run(&bytes(&[hello()])), Outcome::Cut(cause) if cause.contains("`first` ended")));
+}
+
 #[test]
 fn a_failing_stage_tells_the_next() {
     let (outcome, output) = run(&bytes(&[hello(), command(1_000_000).into(), summary()]));
