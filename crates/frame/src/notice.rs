@@ -39,6 +39,8 @@ pub mod what {
     pub const UNSUPPORTED: &str = "unsupported";
     /// Retransmitted bytes that differ from the first ones.
     pub const CONFLICT: &str = "conflict";
+    /// A gateway that is in no packet.
+    pub const ABSENT: &str = "absent";
     /// Something not seen that was taken to be as the model says.
     pub const ASSUMED: &str = "assumed";
     /// A command no candidate explains.
