@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::IpNet;
 use sizeleak_stage::ConfigureError;
 
+use crate::tunnel::{VXLAN_PORT, may_be_tunnel};
+
 /// A set of addresses and networks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Networks(Vec<IpNet>);
@@ -28,10 +30,28 @@ impl Networks {
         self.0.iter().any(|network| network.contains(&address))
     }
 
+    /// Which ends of a packet are in the set; `None` where neither is.
+    pub(crate) fn ends(&self, source: IpAddr, destination: IpAddr) -> Option<GatewayEnds> {
+        match (self.contains(source), self.contains(destination)) {
+            (true, true) => Some(GatewayEnds::Both),
+            (true, false) => Some(GatewayEnds::Source),
+            (false, true) => Some(GatewayEnds::Destination),
+            (false, false) => None,
+        }
+    }
+
     /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Which ends of a packet are gateways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GatewayEnds {
+    Source,
+    Destination,
+    Both,
 }
 
 impl std::fmt::Display for Networks {
@@ -83,24 +103,43 @@ impl ServiceRule {
 }
 
 const ETHERNET: u16 = 1;
+const UDP: u8 = 17;
+const DNS_PORT: u16 = 53;
 
-/// The addresses of a packet of the plainest kind, Ethernet with IPv4 or IPv6 right behind it; `None` for all others,
-/// which need a closer look.
+/// The addresses of a packet of the plainest kind, Ethernet with IPv4 or IPv6 right behind it, where they alone tell
+/// whether it matters. `None` for all others, which need a closer look: a tunnel, or a part of one, may have the
+/// gateway's packet inside, and an answer of a name server to anyone tells where a service is.
 pub(crate) fn plain_addresses(link_type: u16, data: &[u8]) -> Option<(IpAddr, IpAddr)> {
     if link_type != ETHERNET {
         return None;
     }
     match data.get(12..15)? {
         [0x08, 0x00, version] if version >> 4 == 4 => {
-            let four = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(data.get(at..at + 4)?).ok()?));
-            Some((four(26)?.into(), four(30)?.into()))
+            let header: &[u8; 20] = data.get(14..34)?.try_into().ok()?;
+            let [first, _, _, _, _, _, part, part_low, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *header;
+            // No options, where ports would move, and no fragment, where they may be missing.
+            let is_plain = first == 0x45 && (part & 0x3f, part_low) == (0, 0);
+            is_decided(protocol, if is_plain { data.get(34..38) } else { None })
+                .then(|| (Ipv4Addr::new(s0, s1, s2, s3).into(), Ipv4Addr::new(d0, d1, d2, d3).into()))
         }
         [0x86, 0xdd, version] if version >> 4 == 6 => {
             let sixteen = |at: usize| Some(Ipv6Addr::from(<[u8; 16]>::try_from(data.get(at..at + 16)?).ok()?));
-            Some((sixteen(22)?.into(), sixteen(38)?.into()))
+            is_decided(*data.get(20)?, data.get(54..58))
+                .then_some(())
+                .and_then(|()| Some((sixteen(22)?.into(), sixteen(38)?.into())))
         }
         _ => None,
     }
+}
+
+/// Whether a packet of this protocol, and over UDP with these ports, is nobody's but its ends'.
+fn is_decided(protocol: u8, ports: Option<&[u8]>) -> bool {
+    if protocol != UDP {
+        return !may_be_tunnel(protocol);
+    }
+    let Some([source, source_low, destination, destination_low]) = ports else { return false };
+    u16::from_be_bytes([*source, *source_low]) != DNS_PORT
+        && u16::from_be_bytes([*destination, *destination_low]) != VXLAN_PORT
 }
 
 #[cfg(test)]

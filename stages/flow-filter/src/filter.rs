@@ -1,24 +1,23 @@
 //! The stage: packets in, the gateway's flows and segments out.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use etherparse::LaxSlicedPacket;
-use sizeleak_frame::{Flow, Notice, Packet, Packets, Segment, Segments, Transport, what};
+use sizeleak_frame::{Flow, Packet, Packets, Segment, Segments, Transport, what};
 use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
 
 use crate::absent::SeenAddresses;
-use crate::address::{Networks, ServiceRule, plain_addresses};
+use crate::address::{GatewayEnds, Networks, ServiceRule, plain_addresses};
 use crate::flow::{Flows, Lookup};
 use crate::link::{NoIp, ip_offset};
 use crate::name::ResolvedNames;
+use crate::network::{Content, IpPacket};
 use crate::options::Options;
-use crate::segment::{NoTcp, TcpSegment, addresses, segment};
+use crate::reassembly::Reassembly;
+use crate::tally::Tally;
+use crate::transport::{NoSegment, TransportSegment, dns_answer, is_infrastructure};
+use crate::tunnel::{inside, may_be_tunnel};
 
-/// Reasons told apart in notices; others are counted together.
-const MOST_REASONS: usize = 64;
-
-/// Keeps the TCP segments of a gateway's flows.
+/// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]
 pub struct FlowFilter {
     gateways: Networks,
@@ -26,24 +25,35 @@ pub struct FlowFilter {
     names: ResolvedNames,
     any_service: bool,
     ports: Vec<u16>,
+    absence: Absence,
     flows: Flows,
+    reassembly: Reassembly,
     seen: SeenAddresses,
-    unread: BTreeMap<NoIp, u64>,
-    counts: Counts,
-    last_time_ns: Option<i64>,
+    tally: Tally,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    packets: u64,
-    gateway_packets: u64,
-    segments: u64,
-    flows: u64,
-    no_ip: u64,
-    fragments: u64,
-    other_protocols: u64,
-    damaged: u64,
-    other_services: u64,
+/// What a gateway that is in no packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Absence {
+    Error,
+    Notice,
+}
+
+/// The packet being looked at, and what becomes of it.
+struct Work<'a> {
+    time_ns: i64,
+    number: u64,
+    batch: &'a mut Segments,
+    out: &'a mut dyn Emit,
+}
+
+/// Where an IP packet was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// On the wire.
+    Outer,
+    /// In a tunnel with these gateways at its ends, if any.
+    Inner(Option<GatewayEnds>),
 }
 
 impl FlowFilter {
@@ -55,6 +65,9 @@ impl FlowFilter {
         let gateways = Networks::parse(&options.gateway)?;
         if gateways.is_empty() {
             return Err(ConfigureError::Usage("`--gateway IP|CIDR` is missing: whose flows are meant?".into()));
+        }
+        if options.max_flows < 2 {
+            return Err(ConfigureError::Usage("`max-flows` is less than 2: nothing could be remembered".into()));
         }
         let (mut services, mut names) = (Vec::new(), Vec::new());
         for service in &options.service {
@@ -69,88 +82,155 @@ impl FlowFilter {
             names: ResolvedNames::new(names),
             any_service: options.service.is_empty(),
             ports: options.port.clone(),
-            flows: Flows::default(),
+            absence: if options.allow_absent { Absence::Notice } else { Absence::Error },
+            flows: Flows::new(options.max_flows),
+            reassembly: Reassembly::default(),
             seen: SeenAddresses::default(),
-            unread: BTreeMap::new(),
-            counts: Counts::default(),
-            last_time_ns: None,
+            tally: Tally::default(),
         })
     }
 
+    /// How many flows it remembers: never more than `max-flows`.
+    pub fn remembered_flows(&self) -> usize {
+        self.flows.len()
+    }
+
     fn packet(&mut self, packet: &Packet<'_>, batch: &mut Segments, out: &mut dyn Emit) -> Result<(), StageError> {
-        self.counts.packets += 1;
-        self.last_time_ns = Some(packet.time_ns);
-        // Most packets of an archive are somebody else's: their addresses tell before anything is parsed. Only names
-        // need a look at the answers of name servers to others, too.
-        let quick = if self.names.is_empty() { plain_addresses(packet.link_type, packet.data) } else { None };
-        if let Some((source, destination)) = quick
-            && !self.is_gateways(source, destination)
+        self.tally.packet(packet.time_ns);
+        // Most packets of an archive are somebody else's: their addresses tell before anything is parsed.
+        if let Some((source, destination)) = plain_addresses(packet.link_type, packet.data)
+            && self.gateways_at(source, destination).is_none()
         {
             return Ok(());
         }
+        let mut work = Work { time_ns: packet.time_ns, number: packet.number, batch, out };
         let at = match ip_offset(packet.link_type, packet.data) {
             Ok(at) => at,
-            Err(reason) => return self.tell_unread(packet, reason, out),
-        };
-        let ip = packet.data.get(at..).unwrap_or_default();
-        let Ok(parsed) = LaxSlicedPacket::from_ip(ip) else {
-            self.counts.damaged += 1;
-            return Ok(());
+            Err(reason) => return self.tell_unread(reason, &mut work),
         };
         let on_wire = u64::from(packet.original_length).max(packet.data.len() as u64).saturating_sub(at as u64);
-        let found = segment(&parsed, ip, on_wire);
-        if let (Err(NoTcp::Dns(answer)), false) = (found, self.names.is_empty()) {
-            self.names.learn(answer);
-        }
-        let Some((source, destination)) = addresses(&parsed) else {
-            self.counts.damaged += 1;
+        self.ip(packet.data.get(at..).unwrap_or_default(), on_wire, Level::Outer, &mut work)
+    }
+
+    /// Takes an IP packet, of which `bytes` were captured, and puts it together if it is a fragment.
+    fn ip(&mut self, bytes: &[u8], on_wire: u64, level: Level, work: &mut Work<'_>) -> Result<(), StageError> {
+        let Some(mut packet) = IpPacket::read(bytes, on_wire) else {
+            self.tally.damaged += 1;
             return Ok(());
         };
-        if quick.is_none() && !self.is_gateways(source, destination) {
+        let Some(fragment) = packet.fragment else { return self.whole(&packet, level, work) };
+        let gateways = self.gateways_of(&packet, level);
+        if gateways.is_none() && (level != Level::Outer || !may_be_tunnel(packet.content.protocol)) {
             return Ok(());
         }
-        self.counts.gateway_packets += 1;
-        match found {
-            Ok(segment) => self.segment(packet.time_ns, &segment, batch, out)?,
-            Err(NoTcp::Fragment) => self.counts.fragments += 1,
-            Err(NoTcp::Damaged) => self.counts.damaged += 1,
-            Err(NoTcp::Dns(_) | NoTcp::OtherProtocol) => self.counts.other_protocols += 1,
+        self.tally.fragments += 1;
+        let mut given_up = Vec::new();
+        let added = self.reassembly.add(work.time_ns, &packet, fragment, &mut |packet| given_up.push(packet));
+        for notice in given_up.iter().filter_map(|packet| self.tally.incomplete(packet)) {
+            work.out.emit(notice.into())?;
+        }
+        if !matches!(added, Ok(Some(_))) {
+            self.tally.gateway_packets += u64::from(gateways.is_some());
+        }
+        match added {
+            Ok(None) => Ok(()),
+            Ok(Some(whole)) => {
+                let content = Content { protocol: whole.protocol, length: whole.length, data: &whole.data };
+                (packet.content, packet.fragment) = (content.behind_extensions(), None);
+                self.whole(&packet, level, work)
+            }
+            Err(_) => {
+                self.tally.damaged += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes an IP packet that is no fragment: opens it if it is a tunnel, and else keeps its segment if it is the
+    /// gateway's.
+    fn whole(&mut self, packet: &IpPacket<'_>, level: Level, work: &mut Work<'_>) -> Result<(), StageError> {
+        if !self.names.is_empty()
+            && let Some(answer) = dns_answer(&packet.content)
+        {
+            self.names.learn(answer);
+        }
+        let unread = match (inside(&packet.content), level) {
+            (Ok(None), _) => None,
+            (Ok(Some(at)), Level::Outer) => {
+                self.tally.tunnelled += 1;
+                let gateways = self.gateways.ends(packet.source, packet.destination);
+                let on_wire = u64::from(packet.content.length).saturating_sub(at as u64);
+                return self.ip(
+                    packet.content.data.get(at..).unwrap_or_default(),
+                    on_wire,
+                    Level::Inner(gateways),
+                    work,
+                );
+            }
+            (Ok(Some(_)), Level::Inner(_)) => Some(NoIp::Nested),
+            (Err(reason), _) => Some(reason),
+        };
+        let gateways = self.gateways_of(packet, level);
+        self.tally.gateway_packets += u64::from(gateways.is_some());
+        if let Some(reason) = unread {
+            return self.tell_unread(reason, work);
+        }
+        let Some(gateways) = gateways else { return Ok(()) };
+        match TransportSegment::read(packet) {
+            Ok(segment) => self.segment(&segment, gateways, work)?,
+            Err(NoSegment::Damaged) => self.tally.damaged += 1,
+            Err(NoSegment::OtherProtocol) => self.tally.other_protocols += 1,
         }
         Ok(())
     }
 
-    /// Whether a packet is the gateway's. As long as none was, addresses are counted, to say who was there instead.
-    fn is_gateways(&mut self, source: IpAddr, destination: IpAddr) -> bool {
-        let is = self.gateways.contains(source) || self.gateways.contains(destination);
-        if !is && self.counts.gateway_packets == 0 {
+    /// Which ends of a packet are gateways. As long as none was, addresses are counted, to say who was there instead.
+    fn gateways_at(&mut self, source: IpAddr, destination: IpAddr) -> Option<GatewayEnds> {
+        let gateways = self.gateways.ends(source, destination);
+        if gateways.is_none() && self.tally.gateway_packets == 0 {
             self.seen.count(source);
             self.seen.count(destination);
         }
-        is
+        gateways
+    }
+
+    /// As [`Self::gateways_at`]; in a tunnel between gateways the end on a gateway's side is the gateway's.
+    fn gateways_of(&mut self, packet: &IpPacket<'_>, level: Level) -> Option<GatewayEnds> {
+        let of_tunnel = if let Level::Inner(gateways) = level { gateways } else { None };
+        self.gateways_at(packet.source, packet.destination).or(of_tunnel)
     }
 
     fn segment(
         &mut self,
-        time_ns: i64,
-        segment: &TcpSegment<'_>,
-        batch: &mut Segments,
-        out: &mut dyn Emit,
+        segment: &TransportSegment<'_>,
+        gateways: GatewayEnds,
+        work: &mut Work<'_>,
     ) -> Result<(), StageError> {
-        let lookup = self.flows.look_up(segment, &self.gateways);
+        let is_named = |port| self.ports.contains(&port);
+        if is_infrastructure(segment) && !is_named(segment.source.port()) && !is_named(segment.destination.port()) {
+            self.tally.other_protocols += 1;
+            return Ok(());
+        }
+        let lookup = self.flows.look_up(segment, gateways);
+        if self.flows.forgotten > 0
+            && let Some(notice) = self.tally.forgot(self.flows.most())
+        {
+            work.out.emit(notice.into())?;
+        }
         let (Lookup::Known(flow) | Lookup::New(flow)) = lookup;
         if !self.is_wanted(flow.service.ip(), flow.service.port()) {
-            self.counts.other_services += 1;
+            self.tally.other_services += 1;
             return Ok(());
         }
         if matches!(lookup, Lookup::New(_)) {
-            self.counts.flows += 1;
-            send(batch, out)?;
-            let (gateway, service) = (flow.gateway.ip(), flow.service);
-            out.emit(Flow { flow: flow.id, gateway, service, transport: Transport::Tcp }.into())?;
+            self.tally.flows += 1;
+            send(work.batch, work.out)?;
+            let (gateway, service, transport) = (flow.gateway.ip(), flow.service, segment.transport);
+            work.out.emit(Flow { flow: flow.id, gateway, service, transport }.into())?;
         }
-        self.counts.segments += 1;
-        batch.push(Segment {
-            time_ns,
+        self.tally.datagrams += u64::from(segment.transport == Transport::Udp);
+        work.batch.push(Segment {
+            time_ns: work.time_ns,
             flow: flow.id,
             direction: flow.direction(segment),
             sequence: segment.sequence,
@@ -158,8 +238,8 @@ impl FlowFilter {
             length: segment.length,
             payload: segment.payload,
         });
-        if batch.is_full() {
-            send(batch, out)?;
+        if work.batch.is_full() {
+            send(work.batch, work.out)?;
         }
         Ok(())
     }
@@ -171,31 +251,18 @@ impl FlowFilter {
         address && (self.ports.is_empty() || self.ports.contains(&port))
     }
 
-    /// Counts a packet without IP; the first of its kind is told.
-    fn tell_unread(&mut self, packet: &Packet<'_>, reason: NoIp, out: &mut dyn Emit) -> Result<(), StageError> {
-        self.counts.no_ip += 1;
-        if self.unread.len() >= MOST_REASONS && !self.unread.contains_key(&reason) {
-            return Ok(());
-        }
-        let count = self.unread.entry(reason).or_default();
-        *count += 1;
-        // Every network has ARP; it is nothing a user need know of.
-        if *count > 1 || matches!(reason, NoIp::EtherType(_) | NoIp::Other) {
-            return Ok(());
-        }
-        let detail = format!("packet {}: {reason}; more of these are only counted", packet.number);
-        Ok(out.emit(self.notice(what::UNSUPPORTED, detail).into())?)
+    fn tell_unread(&mut self, reason: NoIp, work: &mut Work<'_>) -> Result<(), StageError> {
+        Ok(self.tally.unread(work.number, reason).map_or(Ok(()), |notice| work.out.emit(notice.into()))?)
     }
 
-    fn notice(&self, what: &'static str, detail: String) -> Notice {
-        Notice {
-            time_ns: self.last_time_ns,
-            stage: Self::NAME.into(),
-            flow: None,
-            what: what.into(),
-            bytes: None,
-            detail: Some(detail),
-        }
+    /// Who was there instead of the gateway.
+    fn absence(&self) -> String {
+        format!(
+            "none of the {} packets is from or to {}; the most frequent addresses are: {}",
+            self.tally.packets,
+            self.gateways,
+            self.seen.most_frequent()
+        )
     }
 }
 
@@ -220,33 +287,23 @@ impl Stage for FlowFilter {
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        if self.counts.packets > 0 && self.counts.gateway_packets == 0 {
-            let detail = format!(
-                "none of the {} packets is from or to {}; the most frequent addresses are: {}",
-                self.counts.packets,
-                self.gateways,
-                self.seen.most_frequent()
-            );
-            out.emit(self.notice("absent", detail).into())?;
+        let mut given_up = Vec::new();
+        self.reassembly.finish(&mut |packet| given_up.push(packet));
+        for notice in given_up.iter().filter_map(|packet| self.tally.incomplete(packet)) {
+            out.emit(notice.into())?;
         }
-        if self.flows.forgotten > 0 {
-            let detail =
-                format!("{} idle flows were forgotten; they are announced again if seen", self.flows.forgotten);
-            out.emit(self.notice(what::EVICTED, detail).into())?;
+        if self.tally.packets > 0 && self.tally.gateway_packets == 0 {
+            match self.absence {
+                Absence::Error => return Err(StageError::failed(self.absence())),
+                Absence::Notice => out.emit(self.tally.notice(what::ABSENT, None, self.absence()).into())?,
+            }
         }
         Ok(())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("gateway_packets", self.counts.gateway_packets),
-            ("flows", self.counts.flows),
-            ("no_ip", self.counts.no_ip),
-            ("fragments", self.counts.fragments),
-            ("other_protocols", self.counts.other_protocols),
-            ("other_services", self.counts.other_services),
-            ("damaged", self.counts.damaged),
-            ("forgotten_flows", self.flows.forgotten),
-        ]
+        let mut counters = self.tally.counters();
+        counters.push(("forgotten_flows", self.flows.forgotten));
+        counters
     }
 }

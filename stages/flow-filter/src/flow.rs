@@ -5,13 +5,10 @@ use std::net::SocketAddr;
 
 use foldhash::quality::RandomState;
 use sha2::{Digest, Sha256};
-use sizeleak_frame::{Direction, Segment};
+use sizeleak_frame::{Direction, Segment, Transport};
 
-use crate::address::Networks;
-use crate::segment::TcpSegment;
-
-/// So many flows are remembered at least; those not seen for longest go first.
-pub(crate) const LEAST_REMEMBERED: usize = 50_000;
+use crate::address::GatewayEnds;
+use crate::transport::TransportSegment;
 
 /// A connection seen from the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +20,7 @@ pub(crate) struct KnownFlow {
 
 impl KnownFlow {
     /// Which way a segment of this flow travels.
-    pub(crate) fn direction(&self, segment: &TcpSegment<'_>) -> Direction {
+    pub(crate) fn direction(&self, segment: &TransportSegment<'_>) -> Direction {
         if segment.destination == self.gateway { Direction::ToGateway } else { Direction::FromGateway }
     }
 }
@@ -37,25 +34,51 @@ pub(crate) enum Lookup {
     New(KnownFlow),
 }
 
+/// The transport and the two ends, the lesser one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key(Transport, SocketAddr, SocketAddr);
+
+impl Key {
+    fn of(segment: &TransportSegment<'_>) -> Self {
+        let (source, destination) = (segment.source, segment.destination);
+        Self(segment.transport, source.min(destination), source.max(destination))
+    }
+}
+
 /// The flows seen of late, in two generations: when the younger is full the elder is forgotten, so memory is bounded and
 /// what is in use stays, whatever the order of the table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Flows {
-    young: HashMap<(SocketAddr, SocketAddr), KnownFlow, RandomState>,
-    old: HashMap<(SocketAddr, SocketAddr), KnownFlow, RandomState>,
+    young: HashMap<Key, KnownFlow, RandomState>,
+    old: HashMap<Key, KnownFlow, RandomState>,
+    generation: usize,
     pub(crate) forgotten: u64,
 }
 
 impl Flows {
-    /// Finds the flow of a segment of which one end at least is a gateway.
-    pub(crate) fn look_up(&mut self, segment: &TcpSegment<'_>, gateways: &Networks) -> Lookup {
-        let (source, destination) = (segment.source, segment.destination);
-        let key = if source <= destination { (source, destination) } else { (destination, source) };
+    /// Remembers at most so many flows; at least half as many, those seen last.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { young: HashMap::default(), old: HashMap::default(), generation: (most / 2).max(1), forgotten: 0 }
+    }
+
+    /// How many are remembered at most.
+    pub(crate) fn most(&self) -> usize {
+        2 * self.generation
+    }
+
+    /// How many are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
+    /// Finds the flow of a segment with these gateways at its ends.
+    pub(crate) fn look_up(&mut self, segment: &TransportSegment<'_>, gateways: GatewayEnds) -> Lookup {
+        let key = Key::of(segment);
         if let Some(flow) = self.young.get(&key) {
             return Lookup::Known(*flow);
         }
         let remembered = self.old.remove(&key);
-        if self.young.len() >= LEAST_REMEMBERED {
+        if self.young.len() >= self.generation {
             let before = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
             self.forgotten += before.len() as u64;
         }
@@ -65,18 +88,20 @@ impl Flows {
     }
 }
 
-fn new_flow(segment: &TcpSegment<'_>, gateways: &Networks) -> KnownFlow {
+fn new_flow(segment: &TransportSegment<'_>, gateways: GatewayEnds) -> KnownFlow {
     let (source, destination) = (segment.source, segment.destination);
-    let source_is_gateway = match (gateways.contains(source.ip()), gateways.contains(destination.ip())) {
-        (true, true) => is_client(segment),
-        (source_is, _) => source_is,
+    let source_is_gateway = match gateways {
+        GatewayEnds::Source => true,
+        GatewayEnds::Destination => false,
+        GatewayEnds::Both => is_client(segment),
     };
     let (gateway, service) = if source_is_gateway { (source, destination) } else { (destination, source) };
-    KnownFlow { id: id(gateway, service), gateway, service }
+    KnownFlow { id: id(segment.transport, gateway, service), gateway, service }
 }
 
-/// Of two gateways the client is the one meant: who sends the SYN, or else has the higher port.
-fn is_client(segment: &TcpSegment<'_>) -> bool {
+/// Of two gateways the client is the one meant: who sends the SYN, or else (in mid-stream, and over UDP) has the higher
+/// port.
+fn is_client(segment: &TransportSegment<'_>) -> bool {
     match segment.flags & (Segment::SYN | Segment::ACK) {
         Segment::SYN => true,
         flags if flags == Segment::SYN | Segment::ACK => false,
@@ -85,8 +110,12 @@ fn is_client(segment: &TcpSegment<'_>) -> bool {
 }
 
 /// The same five-tuple gives the same number in any run and any release: the beginning of a SHA-256.
-fn id(gateway: SocketAddr, service: SocketAddr) -> u64 {
-    let digest = Sha256::digest(format!("tcp {gateway} {service}"));
+fn id(transport: Transport, gateway: SocketAddr, service: SocketAddr) -> u64 {
+    let transport = match transport {
+        Transport::Tcp => "tcp",
+        Transport::Udp => "udp",
+    };
+    let digest = Sha256::digest(format!("{transport} {gateway} {service}"));
     digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte))
 }
 
@@ -94,50 +123,50 @@ fn id(gateway: SocketAddr, service: SocketAddr) -> u64 {
 mod tests {
     use super::*;
 
-    fn segment(source: &str, destination: &str, flags: u8) -> TcpSegment<'static> {
+    fn segment(source: &str, destination: &str, flags: u8) -> TransportSegment<'static> {
         let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
-        TcpSegment { source, destination, sequence: 0, flags, length: 0, payload: &[] }
-    }
-
-    fn gateways(text: &str) -> Networks {
-        Networks::parse(&[text.to_owned()]).unwrap()
+        let transport = Transport::Tcp;
+        TransportSegment { transport, source, destination, sequence: 0, flags, length: 0, payload: &[] }
     }
 
     #[test]
-    fn both_directions_are_one_flow() {
-        let (mut flows, gateways) = (Flows::default(), gateways("10.0.0.2"));
+    fn both_directions_are_one_flow_and_both_transports_two() {
+        let mut flows = Flows::new(100);
         let there = segment("10.0.0.2:5000", "203.0.113.1:443", 0);
         let back = segment("203.0.113.1:443", "10.0.0.2:5000", 0);
-        let Lookup::New(flow) = flows.look_up(&back, &gateways) else { panic!() };
-        assert_eq!(flows.look_up(&there, &gateways), Lookup::Known(flow));
+        let Lookup::New(flow) = flows.look_up(&back, GatewayEnds::Destination) else { panic!() };
+        assert_eq!(flows.look_up(&there, GatewayEnds::Source), Lookup::Known(flow));
         assert_eq!((flow.direction(&there), flow.direction(&back)), (Direction::FromGateway, Direction::ToGateway));
         assert_eq!(flow.id, 0x218a_a7a4_47c5_7869, "the same in any run");
+        let datagram = TransportSegment { transport: Transport::Udp, ..there };
+        assert!(matches!(flows.look_up(&datagram, GatewayEnds::Source), Lookup::New(other) if other.id != flow.id));
     }
 
     #[test]
     fn between_two_gateways_the_client_is_meant() {
-        let gateways = gateways("10.0.0.0/8");
-        let gateway = |segment| match Flows::default().look_up(&segment, &gateways) {
+        let gateway = |segment| match Flows::new(2).look_up(&segment, GatewayEnds::Both) {
             Lookup::New(flow) | Lookup::Known(flow) => flow.gateway.to_string(),
         };
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN)), "10.0.0.1:80");
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN | Segment::ACK)), "10.0.0.2:90");
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", 0)), "10.0.0.2:90");
+        let there_and_back = [("10.0.0.1:80", "10.0.0.2:80"), ("10.0.0.2:80", "10.0.0.1:80")];
+        assert_eq!(there_and_back.map(|(from, to)| gateway(segment(from, to, 0))), ["10.0.0.2:80"; 2]);
     }
 
     #[test]
     fn memory_is_bounded_and_what_is_in_use_stays() {
-        let (mut flows, gateways) = (Flows::default(), gateways("10.0.0.2"));
+        let mut flows = Flows::new(1_000);
         let busy = segment("10.0.0.2:1", "203.0.113.1:443", 0);
-        flows.look_up(&busy, &gateways);
-        for number in 0..3 * LEAST_REMEMBERED as u32 {
+        flows.look_up(&busy, GatewayEnds::Source);
+        for number in 0..5_000 {
             let service = format!("{}:443", std::net::Ipv4Addr::from(0x0808_0000 + number));
-            flows.look_up(&segment("10.0.0.2:1", &service, Segment::SYN), &gateways);
-            if number % 1000 == 0 {
-                assert!(matches!(flows.look_up(&busy, &gateways), Lookup::Known(_)));
+            flows.look_up(&segment("10.0.0.2:1", &service, Segment::SYN), GatewayEnds::Source);
+            if number % 100 == 0 {
+                assert!(matches!(flows.look_up(&busy, GatewayEnds::Source), Lookup::Known(_)));
             }
+            assert!(flows.len() <= 1_000);
         }
-        assert!(flows.young.len() + flows.old.len() <= 2 * LEAST_REMEMBERED);
-        assert!(flows.forgotten > 0);
+        assert!(flows.forgotten > 3_000);
     }
 }

@@ -1,7 +1,8 @@
-//! TCP segments of a gateway's flows, out of packets.
+//! TCP segments and UDP datagrams of a gateway's flows, out of packets.
 //!
-//! [`Link`](link) layers are peeled off by hand, since every capture has others; IP and TCP are etherparse's. What is
-//! not the gateway's is dropped before any of that, by its addresses alone.
+//! [`Link`](link) layers are peeled off by hand, since every capture has others; IP is etherparse's. Packets in
+//! [fragments](reassembly) are put together, and one [tunnel](tunnel) is opened. What is not the gateway's is dropped
+//! before any of that, by its addresses alone. Nothing is rejected by a checksum: offloading leaves them wrong.
 #![warn(clippy::indexing_slicing)]
 
 mod absent;
@@ -10,8 +11,12 @@ mod filter;
 mod flow;
 mod link;
 mod name;
+mod network;
 mod options;
-mod segment;
+mod reassembly;
+mod tally;
+mod transport;
+mod tunnel;
 
 pub use address::{Networks, ServiceRule};
 pub use filter::FlowFilter;

@@ -7,7 +7,7 @@ use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 use crate::FlowFilter;
 
 /// Whose flows, and which of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// The gateway's address or network; several may be given
@@ -21,11 +21,32 @@ pub struct Options {
     /// Only flows to this port of the service
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',')]
     pub port: Vec<u16>,
+
+    /// A gateway that is in no packet is a notice, not an error: for archives, where some captures miss it
+    #[arg(long)]
+    pub allow_absent: bool,
+
+    /// Remember at most N flows; those idle for longest are forgotten, and announced again if seen
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_flows)]
+    pub max_flows: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            gateway: Vec::new(),
+            service: Vec::new(),
+            port: Vec::new(),
+            allow_absent: false,
+            // About 20 MB, a table that is growing included.
+            max_flows: 100_000,
+        }
+    }
 }
 
 impl StageOptions for Options {
     const NAME: &'static str = "flow-filter";
-    const ABOUT: &'static str = "TCP segments of a gateway's flows, out of packets";
+    const ABOUT: &'static str = "TCP segments and UDP datagrams of a gateway's flows, out of packets";
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         Ok(Box::new(Node::new(FlowFilter::new(self)?)))

@@ -1,63 +1,16 @@
 //! Packets of a gateway become segments of flows; all others are dropped, and what cannot be read is counted.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
-use std::collections::BTreeMap;
+mod traffic;
 
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
 use sizeleak_flow_filter::{FlowFilter, Options};
-use sizeleak_frame::{Direction, Flow, Frame, Packet, Packets, Segments};
-use sizeleak_stage::Stage;
-
-const GATEWAY: [u8; 4] = [192, 168, 1, 20];
-const SERVICE: [u8; 4] = [203, 0, 113, 10];
-
-fn tcp(source: [u8; 4], ports: (u16, u16), destination: [u8; 4], sequence: u32, payload: &[u8]) -> Vec<u8> {
-    let builder = PacketBuilder::ethernet2([1; 6], [2; 6])
-        .ipv4(source, destination, 64)
-        .tcp(ports.0, ports.1, sequence, 9)
-        .ack(5);
-    let mut packet = Vec::new();
-    builder.write(&mut packet, payload).unwrap();
-    packet
-}
-
-fn options(gateway: &str) -> Options {
-    Options { gateway: vec![gateway.into()], ..Options::default() }
-}
-
-/// Runs packets, each with its link type and length on the wire, through a filter.
-fn filter(options: &Options, packets: &[(u16, Vec<u8>, u32)]) -> (Vec<Frame>, BTreeMap<&'static str, u64>) {
-    let mut batch = Packets::new();
-    for ((link_type, data, original_length), number) in packets.iter().zip(1..) {
-        let (link_type, original_length) = (*link_type, *original_length);
-        batch.push(Packet { time_ns: 1_000, link_type, original_length, data, capture: 0, number });
-    }
-    let mut filter = FlowFilter::new(options).unwrap();
-    let mut out = Vec::new();
-    filter.process(batch, &mut out).unwrap();
-    filter.finish(&mut out).unwrap();
-    (out, filter.counters().into_iter().collect())
-}
-
-fn ethernet(data: Vec<u8>) -> (u16, Vec<u8>, u32) {
-    let length = data.len() as u32;
-    (1, data, length)
-}
-
-/// The rows of all segments: direction, sequence, length, payload.
-fn segments(frames: &[Frame]) -> Vec<(Direction, u32, u32, Vec<u8>)> {
-    let batches = frames.iter().filter_map(|frame| Segments::try_from(frame.clone()).ok());
-    let rows = |batch: Segments| {
-        let rows = batch.iter().map(|row| (row.direction, row.sequence, row.length, row.payload.to_vec()));
-        rows.collect::<Vec<_>>()
-    };
-    batches.flat_map(rows).collect()
-}
-
-fn flows(frames: &[Frame]) -> Vec<Flow> {
-    frames.iter().filter_map(|frame| Flow::try_from(frame.clone()).ok()).collect()
-}
+use sizeleak_frame::{Direction, Transport};
+use traffic::{
+    Captured, GATEWAY, SERVICE, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp,
+    try_filter, udp,
+};
 
 #[test]
 fn the_gateways_segments_and_no_others() {
@@ -67,14 +20,9 @@ fn the_gateways_segments_and_no_others() {
         ethernet(tcp(SERVICE, (443, 5000), GATEWAY, 700, b"")),
     ];
     let (frames, counts) = filter(&options("192.168.1.20"), &packets);
-    assert_eq!(
-        segments(&frames),
-        [
-            (Direction::FromGateway, 100, 5, b"hello".to_vec()),
-            // Ethernet's padding is not payload: etherparse's builder adds none, a card does.
-            (Direction::ToGateway, 700, 0, vec![]),
-        ]
-    );
+    let rows: Vec<_> =
+        segments(&frames).into_iter().map(|row| (row.direction, row.sequence, row.length, row.payload)).collect();
+    assert_eq!(rows, [(Direction::FromGateway, 100, 5, b"hello".to_vec()), (Direction::ToGateway, 700, 0, vec![])]);
     let flow = &flows(&frames)[0];
     assert_eq!(
         (flows(&frames).len(), flow.gateway.to_string(), flow.service.to_string()),
@@ -91,11 +39,11 @@ fn padding_snaplen_and_offloading() {
     let wire = cut.len() as u32;
     let mut offloaded = tcp(GATEWAY, (5000, 443), SERVICE, 503, &[8; 3000]);
     offloaded[16..18].copy_from_slice(&[0, 0]);
-    let packets =
-        [ethernet(padded), (1, cut[..128].to_vec(), wire), ethernet(offloaded), (1, cut[..50].to_vec(), wire)];
+    let cut_at = |at: usize| Captured { original_length: wire, ..ethernet(cut[..at].to_vec()) };
+    let packets = [ethernet(padded), cut_at(128), ethernet(offloaded), cut_at(54), cut_at(53)];
     let (frames, counts) = filter(&options("192.168.1.20"), &packets);
-    let lengths: Vec<(u32, usize)> = segments(&frames).iter().map(|row| (row.2, row.3.len())).collect();
-    assert_eq!(lengths, [(2, 2), (500, 128 - 54), (3000, 3000)]);
+    let lengths: Vec<(u32, usize)> = segments(&frames).iter().map(|row| (row.length, row.payload.len())).collect();
+    assert_eq!(lengths, [(2, 2), (500, 128 - 54), (3000, 3000), (500, 0)]);
     assert_eq!(counts["damaged"], 1, "a TCP header cut in the middle");
 }
 
@@ -113,10 +61,9 @@ fn vlans_raw_ip_and_ipv6() {
         .unwrap();
     let (frames, _) = filter(
         &Options { gateway: vec!["192.168.1.0/24".into(), "2001:db8::20".into()], ..Options::default() },
-        &[ethernet(tagged), (101, plain[14..].to_vec(), plain.len() as u32 - 14), ethernet(six)],
+        &[ethernet(tagged), captured(traffic::RAW, plain[14..].to_vec()), ethernet(six)],
     );
-    let payloads: Vec<Vec<u8>> = segments(&frames).into_iter().map(|row| row.3).collect();
-    assert_eq!(payloads, [b"x".to_vec(), b"x".to_vec(), b"six".to_vec()]);
+    assert_eq!(payloads(&frames), [b"x".to_vec(), b"x".to_vec(), b"six".to_vec()]);
     assert_eq!(
         flows(&frames).iter().map(|flow| flow.service.to_string()).collect::<Vec<_>>(),
         ["203.0.113.10:443", "[2001:db8:1::1]:443"]
@@ -145,9 +92,7 @@ fn services_by_address_port_and_name() {
         ethernet(tcp(GATEWAY, (5001, 443), other, 1, b"b")),
         ethernet(tcp(GATEWAY, (5002, 8883), other, 1, b"c")),
     ];
-    let payloads = |options: &Options| -> Vec<u8> {
-        segments(&filter(options, &packets).0).into_iter().flat_map(|row| row.3).collect()
-    };
+    let payloads = |options: &Options| -> Vec<u8> { payloads(&filter(options, &packets).0).concat() };
     let gateway = options("192.168.1.20");
     assert_eq!(payloads(&gateway), b"abc");
     assert_eq!(payloads(&Options { port: vec![8883], ..gateway.clone() }), b"c");
@@ -157,27 +102,60 @@ fn services_by_address_port_and_name() {
 }
 
 #[test]
-fn a_gateway_that_never_appears_is_told_with_who_was_there() {
+fn a_gateway_that_never_appears_is_an_error_with_who_was_there() {
     let packets = [ethernet(tcp(GATEWAY, (5000, 443), SERVICE, 1, b"a"))];
+    let (result, frames, _) = try_filter(&options("10.1.2.3"), &packets);
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("10.1.2.3") && error.contains("192.168.1.20 (1 packets)"), "{error}");
+    assert_eq!(frames, []);
     let (frames, _) = filter(&options("10.1.2.3"), &packets);
-    let [Frame::Notice(notice)] = &frames[..] else { panic!("{frames:?}") };
-    let detail = notice.detail.as_deref().unwrap();
-    assert_eq!(notice.what, "absent");
-    assert!(detail.contains("10.1.2.3") && detail.contains("192.168.1.20 (1 packets)"), "{detail}");
+    assert_eq!(notices(&frames, "absent"), [error]);
 }
 
 #[test]
 fn link_layers_that_are_not_read_are_told_once() {
-    let packet = |link_type| (link_type, vec![0; 60], 60);
+    let packet = |link_type| captured(link_type, vec![0; 60]);
     let (frames, counts) = filter(&options("10.1.2.3"), &[packet(105), packet(105), packet(1)]);
-    let told = frames.iter().filter(|frame| matches!(frame, Frame::Notice(notice) if notice.what == "unsupported"));
-    assert_eq!((told.count(), counts["no_ip"]), (1, 3));
+    assert_eq!((notices(&frames, "unsupported").len(), counts["no_ip"]), (1, 3));
+}
+
+#[test]
+fn datagrams_are_rows_without_flags_and_the_networks_own_are_counted() {
+    let packets = [
+        ethernet(udp(GATEWAY, (50_000, 5684), SERVICE, b"dtls")),
+        ethernet(udp(SERVICE, (5684, 50_000), GATEWAY, b"answer")),
+        ethernet(udp(GATEWAY, (50_001, 123), SERVICE, b"time")),
+        ethernet(udp(GATEWAY, (5353, 5353), [224, 0, 0, 251], b"who")),
+        ethernet(udp(SERVICE, (53, 50_003), GATEWAY, b"no answer at all")),
+        ethernet(udp([192, 168, 1, 9], (50_000, 5684), SERVICE, b"other")),
+    ];
+    let (frames, counts) = filter(&options("192.168.1.20"), &packets);
+    let rows: Vec<_> = segments(&frames).into_iter().map(|row| (row.direction, row.flags, row.length)).collect();
+    assert_eq!(rows, [(Direction::FromGateway, 0, 4), (Direction::ToGateway, 0, 6)]);
+    assert_eq!(flows(&frames).iter().map(|flow| flow.transport).collect::<Vec<_>>(), [Transport::Udp]);
+    assert_eq!((counts["gateway_packets"], counts["other_protocols"], counts["datagrams"]), (5, 3, 2));
+    let asked_for = Options { port: vec![123], ..options("192.168.1.20") };
+    assert_eq!(payloads(&filter(&asked_for, &packets).0), [b"time".to_vec()]);
+}
+
+#[test]
+fn between_two_gateways_the_client_is_the_gateway_in_both_directions() {
+    let packets = [
+        ethernet(tcp(SERVICE, (443, 5000), GATEWAY, 1, b"down")),
+        ethernet(tcp(GATEWAY, (5000, 443), SERVICE, 1, b"up")),
+        ethernet(udp(SERVICE, (5684, 50_000), GATEWAY, b"down")),
+    ];
+    let (frames, _) = filter(&options("0.0.0.0/0"), &packets);
+    let directions: Vec<Direction> = segments(&frames).iter().map(|row| row.direction).collect();
+    assert_eq!(directions, [Direction::ToGateway, Direction::FromGateway, Direction::ToGateway]);
+    assert!(flows(&frames).iter().all(|flow| flow.gateway.to_string() == "192.168.1.20"));
 }
 
 #[test]
 fn wrong_options_are_usage_errors() {
     assert!(FlowFilter::new(&Options::default()).unwrap_err().to_string().contains("--gateway"));
     assert!(FlowFilter::new(&options("192.168.1")).is_err());
+    assert!(FlowFilter::new(&Options { max_flows: 1, ..options("192.168.1.20") }).is_err());
 }
 
 proptest! {
@@ -206,8 +184,12 @@ proptest! {
 
     #[test]
     fn any_packets_are_looked_at_safely(
-        packets in prop::collection::vec((prop::sample::select(vec![0u16, 1, 101, 108, 113, 276]), prop::collection::vec(any::<u8>(), 0..120), any::<u32>()), 1..10),
+        packets in prop::collection::vec((prop::sample::select(vec![0u16, 1, 9, 51, 101, 108, 113, 276]), prop::collection::vec(any::<u8>(), 0..120), any::<u32>()), 1..10),
     ) {
+        let packets: Vec<Captured> = packets
+            .into_iter()
+            .map(|(link_type, data, original_length)| Captured { link_type, data, original_length })
+            .collect();
         filter(&options("0.0.0.0/0"), &packets);
     }
 }

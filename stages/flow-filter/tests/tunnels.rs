@@ -1,0 +1,111 @@
+//! A gateway behind one tunnel is found, and a gateway at the end of one.
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod traffic;
+
+use etherparse::{IpNumber, PacketBuilder};
+use proptest::prelude::*;
+use sizeleak_frame::Direction;
+use traffic::{
+    Captured, GATEWAY, SERVICE, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp, udp,
+};
+
+const ROUTERS: [[u8; 4]; 2] = [[198, 51, 100, 1], [198, 51, 100, 2]];
+
+/// An IP packet of this protocol between the two routers, in Ethernet.
+fn between_routers(protocol: u8, content: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    PacketBuilder::ethernet2([1; 6], [2; 6])
+        .ipv4(ROUTERS[0], ROUTERS[1], 64)
+        .write(&mut packet, IpNumber(protocol), content)
+        .unwrap();
+    packet
+}
+
+/// The same Ethernet frame inside every tunnel that is read.
+fn tunnels(frame: &[u8]) -> Vec<Vec<u8>> {
+    let ip = &frame[14..];
+    let gre = |header: &[u8], inside: &[u8]| between_routers(47, &[header, inside].concat());
+    vec![
+        between_routers(4, ip),
+        gre(&[0, 0, 8, 0], ip),
+        gre(&[0xb0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1], ip),
+        gre(&[0x20, 0, 0x65, 0x58, 0, 0, 0, 7], frame),
+        udp(ROUTERS[0], (50_000, 4789), ROUTERS[1], &[&[8, 0, 0, 0, 0, 0, 7, 0], frame].concat()),
+    ]
+}
+
+#[test]
+fn the_gateway_inside() {
+    let frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello");
+    let packets: Vec<Captured> = tunnels(&frame).into_iter().map(ethernet).collect();
+    let (frames, counts) = filter(&options("192.168.1.20"), &packets);
+    assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
+    assert_eq!((counts["tunnelled"], counts["gateway_packets"], counts["flows"]), (5, 5, 1));
+    let (_, counts) = filter(&options("192.168.1.21"), &packets);
+    assert_eq!(counts["gateway_packets"], 0);
+}
+
+#[test]
+fn the_gateway_outside_owns_the_end_on_its_side() {
+    let frame = tcp([10, 8, 0, 2], (5000, 443), SERVICE, 7, b"hello");
+    let packets: Vec<Captured> = tunnels(&frame).into_iter().map(ethernet).collect();
+    for (gateway, direction, end) in
+        [("198.51.100.1", Direction::FromGateway, "10.8.0.2"), ("198.51.100.2", Direction::ToGateway, "203.0.113.10")]
+    {
+        let (frames, _) = filter(&options(gateway), &packets);
+        assert!(segments(&frames).iter().all(|row| row.direction == direction));
+        let gateways: Vec<String> = flows(&frames).iter().map(|flow| flow.gateway.to_string()).collect();
+        assert_eq!((segments(&frames).len(), gateways), (5, vec![end.to_owned()]));
+    }
+}
+
+#[test]
+fn ipv6_in_ipv4() {
+    let packet = between_routers(41, &traffic::tcp_over_ipv6(1, b"six"));
+    assert_eq!(payloads(&filter(&options("2001:db8::20"), &[ethernet(packet)]).0), [b"six".to_vec()]);
+}
+
+#[test]
+fn a_tunnel_in_a_tunnel_and_other_tunnels_are_told_once() {
+    let frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello");
+    let nested = tunnels(&tunnels(&frame)[1]);
+    let mut packets: Vec<Captured> = nested.into_iter().map(ethernet).collect();
+    packets.push(ethernet(between_routers(47, &[0x30, 1, 0x88, 0x0b, 0, 0, 0, 0])));
+    packets.push(ethernet(between_routers(47, &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1])));
+    let (frames, counts) = filter(&options("198.51.100.0/24"), &packets);
+    let told = notices(&frames, "unsupported");
+    assert_eq!((told.len(), counts["no_ip"]), (3, 7), "{told:?}");
+    assert_eq!(notices(&frames, "absent").len(), 0, "what cannot be read was the gateway's all the same");
+}
+
+#[test]
+fn padding_and_the_snaplen_in_a_tunnel() {
+    let mut frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, &[9; 300]);
+    frame.extend([0; 7]);
+    let packets = tunnels(&frame).into_iter().map(|packet| {
+        let original_length = packet.len() as u32;
+        Captured { original_length, ..captured(traffic::ETHERNET, packet[..160].to_vec()) }
+    });
+    let rows = segments(&filter(&options("192.168.1.20"), &packets.collect::<Vec<_>>()).0);
+    assert_eq!(rows.len(), 5);
+    assert!(rows.iter().all(|row| row.length == 300 && !row.payload.is_empty() && row.payload.len() < 160));
+}
+
+proptest! {
+    #[test]
+    fn damaged_tunnels_do_no_harm(
+        which in 0usize..5,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut: prop::sample::Index,
+    ) {
+        let mut packet = tunnels(&tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello")).swap_remove(which);
+        for (at, byte) in changes {
+            let at = at.index(packet.len());
+            packet[at] = byte;
+        }
+        packet.truncate(cut.index(packet.len()) + 1);
+        let rows = segments(&filter(&options("0.0.0.0/0"), &[ethernet(packet)]).0);
+        prop_assert!(rows.len() <= 1);
+    }
+}
