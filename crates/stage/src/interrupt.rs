@@ -64,6 +64,11 @@ pub fn is_ready(input: &impl AsFd) -> bool {
     is_ready_within(input, &Timespec { tv_sec: 0, tv_nsec: 0 })
 }
 
+/// As [`is_ready`], waiting a moment for it: as long as one may between two looks at an [`Interrupt`].
+pub fn becomes_ready(input: &impl AsFd) -> bool {
+    is_ready_within(input, &LOOK_EVERY)
+}
+
 fn is_ready_within(input: &impl AsFd, time: &Timespec) -> bool {
     let mut inputs = [PollFd::new(input, PollFlags::IN)];
     // Where polling is refused, reading tells why.
@@ -76,7 +81,7 @@ impl<R: Read + AsFd> Read for Interruptible<R> {
             if self.interrupt.is_set() {
                 return Ok(0);
             }
-            if is_ready_within(&self.input, &LOOK_EVERY) {
+            if becomes_ready(&self.input) {
                 return self.input.read(buffer);
             }
         }

@@ -22,7 +22,7 @@ mod stream;
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};
 pub use input::{Input, InputError, Received};
-pub use interrupt::{Interrupt, Interruptible, is_ready};
+pub use interrupt::{Interrupt, Interruptible, becomes_ready, is_ready};
 pub use latency::{Latency, LatencyError};
 pub use node::{Node, Runnable};
 pub use outcome::{Observer, Outcome, Silent};
