@@ -1,12 +1,12 @@
 //! The stage: captures in, packets out.
 
+use std::fmt::Display;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use sizeleak_frame::{Notice, Packet, Packets, what};
-use sizeleak_stage::{Closed, Interrupt, Source, SourceEmit, StageError, is_ready};
+use sizeleak_stage::{Closed, Interrupt, Source, SourceEmit, StageError};
 
 use crate::error::{CaptureError, Damage};
 use crate::merge::{Head, Merge};
@@ -42,14 +42,10 @@ impl Capture {
         out: &mut dyn SourceEmit,
         interrupt: &Interrupt,
     ) -> Result<(), StageError> {
-        let stdin = self.stdin()?;
         let mut batch = Packets::new();
         let mut head = Head::default();
         while !interrupt.is_set() {
-            if let Some(stdin) = &stdin
-                && !merge.is_buffered()
-                && !is_ready(stdin)
-            {
+            if merge.must_wait() {
                 send(&mut batch, out)?;
                 out.flush()?;
             }
@@ -80,12 +76,6 @@ impl Capture {
             capture: head.capture,
             number: head.number,
         });
-    }
-
-    /// A handle to ask whether stdin has something, if stdin is read.
-    fn stdin(&self) -> Result<Option<OwnedFd>, StageError> {
-        let read = self.files.iter().any(|file| file.as_os_str() == "-");
-        read.then(|| io::stdin().as_fd().try_clone_to_owned()).transpose().map_err(StageError::failed)
     }
 }
 
@@ -189,7 +179,7 @@ impl Failures {
     }
 }
 
-fn notice(what: &'static str, time_ns: Option<i64>, error: &CaptureError) -> Notice {
+pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, error: &impl Display) -> Notice {
     Notice {
         time_ns,
         stage: Capture::NAME.into(),
@@ -200,6 +190,6 @@ fn notice(what: &'static str, time_ns: Option<i64>, error: &CaptureError) -> Not
     }
 }
 
-fn send(batch: &mut Packets, out: &mut dyn SourceEmit) -> Result<(), Closed> {
+pub(crate) fn send(batch: &mut Packets, out: &mut dyn SourceEmit) -> Result<(), Closed> {
     if batch.is_empty() { Ok(()) } else { out.emit(std::mem::take(batch).into()) }
 }

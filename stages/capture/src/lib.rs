@@ -1,9 +1,13 @@
 //! Packets out of capture files: pcap and pcapng, also compressed, recognised by content and never by name; several
-//! files merged by time.
+//! files merged by time. With the feature `live`, also from an interface, through libpcap: its headers are needed to build
+//! that (Debian and Ubuntu: `apt-get install libpcap-dev`; Fedora: `dnf install libpcap-devel`; macOS has them).
 #![warn(clippy::indexing_slicing)]
 
 mod capture;
 mod error;
+#[cfg(feature = "live")]
+mod live;
+mod lz4;
 mod merge;
 mod open;
 mod options;
@@ -14,5 +18,7 @@ mod window;
 
 pub use capture::Capture;
 pub use error::{CaptureError, Damage};
+#[cfg(feature = "live")]
+pub use live::{LiveCapture, LiveError};
 pub use options::Options;
-pub use reader::CaptureReader;
+pub use reader::{CaptureReader, CapturedPacket};

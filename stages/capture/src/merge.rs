@@ -2,13 +2,18 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use sizeleak_stage::Interrupt;
+use sizeleak_stage::{Interrupt, is_ready};
 
 use crate::error::CaptureError;
-use crate::open::open;
-use crate::reader::CaptureReader;
+use crate::open::{Opened, is_stream, open, reopen};
+use crate::reader::{CaptureReader, Place};
+
+/// So many files are open at once at most. Where more overlap in time, those whose next packet is latest are left off
+/// and opened again.
+const MOST_OPEN: usize = 128;
 
 /// A packet at the head of a capture, copied out of it so that others can be read on.
 #[derive(Debug, Default)]
@@ -21,8 +26,8 @@ pub(crate) struct Head {
     pub(crate) number: u64,
 }
 
-/// Captures read in order of time. A capture is open only while its time has come and it is not at its end, so that an
-/// archive may hold more files than a process may open.
+/// Captures read in order of time. A capture is begun only when its time has come, so that an archive may hold more files
+/// than a process may open.
 pub(crate) struct Merge {
     /// Captures not begun yet, those that begin first at the front.
     waiting: VecDeque<(i64, u32)>,
@@ -37,9 +42,18 @@ pub(crate) struct Merge {
     pub(crate) skipped: u64,
 }
 
+/// A capture that was begun.
 struct Open {
-    reader: Option<CaptureReader>,
+    reading: Reading,
     head: Head,
+}
+
+enum Reading {
+    Now(CaptureReader),
+    /// From something that may keep its reader waiting; the handle tells.
+    Stream(CaptureReader, OwnedFd),
+    LeftOff(Place),
+    Ended,
 }
 
 impl Merge {
@@ -59,13 +73,16 @@ impl Merge {
         let mut begins = Vec::new();
         let alone = merge.files.len() == 1;
         for (file, capture) in merge.files.iter().zip(0..) {
-            // One file needs no looking ahead, and stdin allows none: they simply come first.
-            if alone || file.as_os_str() == "-" {
+            if interrupt.is_set() {
+                break;
+            }
+            // One file needs no looking ahead, and a stream allows none: they simply come first.
+            if alone || is_stream(file) {
                 begins.push((i64::MIN, capture));
                 continue;
             }
-            let first = open(file, interrupt).and_then(|mut reader| {
-                let packet = reader.next_packet();
+            let first = open(file, interrupt).and_then(|mut opened| {
+                let packet = opened.reader.next_packet();
                 packet
                     .map(|packet| packet.map(|packet| packet.time_ns))
                     .map_err(|damage| CaptureError { file: file.clone(), damage })
@@ -106,18 +123,26 @@ impl Merge {
         }
     }
 
-    /// Whether the next packet is there without waiting for input.
-    pub(crate) fn is_buffered(&self) -> bool {
-        let given = self.given.and_then(|slot| self.open.get(slot)).and_then(|open| open.reader.as_ref());
-        given.is_none_or(CaptureReader::is_buffered)
+    /// Whether the next packet is still to be waited for.
+    pub(crate) fn must_wait(&self) -> bool {
+        match self.given.and_then(|slot| self.open.get(slot)).map(|open| &open.reading) {
+            Some(Reading::Stream(reader, handle)) => !reader.is_buffered() && !is_ready(handle),
+            _ => false,
+        }
     }
 
     fn begin(&mut self, capture: u32) -> Result<(), CaptureError> {
-        let Some(file) = self.files.get(capture as usize) else { return Ok(()) };
-        let reader = Some(open(file, &self.interrupt)?);
-        let head = Head { capture, ..Head::default() };
-        let begun = Open { reader, head };
-        let free = self.open.iter().position(|open| open.reader.is_none());
+        let Some(file) = self.files.get(capture as usize).cloned() else { return Ok(()) };
+        self.make_room();
+        let reading = match open(&file, &self.interrupt) {
+            Ok(Opened { reader, stream: Some(handle) }) => Reading::Stream(reader, handle),
+            Ok(Opened { reader, stream: None }) => Reading::Now(reader),
+            // What has not come when the user stops is no damage.
+            Err(_) if self.interrupt.is_set() => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let begun = Open { reading, head: Head { capture, ..Head::default() } };
+        let free = self.open.iter().position(|open| matches!(open.reading, Reading::Ended));
         let slot = free.unwrap_or(self.open.len());
         if let Some(open) = self.open.get_mut(slot) {
             *open = begun;
@@ -127,10 +152,43 @@ impl Merge {
         self.advance(slot)
     }
 
-    /// Reads the next packet of an open capture into its head, or closes it at its end.
+    /// Leaves off the file whose next packet is latest, if as many as may be are open.
+    fn make_room(&mut self) {
+        let open = self.open.iter().filter(|open| matches!(open.reading, Reading::Now(_))).count();
+        if open < MOST_OPEN {
+            return;
+        }
+        let heads = self.order.iter().map(|Reverse(head)| *head);
+        let is_open = |slot: usize| self.open.get(slot).is_some_and(|open| matches!(open.reading, Reading::Now(_)));
+        let Some((_, _, slot)) = heads.filter(|(_, _, slot)| is_open(*slot)).max() else { return };
+        if let Some(open) = self.open.get_mut(slot) {
+            open.reading = match std::mem::replace(&mut open.reading, Reading::Ended) {
+                Reading::Now(reader) => Reading::LeftOff(reader.leave()),
+                other => other,
+            };
+        }
+    }
+
+    /// Opens a capture again that was left off.
+    fn resume(&mut self, slot: usize) -> Result<(), CaptureError> {
+        if !self.open.get(slot).is_some_and(|open| matches!(open.reading, Reading::LeftOff(_))) {
+            return Ok(());
+        }
+        self.make_room();
+        let Some(open) = self.open.get_mut(slot) else { return Ok(()) };
+        if let Reading::LeftOff(place) = std::mem::replace(&mut open.reading, Reading::Ended)
+            && let Some(file) = self.files.get(open.head.capture as usize)
+        {
+            open.reading = Reading::Now(reopen(file, place)?);
+        }
+        Ok(())
+    }
+
+    /// Reads the next packet of a begun capture into its head, or closes it at its end.
     fn advance(&mut self, slot: usize) -> Result<(), CaptureError> {
-        let Some(Open { reader: reader_slot @ Some(_), head }) = self.open.get_mut(slot) else { return Ok(()) };
-        let Some(reader) = reader_slot else { return Ok(()) };
+        self.resume(slot)?;
+        let Some(Open { reading, head }) = self.open.get_mut(slot) else { return Ok(()) };
+        let (Reading::Now(reader) | Reading::Stream(reader, _)) = reading else { return Ok(()) };
         let ended = match reader.next_packet() {
             Ok(Some(packet)) => {
                 head.time_ns = packet.time_ns;
@@ -152,7 +210,7 @@ impl Merge {
         };
         self.bytes += reader.offset();
         self.skipped += reader.skipped();
-        *reader_slot = None;
+        *reading = Reading::Ended;
         ended
     }
 }

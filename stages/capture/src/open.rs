@@ -1,52 +1,122 @@
-//! Opens captures: files or stdin, decompressed where their first bytes say so.
+//! Opens captures: files, pipes or stdin, decompressed where their first bytes say so.
 
-use std::fs::File;
-use std::io::{self, Cursor, Read};
-use std::os::fd::AsFd;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
-use lz4_flex::frame::FrameDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_stage::{Interrupt, Interruptible};
 
 use crate::error::{CaptureError, Damage};
-use crate::reader::CaptureReader;
+use crate::lz4::{Lz4Frames, is_skippable, skip_frame};
+use crate::reader::{CaptureReader, Place};
 
-/// Opens a capture for reading. Reading stdin (`-`) ends when `interrupt` is set.
-pub(crate) fn open(file: &Path, interrupt: &Interrupt) -> Result<CaptureReader, CaptureError> {
-    let input = if file.as_os_str() == "-" { stdin(interrupt) } else { plain(file) };
-    let reader = input.and_then(|input| CaptureReader::new(decompressed(input)?));
-    reader.map_err(|damage| CaptureError { file: file.to_owned(), damage })
+/// A compressed capture may ask for this much memory to decompress it, and no more: what `xz -9` and `zstd --long` need.
+const MOST_MEMORY_LOG: u32 = 27;
+
+/// A capture that was opened.
+pub(crate) struct Opened {
+    pub(crate) reader: CaptureReader,
+    /// A handle to ask whether more is there, if one may have to wait for that.
+    pub(crate) stream: Option<OwnedFd>,
 }
 
-fn plain(file: &Path) -> Result<Box<dyn Read + Send>, Damage> {
+/// Whether a file is something that is written while it is read, and can be read once: stdin (`-`), a named pipe.
+pub(crate) fn is_stream(file: &Path) -> bool {
+    file.as_os_str() == "-" || file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Opens a capture for reading. Reading a stream ends when `interrupt` is set.
+pub(crate) fn open(file: &Path, interrupt: &Interrupt) -> Result<Opened, CaptureError> {
+    let opened = || {
+        if !is_stream(file) {
+            let reader = CaptureReader::new(decompressed(Box::new(plain(file)?))?)?;
+            return Ok(Opened { reader, stream: None });
+        }
+        let input = if file.as_os_str() == "-" { stdin() } else { pipe(file) }.map_err(Damage::Open)?;
+        let handle = input.as_fd().try_clone_to_owned().map_err(Damage::Open)?;
+        let input = Box::new(Interruptible::new(input, interrupt.clone()));
+        Ok(Opened { reader: CaptureReader::new(decompressed(input)?)?, stream: Some(handle) })
+    };
+    opened().map_err(|damage| CaptureError { file: file.to_owned(), damage })
+}
+
+/// Opens a file again where its reading was left off.
+pub(crate) fn reopen(file: &Path, place: Place) -> Result<CaptureReader, CaptureError> {
+    let opened = || {
+        let mut input = plain(file)?;
+        let magic = beginning(&mut input)?;
+        let is_plain = Compression::of(&magic) == Compression::None && !is_skippable(&magic);
+        let from = if is_plain { place.offset() } else { 0 };
+        input.seek(SeekFrom::Start(from)).map_err(Damage::Open)?;
+        if is_plain {
+            return Ok(CaptureReader::resume(Box::new(input), place));
+        }
+        let mut input = decompressed(Box::new(input))?;
+        io::copy(&mut input.by_ref().take(place.offset()), &mut io::sink()).map_err(Damage::Open)?;
+        Ok(CaptureReader::resume(input, place))
+    };
+    opened().map_err(|damage| CaptureError { file: file.to_owned(), damage })
+}
+
+fn plain(file: &Path) -> Result<File, Damage> {
     let opened = File::open(file).map_err(Damage::Open)?;
     if opened.metadata().map_err(Damage::Open)?.is_dir() {
         return Err(Damage::Folder);
     }
-    Ok(Box::new(opened))
+    Ok(opened)
 }
 
-fn stdin(interrupt: &Interrupt) -> Result<Box<dyn Read + Send>, Damage> {
+fn stdin() -> io::Result<File> {
     // Not through the standard library's lock, which would be held for as long as anything waits for input.
-    let stdin = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(Damage::Open)?);
-    Ok(Box::new(Interruptible::new(stdin, interrupt.clone())))
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// Opens a named pipe without waiting for its writer, which would keep the user from stopping.
+fn pipe(file: &Path) -> io::Result<File> {
+    let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(file)?;
+    fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
+    Ok(opened)
 }
 
 /// The stream itself, or what is compressed in it. Streams of several compressed members are one after the other.
 fn decompressed(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, Damage> {
-    let mut magic = Vec::new();
-    input.by_ref().take(6).read_to_end(&mut magic).map_err(Damage::Open)?;
+    let mut magic = beginning(&mut input)?;
+    while is_skippable(&magic) {
+        let mut whole = Cursor::new(magic).chain(input);
+        skip_frame(&mut whole).map_err(Damage::Open)?;
+        (_, input) = whole.into_inner();
+        magic = beginning(&mut input)?;
+    }
     let compression = Compression::of(&magic);
     let whole = Cursor::new(magic).chain(input);
     Ok(match compression {
         Compression::None => Box::new(whole),
         Compression::Gzip => Box::new(MultiGzDecoder::new(whole)),
-        Compression::Zstd => Box::new(zstd::Decoder::new(whole).map_err(Damage::Open)?),
-        Compression::Xz => Box::new(XzDecoder::new_multi_decoder(whole)),
-        Compression::Lz4 => Box::new(Lz4Members { decoder: FrameDecoder::new(whole) }),
+        Compression::Zstd => {
+            let mut decoder = zstd::Decoder::new(whole).map_err(Damage::Open)?;
+            decoder.window_log_max(MOST_MEMORY_LOG).map_err(Damage::Open)?;
+            Box::new(decoder)
+        }
+        Compression::Xz => {
+            let stream = Stream::new_stream_decoder(1 << MOST_MEMORY_LOG, CONCATENATED);
+            let stream = stream.map_err(|error| Damage::Open(error.into()))?;
+            Box::new(XzDecoder::new_stream(whole, stream))
+        }
+        Compression::Lz4 => Box::new(Lz4Frames::new(whole)),
     })
+}
+
+/// The first bytes of a stream, as many as tell what it is.
+fn beginning(input: &mut impl Read) -> Result<Vec<u8>, Damage> {
+    let mut magic = Vec::new();
+    input.take(6).read_to_end(&mut magic).map_err(Damage::Open)?;
+    Ok(magic)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,20 +137,6 @@ impl Compression {
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
             [0x04, 0x22, 0x4d, 0x18, ..] => Self::Lz4,
             _ => Self::None,
-        }
-    }
-}
-
-/// LZ4 frames one after another. The decoder ends at the end of each, and goes on when read again.
-struct Lz4Members<R: Read> {
-    decoder: FrameDecoder<R>,
-}
-
-impl<R: Read> Read for Lz4Members<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.decoder.read(buffer)? {
-            0 if !buffer.is_empty() => self.decoder.read(buffer),
-            count => Ok(count),
         }
     }
 }

@@ -1,6 +1,9 @@
-//! Classic pcap: a header, then packets (draft-ietf-opsawg-pcap).
+//! Classic pcap: a header, then packets (draft-ietf-opsawg-pcap), and the variant of some old Linux systems whose packets
+//! have a longer header.
 
-use pcap_parser::pcap::{LegacyPcapBlock, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_header};
+use pcap_parser::pcap::{
+    LegacyPcapBlock, PcapHeader, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_frame_modified, parse_pcap_header,
+};
 
 use crate::error::Damage;
 use crate::reader::{CapturedPacket, Step};
@@ -8,14 +11,40 @@ use crate::window::Window;
 
 const HEADER_BYTES: u64 = 24;
 const RECORD_HEADER_BYTES: u64 = 16;
+const MODIFIED_HEADER_BYTES: u64 = 24;
 const PACKET: &str = "packet";
 
 /// What a file's header says of its packets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pcap {
-    big_endian: bool,
+    layout: Layout,
     nanoseconds: bool,
     link_type: u16,
+}
+
+/// How a packet's header is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    LittleEndian,
+    BigEndian,
+    /// Little-endian, with 8 bytes about the interface behind the usual fields.
+    Modified,
+}
+
+impl Layout {
+    fn of(header: &PcapHeader) -> Self {
+        if header.is_modified_format() {
+            Self::Modified
+        } else if header.is_bigendian() {
+            Self::BigEndian
+        } else {
+            Self::LittleEndian
+        }
+    }
+
+    fn header_bytes(self) -> u64 {
+        if self == Self::Modified { MODIFIED_HEADER_BYTES } else { RECORD_HEADER_BYTES }
+    }
 }
 
 impl Pcap {
@@ -24,7 +53,7 @@ impl Pcap {
         let (_, header) = parse_pcap_header(header)
             .map_err(|_| Damage::Malformed { offset: 0, fault: "its file header cannot be read".to_owned() })?;
         Ok(Self {
-            big_endian: header.is_bigendian(),
+            layout: Layout::of(&header),
             nanoseconds: header.is_nanosecond_precision(),
             // The upper half of the field holds the length of a frame check sequence, not the type.
             link_type: (header.network.0 & 0xffff) as u16,
@@ -32,11 +61,15 @@ impl Pcap {
     }
 
     pub(crate) fn packet(self, window: &mut Window) -> Result<Step<'_>, Damage> {
-        let Some(header) = window.peek(RECORD_HEADER_BYTES, PACKET)? else { return Ok(Step::End) };
+        let Some(header) = window.peek(self.layout.header_bytes(), PACKET)? else { return Ok(Step::End) };
         let length = self.record_length(header).unwrap_or(u64::MAX);
         let offset = window.offset();
         let Some(record) = window.take(length, PACKET)? else { return Ok(Step::End) };
-        let parsed = if self.big_endian { parse_pcap_frame_be(record) } else { parse_pcap_frame(record) };
+        let parsed = match self.layout {
+            Layout::LittleEndian => parse_pcap_frame(record),
+            Layout::BigEndian => parse_pcap_frame_be(record),
+            Layout::Modified => parse_pcap_frame_modified(record),
+        };
         let (_, packet) =
             parsed.map_err(|_| Damage::Malformed { offset, fault: "a packet cannot be read".to_owned() })?;
         Ok(Step::Packet(CapturedPacket {
@@ -50,8 +83,9 @@ impl Pcap {
     /// The length of the record whose header `bytes` begin with.
     pub(crate) fn record_length(self, bytes: &[u8]) -> Option<u64> {
         let length: [u8; 4] = bytes.get(8..12)?.try_into().ok()?;
-        let length = if self.big_endian { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) };
-        Some(RECORD_HEADER_BYTES + u64::from(length))
+        let big_endian = self.layout == Layout::BigEndian;
+        let length = if big_endian { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) };
+        Some(self.layout.header_bytes() + u64::from(length))
     }
 
     fn time_ns(self, packet: &LegacyPcapBlock<'_>) -> i64 {

@@ -39,29 +39,28 @@ impl Pcapng {
     pub(crate) fn skip(&mut self, window: &mut Window) -> Result<bool, Damage> {
         let offset = window.offset();
         let Some(header) = window.peek(LEAST_BLOCK_BYTES, BLOCK)? else { return Ok(false) };
-        let magic: [u8; 4] = header.get(8..12).and_then(|magic| magic.try_into().ok()).unwrap_or_default();
-        if self.number(header) == Some(SECTION_HEADER) {
-            self.big_endian = magic == BIG_ENDIAN_MAGIC;
-        }
-        let (kind, length) = (self.number(header).unwrap_or_default(), self.checked_length(header, offset)?);
-        if matches!(kind, OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET) {
+        let kind = self.enter(header);
+        let length = self.checked_length(header, offset)?;
+        if is_packet(kind) {
             return Ok(false);
         }
-        let Some(block) = window.take(length, BLOCK)? else { return Ok(false) };
-        match kind {
-            SECTION_HEADER => self.interfaces.clear(),
-            INTERFACE => {
-                let interface = match self.parse(block) {
-                    Some(Block::InterfaceDescription(description)) => Interface::new(&description),
-                    _ => return Err(malformed(offset, "an interface description cannot be read")),
-                };
-                if self.interfaces.len() >= MOST_INTERFACES {
-                    return Err(malformed(offset, "a section with more interfaces than there can be"));
-                }
-                self.interfaces.push(interface);
-            }
-            _ => {}
+        if !matches!(kind, SECTION_HEADER | INTERFACE) {
+            // Names, statistics, keys, and what nobody knows: of any length.
+            return window.skip(length, BLOCK);
         }
+        let Some(block) = window.take(length, BLOCK)? else { return Ok(false) };
+        if kind == SECTION_HEADER {
+            self.interfaces.clear();
+            return Ok(true);
+        }
+        let interface = match self.parse(block) {
+            Some(Block::InterfaceDescription(description)) => Interface::new(&description),
+            _ => return Err(malformed(offset, "an interface description cannot be read")),
+        };
+        if self.interfaces.len() >= MOST_INTERFACES {
+            return Err(malformed(offset, "a section with more interfaces than there can be"));
+        }
+        self.interfaces.push(interface);
         Ok(true)
     }
 
@@ -101,8 +100,32 @@ impl Pcapng {
         Ok(Step::Packet(packet))
     }
 
+    /// Whether `bytes` hold a whole packet, whatever other blocks stand before it.
+    pub(crate) fn holds_packet(&self, mut bytes: &[u8]) -> bool {
+        let mut order = Self { big_endian: self.big_endian, ..Self::default() };
+        while let Some(header) = bytes.get(..LEAST_BLOCK_BYTES as usize) {
+            let kind = order.enter(header);
+            let length = order.block_length(header).unwrap_or_default();
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            if is_packet(kind) || length < LEAST_BLOCK_BYTES as usize {
+                // What cannot be right is told at once, too.
+                return length <= bytes.len();
+            }
+            bytes = bytes.get(length..).unwrap_or_default();
+        }
+        false
+    }
+
+    /// The kind of the block with this header; the header of a section sets the byte order.
+    fn enter(&mut self, header: &[u8]) -> u32 {
+        if self.number(header) == Some(SECTION_HEADER) {
+            self.big_endian = header.get(8..12) == Some(&BIG_ENDIAN_MAGIC);
+        }
+        self.number(header).unwrap_or_default()
+    }
+
     /// The length of the block whose header `bytes` begin with.
-    pub(crate) fn block_length(&self, bytes: &[u8]) -> Option<u64> {
+    fn block_length(&self, bytes: &[u8]) -> Option<u64> {
         self.number(bytes.get(4..)?).map(u64::from)
     }
 
@@ -164,6 +187,10 @@ impl Interface {
         let ns = time * 1_000_000_000 / i128::from(self.units) + i128::from(self.offset_seconds) * 1_000_000_000;
         i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
     }
+}
+
+fn is_packet(kind: u32) -> bool {
+    matches!(kind, OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET)
 }
 
 fn malformed(offset: u64, fault: &str) -> Damage {

@@ -9,11 +9,15 @@ use crate::window::Window;
 
 /// A packet as a capture holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CapturedPacket<'a> {
-    pub(crate) time_ns: i64,
-    pub(crate) link_type: u16,
-    pub(crate) original_length: u32,
-    pub(crate) data: &'a [u8],
+pub struct CapturedPacket<'a> {
+    /// Nanoseconds since the epoch.
+    pub time_ns: i64,
+    /// By the registry of LINKTYPE_ values.
+    pub link_type: u16,
+    /// Bytes on the wire.
+    pub original_length: u32,
+    /// What was captured of them.
+    pub data: &'a [u8],
 }
 
 /// What reading on gave.
@@ -28,6 +32,20 @@ pub struct CaptureReader {
     window: Window,
     format: Format,
     skipped: u64,
+}
+
+/// Where the reading of a capture was left off, and what is known of it.
+pub(crate) struct Place {
+    format: Format,
+    offset: u64,
+    skipped: u64,
+}
+
+impl Place {
+    /// Bytes of the capture, decompressed, that were read.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
 }
 
 enum Format {
@@ -53,17 +71,29 @@ impl CaptureReader {
             [0xd4, 0xc3, 0xb2, 0xa1]
             | [0xa1, 0xb2, 0xc3, 0xd4]
             | [0x4d, 0x3c, 0xb2, 0xa1]
-            | [0xa1, 0xb2, 0x3c, 0x4d] => Format::Pcap(Pcap::read_header(&mut window)?),
+            | [0xa1, 0xb2, 0x3c, 0x4d]
+            | [0x34, 0xcd, 0xb2, 0xa1] => Format::Pcap(Pcap::read_header(&mut window)?),
             _ => return Err(not_capture(window.available())),
         };
         Ok(Self { window, format, skipped: 0 })
+    }
+
+    /// Reads on where another reader of the same capture left off; `input` is there already.
+    pub(crate) fn resume(input: Box<dyn Read + Send>, place: Place) -> Self {
+        let Place { format, offset, skipped } = place;
+        Self { window: Window::at(input, offset), format, skipped }
+    }
+
+    /// Leaves off reading.
+    pub(crate) fn leave(self) -> Place {
+        Place { offset: self.window.offset(), format: self.format, skipped: self.skipped }
     }
 
     /// The next packet; `None` at the end.
     ///
     /// # Errors
     /// [`Damage`]; reading on gives it again.
-    pub(crate) fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, Damage> {
+    pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, Damage> {
         // Blocks that are no packets are gone over first, since a packet borrows the window.
         while self.format.skip(&mut self.window)? {
             self.skipped += 1;
@@ -74,14 +104,13 @@ impl CaptureReader {
         }
     }
 
-    /// Whether a whole packet or block is there without reading on.
+    /// Whether a whole packet is there without reading on.
     pub(crate) fn is_buffered(&self) -> bool {
         let available = self.window.available();
-        let wanted = match &self.format {
-            Format::Pcap(pcap) => pcap.record_length(available),
-            Format::Pcapng(pcapng) => pcapng.block_length(available),
-        };
-        wanted.is_some_and(|wanted| wanted <= available.len() as u64)
+        match &self.format {
+            Format::Pcap(pcap) => pcap.record_length(available).is_some_and(|length| length <= available.len() as u64),
+            Format::Pcapng(pcapng) => pcapng.holds_packet(available),
+        }
     }
 
     /// How many bytes of the capture were read.

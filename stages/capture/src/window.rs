@@ -6,8 +6,9 @@ use crate::error::Damage;
 
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// No packet or block is longer than this, in bytes.
-pub(crate) const LARGEST_PART: u64 = 16 << 20;
+/// No packet, and no block that describes packets, is longer than this, in bytes: libpcap has none above 256 KiB, and a
+/// batch with one must fit into a frame.
+pub(crate) const LARGEST_PART: u64 = 8 << 20;
 
 /// The bytes of a stream from some offset on.
 pub(crate) struct Window {
@@ -22,6 +23,11 @@ pub(crate) struct Window {
 impl Window {
     pub(crate) fn new(input: Box<dyn Read + Send>) -> Self {
         Self { input, buffer: Vec::new(), start: 0, end: 0, offset: 0 }
+    }
+
+    /// A window on a stream that is at `offset` already.
+    pub(crate) fn at(input: Box<dyn Read + Send>, offset: u64) -> Self {
+        Self { offset, ..Self::new(input) }
     }
 
     /// The offset in the stream of the first byte not consumed.
@@ -62,6 +68,25 @@ impl Window {
         self.start += length as usize;
         self.offset += length;
         Ok(self.buffer.get(start..self.start))
+    }
+
+    /// Goes on behind the next `length` bytes without holding them; false at the end of the stream.
+    pub(crate) fn skip(&mut self, length: u64, part: &'static str) -> Result<bool, Damage> {
+        let offset = self.offset;
+        let mut missing = length;
+        while missing > 0 {
+            let step = missing.min(WINDOW_BYTES as u64);
+            match self.take(step, part) {
+                Ok(Some(_)) => missing -= step,
+                Ok(None) if missing == length => return Ok(false),
+                Ok(None) => return Err(Damage::Cut { offset, missing, part }),
+                Err(Damage::Cut { missing: of_step, .. }) => {
+                    return Err(Damage::Cut { offset, missing: missing - step + of_step, part });
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(true)
     }
 
     /// Reads more, making room for `length` bytes in all.

@@ -1,72 +1,16 @@
 //! Captures of every form give their packets; damaged ones give those before the damage and one error.
-#![allow(missing_docs, clippy::unwrap_used, clippy::type_complexity)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
-use std::io::Write;
-use std::path::PathBuf;
+mod written;
+
 use std::time::Duration;
 
-use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::{DataLink, Endianness, TsResolution};
 use proptest::prelude::*;
-use sizeleak_capture::Capture;
-use sizeleak_frame::{Frame, Packets};
-use sizeleak_stage::{Interrupt, Source};
-use tempfile::TempDir;
-
-/// Time in nanoseconds, data, and the length on the wire.
-type Written = (u64, Vec<u8>, u32);
-
-fn some_packets(count: u64, from_ns: u64) -> Vec<Written> {
-    (0..count).map(|at| (from_ns + at * 1_000_000, vec![at as u8; 20 + at as usize % 50], 100)).collect()
-}
-
-fn pcap(packets: &[Written], endianness: Endianness, resolution: TsResolution) -> Vec<u8> {
-    let header =
-        PcapHeader { endianness, ts_resolution: resolution, datalink: DataLink::ETHERNET, ..PcapHeader::default() };
-    let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
-    for (time, data, original) in packets {
-        writer.write_packet(&PcapPacket::new(Duration::from_nanos(*time), *original, data)).unwrap();
-    }
-    writer.into_writer()
-}
-
-fn little(packets: &[Written]) -> Vec<u8> {
-    pcap(packets, Endianness::Little, TsResolution::NanoSecond)
-}
-
-/// Reads captures; gives their packets as (time, data, original length, capture, number) and the error, if any.
-fn read(files: &[PathBuf]) -> (Vec<(i64, Vec<u8>, u32, u32, u64)>, Option<String>) {
-    let mut out: Vec<Frame> = Vec::new();
-    let error = Capture::new(files.to_vec()).run(&mut out, &Interrupt::new()).err().map(|error| error.to_string());
-    let batches = out.into_iter().filter_map(|frame| Packets::try_from(frame).ok());
-    let packets = batches.flat_map(|batch| {
-        let rows = batch.iter().map(|packet| {
-            (packet.time_ns, packet.data.to_vec(), packet.original_length, packet.capture, packet.number)
-        });
-        rows.collect::<Vec<_>>()
-    });
-    (packets.collect(), error)
-}
-
-fn file(folder: &TempDir, name: &str, content: &[u8]) -> PathBuf {
-    let path = folder.path().join(name);
-    std::fs::write(&path, content).unwrap();
-    path
-}
-
-fn read_one(content: &[u8]) -> (Vec<(i64, Vec<u8>, u32, u32, u64)>, Option<String>) {
-    let folder = TempDir::new().unwrap();
-    read(&[file(&folder, "x.dat", content)])
-}
-
-fn assert_same(read: &[(i64, Vec<u8>, u32, u32, u64)], written: &[Written]) {
-    let read: Vec<Written> =
-        read.iter().map(|(time, data, original, ..)| (*time as u64, data.clone(), *original)).collect();
-    assert_eq!(read, written);
-}
+use written::{Written, assert_same, little, pcap, read, read_one, some_packets};
 
 #[test]
 fn classic_pcap_in_both_byte_orders_and_resolutions() {
@@ -149,65 +93,42 @@ fn simple_and_obsolete_packets_and_unknown_blocks() {
 }
 
 #[test]
-fn compressed_captures_whatever_their_names() {
-    let written = some_packets(300, 1_000);
-    let (first, second) = written.split_at(100);
-    let whole = little(first);
-    let rest = &little(second)[24..];
-    let gzip = |bytes: &[u8]| {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    };
-    let xz = |bytes: &[u8]| {
-        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    };
-    let lz4 = |bytes: &[u8]| {
-        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    };
-    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
-    let members: [[Vec<u8>; 2]; 4] =
-        [[gzip(&whole), gzip(rest)], [xz(&whole), xz(rest)], [lz4(&whole), lz4(rest)], [zstd(&whole), zstd(rest)]];
-    for compressed in members {
-        let (read, error) = read_one(&compressed.concat());
-        assert_eq!(error, None);
-        assert_same(&read, &written);
-        let cut = compressed[0].len() / 2;
-        let (read, error) = read_one(&compressed[0][..cut]);
-        assert!(error.is_some());
-        assert_same(&read, &written[..read.len()]);
+fn modified_pcap_with_longer_packet_headers() {
+    let written = some_packets(5, 1_000_000_000);
+    let plain = pcap(&written, Endianness::Little, TsResolution::MicroSecond);
+    let mut bytes = [&[0x34, 0xcd, 0xb2, 0xa1], &plain[4..24]].concat();
+    let mut at = 24;
+    for (_, data, _) in &written {
+        let end = at + 16 + data.len();
+        bytes.extend([&plain[at..at + 16], &[1, 0, 0, 0, 8, 0, 4, 0], &plain[at + 16..end]].concat());
+        at = end;
     }
-}
-
-#[test]
-fn several_files_are_merged_by_time() {
-    let folder = TempDir::new().unwrap();
-    let early = file(&folder, "b.pcap", &little(&some_packets(10, 0)));
-    let between = file(&folder, "a.pcap", &little(&some_packets(5, 4_500_000)));
-    let late = file(&folder, "c.pcap", &little(&some_packets(3, 60_000_000)));
-    let (read, error) = read(&[late, between, early]);
+    let (read, error) = read_one(&bytes);
     assert_eq!(error, None);
-    assert!(read.is_sorted_by_key(|packet| packet.0));
-    let captures: Vec<u32> = read.iter().map(|packet| packet.3).collect();
-    assert_eq!(captures, [2, 2, 2, 2, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 0, 0, 0]);
-    assert_eq!(
-        read.iter().filter(|packet| packet.3 == 2).map(|packet| packet.4).collect::<Vec<_>>(),
-        (1..=10).collect::<Vec<_>>()
-    );
+    assert_same(&read, &written);
+    assert!(read_one(&bytes[..bytes.len() - 1]).1.unwrap().contains("1 bytes before the end of a packet"));
 }
 
 #[test]
-fn folders_are_read_whole() {
-    let folder = TempDir::new().unwrap();
-    std::fs::create_dir(folder.path().join("below")).unwrap();
-    file(&folder, "below/one", &little(&some_packets(4, 0)));
-    file(&folder, "notes.txt", b"no capture");
-    let (read, error) = read(&[folder.path().to_owned()]);
-    assert_eq!((read.len(), error), (4, None));
+fn blocks_larger_than_the_buffer_and_than_any_packet() {
+    let block = |kind: u32, body: &[u8]| {
+        let length = (12 + body.len() as u32).to_le_bytes();
+        [&kind.to_le_bytes()[..], &length, body, &length].concat()
+    };
+    let mut bytes = section(Endianness::Little, 9, 0, &[1_000]);
+    let from = bytes.len();
+    bytes.extend(block(0x0bad_cafe, &vec![1; 20 << 20]));
+    let large = vec![5; 1 << 20];
+    let header = [0_u32, 0, 2_000, 1 << 20, 1 << 20].map(u32::to_le_bytes).concat();
+    bytes.extend(block(6, &[&header[..], &large].concat()));
+    let (read, error) = read_one(&bytes);
+    assert_eq!((read.len(), error), (2, None));
+    assert_eq!(read[1].1, large);
+    let (read, error) = read_one(&bytes[..10 << 20]);
+    assert_eq!(read.len(), 1);
+    let missing = from + 12 + (20 << 20) - (10 << 20);
+    let expected = format!("is cut at byte {from}, {missing} bytes before the end of a block");
+    assert_eq!(error.unwrap().split(": ").nth(1), Some(expected.as_str()));
 }
 
 #[test]
@@ -225,20 +146,6 @@ fn errors_name_the_file_and_the_place() {
     claims[24 + 8..24 + 12].copy_from_slice(&3_000_000_000_u32.to_le_bytes());
     assert!(error(&claims).contains("at byte 24: a packet claims 3000000016 bytes"));
     assert!(read(&["/no/such.pcap".into()]).1.unwrap().contains("/no/such.pcap: No such file"));
-}
-
-#[test]
-fn a_damaged_file_does_not_stop_the_others() {
-    let folder = TempDir::new().unwrap();
-    let whole = little(&some_packets(10, 0));
-    let files = [
-        file(&folder, "a", &whole[..whole.len() - 5]),
-        file(&folder, "b", b"nothing of the kind"),
-        file(&folder, "c", &little(&some_packets(10, 500))),
-    ];
-    let (read, error) = read(&files);
-    assert_eq!(read.len(), 19);
-    assert!(error.is_some());
 }
 
 proptest! {

@@ -1,0 +1,132 @@
+//! LZ4 streams as they are found: frames one after another, with others to be skipped between them.
+
+use std::io::{self, ErrorKind, Read};
+
+use lz4_flex::frame::FrameDecoder;
+
+/// LZ4 frames one after another, as one stream.
+///
+/// The decoder reads one frame, refuses those that are to be skipped, and takes the end of its input between two blocks
+/// for the end of the frame. All three are seen to here.
+pub(crate) struct Lz4Frames<R: Read> {
+    decoder: Option<FrameDecoder<Source<R>>>,
+}
+
+impl<R: Read> Lz4Frames<R> {
+    pub(crate) fn new(input: R) -> Self {
+        let source = Source { put_back: io::Cursor::new(Vec::new()), input, ended: false };
+        Self { decoder: Some(FrameDecoder::new(source)) }
+    }
+
+    /// Goes on to the next frame; false at the end of the stream.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        let Some(decoder) = self.decoder.take() else { return Ok(false) };
+        let mut source = decoder.into_inner();
+        if source.ended {
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, "the LZ4 frame is cut"));
+        }
+        loop {
+            let mut magic = Vec::new();
+            source.by_ref().take(4).read_to_end(&mut magic)?;
+            if magic.is_empty() {
+                return Ok(false);
+            }
+            source.ended = false;
+            source.put_back = io::Cursor::new(magic);
+            if !is_skippable(source.put_back.get_ref()) {
+                self.decoder = Some(FrameDecoder::new(source));
+                return Ok(true);
+            }
+            skip_frame(&mut source)?;
+        }
+    }
+}
+
+impl<R: Read> Read for Lz4Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        while let Some(decoder) = &mut self.decoder {
+            let count = decoder.read(buffer)?;
+            if count > 0 {
+                return Ok(count);
+            }
+            if !self.next_frame()? {
+                break;
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// Whether these first bytes are those of a frame to be skipped, which Zstandard and LZ4 share.
+pub(crate) fn is_skippable(magic: &[u8]) -> bool {
+    matches!(magic, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
+
+/// Reads over a frame to be skipped: its magic number, its length, and as many bytes.
+pub(crate) fn skip_frame(input: &mut impl Read) -> io::Result<()> {
+    let mut header = [0; 8];
+    input.read_exact(&mut header)?;
+    let [.., l0, l1, l2, l3] = header;
+    let length = u64::from(u32::from_le_bytes([l0, l1, l2, l3]));
+    if io::copy(&mut input.take(length), &mut io::sink())? < length {
+        return Err(io::Error::new(ErrorKind::UnexpectedEof, "a frame to be skipped is cut"));
+    }
+    Ok(())
+}
+
+/// The input of the decoder, with a beginning that was looked at put back before it. It knows whether it has ended.
+struct Source<R> {
+    put_back: io::Cursor<Vec<u8>>,
+    input: R,
+    ended: bool,
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = match self.put_back.read(buffer)? {
+            0 => self.input.read(buffer)?,
+            count => count,
+        };
+        self.ended |= count == 0 && !buffer.is_empty();
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn frame(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn read(stream: &[u8]) -> (Vec<u8>, Option<ErrorKind>) {
+        let mut out = Vec::new();
+        let error = Lz4Frames::new(stream).read_to_end(&mut out).err().map(|error| error.kind());
+        (out, error)
+    }
+
+    #[test]
+    fn frames_with_others_between_them() {
+        let skipped = [&[0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0][..], b"hello"].concat();
+        let stream = [&frame(b"one")[..], &skipped, &skipped, &frame(b""), &frame(b"two"), &skipped].concat();
+        assert_eq!(read(&stream), (b"onetwo".to_vec(), None));
+    }
+
+    #[test]
+    fn a_cut_is_told_wherever_it_is() {
+        let whole = frame(&vec![7; 300_000]);
+        for at in 5..whole.len() {
+            assert!(read(&whole[..at]).1.is_some(), "{at}");
+        }
+        let skipped = [0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0, b'h'];
+        assert_eq!(read(&[&whole[..], &skipped].concat()).1, Some(ErrorKind::UnexpectedEof));
+    }
+}
