@@ -1,6 +1,8 @@
 //! Any frame survives a round trip; any bytes are frames or one error; the bytes themselves are fixed.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
+mod stream;
+
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -10,20 +12,10 @@ use sizeleak_frame::{
     Identification, MAX_VALUE_BYTES, Notice, Packet, Packets, ReadError, Record, SCHEMA, Segment, Segments, Session,
     StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
 };
+use stream::encode;
 
 fn hello() -> Frame {
     Frame::Hello(Hello { schema: SCHEMA, stage: "capture".into(), version: "0.1.0".into(), upstream: vec![] })
-}
-
-fn encode(frames: &[Frame]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut writer = FrameWriter::new(&mut bytes);
-    for frame in frames {
-        writer.write(frame).unwrap();
-    }
-    writer.flush().unwrap();
-    drop(writer);
-    bytes
 }
 
 fn decode(bytes: impl Read) -> (Vec<Frame>, Option<ReadError>) {

@@ -5,27 +5,18 @@
 mod python;
 mod samples;
 mod specification;
+mod stream;
 
 use std::collections::BTreeSet;
 
 use rmpv::Value;
 use samples::{Nulls, samples};
 use sizeleak_frame::{
-    BATCH_BYTES, BATCH_ROWS, Command, Correction, Direction, Frame, FrameReader, FrameWriter, Hello, KINDS, MAX_DEPTH,
+    BATCH_BYTES, BATCH_ROWS, Command, Correction, Direction, Frame, FrameReader, Hello, KINDS, MAX_DEPTH,
     MAX_VALUE_BYTES, Packet, Packets, ReadError, SCHEMA, Segment, Segments, StageSummary, Summary, WeightedEpsilon,
 };
 use specification::{code, section, table};
-
-fn encode(frames: &[Frame]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut writer = FrameWriter::new(&mut bytes);
-    for frame in frames {
-        writer.write(frame).unwrap();
-    }
-    writer.flush().unwrap();
-    drop(writer);
-    bytes
-}
+use stream::encode;
 
 fn decode(bytes: &[u8]) -> Result<Vec<Frame>, ReadError> {
     let mut reader = FrameReader::new(bytes);
