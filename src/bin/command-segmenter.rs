@@ -1,0 +1,7 @@
+//! The `command-segmenter` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sizeleak_stage::program::main::<sizeleak_command_segmenter::Options>()
+}

@@ -1,0 +1,7 @@
+//! The `decomposer` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sizeleak_stage::program::main::<sizeleak_decomposer::Options>()
+}

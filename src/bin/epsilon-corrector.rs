@@ -1,0 +1,7 @@
+//! The `epsilon-corrector` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sizeleak_stage::program::main::<sizeleak_epsilon_corrector::Options>()
+}

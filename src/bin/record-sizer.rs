@@ -1,0 +1,7 @@
+//! The `record-sizer` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sizeleak_stage::program::main::<sizeleak_record_sizer::Options>()
+}

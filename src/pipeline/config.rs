@@ -1,0 +1,296 @@
+//! Reads `pipeline.toml`; whatever is wrong in it is told with its line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::de::{DeString, DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+use super::{ConfigError, Mode, Pipeline, QUEUE_DEPTH, Step, Work, order};
+use crate::registry::{self, STAGES};
+
+/// A key with its value, and where both stand.
+struct Entry<'a> {
+    key: Spanned<DeString<'a>>,
+    value: Spanned<DeValue<'a>>,
+}
+
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// The keys of `[pipeline]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct Settings {
+    mode: Mode,
+    queue_depth: Option<usize>,
+    latency_log: Option<PathBuf>,
+}
+
+impl Pipeline {
+    /// Reads a pipeline file. Relative paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with the line: no TOML, unknown keys or stages, values an option cannot have, stages in an
+    /// order in which they cannot work.
+    pub fn read(file: &Path) -> Result<Self, ConfigError> {
+        let of_file = |error| ConfigError::of_file(file, &error);
+        if fs::metadata(file).map_err(of_file)?.len() > LARGEST_FILE {
+            let fault = format!("is no pipeline file: it has more than {LARGEST_FILE} bytes");
+            return Err(ConfigError::usage(fault).at(Some(file), None));
+        }
+        let text = fs::read_to_string(file).map_err(of_file)?;
+        Self::parse(&text, file)
+    }
+
+    fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
+        let source = Source { text, file };
+        let document = DeTable::parse(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            source.fault(start, error.message().to_owned())
+        })?;
+        let mut settings = Settings::default();
+        let mut stages = Vec::new();
+        for (key, value) in document.into_inner() {
+            let start = key.span().start;
+            match (&**key.get_ref(), value.into_inner()) {
+                ("pipeline", DeValue::Table(table)) => settings = source.settings(table)?,
+                ("stage", DeValue::Array(array)) => {
+                    for value in array {
+                        let start = value.span().start;
+                        let DeValue::Table(table) = value.into_inner() else {
+                            return Err(source.fault(start, "a stage is a table, `[[stage]]`".into()));
+                        };
+                        stages.push(source.step(start, table)?);
+                    }
+                }
+                (name @ ("pipeline" | "stage"), _) => {
+                    return Err(source.fault(start, format!("`{name}` is a table: `[pipeline]`, `[[stage]]`")));
+                }
+                (other, _) => {
+                    let fault = format!("`{other}` means nothing here: a pipeline has `[pipeline]` and `[[stage]]`");
+                    return Err(source.fault(start, fault));
+                }
+            }
+        }
+        let folder = source.folder();
+        let pipeline = Self {
+            mode: settings.mode,
+            queue_depth: settings.queue_depth.unwrap_or(QUEUE_DEPTH),
+            latency_log: settings.latency_log.map(|log| folder.join(log)),
+            file: Some(file.to_owned()),
+            stages,
+        };
+        order::check(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line))?;
+        Ok(pipeline)
+    }
+}
+
+impl Entry<'_> {
+    fn start(&self) -> usize {
+        self.key.span().start
+    }
+}
+
+/// A pipeline file that is being read.
+struct Source<'a> {
+    text: &'a str,
+    file: &'a Path,
+}
+
+impl Source<'_> {
+    fn line(&self, start: usize) -> usize {
+        self.text.get(..start).unwrap_or(self.text).matches('\n').count() + 1
+    }
+
+    fn fault(&self, start: usize, fault: String) -> ConfigError {
+        ConfigError::usage(fault).at(Some(self.file), Some(self.line(start)))
+    }
+
+    fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new(""))
+    }
+
+    fn settings(&self, table: DeTable<'_>) -> Result<Settings, ConfigError> {
+        let mut plain = Table::new();
+        for (key, value) in table {
+            let (start, key) = (key.span().start, key.into_inner().into_owned());
+            let single = Table::from_iter([(key.clone(), self.plain(value)?)]);
+            Settings::deserialize(Value::Table(single.clone()))
+                .map_err(|error| self.fault(start, format!("`{key}`: {}", error.message().trim_end())))?;
+            plain.extend(single);
+        }
+        let settings = Settings::deserialize(Value::Table(plain));
+        settings.map_err(|error| self.fault(0, error.message().to_owned()))
+    }
+
+    fn step(&self, start: usize, table: DeTable<'_>) -> Result<Step, ConfigError> {
+        let (mut run, mut command, mut name) = (None, None, None);
+        let mut others: Vec<Entry<'_>> = Vec::new();
+        for (key, value) in table {
+            let entry = Entry { key, value };
+            match &**entry.key.get_ref() {
+                "run" => run = Some(entry),
+                "command" => command = Some(entry),
+                "name" => name = Some(entry),
+                _ => others.push(entry),
+            }
+        }
+        match (run, command, name) {
+            (Some(run), None, None) => self.known(&run, others),
+            (None, Some(command), name) => self.foreign(command, name, &others),
+            (Some(_), None, Some(name)) => {
+                Err(self.fault(name.start(), "`name` goes with `command`: `run` is the name already".into()))
+            }
+            (Some(_), Some(command), _) => {
+                Err(self.fault(command.start(), "a stage has `run` or `command`, not both".into()))
+            }
+            (None, None, _) => Err(self.fault(
+                start,
+                "a stage needs `run = \"<stage>\"`, or `command = [\"program\", …]` for a program of your own".into(),
+            )),
+        }
+    }
+
+    fn known(&self, run: &Entry<'_>, others: Vec<Entry<'_>>) -> Result<Step, ConfigError> {
+        let start = run.start();
+        let Some(entry) = run.value.get_ref().as_str().and_then(registry::find) else {
+            let names: Vec<&str> = STAGES.iter().map(|entry| entry.name).collect();
+            let shown = run.value.get_ref().as_str().unwrap_or("this");
+            let fault = format!("`{shown}` is no stage: there are {}", names.join(", "));
+            return Err(self.fault(start, fault));
+        };
+        let mut options = Table::new();
+        let mut key_lines = Vec::new();
+        for Entry { key, value } in others {
+            let (start, key) = (key.span().start, key.into_inner().into_owned());
+            // Every option has a default, so that each key can be tried alone; an error is then that key's.
+            let single = Table::from_iter([(key.clone(), self.plain(value)?)]);
+            let fail = |message: &str| self.fault(start, format!("{}.{key}: {}", entry.name, message.trim_end()));
+            let mut configured = entry.configure(single).map_err(|error| fail(error.message()))?;
+            let resolved = configured.resolved_in(self.folder()).map_err(|error| fail(&error.to_string()))?;
+            options.extend(resolved.into_iter().filter(|(resolved, _)| *resolved == key));
+            key_lines.push((key, self.line(start)));
+        }
+        Ok(Step { work: Work::Known { entry, options }, line: Some(self.line(start)), key_lines })
+    }
+
+    fn foreign(&self, command: Entry<'_>, name: Option<Entry<'_>>, others: &[Entry<'_>]) -> Result<Step, ConfigError> {
+        let start = command.start();
+        if let Some(other) = others.first() {
+            let fault = format!("`{}` is no key of a `command` stage: give it as an argument", other.key.get_ref());
+            return Err(self.fault(other.start(), fault));
+        }
+        let command = Vec::<String>::deserialize(self.plain(command.value)?).ok().filter(|command| !command.is_empty());
+        let Some(mut command) = command else {
+            let fault = "`command` is a list of a program and its arguments, such as [\"python3\", \"stage.py\"]";
+            return Err(self.fault(start, fault.into()));
+        };
+        let name = match name {
+            Some(name) => {
+                let text = name.value.get_ref().as_str().filter(|name| !name.is_empty()).map(str::to_owned);
+                text.ok_or_else(|| self.fault(name.start(), "`name` is a text".into()))?
+            }
+            None => self.name_of(&command),
+        };
+        if let Some(program) = command.first_mut()
+            && program.contains('/')
+        {
+            *program = self.folder().join(&*program).display().to_string();
+        }
+        Ok(Step { work: Work::Foreign { name, command }, line: Some(self.line(start)), key_lines: Vec::new() })
+    }
+
+    /// What a foreign stage is called in messages: the script, if it is one, else the program.
+    fn name_of(&self, command: &[String]) -> String {
+        let script = command.iter().skip(1).find(|argument| self.folder().join(argument).is_file());
+        let named = script.or(command.first()).map_or("", String::as_str);
+        Path::new(named).file_stem().map_or_else(|| named.to_owned(), |stem| stem.display().to_string())
+    }
+
+    fn plain(&self, value: Spanned<DeValue<'_>>) -> Result<Value, ConfigError> {
+        let start = value.span().start;
+        plain(value.into_inner()).ok_or_else(|| self.fault(start, "a number that is too large".into()))
+    }
+}
+
+/// A value without its place; `None` for a number too large for TOML.
+fn plain(value: DeValue<'_>) -> Option<Value> {
+    Some(match value {
+        DeValue::String(text) => Value::String(text.into_owned()),
+        DeValue::Integer(number) => Value::Integer(i64::from_str_radix(number.as_str(), number.radix()).ok()?),
+        DeValue::Float(number) => Value::Float(number.as_str().parse().ok()?),
+        DeValue::Boolean(truth) => Value::Boolean(truth),
+        DeValue::Datetime(time) => Value::Datetime(time),
+        DeValue::Array(values) => {
+            Value::Array(values.into_iter().map(|value| plain(value.into_inner())).collect::<Option<_>>()?)
+        }
+        DeValue::Table(table) => {
+            let entries = table.into_iter();
+            let plain = entries.map(|(key, value)| Some((key.into_inner().into_owned(), plain(value.into_inner())?)));
+            Value::Table(plain.collect::<Option<_>>()?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "there/pipeline.toml";
+
+    fn parse(text: &str) -> Result<Pipeline, ConfigError> {
+        Pipeline::parse(text, Path::new(FILE))
+    }
+
+    #[test]
+    fn stages_settings_and_paths() {
+        let pipeline = parse(
+            "[pipeline]\nmode = \"processes\"\nqueue-depth = 4\nlatency-log = \"l.hlog\"\n\
+             [[stage]]\nrun = \"capture\"\nfiles = [\"a.pcap\", \"/b.pcap\"]\n\
+             [[stage]]\nrun = \"flow-filter\"\ngateway = [\"10.0.0.1\"]\nport = [443]\n\
+             [[stage]]\ncommand = [\"./mine\", \"-x\"]\n",
+        )
+        .unwrap();
+        assert_eq!((pipeline.mode, pipeline.queue_depth), (Mode::Processes, 4));
+        assert_eq!(pipeline.latency_log.as_deref(), Some(Path::new("there/l.hlog")));
+        let files: Value = vec!["there/a.pcap", "/b.pcap"].into();
+        assert_eq!(pipeline.option("capture", "files"), Some(&files));
+        assert_eq!(pipeline.option("capture", "recursive"), None, "what is not set is not set");
+        let Work::Foreign { name, command } = &pipeline.stages[2].work else { panic!("{pipeline:?}") };
+        assert_eq!((name.as_str(), command.join(" ").as_str()), ("mine", "there/./mine -x"));
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (text, line, words) in [
+            ("\n[pipeline]\nmode = \"fast\"", 3, "fast"),
+            ("[pipeline]\n\nthreads = 3", 3, "threads"),
+            ("[[stage]]\nrun = \"capture\"\n\nfile = \"x\"", 4, "file"),
+            ("[[stage]]\nrun = \"capture\"\nfiles = 3", 3, "files"),
+            ("[[stage]]\nrun = \"segmenter\"", 2, "`segmenter` is no stage"),
+            ("[[stage]]\nfiles = []", 1, "needs `run"),
+            ("[[stage]]\ncommand = []", 2, "list of a program"),
+            ("[[stage]]\ncommand = [\"x\"]\nlimit = 2", 3, "argument"),
+            ("[[stage]]\nrun = \"capture\"\ncommand = [\"x\"]", 3, "not both"),
+            ("[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"pruner\"", 4, "identification"),
+            ("[[stage]]\nrun = \"flow-filter\"", 2, "first"),
+            ("[stages]", 1, "means nothing"),
+            ("x = [1,", 1, ""),
+            ("stage = 3", 1, "table"),
+            ("[[stage]]\nrun = \"decomposer\"\nlimit = 99999999999999999999", 3, "too large"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!((error.line, error.exit_code()), (Some(line), 2), "{text}: {error}");
+            assert!(error.to_string().contains(words), "{text}: {error}");
+            assert!(error.to_string().starts_with("there/pipeline.toml, line "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there() {
+        let error = Pipeline::read(Path::new("no-such/pipeline.toml")).unwrap_err();
+        assert!(error.to_string().starts_with("no-such/pipeline.toml: "), "{error}");
+        assert_eq!(error.exit_code(), 1);
+    }
+}

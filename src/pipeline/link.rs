@@ -1,0 +1,77 @@
+//! What two neighbours of a pipeline are linked by: a channel between threads, a pipe wherever a process is involved.
+
+use std::io::{self, PipeReader, PipeWriter, pipe};
+use std::process::Stdio;
+
+use sizeleak_stage::{ChannelInput, ChannelOutput, Input, Output, StreamInput, StreamOutput, channel};
+
+/// What a link has to reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Another thread.
+    Thread,
+    /// Another process.
+    Process,
+}
+
+/// The end that frames are sent into.
+pub(super) enum Sending {
+    Channel(ChannelOutput),
+    Pipe(PipeWriter),
+}
+
+/// The end that frames come out of.
+pub(super) enum Receiving {
+    Channel(ChannelInput),
+    Pipe(PipeReader),
+}
+
+/// A link that holds `depth` parcels, if it is a channel; a pipe holds what the system gives it.
+pub(super) fn link(reach: Reach, depth: usize) -> io::Result<(Sending, Receiving)> {
+    match reach {
+        Reach::Thread => {
+            let (output, input) = channel(depth);
+            Ok((Sending::Channel(output), Receiving::Channel(input)))
+        }
+        Reach::Process => {
+            let (reader, writer) = pipe()?;
+            Ok((Sending::Pipe(writer), Receiving::Pipe(reader)))
+        }
+    }
+}
+
+impl Sending {
+    /// For a stage of this process.
+    pub(super) fn into_output(self) -> Box<dyn Output + Send> {
+        match self {
+            Self::Channel(output) => Box::new(output),
+            Self::Pipe(writer) => Box::new(StreamOutput::new(writer)),
+        }
+    }
+
+    /// For the stdout of another process; a channel reaches none.
+    pub(super) fn into_stdout(self) -> Stdio {
+        match self {
+            Self::Channel(_) => Stdio::null(),
+            Self::Pipe(writer) => writer.into(),
+        }
+    }
+}
+
+impl Receiving {
+    /// For a stage of this process.
+    pub(super) fn into_input(self) -> Box<dyn Input + Send> {
+        match self {
+            Self::Channel(input) => Box::new(input),
+            Self::Pipe(reader) => Box::new(StreamInput::new(reader)),
+        }
+    }
+
+    /// For the stdin of another process; a channel reaches none.
+    pub(super) fn into_stdin(self) -> Stdio {
+        match self {
+            Self::Channel(_) => Stdio::null(),
+            Self::Pipe(reader) => reader.into(),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A stage in a process of its own: how it is found, started, watched and judged by the way it ends.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sizeleak_stage::Outcome;
+
+use super::ConfigError;
+
+/// Longer lines on a process's stderr are cut, in bytes.
+const LONGEST_LINE: u64 = 4096;
+
+/// A program that is a stage.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    pub(super) name: String,
+    pub(super) origin: Origin,
+    file: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+/// Whose program a stage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// One of the seven: its exit codes are the contract's, its messages errors.
+    Native,
+    /// Somebody else's: what it prints is shown.
+    Foreign,
+}
+
+impl Program {
+    /// The program of one of the seven stages, which stands beside this one or on the search path.
+    pub(super) fn native(name: &str, arguments: Vec<OsString>) -> Result<Self, ConfigError> {
+        let beside = env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
+        let paths = env::var_os("PATH").unwrap_or_default();
+        let mut places = beside.into_iter().chain(env::split_paths(&paths).map(|folder| folder.join(name)));
+        let file = places.find(|place| place.is_file()).ok_or_else(|| {
+            ConfigError::input(format!(
+                "the program `{name}` is missing: it is neither beside `sizeleak` nor on the search path; `cargo build` \
+                 and `cargo install` make all of them"
+            ))
+        })?;
+        let arguments = ["--quiet".into()].into_iter().chain(arguments).collect();
+        Ok(Self { name: name.to_owned(), origin: Origin::Native, file, arguments })
+    }
+
+    /// A program of the user's.
+    pub(super) fn foreign(name: &str, command: &[String]) -> Result<Self, ConfigError> {
+        let (file, arguments) = command.split_first().map_or(("", &[][..]), |(file, rest)| (file.as_str(), rest));
+        let paths = env::var_os("PATH").unwrap_or_default();
+        let is_there = file.contains('/') && Path::new(file).is_file()
+            || env::split_paths(&paths).any(|folder| folder.join(file).is_file());
+        if !is_there {
+            return Err(ConfigError::input(format!("the program `{file}` of stage `{name}` is missing")));
+        }
+        let arguments = arguments.iter().map(OsString::from).collect();
+        Ok(Self { name: name.to_owned(), origin: Origin::Foreign, file: file.into(), arguments })
+    }
+
+    /// Starts it in a process group of its own: a SIGINT from the terminal is for the runner, which stops the first stage
+    /// and lets the others finish what they have.
+    pub(super) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<Child> {
+        Command::new(&self.file)
+            .args(&self.arguments)
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+    }
+
+    /// Waits until it ends. What a foreign program says goes to `say`, line by line.
+    pub(super) fn watch(&self, child: &mut Child, mut say: impl FnMut(&str)) -> Outcome {
+        let mut last = String::new();
+        if let Some(stderr) = child.stderr.take() {
+            for line in lines(stderr) {
+                if self.origin == Origin::Foreign {
+                    say(&line);
+                }
+                if !line.trim().is_empty() {
+                    last = line;
+                }
+            }
+        }
+        match child.wait() {
+            Ok(status) => self.outcome(status, &last),
+            Err(error) => Outcome::Failed(format!("its end cannot be waited for: {error}")),
+        }
+    }
+
+    fn outcome(&self, status: ExitStatus, last: &str) -> Outcome {
+        let said = last.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(last);
+        let ended = match (status.code(), status.signal()) {
+            (Some(0), _) => return Outcome::Done,
+            (Some(130), _) => return Outcome::Interrupted,
+            (Some(3), _) if self.origin == Origin::Native => return Outcome::Cut(said.to_owned()),
+            (Some(1 | 2), _) if self.origin == Origin::Native && !said.is_empty() => {
+                return Outcome::Failed(said.to_owned());
+            }
+            (_, Some(2)) if self.origin == Origin::Foreign => return Outcome::Interrupted,
+            (Some(code), _) => format!("ended with exit code {code}"),
+            (None, Some(signal)) => format!("was killed by signal {signal}"),
+            (None, None) => "ended in an unknown way".to_owned(),
+        };
+        Outcome::Failed(if said.is_empty() { ended } else { format!("{ended}: {said}") })
+    }
+}
+
+/// Asks a process to stop with what it has done so far. One that is gone already needs no asking.
+pub(super) fn interrupt(id: u32) {
+    if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+        let _gone = kill_process(pid, Signal::INT);
+    }
+}
+
+/// The lines of a stream, long ones cut, until its end or an error.
+fn lines(stream: impl Read) -> impl Iterator<Item = String> {
+    let mut reader = BufReader::new(stream);
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).ok()?;
+        (read > 0).then(|| String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(script: &str) -> (Outcome, Vec<String>) {
+        let program = Program::foreign("mine", &["sh".into(), "-c".into(), script.into()]).unwrap();
+        let mut child = program.start(Stdio::null(), Stdio::null()).unwrap();
+        let mut said = Vec::new();
+        let outcome = program.watch(&mut child, |line| said.push(line.to_owned()));
+        (outcome, said)
+    }
+
+    #[test]
+    fn the_way_a_program_ends() {
+        assert_eq!(end("echo hello >&2"), (Outcome::Done, vec!["hello".to_owned()]));
+        assert_eq!(end("echo why >&2; echo >&2; exit 4").0, Outcome::Failed("ended with exit code 4: why".into()));
+        assert_eq!(end("kill -9 $$").0, Outcome::Failed("was killed by signal 9".into()));
+        assert_eq!(end("kill -2 $$").0, Outcome::Interrupted);
+    }
+
+    #[test]
+    fn a_program_that_is_missing() {
+        let error = Program::foreign("mine", &["no-such-program".into()]).unwrap_err();
+        assert!(error.to_string().contains("`no-such-program` of stage `mine` is missing"), "{error}");
+        let error = Program::native("no-such-stage", Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("neither beside"), "{error}");
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_memory() {
+        let longest = lines(io::repeat(b'x').take(100_000)).map(|line| line.len()).max();
+        assert_eq!(longest, Some(LONGEST_LINE as usize));
+    }
+}
