@@ -4,5 +4,6 @@
 //! reads `pipeline.toml` and runs it in threads or processes. The stages themselves are crates of their own.
 
 pub mod command;
+pub mod output;
 pub mod pipeline;
 pub mod registry;

@@ -1,6 +1,11 @@
 //! Why a command failed, with the exit code of the contract.
 
 use std::fmt::{Display, Formatter};
+use std::io;
+
+use sizeleak_simulator::SimulateError;
+
+use crate::pipeline::{ConfigError, RunError};
 
 /// Why a command failed: one sentence for a person, and an exit code.
 #[derive(Debug)]
@@ -27,9 +32,27 @@ impl Failure {
 }
 
 /// Bad input or I/O: exit code 1.
-impl<E: Into<anyhow::Error>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self { code: 1, error: error.into() }
+macro_rules! input {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self { code: 1, error: error.into() }
+            }
+        }
+    )*};
+}
+
+input!(anyhow::Error, io::Error, SimulateError);
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self { code: error.exit_code(), error: error.into() }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Self { code: error.exit_code(), error: error.into() }
     }
 }
 

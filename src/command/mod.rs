@@ -1,8 +1,14 @@
 //! The command line of `sizeleak`: one module a subcommand.
 
+mod documentation;
 mod failure;
+mod frames;
+mod run;
 mod simulate;
 
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -24,16 +30,29 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Subcommands {
+    Run(run::Arguments),
+    Frames(frames::Arguments),
     Simulate(simulate::Arguments),
+    Completions(documentation::Completions),
+    Man(documentation::Man),
 }
 
 /// Runs the program to its end.
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Subcommands::Run(arguments) => run::run(&arguments),
+        Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
+        Subcommands::Completions(arguments) => documentation::completions(&arguments),
+        Subcommands::Man(arguments) => documentation::man(&arguments),
     };
     result.unwrap_or_else(|failure| {
         eprintln!("sizeleak: {failure}");
         ExitCode::from(failure.exit_code())
     })
+}
+
+/// Standard output as a file: the standard library would buffer it by lines.
+fn stdout() -> io::Result<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }

@@ -1,0 +1,118 @@
+//! `sizeleak frames`: any frame stream as text.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use sizeleak_frame::{FrameReader, KINDS, ReadError};
+
+use super::Failure;
+use crate::output::{Binary, Format, Selection, Writer, has_columns};
+
+/// Show a frame stream as text, at any point of a pipe
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak \
+                        frames\n  sizeleak frames --format ndjson --kind notice,summary saved.frames"
+)]
+pub(crate) struct Arguments {
+    /// The stream; `-`, or none, is stdin
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = TextFormat::Table)]
+    format: TextFormat,
+
+    /// Only frames of these kinds; `csv` takes one [default: all but hello and summary]
+    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',')]
+    kind: Vec<String>,
+
+    /// Write binary fields whole, not just their first 16 bytes
+    #[arg(long)]
+    whole: bool,
+}
+
+/// The formats that are text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TextFormat {
+    /// A line a frame (or row of a batch), aligned, for people
+    Table,
+    /// A JSON object a frame (or row of a batch)
+    Ndjson,
+    /// Comma-separated values of frames of one kind, with a header
+    Csv,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let selection =
+        if arguments.kind.is_empty() { Selection::Traffic } else { Selection::Kinds(arguments.kind.clone()) };
+    let format = match arguments.format {
+        TextFormat::Table => Format::Table,
+        TextFormat::Ndjson => Format::Ndjson,
+        TextFormat::Csv => {
+            check_csv(&selection)?;
+            Format::Csv
+        }
+    };
+    let binary = if arguments.whole { Binary::Whole } else { Binary::default() };
+    let (input, name): (Box<dyn Read>, String) = match &arguments.file {
+        Some(path) if path.as_os_str() != "-" => {
+            let name = path.display().to_string();
+            let file = File::open(path).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+            (Box::new(file), name)
+        }
+        _ => (Box::new(io::stdin().lock()), "stdin".to_owned()),
+    };
+    let mut reader = FrameReader::new(input);
+    let mut writer = Writer::new(format, selection, binary, super::stdout()?);
+    match copy(&mut reader, &mut writer) {
+        Ok(None) => Ok(ExitCode::SUCCESS),
+        Ok(Some(error)) => {
+            let code = if matches!(error, ReadError::Cut { .. }) { 3 } else { 1 };
+            Err(Failure::with_code(code, anyhow::anyhow!("{name}: {error}")))
+        }
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(anyhow::anyhow!("the output cannot be written: {error}").into()),
+    }
+}
+
+/// Checks that one kind is selected, and one that has columns.
+pub(super) fn check_csv(selection: &Selection) -> Result<(), Failure> {
+    match selection.only() {
+        Some(kind) if has_columns(kind) => Ok(()),
+        Some(kind) => {
+            let known = KINDS.join(", ");
+            Err(Failure::usage(anyhow::anyhow!("`{kind}` has no columns: kinds with columns are {known}")))
+        }
+        None => Err(Failure::usage(anyhow::anyhow!("a CSV file holds one kind of frame: name it with `--kind`"))),
+    }
+}
+
+/// Writes all frames there are; gives what is wrong with the stream behind them. An output that fails is an error.
+fn copy(reader: &mut FrameReader<Box<dyn Read>>, writer: &mut Writer<File>) -> io::Result<Option<ReadError>> {
+    loop {
+        let buffered = match reader.buffered_frame() {
+            Ok(Some(frame)) => {
+                writer.write(&frame)?;
+                continue;
+            }
+            Ok(None) => {
+                // What a live pipe has brought so far is shown before waiting for more.
+                writer.flush()?;
+                reader.fill()
+            }
+            Err(error) => Err(error),
+        };
+        match buffered {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) => {
+                writer.flush()?;
+                return Ok(Some(error));
+            }
+        }
+    }
+}

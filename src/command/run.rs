@@ -1,0 +1,213 @@
+//! `sizeleak run`: a whole pipeline in one command.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use sizeleak_frame::{Frame, Notice};
+use sizeleak_stage::program::{describe, save_latency_log};
+use sizeleak_stage::{Interrupt, LatencyTable};
+
+use super::Failure;
+use super::frames::check_csv;
+use crate::output::{Binary, Format, Selection, Writer};
+use crate::pipeline::{Ending, Mode, Pipeline, Report, Sink};
+
+/// Run a pipeline: captures in, the users' commands out
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  sizeleak run pipeline.toml\n  sizeleak run --input monday.pcap.gz tuesday.pcap.gz \
+                        --gateway 192.168.1.20 --model model.toml --format ndjson -o commands.ndjson\n  tcpdump -U -w - \
+                        | sizeleak run pipeline.toml --input -\n  sizeleak run --set pruner.mode=paper --set \
+                        decomposer.limit=100 --latency\n\nWithout PIPELINE, ./pipeline.toml is used if it is there, \
+                        else the seven stages with their defaults."
+)]
+pub(crate) struct Arguments {
+    /// The pipeline file
+    #[arg(value_name = "PIPELINE")]
+    pipeline: Option<PathBuf>,
+
+    /// Read these captures (pcap or pcapng, also compressed), `-` for stdin, in place of those in the pipeline file
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    input: Vec<PathBuf>,
+
+    /// The gateway's address or network; several may be given
+    #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
+    gateway: Vec<String>,
+
+    /// The model of the gateway, made by `sizeleak learn`
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+
+    /// Set any option of a stage, over what the pipeline file says
+    #[arg(long, value_name = "STAGE.KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Where the stages run [default: the pipeline file's, else threads]
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+
+    /// How to write what comes out
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// Write frames of these kinds [default: identifications as a table or CSV, all traffic as JSON, everything as
+    /// frames]
+    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',')]
+    kind: Vec<String>,
+
+    /// Write to FILE, not to stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// At the end, print a table of the stages' latencies on stderr
+    #[arg(long)]
+    latency: bool,
+
+    /// Write the latencies to FILE as an HdrHistogram interval log
+    #[arg(long, value_name = "FILE")]
+    latency_log: Option<PathBuf>,
+
+    /// Print every notice on stderr, not just how many there were
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// Print nothing but errors on stderr
+    #[arg(long, conflicts_with = "verbose")]
+    quiet: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let pipeline = configure(arguments)?;
+    let selection = select(arguments, &pipeline);
+    if arguments.format == Format::Csv {
+        check_csv(&selection)?;
+    }
+    let prepared = pipeline.prepare()?;
+    let interrupt = Interrupt::on_signals()?;
+    let output = match &arguments.output {
+        Some(path) => File::create(path).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
+        None => super::stdout()?,
+    };
+    let mut shown = Shown {
+        writer: Writer::new(arguments.format, selection, Binary::default(), output),
+        verbose: arguments.verbose,
+        notices: BTreeMap::new(),
+        rows: BTreeMap::new(),
+    };
+    let ran = prepared.run(&interrupt, &mut shown);
+    if !arguments.quiet {
+        shown.say();
+    }
+    let report = ran?;
+    report_latency(arguments, &pipeline, &report)?;
+    match report.ending {
+        Ending::Done | Ending::Closed => Ok(ExitCode::SUCCESS),
+        Ending::Interrupted => {
+            let stopped = anyhow::anyhow!("stopped; what was read until then is processed");
+            Err(Failure::with_code(130, stopped))
+        }
+    }
+}
+
+/// The pipeline of the file, with what the command line sets over it.
+fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
+    let usual = Path::new("pipeline.toml");
+    let mut pipeline = match &arguments.pipeline {
+        Some(file) => Pipeline::read(file)?,
+        None if usual.is_file() => Pipeline::read(usual)?,
+        None => Pipeline::standard(),
+    };
+    if !arguments.input.is_empty() {
+        pipeline.read_captures(&arguments.input)?;
+    }
+    if !arguments.gateway.is_empty() {
+        pipeline.set("flow-filter", "gateway", arguments.gateway.clone())?;
+    }
+    if let Some(model) = &arguments.model {
+        pipeline.use_model(model)?;
+    }
+    for setting in &arguments.set {
+        pipeline.set_text(setting)?;
+    }
+    if let Some(mode) = arguments.mode {
+        pipeline.mode = mode;
+    }
+    Ok(pipeline)
+}
+
+fn select(arguments: &Arguments, pipeline: &Pipeline) -> Selection {
+    if !arguments.kind.is_empty() {
+        return Selection::Kinds(arguments.kind.clone());
+    }
+    match arguments.format {
+        Format::Table => Selection::Results,
+        Format::Ndjson => Selection::Traffic,
+        Format::Csv => Selection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect()),
+        Format::Frames => Selection::All,
+    }
+}
+
+fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &Report) -> Result<(), Failure> {
+    let Some(summary) = &report.summary else { return Ok(()) };
+    if arguments.latency {
+        eprintln!("{}", LatencyTable(summary));
+    }
+    let Some(log) = arguments.latency_log.as_ref().or(pipeline.latency_log.as_ref()) else { return Ok(()) };
+    save_latency_log(log, summary, report.start, report.clock).map_err(|message| anyhow::anyhow!(message).into())
+}
+
+/// Writes frames, and keeps what is to be said of them on stderr.
+struct Shown {
+    writer: Writer<File>,
+    verbose: bool,
+    notices: BTreeMap<String, u64>,
+    /// How many of each kind, the rows of batches counted.
+    rows: BTreeMap<String, u64>,
+}
+
+impl Sink for Shown {
+    fn take(&mut self, frame: Frame) -> io::Result<()> {
+        match &frame {
+            Frame::Notice(notice) => self.note(notice),
+            Frame::Hello(_) | Frame::Summary(_) => {}
+            _ => match self.rows.get_mut(frame.kind()) {
+                Some(rows) => *rows += frame.rows(),
+                None => {
+                    self.rows.insert(frame.kind().to_owned(), frame.rows());
+                }
+            },
+        }
+        self.writer.write(&frame)
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+impl Shown {
+    fn note(&mut self, notice: &Notice) {
+        *self.notices.entry(notice.what.to_string()).or_default() += 1;
+        if self.verbose {
+            eprintln!("{}: {}", notice.stage, describe(notice));
+        }
+    }
+
+    fn say(&self) {
+        let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { listed(&self.rows) };
+        let notices = match (self.notices.is_empty(), self.verbose) {
+            (true, _) => String::new(),
+            (false, true) => format!("; notices: {}", listed(&self.notices)),
+            (false, false) => format!("; notices: {} (-v prints each)", listed(&self.notices)),
+        };
+        eprintln!("sizeleak: {rows}{notices}");
+    }
+}
+
+fn listed(counts: &BTreeMap<String, u64>) -> String {
+    counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,135 @@
+//! Frames as text: a table for people, JSON lines and CSV for programs; and as frames again.
+
+mod csv;
+mod json;
+mod line;
+mod moment;
+mod selection;
+mod table;
+
+use std::io::{self, BufWriter, Write};
+
+use clap::ValueEnum;
+use sizeleak_frame::{Frame, FrameWriter, WriteError};
+
+pub(crate) use csv::has_columns;
+pub use moment::utc;
+pub use selection::Selection;
+
+use crate::pipeline::Sink;
+
+/// How frames are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A line a frame (or row of a batch), aligned, for people
+    #[default]
+    Table,
+    /// A JSON object a frame (or row of a batch)
+    Ndjson,
+    /// Comma-separated values of frames of one kind, with a header
+    Csv,
+    /// Frames as they are, in MessagePack
+    Frames,
+}
+
+/// How long binary fields are in text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binary {
+    /// Hexadecimal digits of so many bytes at most, with `…` behind them where there are more.
+    Cut(usize),
+    /// All of them.
+    Whole,
+}
+
+impl Default for Binary {
+    fn default() -> Self {
+        Self::Cut(16)
+    }
+}
+
+/// One way to write frames.
+trait Form {
+    /// Writes a frame that is selected.
+    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()>;
+
+    /// Sees a frame that is not selected, for what it says of others.
+    fn see(&mut self, _: &Frame) {}
+
+    /// Writes what stands before the first frame, unless it did: called before every flush, so that it is there also
+    /// where no frame comes.
+    fn begin(&mut self, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes frames to an output.
+pub struct Writer<W: Write> {
+    selection: Selection,
+    target: Target<W>,
+}
+
+enum Target<W: Write> {
+    Frames(FrameWriter<W>),
+    Text { form: Box<dyn Form>, output: BufWriter<W> },
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the selected frames in this format.
+    pub fn new(format: Format, selection: Selection, binary: Binary, output: W) -> Self {
+        let form: Box<dyn Form> = match format {
+            Format::Table => Box::new(table::Table::new(binary)),
+            Format::Ndjson => Box::new(json::Lines::new(binary)),
+            Format::Csv => Box::new(csv::Csv::new(&selection, binary)),
+            Format::Frames => return Self { selection, target: Target::Frames(FrameWriter::new(output)) },
+        };
+        Self { selection, target: Target::Text { form, output: BufWriter::new(output) } }
+    }
+
+    /// Writes a frame if it is selected.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
+        let is_selected = self.selection.takes(frame.kind());
+        match &mut self.target {
+            Target::Frames(writer) if is_selected => writer.write(frame).map_err(io_error),
+            Target::Text { form, output } if is_selected => form.write(frame, output),
+            Target::Text { form, .. } => {
+                form.see(frame);
+                Ok(())
+            }
+            Target::Frames(_) => Ok(()),
+        }
+    }
+
+    /// Hands everything to the output.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.target {
+            Target::Frames(writer) => writer.flush().map_err(io_error),
+            Target::Text { form, output } => {
+                form.begin(output)?;
+                output.flush()
+            }
+        }
+    }
+}
+
+fn io_error(error: WriteError) -> io::Error {
+    match error {
+        WriteError::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+impl<W: Write> Sink for Writer<W> {
+    fn take(&mut self, frame: Frame) -> io::Result<()> {
+        self.write(&frame)
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+}
