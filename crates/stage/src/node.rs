@@ -28,6 +28,7 @@ pub trait Runnable: Send {
 #[derive(Debug)]
 pub struct Node<S> {
     stage: S,
+    greeted: bool,
     upstream: Summary,
     /// Why input will end without a summary, as the stage that noticed first said it.
     cut: Option<String>,
@@ -42,6 +43,7 @@ impl<S: Stage> Node<S> {
     pub fn new(stage: S) -> Self {
         Self {
             stage,
+            greeted: false,
             upstream: Summary::default(),
             cut: None,
             frames_in: 0,
@@ -66,6 +68,10 @@ impl<S: Stage> Node<S> {
                 Err(error) => break self.broken(&error),
             }
         };
+        if !self.greeted {
+            // The input ended before its own: without one, what follows would be no stream.
+            self.greet(None, out)?;
+        }
         let start = Instant::now();
         match (self.stage.finish(out), &ended) {
             // What a stage misses in a stream that ended too early is a consequence; the cause is told below.
@@ -104,7 +110,7 @@ impl<S: Stage> Node<S> {
                 self.bytes_in += bytes;
                 self.stage.process(input, out)
             }
-            Err(Frame::Hello(hello)) => Ok(out.output.emit(own_hello(S::NAME, Some(hello)))?),
+            Err(Frame::Hello(hello)) => Ok(self.greet(Some(hello), out)?),
             Err(Frame::Summary(summary)) => {
                 self.upstream = summary;
                 Ok(())
@@ -118,6 +124,11 @@ impl<S: Stage> Node<S> {
                 Ok(out.output.emit(other)?)
             }
         }
+    }
+
+    fn greet(&mut self, before: Option<Hello>, out: &mut Counted<'_>) -> Result<(), Closed> {
+        self.greeted = true;
+        out.output.emit(own_hello(S::NAME, before))
     }
 
     fn broken(&mut self, error: &InputError) -> Outcome {

@@ -120,6 +120,16 @@ fn a_cut_stream_is_finished_but_not_summed_up() {
     );
 }
 
+/// One that died at once must not look, two stages on, like something that is no stream.
+#[test]
+fn nothing_at_all_is_a_cut_stream_to_every_stage() {
+    let (outcome, output) = run(b"");
+    assert!(matches!(&outcome, Outcome::Cut(cause) if cause.contains("is empty")), "{outcome:?}");
+    assert_eq!(output.iter().map(Frame::kind).collect::<Vec<_>>(), ["hello", "notice"]);
+    let next = run(&bytes(&output)).0;
+    assert!(matches!(&next, Outcome::Cut(cause) if cause.contains("`doubler`: the frame stream is empty")), "{next:?}");
+}
+
 #[test]
 fn a_broken_stream_fails_after_what_was_whole() {
     let input = [bytes(&[hello(), command(5).into()]), vec![0xc1]].concat();
