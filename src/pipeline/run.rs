@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use sizeleak_frame::{Frame, Summary};
 use sizeleak_stage::{ConfigureError, Input, Interrupt, Outcome, Received, Runnable, Silent};
+use toml::Value;
 
 use super::cause::{Drained, Ended, settle};
 use super::link::{Reach, Receiving, Sending, link};
@@ -114,15 +115,19 @@ impl Step {
         }
     }
 
-    /// The line of the key whose value a message speaks of, else the stage's own.
+    /// The line of the key whose value a message speaks of, if that was set in the file; else the stage's own.
     fn line_of(&self, fault: &str) -> Option<usize> {
         let Work::Known { options, .. } = &self.work else { return self.line };
-        let is_about = |key: &str| {
-            let text = options.get(key).and_then(toml::Value::as_str);
-            text.is_some_and(|text| !text.is_empty() && fault.contains(text))
+        let speaks_of = |text: &str| !text.is_empty() && fault.contains(text);
+        let is_about = |value: &Value| match value {
+            Value::String(text) => speaks_of(text),
+            Value::Array(values) => values.iter().filter_map(Value::as_str).any(speaks_of),
+            _ => false,
         };
-        let key = self.key_lines.iter().find(|(key, _)| is_about(key));
-        key.map(|(_, line)| *line).or(self.line)
+        match options.iter().find(|(_, value)| is_about(value)) {
+            Some((key, _)) => self.key_lines.iter().find(|(set, _)| set == key).map(|(_, line)| *line),
+            None => self.line,
+        }
     }
 }
 
