@@ -2,7 +2,7 @@
 
 use sizeleak_frame::{Direction, Segment};
 
-use crate::finding::{Event, Findings, Incident};
+use crate::finding::{Event, Findings, Incident, merge};
 use crate::framer::{Framed, Framer};
 use crate::handshake::{ClientHello, Hello, Messages};
 use crate::options::Limits;
@@ -136,8 +136,7 @@ impl Connection {
         } else if !self.queue.is_empty() {
             let mut events = std::mem::take(&mut self.queue);
             events.append(&mut findings.events);
-            events.sort_by_key(Event::time_ns);
-            findings.events = events;
+            findings.events = merge(events);
         }
     }
 

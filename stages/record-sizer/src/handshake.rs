@@ -1,7 +1,8 @@
 //! Handshake messages out of the bodies of handshake records: the two hellos, and no more (RFC 8446 section 4).
 
 use tls_parser::{
-    SNIType, TlsExtension, TlsMessage, TlsMessageHandshake, TlsServerHelloContents, parse_tls_client_hello_extension,
+    DTLSMessage, DTLSMessageHandshakeBody, SNIType, TlsExtension, TlsMessage, TlsMessageHandshake,
+    TlsServerHelloContents, parse_dtls_message_handshake, parse_tls_client_hello_extension,
     parse_tls_message_handshake, parse_tls_server_hello_extension,
 };
 
@@ -166,6 +167,16 @@ fn hello(message: &[u8]) -> Option<Hello> {
             encrypt_then_mac: false,
             retry: false,
         })),
+        _ => None,
+    }
+}
+
+/// What a DTLS handshake message, from its header of 12 bytes on, is; `None` unless it is a whole hello.
+pub(crate) fn datagram_hello(message: &[u8]) -> Option<Hello> {
+    let Ok((_, DTLSMessage::Handshake(message))) = parse_dtls_message_handshake(message) else { return None };
+    match message.body {
+        DTLSMessageHandshakeBody::ClientHello(hello) => Some(Hello::Client(client_hello(hello.ext))),
+        DTLSMessageHandshakeBody::ServerHello(hello) => Some(Hello::Server(server_hello(&hello))),
         _ => None,
     }
 }

@@ -4,11 +4,15 @@
 //! boundaries are found again where they are lost ([`resync`]). Hellos ([`handshake`]) tell the [`session`], and that
 //! the range of [`plaintext`] and which records only agree on keys ([`tls13`]). Bodies are skipped unread.
 //!
+//! DTLS comes whole in datagrams ([`datagram`]).
+//!
 //! Nothing here does I/O or reads clocks, all state is bounded by [`Options`], and any bytes are taken.
 #![warn(clippy::indexing_slicing)]
 
+mod association;
 mod connection;
 mod counts;
+mod datagram;
 mod finding;
 mod framer;
 mod handshake;

@@ -9,6 +9,8 @@ use crate::handshake::ServerHello;
 
 /// The version numbers that matter here.
 pub(crate) const TLS_1_0: u16 = 0x0301;
+/// DTLS 1.3, whose records have a header of their own (RFC 9147) that is not read.
+pub(crate) const DTLS_1_3: u16 = 0xfefc;
 /// TLS 1.3.
 pub(crate) const TLS_1_3: u16 = 0x0304;
 
@@ -35,7 +37,7 @@ impl Protection {
     /// What a server's choice adds.
     pub(crate) fn of(hello: ServerHello) -> Self {
         let Some(suite) = TlsCipherSuite::from_id(hello.cipher_suite) else { return Self::Unknown };
-        if hello.compressed {
+        if hello.compressed || hello.version == DTLS_1_3 {
             return Self::Unknown;
         }
         match (is_1_3(hello.version), tag(suite)) {

@@ -287,3 +287,107 @@ fn at(near: u64, sequence: u32) -> u64 {
 fn close(near: u64, sequence: u32) -> bool {
     at(near, sequence).abs_diff(near) <= WINDOW as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::Direction;
+
+    use super::*;
+
+    /// What came out.
+    #[derive(Default)]
+    struct Seen {
+        bytes: Vec<u8>,
+        gaps: Vec<u64>,
+        conflicts: usize,
+        hidden: u32,
+    }
+
+    impl Ordered for Seen {
+        fn piece(&mut self, piece: Piece<'_>) {
+            self.bytes.extend(piece.payload);
+            self.hidden += piece.hidden;
+        }
+
+        fn gap(&mut self, length: u64, _: i64) {
+            self.gaps.push(length);
+        }
+
+        fn conflict(&mut self, _: i64) {
+            self.conflicts += 1;
+        }
+
+        fn repeated(&mut self) {}
+
+        fn early(&mut self) {}
+    }
+
+    fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {
+        let length = payload.len() as u32;
+        Segment { time_ns: 1, flow: 1, direction: Direction::ToGateway, sequence, flags: 16, length, payload }
+    }
+
+    fn opened(sequence: u32) -> (Reassembly, Seen) {
+        let (mut reassembly, mut seen) = (Reassembly::default(), Seen::default());
+        assert_eq!(reassembly.opening(sequence), Opening::First);
+        reassembly.open(sequence, &mut seen);
+        (reassembly, seen)
+    }
+
+    #[test]
+    fn first_data_wins_across_the_wrap() {
+        let (mut reassembly, mut seen) = opened(u32::MAX - 3);
+        reassembly.take(&segment(1, b"efg"), &mut seen);
+        reassembly.take(&segment(u32::MAX, b"bcXYZhi"), &mut seen);
+        assert_eq!((seen.bytes.len(), seen.conflicts), (0, 1));
+        reassembly.take(&segment(u32::MAX - 2, b"__"), &mut seen);
+        assert_eq!(seen.bytes, b"__bcefghi");
+        assert_eq!(reassembly.held(), 0);
+    }
+
+    #[test]
+    fn holes_are_given_up_one_by_one() {
+        let (mut reassembly, mut seen) = opened(99);
+        reassembly.take(&segment(110, b"b"), &mut seen);
+        reassembly.take(&segment(120, b"c"), &mut seen);
+        assert_eq!(reassembly.waits_since(), Some(1));
+        assert!(reassembly.give_up(&mut seen));
+        assert_eq!((seen.bytes.as_slice(), seen.gaps.as_slice()), (&b"b"[..], &[10][..]));
+        assert!(reassembly.give_up(&mut seen));
+        assert!(!reassembly.give_up(&mut seen));
+        assert_eq!((seen.bytes.as_slice(), seen.gaps.as_slice()), (&b"bc"[..], &[10, 9][..]));
+    }
+
+    #[test]
+    fn a_stream_seen_from_the_middle_waits_for_its_beginning() {
+        let (mut reassembly, mut seen) = (Reassembly::default(), Seen::default());
+        reassembly.take(&segment(1005, b"fgh"), &mut seen);
+        reassembly.take(&segment(1000, b"abcde"), &mut seen);
+        assert!(seen.bytes.is_empty() && reassembly.is_unanchored());
+        reassembly.give_up(&mut seen);
+        assert_eq!((seen.bytes.as_slice(), seen.gaps.len()), (&b"abcdefgh"[..], 0));
+        assert_eq!(reassembly.opening(999), Opening::Known, "its SYN comes late");
+        assert_eq!(reassembly.opening(5000), Opening::Another);
+    }
+
+    #[test]
+    fn a_stream_that_moves_away_is_followed() {
+        let (mut reassembly, mut seen) = opened(0);
+        reassembly.take(&segment(1, b"a"), &mut seen);
+        for number in 0..3 {
+            reassembly.take(&segment(0x4000_0000 + number, b"z"), &mut seen);
+        }
+        reassembly.take(&segment(0x4000_0003, b"y"), &mut seen);
+        assert_eq!((seen.bytes.as_slice(), seen.gaps.as_slice()), (&b"azy"[..], &[0][..]));
+    }
+
+    #[test]
+    fn bytes_cut_by_the_snaplen_count() {
+        let (mut reassembly, mut seen) = opened(0);
+        reassembly.take(&Segment { length: 100, ..segment(1, b"ab") }, &mut seen);
+        reassembly.take(&segment(101, b"c"), &mut seen);
+        reassembly.take(&Segment { length: 50, ..segment(80, b"") }, &mut seen);
+        assert_eq!((seen.bytes.as_slice(), seen.hidden), (&b"abc"[..], 98 + 28));
+        assert!(seen.gaps.is_empty());
+    }
+}

@@ -114,7 +114,8 @@ impl Walker {
                     return Step::More;
                 }
                 let (bytes, taken) = piece.advance(left.into());
-                self.last_ns = piece.time_ns;
+                // Segments out of order bring their times out of order.
+                self.last_ns = self.last_ns.max(piece.time_ns);
                 self.state = State::Body { header, left: left - taken as u16 };
                 Step::Body { header, bytes, whole: bytes.len() as u64 == taken }
             }
@@ -126,14 +127,14 @@ impl Walker {
             return Step::More;
         }
         if have == 0 {
-            self.start_ns = piece.time_ns;
+            (self.start_ns, self.last_ns) = (piece.time_ns, piece.time_ns);
         }
         let seen = piece.advance_captured(HEADER - usize::from(have));
         for (place, byte) in bytes.iter_mut().skip(have.into()).zip(seen) {
             *place = *byte;
         }
         let have = have + seen.len() as u8;
-        self.last_ns = piece.time_ns;
+        self.last_ns = self.last_ns.max(piece.time_ns);
         self.state = State::Header { bytes, have };
         if usize::from(have) < HEADER {
             return if piece.is_empty() { Step::More } else { Step::Hidden };

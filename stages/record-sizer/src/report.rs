@@ -1,14 +1,18 @@
 //! From what was found in a flow to the frames and counters that say so.
 
-use sizeleak_frame::{Direction, Record, what};
+use sizeleak_frame::{Direction, Record, Segment, what};
 use sizeleak_stage::{Closed, Emit};
 
+use crate::association::{Association, Datagram};
 use crate::connection::{Connection, Ending};
 use crate::counts::Counts;
+use crate::datagram::DatagramRecord;
 use crate::finding::{Event, Findings, Incident};
+use crate::handshake::Hello;
 use crate::notices::{self, Notices};
+use crate::plaintext::DTLS_1_3;
 use crate::record::Sized;
-use crate::session::Session;
+use crate::session::{Marks, Session};
 
 /// Makes frames, notices and counts.
 #[derive(Debug, Default)]
@@ -61,19 +65,58 @@ impl Report {
         Ok(())
     }
 
-    /// Reports a record of a session, and the session where the record shows that nothing more of it will be seen.
-    pub(crate) fn record(
+    /// Reports what a datagram is.
+    pub(crate) fn datagram(
+        &mut self,
+        segment: &Segment<'_>,
+        association: &mut Association,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        let Segment { flow, time_ns, direction, .. } = *segment;
+        let records = match association.datagram(segment) {
+            Datagram::Dtls(records) => records,
+            Datagram::Quic => {
+                self.counts.quic_flows += 1;
+                return self.unsupported(flow, time_ns, "QUIC: its records cannot be sized", out);
+            }
+            Datagram::Other => {
+                self.counts.other_datagrams += 1;
+                return Ok(());
+            }
+        };
+        let session = &mut association.session;
+        for DatagramRecord { header, epoch, hello, .. } in records {
+            let is_1_3 = matches!(hello, Some(Hello::Server(hello)) if hello.version == DTLS_1_3);
+            if let Some(hello) = hello
+                && session.hello(hello, direction, time_ns)
+            {
+                self.session(flow, session, time_ns, out)?;
+            }
+            if is_1_3 {
+                self.unsupported(flow, time_ns, "DTLS 1.3: its protected records cannot be sized", out)?;
+            }
+            if session.is_untold(header) {
+                self.session(flow, session, time_ns, out)?;
+            }
+            let marks = session.datagram_record(header, direction, epoch, time_ns);
+            self.record(flow, (direction, Sized { header, start_ns: time_ns, time_ns }), marks, out)?;
+        }
+        Ok(())
+    }
+
+    fn unsupported(&mut self, flow: u64, time_ns: i64, detail: &str, out: &mut dyn Emit) -> Result<(), Closed> {
+        let said = (what::UNSUPPORTED, None, detail.to_owned());
+        self.notices.tell((flow, time_ns, self.counts.segments), said, out)
+    }
+
+    fn record(
         &mut self,
         flow: u64,
-        session: &mut Session,
         (direction, sized): (Direction, Sized),
+        marks: Marks,
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
         let Sized { header, start_ns, time_ns } = sized;
-        if session.is_untold(header) {
-            self.session(flow, session, time_ns, out)?;
-        }
-        let marks = session.record(header, direction, time_ns);
         self.counts.records += 1;
         let record = Record {
             time_ns,
@@ -88,21 +131,21 @@ impl Report {
         out.emit(record.into())
     }
 
-    /// Reports a session.
-    pub(crate) fn session(
-        &mut self,
-        flow: u64,
-        session: &Session,
-        time_ns: i64,
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
+    fn session(&mut self, flow: u64, session: &Session, time_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
         self.counts.sessions += 1;
         out.emit(session.tell(flow, time_ns).into())
     }
 
     fn event(&mut self, flow: u64, session: &mut Session, event: Event, out: &mut dyn Emit) -> Result<(), Closed> {
         match event {
-            Event::Record { direction, record } => self.record(flow, session, (direction, record), out),
+            Event::Record { direction, record } => {
+                // Data show that no more of the handshake will be seen.
+                if session.is_untold(record.header) {
+                    self.session(flow, session, record.time_ns, out)?;
+                }
+                let marks = session.record(record.header, direction, record.time_ns);
+                self.record(flow, (direction, record), marks, out)
+            }
             Event::Hello { time_ns, direction, hello } => {
                 if session.hello(*hello, direction, time_ns) {
                     self.session(flow, session, time_ns, out)?;

@@ -133,8 +133,8 @@ impl Search {
     /// Looks for new candidates.
     fn look<'a>(&mut self, piece: Piece<'a>, alone: &mut Vec<Sized>) -> Option<Found<'a>> {
         let thorough = self.passed < THOROUGH;
-        if thorough {
-            self.look_across(piece);
+        if let Some(found) = thorough.then(|| self.look_across(piece)).flatten() {
+            return Some(found);
         }
         for (offset, bytes) in piece.payload.windows(HEADER).enumerate() {
             if offset > 0 && !thorough {
@@ -167,7 +167,7 @@ impl Search {
     }
 
     /// Looks at places whose header began in the piece before.
-    fn look_across(&mut self, piece: Piece<'_>) {
+    fn look_across<'a>(&mut self, piece: Piece<'a>) -> Option<Found<'a>> {
         let tail_length = usize::from(self.tail_length);
         let mut joined = [0; 2 * (HEADER - 1)];
         let bytes = self.tail.iter().take(tail_length).chain(piece.payload);
@@ -185,10 +185,13 @@ impl Search {
                 fresh: false,
                 passed: self.passed.saturating_sub(begun.len() as u64),
             };
-            if matches!(candidate.follow(piece, self.minor), Fate::Pending) {
-                self.keep(candidate);
+            match candidate.follow(piece, self.minor) {
+                Fate::Pending => self.keep(candidate),
+                Fate::Boundary(rest) => return Some(candidate.boundary(rest)),
+                Fate::Dead | Fate::Alone(_) => {}
             }
         }
+        None
     }
 
     fn keep(&mut self, candidate: Candidate) {
@@ -277,4 +280,80 @@ fn likely(bytes: &[u8], minor: Option<u8>) -> Option<Header> {
         return None;
     }
     Header::parse(bytes.try_into().ok()?).filter(|header| header.is_likely(minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(payload: &[u8]) -> Piece<'_> {
+        Piece { time_ns: 1, payload, hidden: 0, starts_segment: true, ends_segment: true }
+    }
+
+    fn record(length: u8) -> Vec<u8> {
+        [&[23, 3, 3, 0, length][..], &vec![0x5a; length.into()]].concat()
+    }
+
+    /// The bytes skipped before the boundary that a search finds in pieces, if it does.
+    fn search(minor: Option<u8>, pieces: &[&[u8]]) -> Option<u64> {
+        let mut search = Search::new(minor);
+        pieces.iter().find_map(|bytes| match search.piece(piece(bytes)) {
+            Found::Boundary { skipped, .. } => Some(skipped),
+            Found::Nothing { .. } => None,
+        })
+    }
+
+    #[test]
+    fn a_chain_of_two_wherever_it_is_cut() {
+        let bytes = [&[0x5a; 30][..], &record(40), &record(41), &[23, 3]].concat();
+        for cut in 1..80 {
+            let (one, two) = bytes.split_at(cut);
+            assert_eq!(search(None, &[one, two]), Some(30), "{cut}");
+        }
+        assert_eq!(search(None, &[&bytes[..70]]), None, "one header is not enough");
+    }
+
+    #[test]
+    fn a_record_that_ends_with_its_segment() {
+        let tail = [&[0x5a; 30][..], &record(40)].concat();
+        assert_eq!(search(None, &[&tail]), Some(30));
+        let whole = record(40);
+        let (begins, ends) = whole.split_at(20);
+        assert_eq!(search(None, &[begins, ends]), Some(0), "it begins a segment and ends a later one");
+        let (begins, ends) = tail.split_at(50);
+        assert_eq!(search(None, &[begins, ends]), None, "it does neither in one segment");
+    }
+
+    #[test]
+    fn versions_and_lengths_that_are_not_likely() {
+        let header = |content_type, minor, length| {
+            let [high, low] = u16::to_be_bytes(length);
+            likely(&[content_type, 3, minor, high, low], Some(3)).is_some()
+        };
+        assert!(header(23, 3, 18_432) && header(22, 1, 300) && header(20, 3, 1) && header(21, 3, 26));
+        assert!(
+            !header(23, 2, 300) && !header(20, 3, 2) && !header(21, 3, 600) && !header(23, 4, 9) && !header(23, 3, 0)
+        );
+    }
+
+    #[test]
+    fn what_the_capture_hides_counts_where_records_were_sized_before() {
+        for (known, expected) in [(None, 0), (Some(2), 0), (Some(3), 1)] {
+            let mut search = Search::new(known);
+            let hidden = Piece { hidden: 500, ..piece(&[23, 3, 3, 1, 0, 7]) };
+            let Found::Nothing { alone } = search.piece(hidden) else { panic!() };
+            assert_eq!(alone.len(), expected);
+            search.piece(piece(&[23, 3, 3, 1, 0, 7]));
+            assert_eq!(search.gap(10_000).len(), expected);
+        }
+    }
+
+    #[test]
+    fn after_long_in_vain_only_beginnings_of_segments_count() {
+        let noise = vec![0x5a; THOROUGH as usize];
+        let both = [record(40), record(41), record(42)].concat();
+        let inside = [&[0x5a][..], &both].concat();
+        assert_eq!(search(None, &[&noise, &inside]), None);
+        assert_eq!(search(None, &[&noise, &inside, &both]), Some(THOROUGH + 1 + both.len() as u64));
+    }
 }

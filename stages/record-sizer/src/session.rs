@@ -73,8 +73,13 @@ impl Session {
     /// Takes a `ClientHello`. It is told of once the server has answered, or once data flow.
     pub(crate) fn client_hello(&mut self, hello: ClientHello, direction: Direction) -> bool {
         self.client = Some(direction);
+        let answered = matches!(self.phase, Phase::Agreeing | Phase::Flights(_));
+        if answered && self.greeting.as_ref() == Some(&hello) {
+            // A datagram sent again.
+            return false;
+        }
         // The server's hello may be seen first, where packets were captured out of order.
-        let late = self.greeting.is_none() && matches!(self.phase, Phase::Agreeing | Phase::Flights(_));
+        let late = self.greeting.is_none() && answered;
         let renewed = self.greeting.replace(hello);
         if late {
             return self.greeting != renewed;
@@ -123,6 +128,24 @@ impl Session {
         let marks = Marks { plaintext: self.plaintext(header, direction), handshake };
         self.move_on(header, direction);
         marks
+    }
+
+    /// What a record of DTLS is: its epoch tells whether it is protected, where the change to it may have been lost.
+    pub(crate) fn datagram_record(&mut self, header: Header, direction: Direction, epoch: u16, time_ns: i64) -> Marks {
+        let protection = self.server.map(Protection::of);
+        let keys = self.keys_mut(direction);
+        match (epoch, *keys) {
+            (0, Keys::Known { .. } | Keys::Early) => {
+                return Marks { plaintext: Some(exactly(header.length)), handshake: true };
+            }
+            (1, Keys::Clear) => {
+                *keys = protection.map_or(Keys::Early, |protection| Keys::Known { protection, finished: false });
+            }
+            // Keys were renewed, who knows to what suite.
+            (2.., _) => *keys = Keys::Unknown,
+            _ => {}
+        }
+        self.record(header, direction, time_ns)
     }
 
     /// Whether data flow though no server's hello was seen: what the client's told is all there will be.
@@ -228,4 +251,94 @@ fn version_name(version: u16) -> String {
 
 fn suite_name(suite: u16) -> String {
     TlsCipherSuite::from_id(suite).map_or_else(|| format!("{suite:#06x}"), |suite| suite.name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Direction::{FromGateway, ToGateway};
+
+    const GCM: ServerHello =
+        ServerHello { version: 0x0303, cipher_suite: 0xc02f, compressed: false, encrypt_then_mac: false, retry: false };
+
+    fn record(session: &mut Session, content_type: u8, direction: Direction, length: u16) -> (Option<u64>, bool) {
+        let header = Header { content_type: ContentType::try_from(content_type).unwrap(), minor: 3, length };
+        let marks = session.record(header, direction, 0);
+        (marks.plaintext.map(|[least, _]| least), marks.handshake)
+    }
+
+    fn greeted() -> Session {
+        let mut session = Session::from_beginning();
+        assert!(!session.hello(Hello::Client(ClientHello::default()), FromGateway, 0));
+        session
+    }
+
+    #[test]
+    fn keys_change_one_direction_at_a_time() {
+        let mut session = greeted();
+        assert_eq!(record(&mut session, 22, FromGateway, 200), (Some(200), true));
+        assert!(session.hello(Hello::Server(GCM), ToGateway, 0));
+        assert_eq!(record(&mut session, 20, FromGateway, 1), (Some(1), true));
+        assert_eq!(record(&mut session, 22, FromGateway, 40), (Some(16), true));
+        assert_eq!(record(&mut session, 21, ToGateway, 2), (Some(2), true));
+        assert_eq!(record(&mut session, 20, ToGateway, 1), (Some(1), true));
+        assert_eq!(record(&mut session, 22, ToGateway, 40), (Some(16), true));
+        assert_eq!(record(&mut session, 23, ToGateway, 124), (Some(100), false));
+        assert_eq!(record(&mut session, 21, ToGateway, 26), (Some(2), false));
+        // Renegotiation, to nobody knows what.
+        assert_eq!(record(&mut session, 22, ToGateway, 140), (Some(116), true));
+        assert_eq!(record(&mut session, 20, ToGateway, 25), (Some(1), true));
+        assert_eq!(record(&mut session, 23, ToGateway, 124), (None, false));
+        assert_eq!(record(&mut session, 23, FromGateway, 124), (Some(100), false));
+    }
+
+    #[test]
+    fn hellos_out_of_order() {
+        let mut session = Session::from_beginning();
+        assert!(session.hello(Hello::Server(GCM), ToGateway, 0));
+        assert_eq!(session.tell(1, 2).server_name, None);
+        let named = ClientHello { server_name: Some("hub.example".into()), early_data: false };
+        assert!(session.hello(Hello::Client(named), FromGateway, 0), "it tells more");
+        let told = session.tell(1, 2);
+        assert_eq!(told.server_name.as_deref(), Some("hub.example"));
+        assert_eq!(told.cipher_suite.as_deref(), Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
+    }
+
+    #[test]
+    fn a_retry_is_no_answer() {
+        let mut session = greeted();
+        let hello = ServerHello { version: 0x0304, cipher_suite: 0x1301, ..GCM };
+        assert!(!session.hello(Hello::Server(ServerHello { retry: true, ..hello }), ToGateway, 0));
+        assert!(!session.hello(Hello::Client(ClientHello::default()), FromGateway, 0));
+        assert!(session.hello(Hello::Server(hello), ToGateway, 0));
+        assert_eq!(record(&mut session, 20, ToGateway, 1), (Some(1), true));
+        assert_eq!(record(&mut session, 23, ToGateway, 117), (Some(100), true));
+    }
+
+    #[test]
+    fn without_the_servers_hello_nothing_is_known_of_data() {
+        let mut session = greeted();
+        let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: 9 };
+        assert!(session.is_untold(header));
+        assert!(!session.is_untold(header));
+        assert_eq!(record(&mut session, 23, FromGateway, 9), (None, false));
+        assert_eq!(record(&mut Session::default(), 23, FromGateway, 9), (None, false));
+    }
+
+    #[test]
+    fn epochs_of_datagrams() {
+        let mut session = greeted();
+        session.hello(Hello::Server(ServerHello { version: 0xfefd, ..GCM }), ToGateway, 0);
+        let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: 124 };
+        let mut plaintext = |epoch| session.datagram_record(header, ToGateway, epoch, 0).plaintext;
+        // The change of keys was lost; a record of before it comes late.
+        assert_eq!((plaintext(1), plaintext(0), plaintext(1)), (Some([100; 2]), Some([124; 2]), Some([100; 2])));
+        assert_eq!(plaintext(2), None);
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!((version_name(0x7f1c), version_name(0xfefd)), ("TLS 1.3 draft 28".into(), "DTLS 1.2".into()));
+        assert_eq!((version_name(0x0505), suite_name(0x1a2b)), ("0x0505".into(), "0x1a2b".into()));
+    }
 }

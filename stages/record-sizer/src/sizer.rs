@@ -1,8 +1,9 @@
-//! The stage: segments in, sessions and records out.
+//! The stage: segments (and datagrams) in, sessions and records out.
 
 use sizeleak_frame::{Direction, Segment, Segments, what};
 use sizeleak_stage::{Closed, ConfigureError, Emit, Stage, StageError};
 
+use crate::association::Association;
 use crate::connection::Connection;
 use crate::finding::Findings;
 use crate::notices::notice;
@@ -17,6 +18,8 @@ use crate::waiting::Waiting;
 pub struct RecordSizer {
     limits: Limits,
     connections: Generations<Box<Connection>>,
+    /// Flows over UDP that carry DTLS or QUIC.
+    associations: Generations<Box<Association>>,
     /// Connections of which no more than a SYN was seen, with the sequence numbers of both directions: a flood of them
     /// must not drive out the others.
     opened: Generations<[Option<u32>; 2]>,
@@ -36,6 +39,7 @@ impl RecordSizer {
         Ok(Self {
             limits,
             connections: Generations::new(limits.flows),
+            associations: Generations::new(limits.flows / 4),
             opened: Generations::new(limits.flows),
             waiting: Waiting::default(),
             findings: Findings::default(),
@@ -52,6 +56,9 @@ impl RecordSizer {
     fn segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         self.report.counts.segments += 1;
         self.now_ns = segment.time_ns;
+        if segment.flags == 0 {
+            return self.datagram(segment, out);
+        }
         while let Some(flow) = self.waiting.overdue(segment.time_ns) {
             self.expire(flow, out)?;
         }
@@ -85,6 +92,23 @@ impl RecordSizer {
             self.release(flow, out)?;
         }
         Ok(())
+    }
+
+    /// Takes a datagram: rows of UDP have no flags, those of TCP always have one.
+    fn datagram(&mut self, datagram: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.report.counts.datagrams += 1;
+        if self.associations.is_full() || self.associations.is_older(self.now_ns, self.limits.idle_timeout_ns) {
+            self.report.counts.idle_flows += self.associations.turn(self.now_ns).len() as u64;
+        }
+        if self.associations.find(datagram.flow).is_none() {
+            if !Association::is_known_kind(datagram) {
+                self.report.counts.other_datagrams += 1;
+                return Ok(());
+            }
+            self.associations.insert(datagram.flow, Box::default());
+        }
+        let Some(association) = self.associations.find(datagram.flow) else { return Ok(()) };
+        self.report.datagram(datagram, association, out)
     }
 
     /// Remembers a SYN of a connection that has no data yet.

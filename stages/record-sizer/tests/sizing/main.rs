@@ -1,0 +1,6 @@
+//! Segments in, records out: streams made for the purpose, and real TLS.
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod simulated;
+mod streams;
+mod wire;

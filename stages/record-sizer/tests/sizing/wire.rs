@@ -1,0 +1,120 @@
+//! Streams of TLS records made for tests, cut into segments; and a sizer run over them.
+
+use sizeleak_frame::{Direction, Frame, Segment, Segments};
+use sizeleak_record_sizer::{Options, RecordSizer};
+use sizeleak_stage::Stage;
+
+pub(crate) const MILLISECOND: i64 = 1_000_000;
+
+/// A segment that owns its payload.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) time_ns: i64,
+    pub(crate) flow: u64,
+    pub(crate) direction: Direction,
+    pub(crate) sequence: u32,
+    pub(crate) flags: u8,
+    pub(crate) length: u32,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// Numbers that look random, the same in any run.
+pub(crate) struct Noise(pub(crate) u64);
+
+impl Noise {
+    pub(crate) fn next(&mut self) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count + 8);
+        while bytes.len() < count {
+            bytes.extend(self.next().to_le_bytes());
+        }
+        bytes.truncate(count);
+        bytes
+    }
+}
+
+/// Records of these types and lengths, filled with noise.
+pub(crate) fn stream(records: &[(u8, u16)], noise: &mut Noise) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (content_type, length) in records {
+        bytes.extend([*content_type, 3, 3]);
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(noise.bytes((*length).into()));
+    }
+    bytes
+}
+
+/// A segment of flow 1 with all of its payload.
+pub(crate) fn row(direction: Direction, sequence: u32, payload: &[u8], time_ns: i64) -> Row {
+    let length = payload.len() as u32;
+    Row { time_ns, flow: 1, direction, sequence, flags: Segment::ACK, length, payload: payload.to_vec() }
+}
+
+pub(crate) fn syn(direction: Direction, sequence: u32, time_ns: i64) -> Row {
+    Row { flags: Segment::SYN, ..row(direction, sequence, &[], time_ns) }
+}
+
+/// A stream in segments of at most `size` bytes, from a sequence number on, a millisecond apart.
+pub(crate) fn segments(direction: Direction, first: u32, bytes: &[u8], size: usize) -> Vec<Row> {
+    let chunks = (0u32..).zip(bytes.chunks(size));
+    let rows = chunks.map(|(at, chunk)| {
+        let sequence = first.wrapping_add(at * size as u32);
+        row(direction, sequence, chunk, i64::from(at) * MILLISECOND)
+    });
+    rows.collect()
+}
+
+pub(crate) fn batch(rows: &[Row]) -> Segments {
+    let mut batch = Segments::new();
+    for row in rows {
+        let Row { time_ns, flow, direction, sequence, flags, length, ref payload } = *row;
+        batch.push(Segment { time_ns, flow, direction, sequence, flags, length, payload });
+    }
+    batch
+}
+
+/// What a sizer makes of segments.
+pub(crate) fn size(rows: &[Row]) -> Vec<Frame> {
+    size_with(&Options::default(), rows).0
+}
+
+/// What a sizer makes of segments, and what it counts.
+pub(crate) fn size_with(options: &Options, rows: &[Row]) -> (Vec<Frame>, Vec<(&'static str, u64)>) {
+    let mut sizer = RecordSizer::new(options).unwrap();
+    let mut frames = Vec::new();
+    for rows in rows.chunks(100) {
+        sizer.process(batch(rows), &mut frames).unwrap();
+    }
+    sizer.finish(&mut frames).unwrap();
+    assert_eq!(sizer.held_bytes(), 0, "nothing is held after the end");
+    (frames, sizer.counters())
+}
+
+/// Types and lengths of the records of one direction.
+pub(crate) fn records(frames: &[Frame], direction: Direction) -> Vec<(u8, u16)> {
+    let of = |frame: &Frame| match frame {
+        Frame::Record(record) if record.direction == direction => {
+            Some((record.content_type.into(), record.length as u16))
+        }
+        _ => None,
+    };
+    frames.iter().filter_map(of).collect()
+}
+
+/// The words of all notices.
+pub(crate) fn notices(frames: &[Frame]) -> Vec<String> {
+    let of = |frame: &Frame| if let Frame::Notice(notice) = frame { Some(notice.what.to_string()) } else { None };
+    frames.iter().filter_map(of).collect()
+}
