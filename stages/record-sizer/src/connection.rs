@@ -245,3 +245,15 @@ impl Framed for Sink<'_> {
         self.findings.tell(time_ns, Incident::NotTls);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the documented limit of memory is reckoned with.
+    #[test]
+    fn a_connection_is_small() {
+        let bytes = size_of::<Connection>();
+        assert!(bytes <= 512, "{bytes} bytes");
+    }
+}

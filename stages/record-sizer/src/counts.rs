@@ -16,6 +16,8 @@ pub(crate) struct Counts {
     pub(crate) malformed: u64,
     pub(crate) not_tls: u64,
     pub(crate) truncated: u64,
+    /// Payload on the wire that the snaplen cut off.
+    pub(crate) hidden_bytes: u64,
     pub(crate) datagrams: u64,
     pub(crate) other_datagrams: u64,
     pub(crate) quic_flows: u64,
@@ -40,6 +42,7 @@ impl Counts {
             ("malformed", self.malformed),
             ("not_tls", self.not_tls),
             ("truncated", self.truncated),
+            ("hidden_bytes", self.hidden_bytes),
             ("datagrams", self.datagrams),
             ("other_datagrams", self.other_datagrams),
             ("quic_flows", self.quic_flows),

@@ -55,6 +55,8 @@ impl RecordSizer {
 
     fn segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         self.report.counts.segments += 1;
+        let hidden = u64::from(segment.length).saturating_sub(segment.payload.len() as u64);
+        self.report.counts.hidden_bytes = self.report.counts.hidden_bytes.saturating_add(hidden);
         self.now_ns = segment.time_ns;
         if segment.flags == 0 {
             return self.datagram(segment, out);

@@ -28,9 +28,10 @@ impl Waiting {
         }
     }
 
-    /// A flow whose deadline has come.
+    /// A flow whose deadline has come, at whatever time it may be.
     pub(crate) fn overdue(&self, now_ns: i64) -> Option<u64> {
-        self.by_deadline.first().filter(|(deadline, _)| *deadline <= now_ns).map(|(_, flow)| *flow)
+        let first = self.by_deadline.first().filter(|(deadline, _)| *deadline <= now_ns && *deadline < i64::MAX);
+        first.map(|(_, flow)| *flow)
     }
 
     /// The flow to give up first.
@@ -62,6 +63,6 @@ mod tests {
         assert_eq!((waiting.bytes(), waiting.first()), (121, Some(1)));
         waiting.update(1, None, 0);
         waiting.update(2, None, 0);
-        assert_eq!((waiting.bytes(), waiting.first(), waiting.overdue(i64::MAX - 1)), (1, Some(3), None));
+        assert_eq!((waiting.bytes(), waiting.first(), waiting.overdue(i64::MAX)), (1, Some(3), None));
     }
 }
