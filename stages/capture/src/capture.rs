@@ -172,7 +172,7 @@ struct Failures {
 
 impl Failures {
     fn tell(&mut self, error: CaptureError, time_ns: Option<i64>, out: &mut dyn SourceEmit) -> Result<(), Closed> {
-        let what = if matches!(error.damage, Damage::Cut { .. }) { what::TRUNCATED } else { what::MALFORMED };
+        let what = if error.damage.is_cut() { what::TRUNCATED } else { what::MALFORMED };
         out.emit(notice(what, time_ns, &error).into())?;
         self.first.get_or_insert(error);
         Ok(())

@@ -71,3 +71,14 @@ pub enum Damage {
         source: io::Error,
     },
 }
+
+impl Damage {
+    /// Whether it is whole as far as it goes, and only ends too early.
+    pub fn is_cut(&self) -> bool {
+        match self {
+            Self::Cut { .. } => true,
+            Self::Read { source, .. } => source.kind() == io::ErrorKind::UnexpectedEof,
+            _ => false,
+        }
+    }
+}
