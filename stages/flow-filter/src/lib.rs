@@ -9,6 +9,7 @@ mod absent;
 mod address;
 mod filter;
 mod flow;
+mod inspect;
 mod link;
 mod name;
 mod network;
@@ -20,4 +21,5 @@ mod tunnel;
 
 pub use address::{Networks, ServiceRule};
 pub use filter::FlowFilter;
+pub use inspect::{Inspected, inspect};
 pub use options::Options;
