@@ -103,6 +103,7 @@ impl ServiceRule {
 }
 
 const ETHERNET: u16 = 1;
+const TCP: u8 = 6;
 const UDP: u8 = 17;
 const DNS_PORT: u16 = 53;
 
@@ -115,19 +116,30 @@ pub(crate) fn plain_addresses(link_type: u16, data: &[u8]) -> Option<(IpAddr, Ip
     }
     match data.get(12..15)? {
         [0x08, 0x00, version] if version >> 4 == 4 => {
-            let header: &[u8; 20] = data.get(14..34)?.try_into().ok()?;
-            let [first, _, _, _, _, _, part, part_low, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *header;
-            // No options, where ports would move, and no fragment, where they may be missing.
-            let is_plain = first == 0x45 && (part & 0x3f, part_low) == (0, 0);
-            is_decided(protocol, if is_plain { data.get(34..38) } else { None })
-                .then(|| (Ipv4Addr::new(s0, s1, s2, s3).into(), Ipv4Addr::new(d0, d1, d2, d3).into()))
+            let four = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(data.get(at..at + 4)?).ok()?));
+            let protocol = *data.get(23)?;
+            // Nearly all are TCP: they are spared the closer look.
+            if protocol != TCP && !is_decided(protocol, plain_ports(data)) {
+                return None;
+            }
+            Some((four(26)?.into(), four(30)?.into()))
         }
         [0x86, 0xdd, version] if version >> 4 == 6 => {
             let sixteen = |at: usize| Some(Ipv6Addr::from(<[u8; 16]>::try_from(data.get(at..at + 16)?).ok()?));
-            is_decided(*data.get(20)?, data.get(54..58))
-                .then_some(())
-                .and_then(|()| Some((sixteen(22)?.into(), sixteen(38)?.into())))
+            let protocol = *data.get(20)?;
+            if protocol != TCP && !is_decided(protocol, data.get(54..58)) {
+                return None;
+            }
+            Some((sixteen(22)?.into(), sixteen(38)?.into()))
         }
+        _ => None,
+    }
+}
+
+/// The ports of a packet in IPv4 without options, where they would move, and in one piece, where they cannot be missing.
+fn plain_ports(data: &[u8]) -> Option<&[u8]> {
+    match data.get(14..22)? {
+        [0x45, _, _, _, _, _, part, 0] if part & 0x3f == 0 => data.get(34..38),
         _ => None,
     }
 }
