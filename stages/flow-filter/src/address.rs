@@ -139,7 +139,7 @@ pub(crate) fn plain_addresses(link_type: u16, data: &[u8]) -> Option<(IpAddr, Ip
 /// The ports of a packet in IPv4 without options, where they would move, and in one piece, where they cannot be missing.
 fn plain_ports(data: &[u8]) -> Option<&[u8]> {
     match data.get(14..22)? {
-        [0x45, _, _, _, _, _, part, 0] if part & 0x3f == 0 => data.get(34..38),
+        [0x45, _, _, _, _, _, 0 | 0x40, 0] => data.get(34..38),
         _ => None,
     }
 }
