@@ -7,6 +7,8 @@ use sizeleak_frame::{Direction, Record};
 pub(crate) struct Conversation {
     /// When the gateway last sent something that may be answered, and how many such records are unanswered.
     asked: Option<(i64, u32)>,
+    /// When the gateway last sent a tiny record, and how many such are unanswered.
+    pinged: Option<(i64, u32)>,
     /// When the last record began or continued a command with nothing said since.
     commanding: Option<i64>,
     /// When anything was last seen.
@@ -33,15 +35,13 @@ impl Conversation {
         self.last_ns = self.last_ns.max(record.time_ns);
         match record.direction {
             Direction::FromGateway => {
-                let unanswered = self.unanswered(record.time_ns, answer_within_ns);
+                let unanswered = unanswered(self.asked, record.time_ns, answer_within_ns);
                 self.asked = Some((record.time_ns, unanswered.saturating_add(1)));
                 self.commanding = None;
                 Turn::Gateway
             }
             Direction::ToGateway => {
-                let unanswered = self.unanswered(record.start_ns, answer_within_ns);
-                if unanswered > 0 {
-                    self.asked = self.asked.map(|(time_ns, _)| (time_ns, unanswered - 1));
+                if answer(&mut self.asked, record.start_ns, answer_within_ns) {
                     return Turn::Answer;
                 }
                 let since_ns = self.commanding.replace(record.time_ns);
@@ -50,10 +50,33 @@ impl Conversation {
         }
     }
 
-    fn unanswered(&self, time_ns: i64, within_ns: i64) -> u32 {
-        match self.asked {
-            Some((asked_ns, count)) if time_ns.saturating_sub(asked_ns) <= within_ns => count,
-            _ => 0,
+    /// Takes the next record of the flow that is tiny: to the gateway it answers a tiny one (a ping), or else, as an
+    /// acknowledgement does, one that is not; what follows it is then no answer any more.
+    pub(crate) fn tiny(&mut self, record: &Record, answer_within_ns: i64) {
+        match record.direction {
+            Direction::FromGateway => {
+                let unanswered = unanswered(self.pinged, record.time_ns, answer_within_ns);
+                self.pinged = Some((record.time_ns, unanswered.saturating_add(1)));
+            }
+            Direction::ToGateway => {
+                let _is_answer = answer(&mut self.pinged, record.start_ns, answer_within_ns)
+                    || answer(&mut self.asked, record.start_ns, answer_within_ns);
+            }
         }
     }
+}
+
+/// How many of the gateway's messages are unanswered, given the last one's time and how many there were then.
+fn unanswered(sent: Option<(i64, u32)>, time_ns: i64, within_ns: i64) -> u32 {
+    match sent {
+        Some((sent_ns, count)) if time_ns.saturating_sub(sent_ns) <= within_ns => count,
+        _ => 0,
+    }
+}
+
+/// Takes off one of the unanswered messages; false where there is none.
+fn answer(sent: &mut Option<(i64, u32)>, time_ns: i64, within_ns: i64) -> bool {
+    let Some(rest) = unanswered(*sent, time_ns, within_ns).checked_sub(1) else { return false };
+    *sent = sent.map(|(sent_ns, _)| (sent_ns, rest));
+    true
 }

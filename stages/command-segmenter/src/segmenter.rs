@@ -127,6 +127,9 @@ impl Stage for CommandSegmenter {
             self.counts.handshake += 1;
         } else if self.is_tiny(&record) {
             self.counts.tiny += 1;
+            if let Some(conversation) = self.conversations.get_mut(&record.flow) {
+                conversation.tiny(&record, self.times.answer_within);
+            }
         } else {
             self.take(&record);
             if self.conversations.len() > MOST_FLOWS {
@@ -233,6 +236,14 @@ mod tests {
         assert_eq!(sizes(&[from(0, 90), to(30, 40), to(60, 300)]), [300]);
         assert_eq!(sizes(&[from(0, 90), from(10, 90), to(30, 40), to(60, 300)]), [0u64; 0]);
         assert_eq!(sizes(&[from(0, 90), to(30_000, 300)]), [300], "a poll that a command ends, half a minute later");
+    }
+
+    #[test]
+    fn a_tiny_acknowledgement_is_the_answer_and_the_next_record_a_command() {
+        assert_eq!(sizes(&[from(0, 90), to(30, 4), to(60, 300)]), [300], "MQTT's PUBACK, then a command");
+        assert_eq!(sizes(&[from(0, 90), from(10, 2), to(30, 2), to(60, 300)]), [0u64; 0], "the pong to a ping");
+        assert_eq!(sizes(&[from(0, 90), from(5, 90), to(30, 4), to(60, 300)]), [0u64; 0], "one of two is unanswered");
+        assert_eq!(sizes(&[from(0, 90), from(10, 2), to(30, 2), to(40, 4), to(60, 300)]), [300]);
     }
 
     #[test]
