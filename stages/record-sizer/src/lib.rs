@@ -19,6 +19,7 @@ mod handshake;
 mod hello;
 mod notices;
 mod options;
+mod overhead;
 mod piece;
 mod plaintext;
 mod reassembly;
@@ -32,4 +33,5 @@ mod tls13;
 mod waiting;
 
 pub use options::Options;
+pub use overhead::record_overhead;
 pub use sizer::RecordSizer;
