@@ -191,6 +191,16 @@ impl Pipeline {
         Ok(part)
     }
 
+    /// The part of it before the first stage of this name; all of it where there is none.
+    #[must_use]
+    pub fn before(&self, stage: &str) -> Self {
+        let mut part = self.clone();
+        if let Some(first) = self.stages.iter().position(|step| step.name() == stage) {
+            part.stages.truncate(first);
+        }
+        part
+    }
+
     fn no_stage(&self, stage: &str, key: &str) -> ConfigError {
         let names: Vec<&str> = self.stages.iter().map(Step::name).collect();
         let known = if registry::find(stage).is_some() { "" } else { "there is no such stage; " };
@@ -235,5 +245,8 @@ mod tests {
         let part = Pipeline::standard().until("command-segmenter").unwrap();
         assert!(part.has("command-segmenter") && !part.has("epsilon-corrector"));
         assert!(part.until("pruner").is_err());
+        let part = Pipeline::standard().before("epsilon-corrector");
+        assert!(part.has("command-segmenter") && !part.has("epsilon-corrector"));
+        assert!(part.before("pruner").has("command-segmenter"), "all of it");
     }
 }
