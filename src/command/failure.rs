@@ -3,6 +3,7 @@
 use std::fmt::{Display, Formatter};
 use std::io;
 
+use sizeleak_signature::ModelError;
 use sizeleak_simulator::SimulateError;
 
 use crate::pipeline::{ConfigError, RunError};
@@ -42,7 +43,7 @@ macro_rules! input {
     )*};
 }
 
-input!(anyhow::Error, io::Error, SimulateError);
+input!(anyhow::Error, io::Error, ModelError, SimulateError);
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {

@@ -1,8 +1,12 @@
 //! The command line of `sizeleak`: one module a subcommand.
 
 mod documentation;
+mod evaluate;
 mod failure;
 mod frames;
+mod labelled;
+mod learn;
+mod observation;
 mod run;
 mod simulate;
 
@@ -31,6 +35,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Subcommands {
     Run(run::Arguments),
+    Learn(learn::Arguments),
+    Evaluate(evaluate::Arguments),
     Frames(frames::Arguments),
     Simulate(simulate::Arguments),
     Completions(documentation::Completions),
@@ -41,6 +47,8 @@ enum Subcommands {
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Subcommands::Run(arguments) => run::run(&arguments),
+        Subcommands::Learn(arguments) => learn::run(&arguments),
+        Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
         Subcommands::Completions(arguments) => documentation::completions(&arguments),

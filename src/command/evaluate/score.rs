@@ -1,0 +1,186 @@
+//! How good identifications are: the figures of the paper's table and others, out of judged commands.
+
+use serde::Serialize;
+
+use super::judge::{Judgement, Standing};
+
+/// A labelled command, and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Judged<'a> {
+    /// Its true actions, in the order of the labels' actions.
+    pub(super) truth: &'a [u32],
+    /// What was said of it; `None` where no command was found.
+    pub(super) judgement: Option<&'a Judgement>,
+}
+
+/// What is said of all labelled commands together. All shares are of these, found or not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Score {
+    /// Labelled commands.
+    pub(super) commands: u64,
+    /// Those with the true actions among their candidates.
+    pub(super) among: u64,
+    /// The paper's precision: their share.
+    pub(super) precision: f64,
+    /// Those of which a cut list does not tell whether the truth is among the candidates; not counted as found.
+    pub(super) undecided: u64,
+    /// Those with exactly one candidate.
+    pub(super) unique: u64,
+    /// Those whose only candidate is the truth.
+    pub(super) unique_correct: u64,
+    /// Those whose most probable candidate is the truth.
+    pub(super) top_1: u64,
+    /// Those with a command, but without any candidate.
+    pub(super) unexplained: u64,
+    /// Those with a list that was cut.
+    pub(super) cut_lists: u64,
+    /// How many candidates the commands that were found have.
+    pub(super) candidates: Candidates,
+}
+
+/// Numbers of candidates; all 0 where no command was found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub(super) struct Candidates {
+    pub(super) mean: f64,
+    /// Of an even number of commands, the mean of the two in the middle.
+    pub(super) median: f64,
+    pub(super) max: u64,
+}
+
+/// What is said of one action.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct ActionScore {
+    /// The action.
+    pub(super) action: String,
+    /// Labelled commands with it.
+    pub(super) commands: u64,
+    /// Those with the true actions among their candidates.
+    pub(super) among: u64,
+    /// Their share; null without commands.
+    pub(super) precision: Option<f64>,
+    /// How often it truly occurs.
+    pub(super) count: u64,
+    /// How often it occurs in the most probable candidates.
+    pub(super) top_1_count: u64,
+    /// Of its true occurrences, the share that the most probable candidates have; null without any.
+    pub(super) top_1_recall: Option<f64>,
+    /// Of its occurrences in the most probable candidates, the share that is true; null without any.
+    pub(super) top_1_precision: Option<f64>,
+}
+
+impl Score {
+    pub(super) fn of(all: &[Judged<'_>]) -> Self {
+        let count = |is_counted: &dyn Fn(&Judgement) -> bool| {
+            all.iter().filter_map(|judged| judged.judgement).filter(|judgement| is_counted(judgement)).count() as u64
+        };
+        let (commands, among) = (all.len() as u64, count(&|judgement| judgement.standing.is_among()));
+        Self {
+            commands,
+            among,
+            precision: share(among, commands).unwrap_or(0.0),
+            undecided: count(&|judgement| judgement.standing == Standing::Undecided),
+            unique: count(&|judgement| judgement.candidates == 1),
+            unique_correct: count(&|judgement| judgement.candidates == 1 && judgement.standing.is_among()),
+            top_1: count(&|judgement| judgement.standing == Standing::Listed(1)),
+            unexplained: count(&|judgement| judgement.candidates == 0),
+            cut_lists: count(&|judgement| judgement.is_cut),
+            candidates: Candidates::of(all.iter().filter_map(|judged| judged.judgement)),
+        }
+    }
+}
+
+impl Candidates {
+    fn of<'a>(judgements: impl Iterator<Item = &'a Judgement>) -> Self {
+        let mut counts: Vec<u64> = judgements.map(|judgement| judgement.candidates).collect();
+        counts.sort_unstable();
+        let at = |place: usize| counts.get(place).map_or(0.0, |count| *count as f64);
+        let (half, number) = (counts.len() / 2, counts.len().max(1) as f64);
+        let median =
+            if counts.len().is_multiple_of(2) { f64::midpoint(at(half.saturating_sub(1)), at(half)) } else { at(half) };
+        let sum: f64 = counts.iter().map(|count| *count as f64).sum();
+        Self { mean: sum / number, median, max: counts.last().copied().unwrap_or(0) }
+    }
+}
+
+impl ActionScore {
+    /// The score of each action, in the order given.
+    pub(super) fn of_each(actions: &[String], all: &[Judged<'_>]) -> Vec<Self> {
+        actions.iter().enumerate().map(|(at, action)| Self::of(at, action, all)).collect()
+    }
+
+    fn of(at: usize, action: &str, all: &[Judged<'_>]) -> Self {
+        let (mut commands, mut among, mut count, mut top_1_count, mut agreed) = (0, 0, 0, 0, 0);
+        for judged in all {
+            let truly = judged.truth.get(at).copied().unwrap_or(0);
+            let first = judged.judgement.and_then(|judgement| judgement.first.as_ref());
+            let said = first.and_then(|first| first.get(at)).copied().unwrap_or(0);
+            let is_among = judged.judgement.is_some_and(|judgement| judgement.standing.is_among());
+            commands += u64::from(truly > 0);
+            among += u64::from(truly > 0 && is_among);
+            count += u64::from(truly);
+            top_1_count += u64::from(said);
+            agreed += u64::from(truly.min(said));
+        }
+        Self {
+            action: action.to_owned(),
+            commands,
+            among,
+            precision: share(among, commands),
+            count,
+            top_1_count,
+            top_1_recall: share(agreed, count),
+            top_1_precision: share(agreed, top_1_count),
+        }
+    }
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judgement(standing: Standing, candidates: u64, first: &[u32]) -> Judgement {
+        Judgement { standing, candidates, is_cut: standing == Standing::Undecided, first: Some(first.to_vec()) }
+    }
+
+    #[test]
+    fn every_labelled_command_counts() {
+        let said = [
+            judgement(Standing::Listed(1), 1, &[1, 0]),
+            judgement(Standing::Listed(2), 4, &[0, 2]),
+            judgement(Standing::Absent, 1, &[0, 1]),
+            judgement(Standing::Undecided, 90, &[3, 0]),
+            Judgement { standing: Standing::Absent, candidates: 0, is_cut: false, first: None },
+        ];
+        let truths = [[1, 0], [1, 1], [2, 0], [1, 1], [0, 1]];
+        let mut all: Vec<Judged<'_>> =
+            truths.iter().zip(&said).map(|(truth, judgement)| Judged { truth, judgement: Some(judgement) }).collect();
+        all.push(Judged { truth: &[0, 1], judgement: None });
+
+        let score = Score::of(&all);
+        assert_eq!((score.commands, score.among, score.undecided, score.unexplained), (6, 2, 1, 1));
+        assert_eq!((score.unique, score.unique_correct, score.top_1, score.cut_lists), (2, 1, 1, 1));
+        assert!((score.precision - 2.0 / 6.0).abs() < 1e-12);
+        assert_eq!(score.candidates, Candidates { mean: 96.0 / 5.0, median: 1.0, max: 90 });
+
+        let actions = ActionScore::of_each(&["on".into(), "off".into()], &all);
+        let on = &actions[0];
+        assert_eq!((on.commands, on.among, on.count, on.top_1_count), (4, 2, 5, 4));
+        // Agreed: 1 of the first command, 0, 0, 1 of the fourth.
+        assert_eq!((on.top_1_recall, on.top_1_precision), (Some(2.0 / 5.0), Some(2.0 / 4.0)));
+        assert_eq!((actions[1].commands, actions[1].precision), (4, Some(1.0 / 4.0)));
+    }
+
+    #[test]
+    fn medians_and_nothing() {
+        let said = [3, 8, 1, 4].map(|candidates| judgement(Standing::Listed(1), candidates, &[]));
+        let all: Vec<Judged<'_>> = said.iter().map(|said| Judged { truth: &[], judgement: Some(said) }).collect();
+        assert_eq!(Score::of(&all).candidates, Candidates { mean: 4.0, median: 3.5, max: 8 });
+        let none = Score::of(&[]);
+        assert_eq!((none.commands, none.precision, none.candidates), (0, 0.0, Candidates::default()));
+        assert_eq!(ActionScore::of_each(&["on".into()], &[])[0].precision, None);
+    }
+}

@@ -1,0 +1,146 @@
+//! `sizeleak learn`: a model of a gateway, out of captures whose commands are labelled.
+
+mod basis;
+mod digest;
+mod lesson;
+mod store;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+use sizeleak_frame::Frame;
+use sizeleak_signature::{Action, Inventory, Method};
+
+use super::Failure;
+use super::labelled::LabelFile;
+use super::observation::{Observation, nothing, watch};
+use crate::pipeline::Pipeline;
+use basis::{Cipher, Observed};
+use lesson::Lesson;
+
+/// Learn a gateway's sizes from captures whose commands are labelled
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
+    sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n\n\
+    Each label is given the command nearest to it in time. Labels and commands without a partner are reported, not \
+    guessed. The model is written whole or not at all; if a capture is damaged it is learned from what was whole before \
+    the damage, and the exit code is 1.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    observation: Observation,
+
+    /// Which devices there are and what each can be told: TOML, `[[device]]` with `name`, `count`, `actions` [default:
+    /// any number of any action]
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+
+    /// How sizes are learned
+    #[arg(long, value_enum, default_value_t = HowToLearn::Robust)]
+    method: HowToLearn,
+
+    /// The cipher suite, by its IANA name, of sessions whose handshake the captures do not hold
+    #[arg(long, value_name = "SUITE")]
+    cipher: Option<String>,
+
+    /// Where to write the model; `-` is stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// How sizes are learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HowToLearn {
+    /// A fit over all labelled commands that outliers and steps of length fields do not bias
+    Robust,
+    /// The paper's procedure, from commands of one action on one device and on two
+    Paper,
+}
+
+impl From<HowToLearn> for Method {
+    fn from(method: HowToLearn) -> Self {
+        match method {
+            HowToLearn::Robust => Method::Robust,
+            HowToLearn::Paper => Method::Paper,
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let observation = &arguments.observation;
+    let labels = LabelFile::read(&observation.labels)?;
+    let inventory = arguments.inventory()?;
+    if let Some(inventory) = &inventory {
+        check(&labels, inventory)?;
+    }
+    let cipher = arguments.cipher.as_deref().map(Cipher::named).transpose().map_err(Failure::usage)?;
+    let pipeline = observation.pipeline()?;
+    let captures = observation.captures.iter().map(|capture| digest::of(capture)).collect::<Result<_, _>>()?;
+
+    let (commands, damage) = arguments.commands(&pipeline.before("epsilon-corrector"))?;
+    let lesson = Lesson { labels: &labels, commands: &commands, tolerance: observation.tolerance };
+    let learned = lesson.learn(arguments.method.into(), cipher, inventory, captures);
+    let learned = learned.map_err(|error| match &damage {
+        None => error.into(),
+        Some(damage) => {
+            let both = anyhow!("{damage}; and from what was whole before that: {error:#}");
+            Failure::with_code(damage.exit_code(), both)
+        }
+    })?;
+    store::write(&learned.model.to_toml(), &arguments.output)?;
+    if !observation.quiet {
+        eprint!("{}", summary::Summary(&learned));
+    }
+    let Some(damage) = damage else { return Ok(ExitCode::SUCCESS) };
+    Err(Failure::with_code(
+        damage.exit_code(),
+        anyhow!("{damage}; the model was learned from what was whole before that"),
+    ))
+}
+
+impl Arguments {
+    fn inventory(&self) -> anyhow::Result<Option<Inventory>> {
+        let Some(path) = &self.inventory else { return Ok(None) };
+        let name = || path.display().to_string();
+        let text = fs::read_to_string(path).with_context(name)?;
+        Inventory::from_toml(&text).with_context(name).map(Some)
+    }
+
+    /// The commands in the captures, and what was wrong with these.
+    fn commands(&self, pipeline: &Pipeline) -> Result<(Vec<Observed>, Option<Failure>), Failure> {
+        let mut suites: BTreeMap<u64, Option<String>> = BTreeMap::new();
+        let mut commands = Vec::new();
+        let damage = watch(pipeline, self.observation.telling(), |frame| match frame {
+            Frame::Session(session) => {
+                suites.insert(session.flow, session.cipher_suite);
+            }
+            Frame::Command(command) => {
+                let cipher_suite = suites.get(&command.flow).cloned().flatten();
+                commands.push(Observed { command, cipher_suite });
+            }
+            _ => {}
+        })?;
+        if commands.is_empty() { Err(nothing(damage)) } else { Ok((commands, damage)) }
+    }
+}
+
+/// Whether every label is one that the inventory allows.
+fn check(labels: &LabelFile, inventory: &Inventory) -> anyhow::Result<()> {
+    let name = || labels.path().display().to_string();
+    let action = |name: &String| Action { name: name.clone(), size: 1 };
+    let actions: Vec<Action> = labels.labels().actions.iter().map(action).collect();
+    let limits = inventory.limits(&actions).with_context(name)?;
+    let beyond = labels.labels().rows.iter().find(|row| !limits.admits(&row.counts));
+    beyond.map_or(Ok(()), |row| {
+        let line = row.line;
+        Err(anyhow!(
+            "{}: line {line}: the inventory has too few devices for these actions: correct one of them",
+            name()
+        ))
+    })
+}

@@ -1,0 +1,136 @@
+//! From labels and commands to a model.
+
+use anyhow::{Context, anyhow};
+use sizeleak_signature::{
+    CaptureDigest, Fit, FitError, Inventory, LabelledCommand, Learned, Matching, Method, Model, ReplyModel,
+};
+
+use super::basis::{self, Cipher, Observed};
+use crate::command::labelled::{LabelFile, Tolerance};
+
+/// What there is to learn from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lesson<'a> {
+    pub(super) labels: &'a LabelFile,
+    /// In the order of the captures.
+    pub(super) commands: &'a [Observed],
+    pub(super) tolerance: Tolerance,
+}
+
+/// A model, and what a person should know about it.
+#[derive(Debug)]
+pub(super) struct Taught {
+    pub(super) model: Model,
+    /// How many labels there are.
+    pub(super) labels: usize,
+    /// What was left out or assumed, a sentence each.
+    pub(super) remarks: Vec<String>,
+    /// Of each action: in how many of the commands learned from it occurs.
+    pub(super) occurrences: Vec<usize>,
+}
+
+impl Lesson<'_> {
+    /// Learns a model.
+    pub(super) fn learn(
+        self,
+        method: Method,
+        assumed: Option<Cipher>,
+        inventory: Option<Inventory>,
+        captures: Vec<CaptureDigest>,
+    ) -> anyhow::Result<Taught> {
+        let times: Vec<i64> = self.commands.iter().map(|observed| observed.command.time_ns).collect();
+        let matching = self.labels.matching(&times, self.tolerance)?;
+        let mut remarks = self.labels.unmatched(&matching, &times, self.tolerance);
+        let matched: Vec<Observed> =
+            matching.pairs.iter().filter_map(|(_, command)| self.commands.get(*command)).cloned().collect();
+        let chosen = basis::choose(&matched, assumed);
+        remarks.extend(chosen.remarks);
+
+        let actions = &self.labels.labels().actions;
+        let mut commands = self.labelled(&matching, |observed| basis::size(&chosen.basis, &observed.command));
+        let fit = Fit::learn(method, actions, &commands).map_err(|error| self.explain(error, &matching))?;
+        remarks.extend(self.doubts(&fit, &matching));
+        for outlier in fit.outliers.iter().rev() {
+            commands.remove(*outlier);
+        }
+        let occurrences = (0..actions.len())
+            .map(|at| commands.iter().filter(|command| command.counts.get(at).is_some_and(|count| *count > 0)).count());
+        let occurrences = occurrences.collect();
+        remarks.extend(inventory.as_ref().and_then(|inventory| unlearned(inventory, &fit)));
+        let replies = ReplyModel::learn(&commands);
+        let learned = Learned {
+            method,
+            commands: commands.len() as u64,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            basis: chosen.basis,
+            captures,
+        };
+        let Fit { overhead, actions, neighbours, k, .. } = fit;
+        let model = Model { overhead, k, actions, inventory, neighbours, replies, learned };
+        model.limits().with_context(|| self.labels.path().display().to_string())?;
+        Ok(Taught { model, labels: self.labels.labels().rows.len(), remarks, occurrences })
+    }
+
+    /// The labelled commands, in the order of the matching's pairs.
+    fn labelled(&self, matching: &Matching, size: impl Fn(&Observed) -> i64) -> Vec<LabelledCommand> {
+        let rows = &self.labels.labels().rows;
+        let pairs = matching.pairs.iter().filter_map(|(row, at)| Some((rows.get(*row)?, self.commands.get(*at)?)));
+        let command = pairs.map(|(row, observed)| LabelledCommand {
+            size: size(observed),
+            counts: row.counts.clone(),
+            replies: observed.command.replies,
+            reply_bytes: observed.command.reply_bytes,
+        });
+        command.collect()
+    }
+
+    /// An error of the fit in words of the label file.
+    fn explain(&self, error: FitError, matching: &Matching) -> anyhow::Error {
+        let file = self.labels.path().display();
+        match error {
+            FitError::OutOfBounds(at) => {
+                let rows = rows(&[at], matching);
+                anyhow!(
+                    "{file}: {}: its counts or its command's size are none that a message has",
+                    self.labels.lines(&rows)
+                )
+            }
+            error => anyhow::Error::new(error).context(file.to_string()),
+        }
+    }
+
+    /// What the fit is not sure of.
+    fn doubts(&self, fit: &Fit, matching: &Matching) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if !fit.outliers.is_empty() {
+            let lines = self.labels.lines(&rows(&fit.outliers, matching));
+            let (file, count) = (self.labels.path().display(), fit.outliers.len());
+            doubts.push(format!(
+                "{file}: {count} labels do not explain the size of their command, and were left out (a wrong count, or a \
+                 command that is none): {lines}"
+            ));
+        }
+        if !fit.rival_shifts.is_empty() {
+            let shifts: Vec<String> = fit.rival_shifts.iter().map(|shift| format!("{shift:+}")).collect();
+            doubts.push(format!(
+                "the sizes of all actions may be off together, by {} bytes: a length field may grow between these commands; \
+                 record some of three and more actions",
+                shifts.join(" or "),
+            ));
+        }
+        doubts
+    }
+}
+
+/// The label rows of some pairs.
+fn rows(pairs: &[usize], matching: &Matching) -> Vec<usize> {
+    pairs.iter().filter_map(|at| matching.pairs.get(*at)).map(|(row, _)| *row).collect()
+}
+
+fn unlearned(inventory: &Inventory, fit: &Fit) -> Option<String> {
+    let names: Vec<String> = inventory.unlearned(&fit.actions).iter().map(|name| format!("`{name}`")).collect();
+    (!names.is_empty()).then(|| {
+        let names = names.join(", ");
+        format!("the labels have no column for {names} of the inventory: commands with them will not be recognised")
+    })
+}

@@ -1,0 +1,89 @@
+//! What was learned, as a person reads it.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter, Result};
+
+use sizeleak_signature::{Basis, Method, Model};
+
+use super::lesson::Taught;
+
+/// So many values of ε are shown.
+const SHOWN: usize = 6;
+
+/// The summary of a lesson, several lines.
+#[derive(Debug)]
+pub(super) struct Summary<'a>(pub(super) &'a Taught);
+
+impl Display for Summary<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
+        let Taught { model, labels, remarks, .. } = self.0;
+        for remark in remarks {
+            writeln!(formatter, "note: {remark}")?;
+        }
+        let method = match model.learned.method {
+            Method::Robust => "by a robust fit",
+            Method::Paper => "by the paper's procedure",
+        };
+        writeln!(formatter, "learned {method} from {} of {labels} labelled commands", model.learned.commands)?;
+        writeln!(formatter, "sizes are {}", of_basis(&model.learned.basis))?;
+        self.write_sizes(formatter)?;
+        write_epsilons(formatter, model)?;
+        write_replies(formatter, model)
+    }
+}
+
+impl Summary<'_> {
+    fn write_sizes(&self, formatter: &mut Formatter<'_>) -> Result {
+        let Taught { model, occurrences, .. } = self.0;
+        let names = model.actions.iter().map(|action| action.name.chars().count());
+        let width = names.max().unwrap_or(0).max("overhead |ac|".len());
+        writeln!(formatter, "\n  {:<width$}  {:>6} bytes", "overhead |ac|", model.overhead)?;
+        for (action, commands) in model.actions.iter().zip(occurrences) {
+            writeln!(formatter, "  {:<width$}  {:>6} bytes, in {commands} commands", action.name, action.size)?;
+        }
+        writeln!(formatter)
+    }
+}
+
+fn of_basis(basis: &Basis) -> String {
+    match basis {
+        Basis::Plaintext { cipher_suite, record_overhead: [least, most] } => {
+            let added = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            format!(
+                "plaintext; where a session's cipher suite is not seen, {cipher_suite} ({added} bytes a record) is assumed"
+            )
+        }
+        Basis::Wire => "those on the wire, under an unknown cipher suite".to_owned(),
+    }
+}
+
+fn write_epsilons(formatter: &mut Formatter<'_>, model: &Model) -> Result {
+    let mut times: BTreeMap<i64, u64> = BTreeMap::new();
+    for tuple in model.neighbours.tuples() {
+        *times.entry(tuple.epsilon).or_default() += tuple.times;
+    }
+    let all: u64 = times.values().sum();
+    let mut frequent: Vec<(i64, u64)> = times.into_iter().collect();
+    frequent.sort_by_key(|(epsilon, times)| (std::cmp::Reverse(*times), *epsilon));
+    let share = |times: u64| 100.0 * times as f64 / all as f64;
+    let shown = frequent.iter().take(SHOWN).map(|(epsilon, times)| format!("{epsilon} in {:.1} %", share(*times)));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let rest = frequent.len().saturating_sub(SHOWN);
+    let rest = if rest > 0 { format!(" and {rest} more values") } else { String::new() };
+    writeln!(formatter, "ε: {shown}{rest}; the {} nearest commands are asked", model.k)
+}
+
+fn write_replies(formatter: &mut Formatter<'_>, model: &Model) -> Result {
+    let replies = &model.replies;
+    if !replies.is_informative() {
+        return writeln!(formatter, "replies: say nothing of the number of actions");
+    }
+    writeln!(
+        formatter,
+        "replies: {} and {} an action; {:.1} % missing, {:.3} beside them a command",
+        replies.fixed,
+        replies.per_action,
+        100.0 * replies.missing,
+        replies.surplus
+    )
+}
