@@ -1,0 +1,193 @@
+//! `sizeleak evaluate` as a user runs it, on simulated homes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod home;
+
+use std::fs;
+
+use home::{Home, assert_fails, run, said, sizeleak, small};
+
+/// A home whose model is learned.
+fn taught(seed: u64) -> Home {
+    let home = Home::new(&small(), seed);
+    let output = home.learn("model.toml", &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    home
+}
+
+#[test]
+fn the_papers_table_stands_beside_ours() {
+    let home = taught(3);
+    let output = home.evaluate("model.toml", &[]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.starts_with("40 labelled commands: 40 found, 0 missed, 0 ambiguous; 0 commands without"), "{table}");
+    let row = |name: &str| {
+        let line = table.lines().find(|line| line.starts_with(name)).unwrap();
+        line[name.len()..]
+            .split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(row("commands"), ["307", "40", "307", "40"]);
+    assert_eq!(row("truth among the candidates")[0], "98.4 %");
+    assert_eq!(row("truth among the candidates")[2], "91.2 %");
+    assert_eq!(row("colour").len(), 5);
+}
+
+/// The figures follow from the details, counted here once more.
+#[test]
+fn figures_are_those_of_the_single_commands() {
+    let home = taught(4);
+    let details = home.path("details.csv");
+    let figures = home.figures("model.toml", &["--details", details.to_str().unwrap()]);
+    let mut reader = csv::Reader::from_path(details).unwrap();
+    let rows: Vec<std::collections::HashMap<String, String>> = reader.deserialize().collect::<Result<_, _>>().unwrap();
+    assert_eq!(rows.len(), 40);
+    for (when, key) in [("before", "before_pruning"), ("after", "after_pruning")] {
+        let counts: Vec<u64> = rows.iter().map(|row| row[&format!("{when}_candidates")].parse().unwrap()).collect();
+        let among = rows.iter().filter(|row| row[when] == "listed" || row[when] == "unlisted").count();
+        assert_eq!(figures[key]["among"], among);
+        assert_eq!(figures[key]["candidates"]["max"], *counts.iter().max().unwrap());
+        assert_eq!(figures[key]["unique"], counts.iter().filter(|count| **count == 1).count());
+        let mean = counts.iter().sum::<u64>() as f64 / 40.0;
+        assert!((figures[key]["candidates"]["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
+    }
+    let first = rows.iter().filter(|row| row["first"] == row["truth"]).count();
+    assert_eq!(figures["after_pruning"]["top_1"], first);
+    assert_eq!(rows.iter().filter(|row| row["rank"] == "1").count(), first);
+    let on: u64 = rows
+        .iter()
+        .filter_map(|row| row["truth"].strip_prefix("on="))
+        .map(|text| text.split(' ').next().unwrap().parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(figures["actions"][0]["count"], on);
+}
+
+/// All keys of a JSON value, at any depth.
+fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
+            found.push(key.clone());
+            keys(value, found);
+        }),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_keys_are_those_of_the_help() {
+    let figures = taught(3).figures("model.toml", &[]);
+    let help = String::from_utf8(run(sizeleak("evaluate").arg("--help")).stdout).unwrap();
+    let help = help.split_once("JSON keys").unwrap().1;
+    let mut found = Vec::new();
+    keys(&figures, &mut found);
+    assert!(found.len() > 30);
+    let words: Vec<&str> = help.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    for key in found {
+        assert!(words.contains(&&*key), "{key} is not in the help");
+    }
+}
+
+#[test]
+fn what_was_not_found_counts_as_not_found() {
+    let home = taught(3);
+    let labels = fs::read_to_string(home.path("test.csv")).unwrap();
+    let mut lines: Vec<String> = labels.lines().map(str::to_owned).collect();
+    // Of one command the label is missing, another's label is a day late.
+    lines.remove(5);
+    let late = lines[9].split_once(',').unwrap();
+    lines[9] = format!("{},{}", late.0.split_once('.').unwrap().0.parse::<u64>().unwrap() + 86_400, late.1);
+    fs::write(home.path("test.csv"), lines.join("\n")).unwrap();
+    let details = home.path("details.csv");
+    let output = home.evaluate("model.toml", &["--json", "--details", details.to_str().unwrap()]);
+    let told = said(&output);
+    assert!(output.status.success() && told.contains("line 10 (") && told.contains("2 of 40 commands"), "{told}");
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [commands, matched, missed, spurious] =
+        ["commands", "matched", "missed", "spurious"].map(|key| figures[key].as_u64().unwrap());
+    assert_eq!((commands, matched, missed, spurious), (39, 38, 1, 2));
+    assert!(figures["after_pruning"]["precision"].as_f64().unwrap() <= 38.0 / 39.0);
+    let details = fs::read_to_string(details).unwrap();
+    assert_eq!(details.lines().filter(|line| line.contains(",spurious,")).count(), 2);
+    assert_eq!(details.lines().filter(|line| line.contains(",missed,")).count(), 1);
+}
+
+/// Where lists are cut the truth is found all the same, or told as not decided; never more than with whole lists.
+#[test]
+fn cut_lists_never_flatter() {
+    let home = taught(4);
+    let whole = home.figures("model.toml", &[]);
+    for limit in ["decomposer.limit=1", "decomposer.limit=20"] {
+        let cut = home.figures("model.toml", &["--set", limit, "--quiet"]);
+        for when in ["before_pruning", "after_pruning"] {
+            let count = |figures: &serde_json::Value, key: &str| figures[when][key].as_u64().unwrap();
+            assert!(count(&cut, "cut_lists") > if when == "before_pruning" { 10 } else { 0 });
+            assert!(count(&cut, "among") <= count(&whole, "commands"));
+            assert!(count(&cut, "among") + count(&cut, "undecided") >= count(&whole, "among"), "{cut}");
+        }
+        assert!(cut["before_pruning"]["among"].as_u64().unwrap() <= whole["before_pruning"]["among"].as_u64().unwrap());
+    }
+}
+
+#[test]
+fn a_pipeline_of_ones_own_is_evaluated() {
+    let home = taught(4);
+    let standard = home.figures("model.toml", &[]);
+    let stages = "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\nrun = \"record-sizer\"\n\
+        [[stage]]\nrun = \"command-segmenter\"\n[[stage]]\nrun = \"epsilon-corrector\"\n[[stage]]\nrun = \"decomposer\"\n";
+    let pipeline = home.path("pipeline.toml");
+    let given = ["--pipeline", pipeline.to_str().unwrap()];
+    fs::write(&pipeline, format!("{stages}[[stage]]\nrun = \"pruner\"\nmode = \"none\"\n")).unwrap();
+    let unpruned = home.figures("model.toml", &given);
+    assert_eq!(unpruned["after_pruning"], standard["before_pruning"]);
+    fs::write(&pipeline, stages).unwrap();
+    let without = home.figures("model.toml", &given);
+    assert_eq!(
+        (&without["before_pruning"], &without["after_pruning"]),
+        (&serde_json::Value::Null, &standard["before_pruning"])
+    );
+    let set = home.figures("model.toml", &["--set", "pruner.mode=none"]);
+    assert_eq!(set["after_pruning"], standard["before_pruning"]);
+}
+
+#[test]
+fn bad_input_is_one_sentence() {
+    let home = taught(3);
+    let model = fs::read_to_string(home.path("model.toml")).unwrap();
+    let with_model = |text: &str| {
+        fs::write(home.path("changed.toml"), text).unwrap();
+        home.evaluate("changed.toml", &[])
+    };
+    assert_fails(&with_model(&model.replace("schema = 1", "schema = 2")), 1, &["changed.toml", "schema 2 is newer"]);
+    assert_fails(&with_model(&model.replace("schema = 1", "")), 1, &["changed.toml", "no model"]);
+    assert_fails(&home.evaluate("test.pcap", &[]), 1, &["test.pcap"]);
+    assert_fails(&home.evaluate("none.toml", &[]), 1, &["none.toml"]);
+    assert_fails(&home.evaluate("model.toml", &["--set", "pruner.modes=paper"]), 2, &["modes"]);
+    assert_fails(&home.evaluate("model.toml", &["--pipeline", "none/pipeline.toml"]), 1, &["none/pipeline.toml"]);
+    let labels = fs::read_to_string(home.path("test.csv")).unwrap();
+    fs::write(home.path("test.csv"), labels.replace("toggle", "dance")).unwrap();
+    assert_fails(&home.evaluate("model.toml", &[]), 1, &["test.csv", "`dance`", "on, off, toggle"]);
+    fs::write(home.path("test.csv"), labels.lines().next().unwrap()).unwrap();
+    assert_fails(&home.evaluate("model.toml", &[]), 1, &["test.csv", "no row"]);
+    fs::write(home.path("test.csv"), labels).unwrap();
+    fs::write(home.path("test.pcap"), "not a capture").unwrap();
+    assert_fails(&home.evaluate("model.toml", &[]), 1, &["test.pcap"]);
+}
+
+#[test]
+fn of_a_cut_capture_what_is_whole_is_evaluated_and_the_cut_is_told() {
+    let home = taught(3);
+    let whole = fs::read(home.path("test.pcap")).unwrap();
+    fs::write(home.path("test.pcap"), &whole[..whole.len() / 2]).unwrap();
+    let output = home.evaluate("model.toml", &["--json", "--quiet"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+    assert!(said(&output).contains("test.pcap") && said(&output).contains("whole before"), "{}", said(&output));
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [matched, missed] = ["matched", "missed"].map(|key| figures[key].as_u64().unwrap());
+    assert!(matched > 5 && missed > 5 && matched + missed == 40, "{figures}");
+}

@@ -1,0 +1,91 @@
+//! A simulated home on disk, and the program run on it as a user would.
+#![allow(dead_code, reason = "not every test uses all of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use sizeleak_simulator::{Scenario, simulate};
+use tempfile::TempDir;
+
+/// The gateway's address in every simulated home.
+pub(crate) const GATEWAY: &str = "192.168.1.20";
+
+/// The captures, labels and inventory of a simulation, in a folder that goes away with it.
+pub(crate) struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        simulate(scenario, seed).unwrap().write_to(folder.path()).unwrap();
+        Self { folder }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `learn` on the part to learn from, into a model of this name; `more` are further arguments.
+    pub(crate) fn learn(&self, model: &str, more: &[&str]) -> Output {
+        let mut command = sizeleak("learn");
+        command.arg("--capture").arg(self.path("learn.pcap")).arg("--labels").arg(self.path("learn.csv"));
+        command.args(["--gateway", GATEWAY]).arg("--inventory").arg(self.path("inventory.toml"));
+        run(command.arg("-o").arg(self.path(model)).args(more))
+    }
+
+    /// `evaluate` of a model on the part to test on.
+    pub(crate) fn evaluate(&self, model: &str, more: &[&str]) -> Output {
+        let mut command = sizeleak("evaluate");
+        command.arg("--model").arg(self.path(model)).args(["--gateway", GATEWAY]);
+        command.arg("--capture").arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
+        run(command.args(more))
+    }
+
+    /// The figures of [`Self::evaluate`].
+    pub(crate) fn figures(&self, model: &str, more: &[&str]) -> serde_json::Value {
+        let output = self.evaluate(model, &[&["--json"], more].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+/// A home with few commands, for tests that do not look at accuracy.
+pub(crate) fn small() -> Scenario {
+    let mut scenario = Scenario::default();
+    scenario.learn.random = 60;
+    scenario.test.commands = 40;
+    scenario
+}
+
+/// The program with a subcommand.
+pub(crate) fn sizeleak(subcommand: &str) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("sizeleak"));
+    command.arg(subcommand);
+    command
+}
+
+pub(crate) fn run(command: &mut Command) -> Output {
+    command.output().unwrap()
+}
+
+/// What a run said on stderr.
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Asserts that a run failed with this exit code and one sentence that holds these words.
+pub(crate) fn assert_fails(output: &Output, code: i32, words: &[&str]) {
+    let text = said(output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(output.stdout.is_empty(), "nothing goes to stdout");
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in: {text}");
+    }
+}
+
+/// A file of the repository.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}

@@ -1,0 +1,172 @@
+//! `sizeleak learn` as a user runs it, on simulated homes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod home;
+
+use std::fs;
+use std::process::Output;
+
+use home::{GATEWAY, Home, assert_fails, run, said, sizeleak, small};
+use sizeleak_signature::{Basis, Model};
+use sizeleak_simulator::Scenario;
+use sizeleak_simulator::scenario::{Suite, Version};
+
+fn learned(home: &Home, more: &[&str]) -> (Model, String) {
+    let output = home.learn("model.toml", more);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.stdout.is_empty());
+    (Model::read(&home.path("model.toml")).unwrap(), said(&output))
+}
+
+/// `learn` with labels changed in some way.
+fn with_labels(home: &Home, change: impl Fn(String) -> String) -> Output {
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    fs::write(home.path("changed.csv"), change(labels)).unwrap();
+    let mut command = sizeleak("learn");
+    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
+    run(command.arg("-o").arg(home.path("model.toml")))
+}
+
+/// What a device takes in a command: `{"id":"node-03","set":"on"}` and a comma.
+fn json_size(set: &str) -> i64 {
+    i64::try_from(format!("{{\"id\":\"node-03\",\"set\":{set}}},").len()).unwrap()
+}
+
+#[test]
+fn sizes_are_those_of_the_messages() {
+    let (model, told) = learned(&Home::new(&Scenario::default(), 5), &[]);
+    let sizes: Vec<(&str, i64)> = model.actions.iter().map(|action| (&*action.name, action.size)).collect();
+    let sets = [
+        ("on", "\"on\""),
+        ("off", "\"off\""),
+        ("toggle", "\"toggle\""),
+        ("timer", "{\"on\":300}"),
+        ("dim", "{\"level\":40}"),
+        ("white", "{\"ct\":2700}"),
+        ("colour", "{\"rgb\":\"ffa030\"}"),
+    ];
+    assert_eq!(sizes, sets.map(|(name, set)| (name, json_size(set))));
+    assert!(model.replies.is_informative());
+    assert_eq!(model.inventory.unwrap().devices.len(), 2);
+    assert_eq!(model.learned.captures[0].name, "learn.pcap");
+    assert!(told.contains("learned by a robust fit from 192 of 192 labelled commands"), "{told}");
+    assert!(told.contains("replies: ") && told.contains("ε: ") && told.contains("plaintext"), "{told}");
+}
+
+#[test]
+fn the_same_input_gives_the_same_model() {
+    let home = Home::new(&small(), 3);
+    assert!(home.learn("one.toml", &[]).status.success());
+    assert!(home.learn("two.toml", &["--quiet"]).stderr.is_empty());
+    assert_eq!(fs::read(home.path("one.toml")).unwrap(), fs::read(home.path("two.toml")).unwrap());
+    let (_, told) = learned(&home, &["--method", "paper"]);
+    assert!(told.contains("by the paper's procedure"), "{told}");
+}
+
+#[test]
+fn sizes_do_not_depend_on_the_cipher_suite() {
+    let mut scenario = small();
+    let home = |scenario: &Scenario| learned(&Home::new(scenario, 3), &[]).0;
+    let aes = home(&scenario);
+    (scenario.tls.version, scenario.tls.suite) = (Version::Tls13, Suite::ChaCha20Poly1305);
+    let chacha = home(&scenario);
+    assert_eq!((&aes.actions, aes.overhead), (&chacha.actions, chacha.overhead));
+    let suite = |model: &Model| match &model.learned.basis {
+        Basis::Plaintext { cipher_suite, record_overhead } => (cipher_suite.clone(), *record_overhead),
+        Basis::Wire => panic!("{model:?}"),
+    };
+    assert_eq!(suite(&aes), ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256".into(), [24, 24]));
+    assert_eq!(suite(&chacha), ("TLS_CHACHA20_POLY1305_SHA256".into(), [17, 17]));
+}
+
+#[test]
+fn without_a_handshake_sizes_are_those_on_the_wire_unless_the_suite_is_told() {
+    let mut scenario = small();
+    let seen = learned(&Home::new(&scenario, 3), &[]).0;
+    scenario.capture.mid_stream = true;
+    let home = Home::new(&scenario, 3);
+    let (wire, told) = learned(&home, &[]);
+    assert_eq!(wire.learned.basis, Basis::Wire);
+    assert!(told.contains("no session shows its cipher suite") && told.contains("--cipher"), "{told}");
+    assert_eq!(wire.overhead, seen.overhead + 24);
+    let suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
+    let (told, _) = learned(&home, &["--cipher", suite]);
+    assert_eq!(told.learned.basis, seen.learned.basis);
+    assert_eq!((told.overhead, &told.actions), (seen.overhead, &seen.actions));
+    let unknown = home.learn("none.toml", &["--cipher", "ROT13"]);
+    assert_fails(&unknown, 2, &["ROT13", "IANA"]);
+}
+
+#[test]
+fn wrong_labels_are_left_out_and_named() {
+    let home = Home::new(&Scenario::default(), 5);
+    let output = with_labels(&home, |labels| {
+        let mut lines: Vec<String> = labels.lines().map(str::to_owned).collect();
+        // One `on` too many, a time nothing happened at, and a command that is not written down.
+        let (time, counts) = lines[100].split_once(',').unwrap();
+        let (on, others) = counts.split_once(',').unwrap();
+        lines[100] = format!("{time},{},{others}", on.parse::<u32>().unwrap() + 1);
+        lines[150] = format!("1767500000.5,{}", lines[150].split_once(',').unwrap().1);
+        lines.join("\n")
+    });
+    assert!(output.status.success(), "{}", said(&output));
+    let told = said(&output);
+    assert!(told.contains("1 labels do not explain the size of their command"), "{told}");
+    assert!(told.contains("line 101 ("), "{told}");
+    assert!(told.contains("1 of 192 labels have no command within 2s: line 151 (2026-01-04T"), "{told}");
+    assert!(told.contains("1 of 192 commands have no label: 2026-01-05T"), "{told}");
+    assert!(told.contains("from 190 of 192 labelled commands"), "{told}");
+}
+
+#[test]
+fn bad_labels_are_one_sentence() {
+    let home = Home::new(&small(), 3);
+    let changed = |change: fn(String) -> String| with_labels(&home, change);
+    assert_fails(&changed(|labels| labels.replace("toggle", "dance")), 1, &["changed.csv", "`dance`", "inventory"]);
+    assert_fails(&changed(|labels| labels.lines().take(1).collect()), 1, &["changed.csv", "no row"]);
+    assert_fails(&changed(|_| String::new()), 1, &["changed.csv", "line 1"]);
+    assert_fails(&changed(|labels| labels + "yesterday,1,0,0,0,0,0,0\n"), 1, &["`yesterday`"]);
+    assert_fails(&changed(|labels| labels + "1767600000,0,0,0,0,9,0,0\n"), 1, &["line 104", "too few devices"]);
+    assert_fails(&changed(|labels| labels.replace("\n1767", "\n1667")), 1, &["none of its 102 labels", "2022-"]);
+    assert_fails(
+        &changed(|labels| labels.lines().take(2).collect::<Vec<_>>().join("\n")),
+        1,
+        &["changed.csv", "`off`"],
+    );
+    assert!(!home.path("model.toml").exists(), "no model is left behind");
+}
+
+#[test]
+fn bad_input_is_one_sentence() {
+    let home = Home::new(&small(), 3);
+    let labels = home.path("learn.csv").display().to_string();
+    let learn = |capture: &str, gateway: &str| {
+        let mut command = sizeleak("learn");
+        command.arg("--capture").arg(home.path(capture)).args(["--labels", &labels, "--gateway", gateway]);
+        run(command.arg("-o").arg(home.path("model.toml")))
+    };
+    assert_fails(&learn("learn.pcap", "10.9.9.9"), 1, &["10.9.9.9"]);
+    assert_fails(&learn("none.pcap", GATEWAY), 1, &["none.pcap"]);
+    assert_fails(&learn("learn.csv", GATEWAY), 1, &["learn.csv"]);
+    fs::write(home.path("empty.pcap"), "").unwrap();
+    assert_fails(&learn("empty.pcap", GATEWAY), 1, &["empty.pcap"]);
+    assert_fails(&home.learn("no-such-folder/model.toml", &["--quiet"]), 1, &["no-such-folder"]);
+    fs::write(home.path("inventory.toml"), "[[device]]\nname = \"plug\"\ncount = 0\nactions = [\"on\"]").unwrap();
+    assert_fails(&home.learn("model.toml", &[]), 1, &["inventory.toml", "counts 0"]);
+    let without_gateway = run(sizeleak("learn").args(["--capture", "a", "--labels", "b", "-o", "c"]));
+    assert_eq!(without_gateway.status.code(), Some(2));
+    assert!(said(&without_gateway).contains("--gateway"), "{}", said(&without_gateway));
+    assert!(!home.path("model.toml").exists(), "no model is left behind");
+}
+
+#[test]
+fn of_a_cut_capture_what_is_whole_is_learned_and_the_cut_is_told() {
+    let home = Home::new(&Scenario::default(), 5);
+    let whole = fs::read(home.path("learn.pcap")).unwrap();
+    fs::write(home.path("learn.pcap"), &whole[..whole.len() - 30_001]).unwrap();
+    let output = home.learn("model.toml", &["--quiet"]);
+    assert_fails(&output, 1, &["learn.pcap", "learned from what was whole"]);
+    let model = Model::read(&home.path("model.toml")).unwrap();
+    assert!((100..192).contains(&model.learned.commands), "{}", model.learned.commands);
+}
