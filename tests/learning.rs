@@ -99,6 +99,24 @@ fn without_a_handshake_sizes_are_those_on_the_wire_unless_the_suite_is_told() {
 }
 
 #[test]
+fn a_pipeline_of_ones_own_finds_the_commands() {
+    let home = Home::new(&small(), 3);
+    let (standard, _) = learned(&home, &[]);
+    let stages = ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector"];
+    let stages = stages.map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).concat();
+    let stages = stages.replace("\"flow-filter\"\n", &format!("\"flow-filter\"\ngateway = [\"{GATEWAY}\"]\n"));
+    fs::write(home.path("pipeline.toml"), stages).unwrap();
+    let mut command = sizeleak("learn");
+    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
+    command.arg("--pipeline").arg(home.path("pipeline.toml")).arg("--inventory").arg(home.path("inventory.toml"));
+    let output = run(command.args(["-o", "-"]));
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(Model::from_toml(&String::from_utf8(output.stdout).unwrap()), Ok(standard));
+    let apart = home.learn("apart.toml", &["--set", "command-segmenter.min-size=100"]);
+    assert!(said(&apart).contains("labels have no command within 2s"), "{}", said(&apart));
+}
+
+#[test]
 fn wrong_labels_are_left_out_and_named() {
     let home = Home::new(&Scenario::default(), 5);
     let output = with_labels(&home, |labels| {

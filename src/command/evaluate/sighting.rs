@@ -1,5 +1,7 @@
 //! What a pipeline said of each command, judged as it comes: lists of candidates are too long to keep.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use sizeleak_frame::Identification;
 
 use super::judge::{Judge, Judgement};
@@ -30,8 +32,9 @@ impl Sighting {
         Self { judgements: self.judgements.into_iter().map(judged).collect(), ..self }
     }
 
-    fn is_same_command(&self, other: &Self) -> bool {
-        (self.time_ns, self.size, self.replies) == (other.time_ns, other.size, other.replies)
+    /// What tells commands apart.
+    fn command(&self) -> (i64, u64, u32) {
+        (self.time_ns, self.size, self.replies)
     }
 }
 
@@ -67,23 +70,44 @@ impl<'a> Calendar<'a> {
     }
 }
 
-/// What a pruner left, with what stood in the lists it was given.
-///
-/// Both streams have the same commands in the same order, unless somebody's own stage drops some; then those that are
-/// the same are put together.
+/// What a pruner left, with what stood in the lists it was given. The same commands are put together, those that are
+/// alike in their order; somebody's own stage may have dropped some, or changed their order.
 pub(super) fn pruned(after: Vec<Sighting>, before: &[Sighting]) -> Vec<Sighting> {
-    let mut rest = before.iter();
-    let mut pruned = Vec::new();
-    for sighting in after {
-        let mut ahead = rest.clone();
-        let found = ahead.find(|other| sighting.is_same_command(other));
-        if found.is_some() {
-            rest = ahead;
-        }
-        pruned.push(match found {
-            Some(found) => sighting.after(found),
-            None => sighting,
-        });
+    let mut waiting: BTreeMap<_, VecDeque<&Sighting>> = BTreeMap::new();
+    for sighting in before {
+        waiting.entry(sighting.command()).or_default().push_back(sighting);
     }
-    pruned
+    let with_before = |sighting: Sighting| match waiting.get_mut(&sighting.command()).and_then(VecDeque::pop_front) {
+        Some(before) => sighting.after(before),
+        None => sighting,
+    };
+    after.into_iter().map(with_before).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge::Standing;
+    use super::*;
+
+    fn sighting(time_ns: i64, standing: Standing, is_cut: bool) -> Sighting {
+        let judgement = Judgement { standing, candidates: 9, is_cut, first: None };
+        Sighting { time_ns, size: 100, replies: 2, judgements: vec![(4, judgement)] }
+    }
+
+    #[test]
+    fn the_same_commands_are_put_together() {
+        let before = [
+            sighting(1, Standing::Listed(3), true),
+            sighting(1, Standing::Unlisted, true),
+            sighting(7, Standing::Unlisted, true),
+            sighting(8, Standing::Unlisted, true),
+        ];
+        let standings = |after: Vec<Sighting>| -> Vec<Standing> {
+            pruned(after, &before).iter().map(|sighting| sighting.judgement(4).unwrap().standing).collect()
+        };
+        let undecided = |time_ns| sighting(time_ns, Standing::Undecided, true);
+        let found = [Standing::Absent, Standing::Unlisted, Standing::Unlisted, Standing::Undecided];
+        assert_eq!(standings(vec![undecided(1), undecided(1), undecided(8), undecided(9)]), found);
+        assert_eq!(sighting(1, Standing::Absent, false).judgement(5), None);
+    }
 }
