@@ -1,0 +1,254 @@
+//! Threads, processes and a plain Unix pipe give the same bytes; foreign programs are stages in both modes; whatever
+//! fails ends the whole run with its name.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod programs;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, stdout, write};
+use sizeleak_frame::{Frame, FrameReader, FrameWriter};
+
+/// A stream with the latency histograms, which no two runs share, taken out of its summary.
+fn timeless(stream: &[u8]) -> Vec<u8> {
+    let mut reader = FrameReader::new(stream);
+    let mut writer = FrameWriter::new(Vec::new());
+    let mut last = None;
+    while let Some(mut frame) = reader.next_frame().unwrap() {
+        if let Frame::Summary(summary) = &mut frame {
+            for row in &mut summary.stages {
+                assert!(!row.latency.is_empty(), "{}: no latency", row.stage);
+                row.latency.clear();
+                row.queue.clear();
+            }
+        }
+        writer.write(&frame).unwrap();
+        last = Some(frame);
+    }
+    assert!(matches!(last, Some(Frame::Summary(summary)) if summary.stages.len() >= 2));
+    writer.flush().unwrap();
+    writer.output().clone()
+}
+
+fn home(mode: &str) -> Command {
+    let (capture, model) = (example("test.pcap"), example("model.toml"));
+    sizeleak(&format!(
+        "run pipeline.toml --input {capture} --gateway {GATEWAY} --model {model} --format frames --quiet --mode {mode}"
+    ))
+}
+
+#[test]
+fn threads_processes_and_a_unix_pipe_give_the_same_bytes() {
+    let threads = timeless(&stdout(&mut home("threads")));
+    assert_eq!(threads, timeless(&stdout(&mut home("processes"))));
+    let piped = pipe(seven(&example("test.pcap")));
+    for output in &piped {
+        assert!(output.status.success(), "{}", stderr(output));
+    }
+    assert_eq!(threads, timeless(&piped[6].stdout));
+    assert_eq!(threads, timeless(&stdout(&mut home("threads"))), "a second run");
+}
+
+#[test]
+fn the_depth_of_queues_does_not_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(root().join("pipeline.toml")).unwrap();
+    let results = [1, 16, 4096].map(|depth| {
+        let mut table: toml::Table = text.parse().unwrap();
+        let settings = table.entry("pipeline").or_insert_with(|| toml::Table::new().into());
+        settings.as_table_mut().unwrap().insert("queue-depth".into(), depth.into());
+        let file = write(folder.path(), "pipeline.toml", table.to_string());
+        let (capture, model) = (example("test.pcap"), example("model.toml"));
+        let arguments = format!("run {} --input {capture} --model {model} --format frames --quiet", file.display());
+        timeless(&stdout(&mut sizeleak(&arguments)))
+    });
+    assert!(results[0] == results[1] && results[1] == results[2]);
+}
+
+/// A pipeline file of the first stages of the bundled home with foreign programs among them.
+fn pipeline_file(folder: &Path, between: &str) -> String {
+    let capture = root().join(example("test.pcap"));
+    let text = format!(
+        "[[stage]]\nrun = \"capture\"\nfiles = [\"{}\"]\n[[stage]]\nrun = \"flow-filter\"\ngateway = [\"{GATEWAY}\"]\n\
+         {between}\n[[stage]]\nrun = \"record-sizer\"\n[[stage]]\nrun = \"command-segmenter\"\n",
+        capture.display()
+    );
+    write(folder, "foreign.toml", text).display().to_string()
+}
+
+fn run_foreign(between: &str, mode: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let file = pipeline_file(folder.path(), between);
+    sizeleak(&format!("run {file} --format frames --quiet --mode {mode}")).output().unwrap()
+}
+
+fn foreign(script: &str) -> String {
+    format!("[[stage]]\nname = \"mine\"\ncommand = [\"sh\", \"-c\", '{script}']\n")
+}
+
+#[test]
+fn a_foreign_stage_works_in_both_modes_and_at_any_place() {
+    let plain = run_foreign("", "threads");
+    for mode in ["threads", "processes"] {
+        let through = run_foreign(&foreign("exec cat"), mode);
+        assert!(through.status.success(), "{}", stderr(&through));
+        assert_eq!(timeless(&through.stdout), timeless(&plain.stdout), "{mode}");
+        let twice = run_foreign(&[foreign("exec cat"), foreign("exec cat")].concat(), mode);
+        assert_eq!(timeless(&twice.stdout), timeless(&plain.stdout), "{mode}");
+    }
+    // First and last.
+    let folder = tempfile::tempdir().unwrap();
+    let capture = program("capture").get_program().to_str().unwrap().to_owned();
+    let text = format!(
+        "[[stage]]\ncommand = [\"{capture}\", \"--quiet\", \"{}\"]\n[[stage]]\nrun = \"flow-filter\"\ngateway = \
+         [\"{GATEWAY}\"]\n[[stage]]\ncommand = [\"cat\"]\n",
+        root().join(example("test.pcap")).display()
+    );
+    let file = write(folder.path(), "p.toml", text);
+    let output = stdout(&mut sizeleak(&format!("run {} --format frames --quiet", file.display())));
+    assert!(timeless(&output).len() > 10_000);
+}
+
+#[test]
+fn what_a_foreign_stage_says_is_shown() {
+    let output = run_foreign(&foreign("echo I am here >&2; exec cat"), "threads");
+    assert!(stderr(&output).contains("mine: I am here"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_stage_that_fails_ends_the_run_with_its_name() {
+    for (script, code, words) in [
+        ("head -c 2000 > /dev/null; echo no more >&2; exit 7", 1, "`mine`: ended with exit code 7: no more"),
+        ("kill -9 $$", 1, "`mine`: was killed by signal 9"),
+        // A program that ends well, but in the middle of the stream.
+        ("head -c 20000", 3, "`record-sizer`: the frame stream"),
+        ("cat > /dev/null", 3, "`record-sizer`:"),
+        ("yes", 1, "`record-sizer`: value 1 of the frame stream"),
+    ] {
+        for mode in ["threads", "processes"] {
+            let output = run_foreign(&foreign(script), mode);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(code), "{script} {mode}: {said}");
+            assert!(said.contains(words), "{script} {mode}: {said}");
+            assert!(said.lines().filter(|line| line.starts_with("sizeleak: ")).count() == 1, "{said}");
+        }
+    }
+}
+
+#[test]
+fn what_was_whole_before_a_failure_is_processed() {
+    let whole = run_foreign("", "threads").stdout.len();
+    let cut = run_foreign(&foreign("head -c 200000"), "threads");
+    assert_eq!(cut.status.code(), Some(3));
+    assert!(cut.stdout.len() > whole / 20 && cut.stdout.len() < whole, "{} of {whole} bytes", cut.stdout.len());
+}
+
+#[test]
+fn a_program_that_is_missing_is_told_before_anything_runs() {
+    for mode in ["threads", "processes"] {
+        let output = run_foreign("[[stage]]\ncommand = [\"./no-such-program\"]\n", mode);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("foreign.toml, line 8: the program `"), "{}", stderr(&output));
+    }
+    // The runner alone in a folder: none of the stages' programs is beside it.
+    let folder = tempfile::tempdir().unwrap();
+    let alone = folder.path().join("sizeleak");
+    std::fs::copy(env!("CARGO_BIN_EXE_sizeleak"), &alone).unwrap();
+    let file = pipeline_file(folder.path(), "");
+    let output = Command::new(alone).args(["run", &file, "--mode", "processes"]).env("PATH", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("the program `capture` is missing"), "{}", stderr(&output));
+}
+
+#[test]
+fn sigint_ends_a_run_with_what_was_done_so_far() {
+    let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
+    for mode in ["threads", "processes"] {
+        let mut command = sizeleak(&format!(
+            "run pipeline.toml --input - --gateway {GATEWAY} --model {} --format frames --quiet --mode {mode}",
+            example("model.toml")
+        ));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, &capture[..capture.len() / 2]).unwrap();
+        // The pipe stays open: without the signal the run would wait for ever.
+        let mut stdout = child.stdout.take().unwrap();
+        let mut first = [0; 1];
+        std::io::Read::read_exact(&mut stdout, &mut first).unwrap();
+        let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let mut rest = first.to_vec();
+        std::io::Read::read_to_end(&mut stdout, &mut rest).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
+        assert!(timeless(&rest).len() > 1000, "{mode}");
+        drop(stdin);
+    }
+}
+
+#[test]
+fn a_closed_stdout_ends_quietly() {
+    for mode in ["threads", "processes"] {
+        let mut child = home(mode).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{mode}: {}", stderr(&output));
+        assert_eq!(stderr(&output), "", "{mode}");
+    }
+    let mut commands = seven(&example("test.pcap"));
+    commands.truncate(3);
+    let mut head = Command::new("head");
+    head.args(["-c", "10"]);
+    commands.push(head);
+    for output in pipe(commands) {
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_full_disk_is_one_sentence() {
+    if !Path::new("/dev/full").exists() {
+        println!("skipped: a_full_disk_is_one_sentence: needs /dev/full");
+        return;
+    }
+    for mode in ["threads", "processes"] {
+        let output = home(mode).args(["-o", "/dev/full"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        assert!(stderr(&output).contains("output"), "{}", stderr(&output));
+    }
+}
+
+/// Back-pressure: a sink that does not read holds the whole pipeline up, and memory with it.
+#[test]
+fn a_reader_that_waits_holds_the_pipeline_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifty: Vec<String> = (0..50).map(|_| root().join(example("test.pcap")).display().to_string()).collect();
+    let text = format!("[[stage]]\nrun = \"capture\"\nfiles = {fifty:?}\n");
+    let file = write(folder.path(), "p.toml", text);
+    let mut command = sizeleak(&format!("run {} --format frames --quiet", file.display()));
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut last = 0;
+    // It is held up once its memory no longer grows; then it has not ended, although there is more to read.
+    let peak = loop {
+        std::thread::sleep(Duration::from_millis(200));
+        let peak = peak_kib(child.id());
+        if peak == last && peak > 0 || Instant::now() > deadline {
+            break peak;
+        }
+        last = peak;
+    };
+    assert!(child.try_wait().unwrap().is_none(), "it ended although nobody reads");
+    assert!(peak < 64 << 10, "{peak} KiB");
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stdout.len() > 10 << 20, "{} bytes", output.stdout.len());
+}
+
+fn peak_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,102 @@
+//! Runs the real programs, alone or in a Unix pipe.
+#![allow(dead_code, reason = "every test uses a part of it")]
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+
+/// The bundled home.
+pub(crate) const GATEWAY: &str = "192.168.1.20";
+
+/// A program of this package, as it was just built.
+pub(crate) fn program(name: &str) -> Command {
+    let folder = Path::new(env!("CARGO_BIN_EXE_sizeleak")).parent().unwrap();
+    let mut command = Command::new(folder.join(name));
+    command.current_dir(root());
+    command
+}
+
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file of the bundled example, relative to where programs run.
+pub(crate) fn example(name: &str) -> String {
+    format!("examples/home/{name}")
+}
+
+/// A program of this package with arguments, split at spaces.
+pub(crate) fn with(name: &str, arguments: &str) -> Command {
+    let mut command = program(name);
+    command.args(arguments.split_whitespace());
+    command
+}
+
+pub(crate) fn sizeleak(arguments: &str) -> Command {
+    with("sizeleak", arguments)
+}
+
+/// The seven stages over a capture of the bundled home, as a user would type them into a pipe.
+pub(crate) fn seven(capture: &str) -> Vec<Command> {
+    let model = example("model.toml");
+    vec![
+        with("capture", capture),
+        with("flow-filter", &format!("--gateway {GATEWAY}")),
+        with("record-sizer", ""),
+        with("command-segmenter", ""),
+        with("epsilon-corrector", &format!("--model {model}")),
+        with("decomposer", &format!("--model {model}")),
+        with("pruner", &format!("--model {model}")),
+    ]
+}
+
+/// Runs programs in a pipe; gives what each of them came to. Only the last one's stdout is kept.
+pub(crate) fn pipe(commands: Vec<Command>) -> Vec<Output> {
+    let last = commands.len() - 1;
+    let mut stdin = Stdio::null();
+    let mut children = Vec::new();
+    for (at, mut command) in commands.into_iter().enumerate() {
+        let mut child =
+            command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        stdin = if at < last { child.stdout.take().unwrap().into() } else { Stdio::null() };
+        children.push(child);
+    }
+    let waiting = children.into_iter().map(|child| thread::spawn(move || child.wait_with_output().unwrap()));
+    waiting.collect::<Vec<_>>().into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+/// Runs a program with these bytes on its stdin.
+pub(crate) fn feed(mut command: Command, input: Vec<u8>) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().unwrap();
+    // A program that stops reading is none of the writer's business.
+    let writer = thread::spawn(move || stdin.write_all(&input).is_ok());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+/// The whole output of a program that must succeed.
+pub(crate) fn stdout(command: &mut Command) -> Vec<u8> {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", stderr(&output));
+    output.stdout
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Writes a file into a folder.
+pub(crate) fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.join(name);
+    File::create(&path).unwrap().write_all(content.as_ref()).unwrap();
+    path
+}
