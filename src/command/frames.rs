@@ -15,7 +15,7 @@ use crate::output::{Binary, Format, Selection, Writer, has_columns};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak \
-                        frames\n  sizeleak frames --format ndjson --kind notice,summary saved.frames"
+                        frames\n  sizeleak frames saved.frames --format ndjson --kind notice summary"
 )]
 pub(crate) struct Arguments {
     /// The stream; `-`, or none, is stdin
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     format: TextFormat,
 
     /// Only frames of these kinds; `csv` takes one [default: all but hello and summary]
-    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
 
     /// Write binary fields whole, not just their first 16 bytes
@@ -44,6 +44,12 @@ enum TextFormat {
     Ndjson,
     /// Comma-separated values of frames of one kind, with a header
     Csv,
+}
+
+/// A kind's name, known or not. Without a look at it, a FILE behind `--kind` would be taken for one.
+pub(super) fn kind(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if is_name { Ok(text.to_owned()) } else { Err("no kind is named so; a FILE stands before `--kind`".to_owned()) }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {

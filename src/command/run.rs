@@ -12,7 +12,7 @@ use sizeleak_stage::program::{describe, save_latency_log};
 use sizeleak_stage::{Interrupt, LatencyTable};
 
 use super::Failure;
-use super::frames::check_csv;
+use super::frames::{check_csv, kind};
 use crate::output::{Binary, Format, Selection, Writer};
 use crate::pipeline::{Ending, Mode, Pipeline, Report, Sink};
 
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
 
     /// Write frames of these kinds [default: identifications as a table or CSV, all traffic as JSON, everything as
     /// frames]
-    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
 
     /// Write to FILE, not to stdout

@@ -7,7 +7,7 @@ use sizeleak_frame::{Actions, Flow, Frame, Identification};
 
 use super::{Binary, Form, line, utc};
 
-/// Gateways are shown while their flows are not more than this; then the oldest flow is forgotten.
+/// Gateways are shown while their flows are not more than this; then that with the lowest number is forgotten.
 const MOST_FLOWS: usize = 100_000;
 
 /// A table for people.

@@ -182,7 +182,7 @@ impl Source<'_> {
             return Err(self.fault(other.start(), fault));
         }
         let command = Vec::<String>::deserialize(self.plain(command.value)?).ok().filter(|command| !command.is_empty());
-        let Some(mut command) = command else {
+        let Some(command) = command else {
             let fault = "`command` is a list of a program and its arguments, such as [\"python3\", \"stage.py\"]";
             return Err(self.fault(start, fault.into()));
         };
@@ -193,11 +193,6 @@ impl Source<'_> {
             }
             None => self.name_of(&command),
         };
-        if let Some(program) = command.first_mut()
-            && program.contains('/')
-        {
-            *program = self.folder().join(&*program).display().to_string();
-        }
         Ok(Step { work: Work::Foreign { name, command }, line: Some(self.line(start)), key_lines: Vec::new() })
     }
 
@@ -258,7 +253,7 @@ mod tests {
         assert_eq!(pipeline.option("capture", "files"), Some(&files));
         assert_eq!(pipeline.option("capture", "recursive"), None, "what is not set is not set");
         let Work::Foreign { name, command } = &pipeline.stages[2].work else { panic!("{pipeline:?}") };
-        assert_eq!((name.as_str(), command.join(" ").as_str()), ("mine", "there/./mine -x"));
+        assert_eq!((name.as_str(), command.join(" ").as_str()), ("mine", "./mine -x"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,6 +22,8 @@ pub(super) struct Program {
     pub(super) origin: Origin,
     file: PathBuf,
     arguments: Vec<OsString>,
+    /// Where it runs, if not where the runner does.
+    folder: Option<PathBuf>,
 }
 
 /// Whose program a stage is.
@@ -46,32 +48,36 @@ impl Program {
             ))
         })?;
         let arguments = ["--quiet".into()].into_iter().chain(arguments).collect();
-        Ok(Self { name: name.to_owned(), origin: Origin::Native, file, arguments })
+        Ok(Self { name: name.to_owned(), origin: Origin::Native, file, arguments, folder: None })
     }
 
-    /// A program of the user's.
-    pub(super) fn foreign(name: &str, command: &[String]) -> Result<Self, ConfigError> {
+    /// A program of the user's, which runs in the folder of the pipeline file; one with a `/` in its name is looked for from
+    /// there.
+    pub(super) fn foreign(name: &str, command: &[String], folder: &Path) -> Result<Self, ConfigError> {
         let (file, arguments) = command.split_first().map_or(("", &[][..]), |(file, rest)| (file.as_str(), rest));
         let paths = env::var_os("PATH").unwrap_or_default();
-        let is_there = file.contains('/') && Path::new(file).is_file()
-            || env::split_paths(&paths).any(|folder| folder.join(file).is_file());
-        if !is_there {
-            return Err(ConfigError::input(format!("the program `{file}` of stage `{name}` is missing")));
-        }
+        // Absolute, since the program is started from another folder than this.
+        let folder = path::absolute(if folder == Path::new("") { Path::new(".") } else { folder });
+        let folder = folder.map_err(|error| ConfigError::input(format!("stage `{name}`: {error}")))?;
+        let found = if file.contains('/') {
+            Some(folder.join(file)).filter(|place| place.is_file())
+        } else {
+            env::split_paths(&paths).map(|place| place.join(file)).find(|place| place.is_file())
+        };
+        let missing = || ConfigError::input(format!("the program `{file}` of stage `{name}` is missing"));
+        let file = found.ok_or_else(missing)?;
         let arguments = arguments.iter().map(OsString::from).collect();
-        Ok(Self { name: name.to_owned(), origin: Origin::Foreign, file: file.into(), arguments })
+        Ok(Self { name: name.to_owned(), origin: Origin::Foreign, file, arguments, folder: Some(folder) })
     }
 
     /// Starts it in a process group of its own: a SIGINT from the terminal is for the runner, which stops the first stage
     /// and lets the others finish what they have.
     pub(super) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<Child> {
-        Command::new(&self.file)
-            .args(&self.arguments)
-            .stdin(stdin)
-            .stdout(stdout)
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
+        let mut command = Command::new(&self.file);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command.args(&self.arguments).stdin(stdin).stdout(stdout).stderr(Stdio::piped()).process_group(0).spawn()
     }
 
     /// Waits until it ends. What a foreign program says goes to `say`, line by line.
@@ -98,7 +104,9 @@ impl Program {
         let ended = match (status.code(), status.signal()) {
             (Some(0), _) => return Outcome::Done,
             (Some(130), _) => return Outcome::Interrupted,
-            (Some(3), _) if self.origin == Origin::Native => return Outcome::Cut(said.to_owned()),
+            (Some(3), _) => {
+                return Outcome::Cut(if said.is_empty() { "its input was cut".into() } else { said.to_owned() });
+            }
             (Some(1 | 2), _) if self.origin == Origin::Native && !said.is_empty() => {
                 return Outcome::Failed(said.to_owned());
             }
@@ -133,7 +141,7 @@ mod tests {
     use super::*;
 
     fn end(script: &str) -> (Outcome, Vec<String>) {
-        let program = Program::foreign("mine", &["sh".into(), "-c".into(), script.into()]).unwrap();
+        let program = Program::foreign("mine", &["sh".into(), "-c".into(), script.into()], Path::new("")).unwrap();
         let mut child = program.start(Stdio::null(), Stdio::null()).unwrap();
         let mut said = Vec::new();
         let outcome = program.watch(&mut child, |line| said.push(line.to_owned()));
@@ -146,11 +154,24 @@ mod tests {
         assert_eq!(end("echo why >&2; echo >&2; exit 4").0, Outcome::Failed("ended with exit code 4: why".into()));
         assert_eq!(end("kill -9 $$").0, Outcome::Failed("was killed by signal 9".into()));
         assert_eq!(end("kill -2 $$").0, Outcome::Interrupted);
+        assert_eq!(end("exit 3").0, Outcome::Cut("its input was cut".into()));
+    }
+
+    #[test]
+    fn a_program_runs_in_the_folder_of_the_pipeline_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("mine.sh");
+        std::fs::write(&script, "pwd >&2; cat beside >&2").unwrap();
+        std::fs::write(folder.path().join("beside"), "found").unwrap();
+        let program = Program::foreign("mine", &["sh".into(), "mine.sh".into()], folder.path()).unwrap();
+        let mut said = Vec::new();
+        program.watch(&mut program.start(Stdio::null(), Stdio::null()).unwrap(), |line| said.push(line.to_owned()));
+        assert_eq!(said, [folder.path().canonicalize().unwrap().display().to_string(), "found".to_owned()]);
     }
 
     #[test]
     fn a_program_that_is_missing() {
-        let error = Program::foreign("mine", &["no-such-program".into()]).unwrap_err();
+        let error = Program::foreign("mine", &["no-such-program".into()], Path::new("")).unwrap_err();
         assert!(error.to_string().contains("`no-such-program` of stage `mine` is missing"), "{error}");
         let error = Program::native("no-such-stage", Vec::new()).unwrap_err();
         assert!(error.to_string().contains("neither beside"), "{error}");

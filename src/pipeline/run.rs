@@ -1,6 +1,7 @@
 //! Runs a pipeline: places its stages, links them, and drains the last one into the sink.
 
 use std::io;
+use std::path::Path;
 use std::process::Child;
 use std::sync::Mutex;
 use std::thread::{self, Scope};
@@ -86,7 +87,7 @@ impl Pipeline {
     pub fn prepare(&self) -> Result<Prepared, ConfigError> {
         super::order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line))?;
         let seats = self.stages.iter().map(|step| {
-            let seat = step.seat(self.mode);
+            let seat = step.seat(self.mode, self.file.as_deref());
             seat.map_err(|error| {
                 let line = step.line_of(&error.fault);
                 error.at(self.file.as_deref().filter(|_| line.is_some()), line)
@@ -97,9 +98,12 @@ impl Pipeline {
 }
 
 impl Step {
-    fn seat(&self, mode: Mode) -> Result<Seat, ConfigError> {
+    fn seat(&self, mode: Mode, file: Option<&Path>) -> Result<Seat, ConfigError> {
         let (entry, options) = match &self.work {
-            Work::Foreign { name, command } => return Ok(Seat::Process(Program::foreign(name, command)?)),
+            Work::Foreign { name, command } => {
+                let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+                return Ok(Seat::Process(Program::foreign(name, command, folder)?));
+            }
             Work::Known { entry, options } => (entry, options),
         };
         let configured =

@@ -27,7 +27,7 @@ pub mod what {
     pub const GAP: &str = "gap";
     /// Record boundaries were found again after bytes that had to be skipped.
     pub const RESYNC: &str = "resync";
-    /// A packet or payload the capture holds only the beginning of.
+    /// Only the beginning is there: of a capture, of a connection's last record, of a list of candidates.
     pub const TRUNCATED: &str = "truncated";
     /// Bytes that do not follow their format.
     pub const MALFORMED: &str = "malformed";
@@ -49,6 +49,6 @@ pub mod what {
     pub const CUT: &str = "cut";
     /// The stage ended with an error.
     pub const FAILED: &str = "failed";
-    /// The user stopped the run.
-    pub const INTERRUPTED: &str = "interrupted";
+    /// More notices than a stage tells; these were only counted.
+    pub const SUPPRESSED: &str = "suppressed";
 }

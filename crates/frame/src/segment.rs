@@ -1,4 +1,4 @@
-//! `segments`: a batch of a gateway's TCP segments. Rows share one buffer, as in `packets`.
+//! `segments`: a batch of a gateway's TCP segments and UDP datagrams. Rows share one buffer, as in `packets`.
 
 use std::fmt::Formatter;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use serde_bytes::Bytes;
 use crate::Direction;
 use crate::limit::{BATCH_BYTES, BATCH_ROWS};
 
-/// One TCP segment; a row of [`Segments`].
+/// One TCP segment, or a UDP datagram with no flags and sequence 0; a row of [`Segments`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment<'a> {
     /// When it was captured, in nanoseconds since the epoch.

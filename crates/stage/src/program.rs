@@ -58,10 +58,11 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags) -> ExitCode {
     let (start, clock) = (SystemTime::now(), Instant::now());
     match run_on_stdio(options, flags) {
         Ok((outcome, report)) => {
-            say_outcome(O::NAME, &outcome);
             if !flags.quiet {
                 report.say_notices(O::NAME);
             }
+            // Last, where a person looks first.
+            say_outcome(O::NAME, &outcome);
             let written = report.summary.as_ref().map_or(Ok(()), |summary| {
                 if flags.latency {
                     eprintln!("{}", LatencyTable(summary));

@@ -55,7 +55,8 @@ impl Capture {
                 Err(error) => {
                     send(&mut batch, out)?;
                     self.counts.damaged_files += 1;
-                    failures.tell(error, Some(head.time_ns), out)?;
+                    let last_ns = (head.number > 0).then_some(head.time_ns);
+                    failures.tell(error, last_ns, out)?;
                 }
             }
             if batch.is_full() {

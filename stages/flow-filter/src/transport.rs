@@ -54,36 +54,17 @@ impl<'a> TransportSegment<'a> {
     /// RFC 9293, section 3.1.
     fn of_tcp(packet: &IpPacket<'a>) -> Option<Self> {
         let Content { length, data, .. } = packet.content;
-        let [
-            source,
-            source_low,
-            destination,
-            destination_low,
-            s0,
-            s1,
-            s2,
-            s3,
-            _,
-            _,
-            _,
-            _,
-            offset,
-            flags,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-        ] = *data.first_chunk()?;
+        let bytes: [u8; LEAST_TCP_HEADER as usize] = *data.first_chunk()?;
+        let [from, from_low, to, to_low, s0, s1, s2, s3, _, _, _, _, offset, flags, ..] = bytes;
         let header = u32::from(offset >> 4) * 4;
-        if header < LEAST_TCP_HEADER || header > length {
+        // Every segment of a connection has a flag; in frames, rows without any are datagrams.
+        if header < LEAST_TCP_HEADER || header > length || flags == 0 {
             return None;
         }
         Some(Self {
             transport: Transport::Tcp,
-            source: (packet.source, u16::from_be_bytes([source, source_low])).into(),
-            destination: (packet.destination, u16::from_be_bytes([destination, destination_low])).into(),
+            source: (packet.source, u16::from_be_bytes([from, from_low])).into(),
+            destination: (packet.destination, u16::from_be_bytes([to, to_low])).into(),
             sequence: u32::from_be_bytes([s0, s1, s2, s3]),
             flags,
             length: length - header,
@@ -167,7 +148,7 @@ mod tests {
     proptest! {
         #[test]
         fn tcp_headers_are_read_as_etherparse_writes_them(
-            ports: (u16, u16), sequence: u32, flags: u8, timestamps: bool, cut in 20usize..60, payload in 0u32..2000,
+            ports: (u16, u16), sequence: u32, flags in 1..=u8::MAX, timestamps: bool, cut in 20usize..60, payload in 0u32..2000,
         ) {
             let mut header = TcpHeader::new(ports.0, ports.1, sequence, 9);
             if timestamps {
@@ -183,6 +164,12 @@ mod tests {
             prop_assert_eq!((segment.sequence, segment.flags, segment.length), (sequence, flags, payload));
             prop_assert_eq!(segment.payload.len(), cut.len().saturating_sub(header.header_len()));
         }
+    }
+
+    #[test]
+    fn a_segment_without_flags_is_none_of_a_connection() {
+        let bytes = TcpHeader::new(1, 2, 3, 4).to_bytes();
+        assert_eq!(TransportSegment::read(&carried(TCP, 20, &bytes)), Err(NoSegment::Damaged));
     }
 
     #[test]

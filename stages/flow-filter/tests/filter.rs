@@ -57,6 +57,7 @@ fn vlans_raw_ip_and_ipv6() {
     PacketBuilder::ethernet2([1; 6], [2; 6])
         .ipv6(service, gateway, 64)
         .tcp(443, 5000, 9, 9)
+        .ack(1)
         .write(&mut six, b"six")
         .unwrap();
     let (frames, _) = filter(

@@ -240,7 +240,7 @@ impl Stage for RecordSizer {
         if self.report.notices.suppressed > 0 {
             let detail = format!("{} more notices were only counted", self.report.notices.suppressed);
             let bytes = None;
-            out.emit(notice("suppressed", Some(self.now_ns), None, bytes, detail).into())?;
+            out.emit(notice(what::SUPPRESSED, Some(self.now_ns), None, bytes, detail).into())?;
         }
         Ok(())
     }

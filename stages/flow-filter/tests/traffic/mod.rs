@@ -54,7 +54,7 @@ pub(crate) fn udp(source: [u8; 4], ports: (u16, u16), destination: [u8; 4], payl
 pub(crate) fn tcp_over_ipv6(sequence: u32, payload: &[u8]) -> Vec<u8> {
     let address = |text: &str| text.parse::<std::net::Ipv6Addr>().unwrap().octets();
     let builder =
-        PacketBuilder::ipv6(address("2001:db8::20"), address("2001:db8:1::1"), 64).tcp(5000, 443, sequence, 9);
+        PacketBuilder::ipv6(address("2001:db8::20"), address("2001:db8:1::1"), 64).tcp(5000, 443, sequence, 9).ack(1);
     let mut packet = Vec::new();
     builder.write(&mut packet, payload).unwrap();
     packet
