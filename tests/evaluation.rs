@@ -155,6 +155,25 @@ fn a_pipeline_of_ones_own_is_evaluated() {
 }
 
 #[test]
+fn sessions_seen_from_the_middle_are_taken_to_use_the_models_cipher_suite() {
+    let mut scenario = small();
+    let home = taught(3);
+    scenario.capture.mid_stream = true;
+    let from_the_middle = Home::new(&scenario, 3);
+    fs::copy(home.path("model.toml"), from_the_middle.path("model.toml")).unwrap();
+    let output = from_the_middle.evaluate("model.toml", &["--json"]);
+    assert!(said(&output).contains("its handshake was not seen"), "{}", said(&output));
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(figures, home.figures("model.toml", &[]));
+
+    assert!(from_the_middle.learn("wire.toml", &[]).status.success());
+    assert_eq!(from_the_middle.figures("wire.toml", &[])["matched"], 40);
+    fs::copy(from_the_middle.path("wire.toml"), home.path("wire.toml")).unwrap();
+    let misfit = home.evaluate("wire.toml", &[]);
+    assert_fails(&misfit, 1, &["sizes on the wire", "learn --cipher"]);
+}
+
+#[test]
 fn bad_input_is_one_sentence() {
     let home = taught(3);
     let model = fs::read_to_string(home.path("model.toml")).unwrap();

@@ -31,8 +31,9 @@ use table::Table;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak evaluate --model model.toml --capture test.pcap --labels test.csv --gateway 192.168.1.20\n  \
-    sizeleak evaluate --model model.toml --capture test.pcap --labels test.csv --gateway 192.168.1.20 \\\n      \
-    --set pruner.mode=paper --details commands.csv --json\n\n\
+    sizeleak evaluate --model model.toml --capture test.pcap --labels test.csv --pipeline pipeline.toml --json\n  \
+    sizeleak evaluate --model paper.toml --capture test.pcap --labels test.csv --gateway fd00::20 \
+    --set pruner.mode=paper\n\n\
     All shares are of the labelled commands, found or not. A command counts as found out where its true actions are \
     among its candidates, whether these are listed or not; where a list that the decomposer cut does not tell, it does \
     not count, and is shown as not decided (`--set decomposer.limit=N` lists more).\n\n\

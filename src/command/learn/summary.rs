@@ -70,7 +70,9 @@ fn write_epsilons(formatter: &mut Formatter<'_>, model: &Model) -> Result {
     let shown = shown.collect::<Vec<_>>().join(", ");
     let rest = frequent.len().saturating_sub(SHOWN);
     let rest = if rest > 0 { format!(" and {rest} more values") } else { String::new() };
-    writeln!(formatter, "ε: {shown}{rest}; the {} nearest commands are asked", model.k)
+    let asked =
+        if model.k == 1 { "the nearest command is".into() } else { format!("the {} nearest commands are", model.k) };
+    writeln!(formatter, "ε: {shown}{rest}; {asked} asked")
 }
 
 fn write_replies(formatter: &mut Formatter<'_>, model: &Model) -> Result {
