@@ -158,6 +158,11 @@ mod tests {
         corrector("basis = \"plaintext\"\ncipher_suite = \"X\"\nrecord_overhead = [24, 24]\n")
     }
 
+    /// One whose values of ε are the neighbours' alone.
+    fn unsmoothed() -> EpsilonCorrector {
+        EpsilonCorrector { background: None, ..plaintext_basis() }
+    }
+
     fn command(size: u64, plaintext: Option<[u64; 2]>) -> Command {
         Command { time_ns: 1, end_ns: 2, flow: 3, size, plaintext, records: 1, replies: 0, reply_bytes: 0 }
     }
@@ -189,12 +194,21 @@ mod tests {
 
     #[test]
     fn the_nearest_tuples_weigh_by_their_distance() {
-        let mut corrector = plaintext_basis();
+        let mut corrector = unsmoothed();
         let nearest = vec![(0, 0.75), (1, 0.25)];
         assert_eq!(correct(&mut corrector, &command(999, Some([100, 100]))).0, nearest);
         assert_eq!(correct(&mut corrector, &command(124, None)).0, nearest, "24 bytes of cipher");
         corrector.k = 1;
         assert_eq!(correct(&mut corrector, &command(0, Some([170, 170]))).0, [(5, 1.0)]);
+    }
+
+    #[test]
+    fn values_the_neighbours_do_not_have_get_a_share() {
+        let mut corrector = plaintext_basis();
+        let smoothed = correct(&mut corrector, &command(999, Some([100, 100]))).0;
+        assert_eq!(smoothed[..2], [(0, 0.5625), (1, 0.1875)]);
+        assert!(smoothed[2].0 == 5 && (smoothed[2].1 - 1.0 / 6.0).abs() < 1e-12, "{smoothed:?}");
+        assert!((smoothed.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() < 1e-12);
     }
 
     #[test]
@@ -213,7 +227,7 @@ mod tests {
 
     #[test]
     fn every_size_of_a_range_is_asked() {
-        let mut corrector = plaintext_basis();
+        let mut corrector = unsmoothed();
         corrector.k = 1;
         let (epsilons, _) = correct(&mut corrector, &command(0, Some([100, 149])));
         // The nearest is (100, 0) for 100, both for 101, (102, 1) from there on.
