@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 
 chance = random.Random(20260105)
 cases = []
-for case in range(120):
+for case in range(48):
     span = chance.choice([20, 300, 5000, 2**31])
     tuples = [[chance.randrange(span), chance.randrange(-4, 5)] for _ in range(chance.randrange(1, 400))]
     sizes = np.array([[float(size)] for size, _ in tuples])
@@ -23,13 +23,14 @@ for case in range(120):
     # The Manhattan metric, since squares of large sizes leave what a float holds exactly.
     finder = NearestNeighbors(n_neighbors=k, algorithm=algorithm, metric="manhattan").fit(sizes)
     answers = []
-    for size in [chance.randrange(-span // 4, span + span // 4 + 1) for _ in range(25)]:
-        distances, _ = finder.kneighbors([[float(size)]])
+    queries = [chance.randrange(-span // 4, span + span // 4 + 1) for _ in range(25)]
+    all_distances, _ = finder.kneighbors([[float(size)] for size in queries])
+    for size, distances in zip(queries, all_distances):
         farthest = float(distances.max())
         # All distances are whole; half a byte more keeps rounding inside the trees from losing what lies on the border.
         _, within = finder.radius_neighbors([[float(size)]], radius=farthest + 0.5)
         near = sorted(tuples[at] for at in within[0])
-        answers.append({"size": size, "distances": sorted(int(d) for d in distances[0]), "near": near})
+        answers.append({"size": size, "distances": sorted(int(d) for d in distances), "near": near})
     cases.append({"tuples": tuples, "k": k, "answers": answers})
 print(json.dumps(cases))
 "#;
@@ -61,7 +62,7 @@ fn are_those_of_scikit_learn() {
     let output = Command::new("python3").args(["-c", ORACLE]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let cases: Vec<Case> = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(cases.len(), 120);
+    assert_eq!(cases.len(), 48);
     for Case { tuples, k, answers } in cases {
         let neighbours = Neighbours::new(tuples.iter().map(|(size, epsilon)| Tuple::new(*size, *epsilon))).unwrap();
         for Answer { size, distances, near } in answers {
