@@ -32,6 +32,8 @@ pub struct CaptureReader {
     window: Window,
     format: Format,
     skipped: u64,
+    /// Nothing more can be read: it has ended, or is damaged.
+    is_over: bool,
 }
 
 /// Where the reading of a capture was left off, and what is known of it.
@@ -39,6 +41,7 @@ pub(crate) struct Place {
     format: Format,
     offset: u64,
     skipped: u64,
+    is_over: bool,
 }
 
 impl Place {
@@ -75,31 +78,38 @@ impl CaptureReader {
             | [0x34, 0xcd, 0xb2, 0xa1] => Format::Pcap(Pcap::read_header(&mut window)?),
             _ => return Err(not_capture(window.available())),
         };
-        Ok(Self { window, format, skipped: 0 })
+        Ok(Self { window, format, skipped: 0, is_over: false })
     }
 
     /// Reads on where another reader of the same capture left off; `input` is there already.
     pub(crate) fn resume(input: Box<dyn Read + Send>, place: Place) -> Self {
-        let Place { format, offset, skipped } = place;
-        Self { window: Window::at(input, offset), format, skipped }
+        let Place { format, offset, skipped, is_over } = place;
+        Self { window: Window::at(input, offset), format, skipped, is_over }
     }
 
     /// Leaves off reading.
     pub(crate) fn leave(self) -> Place {
-        Place { offset: self.window.offset(), format: self.format, skipped: self.skipped }
+        Place { offset: self.window.offset(), format: self.format, skipped: self.skipped, is_over: self.is_over }
     }
 
     /// The next packet; `None` at the end.
     ///
     /// # Errors
-    /// [`Damage`]; reading on gives it again.
+    /// [`Damage`]; nothing comes after it.
     pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, Damage> {
+        // Unless this comes to a packet, which is known only then.
+        if std::mem::replace(&mut self.is_over, true) {
+            return Ok(None);
+        }
         // Blocks that are no packets are gone over first, since a packet borrows the window.
         while self.format.skip(&mut self.window)? {
             self.skipped += 1;
         }
         match self.format.packet(&mut self.window)? {
-            Step::Packet(packet) => Ok(Some(packet)),
+            Step::Packet(packet) => {
+                self.is_over = false;
+                Ok(Some(packet))
+            }
             Step::End => Ok(None),
         }
     }
