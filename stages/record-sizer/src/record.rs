@@ -27,8 +27,7 @@ impl Header {
     pub(crate) fn parse([content_type, major, minor, high, low]: [u8; HEADER]) -> Option<Self> {
         let content_type = ContentType::try_from(content_type).ok()?;
         let length = u16::from_be_bytes([high, low]);
-        let empty = length == 0 && content_type != ContentType::ApplicationData;
-        let plausible = major == 3 && minor <= 4 && length <= MOST_BODY && !empty;
+        let plausible = major == 3 && minor <= 4 && length <= MOST_BODY;
         plausible.then_some(Self { content_type, minor, length })
     }
 }
@@ -194,7 +193,7 @@ mod tests {
         assert_eq!(length([23, 3, 3, 0, 40]), Some(40));
         assert_eq!(length([24, 3, 4, 0x48, 0]), Some(MOST_BODY));
         assert_eq!(length([23, 3, 3, 0, 0]), Some(0));
-        for none in [[19, 3, 3, 0, 1], [25, 3, 3, 0, 1], [23, 2, 3, 0, 1], [23, 3, 5, 0, 1], [22, 3, 3, 0, 0]] {
+        for none in [[19, 3, 3, 0, 1], [25, 3, 3, 0, 1], [23, 2, 3, 0, 1], [23, 3, 5, 0, 1]] {
             assert_eq!(length(none), None);
         }
         assert_eq!(length([23, 3, 3, 0x48, 1]), None);
