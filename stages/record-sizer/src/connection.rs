@@ -33,6 +33,8 @@ struct Stream {
     reassembly: Reassembly,
     framer: Option<Framer>,
     messages: Messages,
+    /// When the last of what is in order was captured.
+    latest_ns: Option<i64>,
 }
 
 /// How a connection ended.
@@ -167,7 +169,7 @@ impl Stream {
     fn split<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (&'a mut Reassembly, Lane<'a>) {
         let opened = self.reassembly.saw_beginning();
         let sink = Sink { messages: &mut self.messages, direction, findings };
-        (&mut self.reassembly, Lane { framer: &mut self.framer, opened, sink })
+        (&mut self.reassembly, Lane { framer: &mut self.framer, opened, latest_ns: &mut self.latest_ns, sink })
     }
 }
 
@@ -175,6 +177,7 @@ impl Stream {
 struct Lane<'a> {
     framer: &'a mut Option<Framer>,
     opened: bool,
+    latest_ns: &'a mut Option<i64>,
     sink: Sink<'a>,
 }
 
@@ -186,7 +189,10 @@ struct Sink<'a> {
 }
 
 impl Ordered for Lane<'_> {
-    fn piece(&mut self, piece: Piece<'_>) {
+    fn piece(&mut self, mut piece: Piece<'_>) {
+        // What came too early is there for its reader when all before it is: so time goes the way of the stream.
+        piece.time_ns = self.latest_ns.map_or(piece.time_ns, |latest| latest.max(piece.time_ns));
+        *self.latest_ns = Some(piece.time_ns);
         framer(self.framer, self.opened).piece(piece, &mut self.sink);
     }
 
