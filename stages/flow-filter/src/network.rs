@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use etherparse::{Ipv6ExtensionSlice, Ipv6ExtensionsSlice, LaxIpSlice, LaxIpv4Slice, LaxIpv6Slice};
+use etherparse::{Ipv6ExtensionsSlice, Ipv6FragmentHeaderSlice, LaxIpSlice, LaxIpv4Slice, LaxIpv6Slice};
 
 /// An IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,11 +73,7 @@ impl<'a> IpPacket<'a> {
         let header = packet.header();
         let claimed = u64::from(header.payload_length());
         let total = if claimed == 0 { on_wire } else { claimed + header.slice().len() as u64 };
-        // Extension headers behind that of a fragment belong to the fragmented packet.
-        let part = packet.extensions().clone().into_iter().find_map(|extension| match extension {
-            Ipv6ExtensionSlice::Fragment(header) if header.is_fragmenting_payload() => Some(header),
-            _ => None,
-        });
+        let part = bytes.get(header.slice().len()..).and_then(|rest| fragment_header(header.next_header().0, rest));
         let (protocol, payload, fragment) = match part {
             None => (packet.payload().ip_number, packet.payload().payload, None),
             Some(header) => {
@@ -113,6 +109,31 @@ impl<'a> Content<'a> {
         let (_, protocol, payload, _) = Ipv6ExtensionsSlice::from_slice_lax(self.protocol.into(), self.data);
         let before = offset_in(self.data, payload) as u32;
         Self { protocol: protocol.0, length: self.length.saturating_sub(before), data: payload }
+    }
+}
+
+/// The header that says that an IPv6 packet is a part of one, if there is one. Extension headers behind it belong to the
+/// fragmented packet.
+///
+/// By hand, since etherparse's iterator reads behind the end of a packet that is cut inside its extension headers: it
+/// takes for granted that they are whole, and [`LaxIpSlice`] does not.
+fn fragment_header(mut protocol: u8, mut rest: &[u8]) -> Option<Ipv6FragmentHeaderSlice<'_>> {
+    loop {
+        // The lengths of RFC 8200, section 4, and RFC 4302, section 2.2.
+        let length = match protocol {
+            0 | 43 | 60 => 8 * (usize::from(*rest.get(1)?) + 1),
+            51 => 4 * (usize::from(*rest.get(1)?) + 2),
+            44 => {
+                let header = Ipv6FragmentHeaderSlice::from_slice(rest).ok()?;
+                if header.is_fragmenting_payload() {
+                    return Some(header);
+                }
+                header.slice().len()
+            }
+            _ => return None,
+        };
+        protocol = *rest.first()?;
+        rest = rest.get(length..)?;
     }
 }
 
@@ -168,5 +189,17 @@ mod tests {
         let read = IpPacket::read(&part, 64).unwrap();
         assert_eq!(read.fragment, Some(Fragment { identification: 9, offset: 8, is_last: true }));
         assert_eq!(read.content, Content { protocol: 60, length: 16, data: &[0xff; 16] });
+    }
+
+    #[test]
+    fn extension_headers_may_be_cut() {
+        // A routing header that says it is followed by destination options, which the packet does not hold.
+        let mut cut = vec![0x60, 0, 0, 0, 0, 8, 43, 64];
+        cut.extend([0; 32]);
+        cut.extend([60, 0, 4, 0, 0, 0, 0, 0]);
+        let read = IpPacket::read(&cut, 48).unwrap();
+        assert_eq!((read.fragment, read.content.data), (None, &[][..]));
+        cut[40] = 44;
+        assert_eq!(IpPacket::read(&cut, 48).unwrap().fragment, None);
     }
 }
