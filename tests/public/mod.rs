@@ -1,0 +1,40 @@
+//! The public captures that are compared: fetched by the distribution's package client and kept, never committed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where fetched captures and tshark's answers are kept.
+pub(crate) fn cache() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache")
+}
+
+/// Fetches the captures where they are not there yet; all of them, in order, with a name that tells package and file.
+///
+/// # Errors
+/// What is needed and not there.
+pub(crate) fn captures() -> Result<Vec<(String, PathBuf)>, &'static str> {
+    let folder = cache().join("public-captures");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/public/fetch");
+    let fetched = Command::new(script).arg(&folder).stdin(Stdio::null()).status();
+    if !fetched.is_ok_and(|status| status.success()) {
+        return Err("bash, apt-get and the network (the distribution's source packages)");
+    }
+    let mut captures = Vec::new();
+    for package in ["ndpi", "tcpflow", "wireshark"] {
+        add_files(&folder.join(package), package, &mut captures);
+    }
+    captures.sort();
+    Ok(captures)
+}
+
+fn add_files(folder: &Path, package: &str, captures: &mut Vec<(String, PathBuf)>) {
+    for entry in folder.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            add_files(&path, package, captures);
+        } else if !name.starts_with('.') {
+            captures.push((format!("{package}/{name}"), path));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Tools beyond Cargo that a test needs: found, or the test says that it skips; or fails where they must be there.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Set to `1` where a missing tool is a failure, as in continuous integration.
+const REQUIRED: &str = "SIZELEAK_REQUIRE_TOOLS";
+
+/// Whether all of these programs can be started. Where one cannot, says that `test` skips.
+///
+/// # Panics
+/// Where one is missing and `SIZELEAK_REQUIRE_TOOLS=1` is set.
+pub(crate) fn are_here(test: &str, programs: &[&str]) -> bool {
+    let missing = programs.iter().find(|program| !is_here(program));
+    missing.is_none_or(|program| skip(test, program))
+}
+
+/// Says that `test` skips since it lacks `need`; always false.
+///
+/// # Panics
+/// Where `SIZELEAK_REQUIRE_TOOLS=1` is set.
+pub(crate) fn skip(test: &str, need: &str) -> bool {
+    assert!(std::env::var_os(REQUIRED).is_none_or(|set| set != "1"), "{test}: needs {need}");
+    println!("skipped: {test}: needs {need}");
+    false
+}
+
+fn is_here(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+}
+
+/// Runs a command to its end; its standard output.
+///
+/// # Errors
+/// One sentence with what it said on standard error, where it cannot be started or fails.
+#[allow(dead_code, reason = "not every test runs a command to its end")]
+pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
+    let program = Path::new(command.get_program()).display().to_string();
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("{program}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()))
+    }
+}
