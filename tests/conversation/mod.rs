@@ -1,0 +1,168 @@
+//! A conversation between OpenSSL's server and client through real sockets, in a network namespace of its own, recorded
+//! by tcpdump.
+
+mod process;
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::tool;
+use process::{Ends, Running};
+
+/// The gateway: the client.
+pub(crate) const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 20);
+/// The service: the server.
+pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
+/// The name the client asks for.
+pub(crate) const SERVER_NAME: &str = "hub.example";
+const PORT: u16 = 443;
+
+/// What encrypts the conversation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Protection {
+    /// OpenSSL's flag for the version, such as `-tls1_2`.
+    pub(crate) version: &'static str,
+    /// OpenSSL's name of the suite.
+    pub(crate) suite: &'static str,
+}
+
+impl Protection {
+    fn flags(&self) -> Vec<&'static str> {
+        match self.version {
+            "-tls1_3" => vec![self.version, "-ciphersuites", self.suite],
+            // Without an MTU of its own OpenSSL forbids fragments, and large messages cannot be sent.
+            "-dtls1_2" => vec![self.version, "-mtu", "1400", "-cipher", self.suite],
+            _ => vec![self.version, "-cipher", self.suite],
+        }
+    }
+}
+
+/// A message as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// Whether the service sent it.
+    pub(crate) to_gateway: bool,
+    /// Its plaintext in bytes.
+    pub(crate) size: usize,
+    /// Not later than its first byte was sent, nanoseconds since the epoch.
+    pub(crate) from_ns: i64,
+    /// Not earlier than its last byte arrived.
+    pub(crate) until_ns: i64,
+}
+
+/// A network namespace with the two addresses. It lives as long as this does.
+pub(crate) struct Namespace {
+    holder: Running,
+    folder: PathBuf,
+}
+
+impl Namespace {
+    /// A new namespace; a certificate is made in `folder`.
+    ///
+    /// # Errors
+    /// What the system does not permit or has not got.
+    pub(crate) fn new(folder: &Path) -> Result<Self, String> {
+        let set_up = format!(
+            "set -e; ip address add {GATEWAY}/32 dev lo; ip address add {SERVICE}/32 dev lo; \
+             ip link set lo mtu 1500 up; echo ready; exec cat"
+        );
+        let mut holder = Command::new("unshare");
+        holder.args(["--net", "sh", "-c", &set_up]);
+        let mut holder = Running::start(holder, Ends::InOut)?;
+        holder.expect(b"ready\n")?;
+        let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "key.pem"];
+        tool::output(
+            Command::new("openssl")
+                .args(["req", "-x509", "-days", "2", "-subj", "/CN=hub.example", "-out", "certificate.pem"])
+                .args(key)
+                .current_dir(folder),
+        )?;
+        Ok(Self { holder, folder: folder.to_owned() })
+    }
+
+    /// Lets messages of these sizes be sent, first by the service, then by the gateway, and so on in turn. The capture
+    /// is written to `name` in the folder; gives its path and the messages.
+    ///
+    /// # Errors
+    /// What one of the programs said or did not do.
+    pub(crate) fn converse(
+        &self,
+        name: &str,
+        protection: Protection,
+        sizes: &[usize],
+    ) -> Result<(PathBuf, Vec<Message>), String> {
+        let capture = self.folder.join(name);
+        let mut recorder = self.inside("tcpdump");
+        // Unbuffered and immediate, so that nothing waits in memory at the end; with room for more than the few packets
+        // of any length that the usual buffer of an immediate recording holds.
+        recorder.args(["-i", "lo", "-n", "-U", "--immediate-mode", "-s", "70000", "-B", "65536", "-Z", "root", "-w"]);
+        recorder.arg(&capture);
+        let mut recorder = Running::start(recorder, Ends::Error)?;
+        recorder.expect_line("listening on")?;
+
+        let mut server = self.inside("openssl");
+        server.args(["s_server", "-quiet", "-cert", "certificate.pem", "-key", "key.pem"]);
+        server.args(["-accept", &format!("{SERVICE}:{PORT}")]).args(protection.flags());
+        let mut server = Running::start(server, Ends::InOut)?;
+        self.await_socket(protection)?;
+
+        let mut client = self.inside("openssl");
+        client.args(["s_client", "-quiet", "-servername", SERVER_NAME, "-bind", &format!("{GATEWAY}:40000")]);
+        client.args(["-connect", &format!("{SERVICE}:{PORT}")]).args(protection.flags());
+        let mut client = Running::start(client, Ends::InOut)?;
+
+        let mut messages = Vec::new();
+        // The gateway speaks first: what the service says before the handshake is over would be lost with DTLS.
+        for (size, to_gateway) in sizes.iter().zip([false, true].into_iter().cycle()) {
+            let (sender, receiver) = if to_gateway { (&mut server, &mut client) } else { (&mut client, &mut server) };
+            let (content, from_ns) = (vec![b'm'; *size], now_ns());
+            sender.send(&content)?;
+            receiver.expect(&content)?;
+            messages.push(Message { to_gateway, size: *size, from_ns, until_ns: now_ns() });
+        }
+        drop(client);
+        settle(&capture);
+        let said = recorder.interrupt()?;
+        if said.contains("\n0 packets dropped by kernel") { Ok((capture, messages)) } else { Err(said) }
+    }
+
+    fn inside(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--net", "--target", &self.holder.id().to_string(), "--", program]).current_dir(&self.folder);
+        command
+    }
+
+    /// Waits until the server's socket is there.
+    fn await_socket(&self, protection: Protection) -> Result<(), String> {
+        let kind = if protection.version.starts_with("-dtls") { "-lnu" } else { "-lnt" };
+        for _ in 0..200 {
+            let sockets = tool::output(self.inside("ss").arg(kind))?;
+            if String::from_utf8_lossy(&sockets).contains(&format!("{SERVICE}:{PORT}")) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(25));
+        }
+        Err("the server does not listen".to_owned())
+    }
+}
+
+fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_nanos()).unwrap()
+}
+
+/// Waits until a file has not grown for a while.
+fn settle(file: &Path) {
+    let length = || fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let (mut last, mut since) = (length(), Instant::now());
+    while since.elapsed() < Duration::from_millis(300) {
+        thread::sleep(Duration::from_millis(20));
+        if length() != last {
+            (last, since) = (length(), Instant::now());
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Conversations of real programs through real sockets: what was sent is what is sized, and what tshark sees.
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
+
+mod chain;
+mod conversation;
+mod tool;
+mod tshark;
+
+use std::collections::BTreeMap;
+
+use chain::{Sized, Whereabouts};
+use conversation::{GATEWAY, Message, Namespace, Protection, SERVER_NAME, SERVICE};
+use sizeleak_frame::{ContentType, Direction, Record};
+use tempfile::TempDir;
+use tshark::Tshark;
+
+const TEST: &str = "real_conversation";
+
+/// Below and above what length fields, segments, fragments and records hold.
+const SIZES: [usize; 12] = [87, 125, 126, 1_000, 1_399, 1_460, 4_096, 16_000, 16_384, 16_385, 20_000, 20_000];
+
+/// How the plaintext of a suite follows from the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plaintext {
+    Exact,
+    InRange,
+}
+
+const CONVERSATIONS: [(Protection, &str, &str, Plaintext); 9] = {
+    use Plaintext::{Exact, InRange};
+    const fn with(version: &'static str, suite: &'static str) -> Protection {
+        Protection { version, suite }
+    }
+    [
+        (with("-tls1_2", "ECDHE-ECDSA-AES128-GCM-SHA256"), "TLS 1.2", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", Exact),
+        (
+            with("-tls1_2", "ECDHE-ECDSA-CHACHA20-POLY1305"),
+            "TLS 1.2",
+            "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+            Exact,
+        ),
+        (with("-tls1_2", "ECDHE-ECDSA-AES128-SHA"), "TLS 1.2", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", InRange),
+        (with("-tls1_2", "ECDHE-ECDSA-AES256-SHA384"), "TLS 1.2", "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA384", InRange),
+        (with("-tls1_3", "TLS_AES_128_GCM_SHA256"), "TLS 1.3", "TLS_AES_128_GCM_SHA256", Exact),
+        (with("-tls1_3", "TLS_CHACHA20_POLY1305_SHA256"), "TLS 1.3", "TLS_CHACHA20_POLY1305_SHA256", Exact),
+        (
+            with("-dtls1_2", "ECDHE-ECDSA-AES128-GCM-SHA256"),
+            "DTLS 1.2",
+            "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+            Exact,
+        ),
+        // CoAP's own: the tag is 8 bytes long.
+        (
+            with("-dtls1_2", "ECDHE-ECDSA-AES128-CCM8:@SECLEVEL=0"),
+            "DTLS 1.2",
+            "TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8",
+            Exact,
+        ),
+        (with("-dtls1_2", "ECDHE-ECDSA-AES128-SHA"), "DTLS 1.2", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", InRange),
+    ]
+};
+
+#[test]
+fn what_was_sent_is_what_is_sized() {
+    if !tool::are_here(TEST, &["openssl", "tcpdump", "tshark", "unshare", "nsenter", "ip", "ss"]) {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let namespace = match Namespace::new(folder.path()) {
+        Ok(namespace) => namespace,
+        Err(reason) => {
+            tool::skip(TEST, &format!("a network namespace ({reason})"));
+            return;
+        }
+    };
+    let tshark = Tshark::new(&folder.path().join("tshark"));
+    for (number, (protection, version, suite, plaintext)) in CONVERSATIONS.into_iter().enumerate() {
+        let name = format!("{number}.pcap");
+        let (capture, messages) = namespace.converse(&name, protection, &SIZES).unwrap();
+        let sized = Sized::of(&capture, Some(GATEWAY.into()));
+        assert_eq!(sized.damage, None);
+        check_session(&sized, version, suite);
+        check_messages(&sized, &messages, plaintext);
+        let records = tshark.records(&capture, &["tcp.port==443,tls", "udp.port==443,dtls"]);
+        check_against_tshark(&sized, &records);
+        println!("{version} {suite}: {} messages, {} records, all as tshark", messages.len(), records.len());
+    }
+}
+
+fn check_session(sized: &Sized, version: &str, suite: &str) {
+    assert_eq!(sized.flows.len(), 1, "{:?}", sized.flows);
+    let flow = sized.flows.values().next().unwrap();
+    assert_eq!((flow.gateway.to_string(), flow.service.ip().to_string()), (GATEWAY.to_string(), SERVICE.to_string()));
+    let session = sized.sessions.last().unwrap();
+    assert_eq!(session.server_name.as_deref(), Some(SERVER_NAME));
+    assert_eq!(session.tls_version.as_deref(), Some(version));
+    assert_eq!(session.cipher_suite.as_deref(), Some(suite));
+}
+
+/// The records between the moments of a message add up to it.
+fn check_messages(sized: &Sized, messages: &[Message], plaintext: Plaintext) {
+    let is_data = |record: &&Record| !record.handshake && record.content_type == ContentType::ApplicationData;
+    for message in messages {
+        let direction = if message.to_gateway { Direction::ToGateway } else { Direction::FromGateway };
+        let carriers: Vec<&Record> = sized
+            .records
+            .iter()
+            .filter(is_data)
+            .filter(|record| record.direction == direction)
+            .filter(|record| record.start_ns >= message.from_ns && record.time_ns <= message.until_ns)
+            .collect();
+        let range = carriers.iter().map(|record| record.plaintext.unwrap());
+        let [least, most] = range.fold([0, 0], |sum, range| [sum[0] + range[0], sum[1] + range[1]]);
+        let size = message.size as u64;
+        assert!(least <= size && size <= most, "{message:?}: {least} to {most} in {carriers:?}");
+        if plaintext == Plaintext::Exact {
+            assert_eq!((least, most), (size, size), "{message:?}: {carriers:?}");
+        } else {
+            // A block a record, and whether a MAC is counted among the padded bytes or after them.
+            assert!(most - least < 32 * carriers.len() as u64, "{message:?}: {least} to {most}");
+        }
+    }
+}
+
+fn check_against_tshark(sized: &Sized, records: &[tshark::Seen]) {
+    let mut whereabouts = Whereabouts::new(sized);
+    let mut theirs: BTreeMap<(u64, Direction), Vec<(u8, u32)>> = BTreeMap::new();
+    for seen in records {
+        let place = whereabouts.find(seen.source, seen.destination, seen.time_ns, seen.sequence).unwrap();
+        theirs.entry(place).or_default().push((seen.content_type, seen.length));
+    }
+    let ours: BTreeMap<_, Vec<_>> = sized
+        .by_direction()
+        .into_iter()
+        .map(|(place, records)| {
+            (place, records.iter().map(|record| (record.content_type.into(), record.length)).collect())
+        })
+        .collect();
+    assert_eq!(ours, theirs);
+}
