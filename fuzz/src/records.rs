@@ -1,0 +1,74 @@
+//! The record finder: bytes as segments of two flows, one of TCP and one of UDP, through `record-sizer`.
+//!
+//! A segment is four numbers of two bytes: what it is (bits, see below), where it begins relative to the end of the one
+//! before in its direction, how many bytes the snaplen cut off, and its length; then its payload.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use sizeleak_frame::{Direction, Flow, Frame, Segment, Segments, Transport};
+use sizeleak_record_sizer::{Options, RecordSizer};
+use sizeleak_stage::Stage;
+
+use super::input::Bytes;
+
+const IS_UDP: u16 = 1 << 8;
+const FROM_GATEWAY: u16 = 1 << 9;
+const LATER: u16 = 1 << 10;
+/// The most that a record's body can have (RFC 5246, section 6.2.3).
+const MOST_BODY: u32 = (1 << 14) + 2048;
+
+/// Sizes the records in bytes as segments.
+pub fn record_finder(bytes: &[u8]) {
+    // Small limits are reached by small inputs.
+    let options = Options { max_flow_bytes: 4_096, max_bytes: 8_192, ..Options::default() };
+    let Ok(mut sizer) = RecordSizer::new(&options) else { unreachable!("the options are right") };
+    let mut out: Vec<Frame> = Vec::new();
+    for frame in flows().into_iter().map(Frame::from).chain([Frame::from(segments(bytes))]) {
+        match <RecordSizer as Stage>::Input::try_from(frame) {
+            Ok(input) => sizer.process(input, &mut out).expect("nothing closes"),
+            Err(other) => out.push(other),
+        }
+    }
+    sizer.finish(&mut out).expect("nothing closes");
+
+    for frame in &out {
+        let Frame::Record(record) = frame else { continue };
+        assert!(record.length <= MOST_BODY, "{record:?}");
+        assert!(record.start_ns <= record.time_ns, "{record:?}");
+        if let Some([least, most]) = record.plaintext {
+            assert!(least <= most && most <= record.length.into(), "{record:?}");
+        }
+    }
+}
+
+fn flows() -> [Flow; 2] {
+    let flow = |flow, transport| Flow {
+        flow,
+        gateway: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 20)),
+        service: (Ipv4Addr::new(192, 0, 2, 10), 443).into(),
+        transport,
+    };
+    [flow(0, Transport::Tcp), flow(1, Transport::Udp)]
+}
+
+fn segments(bytes: &[u8]) -> Segments {
+    let (mut bytes, mut segments) = (Bytes::new(bytes), Segments::new());
+    let (mut next, mut time_ns) = ([0_u32; 4], 0);
+    while let (Some(kind), Some(shift), Some(cut), Some(length)) =
+        (bytes.number(), bytes.number(), bytes.number(), bytes.number())
+    {
+        let flow = u64::from(kind & IS_UDP != 0);
+        let direction = if kind & FROM_GATEWAY == 0 { Direction::ToGateway } else { Direction::FromGateway };
+        let at = &mut next[usize::from(direction.number()) + 2 * usize::from(kind & IS_UDP != 0)];
+        let payload = bytes.take(length.into());
+        let (flags, sequence, length) = (
+            kind.to_be_bytes()[1],
+            at.wrapping_add_signed(shift.cast_signed().into()),
+            payload.len() as u32 + u32::from(cut),
+        );
+        time_ns += if kind & LATER == 0 { 1_000_000 } else { 10_000_000_000 };
+        *at = sequence.wrapping_add(length).wrapping_add(u32::from(flags & Segment::SYN != 0));
+        segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload });
+    }
+    segments
+}

@@ -1,0 +1,105 @@
+//! Segments of TLS and DTLS, as the record finder's target takes them.
+
+use pcap_file::pcap::PcapPacket;
+
+const IS_UDP: u16 = 1 << 8;
+const FROM_GATEWAY: u16 = 1 << 9;
+const LATER: u16 = 1 << 10;
+const PUSH: u16 = 0x18;
+
+/// A segment.
+#[derive(Clone)]
+struct Row {
+    kind: u16,
+    /// Where it begins relative to the end of the one before in its direction.
+    shift: i16,
+    cut: u16,
+    payload: Vec<u8>,
+}
+
+impl Row {
+    fn new(kind: u16, payload: Vec<u8>) -> Self {
+        Self { kind, shift: 0, cut: 0, payload }
+    }
+}
+
+pub(super) fn inputs(homes: &[Vec<PcapPacket<'_>>; 2]) -> Vec<(&'static str, Vec<u8>)> {
+    let [old, new] = homes.each_ref().map(|home| rows(home));
+    let mut gap = old.clone();
+    let lost = gap.remove(gap.iter().rposition(|row| row.payload.len() > 60).unwrap());
+    // The next of that direction begins where it would have.
+    if let Some(next) = gap.iter_mut().rfind(|row| (row.kind ^ lost.kind) & FROM_GATEWAY == 0) {
+        next.shift = i16::try_from(lost.payload.len()).unwrap();
+        next.kind |= LATER;
+    }
+    let mut twice = new.clone();
+    for at in (0..twice.len()).rev().step_by(3) {
+        let mut again = twice[at].clone();
+        again.kind &= !2;
+        again.shift = -i16::try_from(again.payload.len()).unwrap();
+        twice.insert(at + 1, again);
+    }
+    let mut cut = old.clone();
+    for row in &mut cut {
+        let kept = row.payload.len().min(70);
+        row.cut = (row.payload.len() - kept) as u16;
+        row.payload.truncate(kept);
+    }
+    let in_the_middle: Vec<Row> = old.iter().rev().take(12).rev().cloned().collect();
+    vec![
+        ("tls12", encode(&old)),
+        ("tls13", encode(&new)),
+        ("gap", encode(&gap)),
+        ("twice", encode(&twice)),
+        ("snaplen", encode(&cut)),
+        ("middle", encode(&in_the_middle)),
+        ("dtls", encode(&dtls())),
+        ("ssl2", encode(&[Row::new(PUSH | FROM_GATEWAY, ssl2_hello()), Row::new(PUSH, record(22, &[2, 0, 0, 0]))])),
+        ("http", encode(&[Row::new(PUSH | FROM_GATEWAY, b"CONNECT hub.example:443 HTTP/1.1\r\n\r\n".to_vec())])),
+    ]
+}
+
+/// The segments of a home's connection: Ethernet, IPv4 and TCP, without options in IP.
+fn rows(home: &[PcapPacket<'_>]) -> Vec<Row> {
+    let row = |packet: &PcapPacket<'_>| {
+        let data = &packet.data;
+        let payload = data.get(34 + usize::from(data[46] >> 4) * 4..).unwrap_or_default().to_vec();
+        let direction = if data[34..36] == 443_u16.to_be_bytes() { 0 } else { FROM_GATEWAY };
+        Row::new(u16::from(data[47]) | direction, payload)
+    };
+    home.iter().map(row).collect()
+}
+
+fn dtls() -> Vec<Row> {
+    let hello: Vec<u8> =
+        [&[1, 0, 0, 42, 0, 0, 0, 0, 0, 0, 0, 42, 0xfe, 0xfd][..], &[7; 32], &[0, 0, 0, 2, 0xc0, 0xae, 1, 0]].concat();
+    let record = |kind, epoch, body: &[u8]| {
+        let [high, low] = (body.len() as u16).to_be_bytes();
+        [&[kind, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0, 0, 1, high, low], body].concat()
+    };
+    vec![
+        Row::new(IS_UDP | FROM_GATEWAY, record(22, 0, &hello)),
+        Row::new(IS_UDP, [record(20, 0, &[1]), record(22, 1, &[9; 48])].concat()),
+        Row::new(IS_UDP, record(23, 1, &[9; 60])),
+        Row { cut: 20, ..Row::new(IS_UDP | FROM_GATEWAY, record(23, 1, &[9; 24])) },
+        Row::new(IS_UDP | FROM_GATEWAY, [&[0xc3, 0, 0, 0, 1, 8][..], &[5; 40]].concat()),
+    ]
+}
+
+/// A hello of SSL 2 that offers TLS (RFC 5246, appendix E.2).
+fn ssl2_hello() -> Vec<u8> {
+    [&[0x80, 28, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 0x2f][..], &[7; 16]].concat()
+}
+
+fn record(content_type: u8, body: &[u8]) -> Vec<u8> {
+    let [high, low] = (body.len() as u16).to_be_bytes();
+    [&[content_type, 3, 3, high, low], body].concat()
+}
+
+fn encode(rows: &[Row]) -> Vec<u8> {
+    let encode = |Row { kind, shift, cut, payload }: &Row| {
+        let numbers = [*kind, shift.cast_unsigned(), *cut, payload.len() as u16].map(u16::to_be_bytes);
+        [numbers.as_flattened(), payload].concat()
+    };
+    rows.iter().flat_map(encode).collect()
+}

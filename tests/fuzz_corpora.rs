@@ -1,0 +1,91 @@
+//! The fuzz targets without a fuzzer: every input of the committed corpora, and a million mutations of them.
+//!
+//! `cargo test --test fuzz_corpora -- --ignored` writes the corpora anew.
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
+
+mod corpus;
+mod mutation;
+#[allow(unreachable_pub, clippy::expect_used, reason = "it is a library of its own, for a fuzzer")]
+#[path = "../fuzz/src/lib.rs"]
+mod targets;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// Mutated inputs a target gets; the four together get a million.
+const MUTATIONS: u64 = 250_000;
+
+fn folder(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+}
+
+fn inputs(target: &str) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder(target)).unwrap().map(|entry| entry.unwrap().path());
+    let inputs: BTreeMap<_, _> = entries.map(|path| (path.display().to_string(), fs::read(&path).unwrap())).collect();
+    assert!(!inputs.is_empty(), "{target} has no corpus");
+    inputs
+}
+
+/// Runs a target on its corpus and on mutations of it. A panic names what makes the input again.
+fn run(target: &str, call: impl Fn(&[u8])) {
+    let inputs = inputs(target);
+    for (name, input) in &inputs {
+        println!("{name}");
+        call(input);
+    }
+    let inputs: Vec<Vec<u8>> = inputs.into_values().collect();
+    for seed in 0..MUTATIONS {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let input = &inputs[seed as usize % inputs.len()];
+        let mutated = mutation::mutated(input, &inputs, &mut random);
+        let _named_on_panic = Named { target, seed };
+        call(&mutated);
+    }
+}
+
+/// Tells the mutation under way when a panic passes.
+struct Named<'a> {
+    target: &'a str,
+    seed: u64,
+}
+
+impl Drop for Named<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("{}: mutation {}", self.target, self.seed);
+        }
+    }
+}
+
+#[test]
+fn capture_reader_holds() {
+    run("capture_reader", targets::capture_reader);
+}
+
+#[test]
+fn packet_parser_holds() {
+    run("packet_parser", targets::packet_parser);
+}
+
+#[test]
+fn record_finder_holds() {
+    run("record_finder", targets::record_finder);
+}
+
+#[test]
+fn frame_decoder_holds() {
+    run("frame_decoder", targets::frame_decoder);
+}
+
+#[test]
+#[ignore = "writes the committed corpora"]
+fn write_corpora() {
+    for corpus::Input { target, name, bytes } in corpus::inputs() {
+        fs::create_dir_all(folder(target)).unwrap();
+        fs::write(folder(target).join(name), bytes).unwrap();
+    }
+}
