@@ -1,0 +1,101 @@
+//! A flood of a million flows through the real programs: they end well, within the memory they may have.
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
+
+mod tool;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, Packet, Packets, SCHEMA, Summary};
+
+const TEST: &str = "bounded_memory";
+const FLOWS: u32 = 1_000_000;
+
+/// What a program may allocate, in bytes: enough for the flows and bytes it remembers by default, far from enough for
+/// a million.
+const FLOW_FILTER_BYTES: u64 = 48 << 20;
+const RECORD_SIZER_BYTES: u64 = 96 << 20;
+
+/// A stage's program that may not have more memory than this.
+fn start(program: &str, arguments: &[&str], most: u64, input: Stdio) -> Child {
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--data={most}")).args(["--", program]).args(arguments);
+    command.stdin(input).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_million_flows_pass_within_bounds() {
+    if !tool::are_here(TEST, &["prlimit"]) {
+        return;
+    }
+    let filter = env!("CARGO_BIN_EXE_flow-filter");
+    let sizer = env!("CARGO_BIN_EXE_record-sizer");
+    let arguments = ["--gateway", "192.0.2.20", "--quiet"];
+    let mut filter = start(filter, &arguments, FLOW_FILTER_BYTES, Stdio::piped());
+    let into_sizer = Stdio::from(filter.stdout.take().unwrap());
+    let mut sizer = start(sizer, &["--quiet"], RECORD_SIZER_BYTES, into_sizer);
+
+    let input = filter.stdin.take().unwrap();
+    let flood = thread::spawn(move || write_flood(input));
+    let (notices, summary) = read(FrameReader::new(sizer.stdout.take().unwrap()));
+    flood.join().unwrap();
+    assert!(filter.wait().unwrap().success() && sizer.wait().unwrap().success());
+
+    println!("notices: {notices:?}");
+    let counter = |stage: &str, name: &str| {
+        let stage = summary.stages.iter().find(|summary| summary.stage == stage).unwrap();
+        stage.counters.get(name).copied().unwrap_or(0)
+    };
+    assert_eq!(counter("flow-filter", "flows"), u64::from(FLOWS));
+    for stage in ["flow-filter", "record-sizer"] {
+        assert!(notices.contains_key(&(stage.to_owned(), "evicted".to_owned())), "{stage} forgets in silence");
+    }
+    assert!(counter("record-sizer", "evicted_flows") > u64::from(FLOWS) / 2);
+}
+
+/// How many notices of each stage and kind there were, and the summary.
+fn read(mut frames: FrameReader<impl std::io::Read>) -> (BTreeMap<(String, String), u64>, Summary) {
+    let mut notices = BTreeMap::new();
+    loop {
+        match frames.next_frame().unwrap().unwrap() {
+            Frame::Notice(notice) => {
+                *notices.entry((notice.stage.into_owned(), notice.what.into_owned())).or_default() += 1;
+            }
+            Frame::Summary(summary) => return (notices, summary),
+            _ => {}
+        }
+    }
+}
+
+/// Of each flow a SYN and, behind a hole, a segment that has to be kept.
+fn write_flood(output: impl Write) {
+    let mut writer = FrameWriter::new(output);
+    let (stage, version) = ("capture".to_owned(), "0".to_owned());
+    writer.write(&Hello { schema: SCHEMA, stage, version, upstream: vec![] }.into()).unwrap();
+    let mut batch = Packets::new();
+    for flow in 0..FLOWS {
+        for (number, data) in [(0, tcp(flow, 1_000, 2, &[])), (1, tcp(flow, 3_000, 16, &[0x17; 80]))] {
+            let number = u64::from(flow) * 2 + number + 1;
+            let (time_ns, original_length) = (number.cast_signed() * 1_000, data.len() as u32);
+            batch.push(Packet { time_ns, link_type: 101, original_length, data: &data, capture: 0, number });
+        }
+        if batch.is_full() {
+            writer.write(&std::mem::take(&mut batch).into()).unwrap();
+        }
+    }
+    writer.write(&batch.into()).unwrap();
+    writer.write(&Summary::default().into()).unwrap();
+    writer.flush().unwrap();
+}
+
+/// An IPv4 packet of TCP from one of a million ends to the gateway.
+fn tcp(flow: u32, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let [_, high, middle, low] = flow.to_be_bytes();
+    let [length_high, length_low] = (40 + payload.len() as u16).to_be_bytes();
+    let ip = [0x45, 0, length_high, length_low, 0, 0, 0, 0, 64, 6, 0, 0, 10, high, middle, low, 192, 0, 2, 20];
+    let ports = [40_000_u16.to_be_bytes(), 443_u16.to_be_bytes()];
+    let rest = [0x50, flags, 0xff, 0xff, 0, 0, 0, 0];
+    [&ip[..], ports.as_flattened(), &sequence.to_be_bytes(), &[0; 4], &rest, payload].concat()
+}
