@@ -52,7 +52,7 @@ const KNOWN: &[Known] = &[
         capture: "ndpi/443-opvn.pcap",
         missing: 0,
         extra: 5,
-        reason: "OpenVPN carries a TLS handshake in packets of its own; tshark numbers them as OpenVPN's and shows fewer.",
+        reason: "OpenVPN carries a TLS handshake in packets of its own, of which tshark ignores some as unknown records.",
     },
     Known {
         capture: "ndpi/KakaoTalk_chat.pcap",
@@ -100,7 +100,7 @@ const KNOWN: &[Known] = &[
         capture: "ndpi/skype.pcap",
         missing: 0,
         extra: 10,
-        reason: "Skype opens with empty records; tshark gives those that end a segment no record layer.",
+        reason: "On ports of its own Skype opens connections with empty records, from which tshark does not yet recognise TLS.",
     },
     Known {
         capture: "ndpi/skype_no_unknown.pcap",
@@ -118,7 +118,7 @@ const KNOWN: &[Known] = &[
         capture: "ndpi/wechat.pcap",
         missing: 0,
         extra: 48,
-        reason: "The capture begins in the middle of connections, and lacks segments; tshark gives up directions, the sizer goes on.",
+        reason: "The capture lacks whole records of a connection; tshark gives up both directions, the sizer goes on.",
     },
     Known {
         capture: "wireshark/retrans-tls.pcap",
