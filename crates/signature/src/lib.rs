@@ -1,4 +1,4 @@
-//! What a gateway's message sizes mean: actions, inventory, size variation, replies, and how all of it is learned.
+//! What a gateway's message sizes mean: actions, inventory, size variation, habits, replies, and how all of it is learned.
 //!
 //! Everything here is about numbers and names; it knows no frames, no captures and no clock.
 
@@ -15,6 +15,7 @@ mod matching;
 mod model;
 mod model_file;
 mod paper;
+mod prior;
 mod reply;
 mod robust;
 mod steps;
@@ -32,4 +33,5 @@ pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
 pub use model::{Basis, CaptureDigest, Learned, Model, ModelError, SizeError};
 pub use model_file::{ModelFault, SCHEMA};
+pub use prior::Prior;
 pub use reply::ReplyModel;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Action, Inventory, InventoryError, Limits, Method, ModelFault, Neighbours, ReplyModel};
+use crate::{Action, Inventory, InventoryError, Limits, Method, ModelFault, Neighbours, Prior, ReplyModel};
 
 /// The largest model file that is read, in bytes.
 const LARGEST_FILE: u64 = 64 << 20;
@@ -25,6 +25,8 @@ pub struct Model {
     pub inventory: Option<Inventory>,
     /// The ⟨size, ε⟩ tuples.
     pub neighbours: Neighbours,
+    /// How probable actions are before anything is seen; `None` where every multiset of them is as likely as any other.
+    pub prior: Option<Prior>,
     /// How replies depend on actions.
     pub replies: ReplyModel,
     /// What it was learned on.

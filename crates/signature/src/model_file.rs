@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use crate::fit::LARGEST_SIZE;
 use crate::{
-    Action, Basis, CaptureDigest, Device, Inventory, InventoryError, Learned, Method, Model, Neighbours, ReplyModel,
-    Tuple, syntax,
+    Action, Basis, CaptureDigest, Device, Inventory, InventoryError, Learned, Method, Model, Neighbours, Prior,
+    ReplyModel, Tuple, syntax,
 };
 
 /// The version of the model file.
@@ -61,6 +61,7 @@ struct ModelFile {
     actions: Vec<Action>,
     #[serde(default, rename = "device")]
     devices: Vec<Device>,
+    prior: Option<Prior>,
     replies: ReplyModel,
     learned: LearnedFile,
 }
@@ -119,6 +120,7 @@ impl Model {
             neighbours: neighbours.map_err(|error| ModelFault::Bounds(error.to_string()))?,
             actions: file.actions,
             inventory: Some(Inventory { devices: file.devices }).filter(|inventory| !inventory.devices.is_empty()),
+            prior: file.prior,
             replies: file.replies,
             learned: file.learned.try_into()?,
         };
@@ -143,6 +145,11 @@ impl Model {
             let actions: Vec<String> = device.actions.iter().map(|action| quoted(action)).collect();
             line(&mut text, format_args!("\n[[device]]\nname = {}\ncount = {}\n", quoted(&device.name), device.count));
             line(&mut text, format_args!("actions = [{}]\n", actions.join(", ")));
+        }
+        if let Some(prior) = &self.prior {
+            text.push_str("\n# Shares of commands with 1, 2, 3… actions; shares of the actions, in the order above.\n");
+            let prior = toml::Table::from_iter([("prior".to_owned(), table(prior))]);
+            line(&mut text, format_args!("{prior}"));
         }
         text.push_str("\n# Records in reply = fixed + per_action · actions, less a share missing, and some surplus.\n");
         let replies = toml::Table::from_iter([("replies".to_owned(), table(&self.replies))]);
@@ -178,6 +185,9 @@ impl ModelFile {
             if !(1..=MOST_TIMES).contains(times) {
                 return bounds(format!("the tuple [{size}, {epsilon}, {times}] cannot be there {times} times"));
             }
+        }
+        if let Some(fault) = self.prior.as_ref().and_then(|prior| prior.fault(self.actions.len())) {
+            return bounds(fault.to_owned());
         }
         let replies = [self.replies.fixed, self.replies.per_action, self.replies.missing, self.replies.surplus];
         if !replies.iter().all(|figure| figure.abs() <= MOST_REPLIES)
@@ -302,6 +312,14 @@ mod tests {
         assert!(changed("k = 3", "k = 0").contains("`k` must be"));
         assert!(changed("[100, 0, 2]", "[100, 0, 99999999999999]").contains("99999999999999 times"));
         assert!(changed("[100, 0, 2]", "[100, 0, -1]").contains("-1 times"));
+        for figure in ["numbers = [0.5", "decay = 0.5", "shares = [0.75", "concentration = 9.0"] {
+            let key = figure.split_inclusive(['=', '[']).next().unwrap_or(figure);
+            let open = if figure.contains('[') { "[" } else { "" };
+            for wrong in ["nan", "-1.0", "1e300", "0.0"] {
+                assert!(changed(figure, &format!("{key} {open}{wrong}")).contains("[prior]"), "{figure} {wrong}");
+            }
+        }
+        assert!(changed("shares = [0.75, ", "shares = [").contains("each [[action]]"));
         for figure in ["nan", "inf", "-1.0", "1e300"] {
             assert!(changed("per_action = 1.0", &format!("per_action = {figure}")).contains("[replies]"), "{figure}");
         }
@@ -322,14 +340,18 @@ mod tests {
             (overhead, k, count) in (-99i64..1 << 31, 1usize..200, 0u32..9),
             (cipher, name) in (prop::option::of(".{0,9}"), ".{0,9}"),
             method in prop::sample::select(vec![Method::Paper, Method::Robust]),
+            habits in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
         ) -> Model {
             let names: Vec<String> = names.into_iter().collect();
             let device = Device { name: "kind".into(), count, actions: names.clone() };
             let basis = cipher.map(|cipher_suite| Basis::Plaintext { cipher_suite, record_overhead: [16, 31] });
             let [fixed, per_action, missing, surplus] = replies;
+            let shares = vec![1.0 / names.len() as f64; names.len()];
+            let prior = habits.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
             Model {
                 overhead,
                 k,
+                prior,
                 actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
                 inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
                 neighbours: Neighbours::new(tuples.into_iter().map(|(size, epsilon, times)| Tuple { size, epsilon, times })).unwrap(),

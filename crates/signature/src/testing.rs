@@ -1,8 +1,8 @@
 //! What tests of several modules make their data with; never part of the library.
 
 use crate::{
-    Action, Basis, CaptureDigest, Device, Inventory, LabelledCommand, Learned, Method, Model, Neighbours, ReplyModel,
-    Tuple,
+    Action, Basis, CaptureDigest, Device, Inventory, LabelledCommand, Learned, Method, Model, Neighbours, Prior,
+    ReplyModel, Tuple,
 };
 
 pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
@@ -33,6 +33,7 @@ pub(crate) fn model() -> Model {
         actions: vec![Action { name: "on".into(), size: 40 }, Action { name: "o\"ff".into(), size: 41 }],
         inventory: Some(Inventory { devices: vec![device("plug", 12, &["on", "o\"ff"])] }),
         neighbours: Neighbours::new(tuples).unwrap(),
+        prior: Some(Prior { numbers: vec![0.5, 0.25], decay: 0.5, shares: vec![0.75, 0.25], concentration: 9.0 }),
         replies: ReplyModel { fixed: 0.5, per_action: 1.0, missing: 0.01, surplus: 0.02 },
         learned: Learned {
             method: Method::Robust,

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use sizeleak_signature::{
-    CaptureDigest, Fit, FitError, Inventory, LabelledCommand, Learned, Matching, Method, Model, ReplyModel,
+    CaptureDigest, Fit, FitError, Inventory, LabelledCommand, Learned, Matching, Method, Model, Prior, ReplyModel,
 };
 
 use super::basis::{self, Cipher, Observed};
@@ -66,8 +66,12 @@ impl Lesson<'_> {
             captures,
         };
         let Fit { overhead, actions, neighbours, k, .. } = fit;
-        let model = Model { overhead, k, actions, inventory, neighbours, replies, learned };
-        model.limits().with_context(|| self.labels.path().display().to_string())?;
+        let mut model = Model { overhead, k, actions, inventory, neighbours, prior: None, replies, learned };
+        let limits = model.limits().with_context(|| self.labels.path().display().to_string())?;
+        if method == Method::Robust {
+            // The paper's procedure takes every multiset of actions to be as likely as any other.
+            model.prior = Prior::learn(&commands, &model.actions, model.inventory.as_ref(), &limits);
+        }
         Ok(Taught { model, labels: self.labels.labels().rows.len(), remarks, occurrences })
     }
 
