@@ -21,8 +21,10 @@ pub struct Limits {
 pub struct Condition {
     /// The classes, as a bit set.
     classes: u64,
-    /// How many devices there are for them.
+    /// How often they may occur.
     max: u32,
+    /// How many devices there are for them; `u32::MAX` where nothing limits them but [`Limits::counting`].
+    devices: u32,
 }
 
 impl Condition {
@@ -34,6 +36,11 @@ impl Condition {
     /// How often the actions of its classes may occur in all.
     pub fn max(&self) -> u32 {
         self.max
+    }
+
+    /// How many devices there are for the actions of its classes; `u32::MAX` where no inventory says.
+    pub fn devices(&self) -> u32 {
+        self.devices
     }
 }
 
@@ -58,6 +65,28 @@ impl Limits {
     /// No limits: any number of any of `actions` actions, all of one class.
     pub fn free(actions: usize) -> Self {
         Self { class_of: vec![0; actions], classes: usize::from(actions > 0), conditions: Vec::new() }
+    }
+
+    /// These limits for commands of `most` actions at most, with a condition on all actions together in any case
+    /// ([`Self::counter`]).
+    #[must_use]
+    pub fn counting(&self, most: u32) -> Self {
+        let all = self.all_classes();
+        let devices = self.counter().and_then(|at| self.conditions.get(at)).map_or(u32::MAX, Condition::devices);
+        let mut conditions = self.conditions.clone();
+        conditions.retain(|condition| condition.classes != all);
+        conditions.push(Condition { classes: all, max: most.min(self.max_actions()), devices });
+        Self { conditions, ..self.clone() }
+    }
+
+    /// The condition, by its place, on all actions together, where there is one.
+    pub fn counter(&self) -> Option<usize> {
+        let all = self.all_classes();
+        self.conditions.iter().position(|condition| condition.classes == all)
+    }
+
+    fn all_classes(&self) -> u64 {
+        (0..self.classes.min(MOST_CLASSES)).fold(0, |all, class| all | 1 << class)
     }
 
     /// Whether any number of any action is allowed.
@@ -140,7 +169,7 @@ fn conditions(counts: &[u32], kinds_of_class: &[u32]) -> Vec<Condition> {
         if covered == set && is_connected(set, &inside.map(|(_, kinds)| *kinds)) {
             let devices = counts.iter().enumerate().filter(|(kind, _)| set >> kind & 1 == 1);
             let max = devices.fold(0, |sum, (_, count)| count.saturating_add(sum));
-            conditions.push(Condition { classes, max });
+            conditions.push(Condition { classes, max, devices: max });
         }
     }
     conditions
@@ -194,6 +223,19 @@ mod tests {
         // Of seven sets of kinds: {b} and {c} hold no class, {a, c} falls apart.
         let chain = inventory(&[("a", &["x", "y"]), ("b", &["y", "z"]), ("c", &["z"])]);
         assert_eq!(chain.limits(&actions(&["x", "y", "z"])).unwrap().conditions().len(), 4);
+    }
+
+    #[test]
+    fn counting_bounds_all_actions_together() {
+        let all = actions(&["on", "red", "off"]);
+        let counting = home().limits(&all).unwrap().counting(7);
+        assert!(counting.admits(&[3, 4, 0]) && !counting.admits(&[3, 4, 1]) && !counting.admits(&[0, 5, 0]));
+        let counter = counting.conditions()[counting.counter().unwrap()];
+        assert_eq!((counter.max(), counter.devices(), counting.max_actions()), (7, 16, 7));
+        assert_eq!(home().limits(&all).unwrap().counting(99).max_actions(), 16);
+        let free = Limits::free(3);
+        assert_eq!((free.counter(), free.counting(5).max_actions()), (None, 5));
+        assert_eq!(free.counting(5).conditions()[0].devices(), u32::MAX);
     }
 
     #[test]

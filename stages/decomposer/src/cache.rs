@@ -1,22 +1,22 @@
-//! The table's memory: a row of counts for each sum, made once, in order, when a sum first asks for it.
+//! A table's memory: a row of cells for each sum, made once, in order, when a sum first asks for it.
 
-/// The table takes this many bytes at most.
+/// A table takes this many bytes at most.
 pub(crate) const MAX_TABLE_BYTES: usize = 256 << 20;
 
 /// Rows of equal width, one for each sum from 0 on.
 #[derive(Debug, Clone)]
-pub(crate) struct Cache {
+pub(crate) struct Cache<T> {
     width: usize,
     /// There can be this many rows.
     max_rows: usize,
     rows: usize,
-    cells: Vec<u64>,
+    cells: Vec<T>,
 }
 
-impl Cache {
+impl<T: Copy + Default> Cache<T> {
     /// An empty cache of rows of this width, for sums up to `max_sum` where that is known.
     pub(crate) fn new(width: usize, max_sum: Option<usize>) -> Self {
-        let fitting = MAX_TABLE_BYTES / size_of::<u64>() / width.max(1);
+        let fitting = MAX_TABLE_BYTES / size_of::<T>() / width.max(1);
         let wanted = max_sum.map_or(usize::MAX, |sum| sum.saturating_add(1));
         Self { width, max_rows: fitting.min(wanted), rows: 0, cells: Vec::new() }
     }
@@ -32,7 +32,7 @@ impl Cache {
     }
 
     /// Makes all rows up to that of `sum`, which must be in reach: `fill` gets the sum, the rows before and its row.
-    pub(crate) fn grow(&mut self, sum: usize, mut fill: impl FnMut(usize, &Rows<'_>, &mut [u64])) {
+    pub(crate) fn grow(&mut self, sum: usize, mut fill: impl FnMut(usize, &Rows<'_, T>, &mut [T])) {
         if sum < self.rows || !self.reaches(sum) {
             return;
         }
@@ -42,7 +42,7 @@ impl Cache {
             let capacity = wanted.max(self.cells.capacity() * 2).min(self.max_rows * self.width);
             self.cells.reserve_exact(capacity - self.cells.len());
         }
-        self.cells.resize(wanted, 0);
+        self.cells.resize(wanted, T::default());
         for sum in self.rows..=sum {
             let (before, rest) = self.cells.split_at_mut(sum * self.width);
             let row = rest.get_mut(..self.width).unwrap_or_default();
@@ -51,23 +51,36 @@ impl Cache {
         self.rows = sum + 1;
     }
 
-    /// A cell of a row that was made; 0 in any other.
-    pub(crate) fn cell(&self, sum: usize, at: usize) -> u64 {
-        self.cells.get(sum * self.width + at).copied().unwrap_or(0)
+    /// A cell of a row that was made; the default in any other.
+    pub(crate) fn cell(&self, sum: usize, at: usize) -> T {
+        self.cells.get(sum * self.width + at).copied().unwrap_or_default()
     }
 }
 
 /// The rows of all smaller sums.
-pub(crate) struct Rows<'a> {
+pub(crate) struct Rows<'a, T> {
     width: usize,
-    cells: &'a [u64],
+    cells: &'a [T],
 }
 
-impl<'a> Rows<'a> {
+impl<'a, T> Rows<'a, T> {
     /// Some cells of a sum's row.
-    pub(crate) fn cells(&self, sum: usize, from: usize, len: usize) -> &'a [u64] {
+    pub(crate) fn cells(&self, sum: usize, from: usize, len: usize) -> &'a [T] {
         let start = sum * self.width + from;
         self.cells.get(start..start + len).unwrap_or_default()
+    }
+
+    /// A cell of a sum's row.
+    pub(crate) fn cell(&self, sum: usize, at: usize) -> Option<T>
+    where
+        T: Copy,
+    {
+        self.cells.get(sum * self.width + at).copied()
+    }
+
+    /// How many cells a row has.
+    pub(crate) fn width(&self) -> usize {
+        self.width
     }
 }
 
@@ -77,7 +90,7 @@ mod tests {
 
     #[test]
     fn rows_are_made_once_and_in_order() {
-        let mut cache = Cache::new(2, Some(9));
+        let mut cache = Cache::<u64>::new(2, Some(9));
         let mut made = Vec::new();
         for wanted in [3, 1, 3, 9, 10, usize::MAX] {
             cache.grow(wanted, |sum, before, row| {
@@ -92,9 +105,9 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let cache = Cache::new(1 << 20, None);
+        let cache = Cache::<u64>::new(1 << 20, None);
         assert_eq!(cache.reach(), 31);
         assert!(cache.reaches(31) && !cache.reaches(32));
-        assert_eq!(Cache::new(0, Some(usize::MAX)).reach(), (MAX_TABLE_BYTES >> 3) - 1);
+        assert_eq!(Cache::<u64>::new(0, Some(usize::MAX)).reach(), (MAX_TABLE_BYTES >> 3) - 1);
     }
 }

@@ -25,7 +25,7 @@ pub struct Solver {
     automaton: Automaton,
     /// The largest sum any command can have, if the inventory sets one.
     max_sum: Option<usize>,
-    cache: Cache,
+    cache: Cache<u64>,
 }
 
 /// Why a model's actions cannot be solved for.
@@ -66,11 +66,7 @@ impl Solver {
     /// # Errors
     /// [`SolverError`].
     pub fn new(actions: &[Action], limits: &Limits) -> Result<Self, SolverError> {
-        let sizes = actions.iter().map(|action| {
-            let size = usize::try_from(action.size).ok().filter(|size| *size > 0);
-            size.ok_or_else(|| SolverError::NoSize(action.name.clone()))
-        });
-        let sizes: Vec<usize> = sizes.collect::<Result<_, _>>()?;
+        let sizes = sizes(actions)?;
         let automaton = Automaton::new(&sizes, limits).ok_or(SolverError::TooManyStates)?;
         let max_sum = (!limits.is_free()).then(|| {
             let largest = sizes.iter().copied().max().unwrap_or(0);
@@ -130,8 +126,17 @@ impl Solver {
     }
 }
 
+/// The actions' sizes in bytes.
+pub(crate) fn sizes(actions: &[Action]) -> Result<Vec<usize>, SolverError> {
+    let sizes = actions.iter().map(|action| {
+        let size = usize::try_from(action.size).ok().filter(|size| *size > 0);
+        size.ok_or_else(|| SolverError::NoSize(action.name.clone()))
+    });
+    sizes.collect()
+}
+
 /// Counts the ways of one sum from every state, given those of all smaller sums.
-fn fill(automaton: &Automaton, sum: usize, smaller: &Rows<'_>, row: &mut [u64]) {
+fn fill(automaton: &Automaton, sum: usize, smaller: &Rows<'_, u64>, row: &mut [u64]) {
     let mut rest = row;
     let mut next: &mut [u64] = &mut [u64::from(sum == 0)];
     for layer in automaton.layers.iter().rev() {

@@ -6,12 +6,17 @@ use sizeleak_frame::{Actions, Candidate, Correction, Identification, Notice, Wei
 use sizeleak_signature::Model;
 use sizeleak_stage::{Emit, Stage, StageError};
 
-use crate::count::{Solver, SolverError, SumTooLarge};
+use crate::count::{Solver, SolverError, SumTooLarge, sizes};
+use crate::ranked::Ranked;
+use crate::ranking::Ranking;
 use crate::sums::{Sum, sums};
 
 /// The candidates of a command take this many bytes at most in a frame, which may have 16 MiB; a list is cut there, as
 /// it is at the limit the user sets.
 const MAX_LISTED_BYTES: usize = 12 << 20;
+
+/// What a candidate without actions would take of them.
+const LEAST_BYTES: usize = 64;
 
 /// Lists the multisets of actions that explain each command.
 #[derive(Debug)]
@@ -19,6 +24,8 @@ pub struct Decomposer {
     model: Model,
     names: Vec<Arc<str>>,
     solver: Solver,
+    /// What ways are compared by; the first that has room for a command's sums. None where the prior is flat.
+    rankings: Vec<Ranking>,
     limit: usize,
     counts: Counts,
 }
@@ -44,9 +51,16 @@ impl Decomposer {
     /// # Errors
     /// [`SolverError`] where the model's actions and inventory cannot be solved for.
     pub fn new(model: Model, limit: usize) -> Result<Self, SolverError> {
-        let solver = Solver::new(&model.actions, &model.limits()?)?;
+        let limits = model.limits()?;
+        let solver = Solver::new(&model.actions, &limits)?;
+        let sizes = sizes(&model.actions)?;
+        let ranked = model
+            .prior
+            .iter()
+            .flat_map(|prior| [Ranking::counted(&sizes, &limits, prior), Ranking::geometric(&sizes, &limits, prior)]);
+        let rankings = ranked.flatten().collect();
         let names = model.actions.iter().map(|action| Arc::from(action.name.as_str())).collect();
-        Ok(Self { model, names, solver, limit, counts: Counts::default() })
+        Ok(Self { model, names, solver, rankings, limit, counts: Counts::default() })
     }
 
     /// The sums that explain a command, heaviest first; or why there is none.
@@ -71,26 +85,48 @@ impl Decomposer {
         Ok(explained)
     }
 
-    /// The candidates of these sums, as many as are listed. Before its size is seen, every multiset of actions is as
-    /// likely as any other; so a candidate's probability is what speaks for its sum, among what speaks for the sums of
-    /// all candidates, listed or not.
+    /// The candidates of these sums, as many as are listed, with their probabilities among all, listed or not.
     fn candidates(&mut self, explained: &[Explained]) -> Result<Vec<Candidate>, SumTooLarge> {
+        if let Some(candidates) = self.ranked(explained) {
+            return Ok(candidates);
+        }
+        // Before its size is seen, every multiset of actions is as likely as any other; so a candidate's probability is
+        // what speaks for its sum, among what speaks for the sums of all candidates.
         let total: f64 = explained.iter().map(|explained| explained.sum.weight * explained.count as f64).sum();
-        let mut candidates = Vec::new();
-        let mut room = MAX_LISTED_BYTES;
+        let mut list = List::new(&self.names, self.limit);
         for Explained { sum, .. } in explained {
             let mut solutions = self.solver.solutions(sum.bytes)?;
-            while candidates.len() < self.limit
+            while list.has_room()
                 && let Some(counts) = solutions.advance()
             {
-                let named = self.names.iter().zip(counts).filter(|(_, count)| **count > 0);
-                let actions = Actions(named.map(|(name, count)| (Arc::clone(name), *count)).collect());
-                let Some(rest) = room.checked_sub(encoded_bytes(&actions)) else { return Ok(candidates) };
-                room = rest;
-                candidates.push(Candidate { actions, epsilon: sum.epsilon, probability: sum.weight / total });
+                let occurring = counts.iter().copied().enumerate().filter(|(_, count)| *count > 0);
+                list.push(occurring, sum.epsilon, sum.weight / total);
             }
         }
-        Ok(candidates)
+        Ok(list.candidates)
+    }
+
+    /// The candidates by the prior, most probable first; `None` where there is no prior, or no room to weigh by it.
+    fn ranked(&mut self, explained: &[Explained]) -> Option<Vec<Candidate>> {
+        let bytes = |explained: &Explained| usize::try_from(explained.sum.bytes).ok();
+        let largest = explained.iter().map(bytes).max().flatten()?;
+        let ranking = self.rankings.iter_mut().find_map(|ranking| ranking.prepare(largest).then_some(&*ranking))?;
+        let sums = explained.iter().map(|explained| Some((bytes(explained)?, explained.sum.weight.ln())));
+        let sums: Vec<(usize, f64)> = sums.collect::<Option<_>>()?;
+        let ln_total = ln_sum(sums.iter().map(|(bytes, weight)| weight + ranking.ln_mass(*bytes)));
+        if !ln_total.is_finite() {
+            return None;
+        }
+        let mut list = List::new(&self.names, self.limit);
+        let mut ways = Ranked::new(ranking, &sums, self.limit.min(MAX_LISTED_BYTES / LEAST_BYTES));
+        while list.has_room()
+            && let Some(mut way) = ways.next()
+        {
+            way.actions.sort_unstable();
+            let epsilon = explained.get(way.sum)?.sum.epsilon;
+            list.push(way.actions.into_iter(), epsilon, (way.ln - ln_total).exp().min(1.0));
+        }
+        Some(list.candidates)
     }
 
     fn tell_unexplained(
@@ -149,10 +185,44 @@ impl Stage for Decomposer {
     }
 }
 
+/// The candidates of a command while they are found.
+struct List<'a> {
+    names: &'a [Arc<str>],
+    limit: usize,
+    room: Option<usize>,
+    candidates: Vec<Candidate>,
+}
+
+impl<'a> List<'a> {
+    fn new(names: &'a [Arc<str>], limit: usize) -> Self {
+        Self { names, limit, room: Some(MAX_LISTED_BYTES), candidates: Vec::new() }
+    }
+
+    fn has_room(&self) -> bool {
+        self.room.is_some() && self.candidates.len() < self.limit
+    }
+
+    /// Lists a candidate, or finds that there is no room for it: of the actions given by their places.
+    fn push(&mut self, actions: impl Iterator<Item = (usize, u32)>, epsilon: i64, probability: f64) {
+        let named = actions.filter_map(|(action, count)| Some((Arc::clone(self.names.get(action)?), count)));
+        let actions = Actions(named.collect());
+        self.room = self.room.and_then(|room| room.checked_sub(encoded_bytes(&actions)));
+        if self.room.is_some() {
+            self.candidates.push(Candidate { actions, epsilon, probability });
+        }
+    }
+}
+
+/// ln Σ exp(x).
+fn ln_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
+    let greatest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
+    if greatest.is_finite() { greatest + terms.map(|term| (term - greatest).exp()).sum::<f64>().ln() } else { greatest }
+}
+
 /// How many bytes a candidate takes in a frame at most: its three fields, and for each action a name and a count.
 fn encoded_bytes(actions: &Actions) -> usize {
     let names: usize = actions.0.iter().map(|(name, _)| name.len() + 10).sum();
-    64 + names
+    LEAST_BYTES + names
 }
 
 #[cfg(test)]
@@ -228,6 +298,30 @@ mod tests {
         let (identification, notices) = decompose(&mut three_plugs(10), [220, 220], &[(0, 1.0)]);
         assert_eq!((identification.candidate_count, identification.listed), (0, 0), "four actions, three plugs");
         assert!(detail(&notices).contains("add up to the 220 bytes"));
+    }
+
+    /// Commands of one action nine times in ten; `on` three times as often as `off`.
+    const HABITS: &str = "[prior]\nnumbers = [0.9, 0.09]\ndecay = 0.1\nshares = [0.75, 0.25]\nconcentration = 1e9\n";
+
+    #[test]
+    fn the_most_probable_come_first_whatever_their_epsilon() {
+        let mut model = model(&[("on", 40), ("off", 41)], None);
+        let habits = Model::from_toml(&format!("{}{HABITS}", model.to_toml())).unwrap();
+        model.prior = habits.prior;
+        for limit in [10, 1] {
+            let mut decomposer = Decomposer::new(model.clone(), limit).unwrap();
+            let (identification, _) = decompose(&mut decomposer, [142, 142], &[(0, 0.1), (1, 0.7), (42, 0.2)]);
+            let listed = listed(&identification);
+            // off·off: 0.1 · 1/16; on·off: 0.7 · 6/16, both times P(2) = 0.09; on alone: 0.2 · 3/4 · 0.9.
+            let weights = [0.2 * 0.75 * 0.9, 0.7 * 0.375 * 0.09, 0.1 * 0.0625 * 0.09];
+            let expected = [[1, 0], [1, 1], [0, 2]].into_iter().zip([42, 1, 0]).zip(weights);
+            assert_eq!((identification.candidate_count, listed.len()), (3, limit.min(3)));
+            for ((counts, epsilon, probability), ((expected, of), weight)) in listed.iter().zip(expected) {
+                assert_eq!((counts, *epsilon), (&expected, of));
+                let among_all = weight / weights.iter().sum::<f64>();
+                assert!((probability - among_all).abs() < 1e-9, "{probability} is not {among_all}, limit {limit}");
+            }
+        }
     }
 
     #[test]

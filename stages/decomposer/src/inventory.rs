@@ -46,6 +46,10 @@ pub(crate) struct Step {
     pub(crate) untake: Option<u32>,
     /// The state of the next layer after passing on.
     pub(crate) pass: u32,
+    /// How many devices are left for the action; `u32::MAX` where no inventory says.
+    pub(crate) left: u32,
+    /// How many actions were taken so far, where the limits count them ([`Limits::counter`]); else 0.
+    pub(crate) number: u32,
 }
 
 impl Automaton {
@@ -96,6 +100,8 @@ impl Known {
             if let Some(take) = take {
                 taken_from.insert(take, number);
             }
+            let left = left(limits, class, &key);
+            let taken = limits.counter().and_then(|at| key.get(at)).copied().unwrap_or(0);
             let mut passed = key;
             for (used, _) in passed.iter_mut().zip(open).filter(|(_, open)| !**open) {
                 *used = 0;
@@ -104,7 +110,7 @@ impl Known {
                 self.next.push(passed.clone());
                 self.next.len() as u32 - 1
             });
-            steps.push(Step { take, untake: None, pass });
+            steps.push(Step { take, untake: None, pass, left, number: taken });
             if self.keys.len() > room || self.keys.len() * limits.conditions().len() > MAX_REMEMBERED {
                 return None;
             }
@@ -134,6 +140,13 @@ fn after_one_more(limits: &Limits, class: usize, key: &[u32]) -> Option<Vec<u32>
         (used <= condition.max()).then_some(used)
     });
     used.collect()
+}
+
+/// How many devices are left for a class's actions.
+fn left(limits: &Limits, class: usize, key: &[u32]) -> u32 {
+    let held = key.iter().zip(limits.conditions()).filter(|(_, condition)| condition.holds_class(class));
+    let left = held.filter(|(_, condition)| condition.devices() < u32::MAX);
+    left.map(|(used, condition)| condition.devices().saturating_sub(*used)).min().unwrap_or(u32::MAX)
 }
 
 /// Whether one of a set of classes counts in a condition.

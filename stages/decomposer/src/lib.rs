@@ -3,7 +3,8 @@
 //!
 //! [`Solver`] counts and enumerates the ways to make up one sum; [`Decomposer`] asks it for every value of ε. The
 //! inventory is a small automaton (`inventory`) over which the recursion (`count`) runs; its table (`cache`) grows with
-//! the largest sum asked for, and [`Solutions`] (`enumerate`) walks it without dead ends.
+//! the largest sum asked for, and [`Solutions`] (`enumerate`) walks it without dead ends. Where the model has a prior, the
+//! same automaton is walked with weights (`ranking`), so that the most probable ways come first (`ranked`).
 
 mod cache;
 mod count;
@@ -11,9 +12,11 @@ mod decomposer;
 mod enumerate;
 mod inventory;
 mod options;
+mod ranked;
+mod ranking;
 mod sums;
 
 pub use count::{Solver, SolverError, SumTooLarge};
 pub use decomposer::Decomposer;
 pub use enumerate::Solutions;
-pub use options::Options;
+pub use options::{Options, Prior};

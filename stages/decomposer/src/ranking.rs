@@ -1,0 +1,276 @@
+//! How probable ways to make up a sum are, by the prior: of each sum the probability of all its ways together and that of
+//! its most probable one, from every state of the inventory's automaton on.
+//!
+//! The prior's factors are laid on the walk through the automaton (`inventory`): taking the nth of an action weighs
+//! [`Prior::ln_next`], times the share of the devices for it that are still left; the end of a walk of n actions weighs
+//! P(n) over the sum of the weights of all walks of n actions. That the state knows n costs a state for each number. Where
+//! a command can have more actions than that is worth, the numbers are taken as geometric and the actions as if nothing
+//! were known of how they go together: a factor for each action taken, which needs no more states than counting does.
+
+use sizeleak_signature::{Condition, Limits, Prior};
+
+use crate::cache::{Cache, Rows};
+use crate::inventory::{Automaton, Layer};
+
+/// The most actions of a command whose number the states know, as many as the table has room for.
+const COUNTED: [u32; 4] = [64, 32, 16, 8];
+
+/// The places of the counting automaton with the numbers of an action taken from there are this many at most.
+const MAX_TURNS: usize = 1 << 21;
+
+/// Weights by which ways are compared, over one automaton.
+#[derive(Debug, Clone)]
+pub(crate) struct Ranking {
+    automaton: Automaton,
+    form: Form,
+    cache: Cache<Cell>,
+}
+
+/// What is known of the ways to make up a sum from a state.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cell {
+    /// The sum of their weights.
+    mass: f64,
+    /// The logarithm of the greatest.
+    pub(crate) best: f64,
+}
+
+impl Default for Cell {
+    /// There is no way.
+    fn default() -> Self {
+        Self { mass: 0.0, best: f64::NEG_INFINITY }
+    }
+}
+
+impl Cell {
+    fn end(sum: usize) -> Self {
+        if sum == 0 { Self { mass: 1.0, best: 0.0 } } else { Self::default() }
+    }
+
+    /// Adds the ways of another state that is reached with a weight.
+    fn add(&mut self, Turn { weight, ln, .. }: Turn, other: Self) {
+        self.mass += weight * other.mass;
+        self.best = self.best.max(ln + other.best);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Form {
+    /// Of each state of each layer, what taking 0, 1, 2… of the action weighs; with the place of a state's first.
+    Counted { turns: Vec<Turn>, firsts: Vec<usize> },
+    /// What taking one more of each layer's action weighs, whatever came before. In the sums of weights, each byte weighs
+    /// `per_byte` (a logarithm) more, so that the sums neither vanish nor overflow; it cancels out.
+    Geometric { takes: Vec<Turn>, per_byte: f64 },
+}
+
+/// A number of an action is taken: the weight, its logarithm, and the next layer's state.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    weight: f64,
+    ln: f64,
+    pass: u32,
+}
+
+/// A way to go on from a state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Choice {
+    /// How many of the layer's action are taken.
+    pub(crate) taken: u32,
+    /// The state of the next layer.
+    pub(crate) state: u32,
+    /// What is left of the sum.
+    pub(crate) rest: usize,
+    /// The logarithm of the weight.
+    pub(crate) ln: f64,
+}
+
+impl Ranking {
+    /// A ranking that knows numbers of actions, as far as its table has room; `None` where that is not worth having.
+    pub(crate) fn counted(sizes: &[usize], limits: &Limits, prior: &Prior) -> Option<Self> {
+        let (least, greatest) = (sizes.iter().min()?, sizes.iter().max()?);
+        COUNTED.iter().find_map(|most| {
+            // Beyond it there are commands of more actions than are counted.
+            let max_sum = match limits.max_actions() {
+                max if max <= *most => greatest.saturating_mul(max as usize),
+                _ => least.saturating_mul(*most as usize + 1).saturating_sub(1),
+            };
+            let limits = limits.counting(*most);
+            let automaton = Automaton::new(sizes, &limits)?;
+            let cache = Cache::new(automaton.states, Some(max_sum));
+            let form = counted(&automaton, &limits, prior).filter(|_| cache.reaches(max_sum))?;
+            Some(Self { automaton, form, cache })
+        })
+    }
+
+    /// A ranking for numbers of actions without end.
+    pub(crate) fn geometric(sizes: &[usize], limits: &Limits, prior: &Prior) -> Option<Self> {
+        let automaton = Automaton::new(sizes, limits)?;
+        let ln = |layer: &Layer| prior.ln_next(layer.action, 1) + prior.decay.ln();
+        let lns: Vec<(f64, f64)> = automaton.layers.iter().map(|layer| (ln(layer), layer.size as f64)).collect();
+        let per_byte = balance(&lns);
+        let take = |(ln, size): (f64, f64)| Turn { weight: (ln + per_byte * size).exp(), ln, pass: 0 };
+        let form = Form::Geometric { takes: lns.into_iter().map(take).collect(), per_byte };
+        let cache = Cache::new(automaton.states, None);
+        Some(Self { automaton, form, cache })
+    }
+
+    /// Sees to it that all sums up to this one are in the table; says whether there is room for them.
+    pub(crate) fn prepare(&mut self, sum: usize) -> bool {
+        let Self { automaton, form, cache } = self;
+        cache.grow(sum, |sum, smaller, row| form.fill(automaton, sum, smaller, row));
+        cache.reaches(sum)
+    }
+
+    /// The logarithm of the weights of all ways to make up a sum that is in the table.
+    pub(crate) fn ln_mass(&self, sum: usize) -> f64 {
+        let per_byte = if let Form::Geometric { per_byte, .. } = self.form { per_byte } else { 0.0 };
+        self.cell(0, 0, sum).mass.ln() - per_byte * sum as f64
+    }
+
+    /// The logarithm of the weight of the best way to make up a sum from a state of a layer on.
+    pub(crate) fn best(&self, layer: usize, state: u32, sum: usize) -> f64 {
+        self.cell(layer, state, sum).best
+    }
+
+    /// The ways to go on from a state of a layer, those that lead to no end as well; none beyond the last layer.
+    pub(crate) fn choices(&self, layer: usize, state: u32, sum: usize) -> impl Iterator<Item = Choice> {
+        let known = self.automaton.layers.get(layer);
+        let mut here = known.map(|known| (known, state, sum, 0));
+        std::iter::from_fn(move || {
+            let (known, at, rest, taken) = here?;
+            let step = known.steps.get(at as usize)?;
+            here = step.take.zip(rest.checked_sub(known.size)).map(|(at, rest)| (known, at, rest, taken + 1));
+            let ln = match &self.form {
+                Form::Counted { .. } => self.form.turns(known.offset + state as usize).get(taken as usize)?.ln,
+                Form::Geometric { takes, .. } => takes.get(layer)?.ln * f64::from(taken),
+            };
+            Some(Choice { taken, state: step.pass, rest, ln })
+        })
+    }
+
+    /// The action of a layer, by its place in the model's list; `None` beyond the last.
+    pub(crate) fn action(&self, layer: usize) -> Option<usize> {
+        self.automaton.layers.get(layer).map(|layer| layer.action)
+    }
+
+    fn cell(&self, layer: usize, state: u32, sum: usize) -> Cell {
+        let Some(layer) = self.automaton.layers.get(layer) else { return Cell::end(sum) };
+        self.cache.cell(sum, layer.offset + state as usize)
+    }
+}
+
+impl Form {
+    /// What taking 0, 1, 2… of the action weighs in a state of the counting form.
+    fn turns(&self, place: usize) -> &[Turn] {
+        let Self::Counted { turns, firsts } = self else { return &[] };
+        let first = firsts.get(place).copied().unwrap_or(turns.len());
+        let end = firsts.get(place + 1).copied().unwrap_or(turns.len());
+        turns.get(first..end).unwrap_or_default()
+    }
+
+    /// Weighs the ways of one sum from every state, given those of all smaller sums.
+    fn fill(&self, automaton: &Automaton, sum: usize, smaller: &Rows<'_, Cell>, row: &mut [Cell]) {
+        let mut rest = row;
+        let mut next: &mut [Cell] = &mut [Cell::end(sum)];
+        for (number, layer) in automaton.layers.iter().enumerate().rev() {
+            let (earlier_layers, current) = rest.split_at_mut(layer.offset);
+            for (cell, state) in current.iter_mut().zip(0..) {
+                *cell = match self {
+                    Self::Counted { .. } => self.counted_cell(layer, state, sum, next, smaller),
+                    Self::Geometric { takes, .. } => {
+                        let step = layer.steps.get(state);
+                        let mut cell = step.and_then(|step| next.get(step.pass as usize)).copied().unwrap_or_default();
+                        let taken = step.and_then(|step| step.take).zip(sum.checked_sub(layer.size));
+                        let taken = taken.and_then(|(take, sum)| smaller.cell(sum, layer.offset + take as usize));
+                        if let Some((taken, turn)) = taken.zip(takes.get(number)) {
+                            cell.add(*turn, taken);
+                        }
+                        cell
+                    }
+                };
+            }
+            (rest, next) = (earlier_layers, current);
+        }
+    }
+
+    fn counted_cell(&self, layer: &Layer, state: usize, sum: usize, next: &[Cell], smaller: &Rows<'_, Cell>) -> Cell {
+        let (mut cell, mut rest) = (Cell::default(), Some(sum));
+        let next_offset = layer.offset + layer.steps.len();
+        for turn in self.turns(layer.offset + state) {
+            let Some(sum_left) = rest else { break };
+            let after = if sum_left == sum {
+                next.get(turn.pass as usize).copied()
+            } else if next_offset == smaller.width() {
+                Some(Cell::end(sum_left))
+            } else {
+                smaller.cell(sum_left, next_offset + turn.pass as usize)
+            };
+            cell.add(*turn, after.unwrap_or_default());
+            rest = sum_left.checked_sub(layer.size);
+        }
+        cell
+    }
+}
+
+/// What taking actions weighs where the states know their number; `None` where that takes too much room.
+fn counted(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option<Form> {
+    let (mut turns, mut firsts) = (Vec::new(), Vec::new());
+    // The weights of all walks into each state of a layer, and in the end of all walks of each number of actions.
+    let mut into = vec![1.0];
+    let mut by_number = vec![0.0; limits.max_actions() as usize + 1];
+    let last = automaton.layers.len() - 1;
+    for (layer, number) in automaton.layers.iter().zip(0..) {
+        let after = automaton.layers.get(number + 1).map_or(0, |next| next.steps.len());
+        let mut into_next = vec![0.0; after];
+        for state in 0..layer.steps.len() {
+            firsts.push(turns.len());
+            let entering = into.get(state).copied().unwrap_or(0.0);
+            for (turn, actions) in turns_from(layer, state, limits, prior) {
+                let target =
+                    if number == last { by_number.get_mut(actions) } else { into_next.get_mut(turn.pass as usize) };
+                if let Some(sum) = target {
+                    *sum += entering * turn.weight;
+                }
+                turns.push(turn);
+            }
+            if turns.len() > MAX_TURNS {
+                return None;
+            }
+        }
+        into = into_next;
+    }
+    // Now that they are known, the ends of walks.
+    let mut last_turns = turns.iter_mut().skip(firsts.get(automaton.layers.last()?.offset).copied()?);
+    for state in 0..automaton.layers.last()?.steps.len() {
+        for (_, actions) in turns_from(automaton.layers.last()?, state, limits, prior) {
+            let turn = last_turns.next()?;
+            let all = by_number.get(actions).copied().unwrap_or(0.0).max(f64::MIN_POSITIVE);
+            turn.ln += prior.ln_number(u32::try_from(actions).unwrap_or(u32::MAX)) - all.ln();
+            turn.weight = turn.ln.exp();
+        }
+    }
+    Some(Form::Counted { turns, firsts })
+}
+
+/// What taking 0, 1, 2… of a layer's action from a state weighs, and how many actions there are then.
+fn turns_from(layer: &Layer, state: usize, limits: &Limits, prior: &Prior) -> impl Iterator<Item = (Turn, usize)> {
+    let class = limits.class_of(layer.action);
+    let with = limits.conditions().iter().filter(move |condition| condition.holds_class(class));
+    let devices = with.map(Condition::devices).min().unwrap_or(u32::MAX);
+    let (mut at, mut ln, mut nth) = (layer.steps.get(state), 0.0, 0);
+    std::iter::from_fn(move || {
+        let step = at?;
+        let turn = (Turn { weight: f64::exp(ln), ln, pass: step.pass }, step.number as usize);
+        nth += 1;
+        let left = if devices == u32::MAX { 1.0 } else { f64::from(step.left) / f64::from(devices) };
+        ln += prior.ln_next(layer.action, nth) + left.ln();
+        at = step.take.and_then(|take| layer.steps.get(take as usize));
+        Some(turn)
+    })
+}
+
+/// The weight of a byte, as a logarithm, with which the heaviest action weighs 1 and no other more.
+fn balance(actions: &[(f64, f64)]) -> f64 {
+    let per_byte = actions.iter().map(|(ln, size)| -ln / size).fold(f64::INFINITY, f64::min);
+    if per_byte.is_finite() { per_byte } else { 0.0 }
+}
