@@ -24,6 +24,11 @@ pub struct Options {
     /// Keep the fewest candidates that hold the truth with this probability (mode `learned`)
     #[arg(long, value_name = "P", default_value_t = Options::default().keep)]
     pub keep: f64,
+
+    /// Let a command have any number of any action, whatever devices the model's inventory has; the decomposer has the
+    /// same option
+    #[arg(long)]
+    pub free: bool,
 }
 
 /// What is kept of a command's candidates.
@@ -40,7 +45,7 @@ pub enum Mode {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { model: None, mode: Mode::Learned, keep: 0.999 }
+        Self { model: None, mode: Mode::Learned, keep: 0.999, free: false }
     }
 }
 
@@ -59,7 +64,10 @@ impl StageOptions for Options {
         if !(self.keep > 0.0 && self.keep <= 1.0) {
             return Err(ConfigureError::Usage(format!("`keep` is {}: it must be above 0 and at most 1", self.keep)));
         }
-        let model = Model::read(path).map_err(|error| ConfigureError::Input(error.to_string()))?;
+        let mut model = Model::read(path).map_err(|error| ConfigureError::Input(error.to_string()))?;
+        if self.free {
+            model.inventory = None;
+        }
         let pruner = Pruner::new(&model, self.mode, self.keep)
             .map_err(|error| ConfigureError::Input(format!("{}: {error}", path.display())))?;
         Ok(Box::new(Node::new(pruner)))
@@ -93,9 +101,10 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_the_pipeline_file() {
-        let mut options: Options = toml::from_str("model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5").unwrap();
+        let mut options: Options =
+            toml::from_str("model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5\nfree = true").unwrap();
         options.resolve_paths(Path::new("there"));
-        assert_eq!(options, Options { model: Some("there/m.toml".into()), mode: Mode::Paper, keep: 0.5 });
+        assert_eq!(options, Options { model: Some("there/m.toml".into()), mode: Mode::Paper, keep: 0.5, free: true });
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("mode = \"best\"").is_err());
     }
