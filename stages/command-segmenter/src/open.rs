@@ -1,6 +1,6 @@
-//! Commands whose replies may still come, in the order they began.
+//! Commands that are not handed on yet, in the order they began.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use sizeleak_frame::{Command, Record};
 
@@ -9,25 +9,44 @@ use crate::options::Times;
 /// More commands than this are never held: time that stands still in a capture must not fill memory.
 const MOST_HELD: usize = 4096;
 
-/// Commands that are not handed on yet.
+/// Commands whose replies may still come, or before which another may still turn up.
+///
+/// A flow's own records tell when its command is over. The time of other flows tells it later by what a flow may lag
+/// behind them, as one does whose missing bytes are waited for.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommands {
-    queue: VecDeque<Held>,
+    queue: BTreeMap<Place, Held>,
+    /// The command that is open on each flow.
+    open: BTreeMap<u64, Place>,
+    begun: u64,
+}
+
+/// A command's place in the order of output: when it began, then how many had begun before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    time_ns: i64,
+    number: u64,
 }
 
 #[derive(Debug)]
 struct Held {
     command: Command,
     last_reply_ns: i64,
-    open: bool,
+    is_open: bool,
+}
+
+impl Held {
+    /// Whether its replies have ended, if its flow has come to this time.
+    fn is_over(&self, flow_ns: i64, times: &Times) -> bool {
+        flow_ns.saturating_sub(self.last_reply_ns) > times.reply_gap
+            || flow_ns.saturating_sub(self.command.end_ns) > times.reply_within
+    }
 }
 
 impl OpenCommands {
     /// Begins a command; one that was open on the same flow gets no more replies.
     pub(crate) fn begin(&mut self, record: &Record) {
-        for held in self.queue.iter_mut().filter(|held| held.command.flow == record.flow) {
-            held.open = false;
-        }
+        self.close(record.flow);
         let command = Command {
             time_ns: record.start_ns,
             end_ns: record.time_ns,
@@ -38,7 +57,10 @@ impl OpenCommands {
             replies: 0,
             reply_bytes: 0,
         };
-        self.queue.push_back(Held { command, last_reply_ns: record.time_ns, open: true });
+        let place = Place { time_ns: record.start_ns, number: self.begun };
+        self.begun += 1;
+        self.open.insert(record.flow, place);
+        self.queue.insert(place, Held { command, last_reply_ns: record.time_ns, is_open: true });
     }
 
     /// Adds a record to the command that is open on its flow; false where none is.
@@ -67,25 +89,44 @@ impl OpenCommands {
         true
     }
 
-    /// Takes out the commands that are complete at `now_ns`, the time of the traffic. They leave in the order they
-    /// began, so one that is complete waits for those before it.
-    pub(crate) fn complete(&mut self, now_ns: i64, times: &Times) -> impl Iterator<Item = Command> {
-        for held in &mut self.queue {
-            let silent = now_ns.saturating_sub(held.last_reply_ns) > times.reply_gap;
-            let late = now_ns.saturating_sub(held.command.end_ns) > times.reply_within;
-            held.open &= !(silent || late);
+    /// A flow has come to a time: the command on it may be over.
+    pub(crate) fn advance(&mut self, flow: u64, time_ns: i64, times: &Times) {
+        if self.on_flow(flow).is_some_and(|held| held.is_over(time_ns, times)) {
+            self.close(flow);
         }
-        let surplus = self.queue.len().saturating_sub(MOST_HELD);
-        let complete = self.queue.iter().take_while(|held| !held.open).count().max(surplus);
-        self.queue.drain(..complete).map(|held| held.command)
+    }
+
+    /// Takes out the next command that is complete at `now_ns`, the time of the traffic. Commands leave in the order
+    /// they began, so one that is complete waits for those before it.
+    pub(crate) fn complete(&mut self, now_ns: i64, times: &Times) -> Option<Command> {
+        let surplus = self.queue.len() > MOST_HELD;
+        let slowest_ns = now_ns.saturating_sub(times.hole_wait);
+        let first = self.queue.first_entry()?;
+        let may_be_preceded = first.key().time_ns >= slowest_ns;
+        let is_over = !first.get().is_open || first.get().is_over(slowest_ns, times);
+        if !surplus && (may_be_preceded || !is_over) {
+            return None;
+        }
+        let (place, held) = first.remove_entry();
+        if self.open.get(&held.command.flow) == Some(&place) {
+            self.open.remove(&held.command.flow);
+        }
+        Some(held.command)
     }
 
     /// Takes out all commands.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Command> {
-        self.queue.drain(..).map(|held| held.command)
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Command> + use<> {
+        self.open.clear();
+        std::mem::take(&mut self.queue).into_values().map(|held| held.command)
+    }
+
+    fn close(&mut self, flow: u64) {
+        if let Some(held) = self.open.remove(&flow).and_then(|place| self.queue.get_mut(&place)) {
+            held.is_open = false;
+        }
     }
 
     fn on_flow(&mut self, flow: u64) -> Option<&mut Held> {
-        self.queue.iter_mut().rev().find(|held| held.open && held.command.flow == flow)
+        self.queue.get_mut(self.open.get(&flow)?)
     }
 }

@@ -36,6 +36,10 @@ pub struct Options {
     /// Replies to a command come within this time
     #[arg(long, value_name = "TIME", default_value_t = Options::default().reply_within)]
     pub reply_within: SignedDuration,
+
+    /// Records of one flow may come this much later than those of others, as behind bytes the capture does not hold
+    #[arg(long, value_name = "TIME", default_value_t = Options::default().hole_wait)]
+    pub hole_wait: SignedDuration,
 }
 
 /// How records become commands.
@@ -57,6 +61,7 @@ impl Default for Options {
             answer_within: SignedDuration::from_millis(120),
             reply_gap: SignedDuration::from_millis(800),
             reply_within: SignedDuration::from_secs(3),
+            hole_wait: SignedDuration::from_secs(3),
         }
     }
 }
@@ -69,6 +74,7 @@ impl Options {
             answer_within: nanoseconds("answer-within", self.answer_within)?,
             reply_gap: nanoseconds("reply-gap", self.reply_gap)?,
             reply_within: nanoseconds("reply-within", self.reply_within)?,
+            hole_wait: nanoseconds("hole-wait", self.hole_wait)?,
         })
     }
 }
@@ -80,6 +86,7 @@ pub(crate) struct Times {
     pub(crate) answer_within: i64,
     pub(crate) reply_gap: i64,
     pub(crate) reply_within: i64,
+    pub(crate) hole_wait: i64,
 }
 
 fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_frame::{Command, ContentType, Notice, Record, what};
+use sizeleak_frame::{ContentType, Notice, Record, what};
 use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
 
 use crate::conversation::{Conversation, Turn};
@@ -83,7 +83,7 @@ impl CommandSegmenter {
     }
 
     fn emit_complete(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        for command in self.open.complete(self.now_ns, &self.times) {
+        while let Some(command) = self.open.complete(self.now_ns, &self.times) {
             out.emit(command.into())?;
         }
         Ok(())
@@ -122,6 +122,7 @@ impl Stage for CommandSegmenter {
 
     fn process(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
         self.now_ns = self.now_ns.max(record.time_ns);
+        self.open.advance(record.flow, record.time_ns, &self.times);
         self.emit_complete(out)?;
         if record.handshake || record.content_type != ContentType::ApplicationData {
             self.counts.handshake += 1;
@@ -140,8 +141,7 @@ impl Stage for CommandSegmenter {
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        let rest: Vec<Command> = self.open.drain().collect();
-        for command in rest {
+        for command in self.open.drain() {
             out.emit(command.into())?;
         }
         Ok(())
@@ -163,7 +163,7 @@ impl Stage for CommandSegmenter {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use sizeleak_frame::{Direction, Frame};
+    use sizeleak_frame::{Command, Direction, Frame};
 
     use super::*;
 
@@ -279,6 +279,42 @@ mod tests {
         );
         assert_eq!(commands.iter().map(|command| command.time_ns / MS).collect::<Vec<_>>(), [0, 10, 700]);
         assert_eq!(commands.iter().map(|command| command.replies).collect::<Vec<_>>(), [1, 1, 0]);
+    }
+
+    /// A segment of flow 1 is missing from the capture: what follows it comes 3 s late, with its true times.
+    #[test]
+    fn a_command_behind_a_hole_keeps_its_replies_and_its_place() {
+        let on = |flow, record: Record| Record { flow, ..record };
+        let records =
+            [on(2, to(500, 400)), on(2, from(2950, 2)), to(0, 300), from(60, 50), from(700, 50), on(2, to(9000, 410))];
+        let commands = segment(&Options::default(), &records);
+        let shown: Vec<_> = commands.iter().map(|command| (command.time_ns / MS, command.replies)).collect();
+        assert_eq!(shown, [(0, 2), (500, 0), (9000, 0)]);
+        let late = segment(&Options::default(), &[to(0, 300), from(60, 50), from(900, 50), from(1000, 50)]);
+        assert_eq!(late[0].replies, 1, "the flow's own time ends the replies");
+    }
+
+    #[test]
+    fn a_flow_that_falls_silent_is_ended_by_the_time_of_others() {
+        let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
+        let mut out: Vec<Frame> = Vec::new();
+        for (flow, record) in [(1, to(0, 300)), (2, from(3700, 90)), (2, from(3900, 90))] {
+            assert!(out.is_empty());
+            segmenter.process(Record { flow, ..record }, &mut out).unwrap();
+        }
+        assert_eq!(out.len(), 1);
+    }
+
+    #[test]
+    fn time_that_stands_still_fills_no_memory() {
+        let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
+        let mut out: Vec<Frame> = Vec::new();
+        for flow in 0..10_000 {
+            segmenter.process(Record { flow, ..to(0, 300) }, &mut out).unwrap();
+        }
+        assert!(out.len() > 5_000);
+        segmenter.finish(&mut out).unwrap();
+        assert_eq!(out.len(), 10_000);
     }
 
     #[test]
