@@ -51,16 +51,19 @@ impl Conversation {
     }
 
     /// Takes the next record of the flow that is tiny: to the gateway it answers a tiny one (a ping), or else, as an
-    /// acknowledgement does, one that is not; what follows it is then no answer any more.
-    pub(crate) fn tiny(&mut self, record: &Record, answer_within_ns: i64) {
+    /// acknowledgement does, one that is not; what follows it is then no answer any more. Where it answers nothing it may
+    /// be the end of a command: gives since when the service has been speaking one.
+    pub(crate) fn tiny(&mut self, record: &Record, answer_within_ns: i64) -> Option<i64> {
         match record.direction {
             Direction::FromGateway => {
                 let unanswered = unanswered(self.pinged, record.time_ns, answer_within_ns);
                 self.pinged = Some((record.time_ns, unanswered.saturating_add(1)));
+                None
             }
             Direction::ToGateway => {
-                let _is_answer = answer(&mut self.pinged, record.start_ns, answer_within_ns)
+                let is_answer = answer(&mut self.pinged, record.start_ns, answer_within_ns)
                     || answer(&mut self.asked, record.start_ns, answer_within_ns);
+                self.commanding.filter(|_| !is_answer)
             }
         }
     }

@@ -4,10 +4,18 @@
 //! just sent, handshakes and tickets belong to TLS. What is left is told apart by one of several algorithms
 //! ([`Algorithm`]); what the gateway sends next is counted as replies.
 
+mod adaptive;
+mod beat;
 mod conversation;
+mod exchange;
+mod habit;
 mod open;
 mod options;
+mod pair;
+mod recent;
 mod segmenter;
+mod study;
+mod verdict;
 
 pub use options::{Algorithm, Options};
-pub use segmenter::CommandSegmenter;
+pub use segmenter::{CommandSegmenter, Input};

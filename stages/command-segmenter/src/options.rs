@@ -17,7 +17,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Options::default().algorithm)]
     pub algorithm: Algorithm,
 
-    /// Records of one command follow each other within this time (algorithm `gap`)
+    /// Records of one command follow each other within this time (algorithms `gap` and `adaptive`)
     #[arg(long, value_name = "TIME", default_value_t = Options::default().gap)]
     pub gap: SignedDuration,
 
@@ -40,6 +40,10 @@ pub struct Options {
     /// Records of one flow may come this much later than those of others, as behind bytes the capture does not hold
     #[arg(long, value_name = "TIME", default_value_t = Options::default().hole_wait)]
     pub hole_wait: SignedDuration,
+
+    /// Learn from records this far ahead before deciding (algorithm `adaptive`): as much later commands are told
+    #[arg(long, value_name = "TIME", default_value_t = Options::default().look_ahead)]
+    pub look_ahead: SignedDuration,
 }
 
 /// How records become commands.
@@ -50,6 +54,8 @@ pub enum Algorithm {
     Gap,
     /// Every record is a command of its own
     Record,
+    /// Learned from the records themselves: which lengths answer which, come at steady times, or are pieces of one message
+    Adaptive,
 }
 
 impl Default for Options {
@@ -62,6 +68,7 @@ impl Default for Options {
             reply_gap: SignedDuration::from_millis(800),
             reply_within: SignedDuration::from_secs(3),
             hole_wait: SignedDuration::from_secs(3),
+            look_ahead: SignedDuration::from_mins(10),
         }
     }
 }
@@ -75,6 +82,7 @@ impl Options {
             reply_gap: nanoseconds("reply-gap", self.reply_gap)?,
             reply_within: nanoseconds("reply-within", self.reply_within)?,
             hole_wait: nanoseconds("hole-wait", self.hole_wait)?,
+            look_ahead: nanoseconds("look-ahead", self.look_ahead)?,
         })
     }
 }
@@ -87,6 +95,14 @@ pub(crate) struct Times {
     pub(crate) reply_gap: i64,
     pub(crate) reply_within: i64,
     pub(crate) hole_wait: i64,
+    pub(crate) look_ahead: i64,
+}
+
+impl Times {
+    /// Records that follow each other within this time were written at once.
+    pub(crate) fn at_once(&self) -> i64 {
+        self.gap / 4
+    }
 }
 
 fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> {

@@ -1,0 +1,81 @@
+//! The algorithm that learns from the records themselves what is no command, looking ahead before it decides.
+
+use std::collections::VecDeque;
+
+use sizeleak_frame::{Flow, Record};
+
+use crate::exchange::{Exchange, Heard};
+use crate::habit::Habits;
+use crate::options::Times;
+use crate::pair::{Pair, Pairs};
+use crate::recent::Recent;
+use crate::study;
+use crate::verdict::{self, Verdict};
+
+/// Flows whose last words are remembered, half of them at least.
+const MOST_FLOWS: usize = 50_000;
+
+/// Pairs of a gateway and a service whose habits are remembered, half of them at least.
+const MOST_PAIRS: usize = 1_000;
+
+/// Records that wait to be decided about; of more, the oldest is decided about early.
+const MOST_WAITING: usize = 1 << 16;
+
+/// Learns from each record when it comes, and decides about it when what came after it was learned from too.
+#[derive(Debug, Default)]
+pub(crate) struct Adaptive {
+    pairs: Pairs,
+    habits: Recent<Pair, Habits, MOST_PAIRS>,
+    learned: Recent<u64, Exchange, MOST_FLOWS>,
+    decided: Recent<u64, Exchange, MOST_FLOWS>,
+    waiting: VecDeque<Record>,
+    now_ns: Option<i64>,
+    pub(crate) decided_early: u64,
+}
+
+impl Adaptive {
+    /// Takes note of a flow's ends.
+    pub(crate) fn flow(&mut self, flow: &Flow) {
+        self.pairs.learn(flow);
+    }
+
+    /// Learns from a record, and lets it wait.
+    pub(crate) fn learn(&mut self, heard: Heard<'_>, times: &Times) {
+        let record = heard.record;
+        self.now_ns = self.now_ns.max(Some(record.time_ns));
+        let habits = self.habits.entry(self.pairs.of(record.flow));
+        study::learn(heard, self.learned.entry(record.flow), habits, times);
+        self.waiting.push_back(record.clone());
+    }
+
+    /// The next record that has waited long enough.
+    pub(crate) fn ready(&mut self, times: &Times) -> Option<Record> {
+        let now_ns = self.now_ns?;
+        let has_waited = |record: &mut Record| now_ns.saturating_sub(record.time_ns) >= times.look_ahead;
+        if let Some(record) = self.waiting.pop_front_if(has_waited) {
+            return Some(record);
+        }
+        if self.waiting.len() <= MOST_WAITING {
+            return None;
+        }
+        self.decided_early += 1;
+        self.waiting.pop_front()
+    }
+
+    /// The next record, however short it has waited.
+    pub(crate) fn rest(&mut self) -> Option<Record> {
+        self.waiting.pop_front()
+    }
+
+    /// Decides about a record.
+    pub(crate) fn decide(&mut self, heard: Heard<'_>, times: &Times) -> Verdict {
+        let flow = heard.record.flow;
+        let habits = self.habits.entry(self.pairs.of(flow));
+        verdict::decide(heard, self.decided.entry(flow), habits, times)
+    }
+
+    /// How many flows and pairs were forgotten.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.habits.forgotten + self.decided.forgotten
+    }
+}

@@ -1,0 +1,182 @@
+//! Records that come at steady times: keep-alives and polls, whatever their size.
+
+use std::collections::VecDeque;
+
+const SECOND: i64 = 1_000_000_000;
+
+/// Occurrences remembered of a kind of record.
+const MOST_REMEMBERED: usize = 32;
+
+/// The shortest period of a keep-alive. People press buttons more often, at times quite steadily.
+const SHORTEST_PERIOD: i64 = 5 * SECOND;
+
+/// So few occurrences make no beat.
+const LEAST_OCCURRENCES: usize = 5;
+
+/// So many intervals of the same length make a period.
+const LEAST_INTERVALS: usize = 3;
+
+/// When records of one kind came that nobody had asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Beat {
+    occurrences: VecDeque<Occurrence>,
+}
+
+/// When a record came, and how long its flow had been silent before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Occurrence {
+    pub(crate) time_ns: i64,
+    pub(crate) silence_ns: Option<i64>,
+}
+
+impl Beat {
+    /// Remembers an occurrence.
+    pub(crate) fn learn(&mut self, occurrence: Occurrence) {
+        if self.occurrences.len() >= MOST_REMEMBERED {
+            self.occurrences.pop_front();
+        }
+        self.occurrences.push_back(occurrence);
+    }
+
+    /// Whether an occurrence is on the beat of a kind that mostly is: a period after another (a timer that runs on), or
+    /// after a silence of always the same length (a timer that any record sets back).
+    pub(crate) fn has(&self, occurrence: Occurrence) -> bool {
+        self.occurrences.len() >= LEAST_OCCURRENCES && (self.is_timed(occurrence.time_ns) || self.is_idle(occurrence))
+    }
+
+    fn is_timed(&self, time_ns: i64) -> bool {
+        let times = || self.occurrences.iter().map(|occurrence| occurrence.time_ns);
+        // To the next but one too: a record of the same size may have come between.
+        let intervals = |lag| times().zip(times().skip(lag)).map(|(one, next)| next.saturating_sub(one));
+        let Some(period) = period(intervals(1).chain(intervals(2))) else { return false };
+        // One may be missing: not captured, or taken for an answer.
+        let is_beat = |interval| is_near(interval, period) || is_near(interval, period.saturating_mul(2));
+        let has_neighbour = |time_ns: i64| times().any(|other| is_beat(other.abs_diff(time_ns)));
+        has_neighbour(time_ns) && self.is_most(times().filter(|time_ns| has_neighbour(*time_ns)).count())
+    }
+
+    fn is_idle(&self, occurrence: Occurrence) -> bool {
+        let silences = || self.occurrences.iter().filter_map(|occurrence| occurrence.silence_ns);
+        let Some(period) = period(silences()) else { return false };
+        let is_on = |silence_ns: i64| is_near(silence_ns.unsigned_abs(), period);
+        occurrence.silence_ns.is_some_and(is_on) && self.is_most(silences().filter(|silence| is_on(*silence)).count())
+    }
+
+    /// Three in five.
+    fn is_most(&self, count: usize) -> bool {
+        count * 5 >= self.occurrences.len() * 3
+    }
+}
+
+/// The length that most of these intervals have, if enough have it.
+fn period(intervals: impl Iterator<Item = i64>) -> Option<i64> {
+    let mut sorted: Vec<i64> = intervals.filter(|interval| *interval >= SHORTEST_PERIOD).collect();
+    sorted.sort_unstable();
+    let mut best: &[i64] = &[];
+    for (at, least) in sorted.iter().enumerate() {
+        let reach = least.saturating_add(tolerance(*least));
+        let end = sorted.partition_point(|interval| *interval <= reach);
+        let same = sorted.get(at..end).unwrap_or_default();
+        if same.len() > best.len() {
+            best = same;
+        }
+    }
+    if best.len() < LEAST_INTERVALS { None } else { best.get(best.len() / 2).copied() }
+}
+
+fn is_near(interval: u64, period: i64) -> bool {
+    interval.abs_diff(period.unsigned_abs()) <= tolerance(period).unsigned_abs()
+}
+
+/// How exact timers are: half a percent, and what the network adds.
+fn tolerance(period: i64) -> i64 {
+    period / 200 + SECOND / 20
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(seconds: f64) -> Occurrence {
+        Occurrence { time_ns: (seconds * 1e9) as i64, silence_ns: None }
+    }
+
+    fn beat(times: impl IntoIterator<Item = f64>) -> Beat {
+        let mut beat = Beat::default();
+        times.into_iter().for_each(|seconds| beat.learn(at(seconds)));
+        beat
+    }
+
+    #[test]
+    fn a_timer_that_runs_on() {
+        let beat = beat([0.0, 120.1, 155.5, 240.0, 360.2, 480.1]);
+        assert!([0.0, 240.0, 480.1, 600.0].into_iter().all(|seconds| beat.has(at(seconds))));
+        assert!(!beat.has(at(155.5)), "a command of the same size between two");
+        assert!(beat.has(at(720.1)), "the one before it is missing");
+        assert!(!beat.has(at(545.0)));
+    }
+
+    #[test]
+    fn a_timer_that_is_set_back() {
+        let mut beat = Beat::default();
+        let ends = [31.0, 75.4, 101.9, 163.2, 192.0, 271.0];
+        for (seconds, silence) in ends.into_iter().zip([25.0, 25.1, 24.95, 25.02, 11.0, 25.0]) {
+            beat.learn(Occurrence { silence_ns: Some((silence * 1e9) as i64), ..at(seconds) });
+        }
+        assert!(beat.has(Occurrence { silence_ns: Some(25 * SECOND), ..at(333.0) }));
+        assert!(!beat.has(Occurrence { silence_ns: Some(11 * SECOND), ..at(192.0) }));
+        assert!(!beat.has(at(333.0)));
+    }
+
+    #[test]
+    fn few_or_fast_or_mostly_other_times_are_no_beat() {
+        assert!(!beat([0.0, 60.0, 120.0, 180.0]).has(at(60.0)), "four could be chance");
+        assert!(!beat((0..30).map(|press| f64::from(press) * 0.6)).has(at(6.0)), "somebody presses a button");
+        let mixed = [0.0, 60.0, 120.0, 180.0, 240.0, 247.0, 255.5, 279.0, 291.5, 308.1, 333.0, 391.3, 402.2];
+        assert!(!beat(mixed).has(at(120.0)));
+    }
+
+    /// Chance makes hardly a beat: of a thousand times 30 presses, spread over an hour at random.
+    #[test]
+    fn times_at_random() {
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / f64::from(1_u32 << 31) * 3600.0
+        };
+        let mistaken = (0..1_000).filter(|_| {
+            let mut times: Vec<f64> = (0..30).map(|_| random()).collect();
+            times.sort_by(f64::total_cmp);
+            let beat = beat(times.iter().copied());
+            times.iter().any(|seconds| beat.has(at(*seconds)))
+        });
+        assert!(mistaken.count() <= 10);
+    }
+
+    proptest! {
+        /// Two connections with the same keep-alive at any offset, each with the jitter of a network.
+        #[test]
+        fn two_timers_at_once(offset in 1.0..59.0f64, jitter in prop::collection::vec(0.0..0.04f64, 20)) {
+            let mut times: Vec<f64> = jitter.iter().enumerate().map(|(n, jitter)| {
+                (n / 2) as f64 * 60.0 + if n % 2 == 1 { offset } else { 0.0 } + jitter
+            }).collect();
+            times.sort_by(f64::total_cmp);
+            let beat = beat(times.iter().copied());
+            let on = times.iter().filter(|seconds| beat.has(at(**seconds))).count();
+            prop_assert_eq!(on, times.len());
+        }
+
+        #[test]
+        fn any_times_can_be_learned(times in prop::collection::vec(any::<i64>(), 0..50), silence in any::<i64>()) {
+            let mut beat = Beat::default();
+            for time_ns in times {
+                let occurrence = Occurrence { time_ns, silence_ns: Some(silence) };
+                beat.learn(occurrence);
+                beat.has(occurrence);
+                prop_assert!(beat.occurrences.len() <= MOST_REMEMBERED);
+            }
+        }
+    }
+}

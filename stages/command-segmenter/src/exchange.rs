@@ -1,0 +1,127 @@
+//! What was said last on a flow, and which of the gateway's messages wait for an answer.
+
+use std::collections::VecDeque;
+
+use sizeleak_frame::{Direction, Record};
+
+use crate::beat::Occurrence;
+use crate::habit::Habits;
+
+/// Messages that wait for an answer at once; of more, the oldest waits no longer.
+const MOST_ASKS: usize = 32;
+
+/// A record of application data, and whether it is big enough to be more than a keep-alive or an acknowledgement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Heard<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) weight: Weight,
+}
+
+/// Whether a record can be a command or a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// It holds too little.
+    Tiny,
+    /// It holds enough.
+    Full,
+}
+
+/// A flow's last words.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    asks: VecDeque<Ask>,
+    last: Option<Last>,
+    /// What the service's records since the gateway last spoke are.
+    pub(crate) run: Run,
+    /// When the service last sent something on its own account, or the gateway last spoke soon after that.
+    pub(crate) command_ns: Option<i64>,
+}
+
+/// What the service is saying.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// Nothing that goes on.
+    #[default]
+    Nothing,
+    /// An answer.
+    Answer,
+    /// A command.
+    Command,
+}
+
+/// A message of the gateway's that may be answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask {
+    pub(crate) time_ns: i64,
+    pub(crate) length: u32,
+    weight: Weight,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    time_ns: i64,
+    direction: Direction,
+    length: u32,
+}
+
+impl Exchange {
+    /// Remembers the flow's next record, at its end.
+    pub(crate) fn remember(&mut self, heard: Heard<'_>) {
+        let Record { time_ns, direction, length, .. } = *heard.record;
+        self.last = Some(Last { time_ns, direction, length });
+        if direction == Direction::FromGateway {
+            self.run = Run::Nothing;
+        }
+    }
+
+    /// A message of the gateway's waits for its answer.
+    pub(crate) fn ask(&mut self, heard: Heard<'_>) {
+        if self.asks.len() >= MOST_ASKS {
+            self.asks.pop_front();
+        }
+        let Record { time_ns, length, .. } = *heard.record;
+        self.asks.push_back(Ask { time_ns, length, weight: heard.weight });
+    }
+
+    /// When a record comes, and after what silence.
+    pub(crate) fn occurrence(&self, record: &Record) -> Occurrence {
+        let silence_ns = self.last.map(|last| record.start_ns.saturating_sub(last.time_ns));
+        Occurrence { time_ns: record.start_ns, silence_ns }
+    }
+
+    /// The length of the last record, if a record follows it the same way within a time.
+    pub(crate) fn followed(&self, record: &Record, within_ns: i64) -> Option<u32> {
+        let last = self.last.filter(|last| last.direction == record.direction)?;
+        (record.start_ns.saturating_sub(last.time_ns) <= within_ns).then_some(last.length)
+    }
+
+    /// Whether a record continues the last one, which is as long as records get.
+    pub(crate) fn is_cut(&self, record: &Record, within_ns: i64, habits: &Habits) -> bool {
+        let followed = self.followed(record, within_ns);
+        followed.is_some_and(|length| record.length <= length && habits.is_full(record.direction, length))
+    }
+
+    /// The oldest message of the last `within_ns` that the service's record may be the answer to. What is tiny has no
+    /// answer but a tiny one, and that first of all.
+    pub(crate) fn asked(
+        &self,
+        heard: Heard<'_>,
+        within_ns: i64,
+        is_possible: impl Fn(&Ask) -> bool,
+    ) -> Option<(usize, Ask)> {
+        let time_ns = heard.record.start_ns;
+        let possible = self.asks.iter().copied().enumerate().filter(|(_, ask)| {
+            time_ns.saturating_sub(ask.time_ns) <= within_ns
+                && (heard.weight == Weight::Tiny || ask.weight == Weight::Full)
+                && is_possible(ask)
+        });
+        let mut possible = possible.peekable();
+        let first = possible.peek().copied();
+        possible.find(|(_, ask)| ask.weight == heard.weight).or(first)
+    }
+
+    /// The message at this place has its answer.
+    pub(crate) fn answer(&mut self, at: usize) {
+        self.asks.remove(at);
+    }
+}

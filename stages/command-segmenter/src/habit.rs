@@ -1,0 +1,211 @@
+//! What a gateway and its service usually do, by the lengths of their records.
+
+use sizeleak_frame::Direction;
+
+use crate::beat::{Beat, Occurrence};
+use crate::recent::Recent;
+
+/// Lengths remembered of each direction, half of them at least.
+const MOST_LENGTHS: usize = 48;
+
+/// What was seen so often is known well enough to be told apart by its share.
+const KNOWN: u32 = 3;
+
+/// What is known of it so well that its time matters no more.
+const WELL_KNOWN: u32 = 20;
+
+/// The habits of a gateway and a service.
+#[derive(Debug, Default)]
+pub(crate) struct Habits {
+    pub(crate) service: Recent<u32, ServiceKind, MOST_LENGTHS>,
+    pub(crate) gateway: Recent<u32, GatewayKind, MOST_LENGTHS>,
+    walls: [Wall; 2],
+}
+
+impl Habits {
+    /// Learns that a record followed one of this length at once, the same way.
+    pub(crate) fn learn_followed(&mut self, direction: Direction, length: u32) {
+        let [to_gateway, from_gateway] = &mut self.walls;
+        match direction {
+            Direction::ToGateway => to_gateway.learn(length),
+            Direction::FromGateway => from_gateway.learn(length),
+        }
+    }
+
+    /// Whether a record of this length is as long as records get where messages are cut, so that the next continues it.
+    pub(crate) fn is_full(&self, direction: Direction, length: u32) -> bool {
+        let [to_gateway, from_gateway] = &self.walls;
+        let wall = if direction == Direction::ToGateway { to_gateway } else { from_gateway };
+        wall.length == length && wall.followed >= KNOWN
+    }
+}
+
+/// The greatest length that records had which others followed at once.
+#[derive(Debug, Default)]
+struct Wall {
+    length: u32,
+    followed: u32,
+}
+
+impl Wall {
+    fn learn(&mut self, length: u32) {
+        if length > self.length {
+            *self = Self { length, followed: 0 };
+        }
+        if length == self.length {
+            self.followed = self.followed.saturating_add(1);
+        }
+    }
+}
+
+/// Records of the service's with one length.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceKind {
+    seen: u32,
+    asked: u32,
+    pub(crate) beat: Beat,
+}
+
+/// What records of a length are, as far as the gateway's part in it tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// They come when the gateway has asked.
+    Answer,
+    /// So surely that one which comes when it has not is a late answer, or one to a question that was not captured.
+    AlwaysAnswer,
+    /// They come on the service's own account.
+    Own,
+    /// Not known.
+    Unknown,
+}
+
+impl ServiceKind {
+    /// Learns of a record that the gateway had asked for.
+    pub(crate) fn learn_asked(&mut self) {
+        self.seen = self.seen.saturating_add(1);
+        self.asked = self.asked.saturating_add(1);
+    }
+
+    /// Learns of a record nobody had asked for.
+    pub(crate) fn learn_own(&mut self, occurrence: Occurrence) {
+        self.seen = self.seen.saturating_add(1);
+        self.beat.learn(occurrence);
+    }
+
+    /// What records of this length are.
+    pub(crate) fn role(&self) -> Role {
+        let (seen, asked) = (u64::from(self.seen), u64::from(self.asked));
+        match self.seen {
+            ..KNOWN => Role::Unknown,
+            WELL_KNOWN.. if asked * 10 >= seen * 9 => Role::AlwaysAnswer,
+            _ if asked * 5 >= seen * 4 => Role::Answer,
+            _ if asked * 2 <= seen => Role::Own,
+            _ => Role::Unknown,
+        }
+    }
+}
+
+/// Records of the gateway's with one length.
+#[derive(Debug, Default)]
+pub(crate) struct GatewayKind {
+    seen: u32,
+    answered: u32,
+    after_command: u32,
+    /// The length that most answers have, by the vote of Boyer and Moore.
+    partner: u32,
+    votes: u32,
+}
+
+impl GatewayKind {
+    /// Learns of a record.
+    pub(crate) fn learn(&mut self) {
+        self.seen = self.seen.saturating_add(1);
+    }
+
+    /// Learns that it came soon after something the service had sent on its own account.
+    pub(crate) fn learn_after_command(&mut self) {
+        self.after_command = self.after_command.saturating_add(1);
+    }
+
+    /// Learns of its answer.
+    pub(crate) fn learn_answered(&mut self, length: u32) {
+        self.answered = self.answered.saturating_add(1);
+        if length == self.partner {
+            self.votes = self.votes.saturating_add(1);
+        } else if let Some(votes) = self.votes.checked_sub(1) {
+            self.votes = votes;
+        } else {
+            (self.partner, self.votes) = (length, 1);
+        }
+    }
+
+    /// Whether such records may be answered: not where hardly one was.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.seen <= KNOWN || u64::from(self.answered) * 3 >= u64::from(self.seen)
+    }
+
+    /// Whether a record of this length can be its answer: not where nearly all were of another.
+    pub(crate) fn can_be_answered_by(&self, length: u32) -> bool {
+        let is_one_sided = u64::from(self.votes) * 5 >= u64::from(self.answered) * 3;
+        self.answered <= KNOWN || !is_one_sided || self.partner == length
+    }
+
+    /// Whether it comes at any time, and mostly not after commands.
+    pub(crate) fn is_telemetry(&self) -> bool {
+        self.seen > KNOWN && u64::from(self.after_command) * 2 < u64::from(self.seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(asked: u32, own: u32) -> ServiceKind {
+        let mut kind = ServiceKind::default();
+        (0..asked).for_each(|_| kind.learn_asked());
+        (0..own).for_each(|_| kind.learn_own(Occurrence { time_ns: 0, silence_ns: None }));
+        kind
+    }
+
+    #[test]
+    fn roles_are_shares_of_what_was_seen() {
+        assert_eq!(kind(2, 0).role(), Role::Unknown);
+        assert_eq!(kind(3, 0).role(), Role::Answer);
+        assert_eq!(kind(0, 3).role(), Role::Own);
+        assert_eq!(kind(2, 1).role(), Role::Unknown);
+        assert_eq!(kind(19, 1).role(), Role::AlwaysAnswer);
+        assert_eq!(kind(17, 3).role(), Role::Answer);
+    }
+
+    #[test]
+    fn what_answers_a_message_is_learned_with_its_length() {
+        let mut kind = GatewayKind::default();
+        (0..4).for_each(|_| kind.learn());
+        assert!(!kind.is_answered());
+        for length in [64, 64, 80, 64] {
+            kind.learn_answered(length);
+        }
+        assert!(kind.is_answered() && kind.can_be_answered_by(80), "one in four has another length");
+        (0..6).for_each(|_| kind.learn_answered(64));
+        assert!(kind.can_be_answered_by(64) && !kind.can_be_answered_by(80));
+    }
+
+    #[test]
+    fn telemetry_comes_at_any_time() {
+        let mut kind = GatewayKind::default();
+        (0..10).for_each(|_| kind.learn());
+        assert!(kind.is_telemetry());
+        (0..5).for_each(|_| kind.learn_after_command());
+        assert!(!kind.is_telemetry());
+    }
+
+    #[test]
+    fn the_longest_records_that_are_followed_are_full() {
+        let mut habits = Habits::default();
+        for length in [90, 124, 100, 124, 124] {
+            habits.learn_followed(Direction::ToGateway, length);
+        }
+        assert!(habits.is_full(Direction::ToGateway, 124));
+        assert!(!habits.is_full(Direction::ToGateway, 90) && !habits.is_full(Direction::FromGateway, 124));
+    }
+}

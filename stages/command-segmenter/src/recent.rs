@@ -1,0 +1,67 @@
+//! A map of what was used last: bounded, at a constant cost.
+
+use std::collections::BTreeMap;
+
+/// Holds at most twice `MOST` entries and forgets those not used for longest, as many as `MOST` at a time.
+#[derive(Debug)]
+pub(crate) struct Recent<K, V, const MOST: usize> {
+    young: BTreeMap<K, V>,
+    old: BTreeMap<K, V>,
+    pub(crate) forgotten: u64,
+}
+
+impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
+    fn default() -> Self {
+        Self { young: BTreeMap::new(), old: BTreeMap::new(), forgotten: 0 }
+    }
+}
+
+impl<K: Ord + Copy, V: Default, const MOST: usize> Recent<K, V, MOST> {
+    /// The entry of a key, made where there is none.
+    pub(crate) fn entry(&mut self, key: K) -> &mut V {
+        if !self.young.contains_key(&key) {
+            let value = self.old.remove(&key).unwrap_or_default();
+            if self.young.len() >= MOST {
+                self.forgotten += self.old.len() as u64;
+                self.old = std::mem::take(&mut self.young);
+            }
+            self.young.insert(key, value);
+        }
+        self.young.entry(key).or_default()
+    }
+
+    /// The entry of a key, if there is one; it does not count as used.
+    pub(crate) fn look(&self, key: &K) -> Option<&V> {
+        self.young.get(key).or_else(|| self.old.get(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The last keys used are always there, with their values; never more than twice the limit are.
+        #[test]
+        fn the_last_used_are_kept(keys in prop::collection::vec(0u8..12, 0..200)) {
+            let mut recent: Recent<u8, u32, 4> = Recent::default();
+            let mut uses = [0u32; 12];
+            for (at, key) in keys.iter().enumerate() {
+                let mut before: Vec<u8> = Vec::new();
+                for key in keys[..at].iter().rev() {
+                    if !before.contains(key) && before.len() < 4 {
+                        before.push(*key);
+                    }
+                }
+                for key in &before {
+                    prop_assert_eq!(recent.look(key), Some(&uses[usize::from(*key)]));
+                }
+                uses[usize::from(*key)] = recent.look(key).copied().unwrap_or_default() + 1;
+                *recent.entry(*key) += 1;
+                prop_assert!(recent.young.len() <= 4 && recent.old.len() <= 4);
+            }
+        }
+    }
+}

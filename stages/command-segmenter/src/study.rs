@@ -1,0 +1,55 @@
+//! Learns habits from records as they come, before anything is decided about them.
+
+use sizeleak_frame::{Direction, Record};
+
+use crate::exchange::{Exchange, Heard, Run, Weight};
+use crate::habit::{GatewayKind, Habits};
+use crate::options::Times;
+
+/// Learns from the next record of a flow.
+pub(crate) fn learn(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits, times: &Times) {
+    let record = heard.record;
+    if let Some(length) = exchange.followed(record, times.at_once()).filter(|length| record.length <= *length) {
+        habits.learn_followed(record.direction, length);
+    }
+    if !exchange.is_cut(record, times.gap, habits) {
+        match record.direction {
+            Direction::FromGateway => learn_gateway(heard, exchange, habits, times),
+            Direction::ToGateway => learn_service(heard, exchange, habits, times),
+        }
+    }
+    exchange.remember(heard);
+}
+
+fn learn_gateway(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits, times: &Times) {
+    let Record { start_ns, time_ns, length, .. } = *heard.record;
+    let kind = habits.gateway.entry(length);
+    kind.learn();
+    if exchange.command_ns.is_some_and(|command_ns| start_ns.saturating_sub(command_ns) <= times.reply_gap) {
+        kind.learn_after_command();
+        exchange.command_ns = Some(time_ns);
+    }
+    exchange.ask(heard);
+}
+
+fn learn_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits, times: &Times) {
+    let record = heard.record;
+    let is_answered = |length: &u32| habits.gateway.look(length).is_none_or(GatewayKind::is_answered);
+    let asked = exchange.asked(heard, times.answer_within, |ask| is_answered(&ask.length)).is_some();
+    let continues = exchange.run == Run::Answer && exchange.followed(record, times.gap).is_some();
+    if asked || continues {
+        habits.service.entry(record.length).learn_asked();
+        exchange.run = Run::Answer;
+    } else {
+        habits.service.entry(record.length).learn_own(exchange.occurrence(record));
+        exchange.run = Run::Command;
+        if heard.weight == Weight::Full {
+            exchange.command_ns = Some(record.time_ns);
+        }
+    }
+    // Whether messages of a length are answered must be learned from all, also from those that seemed not to be.
+    if let Some((at, ask)) = exchange.asked(heard, times.answer_within, |_| true) {
+        habits.gateway.entry(ask.length).learn_answered(record.length);
+        exchange.answer(at);
+    }
+}
