@@ -41,30 +41,52 @@ impl Beat {
     /// Whether an occurrence is on the beat of a kind that mostly is: a period after another (a timer that runs on), or
     /// after a silence of always the same length (a timer that any record sets back).
     pub(crate) fn has(&self, occurrence: Occurrence) -> bool {
-        self.occurrences.len() >= LEAST_OCCURRENCES && (self.is_timed(occurrence.time_ns) || self.is_idle(occurrence))
+        let is_timed = || self.timer().is_some_and(|period| self.has_neighbour(occurrence.time_ns, period));
+        let is_idle = || self.idle_timer().is_some_and(|period| occurrence.follows_silence(period));
+        is_timed() || is_idle()
     }
 
-    fn is_timed(&self, time_ns: i64) -> bool {
-        let times = || self.occurrences.iter().map(|occurrence| occurrence.time_ns);
+    /// Whether most occurrences are on a beat.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.timer().is_some() || self.idle_timer().is_some()
+    }
+
+    /// The period of a timer that runs on, if most occurrences are its.
+    fn timer(&self) -> Option<i64> {
         // To the next but one too: a record of the same size may have come between.
-        let intervals = |lag| times().zip(times().skip(lag)).map(|(one, next)| next.saturating_sub(one));
-        let Some(period) = period(intervals(1).chain(intervals(2))) else { return false };
-        // One may be missing: not captured, or taken for an answer.
+        let intervals = |lag| self.times().zip(self.times().skip(lag)).map(|(one, next)| next.saturating_sub(one));
+        let period = period(intervals(1).chain(intervals(2)))?;
+        let on = self.times().filter(|time_ns| self.has_neighbour(*time_ns, period));
+        self.is_most(on.count()).then_some(period)
+    }
+
+    /// The silence after which a timer that any record sets back runs out, if most occurrences are its.
+    fn idle_timer(&self) -> Option<i64> {
+        let period = period(self.occurrences.iter().filter_map(|occurrence| occurrence.silence_ns))?;
+        let on = self.occurrences.iter().filter(|occurrence| occurrence.follows_silence(period));
+        self.is_most(on.count()).then_some(period)
+    }
+
+    /// Whether there is an occurrence a period before or after a time. One may be missing: not captured, or taken for an
+    /// answer.
+    fn has_neighbour(&self, time_ns: i64, period: i64) -> bool {
         let is_beat = |interval| is_near(interval, period) || is_near(interval, period.saturating_mul(2));
-        let has_neighbour = |time_ns: i64| times().any(|other| is_beat(other.abs_diff(time_ns)));
-        has_neighbour(time_ns) && self.is_most(times().filter(|time_ns| has_neighbour(*time_ns)).count())
+        self.times().any(|other| is_beat(other.abs_diff(time_ns)))
     }
 
-    fn is_idle(&self, occurrence: Occurrence) -> bool {
-        let silences = || self.occurrences.iter().filter_map(|occurrence| occurrence.silence_ns);
-        let Some(period) = period(silences()) else { return false };
-        let is_on = |silence_ns: i64| is_near(silence_ns.unsigned_abs(), period);
-        occurrence.silence_ns.is_some_and(is_on) && self.is_most(silences().filter(|silence| is_on(*silence)).count())
+    fn times(&self) -> impl Iterator<Item = i64> {
+        self.occurrences.iter().map(|occurrence| occurrence.time_ns)
     }
 
-    /// Three in five.
+    /// Three in five, and enough of them.
     fn is_most(&self, count: usize) -> bool {
-        count * 5 >= self.occurrences.len() * 3
+        self.occurrences.len() >= LEAST_OCCURRENCES && count * 5 >= self.occurrences.len() * 3
+    }
+}
+
+impl Occurrence {
+    fn follows_silence(self, period: i64) -> bool {
+        self.silence_ns.is_some_and(|silence_ns| is_near(silence_ns.unsigned_abs(), period))
     }
 }
 

@@ -99,7 +99,8 @@ impl ServiceKind {
             ..KNOWN => Role::Unknown,
             WELL_KNOWN.. if asked * 10 >= seen * 9 => Role::AlwaysAnswer,
             _ if asked * 5 >= seen * 4 => Role::Answer,
-            _ if asked * 2 <= seen => Role::Own,
+            // The same length answers the gateway and comes by a timer, as HTTP's empty responses do.
+            _ if asked * 2 <= seen && !self.beat.is_steady() => Role::Own,
             _ => Role::Unknown,
         }
     }
@@ -175,6 +176,15 @@ mod tests {
         assert_eq!(kind(2, 1).role(), Role::Unknown);
         assert_eq!(kind(19, 1).role(), Role::AlwaysAnswer);
         assert_eq!(kind(17, 3).role(), Role::Answer);
+    }
+
+    #[test]
+    fn what_comes_by_a_timer_may_answer_too() {
+        let mut kind = kind(2, 0);
+        for minute in 0..8 {
+            kind.learn_own(Occurrence { time_ns: minute * 60_000_000_000, silence_ns: None });
+        }
+        assert_eq!(kind.role(), Role::Unknown);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 
 use crate::CommandSegmenter;
 
+/// A tiny record this soon after a command's, in nanoseconds, is its last piece: both were in one packet.
+pub(crate) const SAME_PACKET: i64 = 500_000;
+
 /// How commands are told from other records, and how long their replies may take.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]

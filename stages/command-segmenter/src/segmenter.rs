@@ -9,7 +9,7 @@ use crate::adaptive::Adaptive;
 use crate::conversation::{Conversation, Turn};
 use crate::exchange::{Heard, Weight};
 use crate::open::OpenCommands;
-use crate::options::{Algorithm, Options, Times};
+use crate::options::{Algorithm, Options, SAME_PACKET, Times};
 use crate::verdict::Verdict;
 
 /// Conversations of more flows than this are not kept; those silent for longest are forgotten.
@@ -17,9 +17,6 @@ const MOST_FLOWS: usize = 100_000;
 
 /// What TLS adds to a record whose cipher suite was not seen, in bytes: TLS 1.2 with AES-GCM, the most common case.
 const USUAL_OVERHEAD: u64 = 24;
-
-/// A tiny record this soon after a command's, in nanoseconds, is its last piece: both were in one packet.
-const SAME_PACKET: i64 = 500_000;
 
 /// Tells commands from other records and counts the replies to them.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use sizeleak_frame::{Direction, Record};
 
 use crate::exchange::{Ask, Exchange, Heard, Run, Weight};
 use crate::habit::{GatewayKind, Habits, Role, ServiceKind};
-use crate::options::Times;
+use crate::options::{SAME_PACKET, Times};
 
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,13 +63,16 @@ fn of_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &Habits, times:
         }
     }
     let kind = habits.service.look(&record.length);
-    let role = kind.map_or(Role::Unknown, ServiceKind::role);
+    // Of a piece of a message the length says nothing.
+    let is_piece = habits.is_full(record.direction, record.length);
+    let role = kind.filter(|_| !is_piece).map_or(Role::Unknown, ServiceKind::role);
     if let Some(at) = answered(heard, role, exchange, habits, times) {
         exchange.answer(at);
         return if heard.weight == Weight::Tiny { Verdict::Tiny } else { Verdict::Answer };
     }
     if heard.weight == Weight::Tiny {
-        return Verdict::Tiny;
+        let is_last_piece = exchange.run == Run::Command && exchange.followed(record, SAME_PACKET).is_some();
+        return if is_last_piece { Verdict::Continued } else { Verdict::Tiny };
     }
     let is_answer = matches!(role, Role::Answer | Role::AlwaysAnswer);
     match exchange.run {
