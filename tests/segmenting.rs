@@ -1,0 +1,179 @@
+//! How many commands are found where, by the real program on simulated homes: what is missed, what is found that was none,
+//! and what has another size. `cargo test --test segmenting -- --nocapture` shows the figures.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod home;
+
+use std::fs;
+
+use home::{GATEWAY, Home, run, said, sizeleak};
+use jiff::SignedDuration;
+use serde_json::Value;
+use sizeleak_simulator::scenario::{Framing, QualityOfService, ReplyMode, Span, Suite, Version};
+use sizeleak_simulator::{Scenario, Truth, simulate};
+
+const FRAMINGS: [Framing; 3] = [Framing::Websocket, Framing::Mqtt, Framing::Http];
+
+const ALGORITHMS: [&str; 3] = ["record", "gap", "adaptive"];
+
+/// A packet that is late by up to 5 ms moves its command by as much.
+const LATE: i64 = 6_000_000;
+
+/// What became of the commands of a capture.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Found {
+    commands: usize,
+    missed: usize,
+    spurious: usize,
+    /// Found, but not with its size.
+    resized: usize,
+    /// Found, but not with as many replies as were sent.
+    other_replies: usize,
+}
+
+impl Found {
+    fn wrong(self) -> usize {
+        self.missed + self.spurious + self.resized
+    }
+}
+
+fn commands(home: &Home, algorithm: &str) -> Vec<Value> {
+    let pipeline = home.path("pipeline.toml");
+    let stages = format!(
+        "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\nrun = \"record-sizer\"\n\
+         [[stage]]\nrun = \"command-segmenter\"\nalgorithm = \"{algorithm}\"\n"
+    );
+    fs::write(&pipeline, stages).unwrap();
+    let mut command = sizeleak("run");
+    command.arg(&pipeline).arg("--input").arg(home.path("test.pcap")).args(["--gateway", GATEWAY]);
+    let output = run(command.args(["--format", "ndjson", "--kind", "command"]));
+    assert!(output.status.success(), "{}", said(&output));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["command"].take()).collect()
+}
+
+/// Compares what was found with what was sent, both in order of time.
+fn compare(commands: &[Value], truths: &[Truth]) -> Found {
+    let mut found = Found { commands: truths.len(), ..Found::default() };
+    let mut rest = commands.iter().peekable();
+    let time_of = |command: &Value| command["time_ns"].as_i64().unwrap();
+    for truth in truths {
+        while rest.next_if(|command| time_of(command) < truth.time_ns - LATE).is_some() {
+            found.spurious += 1;
+        }
+        let Some(command) = rest.next_if(|command| time_of(command).abs_diff(truth.time_ns) <= LATE.unsigned_abs())
+        else {
+            found.missed += 1;
+            continue;
+        };
+        let size = match &command["plaintext"][0] {
+            Value::Null => command["size"].as_u64().unwrap() == truth.wire_size as u64,
+            plaintext => plaintext.as_u64().unwrap() == truth.plaintext_size as u64,
+        };
+        found.resized += usize::from(!size);
+        found.other_replies += usize::from(command["replies"].as_u64().unwrap() != truth.replies as u64);
+    }
+    found.spurious += rest.count();
+    found
+}
+
+/// What each algorithm finds in a home, shown under a name.
+fn figures(name: &str, scenario: &Scenario, seed: u64) -> [Found; 3] {
+    let home = Home::new(scenario, seed);
+    let truths = simulate(scenario, seed).unwrap().test.truths;
+    ALGORITHMS.map(|algorithm| {
+        let found = compare(&commands(&home, algorithm), &truths);
+        let Found { commands, missed, spurious, resized, other_replies } = found;
+        eprintln!(
+            "{name}, {algorithm}: of {commands} commands {missed} missed, {resized} with another size, \
+             {other_replies} with another number of replies; {spurious} spurious"
+        );
+        found
+    })
+}
+
+/// A home with `count` commands.
+fn home_of(framing: Framing, count: u32) -> Scenario {
+    let mut scenario = Scenario::default();
+    scenario.session.framing = framing;
+    (scenario.learn.repeats, scenario.learn.random, scenario.test.commands) = (0, 1, count);
+    scenario
+}
+
+/// Two commands an hour apart; between them keep-alives, polls and telemetry alone.
+#[test]
+fn an_hour_without_commands_gives_none() {
+    for (framing, seed) in FRAMINGS.into_iter().zip(61_001..) {
+        for (version, suite) in [(Version::Tls12, Suite::ChaCha20Poly1305), (Version::Tls13, Suite::Aes128Gcm)] {
+            let mut scenario = home_of(framing, 2);
+            (scenario.tls.version, scenario.tls.suite) = (version, suite);
+            scenario.command.interval = Span { min: SignedDuration::from_hours(1), max: SignedDuration::from_hours(1) };
+            let [_, _, adaptive] = figures(&format!("an hour apart, {framing:?}, {version:?}"), &scenario, seed);
+            assert_eq!(adaptive.wrong(), 0);
+        }
+    }
+}
+
+#[test]
+fn chunked_messages() {
+    for (framing, seed) in FRAMINGS.into_iter().zip(61_011..) {
+        for chunk in [64, 100, 512] {
+            let mut scenario = home_of(framing, 150);
+            scenario.tls.chunk = chunk;
+            let [_, _, adaptive] = figures(&format!("chunks of {chunk}, {framing:?}"), &scenario, seed);
+            assert_eq!(adaptive.wrong(), 0);
+        }
+    }
+}
+
+#[test]
+fn packets_out_of_order_and_a_start_in_the_middle() {
+    for (framing, seed) in FRAMINGS.into_iter().zip(61_021..) {
+        let mut scenario = home_of(framing, 150);
+        scenario.capture.reordering = 0.15;
+        let [_, _, adaptive] = figures(&format!("15 % out of order, {framing:?}"), &scenario, seed);
+        assert_eq!(adaptive.wrong(), 0);
+        scenario.capture.mid_stream = true;
+        let [_, _, adaptive] = figures(&format!("and from the middle, {framing:?}"), &scenario, seed);
+        assert_eq!(adaptive.wrong(), 0);
+    }
+}
+
+#[test]
+fn connections_that_are_opened_again() {
+    for (framing, seed) in FRAMINGS.into_iter().zip(61_031..) {
+        let mut scenario = home_of(framing, 150);
+        scenario.session.reconnect_after = SignedDuration::from_mins(2);
+        let [_, _, adaptive] = figures(&format!("a connection every two minutes, {framing:?}"), &scenario, seed);
+        assert_eq!(adaptive.wrong(), 0);
+    }
+}
+
+/// The next command comes while the last one's replies do.
+#[test]
+fn commands_close_together() {
+    for (framing, seed) in FRAMINGS.into_iter().zip(61_041..) {
+        for quality in [QualityOfService::AtLeastOnce, QualityOfService::AtMostOnce] {
+            if framing != Framing::Mqtt && quality == QualityOfService::AtMostOnce {
+                continue;
+            }
+            let mut scenario = home_of(framing, 300);
+            scenario.session.quality_of_service = quality;
+            scenario.command.interval = Span::from_millis(50, 1_500);
+            scenario.telemetry.period = SignedDuration::from_secs(5);
+            let [_, _, adaptive] = figures(&format!("close together, {framing:?}, {quality:?}"), &scenario, seed);
+            assert_eq!(adaptive.wrong(), 0);
+        }
+    }
+}
+
+#[test]
+fn gateways_that_do_not_reply() {
+    for (framing, seed) in FRAMINGS.into_iter().zip(61_051..) {
+        let mut scenario = home_of(framing, 150);
+        scenario.replies.mode = ReplyMode::None;
+        scenario.telemetry.period = SignedDuration::from_secs(7);
+        let [_, _, adaptive] = figures(&format!("no replies, {framing:?}"), &scenario, seed);
+        assert_eq!(adaptive.wrong(), 0);
+    }
+}
