@@ -18,6 +18,7 @@ mod conversation;
 mod error;
 mod framing;
 mod labels;
+mod limit;
 mod message;
 mod network;
 mod noise;
@@ -29,5 +30,6 @@ mod simulation;
 mod tls;
 
 pub use error::{ScenarioError, SimulateError};
+pub use limit::{Limit, LimitError, bayes_limit};
 pub use scenario::Scenario;
 pub use simulation::{Part, Simulation, Truth, simulate};

@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha20Rng;
 
 use crate::random::{nanoseconds, within};
-use crate::scenario::{Draw, MessageId, Scenario};
+use crate::scenario::{Command, Draw, MessageId, Scenario};
 
 const SECOND: i64 = 1_000_000_000;
 /// From the start of the capture to the first connection; with `mid-stream`, before it.
@@ -151,7 +151,26 @@ impl Plan {
     }
 }
 
-fn number(id: MessageId, random: &mut ChaCha20Rng) -> u64 {
+/// How probable each number of actions of a random command is, from one on.
+pub(crate) fn numbers_of_actions(command: &Command) -> Vec<f64> {
+    let weights: Vec<f64> = (0..command.most_actions).map(|n| command.decay.powf(f64::from(n))).collect();
+    let all: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / all).collect()
+}
+
+/// How probable each number of digits of a message's number is.
+pub(crate) fn id_widths(id: MessageId) -> Vec<(u32, f64)> {
+    // With so many digits there are nine times a power of ten numbers.
+    let weight = |digits: u32| match id.draw {
+        Draw::Number => 10_f64.powf(f64::from(digits) - f64::from(id.max_digits)),
+        Draw::Digits => 1.0,
+    };
+    let all: f64 = (id.min_digits..=id.max_digits).map(weight).sum();
+    (id.min_digits..=id.max_digits).map(|digits| (digits, weight(digits) / all)).collect()
+}
+
+/// Draws a message's number.
+pub(crate) fn number(id: MessageId, random: &mut ChaCha20Rng) -> u64 {
     let fewest = match id.draw {
         Draw::Number => id.min_digits,
         Draw::Digits => random.random_range(id.min_digits..=id.max_digits),
