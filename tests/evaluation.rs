@@ -80,15 +80,67 @@ fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
 
 #[test]
 fn the_keys_are_those_of_the_help() {
-    let figures = taught(3).figures("model.toml", &[]);
+    let home = taught(3);
+    fs::write(home.path("scenario.toml"), "").unwrap();
+    let figures = home.figures("model.toml", &["--scenario", home.path("scenario.toml").to_str().unwrap()]);
     let help = String::from_utf8(run(sizeleak("evaluate").arg("--help")).stdout).unwrap();
     let help = help.split_once("JSON keys").unwrap().1;
     let mut found = Vec::new();
     keys(&figures, &mut found);
-    assert!(found.len() > 30);
+    assert!(found.len() > 60);
     let words: Vec<&str> = help.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
     for key in found {
         assert!(words.contains(&&*key), "{key} is not in the help");
+    }
+}
+
+/// What the limit promises holds on average: on 40 commands up to three deviations.
+#[test]
+fn what_was_reached_stands_beside_what_is_possible() {
+    let home = taught(3);
+    let scenario = home.path("scenario.toml");
+    fs::write(&scenario, "").unwrap();
+    let scenario = scenario.to_str().unwrap();
+    let figures = home.figures("model.toml", &["--scenario", scenario]);
+    let limit = &figures["bayes_limit"];
+    let figure = |value: &serde_json::Value| value.as_f64().unwrap();
+    for (when, possible, reached) in
+        [("before_pruning", "top_1", "reached"), ("after_pruning", "top_1_with_replies", "reached_in_the_end")]
+    {
+        let (possible, top_1) = (figure(&limit[possible]), figure(&figures[when]["top_1"]) / 40.0);
+        assert!((top_1 / possible - figure(&limit[reached])).abs() < 1e-12);
+        assert!(top_1 < possible + 3.0 * (possible * (1.0 - possible) / 40.0).sqrt(), "{top_1} of {possible}");
+        assert!(figure(&figures[when]["top_5"]) >= figure(&figures[when]["top_1"]));
+    }
+    let table = String::from_utf8(home.evaluate("model.toml", &["--scenario", scenario]).stdout).unwrap();
+    assert!(table.contains("share of it reached") && table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    fs::write(scenario, "[command]\ndevice-ids = \"varying\"\n").unwrap();
+    assert_fails(&home.evaluate("model.toml", &["--scenario", scenario]), 1, &["scenario.toml", "device-ids"]);
+    assert_eq!(home.evaluate("model.toml", &["--credible", "1.5"]).status.code(), Some(2));
+}
+
+/// Credible sets grow with what they have to hold, and every occurrence of an action is somewhere in the matrix.
+#[test]
+fn the_figures_hang_together() {
+    let home = taught(4);
+    let [narrow, wide] = ["0.5", "0.95"].map(|share| home.figures("model.toml", &["--credible", share]));
+    for when in ["before_pruning", "after_pruning"] {
+        let set = |figures: &serde_json::Value, key: &str| figures[when]["credible_set"][key].as_f64().unwrap();
+        assert!(set(&narrow, "coverage") <= set(&wide, "coverage"));
+        let size = |figures: &serde_json::Value| figures[when]["credible_set"]["size"]["mean"].as_f64().unwrap();
+        assert!(size(&narrow) < size(&wide));
+        assert!(size(&wide) <= wide[when]["candidates"]["mean"].as_f64().unwrap());
+        let bins = wide[when]["calibration"]["bins"].as_array().unwrap();
+        assert_eq!(bins.iter().map(|bin| bin["answers"].as_u64().unwrap()).sum::<u64>(), 40);
+        let known = &wide[when]["information"];
+        let entropy = |key: &str| known[key].as_f64().unwrap();
+        assert!((entropy("prior_bits") - entropy("posterior_bits") - entropy("leaked_bits")).abs() < 1e-9);
+    }
+    let confusion = &wide["confusion"];
+    for (at, action) in wide["actions"].as_array().unwrap().iter().enumerate() {
+        let row = confusion["taken"][at].as_array().unwrap().iter().map(|times| times.as_f64().unwrap()).sum::<f64>();
+        let all = row + confusion["missed"][at].as_f64().unwrap();
+        assert!((all - action["count"].as_f64().unwrap()).abs() < 1e-9, "{confusion}");
     }
 }
 

@@ -1,29 +1,35 @@
 //! `sizeleak evaluate`: how good a model's answers are, by captures whose commands are labelled.
 
+mod belief;
+mod calibration;
+mod confusion;
 mod details;
+mod findings;
+mod information;
 mod judge;
+mod limits;
 mod score;
 mod sighting;
 mod table;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use serde::Serialize;
 use sizeleak_frame::Frame;
-use sizeleak_signature::{Matching, Model};
+use sizeleak_signature::Model;
+use sizeleak_simulator::{Limit, Scenario, bayes_limit};
 
 use super::Failure;
 use super::labelled::LabelFile;
 use super::observation::{Observation, Telling, nothing, watch};
 use crate::pipeline::Pipeline;
 use details::Details;
-use judge::{Judge, Judgement};
-use score::{ActionScore, Judged, Score};
+use findings::{Evaluation, Findings, times};
+use judge::Judge;
 use sighting::{Calendar, Sighting, pruned};
 use table::Table;
 
@@ -38,9 +44,13 @@ use table::Table;
     among its candidates, whether these are listed or not; where a list that the decomposer cut does not tell, it does \
     not count, and is shown as not decided (`--set decomposer.limit=N` lists more).\n\n\
     JSON keys: schema, commands, matched, missed, ambiguous, spurious, before_pruning (null without a pruner) and \
-    after_pruning (each: commands, among, precision, undecided, unique, unique_correct, top_1, unexplained, cut_lists, \
-    candidates {mean, median, max}), actions (a list: action, commands, among, precision, count, top_1_count, \
-    top_1_recall, top_1_precision), paper (commands, precision_before_pruning, precision_after_pruning).")]
+    after_pruning (each: commands, among, precision, undecided, unique, unique_correct, top_1, top_5, unexplained, \
+    cut_lists, candidates {mean, median, max}, credible_set {among, coverage, size {mean, median, max}}, calibration \
+    {expected_error, by_chance, bins (a list: from, to, answers, probability, right)}, information {prior_bits, \
+    posterior_bits, leaked_bits, is_bound}), actions (a list: action, commands, among, precision, count, top_1_count, \
+    top_1_recall, top_1_precision), confusion {taken (a row for each true action), missed, invented}, bayes_limit (null \
+    without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, prior_bits, leaked_bits, \
+    leaked_bits_with_replies), paper (commands, precision_before_pruning, precision_after_pruning).")]
 pub(crate) struct Arguments {
     /// The model, made by `sizeleak learn`
     #[arg(long, value_name = "FILE")]
@@ -56,50 +66,29 @@ pub(crate) struct Arguments {
     /// Write what came of every single command, as CSV
     #[arg(long, value_name = "FILE")]
     details: Option<PathBuf>,
+
+    /// The scenario the captures were simulated from: what is possible at all is shown beside what was reached
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+
+    /// The probability that a credible set holds
+    #[arg(long, value_name = "P", default_value = "0.95", value_parser = probability)]
+    credible: f64,
 }
 
-/// The version of the JSON keys.
-const SCHEMA: u32 = 1;
-
-/// The figures of an evaluation.
-#[derive(Debug, PartialEq, Serialize)]
-struct Evaluation {
-    schema: u32,
-    /// Labelled commands.
-    commands: usize,
-    /// Those a command was found for.
-    matched: usize,
-    /// Those no command is near to.
-    missed: usize,
-    /// Those that are near to commands of other labels alone.
-    ambiguous: usize,
-    /// Commands without a label.
-    spurious: usize,
-    /// What the pruner was given; `None` where the pipeline has none.
-    before_pruning: Option<Score>,
-    /// What came out of the pipeline.
-    after_pruning: Score,
-    /// What came out of the pipeline, by action.
-    actions: Vec<ActionScore>,
-    paper: Paper,
+fn probability(text: &str) -> Result<f64, String> {
+    let probability = text.parse().ok().filter(|probability| *probability > 0.0 && *probability <= 1.0);
+    probability.ok_or_else(|| "it must be above 0 and at most 1".to_owned())
 }
-
-/// The paper's own figures: 12 plugs with 4 actions and 4 lamps with 7, behind one gateway.
-#[derive(Debug, PartialEq, Serialize)]
-struct Paper {
-    commands: u64,
-    precision_before_pruning: f64,
-    precision_after_pruning: f64,
-}
-
-const PAPER: Paper = Paper { commands: 307, precision_before_pruning: 0.984, precision_after_pruning: 0.912 };
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let observation = &arguments.observation;
     let model = Model::read(&arguments.model)?;
     let labels = LabelFile::read(&observation.labels)?;
     check(&labels, &model)?;
-    let judge = Judge::new(&model, &labels.labels().actions).with_context(|| arguments.model.display().to_string())?;
+    let limit = arguments.limit()?;
+    let judge = Judge::new(&model, &labels.labels().actions, arguments.credible);
+    let judge = judge.with_context(|| arguments.model.display().to_string())?;
     let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
     let calendar = Calendar::new(judge, rows, observation.tolerance.nanoseconds());
 
@@ -112,14 +101,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let before = pipeline.has("pruner").then(|| sight(&pipeline.before("pruner"), Telling::Nothing, &calendar));
     let before = before.transpose()?.map(|(before, _)| before);
     let after = pruned(after, before.as_deref().unwrap_or_default());
-    let findings = Findings::new(&labels, observation, &after, before.as_deref())?;
+    let findings = Findings::new(&labels, observation.tolerance, &after, before.as_deref())?;
     if !observation.quiet {
         for remark in labels.unmatched(&findings.matching, &times(&after), observation.tolerance) {
             eprintln!("note: {remark}");
         }
     }
-    arguments.write_details(&findings)?;
-    arguments.print(&findings.evaluation())?;
+    arguments.write_details(&labels, &findings)?;
+    arguments.print(&findings.evaluation(calendar.prior_bits(), limit))?;
     let Some(damage) = damage else { return Ok(ExitCode::SUCCESS) };
     Err(Failure::with_code(damage.exit_code(), anyhow!("{damage}; the figures are of what was whole before that")))
 }
@@ -131,11 +120,19 @@ impl Arguments {
         Ok(pipeline)
     }
 
-    fn write_details(&self, findings: &Findings<'_>) -> anyhow::Result<()> {
+    fn limit(&self) -> anyhow::Result<Option<Limit>> {
+        let Some(path) = &self.scenario else { return Ok(None) };
+        let name = || path.display().to_string();
+        let text = fs::read_to_string(path).with_context(name)?;
+        let scenario = Scenario::from_toml(&text).with_context(name)?;
+        bayes_limit(&scenario).with_context(name).map(Some)
+    }
+
+    fn write_details(&self, labels: &LabelFile, findings: &Findings<'_>) -> anyhow::Result<()> {
         let Some(path) = &self.details else { return Ok(()) };
         let name = || path.display().to_string();
         let details = Details {
-            labels: findings.labels.labels(),
+            labels: labels.labels(),
             matching: &findings.matching,
             sightings: findings.after,
             before: &findings.said_before,
@@ -166,71 +163,6 @@ fn sight(
         }
     })?;
     Ok((sightings, damage))
-}
-
-/// What was said of the labelled commands.
-struct Findings<'a> {
-    labels: &'a LabelFile,
-    after: &'a [Sighting],
-    matching: Matching,
-    /// Of each label what the pipeline said of its command, in the end and before pruning.
-    said: Vec<Option<&'a Judgement>>,
-    said_before: Vec<Option<&'a Judgement>>,
-    has_pruner: bool,
-}
-
-impl<'a> Findings<'a> {
-    fn new(
-        labels: &'a LabelFile,
-        observation: &Observation,
-        after: &'a [Sighting],
-        before: Option<&'a [Sighting]>,
-    ) -> anyhow::Result<Self> {
-        let matching = labels.matching(&times(after), observation.tolerance)?;
-        let said_before = match before {
-            Some(before) => said(labels, before, &labels.matching(&times(before), observation.tolerance)?),
-            None => Vec::new(),
-        };
-        let said = said(labels, after, &matching);
-        Ok(Self { labels, after, matching, said, said_before, has_pruner: before.is_some() })
-    }
-
-    fn evaluation(&self) -> Evaluation {
-        let (after, before) = (self.judged(&self.said), self.judged(&self.said_before));
-        let labels = self.labels.labels();
-        Evaluation {
-            schema: SCHEMA,
-            commands: labels.rows.len(),
-            matched: self.matching.pairs.len(),
-            missed: self.matching.missed.len(),
-            ambiguous: self.matching.ambiguous.len(),
-            spurious: self.matching.spurious.len(),
-            before_pruning: self.has_pruner.then(|| Score::of(&before)),
-            after_pruning: Score::of(&after),
-            actions: ActionScore::of_each(&labels.actions, &after),
-            paper: PAPER,
-        }
-    }
-
-    fn judged(&self, said: &[Option<&'a Judgement>]) -> Vec<Judged<'a>> {
-        let rows = self.labels.labels().rows.iter().zip(said);
-        rows.map(|(row, judgement)| Judged { truth: &row.counts, judgement: *judgement }).collect()
-    }
-}
-
-/// What was said of each label's command; `None` where it has none.
-fn said<'a>(labels: &LabelFile, sightings: &'a [Sighting], matching: &Matching) -> Vec<Option<&'a Judgement>> {
-    let mut said = vec![None; labels.labels().rows.len()];
-    for (row, command) in &matching.pairs {
-        if let Some(said) = said.get_mut(*row) {
-            *said = sightings.get(*command).and_then(|sighting| sighting.judgement(*row));
-        }
-    }
-    said
-}
-
-fn times(sightings: &[Sighting]) -> Vec<i64> {
-    sightings.iter().map(|sighting| sighting.time_ns).collect()
 }
 
 /// Whether the model knows every action of the labels.

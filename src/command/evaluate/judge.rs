@@ -8,6 +8,9 @@
 use sizeleak_frame::{Actions, Candidate, Identification};
 use sizeleak_signature::{InventoryError, Limits, Model};
 
+use super::belief::Belief;
+use super::information::flat_prior_bits;
+
 /// Where the truth stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -46,6 +49,8 @@ pub(super) struct Judgement {
     pub(super) is_cut: bool,
     /// The most probable candidate: how often each action occurs, in the order of the labels' actions.
     pub(super) first: Option<Vec<u32>>,
+    /// How sure it is of itself.
+    pub(super) belief: Belief,
 }
 
 impl Judgement {
@@ -68,12 +73,20 @@ pub(super) struct Judge<'a> {
     limits: Limits,
     /// The labels' actions.
     actions: &'a [String],
+    /// The probability a credible set holds.
+    credible: f64,
 }
 
 impl<'a> Judge<'a> {
-    /// A judge of candidates made by this model; `actions` are those of the labels, in their order.
-    pub(super) fn new(model: &'a Model, actions: &'a [String]) -> Result<Self, InventoryError> {
-        Ok(Self { model, limits: model.limits()?, actions })
+    /// A judge of candidates made by this model; `actions` are those of the labels, in their order, and `credible` is the
+    /// probability a credible set holds.
+    pub(super) fn new(model: &'a Model, actions: &'a [String], credible: f64) -> Result<Self, InventoryError> {
+        Ok(Self { model, limits: model.limits()?, actions, credible })
+    }
+
+    /// The entropy of what the inventory allows, in bits; `None` where nothing bounds it.
+    pub(super) fn prior_bits(&self) -> Option<f64> {
+        flat_prior_bits(&self.limits, self.model.actions.len())
     }
 
     /// Where the truth stands in an identification.
@@ -88,7 +101,7 @@ impl<'a> Judge<'a> {
         };
         let first = candidates.first().map(|first| self.counts(&first.actions));
         let candidates = identification.candidate_count.max(candidates.len() as u64);
-        Judgement { standing, candidates, is_cut, first }
+        Judgement { standing, candidates, is_cut, first, belief: Belief::new(identification, self.credible) }
     }
 
     /// Whether these are the true actions, and no others.
@@ -186,7 +199,7 @@ mod tests {
 
     fn standing(identification: &Identification, truth: [u32; 2]) -> Standing {
         let (model, actions) = (model(), ["on".to_owned(), "off".to_owned()]);
-        Judge::new(&model, &actions).unwrap().judge(identification, &truth).standing
+        Judge::new(&model, &actions, 0.95).unwrap().judge(identification, &truth).standing
     }
 
     #[test]
@@ -215,7 +228,7 @@ mod tests {
     #[test]
     fn what_is_no_action_of_the_model_is_no_candidate() {
         let (model, actions) = (model(), ["on".to_owned(), "dance".to_owned()]);
-        let judge = Judge::new(&model, &actions).unwrap();
+        let judge = Judge::new(&model, &actions, 0.95).unwrap();
         let cut = identification(141, &[(1, 1, 0)], 9);
         assert_eq!(judge.judge(&cut, &[0, 1]).standing, Absent);
         assert_eq!(judge.judge(&cut, &[1, 0]).first, Some(vec![1, 0]));
@@ -223,7 +236,8 @@ mod tests {
 
     #[test]
     fn what_a_pruner_left_of_a_cut_list_stands_as_before() {
-        let judgement = |standing, is_cut| Judgement { standing, candidates: 5, is_cut, first: None };
+        let judgement =
+            |standing, is_cut| Judgement { standing, candidates: 5, is_cut, first: None, belief: Belief::default() };
         let after = |after, is_cut, before| judgement(after, is_cut).after(&judgement(before, true)).standing;
         assert_eq!(after(Listed(1), true, Listed(4)), Listed(1));
         assert_eq!(after(Unlisted, true, Listed(4)), Absent, "the pruner dropped it");

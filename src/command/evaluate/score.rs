@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::calibration::Calibration;
+use super::information::Information;
 use super::judge::{Judgement, Standing};
 
 /// A labelled command, and what came of it.
@@ -30,12 +32,28 @@ pub(super) struct Score {
     pub(super) unique_correct: u64,
     /// Those whose most probable candidate is the truth.
     pub(super) top_1: u64,
+    /// Those with the truth among the five most probable candidates.
+    pub(super) top_5: u64,
     /// Those with a command, but without any candidate.
     pub(super) unexplained: u64,
     /// Those with a list that was cut.
     pub(super) cut_lists: u64,
     /// How many candidates the commands that were found have.
     pub(super) candidates: Candidates,
+    pub(super) credible_set: CredibleSet,
+    pub(super) calibration: Calibration,
+    pub(super) information: Information,
+}
+
+/// The fewest candidates, most probable first, that hold some probability.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct CredibleSet {
+    /// Labelled commands with the truth in it.
+    pub(super) among: u64,
+    /// Their share.
+    pub(super) coverage: f64,
+    /// How many candidates it holds; of a list cut before its end, how many there are in all.
+    pub(super) size: Candidates,
 }
 
 /// Numbers of candidates; all 0 where no command was found.
@@ -69,10 +87,11 @@ pub(super) struct ActionScore {
 }
 
 impl Score {
-    pub(super) fn of(all: &[Judged<'_>]) -> Self {
-        let count = |is_counted: &dyn Fn(&Judgement) -> bool| {
-            all.iter().filter_map(|judged| judged.judgement).filter(|judgement| is_counted(judgement)).count() as u64
-        };
+    /// Of all labelled commands; `prior_bits` is the entropy of what is known of a command without its size.
+    pub(super) fn of(all: &[Judged<'_>], prior_bits: Option<f64>) -> Self {
+        let found = || all.iter().filter_map(|judged| judged.judgement);
+        let count =
+            |is_counted: &dyn Fn(&Judgement) -> bool| found().filter(|judgement| is_counted(judgement)).count() as u64;
         let (commands, among) = (all.len() as u64, count(&|judgement| judgement.standing.is_among()));
         Self {
             commands,
@@ -82,16 +101,39 @@ impl Score {
             unique: count(&|judgement| judgement.candidates == 1),
             unique_correct: count(&|judgement| judgement.candidates == 1 && judgement.standing.is_among()),
             top_1: count(&|judgement| judgement.standing == Standing::Listed(1)),
+            top_5: count(&|judgement| judgement.standing.place().is_some_and(|place| place <= 5)),
             unexplained: count(&|judgement| judgement.candidates == 0),
             cut_lists: count(&|judgement| judgement.is_cut),
-            candidates: Candidates::of(all.iter().filter_map(|judged| judged.judgement)),
+            candidates: Candidates::of(found().map(|judgement| judgement.candidates)),
+            credible_set: CredibleSet::of(all),
+            calibration: Calibration::of(found().filter_map(|judgement| {
+                judgement.belief.first.map(|probability| (probability, judgement.standing == Standing::Listed(1)))
+            })),
+            information: Information::of(all, prior_bits),
+        }
+    }
+}
+
+impl CredibleSet {
+    fn of(all: &[Judged<'_>]) -> Self {
+        let found = || all.iter().filter_map(|judged| judged.judgement);
+        let holds = |judgement: &&Judgement| {
+            let belief = judgement.belief;
+            let is_within = judgement.standing.place().is_some_and(|place| place <= belief.credible);
+            is_within || (!belief.is_credible_listed && judgement.standing.is_among())
+        };
+        let among = found().filter(holds).count() as u64;
+        Self {
+            among,
+            coverage: share(among, all.len() as u64).unwrap_or(0.0),
+            size: Candidates::of(found().map(|judgement| judgement.belief.credible)),
         }
     }
 }
 
 impl Candidates {
-    fn of<'a>(judgements: impl Iterator<Item = &'a Judgement>) -> Self {
-        let mut counts: Vec<u64> = judgements.map(|judgement| judgement.candidates).collect();
+    fn of(counts: impl Iterator<Item = u64>) -> Self {
+        let mut counts: Vec<u64> = counts.collect();
         counts.sort_unstable();
         let at = |place: usize| counts.get(place).map_or(0.0, |count| *count as f64);
         let (half, number) = (counts.len() / 2, counts.len().max(1) as f64);
@@ -140,10 +182,14 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::belief::Belief;
     use super::*;
 
+    /// Of which the first candidate has the probability 0.5, and two are credible.
     fn judgement(standing: Standing, candidates: u64, first: &[u32]) -> Judgement {
-        Judgement { standing, candidates, is_cut: standing == Standing::Undecided, first: Some(first.to_vec()) }
+        let belief = Belief { first: Some(0.5), entropy_bits: 1.0, credible: 2, is_credible_listed: true };
+        let is_cut = standing == Standing::Undecided;
+        Judgement { standing, candidates, is_cut, first: Some(first.to_vec()), belief }
     }
 
     #[test]
@@ -153,18 +199,29 @@ mod tests {
             judgement(Standing::Listed(2), 4, &[0, 2]),
             judgement(Standing::Absent, 1, &[0, 1]),
             judgement(Standing::Undecided, 90, &[3, 0]),
-            Judgement { standing: Standing::Absent, candidates: 0, is_cut: false, first: None },
+            Judgement {
+                standing: Standing::Absent,
+                candidates: 0,
+                is_cut: false,
+                first: None,
+                belief: Belief::default(),
+            },
         ];
         let truths = [[1, 0], [1, 1], [2, 0], [1, 1], [0, 1]];
         let mut all: Vec<Judged<'_>> =
             truths.iter().zip(&said).map(|(truth, judgement)| Judged { truth, judgement: Some(judgement) }).collect();
         all.push(Judged { truth: &[0, 1], judgement: None });
 
-        let score = Score::of(&all);
+        let score = Score::of(&all, Some(5.0));
         assert_eq!((score.commands, score.among, score.undecided, score.unexplained), (6, 2, 1, 1));
         assert_eq!((score.unique, score.unique_correct, score.top_1, score.cut_lists), (2, 1, 1, 1));
         assert!((score.precision - 2.0 / 6.0).abs() < 1e-12);
         assert_eq!(score.candidates, Candidates { mean: 96.0 / 5.0, median: 1.0, max: 90 });
+        assert_eq!((score.top_5, score.credible_set.among, score.credible_set.size.max), (2, 2, 2));
+        // Four answers given with 0.5, one of them right.
+        assert_eq!((score.calibration.expected_error, score.calibration.bins.len()), (Some(0.25), 1));
+        // 1 bit is left of four commands, all 5 of the other two.
+        assert_eq!(score.information.leaked_bits, Some(5.0 - 14.0 / 6.0));
 
         let actions = ActionScore::of_each(&["on".into(), "off".into()], &all);
         let on = &actions[0];
@@ -178,8 +235,8 @@ mod tests {
     fn medians_and_nothing() {
         let said = [3, 8, 1, 4].map(|candidates| judgement(Standing::Listed(1), candidates, &[]));
         let all: Vec<Judged<'_>> = said.iter().map(|said| Judged { truth: &[], judgement: Some(said) }).collect();
-        assert_eq!(Score::of(&all).candidates, Candidates { mean: 4.0, median: 3.5, max: 8 });
-        let none = Score::of(&[]);
+        assert_eq!(Score::of(&all, None).candidates, Candidates { mean: 4.0, median: 3.5, max: 8 });
+        let none = Score::of(&[], None);
         assert_eq!((none.commands, none.precision, none.candidates), (0, 0.0, Candidates::default()));
         assert_eq!(ActionScore::of_each(&["on".into()], &[])[0].precision, None);
     }

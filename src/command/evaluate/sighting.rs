@@ -55,6 +55,11 @@ impl<'a> Calendar<'a> {
         Self { judge, rows, tolerance_ns }
     }
 
+    /// See [`Judge::prior_bits`].
+    pub(super) fn prior_bits(&self) -> Option<f64> {
+        self.judge.prior_bits()
+    }
+
     /// Judges an identification by every label that may be its own.
     pub(super) fn sight(&self, identification: &Identification) -> Sighting {
         let command = &identification.command;
@@ -86,11 +91,12 @@ pub(super) fn pruned(after: Vec<Sighting>, before: &[Sighting]) -> Vec<Sighting>
 
 #[cfg(test)]
 mod tests {
+    use super::super::belief::Belief;
     use super::super::judge::Standing;
     use super::*;
 
     fn sighting(time_ns: i64, standing: Standing, is_cut: bool) -> Sighting {
-        let judgement = Judgement { standing, candidates: 9, is_cut, first: None };
+        let judgement = Judgement { standing, candidates: 9, is_cut, first: None, belief: Belief::default() };
         Sighting { time_ns, size: 100, replies: 2, judgements: vec![(4, judgement)] }
     }
 

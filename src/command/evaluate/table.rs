@@ -2,7 +2,10 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use super::Evaluation;
+use super::calibration::{Bin, Calibration};
+use super::confusion::Confusion;
+use super::findings::Evaluation;
+use super::limits::Limits;
 use super::score::{ActionScore, Score};
 
 /// The table of an evaluation.
@@ -12,6 +15,9 @@ pub(super) struct Table<'a>(pub(super) &'a Evaluation);
 /// What stands where there is no figure.
 const NONE: &str = "–";
 
+/// So many misattributions are shown.
+const SHOWN: usize = 8;
+
 impl Display for Table<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
         let Evaluation { commands, matched, missed, ambiguous, spurious, .. } = self.0;
@@ -19,7 +25,10 @@ impl Display for Table<'_> {
         writeln!(formatter, "{spurious} commands without a label\n")?;
         self.write_scores(formatter)?;
         writeln!(formatter)?;
-        write_actions(formatter, &self.0.actions)
+        write_actions(formatter, &self.0.actions)?;
+        write_confusion(formatter, &self.0.actions, &self.0.confusion)?;
+        write_calibration(formatter, &self.0.after_pruning.calibration)?;
+        self.0.bayes_limit.as_ref().map_or(Ok(()), |limits| write_limits(formatter, limits))
     }
 }
 
@@ -45,12 +54,22 @@ impl Table<'_> {
         with_papers(formatter, "truth among the candidates", of_paper.map(percent), &|score| percent(score.precision))?;
         row(formatter, "  not decided, list cut", &|score| score.undecided.to_string())?;
         row(formatter, "truth the first candidate", &|score| percent_of(score.top_1, score.commands))?;
+        row(formatter, "truth among the first five", &|score| percent_of(score.top_5, score.commands))?;
         row(formatter, "exactly one candidate", &|score| percent_of(score.unique, score.commands))?;
         row(formatter, "  and that the truth", &|score| percent_of(score.unique_correct, score.commands))?;
         row(formatter, "no candidate", &|score| score.unexplained.to_string())?;
         row(formatter, "candidates, mean", &|score| format!("{:.1}", score.candidates.mean))?;
         row(formatter, "candidates, median", &|score| format!("{}", score.candidates.median))?;
-        row(formatter, "candidates, most", &|score| score.candidates.max.to_string())
+        row(formatter, "candidates, most", &|score| score.candidates.max.to_string())?;
+        row(formatter, "truth in the credible set", &|score| percent(score.credible_set.coverage))?;
+        row(formatter, "credible set, mean size", &|score| format!("{:.1}", score.credible_set.size.mean))?;
+        row(formatter, "calibration error", &|score| maybe(score.calibration.expected_error, 3))?;
+        row(formatter, "  of perfect answers, by chance", &|score| maybe(score.calibration.by_chance, 3))?;
+        row(formatter, "bits unknown without the size", &|score| maybe(score.information.prior_bits, 2))?;
+        row(formatter, "bits given away", &|score| {
+            let bound = if score.information.is_bound { "≥ " } else { "" };
+            score.information.leaked_bits.map_or_else(|| NONE.to_owned(), |bits| format!("{bound}{bits:.2}"))
+        })
     }
 }
 
@@ -74,6 +93,47 @@ fn write_actions(formatter: &mut Formatter<'_>, actions: &[ActionScore]) -> Resu
 fn write_action(formatter: &mut Formatter<'_>, width: usize, name: &str, cells: [&str; 5]) -> Result {
     let [commands, among, count, recall, right] = cells;
     writeln!(formatter, "{name:<width$}{commands:>12}{among:>16}{count:>10}{recall:>10}{right:>10}")
+}
+
+/// The greatest misattributions; the whole matrix is in the JSON.
+fn write_confusion(formatter: &mut Formatter<'_>, actions: &[ActionScore], confusion: &Confusion) -> Result {
+    let greatest = confusion.greatest(SHOWN);
+    if greatest.is_empty() {
+        return Ok(());
+    }
+    writeln!(formatter, "\nmost often mistaken, in the first candidate")?;
+    let name = |at: Option<usize>| {
+        at.and_then(|at| actions.get(at)).map_or_else(|| "nothing".to_owned(), |score| score.action.clone())
+    };
+    for (truth, said, times) in greatest {
+        writeln!(formatter, "{times:>8.1} × {} for {}", name(said), name(truth))?;
+    }
+    Ok(())
+}
+
+fn write_calibration(formatter: &mut Formatter<'_>, calibration: &Calibration) -> Result {
+    writeln!(formatter, "\n{:<16}{:>10}{:>20}{:>10}", "probability", "answers", "mean probability", "right")?;
+    for Bin { from, to, answers, probability, right } in &calibration.bins {
+        writeln!(formatter, "{from:.1} to {to:<9.1}{answers:>10}{probability:>20.3}{right:>10.3}")?;
+    }
+    Ok(())
+}
+
+fn write_limits(formatter: &mut Formatter<'_>, limits: &Limits) -> Result {
+    let Limits { top_1, top_1_with_replies, leaked_bits, leaked_bits_with_replies, .. } = *limits;
+    writeln!(formatter, "\n{:<34}{:>12}{:>18}", "possible at all", "by the size", "and the replies")?;
+    let row = |formatter: &mut Formatter<'_>, name: &str, cells: [String; 2]| {
+        let [size, replies] = cells;
+        writeln!(formatter, "{name:<34}{size:>12}{replies:>18}")
+    };
+    row(formatter, "truth the first candidate", [top_1, top_1_with_replies].map(percent))?;
+    let reached = [limits.reached, Some(limits.reached_in_the_end)];
+    row(formatter, "  share of it reached", reached.map(|share| maybe(share, 3)))?;
+    row(formatter, "bits given away", [leaked_bits, leaked_bits_with_replies].map(|bits| format!("{bits:.2}")))
+}
+
+fn maybe(figure: Option<f64>, digits: usize) -> String {
+    figure.map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.digits$}"))
 }
 
 /// A share in percent. What is not all is never shown as 100 %.

@@ -1,0 +1,123 @@
+//! From what a pipeline said of the commands to the figures of an evaluation.
+
+use serde::Serialize;
+use sizeleak_signature::Matching;
+use sizeleak_simulator::Limit;
+
+use super::confusion::Confusion;
+use super::judge::Judgement;
+use super::limits::Limits;
+use super::score::{ActionScore, Judged, Score};
+use super::sighting::Sighting;
+use crate::command::labelled::{LabelFile, Tolerance};
+
+/// The version of the JSON keys.
+const SCHEMA: u32 = 1;
+
+/// The figures of an evaluation.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Evaluation {
+    pub(super) schema: u32,
+    /// Labelled commands.
+    pub(super) commands: usize,
+    /// Those a command was found for.
+    pub(super) matched: usize,
+    /// Those no command is near to.
+    pub(super) missed: usize,
+    /// Those that are near to commands of other labels alone.
+    pub(super) ambiguous: usize,
+    /// Commands without a label.
+    pub(super) spurious: usize,
+    /// What the pruner was given; `None` where the pipeline has none.
+    pub(super) before_pruning: Option<Score>,
+    /// What came out of the pipeline.
+    pub(super) after_pruning: Score,
+    /// What came out of the pipeline, by action.
+    pub(super) actions: Vec<ActionScore>,
+    pub(super) confusion: Confusion,
+    /// `None` without a scenario.
+    pub(super) bayes_limit: Option<Limits>,
+    pub(super) paper: Paper,
+}
+
+/// The paper's own figures: 12 plugs with 4 actions and 4 lamps with 7, behind one gateway.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Paper {
+    pub(super) commands: u64,
+    pub(super) precision_before_pruning: f64,
+    pub(super) precision_after_pruning: f64,
+}
+
+const PAPER: Paper = Paper { commands: 307, precision_before_pruning: 0.984, precision_after_pruning: 0.912 };
+
+/// What was said of the labelled commands.
+pub(super) struct Findings<'a> {
+    labels: &'a LabelFile,
+    pub(super) after: &'a [Sighting],
+    pub(super) matching: Matching,
+    /// Of each label what the pipeline said of its command, in the end and before pruning.
+    said: Vec<Option<&'a Judgement>>,
+    pub(super) said_before: Vec<Option<&'a Judgement>>,
+    has_pruner: bool,
+}
+
+impl<'a> Findings<'a> {
+    /// Puts what a pipeline said together with the labels.
+    pub(super) fn new(
+        labels: &'a LabelFile,
+        tolerance: Tolerance,
+        after: &'a [Sighting],
+        before: Option<&'a [Sighting]>,
+    ) -> anyhow::Result<Self> {
+        let matching = labels.matching(&times(after), tolerance)?;
+        let said_before = match before {
+            Some(before) => said(labels, before, &labels.matching(&times(before), tolerance)?),
+            None => Vec::new(),
+        };
+        let said = said(labels, after, &matching);
+        Ok(Self { labels, after, matching, said, said_before, has_pruner: before.is_some() })
+    }
+
+    /// The figures; `prior_bits` is the entropy of what is known without sizes, `limit` what is possible at all.
+    pub(super) fn evaluation(&self, prior_bits: Option<f64>, limit: Option<Limit>) -> Evaluation {
+        let (after, before) = (self.judged(&self.said), self.judged(&self.said_before));
+        let labels = self.labels.labels();
+        let before_pruning = self.has_pruner.then(|| Score::of(&before, prior_bits));
+        let after_pruning = Score::of(&after, prior_bits);
+        Evaluation {
+            schema: SCHEMA,
+            commands: labels.rows.len(),
+            matched: self.matching.pairs.len(),
+            missed: self.matching.missed.len(),
+            ambiguous: self.matching.ambiguous.len(),
+            spurious: self.matching.spurious.len(),
+            bayes_limit: limit.map(|limit| Limits::new(limit, before_pruning.as_ref(), &after_pruning)),
+            before_pruning,
+            after_pruning,
+            actions: ActionScore::of_each(&labels.actions, &after),
+            confusion: Confusion::of(labels.actions.len(), &after),
+            paper: PAPER,
+        }
+    }
+
+    fn judged(&self, said: &[Option<&'a Judgement>]) -> Vec<Judged<'a>> {
+        let rows = self.labels.labels().rows.iter().zip(said);
+        rows.map(|(row, judgement)| Judged { truth: &row.counts, judgement: *judgement }).collect()
+    }
+}
+
+/// What was said of each label's command; `None` where it has none.
+fn said<'a>(labels: &LabelFile, sightings: &'a [Sighting], matching: &Matching) -> Vec<Option<&'a Judgement>> {
+    let mut said = vec![None; labels.labels().rows.len()];
+    for (row, command) in &matching.pairs {
+        if let Some(said) = said.get_mut(*row) {
+            *said = sightings.get(*command).and_then(|sighting| sighting.judgement(*row));
+        }
+    }
+    said
+}
+
+/// When the commands were given.
+pub(super) fn times(sightings: &[Sighting]) -> Vec<i64> {
+    sightings.iter().map(|sighting| sighting.time_ns).collect()
+}
