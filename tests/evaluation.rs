@@ -119,6 +119,38 @@ fn what_was_reached_stands_beside_what_is_possible() {
     assert_eq!(home.evaluate("model.toml", &["--credible", "1.5"]).status.code(), Some(2));
 }
 
+/// Each column of a comparison is the evaluation of its setting.
+#[test]
+fn settings_stand_side_by_side() {
+    let home = taught(4);
+    let pipeline = home.path("own.toml");
+    let stages = ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer"];
+    fs::write(&pipeline, stages.map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).concat()).unwrap();
+    let file = pipeline.to_str().unwrap();
+    let settings = ["pruner.mode=paper", "decomposer.limit=20,pruner.mode=none", file];
+    let compare = settings.map(|setting| ["--compare", setting]).concat();
+    let comparison = home.figures("model.toml", &[&compare[..], &["--quiet"]].concat());
+    let compared = comparison["compared"].as_array().unwrap();
+    assert_eq!(compared.iter().map(|one| one["setting"].as_str().unwrap()).collect::<Vec<_>>(), settings);
+    let alone = [
+        home.figures("model.toml", &["--set", "pruner.mode=paper"]),
+        home.figures("model.toml", &["--set", "decomposer.limit=20", "--set", "pruner.mode=none", "--quiet"]),
+        home.figures("model.toml", &["--pipeline", file]),
+    ];
+    for (one, alone) in compared.iter().zip(&alone) {
+        assert_eq!(one["evaluation"], *alone);
+    }
+    let table = String::from_utf8(home.evaluate("model.toml", &[&compare[..], &compare, &["--quiet"]].concat()).stdout);
+    let table = table.unwrap();
+    assert!(table.contains("[6]") && table.lines().all(|line| line.starts_with('[') || line.len() <= 100), "{table}");
+    assert_fails(
+        &home.evaluate("model.toml", &["--compare", "pruner.modes=paper"]),
+        2,
+        &["`pruner.modes=paper`", "modes"],
+    );
+    assert_fails(&home.evaluate("model.toml", &["--compare", "none.toml"]), 1, &["with `none.toml`"]);
+}
+
 /// Credible sets grow with what they have to hold, and every occurrence of an action is somewhere in the matrix.
 #[test]
 fn the_figures_hang_together() {

@@ -2,6 +2,7 @@
 
 mod belief;
 mod calibration;
+mod compare;
 mod confusion;
 mod details;
 mod findings;
@@ -12,6 +13,7 @@ mod score;
 mod sighting;
 mod table;
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -19,6 +21,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
+use serde::Serialize;
 use sizeleak_frame::Frame;
 use sizeleak_signature::Model;
 use sizeleak_simulator::{Limit, Scenario, bayes_limit};
@@ -27,8 +30,9 @@ use super::Failure;
 use super::labelled::LabelFile;
 use super::observation::{Observation, Telling, nothing, watch};
 use crate::pipeline::Pipeline;
+use compare::{Compared, Comparison, Setting};
 use details::Details;
-use findings::{Evaluation, Findings, times};
+use findings::{Findings, SCHEMA, times};
 use judge::Judge;
 use sighting::{Calendar, Sighting, pruned};
 use table::Table;
@@ -50,7 +54,8 @@ use table::Table;
     posterior_bits, leaked_bits, is_bound}), actions (a list: action, commands, among, precision, count, top_1_count, \
     top_1_recall, top_1_precision), confusion {taken (a row for each true action), missed, invented}, bayes_limit (null \
     without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, prior_bits, leaked_bits, \
-    leaked_bits_with_replies), paper (commands, precision_before_pruning, precision_after_pruning).")]
+    leaked_bits_with_replies), paper (commands, precision_before_pruning, precision_after_pruning). With --compare: schema, compared (a list: setting, evaluation, which has \
+    these keys).")]
 pub(crate) struct Arguments {
     /// The model, made by `sizeleak learn`
     #[arg(long, value_name = "FILE")]
@@ -66,6 +71,11 @@ pub(crate) struct Arguments {
     /// Write what came of every single command, as CSV
     #[arg(long, value_name = "FILE")]
     details: Option<PathBuf>,
+
+    /// Print the figures of several settings side by side: each options of stages with commas between them, or a
+    /// pipeline file
+    #[arg(long, value_name = "SETTING", conflicts_with = "details")]
+    compare: Vec<Setting>,
 
     /// The scenario the captures were simulated from: what is possible at all is shown beside what was reached
     #[arg(long, value_name = "FILE")]
@@ -91,31 +101,89 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let judge = judge.with_context(|| arguments.model.display().to_string())?;
     let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
     let calendar = Calendar::new(judge, rows, observation.tolerance.nanoseconds());
-
-    let pipeline = arguments.pipeline()?;
-    let (after, damage) = sight(&pipeline, observation.telling(), &calendar)?;
-    if after.is_empty() {
-        return Err(nothing(damage));
-    }
-    // The same captures once more: their notices were told.
-    let before = pipeline.has("pruner").then(|| sight(&pipeline.before("pruner"), Telling::Nothing, &calendar));
-    let before = before.transpose()?.map(|(before, _)| before);
-    let after = pruned(after, before.as_deref().unwrap_or_default());
-    let findings = Findings::new(&labels, observation.tolerance, &after, before.as_deref())?;
-    if !observation.quiet {
-        for remark in labels.unmatched(&findings.matching, &times(&after), observation.tolerance) {
-            eprintln!("note: {remark}");
-        }
-    }
-    arguments.write_details(&labels, &findings)?;
-    arguments.print(&findings.evaluation(calendar.prior_bits(), limit))?;
+    let study = Study { arguments, labels: &labels, calendar, limit };
+    let damage = if arguments.compare.is_empty() { study.evaluate() } else { study.compare() }?;
     let Some(damage) = damage else { return Ok(ExitCode::SUCCESS) };
     Err(Failure::with_code(damage.exit_code(), anyhow!("{damage}; the figures are of what was whole before that")))
 }
 
+/// What all pipelines are evaluated by.
+struct Study<'a> {
+    arguments: &'a Arguments,
+    labels: &'a LabelFile,
+    calendar: Calendar<'a>,
+    limit: Option<Limit>,
+}
+
+/// What a pipeline said of the commands.
+struct Seen {
+    after: Vec<Sighting>,
+    /// Before pruning, where the pipeline has a pruner.
+    before: Option<Vec<Sighting>>,
+    /// What is wrong with the captures.
+    damage: Option<Failure>,
+}
+
+impl Study<'_> {
+    /// Prints the figures of the arguments' pipeline; gives back what is wrong with the captures.
+    fn evaluate(&self) -> Result<Option<Failure>, Failure> {
+        let Self { arguments, labels, .. } = self;
+        let observation = &arguments.observation;
+        let seen = self.see(&arguments.pipeline(None)?, observation.telling())?;
+        let findings = Findings::new(labels, observation.tolerance, &seen.after, seen.before.as_deref())?;
+        if !observation.quiet {
+            for remark in labels.unmatched(&findings.matching, &times(&seen.after), observation.tolerance) {
+                eprintln!("note: {remark}");
+            }
+        }
+        arguments.write_details(labels, &findings)?;
+        let evaluation = findings.evaluation(self.calendar.prior_bits(), self.limit);
+        arguments.print(&evaluation, &Table(&evaluation))?;
+        Ok(seen.damage)
+    }
+
+    /// Prints the figures of every setting that is compared. What is told of the captures is told of the first.
+    fn compare(&self) -> Result<Option<Failure>, Failure> {
+        let (mut compared, mut damage) = (Vec::new(), None);
+        for setting in &self.arguments.compare {
+            let in_words =
+                |failure: Failure| Failure::with_code(failure.exit_code(), anyhow!("with `{setting}`: {failure}"));
+            let telling = if compared.is_empty() { self.arguments.observation.telling() } else { Telling::Nothing };
+            let pipeline = self.arguments.pipeline(Some(setting)).map_err(in_words)?;
+            let seen = self.see(&pipeline, telling).map_err(in_words)?;
+            let tolerance = self.arguments.observation.tolerance;
+            let findings = Findings::new(self.labels, tolerance, &seen.after, seen.before.as_deref());
+            let findings = findings.map_err(|error| in_words(error.into()))?;
+            let evaluation = findings.evaluation(self.calendar.prior_bits(), self.limit);
+            compared.push(Compared { setting: setting.to_string(), evaluation });
+            damage = damage.or(seen.damage);
+        }
+        let comparison = Comparison { schema: SCHEMA, compared };
+        self.arguments.print(&comparison, &comparison)?;
+        Ok(damage)
+    }
+
+    fn see(&self, pipeline: &Pipeline, telling: Telling) -> Result<Seen, Failure> {
+        let (after, damage) = sight(pipeline, telling, &self.calendar)?;
+        if after.is_empty() {
+            return Err(nothing(damage));
+        }
+        // The same captures once more: their notices were told.
+        let before =
+            pipeline.has("pruner").then(|| sight(&pipeline.before("pruner"), Telling::Nothing, &self.calendar));
+        let before = before.transpose()?.map(|(before, _)| before);
+        let after = pruned(after, before.as_deref().unwrap_or_default());
+        Ok(Seen { after, before, damage })
+    }
+}
+
 impl Arguments {
-    fn pipeline(&self) -> Result<Pipeline, Failure> {
-        let mut pipeline = self.observation.pipeline()?;
+    fn pipeline(&self, setting: Option<&Setting>) -> Result<Pipeline, Failure> {
+        let mut pipeline = match setting {
+            None => self.observation.pipeline()?,
+            Some(Setting::Options(options)) => self.observation.pipeline_with(None, options)?,
+            Some(Setting::Pipeline(file)) => self.observation.pipeline_with(Some(file), &[])?,
+        };
         pipeline.use_model(&self.model)?;
         Ok(pipeline)
     }
@@ -140,9 +208,8 @@ impl Arguments {
         details.write(File::create(path).with_context(name)?).with_context(name)
     }
 
-    fn print(&self, evaluation: &Evaluation) -> anyhow::Result<()> {
-        let text =
-            if self.json { serde_json::to_string_pretty(evaluation)? + "\n" } else { Table(evaluation).to_string() };
+    fn print(&self, figures: &impl Serialize, table: &impl Display) -> anyhow::Result<()> {
+        let text = if self.json { serde_json::to_string_pretty(figures)? + "\n" } else { table.to_string() };
         match io::stdout().write_all(text.as_bytes()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("stdout"),
             _ => Ok(()),

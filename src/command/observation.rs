@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -53,7 +53,12 @@ pub(super) struct Observation {
 impl Observation {
     /// The pipeline that reads these captures.
     pub(super) fn pipeline(&self) -> Result<Pipeline, Failure> {
-        let mut pipeline = match &self.pipeline {
+        self.pipeline_with(None, &[])
+    }
+
+    /// The same of another pipeline file, or with further options.
+    pub(super) fn pipeline_with(&self, file: Option<&Path>, options: &[String]) -> Result<Pipeline, Failure> {
+        let mut pipeline = match file.or(self.pipeline.as_deref()) {
             Some(file) => Pipeline::read(file)?,
             None => Pipeline::standard(),
         };
@@ -64,7 +69,7 @@ impl Observation {
         if !self.gateway.is_empty() {
             pipeline.set("flow-filter", "gateway", self.gateway.clone())?;
         }
-        for option in &self.set {
+        for option in self.set.iter().chain(options) {
             pipeline.set_text(option)?;
         }
         Ok(pipeline)

@@ -12,7 +12,7 @@ use super::sighting::Sighting;
 use crate::command::labelled::{LabelFile, Tolerance};
 
 /// The version of the JSON keys.
-const SCHEMA: u32 = 1;
+pub(super) const SCHEMA: u32 = 1;
 
 /// The figures of an evaluation.
 #[derive(Debug, PartialEq, Serialize)]

@@ -13,7 +13,7 @@ use super::score::{ActionScore, Score};
 pub(super) struct Table<'a>(pub(super) &'a Evaluation);
 
 /// What stands where there is no figure.
-const NONE: &str = "–";
+pub(super) const NONE: &str = "–";
 
 /// So many misattributions are shown.
 const SHOWN: usize = 8;
@@ -132,18 +132,20 @@ fn write_limits(formatter: &mut Formatter<'_>, limits: &Limits) -> Result {
     row(formatter, "bits given away", [leaked_bits, leaked_bits_with_replies].map(|bits| format!("{bits:.2}")))
 }
 
-fn maybe(figure: Option<f64>, digits: usize) -> String {
+/// A figure, where there is one, with so many decimals.
+pub(super) fn maybe(figure: Option<f64>, digits: usize) -> String {
     figure.map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.digits$}"))
 }
 
 /// A share in percent. What is not all is never shown as 100 %.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     let shown = if share < 1.0 { percent.min(99.9) } else { percent };
     format!("{shown:.1} %")
 }
 
-fn percent_of(part: u64, whole: u64) -> String {
+/// A part of a whole in percent.
+pub(super) fn percent_of(part: u64, whole: u64) -> String {
     if whole == 0 { NONE.to_owned() } else { percent(part as f64 / whole as f64) }
 }
 
