@@ -1,0 +1,69 @@
+//! A model learned under one cipher suite, used under others: plaintext sizes are the same, so are the figures.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod home;
+
+use std::fs;
+
+use home::{Home, said};
+use serde_json::Value;
+use sizeleak_simulator::Scenario;
+use sizeleak_simulator::scenario::{Framing, Suite, Version};
+
+const SEED: u64 = 83_001;
+
+const OTHERS: [(Version, Suite); 4] = [
+    (Version::Tls12, Suite::Aes256Gcm),
+    (Version::Tls12, Suite::ChaCha20Poly1305),
+    (Version::Tls13, Suite::Aes128Gcm),
+    (Version::Tls13, Suite::ChaCha20Poly1305),
+];
+
+fn scenario(framing: Framing, (version, suite): (Version, Suite)) -> Scenario {
+    let mut scenario = Scenario::default();
+    (scenario.session.framing, scenario.tls.version, scenario.tls.suite) = (framing, version, suite);
+    scenario.test.commands = 150;
+    scenario
+}
+
+/// The same home under other suites: same seed, same commands, other records.
+fn transfers(framing: Framing) {
+    let from = Home::new(&scenario(framing, (Version::Tls12, Suite::Aes128Gcm)), SEED);
+    let learned = from.learn("model.toml", &[]);
+    assert!(learned.status.success(), "{}", said(&learned));
+    let expected = from.figures("model.toml", &["--quiet"]);
+    assert!(expected["after_pruning"]["precision"].as_f64().unwrap() >= 0.984, "{expected}");
+    for suite in OTHERS {
+        let to = Home::new(&scenario(framing, suite), SEED);
+        assert_ne!(fs::read(from.path("test.pcap")).unwrap(), fs::read(to.path("test.pcap")).unwrap());
+        fs::copy(from.path("model.toml"), to.path("model.toml")).unwrap();
+        let figures = to.figures("model.toml", &["--quiet"]);
+        assert_eq!(sizes(&figures), sizes(&expected), "{framing:?} over {suite:?}");
+        for key in ["precision", "top_1"] {
+            let share = |figures: &Value| figures["after_pruning"][key].as_f64().unwrap();
+            let off = (share(&figures) - share(&expected)).abs();
+            assert!(off <= 0.01 * share(&expected).max(1.0), "{key}, {framing:?} over {suite:?}: off by {off}");
+        }
+    }
+}
+
+/// The figures that follow from the commands' sizes alone. How many replies are counted depends on what TLS hides of
+/// them, so that of what pruning leaves only the greater part is the same.
+fn sizes(figures: &Value) -> [&Value; 4] {
+    ["matched", "missed", "spurious", "before_pruning"].map(|key| &figures[key])
+}
+
+#[test]
+fn websocket() {
+    transfers(Framing::Websocket);
+}
+
+#[test]
+fn mqtt() {
+    transfers(Framing::Mqtt);
+}
+
+#[test]
+fn http() {
+    transfers(Framing::Http);
+}
