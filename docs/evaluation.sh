@@ -1,0 +1,127 @@
+#!/bin/sh
+# Prints the tables of evaluation.md: simulates homes, learns and evaluates, by the program alone.
+#
+#   docs/evaluation.sh [table|quiet|curve|procedures]     all of them without an argument
+#
+# SIZELEAK is the program (default: target/release/sizeleak), COMMANDS the number of test commands a home
+# (default 2000), SEED where all chance comes from. It needs jq, and takes some minutes.
+set -eu
+
+sizeleak=${SIZELEAK:-target/release/sizeleak}
+commands=${COMMANDS:-2000}
+seed=${SEED:-97001}
+gateway=192.168.1.20
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# simulate NAME [TOML…]: a home whose scenario has these lines beside the number of its commands.
+simulate() {
+    home=$work/$1
+    shift
+    mkdir "$home"
+    printf 'test = { commands = %s }\n' "$commands" > "$home/scenario.toml"
+    for lines in "$@"; do printf '%b\n' "$lines" >> "$home/scenario.toml"; done
+    "$sizeleak" simulate --scenario "$home/scenario.toml" --seed "$seed" -o "$home" --quiet
+}
+
+# learn NAME LABELS MODEL [ARGUMENT…]
+learn() {
+    home=$work/$1 labels=$2 model=$3
+    shift 3
+    "$sizeleak" learn --capture "$home/learn.pcap" --labels "$labels" --gateway $gateway --quiet \
+        --inventory "$home/inventory.toml" -o "$model" "$@"
+}
+
+# evaluate NAME MODEL [ARGUMENT…]: JSON on stdout.
+evaluate() {
+    home=$work/$1 model=$2
+    shift 2
+    "$sizeleak" evaluate --model "$model" --capture "$home/test.pcap" --labels "$home/test.csv" \
+        --gateway $gateway --scenario "$home/scenario.toml" --quiet --json "$@"
+}
+
+# row NAME: a line of the table out of the JSON on stdin.
+row() {
+    jq -r --arg name "$1" '
+        def percent: . * 1000 | round / 10;
+        def digits(n): pow(10; n) as $p | . * $p | round / $p;
+        .commands as $all | .before_pruning as $before | .after_pruning as $after | .bayes_limit as $limit
+        | [$name, ($before.precision | percent), ($after.precision | percent),
+           ($after.top_1 / $all | percent), ($limit.top_1_with_replies | percent),
+           ($limit.reached_in_the_end | digits(3)), ($after.top_5 / $all | percent),
+           ($after.candidates.mean | digits(1)), ($after.credible_set.coverage | percent),
+           ($after.calibration.expected_error | digits(3)), ($after.calibration.by_chance | digits(3)),
+           (.missed + .ambiguous), .spurious]
+        | "| " + (map(tostring) | join(" | ")) + " |"'
+}
+
+header() {
+    echo "| $1 | before % | after % | first % | possible % | reached | five % | mean | credible % | error | chance | missed | spurious |"
+    echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|'
+}
+
+# home NAME [TOML…]: one line of the table.
+home() {
+    simulate "$@"
+    learn "$1" "$work/$1/learn.csv" "$work/$1/model.toml"
+    evaluate "$1" "$work/$1/model.toml" | row "$1"
+}
+
+table() {
+    header home
+    none='[replies]\nmode = "none"'
+    for framing in websocket mqtt http; do
+        session="[session]\nframing = \"$framing\""
+        for suite in '1.2 aes-128-gcm' '1.2 chacha20-poly1305' '1.3 aes-128-gcm'; do
+            tls="[tls]\nversion = \"${suite% *}\"\nsuite = \"${suite#* }\""
+            home "$framing, TLS $suite" "$session" "$tls"
+            home "$framing, TLS $suite, no replies" "$session" "$tls" "$none"
+        done
+    done
+    home 'websocket, chunks of 100 bytes' '[tls]\nchunk = 100'
+    home 'websocket, 15 % reordered' '[capture]\nreordering = 0.15'
+    home 'websocket, mid-stream' '[capture]\nmid-stream = true'
+}
+
+# An hour and more of keep-alives and telemetry, with three commands in it.
+quiet() {
+    commands=3
+    echo '| home, three commands in over an hour | found | without a label |'
+    echo '|---|---|---|'
+    for framing in websocket mqtt http; do
+        simulate "quiet-$framing" "[session]\nframing = \"$framing\"" \
+            '[command]\ninterval = { min = "30m", max = "45m" }' '[learn]\nrepeats = 3\nrandom = 30'
+        learn "quiet-$framing" "$work/quiet-$framing/learn.csv" "$work/$framing.toml"
+        evaluate "quiet-$framing" "$work/$framing.toml" |
+            jq -r --arg name "$framing" '"| \($name) | \(.matched) | \(.spurious) |"'
+    done
+}
+
+# The first labels of the standard home, so many, in order of time: what is not labelled is not learned from.
+curve() {
+    simulate curve
+    header 'labelled commands'
+    for count in 14 20 28 42 60 90 120 192; do
+        head -n $((count + 1)) "$work/curve/learn.csv" > "$work/some.csv"
+        learn curve "$work/some.csv" "$work/some.toml" 2> "$work/error" || { echo "| $count | $(cat "$work/error") |"; continue; }
+        evaluate curve "$work/some.toml" | row "$count"
+    done
+}
+
+# What is learned here beside the paper's procedure, on the same captures.
+procedures() {
+    simulate procedures
+    header procedure
+    learn procedures "$work/procedures/learn.csv" "$work/robust.toml"
+    learn procedures "$work/procedures/learn.csv" "$work/paper.toml" --method paper
+    evaluate procedures "$work/robust.toml" | row 'robust fit, learned pruning'
+    evaluate procedures "$work/robust.toml" --set pruner.mode=paper | row 'robust fit, pruning of the paper'
+    evaluate procedures "$work/paper.toml" --set pruner.mode=paper | row 'all as the paper'
+}
+
+for part in ${1:-table quiet curve procedures}; do
+    case $part in
+        table | quiet | curve | procedures) "$part"; echo ;;
+        *) echo "evaluation.sh: \`$part\` is none of table, quiet, curve, procedures" >&2; exit 2 ;;
+    esac
+done
