@@ -4,7 +4,8 @@
 #   docs/evaluation.sh [table|quiet|curve|procedures]     all of them without an argument
 #
 # SIZELEAK is the program (default: target/release/sizeleak), COMMANDS the number of test commands a home
-# (default 2000), SEED where all chance comes from. It needs jq, and takes some minutes.
+# (default 2000), SEED where all chance comes from. With JSON=1 each line is a JSON object instead: `name`, and the keys of
+# `sizeleak evaluate --json`. It needs jq, and takes some minutes.
 set -eu
 
 sizeleak=${SIZELEAK:-target/release/sizeleak}
@@ -42,6 +43,10 @@ evaluate() {
 
 # row NAME: a line of the table out of the JSON on stdin.
 row() {
+    if [ -n "${JSON:-}" ]; then
+        jq -c --arg name "$1" '{name: $name} + .'
+        return
+    fi
     jq -r --arg name "$1" '
         def percent: . * 1000 | round / 10;
         def digits(n): pow(10; n) as $p | . * $p | round / $p;
@@ -56,6 +61,7 @@ row() {
 }
 
 header() {
+    [ -z "${JSON:-}" ] || return 0
     echo "| $1 | before % | after % | first % | possible % | reached | five % | mean | credible % | error | chance | missed | spurious |"
     echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|'
 }
@@ -86,14 +92,12 @@ table() {
 # An hour and more of keep-alives and telemetry, with three commands in it.
 quiet() {
     commands=3
-    echo '| home, three commands in over an hour | found | without a label |'
-    echo '|---|---|---|'
+    header 'quiet home'
     for framing in websocket mqtt http; do
         simulate "quiet-$framing" "[session]\nframing = \"$framing\"" \
             '[command]\ninterval = { min = "30m", max = "45m" }' '[learn]\nrepeats = 3\nrandom = 30'
         learn "quiet-$framing" "$work/quiet-$framing/learn.csv" "$work/$framing.toml"
-        evaluate "quiet-$framing" "$work/$framing.toml" |
-            jq -r --arg name "$framing" '"| \($name) | \(.matched) | \(.spurious) |"'
+        evaluate "quiet-$framing" "$work/$framing.toml" | row "$framing"
     done
 }
 
@@ -103,7 +107,7 @@ curve() {
     header 'labelled commands'
     for count in 14 20 28 42 60 90 120 192; do
         head -n $((count + 1)) "$work/curve/learn.csv" > "$work/some.csv"
-        learn curve "$work/some.csv" "$work/some.toml" 2> "$work/error" || { echo "| $count | $(cat "$work/error") |"; continue; }
+        learn curve "$work/some.csv" "$work/some.toml" 2> "$work/error" || { echo "$count labels: $(cat "$work/error")" >&2; continue; }
         evaluate curve "$work/some.toml" | row "$count"
     done
 }
@@ -121,7 +125,7 @@ procedures() {
 
 for part in ${1:-table quiet curve procedures}; do
     case $part in
-        table | quiet | curve | procedures) "$part"; echo ;;
+        table | quiet | curve | procedures) "$part"; [ -n "${JSON:-}" ] || echo ;;
         *) echo "evaluation.sh: \`$part\` is none of table, quiet, curve, procedures" >&2; exit 2 ;;
     esac
 done

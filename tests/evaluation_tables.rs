@@ -1,0 +1,49 @@
+//! `docs/evaluation.sh` prints the tables of `docs/evaluation.md`, here of a few commands.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Runs a part of the script; `None` where its tools are missing.
+fn script(test: &str, part: &str, json: &str) -> Option<Output> {
+    if Command::new("jq").arg("--version").output().is_err() {
+        assert!(std::env::var_os("SIZELEAK_REQUIRE_TOOLS").is_none_or(|value| value != "1"), "{test} needs jq");
+        eprintln!("skipped: {test}: needs jq");
+        return None;
+    }
+    let mut command = Command::new("sh");
+    command.arg("docs/evaluation.sh").arg(part).current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.env("SIZELEAK", assert_cmd::cargo::cargo_bin!("sizeleak")).env("COMMANDS", "30").env("JSON", json);
+    Some(command.output().unwrap())
+}
+
+#[test]
+fn tables_have_a_line_a_setting() {
+    let Some(output) = script("tables_have_a_line_a_setting", "procedures", "") else { return };
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    assert_eq!(lines.len(), 5, "{text}");
+    assert!(lines.iter().all(|line| line.matches('|').count() == 14), "{text}");
+    assert!(lines[4].starts_with("| all as the paper | "), "{text}");
+}
+
+/// More labels, better answers: the truth is among the candidates at least as often with all labels as with the first.
+#[test]
+fn precision_grows_with_the_labels() {
+    let Some(output) = script("precision_grows_with_the_labels", "curve", "1") else { return };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.last().unwrap()["name"], "192");
+    let precision = |line: &Value| line["before_pruning"]["precision"].as_f64().unwrap();
+    assert!(lines.len() > 3 && precision(&lines[0]) < precision(lines.last().unwrap()), "{text}");
+}
+
+#[test]
+fn a_part_that_is_none_is_told() {
+    let Some(output) = script("a_part_that_is_none_is_told", "tabel", "") else { return };
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`tabel`"));
+}
