@@ -38,12 +38,15 @@ impl Beat {
         self.occurrences.push_back(occurrence);
     }
 
-    /// Whether an occurrence is on the beat of a kind that mostly is: a period after another (a timer that runs on), or
-    /// after a silence of always the same length (a timer that any record sets back).
-    pub(crate) fn has(&self, occurrence: Occurrence) -> bool {
-        let is_timed = || self.timer().is_some_and(|period| self.has_neighbour(occurrence.time_ns, period));
-        let is_idle = || self.idle_timer().is_some_and(|period| occurrence.follows_silence(period));
-        is_timed() || is_idle()
+    /// Whether an occurrence comes a period before or after another, of a timer that runs on and that most are of.
+    pub(crate) fn is_timed(&self, occurrence: Occurrence) -> bool {
+        self.timer().is_some_and(|period| self.has_neighbour(occurrence.time_ns, period))
+    }
+
+    /// Whether an occurrence comes after a silence of the length that most come after: of a timer that any record sets
+    /// back.
+    pub(crate) fn is_idle(&self, occurrence: Occurrence) -> bool {
+        self.idle_timer().is_some_and(|period| occurrence.follows_silence(period))
     }
 
     /// Whether most occurrences are on a beat.
@@ -56,8 +59,11 @@ impl Beat {
         // To the next but one too: a record of the same size may have come between.
         let intervals = |lag| self.times().zip(self.times().skip(lag)).map(|(one, next)| next.saturating_sub(one));
         let period = period(intervals(1).chain(intervals(2)))?;
-        let on = self.times().filter(|time_ns| self.has_neighbour(*time_ns, period));
-        self.is_most(on.count()).then_some(period)
+        let on: Vec<i64> = self.times().filter(|time_ns| self.has_neighbour(*time_ns, period)).collect();
+        // A timer leaves none out. Commands by a script, which are of several lengths, leave most out of each length.
+        let span = on.last()?.saturating_sub(*on.first()?);
+        let is_whole = on.len() as u64 * 5 >= (span / period).unsigned_abs() * 3;
+        (is_whole && self.is_most(on.len())).then_some(period)
     }
 
     /// The silence after which a timer that any record sets back runs out, if most occurrences are its.
@@ -85,13 +91,14 @@ impl Beat {
 }
 
 impl Occurrence {
+    /// Whether it came after a silence about this long.
     fn follows_silence(self, period: i64) -> bool {
         self.silence_ns.is_some_and(|silence_ns| is_near(silence_ns.unsigned_abs(), period))
     }
 }
 
 /// The length that most of these intervals have, if enough have it.
-fn period(intervals: impl Iterator<Item = i64>) -> Option<i64> {
+pub(crate) fn period(intervals: impl Iterator<Item = i64>) -> Option<i64> {
     let mut sorted: Vec<i64> = intervals.filter(|interval| *interval >= SHORTEST_PERIOD).collect();
     sorted.sort_unstable();
     let mut best: &[i64] = &[];
@@ -106,7 +113,8 @@ fn period(intervals: impl Iterator<Item = i64>) -> Option<i64> {
     if best.len() < LEAST_INTERVALS { None } else { best.get(best.len() / 2).copied() }
 }
 
-fn is_near(interval: u64, period: i64) -> bool {
+/// Whether an interval is a period, as exact as timers are.
+pub(crate) fn is_near(interval: u64, period: i64) -> bool {
     interval.abs_diff(period.unsigned_abs()) <= tolerance(period).unsigned_abs()
 }
 
@@ -120,6 +128,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    impl Beat {
+        fn has(&self, occurrence: Occurrence) -> bool {
+            self.is_timed(occurrence) || self.is_idle(occurrence)
+        }
+    }
 
     fn at(seconds: f64) -> Occurrence {
         Occurrence { time_ns: (seconds * 1e9) as i64, silence_ns: None }
@@ -175,6 +189,12 @@ mod tests {
             times.iter().any(|seconds| beat.has(at(*seconds)))
         });
         assert!(mistaken.count() <= 10);
+    }
+
+    #[test]
+    fn a_timer_leaves_none_out() {
+        let every_third = [0.0, 30.0, 120.0, 180.0, 210.0, 390.0, 420.0, 570.0, 630.0, 660.0, 840.0];
+        assert!(!every_third.into_iter().any(|seconds| beat(every_third).has(at(seconds))));
     }
 
     proptest! {

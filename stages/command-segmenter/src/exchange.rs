@@ -89,6 +89,12 @@ impl Exchange {
         Occurrence { time_ns: record.start_ns, silence_ns }
     }
 
+    /// How long after the flow's last record one comes that goes the other way.
+    pub(crate) fn delay(&self, record: &Record) -> Option<i64> {
+        let last = self.last.filter(|last| last.direction != record.direction)?;
+        Some(record.start_ns.saturating_sub(last.time_ns))
+    }
+
     /// The length of the last record, if a record follows it the same way within a time.
     pub(crate) fn followed(&self, record: &Record, within_ns: i64) -> Option<u32> {
         let last = self.last.filter(|last| last.direction == record.direction)?;

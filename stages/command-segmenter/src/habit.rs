@@ -1,12 +1,22 @@
 //! What a gateway and its service usually do, by the lengths of their records.
 
+use std::collections::VecDeque;
+
 use sizeleak_frame::Direction;
 
-use crate::beat::{Beat, Occurrence};
+use crate::beat::{self, Beat, Occurrence};
+use crate::delay::Delays;
+use crate::options::Times;
 use crate::recent::Recent;
 
 /// Lengths remembered of each direction, half of them at least.
 const MOST_LENGTHS: usize = 48;
+
+/// Records within this time of each other, in nanoseconds, are taken for one message of several.
+const BURST: i64 = 1_000_000_000;
+
+/// Records remembered that nobody had asked for, of whatever length.
+const MOST_OWN: usize = 32;
 
 /// What was seen so often is known well enough to be told apart by its share.
 const KNOWN: u32 = 3;
@@ -19,10 +29,68 @@ const WELL_KNOWN: u32 = 20;
 pub(crate) struct Habits {
     pub(crate) service: Recent<u32, ServiceKind, MOST_LENGTHS>,
     pub(crate) gateway: Recent<u32, GatewayKind, MOST_LENGTHS>,
+    /// The last records of the service's that nobody had asked for, with their lengths.
+    own: VecDeque<(u32, Occurrence)>,
     walls: [Wall; 2],
+    /// Within what time the service answers, where that was learned.
+    answer_within_ns: i64,
 }
 
 impl Habits {
+    /// Within what time the service answers: as given, or as learned where that is more.
+    pub(crate) fn answer_within(&self, times: &Times) -> i64 {
+        times.answer_within.max(self.answer_within_ns)
+    }
+
+    /// Learns how much later than the gateway's last record one of the service's came. Where that shows that answers take
+    /// longer than was known, what was learned of answers is forgotten.
+    pub(crate) fn learn_delay(&mut self, length: u32, delay_ns: i64, times: &Times) {
+        let kind = self.service.entry(length);
+        kind.delays.learn(delay_ns);
+        // Few of what comes at any time come soon after the gateway's records.
+        let is_usual = u64::from(kind.delayed) * 4 >= u64::from(kind.seen);
+        kind.delayed = kind.delayed.saturating_add(1);
+        let Some(within_ns) = kind.delays.within().filter(|_| is_usual) else { return };
+        if within_ns.saturating_sub(within_ns / 4) > self.answer_within(times) {
+            *self = Self { walls: std::mem::take(&mut self.walls), answer_within_ns: within_ns, ..Self::default() };
+        }
+    }
+
+    /// Learns of a record of the service's that nobody had asked for.
+    pub(crate) fn learn_own(&mut self, length: u32, occurrence: Occurrence) {
+        self.service.entry(length).learn_own(occurrence);
+        if self.own.len() >= MOST_OWN {
+            self.own.pop_front();
+        }
+        self.own.push_back((length, occurrence));
+    }
+
+    /// Whether a record of the service's is a keep-alive: it is on the beat of its length.
+    pub(crate) fn is_keep_alive(&self, length: u32, occurrence: Occurrence) -> bool {
+        let is_on_beat = |kind: &ServiceKind| kind.beat.is_timed(occurrence) || kind.beat.is_idle(occurrence);
+        self.service.look(&length).is_some_and(is_on_beat) && !self.is_scripted()
+    }
+
+    /// Whether records come at steady times but with one length now, another then: commands by a script, not keep-alives.
+    fn is_scripted(&self) -> bool {
+        let intervals: Vec<(u32, i64)> = self
+            .own
+            .iter()
+            .zip(self.own.iter().skip(1))
+            .map(|((_, before), (length, own))| (*length, own.time_ns.saturating_sub(before.time_ns)))
+            .filter(|(_, interval)| *interval >= BURST)
+            .collect();
+        let Some(period) = beat::period(intervals.iter().map(|(_, interval)| *interval)) else { return false };
+        let steady: Vec<u32> = intervals
+            .iter()
+            .filter(|(_, interval)| beat::is_near(interval.unsigned_abs(), period))
+            .map(|(length, _)| *length)
+            .collect();
+        let share = |length: &u32| steady.iter().filter(|other| *other == length).count();
+        let usual = steady.iter().map(share).max().unwrap_or_default();
+        steady.len() * 5 >= intervals.len() * 3 && usual * 5 < steady.len() * 3
+    }
+
     /// Learns that a record followed one of this length at once, the same way.
     pub(crate) fn learn_followed(&mut self, direction: Direction, length: u32) {
         let [to_gateway, from_gateway] = &mut self.walls;
@@ -63,7 +131,10 @@ impl Wall {
 pub(crate) struct ServiceKind {
     seen: u32,
     asked: u32,
-    pub(crate) beat: Beat,
+    beat: Beat,
+    delays: Delays,
+    /// How many delays were learned.
+    delayed: u32,
 }
 
 /// What records of a length are, as far as the gateway's part in it tells.
@@ -87,7 +158,7 @@ impl ServiceKind {
     }
 
     /// Learns of a record nobody had asked for.
-    pub(crate) fn learn_own(&mut self, occurrence: Occurrence) {
+    fn learn_own(&mut self, occurrence: Occurrence) {
         self.seen = self.seen.saturating_add(1);
         self.beat.learn(occurrence);
     }

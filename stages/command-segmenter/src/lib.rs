@@ -7,6 +7,7 @@
 mod adaptive;
 mod beat;
 mod conversation;
+mod delay;
 mod exchange;
 mod habit;
 mod open;

@@ -34,21 +34,25 @@ fn learn_gateway(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits,
 
 fn learn_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits, times: &Times) {
     let record = heard.record;
+    if let Some(delay_ns) = exchange.delay(record).filter(|delay_ns| *delay_ns <= times.reply_gap) {
+        habits.learn_delay(record.length, delay_ns, times);
+    }
+    let answer_within = habits.answer_within(times);
     let is_answered = |length: &u32| habits.gateway.look(length).is_none_or(GatewayKind::is_answered);
-    let asked = exchange.asked(heard, times.answer_within, |ask| is_answered(&ask.length)).is_some();
+    let asked = exchange.asked(heard, answer_within, |ask| is_answered(&ask.length)).is_some();
     let continues = exchange.run == Run::Answer && exchange.followed(record, times.gap).is_some();
     if asked || continues {
         habits.service.entry(record.length).learn_asked();
         exchange.run = Run::Answer;
     } else {
-        habits.service.entry(record.length).learn_own(exchange.occurrence(record));
+        habits.learn_own(record.length, exchange.occurrence(record));
         exchange.run = Run::Command;
         if heard.weight == Weight::Full {
             exchange.command_ns = Some(record.time_ns);
         }
     }
     // Whether messages of a length are answered must be learned from all, also from those that seemed not to be.
-    if let Some((at, ask)) = exchange.asked(heard, times.answer_within, |_| true) {
+    if let Some((at, ask)) = exchange.asked(heard, answer_within, |_| true) {
         habits.gateway.entry(ask.length).learn_answered(record.length);
         exchange.answer(at);
     }

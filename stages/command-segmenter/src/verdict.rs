@@ -76,7 +76,7 @@ fn of_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &Habits, times:
     }
     let is_answer = matches!(role, Role::Answer | Role::AlwaysAnswer);
     match exchange.run {
-        _ if kind.is_some_and(|kind| kind.beat.has(exchange.occurrence(record))) => Verdict::KeepAlive,
+        _ if habits.is_keep_alive(record.length, exchange.occurrence(record)) => Verdict::KeepAlive,
         _ if role == Role::AlwaysAnswer => Verdict::Answer,
         Run::Answer if is_answer && exchange.followed(record, times.gap).is_some() => Verdict::Answer,
         Run::Command if exchange.followed(record, times.at_once()).is_some() => Verdict::Continued,
@@ -90,12 +90,13 @@ fn answered(heard: Heard<'_>, role: Role, exchange: &Exchange, habits: &Habits, 
     let kind = |ask: &Ask| habits.gateway.look(&ask.length);
     let is_answered = |ask: &Ask| kind(ask).is_none_or(GatewayKind::is_answered);
     let is_partner = |ask: &Ask| kind(ask).is_none_or(|kind| kind.can_be_answered_by(length));
+    let answer_within = habits.answer_within(times);
     let asked = match role {
         Role::Own => None,
         // What is known to answer may do so late.
         Role::AlwaysAnswer => exchange.asked(heard, times.reply_within, is_answered),
-        Role::Answer => exchange.asked(heard, times.answer_within, is_answered),
-        Role::Unknown => exchange.asked(heard, times.answer_within, |ask| is_answered(ask) && is_partner(ask)),
+        Role::Answer => exchange.asked(heard, answer_within, is_answered),
+        Role::Unknown => exchange.asked(heard, answer_within, |ask| is_answered(ask) && is_partner(ask)),
     };
     asked.map(|(at, _)| at)
 }

@@ -107,6 +107,28 @@ fn answers_that_come_late_or_alone_are_still_answers() {
     assert_eq!(found(records), [(1_911_000, 140, 0)]);
 }
 
+/// Receipts come a quarter of a second after readings: later than answers are looked for at first.
+#[test]
+fn a_service_far_away_is_waited_for() {
+    let mut records = commands(30);
+    let expected = found(records.clone());
+    let at = |n: i64| n * 41 * SECOND + n * n * 300;
+    records.extend((0..25).flat_map(|n| [from(at(n), 60), to(at(n) + 250 + n % 4, 19)]));
+    assert_eq!(found(records), expected);
+}
+
+/// Somebody lets a script send a command every half minute, to record what is to be learned from.
+#[test]
+fn commands_by_a_script_are_no_keep_alives() {
+    let sizes = [150, 163, 150, 171, 163, 188, 171, 150, 188, 163];
+    let script = (0..60).flat_map(|n| {
+        let at = n * 30 * SECOND;
+        let size = sizes[(n * n % 7 + n) as usize % sizes.len()];
+        [to(at, size), from(at + 60 + n % 5 * 30, 45)]
+    });
+    assert_eq!(found(script.collect()).len(), 60);
+}
+
 #[test]
 fn habits_are_those_of_a_pair_over_all_its_connections() {
     let mut segmenter = CommandSegmenter::new(&Options { look_ahead: SignedDuration::ZERO, ..adaptive() }).unwrap();
