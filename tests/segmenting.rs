@@ -177,3 +177,15 @@ fn gateways_that_do_not_reply() {
         assert_eq!(adaptive.wrong(), 0);
     }
 }
+
+/// Answers take longer than `answer-within` says; firmware's single answers, of which nothing can be learned, are left out.
+#[test]
+fn a_service_far_away() {
+    for (framing, seed) in FRAMINGS.into_iter().zip(61_061..) {
+        let mut scenario = home_of(framing, 150);
+        scenario.network.round_trip = SignedDuration::from_millis(200);
+        scenario.noise.firmware_period = SignedDuration::ZERO;
+        let [_, _, adaptive] = figures(&format!("200 ms away, {framing:?}"), &scenario, seed);
+        assert_eq!(adaptive.wrong(), 0);
+    }
+}
