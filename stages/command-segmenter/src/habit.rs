@@ -22,7 +22,7 @@ const MOST_OWN: usize = 32;
 const KNOWN: u32 = 3;
 
 /// What is known of it so well that its time matters no more.
-const WELL_KNOWN: u32 = 20;
+const WELL_KNOWN: u32 = 8;
 
 /// The habits of a gateway and a service.
 #[derive(Debug, Default)]
@@ -168,7 +168,7 @@ impl ServiceKind {
         let (seen, asked) = (u64::from(self.seen), u64::from(self.asked));
         match self.seen {
             ..KNOWN => Role::Unknown,
-            WELL_KNOWN.. if asked * 10 >= seen * 9 => Role::AlwaysAnswer,
+            WELL_KNOWN.. if asked * 8 >= seen * 7 => Role::AlwaysAnswer,
             _ if asked * 5 >= seen * 4 => Role::Answer,
             // The same length answers the gateway and comes by a timer, as HTTP's empty responses do.
             _ if asked * 2 <= seen && !self.beat.is_steady() => Role::Own,
