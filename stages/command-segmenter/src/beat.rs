@@ -62,7 +62,7 @@ impl Beat {
         let on: Vec<i64> = self.times().filter(|time_ns| self.has_neighbour(*time_ns, period)).collect();
         // A timer leaves none out. Commands by a script, which are of several lengths, leave most out of each length.
         let span = on.last()?.saturating_sub(*on.first()?);
-        let is_whole = on.len() as u64 * 5 >= (span / period).unsigned_abs() * 3;
+        let is_whole = on.len() as u64 * 5 >= (span / period).unsigned_abs() * 4;
         (is_whole && self.is_most(on.len())).then_some(period)
     }
 
@@ -84,9 +84,9 @@ impl Beat {
         self.occurrences.iter().map(|occurrence| occurrence.time_ns)
     }
 
-    /// Three in five, and enough of them.
+    /// Four in five, and enough of them.
     fn is_most(&self, count: usize) -> bool {
-        self.occurrences.len() >= LEAST_OCCURRENCES && count * 5 >= self.occurrences.len() * 3
+        self.occurrences.len() >= LEAST_OCCURRENCES && count * 5 >= self.occurrences.len() * 4
     }
 }
 
