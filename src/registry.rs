@@ -152,6 +152,14 @@ mod tests {
     }
 
     #[test]
+    fn help_says_what_a_program_does_and_times_as_people_write_them() {
+        for entry in &STAGES {
+            let help = entry.command().render_long_help().to_string();
+            assert!(!help.starts_with("The flags") && !help.contains("default: PT"), "{help}");
+        }
+    }
+
+    #[test]
     fn values_become_arguments() {
         let options = "files = [\"a.pcap\", \"-b.pcap\"]\nrecursive = true".parse().unwrap();
         assert_eq!(STAGES[0].arguments(&options), ["--recursive", "--", "a.pcap", "-b.pcap"]);

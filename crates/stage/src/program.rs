@@ -35,12 +35,13 @@ pub struct CommonFlags {
 
 /// The command line of a stage's program.
 pub fn command<O: StageOptions>() -> Command {
-    let command = Command::new(O::NAME).version(env!("CARGO_PKG_VERSION")).about(O::ABOUT).after_help(
+    let command = Command::new(O::NAME).version(env!("CARGO_PKG_VERSION")).after_help(
         "Frames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak frames` prints any \
              stream as text.\nExit code: 0 done, 1 bad input or I/O, 2 usage, 3 the input was cut short, 130 stopped \
              by SIGINT.",
     );
-    CommonFlags::augment_args(O::augment_args(command))
+    // Each set of flags brings the sentence about itself; the program's own is the last.
+    CommonFlags::augment_args(O::augment_args(command)).about(O::ABOUT).long_about(None)
 }
 
 /// Runs a stage's program to its end.

@@ -21,7 +21,7 @@ pub struct Options {
     pub algorithm: Algorithm,
 
     /// Records of one command follow each other within this time (algorithms `gap` and `adaptive`)
-    #[arg(long, value_name = "TIME", default_value_t = Options::default().gap)]
+    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().gap))]
     pub gap: SignedDuration,
 
     /// Records that hold fewer plaintext bytes than this are keep-alives or acknowledgements
@@ -29,23 +29,23 @@ pub struct Options {
     pub min_size: u64,
 
     /// A record this soon after one of the gateway's is the answer to it, not a command
-    #[arg(long, value_name = "TIME", default_value_t = Options::default().answer_within)]
+    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().answer_within))]
     pub answer_within: SignedDuration,
 
     /// Replies to a command have ended when the gateway is silent for this long
-    #[arg(long, value_name = "TIME", default_value_t = Options::default().reply_gap)]
+    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().reply_gap))]
     pub reply_gap: SignedDuration,
 
     /// Replies to a command come within this time
-    #[arg(long, value_name = "TIME", default_value_t = Options::default().reply_within)]
+    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().reply_within))]
     pub reply_within: SignedDuration,
 
     /// Records of one flow may come this much later than those of others, as behind bytes the capture does not hold
-    #[arg(long, value_name = "TIME", default_value_t = Options::default().hole_wait)]
+    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().hole_wait))]
     pub hole_wait: SignedDuration,
 
     /// Learn from records this far ahead before deciding (algorithm `adaptive`): as much later commands are told
-    #[arg(long, value_name = "TIME", default_value_t = Options::default().look_ahead)]
+    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().look_ahead))]
     pub look_ahead: SignedDuration,
 }
 

@@ -26,11 +26,11 @@ pub struct Options {
     pub max_bytes: usize,
 
     /// A missing segment is waited for this long, in the time of the traffic
-    #[arg(long, value_name = "TIME", default_value_t = Options::default().hole_wait)]
+    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().hole_wait))]
     pub hole_wait: SignedDuration,
 
     /// A flow silent for this long may be forgotten
-    #[arg(long, value_name = "TIME", default_value_t = Options::default().idle_timeout)]
+    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().idle_timeout))]
     pub idle_timeout: SignedDuration,
 }
 
