@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
+mod programs;
 
 use home::Home;
 use serde_json::Value;
@@ -23,7 +24,7 @@ fn share(figures: &Value, when: &str, what: &str) -> f64 {
 /// What a method of learning gives, pruned in a mode.
 fn figures(home: &Home, method: &str, mode: &str) -> Value {
     let learned = home.learn("model.toml", &["--method", method]);
-    assert!(learned.status.success(), "{}", home::said(&learned));
+    assert!(learned.status.success(), "{}", programs::stderr(&learned));
     home.figures("model.toml", &["--set", &format!("pruner.mode={mode}")])
 }
 

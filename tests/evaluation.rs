@@ -2,16 +2,18 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
+mod programs;
 
 use std::fs;
 
-use home::{Home, assert_fails, run, said, sizeleak, small};
+use home::{Home, assert_fails, run, small};
+use programs::{sizeleak, stderr};
 
 /// A home whose model is learned.
 fn taught(seed: u64) -> Home {
     let home = Home::new(&small(), seed);
     let output = home.learn("model.toml", &[]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     home
 }
 
@@ -19,7 +21,7 @@ fn taught(seed: u64) -> Home {
 fn the_papers_table_stands_beside_ours() {
     let home = taught(3);
     let output = home.evaluate("model.toml", &[]);
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.starts_with("40 labelled commands: 40 found, 0 missed, 0 ambiguous; 0 commands without"), "{table}");
     let row = |name: &str| {
@@ -188,7 +190,7 @@ fn what_was_not_found_counts_as_not_found() {
     fs::write(home.path("test.csv"), lines.join("\n")).unwrap();
     let details = home.path("details.csv");
     let output = home.evaluate("model.toml", &["--json", "--details", details.to_str().unwrap()]);
-    let told = said(&output);
+    let told = stderr(&output);
     assert!(output.status.success() && told.contains("line 10 (") && told.contains("2 of 40 commands"), "{told}");
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let [commands, matched, missed, spurious] =
@@ -246,7 +248,7 @@ fn sessions_seen_from_the_middle_are_taken_to_use_the_models_cipher_suite() {
     let from_the_middle = Home::new(&scenario, 3);
     fs::copy(home.path("model.toml"), from_the_middle.path("model.toml")).unwrap();
     let output = from_the_middle.evaluate("model.toml", &["--json"]);
-    assert!(said(&output).contains("its handshake was not seen"), "{}", said(&output));
+    assert!(stderr(&output).contains("its handshake was not seen"), "{}", stderr(&output));
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(figures, home.figures("model.toml", &[]));
 
@@ -288,8 +290,8 @@ fn of_a_cut_capture_what_is_whole_is_evaluated_and_the_cut_is_told() {
     fs::write(home.path("test.pcap"), &whole[..whole.len() / 2]).unwrap();
     let output = home.evaluate("model.toml", &["--json", "--quiet"]);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
-    assert!(said(&output).contains("test.pcap") && said(&output).contains("whole before"), "{}", said(&output));
+    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("test.pcap") && stderr(&output).contains("whole before"), "{}", stderr(&output));
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let [matched, missed] = ["matched", "missed"].map(|key| figures[key].as_u64().unwrap());
     assert!(matched > 5 && missed > 5 && matched + missed == 40, "{figures}");

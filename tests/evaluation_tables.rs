@@ -1,20 +1,20 @@
 //! `docs/evaluation.sh` prints the tables of `docs/evaluation.md`, here of a few commands.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod tool;
+
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
 /// Runs a part of the script; `None` where its tools are missing.
 fn script(test: &str, part: &str, json: &str) -> Option<Output> {
-    if Command::new("jq").arg("--version").output().is_err() {
-        assert!(std::env::var_os("SIZELEAK_REQUIRE_TOOLS").is_none_or(|value| value != "1"), "{test} needs jq");
-        eprintln!("skipped: {test}: needs jq");
+    if !tool::are_here(test, &["jq"]) {
         return None;
     }
     let mut command = Command::new("sh");
     command.arg("docs/evaluation.sh").arg(part).current_dir(env!("CARGO_MANIFEST_DIR"));
-    command.env("SIZELEAK", assert_cmd::cargo::cargo_bin!("sizeleak")).env("COMMANDS", "30").env("JSON", json);
+    command.env("SIZELEAK", env!("CARGO_BIN_EXE_sizeleak")).env("COMMANDS", "30").env("JSON", json);
     Some(command.output().unwrap())
 }
 

@@ -2,23 +2,25 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
+mod programs;
 
 use std::fs;
 
-use home::{GATEWAY, repository, run, said, sizeleak};
+use home::run;
+use programs::{GATEWAY, root, sizeleak, stderr};
 
 const FOLDER: &str = "examples/home";
 
 fn committed(name: &str) -> Vec<u8> {
-    fs::read(repository(FOLDER).join(name)).unwrap()
+    fs::read(root().join(FOLDER).join(name)).unwrap()
 }
 
 #[test]
 fn simulate_makes_its_captures() {
     let made = tempfile::tempdir().unwrap();
-    let scenario = repository(FOLDER).join("scenario.toml");
+    let scenario = root().join(FOLDER).join("scenario.toml");
     let output = run(sizeleak("simulate").arg("--scenario").arg(scenario).args(["--seed", "1", "-o"]).arg(made.path()));
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let mut names: Vec<_> = fs::read_dir(made.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["inventory.toml", "learn.csv", "learn.pcap", "test.csv", "test.pcap"]);
@@ -30,22 +32,22 @@ fn simulate_makes_its_captures() {
 
 #[test]
 fn learn_makes_its_model() {
-    let file = |name: &str| repository(FOLDER).join(name);
+    let file = |name: &str| root().join(FOLDER).join(name);
     let mut command = sizeleak("learn");
     command.arg("--capture").arg(file("learn.pcap")).arg("--labels").arg(file("learn.csv"));
     command.args(["--gateway", GATEWAY]).arg("--inventory").arg(file("inventory.toml")).args(["-o", "-"]);
     let output = run(&mut command);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), String::from_utf8(committed("model.toml")).unwrap());
 }
 
 #[test]
 fn evaluate_finds_the_truth() {
-    let file = |name: &str| repository(FOLDER).join(name);
+    let file = |name: &str| root().join(FOLDER).join(name);
     let mut command = sizeleak("evaluate");
     command.arg("--model").arg(file("model.toml")).arg("--capture").arg(file("test.pcap"));
     let output = run(command.arg("--labels").arg(file("test.csv")).args(["--gateway", GATEWAY, "--json"]));
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let figures: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     for when in ["before_pruning", "after_pruning"] {
         assert!(figures[when]["precision"].as_f64().unwrap() >= 0.984, "{figures}");
@@ -57,7 +59,7 @@ fn evaluate_finds_the_truth() {
 fn it_is_small_and_its_readme_names_every_file() {
     let readme = String::from_utf8(committed("README.md")).unwrap();
     let mut bytes = 0;
-    for entry in fs::read_dir(repository(FOLDER)).unwrap() {
+    for entry in fs::read_dir(root().join(FOLDER)).unwrap() {
         let entry = entry.unwrap();
         bytes += entry.metadata().unwrap().len();
         let name = entry.file_name().into_string().unwrap();

@@ -2,20 +2,22 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
+mod programs;
 
 use std::fs;
 use std::process::Output;
 
-use home::{GATEWAY, Home, assert_fails, run, said, sizeleak, small};
+use home::{Home, assert_fails, run, small};
+use programs::{GATEWAY, sizeleak, stderr};
 use sizeleak_signature::{Basis, Model};
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::{Suite, Version};
 
 fn learned(home: &Home, more: &[&str]) -> (Model, String) {
     let output = home.learn("model.toml", more);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert!(output.stdout.is_empty());
-    (Model::read(&home.path("model.toml")).unwrap(), said(&output))
+    (Model::read(&home.path("model.toml")).unwrap(), stderr(&output))
 }
 
 /// `learn` with labels changed in some way.
@@ -110,10 +112,10 @@ fn a_pipeline_of_ones_own_finds_the_commands() {
     command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
     command.arg("--pipeline").arg(home.path("pipeline.toml")).arg("--inventory").arg(home.path("inventory.toml"));
     let output = run(command.args(["-o", "-"]));
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(Model::from_toml(&String::from_utf8(output.stdout).unwrap()), Ok(standard));
     let apart = home.learn("apart.toml", &["--set", "command-segmenter.min-size=100"]);
-    assert!(said(&apart).contains("labels have no command within 2s"), "{}", said(&apart));
+    assert!(stderr(&apart).contains("labels have no command within 2s"), "{}", stderr(&apart));
 }
 
 #[test]
@@ -128,8 +130,8 @@ fn wrong_labels_are_left_out_and_named() {
         lines[150] = format!("1767500000.5,{}", lines[150].split_once(',').unwrap().1);
         lines.join("\n")
     });
-    assert!(output.status.success(), "{}", said(&output));
-    let told = said(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told = stderr(&output);
     assert!(told.contains("1 labels do not explain the size of their command"), "{told}");
     assert!(told.contains("line 101 ("), "{told}");
     assert!(told.contains("1 of 192 labels have no command within 2s: line 151 (2026-01-04T"), "{told}");
@@ -174,7 +176,7 @@ fn bad_input_is_one_sentence() {
     assert_fails(&home.learn("model.toml", &[]), 1, &["inventory.toml", "counts 0"]);
     let without_gateway = run(sizeleak("learn").args(["--capture", "a", "--labels", "b", "-o", "c"]));
     assert_eq!(without_gateway.status.code(), Some(2));
-    assert!(said(&without_gateway).contains("--gateway"), "{}", said(&without_gateway));
+    assert!(stderr(&without_gateway).contains("--gateway"), "{}", stderr(&without_gateway));
     assert!(!home.path("model.toml").exists(), "no model is left behind");
 }
 

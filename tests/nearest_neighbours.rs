@@ -1,5 +1,7 @@
 //! The nearest labelled commands are those that scikit-learn finds, on random sizes.
 
+mod tool;
+
 use std::process::Command;
 
 use serde::Deserialize;
@@ -53,10 +55,12 @@ struct Answer {
 
 #[test]
 fn are_those_of_scikit_learn() {
+    if !tool::are_here("are_those_of_scikit_learn", &["python3"]) {
+        return;
+    }
     let has_oracle = Command::new("python3").args(["-c", "import sklearn"]).output();
     if !has_oracle.is_ok_and(|output| output.status.success()) {
-        assert!(std::env::var_os("SIZELEAK_REQUIRE_TOOLS").is_none_or(|value| value != "1"), "scikit-learn is missing");
-        println!("skipped: are_those_of_scikit_learn: needs python3 with scikit-learn");
+        tool::skip("are_those_of_scikit_learn", "python3 with scikit-learn");
         return;
     }
     let output = Command::new("python3").args(["-c", ORACLE]).output().unwrap();

@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
+mod programs;
 
 use std::fs;
 
-use home::{GATEWAY, Home, run, said, sizeleak};
+use home::{Home, run};
 use jiff::SignedDuration;
+use programs::{GATEWAY, sizeleak, stderr};
 use serde_json::Value;
 use sizeleak_simulator::scenario::{Framing, QualityOfService, ReplyMode, Span, Suite, Version};
 use sizeleak_simulator::{Scenario, Truth, simulate};
@@ -47,7 +49,7 @@ fn commands(home: &Home, algorithm: &str) -> Vec<Value> {
     let mut command = sizeleak("run");
     command.arg(&pipeline).arg("--input").arg(home.path("test.pcap")).args(["--gateway", GATEWAY]);
     let output = run(command.args(["--format", "ndjson", "--kind", "command"]));
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let lines = String::from_utf8(output.stdout).unwrap();
     lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["command"].take()).collect()
 }

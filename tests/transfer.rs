@@ -2,10 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
+mod programs;
 
 use std::fs;
 
-use home::{Home, said};
+use home::Home;
+use programs::stderr;
 use serde_json::Value;
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::{Framing, Suite, Version};
@@ -30,7 +32,7 @@ fn scenario(framing: Framing, (version, suite): (Version, Suite)) -> Scenario {
 fn transfers(framing: Framing) {
     let from = Home::new(&scenario(framing, (Version::Tls12, Suite::Aes128Gcm)), SEED);
     let learned = from.learn("model.toml", &[]);
-    assert!(learned.status.success(), "{}", said(&learned));
+    assert!(learned.status.success(), "{}", stderr(&learned));
     let expected = from.figures("model.toml", &["--quiet"]);
     assert!(expected["after_pruning"]["precision"].as_f64().unwrap() >= 0.984, "{expected}");
     for suite in OTHERS {

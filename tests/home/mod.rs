@@ -1,14 +1,13 @@
 //! A simulated home on disk, and the program run on it as a user would.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use sizeleak_simulator::{Scenario, simulate};
 use tempfile::TempDir;
 
-/// The gateway's address in every simulated home.
-pub(crate) const GATEWAY: &str = "192.168.1.20";
+use crate::programs::{GATEWAY, sizeleak, stderr};
 
 /// The captures, labels and inventory of a simulation, in a folder that goes away with it.
 pub(crate) struct Home {
@@ -45,7 +44,7 @@ impl Home {
     /// The figures of [`Self::evaluate`].
     pub(crate) fn figures(&self, model: &str, more: &[&str]) -> serde_json::Value {
         let output = self.evaluate(model, &[&["--json"], more].concat());
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 }
@@ -58,34 +57,17 @@ pub(crate) fn small() -> Scenario {
     scenario
 }
 
-/// The program with a subcommand.
-pub(crate) fn sizeleak(subcommand: &str) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("sizeleak"));
-    command.arg(subcommand);
-    command
-}
-
 pub(crate) fn run(command: &mut Command) -> Output {
     command.output().unwrap()
 }
 
-/// What a run said on stderr.
-pub(crate) fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// Asserts that a run failed with this exit code and one sentence that holds these words.
 pub(crate) fn assert_fails(output: &Output, code: i32, words: &[&str]) {
-    let text = said(output);
+    let text = stderr(output);
     assert_eq!(output.status.code(), Some(code), "{text}");
     assert!(output.stdout.is_empty(), "nothing goes to stdout");
     assert_eq!(text.trim_end().lines().count(), 1, "{text}");
     for word in words {
         assert!(text.contains(word), "no {word:?} in: {text}");
     }
-}
-
-/// A file of the repository.
-pub(crate) fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-/// The bundled home.
+/// The gateway's address in the bundled home and in every simulated one.
 pub(crate) const GATEWAY: &str = "192.168.1.20";
 
 /// A program of this package, as it was just built.
@@ -58,8 +58,7 @@ pub(crate) fn pipe(commands: Vec<Command>) -> Vec<Output> {
     let mut stdin = Stdio::null();
     let mut children = Vec::new();
     for (at, mut command) in commands.into_iter().enumerate() {
-        let mut child =
-            command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         stdin = if at < last { child.stdout.take().unwrap().into() } else { Stdio::null() };
         children.push(child);
     }
@@ -69,12 +68,7 @@ pub(crate) fn pipe(commands: Vec<Command>) -> Vec<Output> {
 
 /// Runs a program with these bytes on its stdin.
 pub(crate) fn feed(mut command: Command, input: Vec<u8>) -> Output {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     // A program that stops reading is none of the writer's business.
     let writer = thread::spawn(move || stdin.write_all(&input).is_ok());

@@ -19,6 +19,7 @@ pub(crate) fn are_here(test: &str, programs: &[&str]) -> bool {
 ///
 /// # Panics
 /// Where `SIZELEAK_REQUIRE_TOOLS=1` is set.
+#[allow(clippy::print_stdout, reason = "whoever runs the tests is to see it")]
 pub(crate) fn skip(test: &str, need: &str) -> bool {
     assert!(std::env::var_os(REQUIRED).is_none_or(|set| set != "1"), "{test}: needs {need}");
     println!("skipped: {test}: needs {need}");
