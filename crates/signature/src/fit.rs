@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::epsilon::{Neighbours, Tuple};
-use crate::{Action, paper, robust};
+use crate::{Action, Smoothing, paper, robust};
 
 /// A command whose actions are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub struct Fit {
     pub actions: Vec<Action>,
     /// What was left of each command's size, without the outliers.
     pub neighbours: Neighbours,
-    /// How many neighbours to ask for ε.
-    pub k: usize,
+    /// How ε is found from them.
+    pub smoothing: Smoothing,
     /// The commands (by their places) whose size their label does not explain: mis-labelled, or no commands.
     pub outliers: Vec<usize>,
     /// Bytes by which the sizes of all actions could be off together with nearly the same right, if a length field takes a
@@ -142,16 +142,8 @@ fn times(devices: u32) -> &'static str {
     if devices == 1 { "on one device" } else { "on two devices" }
 }
 
-/// The numbers of neighbours that are tried.
-const K_TRIED: [usize; 9] = [1, 3, 5, 9, 15, 25, 40, 65, 100];
-
-/// The share of held-out commands whose ε must be offered.
-const K_COVERAGE: f64 = 0.995;
-
 impl Fit {
-    /// Learns from labelled commands; `names` are the actions, in the order of the commands' counts. `k` is the
-    /// smallest number of neighbours that offers the true ε of 99.5 % of the commands when each is left out in turn,
-    /// or of as many as any number does.
+    /// Learns from labelled commands; `names` are the actions, in the order of the commands' counts.
     ///
     /// # Errors
     /// [`FitError`].
@@ -183,7 +175,10 @@ impl Fit {
         Ok(Self {
             overhead: sizes.overhead,
             actions: actions.collect(),
-            k: if method == Method::Paper { 1 } else { choose_k(&neighbours) },
+            smoothing: match method {
+                Method::Paper => Smoothing::NEAREST,
+                Method::Robust => Smoothing::choose(&neighbours),
+            },
             neighbours,
             outliers: sizes.outliers,
             rival_shifts: sizes.rival_shifts,
@@ -212,38 +207,10 @@ pub(crate) fn median(values: &mut [i64]) -> i64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }
 
-/// The smallest number of neighbours that covers enough, or as much as any does.
-fn choose_k(neighbours: &Neighbours) -> usize {
-    let commands: u64 = neighbours.tuples().iter().map(|tuple| tuple.times).sum();
-    let mut best = (0, 1);
-    for k in K_TRIED {
-        let covered = neighbours.tuples().iter().filter(|tuple| neighbours.covers_left_out(tuple, k));
-        let covered: u64 = covered.map(|tuple| tuple.times).sum();
-        if covered as f64 >= K_COVERAGE * commands as f64 {
-            return k;
-        }
-        if covered > best.0 {
-            best = (covered, k);
-        }
-    }
-    best.1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::command;
-
-    #[test]
-    fn k_is_as_small_as_coverage_allows() {
-        let tuples = |epsilons: &[i64]| {
-            let tuples = epsilons.iter().zip(0..).map(|(epsilon, size)| Tuple::new(size * 10, *epsilon));
-            Neighbours::new(tuples).unwrap()
-        };
-        assert_eq!(choose_k(&tuples(&[0; 30])), 1);
-        assert_eq!(choose_k(&tuples(&[0, 1].repeat(30))), 3);
-        assert_eq!(choose_k(&tuples(&[0])), 1);
-    }
 
     #[test]
     fn commands_out_of_bounds_are_refused() {

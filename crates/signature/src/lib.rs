@@ -3,7 +3,6 @@
 //! Everything here is about numbers and names; it knows no frames, no captures and no clock.
 
 mod action;
-mod background;
 mod deviation;
 mod epsilon;
 mod fit;
@@ -22,9 +21,9 @@ mod steps;
 mod syntax;
 #[cfg(test)]
 mod testing;
+mod variation;
 
 pub use action::Action;
-pub use background::Background;
 pub use epsilon::{Neighbour, Neighbours, NoTuples, Tuple, WeightedEpsilon};
 pub use fit::{Fit, FitError, LabelledCommand, MOST_FITTED, Method};
 pub use inventory::{Device, Inventory, InventoryError, MOST_CLASSES, MOST_KINDS};
@@ -35,3 +34,4 @@ pub use model::{Basis, CaptureDigest, Learned, Model, ModelError, SizeError};
 pub use model_file::{ModelFault, SCHEMA};
 pub use prior::Prior;
 pub use reply::ReplyModel;
+pub use variation::{Smoothing, Variation};

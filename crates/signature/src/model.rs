@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Action, Inventory, InventoryError, Limits, Method, ModelFault, Neighbours, Prior, ReplyModel};
+use crate::{Action, Inventory, InventoryError, Limits, Method, ModelFault, Neighbours, Prior, ReplyModel, Smoothing};
 
 /// The largest model file that is read, in bytes.
 const LARGEST_FILE: u64 = 64 << 20;
@@ -17,14 +17,14 @@ const LARGEST_FILE: u64 = 64 << 20;
 pub struct Model {
     /// |ac| in bytes.
     pub overhead: i64,
-    /// How many neighbours to ask for ε.
-    pub k: usize,
     /// The actions with their sizes.
     pub actions: Vec<Action>,
     /// The devices; `None` where any number of any action may be commanded.
     pub inventory: Option<Inventory>,
     /// The ⟨size, ε⟩ tuples.
     pub neighbours: Neighbours,
+    /// How ε is found from them.
+    pub smoothing: Smoothing,
     /// How probable actions are before anything is seen; `None` where every multiset of them is as likely as any other.
     pub prior: Option<Prior>,
     /// How replies depend on actions.

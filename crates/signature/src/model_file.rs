@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::fit::LARGEST_SIZE;
 use crate::{
     Action, Basis, CaptureDigest, Device, Inventory, InventoryError, Learned, Method, Model, Neighbours, Prior,
-    ReplyModel, Tuple, syntax,
+    ReplyModel, Smoothing, Tuple, syntax,
 };
 
 /// The version of the model file.
@@ -19,6 +19,7 @@ const MOST_ACTIONS: usize = 4096;
 const MOST_CAPTURES: usize = 65_536;
 const MOST_TIMES: i64 = 1 << 40;
 const MOST_NEIGHBOURS: usize = 100_000;
+const GREATEST_STRENGTH: f64 = 1e9;
 const LARGEST_RECORD_OVERHEAD: u32 = 16_640;
 
 /// The figures of replies that make sense.
@@ -55,6 +56,8 @@ struct ModelFile {
     _schema: u32,
     overhead: i64,
     k: usize,
+    #[serde(default)]
+    strength: f64,
     /// `[size, ε, times]`.
     tuples: Vec<[i64; 3]>,
     #[serde(default, rename = "action")]
@@ -116,8 +119,8 @@ impl Model {
         let neighbours = Neighbours::new(file.tuples.iter().map(tuple));
         let model = Self {
             overhead: file.overhead,
-            k: file.k,
             neighbours: neighbours.map_err(|error| ModelFault::Bounds(error.to_string()))?,
+            smoothing: Smoothing { k: file.k, strength: file.strength },
             actions: file.actions,
             inventory: Some(Inventory { devices: file.devices }).filter(|inventory| !inventory.devices.is_empty()),
             prior: file.prior,
@@ -131,7 +134,12 @@ impl Model {
     /// The text of the model file.
     pub fn to_toml(&self) -> String {
         let mut text = String::from("# What sizeleak learned of a gateway. Sizes are bytes.\n");
-        line(&mut text, format_args!("schema = {SCHEMA}\noverhead = {}\nk = {}\n\n", self.overhead, self.k));
+        let Smoothing { k, strength } = self.smoothing;
+        line(&mut text, format_args!("schema = {SCHEMA}\noverhead = {}\n\n", self.overhead));
+        text.push_str(
+            "# Neighbours asked for ε, and how many labelled commands weigh as much as what all of them have.\n",
+        );
+        line(&mut text, format_args!("k = {k}\nstrength = {strength:?}\n\n"));
         text.push_str("# [size, what actions and overhead leave of it (ε), how many labelled commands]\ntuples = [\n");
         for same_size in self.neighbours.tuples().chunk_by(|a, b| a.size == b.size) {
             let tuple = |tuple: &Tuple| format!("[{}, {}, {}],", tuple.size, tuple.epsilon, tuple.times);
@@ -178,6 +186,9 @@ impl ModelFile {
         }
         if !(1..=MOST_NEIGHBOURS).contains(&self.k) {
             return bounds(format!("`k` must be 1 to {MOST_NEIGHBOURS}, it is {}", self.k));
+        }
+        if !(0.0..=GREATEST_STRENGTH).contains(&self.strength) {
+            return bounds(format!("`strength` must be 0 to {GREATEST_STRENGTH}, it is {}", self.strength));
         }
         for [size, epsilon, times] in &self.tuples {
             within("a tuple's size", *size)?;
@@ -310,6 +321,12 @@ mod tests {
         assert!(changed("size = 40", "size = 40\nsise = 1").contains("unknown field `sise`"));
         assert!(changed("overhead = 60", "overhead = -9223372036854775808").contains("no message"));
         assert!(changed("k = 3", "k = 0").contains("`k` must be"));
+        for wrong in ["-1.0", "nan", "1e10"] {
+            assert!(
+                changed("strength = 30.0", &format!("strength = {wrong}")).contains("`strength` must be"),
+                "{wrong}"
+            );
+        }
         assert!(changed("[100, 0, 2]", "[100, 0, 99999999999999]").contains("99999999999999 times"));
         assert!(changed("[100, 0, 2]", "[100, 0, -1]").contains("-1 times"));
         for figure in ["numbers = [0.5", "decay = 0.5", "shares = [0.75", "concentration = 9.0"] {
@@ -337,7 +354,7 @@ mod tests {
             sizes in prop::collection::vec(1i64..1 << 31, 5),
             tuples in prop::collection::vec((-99i64..1 << 31, -9i64..9, 1u64..99), 1..20),
             replies in [0.0f64..10.0, 0.0..10.0, 0.0..1.0, 0.0..10.0],
-            (overhead, k, count) in (-99i64..1 << 31, 1usize..200, 0u32..9),
+            (overhead, k, strength, count) in (-99i64..1 << 31, 1usize..200, 0.0f64..1e6, 0u32..9),
             (cipher, name) in (prop::option::of(".{0,9}"), ".{0,9}"),
             method in prop::sample::select(vec![Method::Paper, Method::Robust]),
             habits in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
@@ -350,7 +367,7 @@ mod tests {
             let prior = habits.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
             Model {
                 overhead,
-                k,
+                smoothing: Smoothing { k, strength },
                 prior,
                 actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
                 inventory: (count > 0).then_some(Inventory { devices: vec![device] }),

@@ -2,7 +2,7 @@
 
 use crate::{
     Action, Basis, CaptureDigest, Device, Inventory, LabelledCommand, Learned, Method, Model, Neighbours, Prior,
-    ReplyModel, Tuple,
+    ReplyModel, Smoothing, Tuple,
 };
 
 pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
@@ -29,10 +29,10 @@ pub(crate) fn model() -> Model {
     let tuples = [(100, 0), (100, 0), (100, 1), (150, -1)].map(|(size, epsilon)| Tuple::new(size, epsilon));
     Model {
         overhead: 60,
-        k: 3,
         actions: vec![Action { name: "on".into(), size: 40 }, Action { name: "o\"ff".into(), size: 41 }],
         inventory: Some(Inventory { devices: vec![device("plug", 12, &["on", "o\"ff"])] }),
         neighbours: Neighbours::new(tuples).unwrap(),
+        smoothing: Smoothing { k: 3, strength: 30.0 },
         prior: Some(Prior { numbers: vec![0.5, 0.25], decay: 0.5, shares: vec![0.75, 0.25], concentration: 9.0 }),
         replies: ReplyModel { fixed: 0.5, per_action: 1.0, missing: 0.01, surplus: 0.02 },
         learned: Learned {

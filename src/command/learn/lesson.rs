@@ -65,8 +65,8 @@ impl Lesson<'_> {
             basis: chosen.basis,
             captures,
         };
-        let Fit { overhead, actions, neighbours, k, .. } = fit;
-        let mut model = Model { overhead, k, actions, inventory, neighbours, prior: None, replies, learned };
+        let Fit { overhead, actions, neighbours, smoothing, .. } = fit;
+        let mut model = Model { overhead, actions, inventory, neighbours, smoothing, prior: None, replies, learned };
         let limits = model.limits().with_context(|| self.labels.path().display().to_string())?;
         if method == Method::Robust {
             // The paper's procedure takes every multiset of actions to be as likely as any other.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};
 
-use sizeleak_signature::{Basis, Method, Model};
+use sizeleak_signature::{Basis, Method, Model, Smoothing};
 
 use super::lesson::Taught;
 
@@ -70,8 +70,11 @@ fn write_epsilons(formatter: &mut Formatter<'_>, model: &Model) -> Result {
     let shown = shown.collect::<Vec<_>>().join(", ");
     let rest = frequent.len().saturating_sub(SHOWN);
     let rest = if rest > 0 { format!(" and {rest} more values") } else { String::new() };
-    let asked =
-        if model.k == 1 { "the nearest command is".into() } else { format!("the {} nearest commands are", model.k) };
+    let asked = if model.smoothing == Smoothing::NEAREST {
+        "the nearest command is".into()
+    } else {
+        format!("the {} nearest commands are", model.smoothing.k)
+    };
     writeln!(formatter, "ε: {shown}{rest}; {asked} asked")
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use sizeleak_frame::{Command, Correction, Frame, Notice, Session, WeightedEpsilon, what};
-use sizeleak_signature::{Background, Basis, Model, WeightedEpsilon as Estimate};
+use sizeleak_signature::{Basis, Model, Smoothing, Variation, WeightedEpsilon as Estimate};
 use sizeleak_stage::{Emit, Stage, StageError};
 
 use crate::sessions::Sessions;
+use crate::strangers::Strangers;
 
 /// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to so many; of a wider one, which no
 /// cipher leaves, as many at equal distances.
@@ -16,11 +17,11 @@ const MAX_SIZES: i64 = 4096;
 #[derive(Debug)]
 pub struct EpsilonCorrector {
     model: Model,
-    k: usize,
-    /// What smooths the neighbours' values; the paper's single neighbour is taken as it is.
-    background: Option<Background>,
+    /// `None` takes the nearest neighbours at their word.
+    variation: Option<Variation>,
     sessions: Sessions,
     assumed: u64,
+    strangers: Strangers,
 }
 
 /// What the corrector consumes.
@@ -45,10 +46,11 @@ impl TryFrom<Frame> for Input {
 }
 
 impl EpsilonCorrector {
-    /// A corrector that asks the `k` nearest labelled commands of the model.
-    pub fn new(model: Model, k: usize) -> Self {
-        let background = (k > 1).then(|| Background::of(&model.neighbours));
-        Self { model, k, background, sessions: Sessions::default(), assumed: 0 }
+    /// A corrector that asks the labelled commands of the model in this way.
+    pub fn new(model: Model, smoothing: Smoothing) -> Self {
+        let variation = (smoothing != Smoothing::NEAREST).then(|| Variation::new(&model.neighbours, smoothing));
+        let strangers = Strangers::of(&model);
+        Self { model, variation, sessions: Sessions::default(), assumed: 0, strangers }
     }
 
     /// The values of ε at a size, or over a range of sizes that are equally likely.
@@ -59,17 +61,20 @@ impl EpsilonCorrector {
         let mut asked = 0.0;
         for size in (least..=most.max(least)).step_by(step) {
             asked += 1.0;
-            for value in self.model.neighbours.estimate(size, self.k) {
+            for value in self.estimate(size) {
                 *weights.entry(value.epsilon).or_default() += value.weight;
             }
         }
         let shares = weights.into_iter().map(|(epsilon, weight)| Estimate { epsilon, weight: weight / asked });
         let mut estimates: Vec<Estimate> = shares.collect();
         estimates.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.epsilon.cmp(&b.epsilon)));
-        if let Some(background) = &self.background {
-            estimates = background.smooth(&estimates, self.k);
-        }
         estimates.into_iter().map(|Estimate { epsilon, weight }| WeightedEpsilon { epsilon, weight }).collect()
+    }
+
+    /// The values of ε at a size: the single nearest command's where nothing else is known.
+    fn estimate(&self, size: i64) -> Vec<Estimate> {
+        let varied = self.variation.as_ref().map(|variation| variation.estimate(size));
+        varied.filter(|values| !values.is_empty()).unwrap_or_else(|| self.model.neighbours.estimate(size, 1))
     }
 
     /// What has to be assumed of a command's session for its size to be in the model's basis; `None` if nothing has.
@@ -127,6 +132,9 @@ impl Stage for EpsilonCorrector {
         };
         let sizes = self.model.sizes(command.size, command.records, command.plaintext).map_err(StageError::failed)?;
         self.tell_assumption(&command, out)?;
+        if let Some(notice) = self.strangers.notice(&self.model, &command, sizes) {
+            out.emit(notice.into())?;
+        }
         let epsilons = self.epsilons(sizes);
         Ok(out.emit(Correction { command, epsilons }.into())?)
     }
@@ -136,7 +144,11 @@ impl Stage for EpsilonCorrector {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("assumed_cipher", self.assumed), ("forgotten_flows", self.sessions.forgotten)]
+        vec![
+            ("assumed_cipher", self.assumed),
+            ("without_near_neighbours", self.strangers.seen),
+            ("forgotten_flows", self.sessions.forgotten),
+        ]
     }
 }
 
@@ -150,17 +162,17 @@ mod tests {
 
     fn corrector(basis: &str) -> EpsilonCorrector {
         let model = Model::from_toml(&format!("{MODEL}{basis}")).unwrap();
-        let k = model.k;
-        EpsilonCorrector::new(model, k)
+        let smoothing = model.smoothing;
+        EpsilonCorrector::new(model, smoothing)
     }
 
     fn plaintext_basis() -> EpsilonCorrector {
         corrector("basis = \"plaintext\"\ncipher_suite = \"X\"\nrecord_overhead = [24, 24]\n")
     }
 
-    /// One whose values of ε are the neighbours' alone.
-    fn unsmoothed() -> EpsilonCorrector {
-        EpsilonCorrector { background: None, ..plaintext_basis() }
+    /// One that takes the nearest at its word.
+    fn nearest() -> EpsilonCorrector {
+        EpsilonCorrector::new(plaintext_basis().model, Smoothing::NEAREST)
     }
 
     fn command(size: u64, plaintext: Option<[u64; 2]>) -> Command {
@@ -193,22 +205,38 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_tuples_weigh_by_their_distance() {
-        let mut corrector = unsmoothed();
-        let nearest = vec![(0, 0.75), (1, 0.25)];
-        assert_eq!(correct(&mut corrector, &command(999, Some([100, 100]))).0, nearest);
-        assert_eq!(correct(&mut corrector, &command(124, None)).0, nearest, "24 bytes of cipher");
-        corrector.k = 1;
+    fn neighbours_are_those_of_what_the_actions_explain() {
+        let mut corrector = plaintext_basis();
+        // Of |s| = 100, ε = 0 is that of x = 100 and ε = 1 that of x = 99, whose two nearest are the same two.
+        let both = vec![(0, 0.5), (1, 0.5)];
+        assert_eq!(correct(&mut corrector, &command(999, Some([100, 100]))).0, both);
+        assert_eq!(correct(&mut corrector, &command(124, None)).0, both, "24 bytes of cipher");
+        let mut corrector = nearest();
         assert_eq!(correct(&mut corrector, &command(0, Some([170, 170]))).0, [(5, 1.0)]);
     }
 
     #[test]
     fn values_the_neighbours_do_not_have_get_a_share() {
-        let mut corrector = plaintext_basis();
-        let smoothed = correct(&mut corrector, &command(999, Some([100, 100]))).0;
-        assert_eq!(smoothed[..2], [(0, 0.5625), (1, 0.1875)]);
-        assert!(smoothed[2].0 == 5 && (smoothed[2].1 - 1.0 / 6.0).abs() < 1e-12, "{smoothed:?}");
+        let mut smooth = EpsilonCorrector::new(plaintext_basis().model, Smoothing { k: 2, strength: 3.0 });
+        let smoothed = correct(&mut smooth, &command(999, Some([100, 100]))).0;
+        assert!(smoothed.iter().any(|(epsilon, _)| *epsilon == -1), "{smoothed:?}");
         assert!((smoothed.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn sizes_far_from_all_labels_are_told() {
+        let mut corrector = plaintext_basis();
+        let far = |size: u64| command(0, Some([size; 2]));
+        assert_eq!(correct(&mut corrector, &far(140)).1, [], "one action from the nearest");
+        let (_, notices) = correct(&mut corrector, &far(150));
+        let [Frame::Notice(notice)] = &notices[..] else { panic!("{notices:?}") };
+        let detail = notice.detail.as_deref().unwrap();
+        assert!(notice.what == what::ASSUMED && detail.contains("between 102 and 200 bytes"), "{detail}");
+        assert_eq!(correct(&mut corrector, &far(155)).1, [], "told once");
+        let detail = |notices: &[Frame]| format!("{notices:?}");
+        assert!(detail(&correct(&mut corrector, &far(900)).1).contains("more than 200 bytes"));
+        assert!(detail(&correct(&mut corrector, &far(9)).1).contains("less than 100 bytes"));
+        assert_eq!(corrector.counters()[1], ("without_near_neighbours", 4));
     }
 
     #[test]
@@ -227,8 +255,7 @@ mod tests {
 
     #[test]
     fn every_size_of_a_range_is_asked() {
-        let mut corrector = unsmoothed();
-        corrector.k = 1;
+        let mut corrector = nearest();
         let (epsilons, _) = correct(&mut corrector, &command(0, Some([100, 149])));
         // The nearest is (100, 0) for 100, both for 101, (102, 1) from there on.
         assert_eq!(epsilons.iter().map(|(epsilon, _)| *epsilon).collect::<Vec<_>>(), [1, 0]);

@@ -6,6 +6,7 @@
 mod corrector;
 mod options;
 mod sessions;
+mod strangers;
 
 pub use corrector::{EpsilonCorrector, Input};
 pub use options::Options;

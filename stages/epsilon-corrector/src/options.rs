@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use sizeleak_signature::Model;
+use sizeleak_signature::{Model, Smoothing};
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 
 use crate::EpsilonCorrector;
@@ -17,7 +17,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// How many labelled commands nearest in size to ask for ε [default: the model's]
+    /// How many labelled commands nearest in size to ask for ε; 1 takes the nearest at its word, as the paper
+    /// does [default: the model's]
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     pub k: Option<u32>,
 }
@@ -38,8 +39,12 @@ impl StageOptions for Options {
             return Err(ConfigureError::Usage("`k` is 0: it must be 1 at least".into()));
         }
         let model = Model::read(path).map_err(|error| ConfigureError::Input(error.to_string()))?;
-        let k = self.k.map_or(model.k, |k| k as usize);
-        Ok(Box::new(Node::new(EpsilonCorrector::new(model, k))))
+        let smoothing = match self.k {
+            None => model.smoothing,
+            Some(1) => Smoothing::NEAREST,
+            Some(k) => Smoothing { k: k as usize, ..model.smoothing },
+        };
+        Ok(Box::new(Node::new(EpsilonCorrector::new(model, smoothing))))
     }
 }
 
