@@ -33,6 +33,7 @@ use crate::pipeline::Pipeline;
 use compare::{Compared, Comparison, Setting};
 use details::Details;
 use findings::{Findings, SCHEMA, times};
+use information::bits_before;
 use judge::Judge;
 use sighting::{Calendar, Sighting, pruned};
 use table::Table;
@@ -101,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let judge = judge.with_context(|| arguments.model.display().to_string())?;
     let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
     let calendar = Calendar::new(judge, rows, observation.tolerance.nanoseconds());
-    let study = Study { arguments, labels: &labels, calendar, limit };
+    let study = Study { arguments, model: &model, labels: &labels, calendar, limit };
     let damage = if arguments.compare.is_empty() { study.evaluate() } else { study.compare() }?;
     let Some(damage) = damage else { return Ok(ExitCode::SUCCESS) };
     Err(Failure::with_code(damage.exit_code(), anyhow!("{damage}; the figures are of what was whole before that")))
@@ -110,6 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// What all pipelines are evaluated by.
 struct Study<'a> {
     arguments: &'a Arguments,
+    model: &'a Model,
     labels: &'a LabelFile,
     calendar: Calendar<'a>,
     limit: Option<Limit>,
@@ -129,7 +131,8 @@ impl Study<'_> {
     fn evaluate(&self) -> Result<Option<Failure>, Failure> {
         let Self { arguments, labels, .. } = self;
         let observation = &arguments.observation;
-        let seen = self.see(&arguments.pipeline(None)?, observation.telling())?;
+        let pipeline = arguments.pipeline(None)?;
+        let seen = self.see(&pipeline, observation.telling())?;
         let findings = Findings::new(labels, observation.tolerance, &seen.after, seen.before.as_deref())?;
         if !observation.quiet {
             for remark in labels.unmatched(&findings.matching, &times(&seen.after), observation.tolerance) {
@@ -137,7 +140,7 @@ impl Study<'_> {
             }
         }
         arguments.write_details(labels, &findings)?;
-        let evaluation = findings.evaluation(self.calendar.prior_bits(), self.limit);
+        let evaluation = findings.evaluation(bits_before(&pipeline, self.model), self.limit);
         arguments.print(&evaluation, &Table(&evaluation))?;
         Ok(seen.damage)
     }
@@ -154,7 +157,7 @@ impl Study<'_> {
             let tolerance = self.arguments.observation.tolerance;
             let findings = Findings::new(self.labels, tolerance, &seen.after, seen.before.as_deref());
             let findings = findings.map_err(|error| in_words(error.into()))?;
-            let evaluation = findings.evaluation(self.calendar.prior_bits(), self.limit);
+            let evaluation = findings.evaluation(bits_before(&pipeline, self.model), self.limit);
             compared.push(Compared { setting: setting.to_string(), evaluation });
             damage = damage.or(seen.damage);
         }

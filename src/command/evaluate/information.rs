@@ -1,9 +1,12 @@
 //! How much is given away, in bits: what is not known of a command before its size is seen, and after.
 
 use serde::Serialize;
-use sizeleak_signature::Limits;
+use sizeleak_decomposer::prior_bits;
+use sizeleak_signature::{Limits, Model};
+use toml::Value;
 
 use super::score::Judged;
+use crate::pipeline::Pipeline;
 
 /// The most ways to share actions among classes that are looked at to count commands.
 const MOST_TOTALS: f64 = 1e6;
@@ -11,8 +14,8 @@ const MOST_TOTALS: f64 = 1e6;
 /// Means over all labelled commands, as the model sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Information {
-    /// The entropy without the size: that of all commands the inventory allows, each as likely as another. Null where
-    /// nothing bounds them.
+    /// The entropy without the size: by the prior the candidates' probabilities were made with, or of all commands the
+    /// inventory allows, each as likely as another. Null where nothing bounds them.
     pub(super) prior_bits: Option<f64>,
     /// The entropy of the candidates; of a command without any, that of the prior.
     pub(super) posterior_bits: f64,
@@ -39,9 +42,19 @@ impl Information {
     }
 }
 
+/// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` where nothing bounds it.
+pub(super) fn bits_before(pipeline: &Pipeline, model: &Model) -> Option<f64> {
+    let is = |key, value: Value| pipeline.option("decomposer", key) == Some(&value);
+    let mut known = model.clone();
+    known.prior = known.prior.filter(|_| !is("prior", "flat".into()));
+    known.inventory = known.inventory.filter(|_| !is("free", true.into()));
+    let flat = || flat_prior_bits(&known.limits().ok()?, known.actions.len());
+    prior_bits(&known).or_else(flat)
+}
+
 /// The entropy of a command of `actions` kinds of action of which nothing is known but that the inventory allows it, in
 /// bits. `None` where nothing bounds commands, or where the inventory is too tangled to count them.
-pub(super) fn flat_prior_bits(limits: &Limits, actions: usize) -> Option<f64> {
+fn flat_prior_bits(limits: &Limits, actions: usize) -> Option<f64> {
     let most: Vec<u32> = (0..limits.classes()).map(|class| limits.max_of_class(class)).collect();
     let totals: f64 = most.iter().map(|most| f64::from(*most) + 1.0).product();
     if limits.is_free() || totals > MOST_TOTALS {

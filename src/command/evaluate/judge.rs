@@ -9,7 +9,6 @@ use sizeleak_frame::{Actions, Candidate, Identification};
 use sizeleak_signature::{InventoryError, Limits, Model};
 
 use super::belief::Belief;
-use super::information::flat_prior_bits;
 
 /// Where the truth stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,11 +81,6 @@ impl<'a> Judge<'a> {
     /// probability a credible set holds.
     pub(super) fn new(model: &'a Model, actions: &'a [String], credible: f64) -> Result<Self, InventoryError> {
         Ok(Self { model, limits: model.limits()?, actions, credible })
-    }
-
-    /// The entropy of what the inventory allows, in bits; `None` where nothing bounds it.
-    pub(super) fn prior_bits(&self) -> Option<f64> {
-        flat_prior_bits(&self.limits, self.model.actions.len())
     }
 
     /// Where the truth stands in an identification.

@@ -55,11 +55,6 @@ impl<'a> Calendar<'a> {
         Self { judge, rows, tolerance_ns }
     }
 
-    /// See [`Judge::prior_bits`].
-    pub(super) fn prior_bits(&self) -> Option<f64> {
-        self.judge.prior_bits()
-    }
-
     /// Judges an identification by every label that may be its own.
     pub(super) fn sight(&self, identification: &Identification) -> Sighting {
         let command = &identification.command;

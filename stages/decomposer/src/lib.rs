@@ -15,8 +15,10 @@ mod options;
 mod ranked;
 mod ranking;
 mod sums;
+mod uncertainty;
 
 pub use count::{Solver, SolverError, SumTooLarge};
 pub use decomposer::Decomposer;
 pub use enumerate::Solutions;
 pub use options::{Options, Prior};
+pub use uncertainty::prior_bits;

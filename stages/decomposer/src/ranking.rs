@@ -13,10 +13,10 @@ use crate::cache::{Cache, Rows};
 use crate::inventory::{Automaton, Layer};
 
 /// The most actions of a command whose number the states know, as many as the table has room for.
-const COUNTED: [u32; 4] = [64, 32, 16, 8];
+pub(crate) const COUNTED: [u32; 4] = [64, 32, 16, 8];
 
 /// The places of the counting automaton with the numbers of an action taken from there are this many at most.
-const MAX_TURNS: usize = 1 << 21;
+pub(crate) const MAX_TURNS: usize = 1 << 21;
 
 /// Weights by which ways are compared, over one automaton.
 #[derive(Debug, Clone)]
@@ -65,10 +65,10 @@ enum Form {
 
 /// A number of an action is taken: the weight, its logarithm, and the next layer's state.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
-    weight: f64,
-    ln: f64,
-    pass: u32,
+pub(crate) struct Turn {
+    pub(crate) weight: f64,
+    pub(crate) ln: f64,
+    pub(crate) pass: u32,
 }
 
 /// A way to go on from a state.
@@ -253,7 +253,12 @@ fn counted(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option<Form
 }
 
 /// What taking 0, 1, 2… of a layer's action from a state weighs, and how many actions there are then.
-fn turns_from(layer: &Layer, state: usize, limits: &Limits, prior: &Prior) -> impl Iterator<Item = (Turn, usize)> {
+pub(crate) fn turns_from(
+    layer: &Layer,
+    state: usize,
+    limits: &Limits,
+    prior: &Prior,
+) -> impl Iterator<Item = (Turn, usize)> {
     let class = limits.class_of(layer.action);
     let with = limits.conditions().iter().filter(move |condition| condition.holds_class(class));
     let devices = with.map(Condition::devices).min().unwrap_or(u32::MAX);
