@@ -15,8 +15,8 @@ pub struct LabelledCommand {
     pub counts: Vec<u32>,
     /// Records the gateway sent in reply.
     pub replies: u32,
-    /// Bytes of these records, on the wire.
-    pub reply_bytes: u64,
+    /// Bytes of these records, in the same basis.
+    pub reply_bytes: i64,
 }
 
 /// The most actions of one fit.

@@ -16,6 +16,7 @@ mod model_file;
 mod paper;
 mod prior;
 mod reply;
+mod reply_bytes;
 mod robust;
 mod steps;
 mod syntax;
@@ -30,8 +31,9 @@ pub use inventory::{Device, Inventory, InventoryError, MOST_CLASSES, MOST_KINDS}
 pub use labels::{Label, LabelError, Labels};
 pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
-pub use model::{Basis, CaptureDigest, Learned, Model, ModelError, SizeError};
+pub use model::{Basis, CaptureDigest, Learned, Model, ModelError, SizeError, WireSize};
 pub use model_file::{ModelFault, SCHEMA};
 pub use prior::Prior;
 pub use reply::ReplyModel;
+pub use reply_bytes::ReplyBytes;
 pub use variation::{Smoothing, Variation};

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Action, Inventory, InventoryError, Limits, Method, ModelFault, Neighbours, Prior, ReplyModel, Smoothing};
+use crate::{
+    Action, Inventory, InventoryError, Limits, Method, ModelFault, Neighbours, Prior, ReplyBytes, ReplyModel, Smoothing,
+};
 
 /// The largest model file that is read, in bytes.
 const LARGEST_FILE: u64 = 64 << 20;
@@ -27,8 +29,10 @@ pub struct Model {
     pub smoothing: Smoothing,
     /// How probable actions are before anything is seen; `None` where every multiset of them is as likely as any other.
     pub prior: Option<Prior>,
-    /// How replies depend on actions.
+    /// How the number of replies depends on actions.
     pub replies: ReplyModel,
+    /// How their bytes do, where these say more than the number.
+    pub reply_bytes: Option<ReplyBytes>,
     /// What it was learned on.
     pub learned: Learned,
 }
@@ -70,6 +74,17 @@ pub enum Basis {
     },
     /// Sizes on the wire: valid for the unknown cipher suite it was learned on.
     Wire,
+}
+
+/// The size of a command as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WireSize {
+    /// The sum of its records' lengths, in bytes.
+    pub wire: u64,
+    /// How many records it has.
+    pub records: u32,
+    /// The least and the most plaintext in them, where the session's cipher suite is known.
+    pub plaintext: Option<[u64; 2]>,
 }
 
 /// Why a model file cannot be used.
@@ -142,6 +157,21 @@ impl Model {
 }
 
 impl Basis {
+    /// The bytes of replies in this basis, as near as can be told: `wire` bytes in `replies` records of the session in which
+    /// a command of `size` bytes in so many records came. What the cipher suite adds to a record is taken to be the same in
+    /// both directions.
+    pub fn reply_bytes(&self, wire: u64, replies: u32, command: WireSize) -> i64 {
+        let signed = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
+        let added = match (self, command.plaintext) {
+            (Basis::Wire, _) => 0,
+            (Basis::Plaintext { .. }, Some([_, most])) if command.records > 0 => {
+                command.wire.saturating_sub(most) / u64::from(command.records)
+            }
+            (Basis::Plaintext { record_overhead: [least, _], .. }, _) => u64::from(*least),
+        };
+        signed(wire).saturating_sub(signed(added.saturating_mul(replies.into())))
+    }
+
     /// The sizes in this basis that a command may have, as [`Model::sizes`].
     ///
     /// # Errors

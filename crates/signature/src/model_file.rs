@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::fit::LARGEST_SIZE;
 use crate::{
     Action, Basis, CaptureDigest, Device, Inventory, InventoryError, Learned, Method, Model, Neighbours, Prior,
-    ReplyModel, Smoothing, Tuple, syntax,
+    ReplyBytes, ReplyModel, Smoothing, Tuple, syntax,
 };
 
 /// The version of the model file.
@@ -66,6 +66,7 @@ struct ModelFile {
     devices: Vec<Device>,
     prior: Option<Prior>,
     replies: ReplyModel,
+    reply_bytes: Option<ReplyBytes>,
     learned: LearnedFile,
 }
 
@@ -125,6 +126,7 @@ impl Model {
             inventory: Some(Inventory { devices: file.devices }).filter(|inventory| !inventory.devices.is_empty()),
             prior: file.prior,
             replies: file.replies,
+            reply_bytes: file.reply_bytes,
             learned: file.learned.try_into()?,
         };
         model.limits()?;
@@ -162,7 +164,15 @@ impl Model {
         text.push_str("\n# Records in reply = fixed + per_action · actions, less a share missing, and some surplus.\n");
         let replies = toml::Table::from_iter([("replies".to_owned(), table(&self.replies))]);
         let learned = toml::Table::from_iter([("learned".to_owned(), table(&LearnedFile::from(&self.learned)))]);
-        line(&mut text, format_args!("{replies}\n{learned}"));
+        line(&mut text, format_args!("{replies}\n"));
+        if let Some(bytes) = &self.reply_bytes {
+            text.push_str(
+                "# Bytes of the replies = fixed + per_reply · replies + Σ per_action · its number, and a deviation.\n",
+            );
+            let bytes = toml::Table::from_iter([("reply_bytes".to_owned(), table(bytes))]);
+            line(&mut text, format_args!("{bytes}\n"));
+        }
+        line(&mut text, format_args!("{learned}"));
         text
     }
 }
@@ -198,6 +208,9 @@ impl ModelFile {
             }
         }
         if let Some(fault) = self.prior.as_ref().and_then(|prior| prior.fault(self.actions.len())) {
+            return bounds(fault.to_owned());
+        }
+        if let Some(fault) = self.reply_bytes.as_ref().and_then(|bytes| bytes.fault(self.actions.len())) {
             return bounds(fault.to_owned());
         }
         let replies = [self.replies.fixed, self.replies.per_action, self.replies.missing, self.replies.surplus];
@@ -339,6 +352,7 @@ mod tests {
         assert!(changed("shares = [0.75, ", "shares = [").contains("each [[action]]"));
         for figure in ["nan", "inf", "-1.0", "1e300"] {
             assert!(changed("per_action = 1.0", &format!("per_action = {figure}")).contains("[replies]"), "{figure}");
+            assert!(changed("odd = 0.1", &format!("odd = {figure}")).contains("[reply_bytes]"), "{figure}");
         }
         assert!(changed("actions = [\"on\", ", "actions = [").contains("no device"));
         assert!(changed("record_overhead = [17, 18]", "record_overhead = [18, 17]").contains("no range"));
@@ -357,6 +371,7 @@ mod tests {
             (overhead, k, strength, count) in (-99i64..1 << 31, 1usize..200, 0.0f64..1e6, 0u32..9),
             (cipher, name) in (prop::option::of(".{0,9}"), ".{0,9}"),
             method in prop::sample::select(vec![Method::Paper, Method::Robust]),
+            bytes in prop::option::of((-9.0f64..99.0, 0.0f64..99.0, 0.1f64..9.0, 0.0f64..0.9)),
             habits in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
         ) -> Model {
             let names: Vec<String> = names.into_iter().collect();
@@ -364,6 +379,15 @@ mod tests {
             let basis = cipher.map(|cipher_suite| Basis::Plaintext { cipher_suite, record_overhead: [16, 31] });
             let [fixed, per_action, missing, surplus] = replies;
             let shares = vec![1.0 / names.len() as f64; names.len()];
+            let actions = names.len();
+            let reply_bytes = bytes.map(|(fixed, per_reply, spread, odd)| ReplyBytes {
+                fixed,
+                per_reply,
+                per_action: vec![fixed; actions],
+                spread,
+                odd,
+                odd_spread: 99.0,
+            });
             let prior = habits.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
             Model {
                 overhead,
@@ -373,6 +397,7 @@ mod tests {
                 inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
                 neighbours: Neighbours::new(tuples.into_iter().map(|(size, epsilon, times)| Tuple { size, epsilon, times })).unwrap(),
                 replies: ReplyModel { fixed, per_action, missing, surplus },
+                reply_bytes,
                 learned: Learned {
                     method,
                     commands: 3,

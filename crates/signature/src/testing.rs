@@ -2,7 +2,7 @@
 
 use crate::{
     Action, Basis, CaptureDigest, Device, Inventory, LabelledCommand, Learned, Method, Model, Neighbours, Prior,
-    ReplyModel, Smoothing, Tuple,
+    ReplyBytes, ReplyModel, Smoothing, Tuple,
 };
 
 pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
@@ -35,6 +35,14 @@ pub(crate) fn model() -> Model {
         smoothing: Smoothing { k: 3, strength: 30.0 },
         prior: Some(Prior { numbers: vec![0.5, 0.25], decay: 0.5, shares: vec![0.75, 0.25], concentration: 9.0 }),
         replies: ReplyModel { fixed: 0.5, per_action: 1.0, missing: 0.01, surplus: 0.02 },
+        reply_bytes: Some(ReplyBytes {
+            fixed: 12.0,
+            per_reply: 30.0,
+            per_action: vec![20.0, 21.5],
+            spread: 0.5,
+            odd: 0.1,
+            odd_spread: 99.0,
+        }),
         learned: Learned {
             method: Method::Robust,
             commands: 4,

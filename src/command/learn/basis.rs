@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 use sizeleak_frame::Command;
 use sizeleak_record_sizer::record_overhead;
-use sizeleak_signature::Basis;
+use sizeleak_signature::{Basis, WireSize};
 
 /// A command with what was seen of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +87,12 @@ pub(super) fn size(basis: &Basis, command: &Command) -> i64 {
     // A wire basis is chosen only where no command has a plaintext size, and takes them all.
     let [least, most] = basis.sizes(command.size, command.records, command.plaintext).unwrap_or([i64::MAX; 2]);
     least + (most - least) / 2
+}
+
+/// The bytes of the replies to a command, in a basis.
+pub(super) fn reply_bytes(basis: &Basis, command: &Command) -> i64 {
+    let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
+    basis.reply_bytes(command.reply_bytes, command.replies, size)
 }
 
 /// The suite that most commands came under, the first by name of several, with what it adds to a record.

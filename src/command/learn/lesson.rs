@@ -2,7 +2,8 @@
 
 use anyhow::{Context, anyhow};
 use sizeleak_signature::{
-    CaptureDigest, Fit, FitError, Inventory, LabelledCommand, Learned, Matching, Method, Model, Prior, ReplyModel,
+    Basis, CaptureDigest, Fit, FitError, Inventory, LabelledCommand, Learned, Matching, Method, Model, Prior,
+    ReplyBytes, ReplyModel,
 };
 
 use super::basis::{self, Cipher, Observed};
@@ -47,7 +48,7 @@ impl Lesson<'_> {
         remarks.extend(chosen.remarks);
 
         let actions = &self.labels.labels().actions;
-        let mut commands = self.labelled(&matching, |observed| basis::size(&chosen.basis, &observed.command));
+        let mut commands = self.labelled(&matching, &chosen.basis);
         let fit = Fit::learn(method, actions, &commands).map_err(|error| self.explain(error, &matching))?;
         remarks.extend(self.doubts(&fit, &matching));
         for outlier in fit.outliers.iter().rev() {
@@ -58,6 +59,8 @@ impl Lesson<'_> {
         let occurrences = occurrences.collect();
         remarks.extend(inventory.as_ref().and_then(|inventory| unlearned(inventory, &fit)));
         let replies = ReplyModel::learn(&commands);
+        // The paper takes their number alone.
+        let reply_bytes = (method == Method::Robust).then(|| ReplyBytes::learn(&commands, actions.len())).flatten();
         let learned = Learned {
             method,
             commands: commands.len() as u64,
@@ -66,7 +69,8 @@ impl Lesson<'_> {
             captures,
         };
         let Fit { overhead, actions, neighbours, smoothing, .. } = fit;
-        let mut model = Model { overhead, actions, inventory, neighbours, smoothing, prior: None, replies, learned };
+        let mut model =
+            Model { overhead, actions, inventory, neighbours, smoothing, prior: None, replies, reply_bytes, learned };
         let limits = model.limits().with_context(|| self.labels.path().display().to_string())?;
         if method == Method::Robust {
             // The paper's procedure takes every multiset of actions to be as likely as any other.
@@ -76,14 +80,14 @@ impl Lesson<'_> {
     }
 
     /// The labelled commands, in the order of the matching's pairs.
-    fn labelled(&self, matching: &Matching, size: impl Fn(&Observed) -> i64) -> Vec<LabelledCommand> {
+    fn labelled(&self, matching: &Matching, basis: &Basis) -> Vec<LabelledCommand> {
         let rows = &self.labels.labels().rows;
         let pairs = matching.pairs.iter().filter_map(|(row, at)| Some((rows.get(*row)?, self.commands.get(*at)?)));
         let command = pairs.map(|(row, observed)| LabelledCommand {
-            size: size(observed),
+            size: basis::size(basis, &observed.command),
             counts: row.counts.clone(),
             replies: observed.command.replies,
-            reply_bytes: observed.command.reply_bytes,
+            reply_bytes: basis::reply_bytes(basis, &observed.command),
         });
         command.collect()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};
 
-use sizeleak_signature::{Basis, Method, Model, Smoothing};
+use sizeleak_signature::{Basis, Method, Model, ReplyBytes, Smoothing};
 
 use super::lesson::Taught;
 
@@ -80,15 +80,22 @@ fn write_epsilons(formatter: &mut Formatter<'_>, model: &Model) -> Result {
 
 fn write_replies(formatter: &mut Formatter<'_>, model: &Model) -> Result {
     let replies = &model.replies;
-    if !replies.is_informative() {
-        return writeln!(formatter, "replies: say nothing of the number of actions");
+    if replies.is_informative() {
+        writeln!(
+            formatter,
+            "replies: {} and {} an action; {:.1} % missing, {:.3} beside them a command",
+            replies.fixed,
+            replies.per_action,
+            100.0 * replies.missing,
+            replies.surplus
+        )?;
+    } else {
+        writeln!(formatter, "replies: their number says nothing of the number of actions")?;
     }
-    writeln!(
-        formatter,
-        "replies: {} and {} an action; {:.1} % missing, {:.3} beside them a command",
-        replies.fixed,
-        replies.per_action,
-        100.0 * replies.missing,
-        replies.surplus
-    )
+    let Some(bytes) = &model.reply_bytes else { return Ok(()) };
+    let figures = model.actions.iter().zip(&bytes.per_action);
+    let of_actions: Vec<String> = figures.map(|(action, bytes)| format!("{bytes} for {}", action.name)).collect();
+    let ReplyBytes { fixed, per_reply, spread, .. } = bytes;
+    let of_actions = of_actions.join(", ");
+    writeln!(formatter, "bytes of replies: {fixed}, {per_reply} a reply, {of_actions}; ± {spread}")
 }

@@ -9,6 +9,8 @@ mod inventory;
 mod options;
 mod posterior;
 mod pruner;
+#[cfg(test)]
+mod testing;
 
 pub use options::{Mode, Options};
 pub use pruner::Pruner;

@@ -43,7 +43,7 @@ impl Distribution {
     /// that what is said of the listed ones is never too much.
     pub(crate) fn weigh(&mut self, evidence: &mut Evidence<'_>, greatest: f64) {
         let mut top = if self.unlisted > 0.0 { greatest } else { 0.0 };
-        let mut likelihood = |candidate: &Candidate| evidence.likelihood(candidate.actions.total());
+        let mut likelihood = |candidate: &Candidate| evidence.likelihood(&candidate.actions);
         for candidate in &self.candidates {
             top = top.max(likelihood(candidate));
         }
@@ -105,9 +105,9 @@ mod tests {
 
     use proptest::prelude::*;
     use sizeleak_frame::Actions;
-    use sizeleak_signature::ReplyModel;
 
     use super::*;
+    use crate::testing::{command, model};
 
     fn distribution(candidates: &[(u32, f64)], unlisted_count: u64) -> Distribution {
         let candidate = |(actions, probability): &(u32, f64)| Candidate {
@@ -118,11 +118,11 @@ mod tests {
         Distribution::new(candidates.iter().map(candidate).collect(), unlisted_count)
     }
 
-    static MODEL: ReplyModel = ReplyModel { fixed: 0.0, per_action: 1.0, missing: 0.05, surplus: 0.01 };
-
     fn weighed(candidates: &[(u32, f64)], unlisted_count: u64, replies: u32) -> Distribution {
         let mut distribution = distribution(candidates, unlisted_count);
-        let mut evidence = Evidence::new(&MODEL, replies).unwrap();
+        let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
+        let command = command(replies, 0);
+        let mut evidence = Evidence::new(&model, &command).unwrap();
         let greatest = evidence.greatest(16);
         distribution.weigh(&mut evidence, greatest);
         distribution

@@ -1,7 +1,7 @@
 //! The stage: identifications in, with fewer and better ordered candidates out.
 
-use sizeleak_frame::{Identification, Notice, what};
-use sizeleak_signature::{InventoryError, Model, ReplyModel};
+use sizeleak_frame::{Command, Identification, Notice, what};
+use sizeleak_signature::{InventoryError, Model};
 use sizeleak_stage::{Emit, Stage, StageError};
 
 use crate::evidence::{Bounds, Evidence};
@@ -18,7 +18,7 @@ use crate::posterior::{Distribution, Held};
 pub struct Pruner {
     mode: Mode,
     keep: f64,
-    replies: ReplyModel,
+    model: Model,
     inventory: Inventory,
     told_cut: bool,
     counts: Counts,
@@ -42,7 +42,7 @@ impl Pruner {
         Ok(Self {
             mode,
             keep,
-            replies: model.replies.clone(),
+            model: model.clone(),
             inventory: Inventory::new(model)?,
             told_cut: false,
             counts: Counts::default(),
@@ -58,7 +58,7 @@ impl Pruner {
         let beyond = distribution.retain(|candidate| self.inventory.allows(&candidate.actions));
         self.counts.beyond_inventory += beyond;
         let possible = !distribution.candidates.is_empty();
-        let (bounds, held) = self.weigh(&mut distribution, identification.command.replies);
+        let (bounds, held) = self.weigh(&mut distribution, &identification.command);
         let unlisted = if held == Held::Enough { 0 } else { unlisted };
         identification.candidate_count = unlisted.saturating_add(distribution.candidates.len() as u64);
         identification.candidates = distribution.candidates;
@@ -77,8 +77,8 @@ impl Pruner {
     }
 
     /// Keeps what the replies leave, and says which numbers of actions that is; all where they say nothing.
-    fn weigh(&self, distribution: &mut Distribution, replies: u32) -> (Option<Bounds>, Held) {
-        let Some(mut evidence) = Evidence::new(&self.replies, replies) else { return (None, Held::AllThereIs) };
+    fn weigh(&self, distribution: &mut Distribution, command: &Command) -> (Option<Bounds>, Held) {
+        let Some(mut evidence) = Evidence::new(&self.model, command) else { return (None, Held::AllThereIs) };
         if self.mode == Mode::Paper {
             let bounds = evidence.paper_bounds();
             distribution.retain(|candidate| bounds.allow(candidate.actions.total()));

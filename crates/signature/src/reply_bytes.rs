@@ -1,0 +1,200 @@
+//! What the bytes of a gateway's replies say of the actions, beyond how many replies there are: a gateway that reports
+//! each device's new state, or all of them in one record, gives away in bytes what the count does not.
+//!
+//! P(bytes | replies, A): a line in the number of replies and of each action, and a deviation from it that is two-sided
+//! geometric, mixed with a wide one for odd replies. Together with P(replies | A) ([`crate::ReplyModel`]) that is
+//! P(replies, bytes | A), so nothing is counted twice.
+
+use serde::{Deserialize, Serialize};
+
+use crate::LabelledCommand;
+use crate::linear::least_absolute_deviations;
+
+/// How much likelier (in nats) actions must make the labelled commands' bytes, beside what each further figure makes of
+/// them by chance.
+const LEAST_GAIN: f64 = 3.0;
+
+/// The figures have three decimals, and no spread is smaller than that shows.
+const LEAST_SPREAD: f64 = 0.01;
+
+/// The spread of odd replies, in bytes, where none was seen.
+const WIDE: f64 = 100.0;
+
+/// Figures beyond this are no bytes of replies.
+const MOST_BYTES: f64 = 1e9;
+
+/// P(bytes | replies, actions), in plain figures; in bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyBytes {
+    /// Of any command.
+    pub fixed: f64,
+    /// More for each reply.
+    pub per_reply: f64,
+    /// More for each of an action, in the order of the model's.
+    pub per_action: Vec<f64>,
+    /// The mean deviation of usual replies.
+    pub spread: f64,
+    /// The share of commands with odd replies.
+    pub odd: f64,
+    /// The mean deviation of those.
+    pub odd_spread: f64,
+}
+
+impl ReplyBytes {
+    /// Learns from labelled commands of so many actions; `None` where the actions do not make the bytes clearly likelier
+    /// than the number of replies alone does.
+    pub fn learn(commands: &[LabelledCommand], actions: usize) -> Option<Self> {
+        // The replies take the place of an action.
+        let row = |command: &LabelledCommand, counts: &[u32]| LabelledCommand {
+            size: command.reply_bytes,
+            counts: std::iter::once(command.replies).chain(counts.iter().copied()).collect(),
+            ..command.clone()
+        };
+        let replied: Vec<&LabelledCommand> = commands.iter().filter(|command| command.replies > 0).collect();
+        let alone: Vec<LabelledCommand> = replied.iter().map(|command| row(command, &[])).collect();
+        let with_actions: Vec<LabelledCommand> = replied.iter().map(|command| row(command, &command.counts)).collect();
+        let alone = Self::through(&least_absolute_deviations(1, &alone), actions, &replied);
+        let line = Self::through(&least_absolute_deviations(actions + 1, &with_actions), actions, &replied);
+        let gain = line.ln_likelihood(&replied) - alone.ln_likelihood(&replied);
+        let by_chance = actions as f64 * (replied.len().max(1) as f64).ln();
+        (line.fault(actions).is_none() && gain > LEAST_GAIN + by_chance).then_some(line)
+    }
+
+    /// P(bytes | replies, counts), never 0; the counts of the actions in the model's order. No reply has no bytes, whatever
+    /// the actions.
+    pub fn likelihood(&self, bytes: i64, replies: u32, counts: impl Iterator<Item = u32>) -> f64 {
+        if replies == 0 {
+            return 1.0;
+        }
+        let of_actions: f64 = self.per_action.iter().zip(counts).map(|(bytes, count)| bytes * f64::from(count)).sum();
+        let expected = self.fixed + self.per_reply * f64::from(replies) + of_actions;
+        self.of_deviation(bytes as f64 - expected)
+    }
+
+    /// The greatest likelihood that any actions have.
+    pub fn greatest(&self) -> f64 {
+        self.of_deviation(0.0)
+    }
+
+    fn of_deviation(&self, deviation: f64) -> f64 {
+        let deviation = deviation.round().abs();
+        let usual = (1.0 - self.odd) * two_sided(deviation, self.spread);
+        (usual + self.odd * two_sided(deviation, self.odd_spread)).max(f64::MIN_POSITIVE)
+    }
+
+    /// The line of these figures (fixed, per reply, per action) with what commands deviate from it.
+    fn through(figures: &[f64], actions: usize, commands: &[&LabelledCommand]) -> Self {
+        let figure = |at: usize| rounded(figures.get(at).copied().unwrap_or(0.0));
+        let per_action = (0..actions).map(|action| figure(action + 2)).collect();
+        let usual = Self { fixed: figure(0), per_reply: figure(1), per_action, spread: 1.0, odd: 0.0, odd_spread: 1.0 };
+        let deviation = |command: &&LabelledCommand| usual.deviation(command).round().abs();
+        let mut deviations: Vec<f64> = commands.iter().map(deviation).collect();
+        deviations.sort_by(f64::total_cmp);
+        // Nine in ten are usual; of the others those that are much farther off are odd.
+        let inner = deviations.get(..deviations.len() * 9 / 10).unwrap_or_default();
+        let inner_mean = (inner.iter().sum::<f64>() + 0.1) / (inner.len() as f64 + 1.0);
+        let from = deviations.partition_point(|deviation| *deviation <= 8.0 * inner_mean + 1.0);
+        let (near, far) = deviations.split_at(from);
+        let mean = |values: &[f64], least: f64| (values.iter().sum::<f64>() + least) / (values.len() as f64 + 1.0);
+        Self {
+            spread: rounded(mean(near, 0.1)).max(LEAST_SPREAD),
+            odd: rounded((far.len() as f64 + 1.0) / (deviations.len() as f64 + 2.0)),
+            odd_spread: rounded(mean(far, WIDE)).max(LEAST_SPREAD),
+            ..usual
+        }
+    }
+
+    fn deviation(&self, command: &LabelledCommand) -> f64 {
+        let of_actions = self.per_action.iter().zip(&command.counts).map(|(bytes, count)| bytes * f64::from(*count));
+        command.reply_bytes as f64 - self.fixed - self.per_reply * f64::from(command.replies) - of_actions.sum::<f64>()
+    }
+
+    fn ln_likelihood(&self, commands: &[&LabelledCommand]) -> f64 {
+        commands.iter().map(|command| self.of_deviation(self.deviation(command)).ln()).sum()
+    }
+
+    /// Says what is wrong with figures that describe no replies of so many actions.
+    pub(crate) fn fault(&self, actions: usize) -> Option<&'static str> {
+        let figures = || [&self.fixed, &self.per_reply].into_iter().chain(&self.per_action);
+        if self.per_action.len() != actions {
+            return Some("`per_action` of [reply_bytes] must have a figure for each [[action]]");
+        }
+        let are_bytes = figures().all(|figure| figure.abs() <= MOST_BYTES);
+        let is_spread = |spread: &f64| (LEAST_SPREAD / 2.0..=MOST_BYTES).contains(spread);
+        if !are_bytes || ![&self.spread, &self.odd_spread].into_iter().all(is_spread) || !(0.0..1.0).contains(&self.odd)
+        {
+            return Some("the figures of [reply_bytes] are no bytes of replies");
+        }
+        None
+    }
+}
+
+/// The two-sided geometric distribution of this mean deviation, at whole numbers.
+fn two_sided(deviation: f64, mean: f64) -> f64 {
+    // The mean of |d| is 2r / (1 − r²) for the ratio r of one step.
+    let ratio = ((1.0 + mean * mean).sqrt() - 1.0) / mean;
+    (1.0 - ratio) / (1.0 + ratio) * ratio.powf(deviation)
+}
+
+/// To thousandths, so that the model file stays readable.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Noise;
+
+    /// Commands of three actions, answered by `bytes` of their counts.
+    fn answered(commands: usize, mut replies: impl FnMut(&[u32], &mut Noise) -> (u32, i64)) -> Vec<LabelledCommand> {
+        let mut noise = Noise(5);
+        let command = |_| {
+            let counts = [noise.below(4), noise.below(3), 1 + noise.below(2)].map(|count| count as u32);
+            let (replies, reply_bytes) = replies(&counts, &mut noise);
+            LabelledCommand { size: 0, counts: counts.to_vec(), replies, reply_bytes }
+        };
+        (0..commands).map(command).collect()
+    }
+
+    #[test]
+    fn one_reply_with_the_state_of_every_device() {
+        let commands = answered(120, |counts, noise| {
+            let odd = if noise.below(20) == 0 { 57 } else { 0 };
+            let told = counts.iter().zip([20, 31, 24]).map(|(count, bytes)| i64::from(*count) * bytes);
+            (1, 40 + told.sum::<i64>() + odd)
+        });
+        let model = ReplyBytes::learn(&commands, 3).unwrap();
+        for (found, expected) in model.per_action.iter().zip([20.0, 31.0, 24.0]) {
+            assert!((found - expected).abs() < 0.5, "{model:?}");
+        }
+        let likelihood = |counts: [u32; 3]| model.likelihood(40 + 31 + 24, 1, counts.into_iter());
+        assert!(likelihood([0, 1, 1]) > 20.0 * likelihood([1, 0, 1]), "{model:?}");
+        assert!(likelihood([0, 1, 1]) <= model.greatest() && likelihood([9, 9, 9]) > 0.0);
+        let all: f64 = (-3000..4000).map(|bytes| model.likelihood(bytes, 1, [0, 1, 1].into_iter())).sum();
+        assert!((all - 1.0).abs() < 1e-6, "{all}");
+    }
+
+    #[test]
+    fn bytes_that_follow_from_the_number_of_replies_say_nothing() {
+        let with_losses = |counts: &[u32], noise: &mut Noise| {
+            let replies = counts.iter().sum::<u32>() - u32::from(noise.below(10) == 0);
+            (replies, 53 * i64::from(replies))
+        };
+        assert_eq!(ReplyBytes::learn(&answered(150, with_losses), 3), None);
+        assert_eq!(ReplyBytes::learn(&answered(150, |_, _| (0, 0)), 3), None);
+        assert_eq!(ReplyBytes::learn(&answered(150, |_, noise| (1, noise.below(90).cast_signed())), 3), None);
+        assert_eq!(ReplyBytes::learn(&[], 3), None);
+    }
+
+    #[test]
+    fn the_mean_deviation_is_the_mean() {
+        for mean in [0.05, 1.0, 40.0] {
+            let deviations = || (-5000..=5000).map(f64::from);
+            let all: f64 = deviations().map(|deviation| two_sided(deviation.abs(), mean)).sum();
+            let found: f64 = deviations().map(|deviation| deviation.abs() * two_sided(deviation.abs(), mean)).sum();
+            assert!((all - 1.0).abs() < 1e-9 && (found - mean).abs() < 1e-6 * mean.max(1.0), "{mean}: {all} {found}");
+        }
+    }
+}
