@@ -25,7 +25,7 @@ struct Bytes<'a> {
     model: &'a ReplyBytes,
     /// The actions' names, in the order of the model's.
     names: Vec<&'a str>,
-    bytes: i64,
+    seen: i64,
 }
 
 /// The least and the greatest number of actions that replies leave possible; `None` where there is no greatest.
@@ -43,7 +43,7 @@ impl<'a> Evidence<'a> {
         let bytes = model.reply_bytes.as_ref().map(|known| Bytes {
             model: known,
             names: model.actions.iter().map(|action| action.name.as_str()).collect(),
-            bytes: model.learned.basis.reply_bytes(command.reply_bytes, replies, size),
+            seen: model.learned.basis.reply_bytes(command.reply_bytes, replies, size),
         });
         let is_informative = model.replies.is_informative() || bytes.is_some();
         is_informative.then(|| Self { model: &model.replies, replies, likelihoods: BTreeMap::new(), bytes })
@@ -53,7 +53,7 @@ impl<'a> Evidence<'a> {
     pub(crate) fn likelihood(&mut self, actions: &Actions) -> f64 {
         let of_bytes = self.bytes.as_ref().map_or(1.0, |bytes| {
             let counts = bytes.names.iter().map(|name| actions.count(name));
-            bytes.model.likelihood(bytes.bytes, self.replies, counts)
+            bytes.model.likelihood(bytes.seen, self.replies, counts)
         });
         (of_bytes * self.of_number(actions.total())).max(f64::MIN_POSITIVE)
     }
