@@ -1,24 +1,18 @@
 //! The stage: commands in, commands with the likely values of ε out.
 
-use std::collections::BTreeMap;
-
 use sizeleak_frame::{Command, Correction, Frame, Notice, Session, WeightedEpsilon, what};
-use sizeleak_signature::{Basis, Model, Smoothing, Variation, WeightedEpsilon as Estimate};
+use sizeleak_signature::{Basis, Model, Smoothing, WeightedEpsilon as Estimate};
 use sizeleak_stage::{Emit, Stage, StageError};
 
+use crate::estimates::Estimates;
 use crate::sessions::Sessions;
 use crate::strangers::Strangers;
-
-/// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to so many; of a wider one, which no
-/// cipher leaves, as many at equal distances.
-const MAX_SIZES: i64 = 4096;
 
 /// Adds the likely values of ε to every command.
 #[derive(Debug)]
 pub struct EpsilonCorrector {
     model: Model,
-    /// `None` takes the nearest neighbours at their word.
-    variation: Option<Variation>,
+    estimates: Estimates,
     sessions: Sessions,
     assumed: u64,
     strangers: Strangers,
@@ -48,33 +42,9 @@ impl TryFrom<Frame> for Input {
 impl EpsilonCorrector {
     /// A corrector that asks the labelled commands of the model in this way.
     pub fn new(model: Model, smoothing: Smoothing) -> Self {
-        let variation = (smoothing != Smoothing::NEAREST).then(|| Variation::new(&model.neighbours, smoothing));
+        let estimates = Estimates::new(model.neighbours.clone(), smoothing);
         let strangers = Strangers::of(&model);
-        Self { model, variation, sessions: Sessions::default(), assumed: 0, strangers }
-    }
-
-    /// The values of ε at a size, or over a range of sizes that are equally likely.
-    fn epsilons(&self, [least, most]: [i64; 2]) -> Vec<WeightedEpsilon> {
-        let width = most.saturating_sub(least).max(0);
-        let step = usize::try_from(width / MAX_SIZES + 1).unwrap_or(usize::MAX);
-        let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
-        let mut asked = 0.0;
-        for size in (least..=most.max(least)).step_by(step) {
-            asked += 1.0;
-            for value in self.estimate(size) {
-                *weights.entry(value.epsilon).or_default() += value.weight;
-            }
-        }
-        let shares = weights.into_iter().map(|(epsilon, weight)| Estimate { epsilon, weight: weight / asked });
-        let mut estimates: Vec<Estimate> = shares.collect();
-        estimates.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.epsilon.cmp(&b.epsilon)));
-        estimates.into_iter().map(|Estimate { epsilon, weight }| WeightedEpsilon { epsilon, weight }).collect()
-    }
-
-    /// The values of ε at a size: the single nearest command's where nothing else is known.
-    fn estimate(&self, size: i64) -> Vec<Estimate> {
-        let varied = self.variation.as_ref().map(|variation| variation.estimate(size));
-        varied.filter(|values| !values.is_empty()).unwrap_or_else(|| self.model.neighbours.estimate(size, 1))
+        Self { model, estimates, sessions: Sessions::default(), assumed: 0, strangers }
     }
 
     /// What has to be assumed of a command's session for its size to be in the model's basis; `None` if nothing has.
@@ -135,7 +105,10 @@ impl Stage for EpsilonCorrector {
         if let Some(notice) = self.strangers.notice(&self.model, &command, sizes) {
             out.emit(notice.into())?;
         }
-        let epsilons = self.epsilons(sizes);
+        let weighted = self.estimates.over(sizes).iter();
+        let epsilons =
+            weighted.map(|Estimate { epsilon, weight }| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
+        let epsilons = epsilons.collect();
         Ok(out.emit(Correction { command, epsilons }.into())?)
     }
 
@@ -251,19 +224,6 @@ mod tests {
         open_session(&mut corrector, Some("X"));
         assert_eq!(assumed(&mut corrector), None, "the model's own suite");
         assert_eq!(corrector.counters()[0], ("assumed_cipher", 4));
-    }
-
-    #[test]
-    fn every_size_of_a_range_is_asked() {
-        let mut corrector = nearest();
-        let (epsilons, _) = correct(&mut corrector, &command(0, Some([100, 149])));
-        // The nearest is (100, 0) for 100, both for 101, (102, 1) from there on.
-        assert_eq!(epsilons.iter().map(|(epsilon, _)| *epsilon).collect::<Vec<_>>(), [1, 0]);
-        assert!((epsilons[1].1 - 1.5 / 50.0).abs() < 1e-12, "{epsilons:?}");
-        for hostile in [[0, u64::MAX], [u64::MAX, 0], [u64::MAX, u64::MAX]] {
-            let (epsilons, _) = correct(&mut corrector, &command(u64::MAX, Some(hostile)));
-            assert!((epsilons.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() < 1e-9);
-        }
     }
 
     #[test]

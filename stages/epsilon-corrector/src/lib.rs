@@ -4,9 +4,11 @@
 //! the session a command travels in.
 
 mod corrector;
+mod estimates;
 mod options;
 mod sessions;
 mod strangers;
 
 pub use corrector::{EpsilonCorrector, Input};
+pub use estimates::Estimates;
 pub use options::Options;

@@ -1,0 +1,120 @@
+//! What counting, enumerating and ranking the actions of a command cost, on the home of the paper: twelve plugs and four
+//! lamps, seven actions of close sizes.
+#![allow(missing_docs, clippy::expect_used)]
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use sizeleak_decomposer::{Decomposer, Solver};
+use sizeleak_frame::{Command, Correction, Frame, WeightedEpsilon};
+use sizeleak_signature::Model;
+use sizeleak_stage::Stage;
+
+const HOME: &str = "schema = 1\noverhead = 67\nk = 1\ntuples = [[100, 0, 1]]\n\
+    [[action]]\nname = \"on\"\nsize = 28\n[[action]]\nname = \"off\"\nsize = 29\n[[action]]\nname = \"toggle\"\nsize = 32\n\
+    [[action]]\nname = \"timer\"\nsize = 34\n[[action]]\nname = \"dim\"\nsize = 36\n[[action]]\nname = \"white\"\nsize = 35\n\
+    [[action]]\nname = \"colour\"\nsize = 40\n\
+    [[device]]\nname = \"plug\"\ncount = 12\nactions = [\"on\", \"off\", \"toggle\", \"timer\"]\n\
+    [[device]]\nname = \"lamp\"\ncount = 4\nactions = [\"on\", \"off\", \"toggle\", \"timer\", \"dim\", \"white\", \"colour\"]\n\
+    [prior]\nnumbers = [0.26, 0.19, 0.15, 0.11, 0.08]\ndecay = 0.74\nconcentration = 150.0\n\
+    shares = [0.22, 0.22, 0.22, 0.22, 0.04, 0.04, 0.04]\n\
+    [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.0\nsurplus = 0.0\n\
+    [learned]\nmethod = \"robust\"\ncommands = 192\nversion = \"0.1.0\"\nbasis = \"wire\"\n";
+
+/// The largest sum of sixteen actions, in bytes.
+const LARGEST: i64 = 16 * 40;
+
+/// Sums of one to five actions.
+const SMALL: std::ops::RangeInclusive<i64> = 28..=200;
+
+fn model() -> Model {
+    Model::from_toml(HOME).expect("the model is written above")
+}
+
+fn solver() -> Solver {
+    let model = model();
+    Solver::new(&model.actions, &model.limits().expect("it has an inventory")).expect("it can be solved for")
+}
+
+/// A solver whose table is whole.
+fn prepared() -> Solver {
+    let mut solver = solver();
+    let _count = solver.count(LARGEST);
+    solver
+}
+
+fn table(criterion: &mut Criterion) {
+    criterion.bench_function("table of all sums", |bencher| {
+        bencher.iter_batched(solver, |mut solver| black_box(solver.count(LARGEST)), BatchSize::LargeInput);
+    });
+}
+
+fn count(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("count");
+    group.throughput(Throughput::Elements(SMALL.count() as u64));
+    let mut solver = prepared();
+    group.bench_function("sums of up to 5 actions", |bencher| {
+        bencher.iter(|| {
+            for sum in SMALL {
+                let _count = black_box(solver.count(black_box(sum)));
+            }
+        });
+    });
+    group.finish();
+}
+
+fn enumerate(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("enumerate");
+    let mut solver = prepared();
+    for (name, sums) in [("up to 5 actions", SMALL), ("10 actions", 300..=320)] {
+        let solutions: u64 = sums.clone().filter_map(|sum| solver.count(sum).ok()).sum();
+        group.throughput(Throughput::Elements(solutions));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                for sum in sums.clone() {
+                    let Ok(mut solutions) = solver.solutions(sum) else { continue };
+                    while let Some(counts) = solutions.advance() {
+                        black_box(counts);
+                    }
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+/// The k most probable of some thousand: the cost is to grow with k.
+fn rank(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("rank");
+    let command = Command {
+        time_ns: 1,
+        end_ns: 1,
+        flow: 1,
+        size: 67 + 312,
+        plaintext: None,
+        records: 1,
+        replies: 0,
+        reply_bytes: 0,
+    };
+    let epsilons = [(0, 0.9), (-1, 0.09), (1, 0.01)].map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
+    let correction = Correction { command, epsilons: epsilons.to_vec() };
+    for limit in [1, 10, 100, 1000] {
+        let Ok(mut decomposer) = Decomposer::new(model(), limit) else { continue };
+        let mut out: Vec<Frame> = Vec::new();
+        group.throughput(Throughput::Elements(limit as u64));
+        group.bench_function(BenchmarkId::from_parameter(limit), |bencher| {
+            bencher.iter_batched(
+                || correction.clone(),
+                |correction| {
+                    out.clear();
+                    decomposer.process(correction, &mut out)
+                },
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, table, count, enumerate, rank);
+criterion_main!(benches);

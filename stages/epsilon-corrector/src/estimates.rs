@@ -1,0 +1,123 @@
+//! The likely values of ε at a size, or over a range of sizes, worked out once: the same sizes come again and again.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::FixedState;
+use sizeleak_signature::{Neighbours, Smoothing, Variation, WeightedEpsilon};
+
+/// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to so many; of a wider one, which no
+/// cipher leaves, as many at equal distances.
+const MAX_SIZES: i64 = 4096;
+
+/// So many values of ε are remembered at most, of all sizes together: some megabytes.
+const MAX_REMEMBERED: usize = 1 << 19;
+
+/// Estimates of ε, remembered by size.
+#[derive(Debug)]
+pub struct Estimates {
+    neighbours: Neighbours,
+    /// `None` takes the nearest neighbours at their word.
+    variation: Option<Variation>,
+    /// Where each range's values begin and end in `values`. Only looked up: its order shows nowhere.
+    known: HashMap<[i64; 2], [usize; 2], FixedState>,
+    values: Vec<WeightedEpsilon>,
+}
+
+impl Estimates {
+    /// Estimates from these labelled commands, asked in this way.
+    pub fn new(neighbours: Neighbours, smoothing: Smoothing) -> Self {
+        let variation = (smoothing != Smoothing::NEAREST).then(|| Variation::new(&neighbours, smoothing));
+        Self { neighbours, variation, known: HashMap::default(), values: Vec::new() }
+    }
+
+    /// The values of ε over the sizes from the least to the most, which are taken to be equally likely; heaviest first,
+    /// lower ones first among equals. The weights sum to 1.
+    pub fn over(&mut self, sizes: [i64; 2]) -> &[WeightedEpsilon] {
+        let [start, end] = match self.known.get(&sizes) {
+            Some(place) => *place,
+            None => self.remember(sizes),
+        };
+        self.values.get(start..end).unwrap_or_default()
+    }
+
+    fn remember(&mut self, sizes: [i64; 2]) -> [usize; 2] {
+        let found = self.work_out(sizes);
+        if self.values.len() + found.len() > MAX_REMEMBERED {
+            self.known.clear();
+            self.values.clear();
+        }
+        let place = [self.values.len(), self.values.len() + found.len()];
+        self.values.extend(found);
+        self.known.insert(sizes, place);
+        place
+    }
+
+    fn work_out(&self, [least, most]: [i64; 2]) -> Vec<WeightedEpsilon> {
+        let width = most.saturating_sub(least).max(0);
+        if width == 0 {
+            return self.at(least);
+        }
+        let step = usize::try_from(width / MAX_SIZES + 1).unwrap_or(usize::MAX);
+        let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
+        let mut asked = 0.0;
+        for size in (least..=most).step_by(step) {
+            asked += 1.0;
+            for value in self.at(size) {
+                *weights.entry(value.epsilon).or_default() += value.weight;
+            }
+        }
+        let shares = weights.into_iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight: weight / asked });
+        let mut estimates: Vec<WeightedEpsilon> = shares.collect();
+        estimates.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.epsilon.cmp(&b.epsilon)));
+        estimates
+    }
+
+    /// The values of ε at a size: the single nearest command's where nothing else is known.
+    fn at(&self, size: i64) -> Vec<WeightedEpsilon> {
+        let varied = self.variation.as_ref().map(|variation| variation.estimate(size));
+        varied.filter(|values| !values.is_empty()).unwrap_or_else(|| self.neighbours.estimate(size, 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_signature::Tuple;
+
+    use super::*;
+
+    fn estimates(smoothing: Smoothing) -> Estimates {
+        let tuples = [(100, 0), (102, 1), (200, 5)].map(|(size, epsilon)| Tuple::new(size, epsilon));
+        Estimates::new(Neighbours::new(tuples).unwrap(), smoothing)
+    }
+
+    #[test]
+    fn every_size_of_a_range_is_asked() {
+        let mut nearest = estimates(Smoothing::NEAREST);
+        let values = nearest.over([100, 149]);
+        // The nearest is (100, 0) for 100, both for 101, (102, 1) from there on.
+        assert_eq!(values.iter().map(|value| value.epsilon).collect::<Vec<_>>(), [1, 0]);
+        assert!((values[1].weight - 1.5 / 50.0).abs() < 1e-12, "{values:?}");
+    }
+
+    #[test]
+    fn hostile_ranges_end() {
+        for range in [[0, i64::MAX], [i64::MAX, 0], [i64::MAX; 2], [i64::MIN, i64::MAX]] {
+            let mut smooth = estimates(Smoothing { k: 2, strength: 3.0 });
+            let sum: f64 = smooth.over(range).iter().map(|value| value.weight).sum();
+            assert!((sum - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_what_was_found_and_bounded() {
+        let smoothing = Smoothing { k: 2, strength: 3.0 };
+        let (mut estimates, fresh) = (estimates(smoothing), estimates(smoothing));
+        for size in (0..300_000).chain(0..300) {
+            let found = estimates.over([size; 2]).to_vec();
+            if size % 1000 < 5 {
+                assert_eq!(found, fresh.at(size));
+            }
+            assert!(estimates.values.len() <= MAX_REMEMBERED);
+        }
+    }
+}
