@@ -3,34 +3,15 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;
+mod timeless;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, stdout, write};
-use sizeleak_frame::{Frame, FrameReader, FrameWriter};
-
-/// A stream with the latency histograms, which no two runs share, taken out of its summary.
-fn timeless(stream: &[u8]) -> Vec<u8> {
-    let mut reader = FrameReader::new(stream);
-    let mut writer = FrameWriter::new(Vec::new());
-    let mut last = None;
-    while let Some(mut frame) = reader.next_frame().unwrap() {
-        if let Frame::Summary(summary) = &mut frame {
-            for row in &mut summary.stages {
-                assert!(!row.latency.is_empty(), "{}: no latency", row.stage);
-                row.latency.clear();
-                row.queue.clear();
-            }
-        }
-        writer.write(&frame).unwrap();
-        last = Some(frame);
-    }
-    assert!(matches!(last, Some(Frame::Summary(summary)) if summary.stages.len() >= 2));
-    writer.flush().unwrap();
-    writer.output().clone()
-}
+use sizeleak_frame::{Frame, FrameReader};
+use timeless::timeless;
 
 fn home(mode: &str) -> Command {
     let (capture, model) = (example("test.pcap"), example("model.toml"));
@@ -49,6 +30,19 @@ fn threads_processes_and_a_unix_pipe_give_the_same_bytes() {
     }
     assert_eq!(threads, timeless(&piped[6].stdout));
     assert_eq!(threads, timeless(&stdout(&mut home("threads"))), "a second run");
+}
+
+/// Histograms are the one thing in which two runs differ, so that nothing else looks at them.
+#[test]
+fn every_stage_takes_its_times() {
+    for mode in ["threads", "processes"] {
+        let stream = stdout(&mut home(mode));
+        let mut reader = FrameReader::new(&stream[..]);
+        let frames = std::iter::from_fn(|| reader.next_frame().unwrap());
+        let Some(Frame::Summary(summary)) = frames.last() else { panic!("no summary") };
+        assert_eq!(summary.stages.len(), 7);
+        assert!(summary.stages.iter().all(|row| !row.latency.is_empty()), "{mode}: {summary:?}");
+    }
 }
 
 #[test]

@@ -55,12 +55,7 @@ struct Answer {
 
 #[test]
 fn are_those_of_scikit_learn() {
-    if !tool::are_here("are_those_of_scikit_learn", &["python3"]) {
-        return;
-    }
-    let has_oracle = Command::new("python3").args(["-c", "import sklearn"]).output();
-    if !has_oracle.is_ok_and(|output| output.status.success()) {
-        tool::skip("are_those_of_scikit_learn", "python3 with scikit-learn");
+    if !tool::python_has("are_those_of_scikit_learn", "sklearn") {
         return;
     }
     let output = Command::new("python3").args(["-c", ORACLE]).output().unwrap();

@@ -1,4 +1,5 @@
 //! Tools beyond Cargo that a test needs: found, or the test says that it skips; or fails where they must be there.
+#![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,6 +14,16 @@ const REQUIRED: &str = "SIZELEAK_REQUIRE_TOOLS";
 pub(crate) fn are_here(test: &str, programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| !is_here(program));
     missing.is_none_or(|program| skip(test, program))
+}
+
+/// Whether `python3` has this module. Where it does not, says that `test` skips.
+///
+/// # Panics
+/// Where it is missing and `SIZELEAK_REQUIRE_TOOLS=1` is set.
+pub(crate) fn python_has(test: &str, module: &str) -> bool {
+    let mut probe = Command::new("python3");
+    probe.args(["-c", &format!("import {module}")]).stdin(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success()) || skip(test, &format!("python3 with {module}"))
 }
 
 /// Says that `test` skips since it lacks `need`; always false.
@@ -35,7 +46,6 @@ fn is_here(program: &str) -> bool {
 ///
 /// # Errors
 /// One sentence with what it said on standard error, where it cannot be started or fails.
-#[allow(dead_code, reason = "not every test runs a command to its end")]
 pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     let program = Path::new(command.get_program()).display().to_string();
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
