@@ -1,0 +1,215 @@
+//! Records into commands, by the silence between them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use sizeleak_frame::{Command, ContentType, Direction, Frame, Record};
+use sizeleak_stage::{Emit, Stage, StageError};
+
+pub(crate) const NAME: &str = "burst-segmenter";
+
+/// A burst longer than this is more than one command: what is held back for it must be bounded.
+pub(crate) const LONGEST: Duration = Duration::from_secs(10);
+
+/// Replies come within this time.
+const REPLIES: Duration = Duration::from_secs(3);
+
+/// The records of a flow may come this much later than those of others, as behind bytes the capture does not hold.
+const LATE: Duration = Duration::from_secs(3);
+
+/// Commands that wait at once; of more, the first is told before its replies are counted.
+const MOST: usize = 10_000;
+
+/// When a command began, and a number that tells those that began together apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Begin {
+    time_ns: i64,
+    serial: u64,
+}
+
+/// Finds commands among records.
+pub(crate) struct BurstSegmenter {
+    silence: i64,
+    shortest: u32,
+    /// Commands whose replies may still come, in the order they began.
+    waiting: BTreeMap<Begin, Command>,
+    /// The last of them on each flow.
+    last: HashMap<u64, Begin>,
+    serial: u64,
+    told_early: u64,
+}
+
+impl BurstSegmenter {
+    pub(crate) fn new(silence: Duration, shortest: u32) -> Self {
+        let silence = nanoseconds(silence);
+        Self { silence, shortest, waiting: BTreeMap::new(), last: HashMap::new(), serial: 0, told_early: 0 }
+    }
+
+    /// Takes a record as more of its flow's last command, or as the beginning of the next.
+    fn gather(&mut self, record: &Record) {
+        let last = self.last.get(&record.flow).and_then(|begin| self.waiting.get_mut(begin));
+        match last.filter(|last| continues(last, record, self.silence)) {
+            Some(command) => {
+                command.end_ns = record.time_ns;
+                command.size = command.size.saturating_add(record.length.into());
+                command.plaintext = command.plaintext.zip(record.plaintext).map(|(all, more)| sums(all, more));
+                command.records = command.records.saturating_add(1);
+            }
+            None => self.begin(record),
+        }
+    }
+
+    fn begin(&mut self, record: &Record) {
+        self.serial += 1;
+        let begin = Begin { time_ns: record.start_ns, serial: self.serial };
+        let command = Command {
+            time_ns: record.start_ns,
+            end_ns: record.time_ns,
+            flow: record.flow,
+            size: record.length.into(),
+            plaintext: record.plaintext,
+            records: 1,
+            replies: 0,
+            reply_bytes: 0,
+        };
+        self.waiting.insert(begin, command);
+        self.last.insert(record.flow, begin);
+    }
+
+    /// Takes a record as a reply to its flow's last command.
+    fn count_reply(&mut self, record: &Record) {
+        let last = self.last.get(&record.flow).and_then(|begin| self.waiting.get_mut(begin));
+        let is_reply = |last: &&mut Command| record.start_ns.saturating_sub(last.end_ns) <= nanoseconds(REPLIES);
+        if let Some(command) = last.filter(is_reply) {
+            command.replies = command.replies.saturating_add(1);
+            command.reply_bytes = command.reply_bytes.saturating_add(record.length.into());
+        }
+    }
+
+    /// Emits the commands that ended before this time, in order.
+    fn tell_before(&mut self, time_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
+        loop {
+            let is_full = self.waiting.len() > MOST;
+            let first = self.waiting.first_entry().filter(|first| is_full || first.get().end_ns < time_ns);
+            let Some(first) = first else { return Ok(()) };
+            let (begin, command) = first.remove_entry();
+            self.told_early += u64::from(command.end_ns >= time_ns);
+            if self.last.get(&command.flow) == Some(&begin) {
+                self.last.remove(&command.flow);
+            }
+            out.emit(command.into())?;
+        }
+    }
+}
+
+impl Stage for BurstSegmenter {
+    const NAME: &'static str = NAME;
+    type Input = Record;
+
+    fn process(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
+        let is_data = record.content_type == ContentType::ApplicationData && !record.handshake;
+        if !is_data || record.length < self.shortest {
+            return Ok(());
+        }
+        match record.direction {
+            Direction::ToGateway => self.gather(&record),
+            Direction::FromGateway => self.count_reply(&record),
+        }
+        self.tell_before(record.time_ns.saturating_sub(nanoseconds(REPLIES + LATE)), out)
+    }
+
+    fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        for command in std::mem::take(&mut self.waiting).into_values() {
+            out.emit(Frame::from(command))?;
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("told_early", self.told_early)]
+    }
+}
+
+/// Whether a record belongs to a command that has begun on its flow.
+fn continues(command: &Command, record: &Record, silence: i64) -> bool {
+    let pause = record.start_ns.saturating_sub(command.end_ns);
+    pause <= silence && record.time_ns.saturating_sub(command.time_ns) <= nanoseconds(LONGEST)
+}
+
+fn sums(all: [u64; 2], more: [u64; 2]) -> [u64; 2] {
+    let ([least, most], [more_least, more_most]) = (all, more);
+    [least.saturating_add(more_least), most.saturating_add(more_most)]
+}
+
+fn nanoseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn record(at_ms: i64, flow: u64, direction: Direction, length: u32) -> Record {
+        let (time_ns, content_type) = (at_ms * MS, ContentType::ApplicationData);
+        let plaintext = Some([u64::from(length) - 24; 2]);
+        Record { time_ns, start_ns: time_ns, flow, direction, content_type, length, plaintext, handshake: false }
+    }
+
+    fn segment(records: impl IntoIterator<Item = Record>) -> Vec<Command> {
+        let (mut stage, mut out) = (BurstSegmenter::new(Duration::from_millis(40), 50), Vec::new());
+        for record in records {
+            stage.process(record, &mut out).unwrap();
+        }
+        stage.finish(&mut out).unwrap();
+        out.into_iter().map(|frame| Command::try_from(frame).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_silence_ends_a_command_and_replies_are_counted() {
+        use Direction::{FromGateway, ToGateway};
+        let commands = segment([
+            record(0, 1, ToGateway, 200),
+            record(40, 1, ToGateway, 100),
+            record(50, 1, FromGateway, 60),
+            record(60, 1, ToGateway, 49),
+            record(81, 1, ToGateway, 300),
+            record(3082, 1, FromGateway, 70),
+        ]);
+        assert_eq!(commands.len(), 2);
+        let first = &commands[0];
+        assert_eq!((first.time_ns, first.end_ns, first.size, first.records), (0, 40 * MS, 300, 2));
+        assert_eq!((first.plaintext, first.replies, first.reply_bytes), (Some([252; 2]), 1, 60));
+        assert_eq!((commands[1].size, commands[1].replies), (300, 0), "a reply 3.001 s later is none");
+    }
+
+    #[test]
+    fn commands_come_in_the_order_they_began_and_nothing_is_held_for_ever() {
+        let to_gateway = |at, flow| record(at, flow, Direction::ToGateway, 100);
+        // A flow that never falls silent, and one whose records come late.
+        let steady = (0..2000).map(|at| to_gateway(at * 20, 1));
+        let late = [to_gateway(39_000, 2), to_gateway(38_500, 3)];
+        let commands = segment(steady.chain(late));
+        assert_eq!(commands.iter().filter(|command| command.flow == 1).count(), 4);
+        assert!(commands.is_sorted_by_key(|command| command.time_ns));
+        assert_eq!(commands.len(), 6);
+    }
+
+    #[test]
+    fn a_flood_of_flows_is_held_to_a_bound() {
+        let (mut stage, mut out) = (BurstSegmenter::new(Duration::ZERO, 50), Vec::new());
+        for flow in 0..MOST as u64 + 7 {
+            stage.process(record(5, flow, Direction::ToGateway, 100), &mut out).unwrap();
+        }
+        assert_eq!((out.len(), stage.waiting.len(), stage.last.len()), (7, MOST, MOST));
+        assert_eq!(stage.counters(), [("told_early", 7)]);
+    }
+
+    #[test]
+    fn times_at_the_ends_of_their_range_do_no_harm() {
+        let at = |time_ns| Record { time_ns, start_ns: time_ns, ..record(0, 1, Direction::ToGateway, 100) };
+        assert_eq!(segment([at(i64::MIN), at(i64::MAX), at(i64::MIN), at(0)]).len(), 3);
+    }
+}

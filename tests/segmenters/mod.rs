@@ -1,0 +1,32 @@
+//! The segmenters of `examples/segmenters`, as commands.
+#![allow(dead_code, reason = "not every test uses all of it")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::programs::root;
+
+/// The folder of the examples.
+pub(crate) fn folder() -> PathBuf {
+    root().join("examples/segmenters")
+}
+
+/// The segmenter in Python, as a command line.
+pub(crate) fn python() -> Vec<String> {
+    vec!["python3".to_owned(), folder().join("burst.py").display().to_string(), "40".to_owned()]
+}
+
+/// The segmenter in Rust, as a command line. It is a package of its own, whose program is not there, or is an old one, where
+/// only the tests of this package were asked for; so it is built here, beside the other programs.
+pub(crate) fn rust() -> Vec<String> {
+    let programs = Path::new(env!("CARGO_BIN_EXE_sizeleak")).parent().unwrap();
+    let profile = programs.file_name().unwrap().to_str().unwrap();
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root()).args(["build", "--quiet", "--offline", "--bin", "burst-segmenter"]);
+    cargo.args(["--profile", if profile == "debug" { "dev" } else { profile }]);
+    let built = cargo.arg("--target-dir").arg(programs.parent().unwrap()).status().unwrap();
+    assert!(built.success(), "burst-segmenter cannot be built");
+    let program = programs.join("burst-segmenter").display().to_string();
+    vec![program, "--silence".to_owned(), "40ms".to_owned()]
+}
