@@ -13,7 +13,7 @@ def write(kind, body):
 def tell_before(time):  # the commands that no record can belong to any more
     while waiting and (len(waiting) > MOST or waiting[0]["end_ns"] < time):
         command = waiting.pop(0)
-        if last[command["flow"]] is command: del last[command["flow"]]
+        if last.get(command["flow"]) is command: del last[command["flow"]]
         own.update(frames_out=own["frames_out"] + 1, told_early=own["told_early"] + (command["end_ns"] >= time))
         write("command", command)
 

@@ -1,5 +1,6 @@
 //! The command line of `sizeleak`: one module a subcommand.
 
+mod check_stage;
 mod documentation;
 mod evaluate;
 mod failure;
@@ -39,6 +40,7 @@ enum Subcommands {
     Evaluate(evaluate::Arguments),
     Frames(frames::Arguments),
     Simulate(simulate::Arguments),
+    CheckStage(check_stage::Arguments),
     Completions(documentation::Completions),
     Man(documentation::Man),
 }
@@ -51,6 +53,7 @@ pub fn main() -> ExitCode {
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
+        Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Completions(arguments) => documentation::completions(&arguments),
         Subcommands::Man(arguments) => documentation::man(&arguments),
     };

@@ -1,0 +1,214 @@
+//! Variations of a stream on the level of its `MessagePack` values: what every stage must take, and what none may.
+
+use rmpv::Value;
+use sizeleak_frame::{Correction, Frame, Identification, KINDS};
+
+use super::recorded::encode;
+
+/// A kind that this version does not know, with every type of value in it.
+pub(super) const UNKNOWN: &str = "check_weather";
+
+/// The values of frames, one each.
+pub(super) fn values(frames: &[Frame]) -> Vec<Value> {
+    let bytes = encode(frames);
+    let mut rest = &*bytes;
+    let next = || rmpv::decode::read_value(&mut rest).ok();
+    std::iter::from_fn(next).collect()
+}
+
+/// The bytes of values.
+pub(super) fn bytes(values: &[Value]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for value in values {
+        // A vector takes everything.
+        let written = rmpv::encode::write_value(&mut bytes, value);
+        debug_assert!(written.is_ok(), "{written:?}");
+    }
+    bytes
+}
+
+/// A frame of the unknown kind. Each has another number, so that their order can be seen.
+pub(super) fn unknown(number: u64) -> Value {
+    let pairs = [
+        ("number", number.into()),
+        ("negative", (-5).into()),
+        ("large", u64::MAX.into()),
+        ("nothing", Value::Nil),
+        ("truth", true.into()),
+        ("ratio", 0.1.into()),
+        ("text", "größer".into()),
+        ("data", Value::Binary(vec![0, 255])),
+        ("list", Value::Array(vec![1.into(), Value::Array(Vec::new())])),
+        ("map", Value::Map(vec![(1.into(), "one".into()), ("two".into(), Value::Map(Vec::new()))])),
+    ];
+    frame(UNKNOWN, map(pairs))
+}
+
+/// The same kind with a body of so many bytes.
+pub(super) fn large_unknown(bytes: usize) -> Value {
+    frame(UNKNOWN, map([("data", Value::Binary(vec![7; bytes]))]))
+}
+
+fn frame(kind: &str, body: Value) -> Value {
+    map([(kind, body)])
+}
+
+fn map<const N: usize>(pairs: [(&str, Value); N]) -> Value {
+    Value::Map(pairs.map(|(key, value)| (key.into(), value)).into())
+}
+
+/// The stream with frames of an unknown kind at its begin, in its middle and before its end.
+pub(super) fn with_unknown_kinds(frames: &[Frame]) -> Vec<Value> {
+    let mut values = values(frames);
+    for (at, number) in [(values.len().saturating_sub(1), 3), (values.len() / 2, 2), (1, 1)] {
+        values.insert(at.min(values.len()), unknown(number));
+    }
+    values
+}
+
+/// The stream with a field in every frame, an entry in every row, that this version does not know.
+pub(super) fn with_unknown_fields(frames: &[Frame]) -> Vec<Value> {
+    let extend = |body: &mut Value| match body {
+        Value::Map(fields) => fields.push(("check_extra".into(), Value::Array(vec!["new".into()]))),
+        Value::Array(rows) => {
+            rows.iter_mut().filter_map(entries_of).for_each(|entries| entries.push("new".into()));
+        }
+        _ => {}
+    };
+    let mut values = values(frames);
+    values.iter_mut().filter_map(body_of).for_each(extend);
+    values
+}
+
+fn body_of(frame: &mut Value) -> Option<&mut Value> {
+    let Value::Map(entries) = frame else { return None };
+    entries.first_mut().map(|(_, body)| body)
+}
+
+fn entries_of(row: &mut Value) -> Option<&mut Vec<Value>> {
+    if let Value::Array(entries) = row { Some(entries) } else { None }
+}
+
+/// The first frame of `kind` with a text for every value; whatever a stage looks at in it is of a wrong type.
+pub(super) fn mistyped(frames: &[Frame], kind: &str) -> Option<Value> {
+    let first = frames.iter().find(|frame| frame.kind() == kind)?;
+    let mut value = values(std::slice::from_ref(first)).pop()?;
+    match body_of(&mut value)? {
+        Value::Map(fields) => fields.iter_mut().for_each(|(_, value)| *value = "?".into()),
+        Value::Array(rows) => rows.iter_mut().filter_map(entries_of).for_each(|entries| entries.fill("?".into())),
+        _ => {}
+    }
+    Some(value)
+}
+
+/// The stream in another encoding that means the same: the longest form of everything, fields in reverse order, and fields
+/// that are null left out.
+pub(super) fn reencoded(frames: &[Frame]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for mut value in values(frames) {
+        let known = value.as_map().and_then(|frame| frame.first()).and_then(|(kind, _)| kind.as_str());
+        if known.is_some_and(|kind| KINDS.contains(&kind))
+            && let Some(Value::Map(fields)) = body_of(&mut value)
+        {
+            fields.retain(|(_, value)| !value.is_nil());
+            fields.reverse();
+        }
+        write_long(&mut bytes, &value);
+    }
+    bytes
+}
+
+/// The stream with null for every `plaintext`, as that of sessions whose handshake the capture does not hold.
+pub(super) fn with_nulls(frames: &[Frame]) -> Vec<Frame> {
+    let mut frames = frames.to_vec();
+    for frame in &mut frames {
+        match frame {
+            Frame::Record(record) => record.plaintext = None,
+            Frame::Command(command)
+            | Frame::Correction(Correction { command, .. })
+            | Frame::Identification(Identification { command, .. }) => command.plaintext = None,
+            _ => {}
+        }
+    }
+    frames
+}
+
+/// Writes a value with as many bytes as its format allows.
+fn write_long(out: &mut Vec<u8>, value: &Value) {
+    let head = |out: &mut Vec<u8>, marker: u8, length: usize| {
+        out.push(marker);
+        out.extend((length as u32).to_be_bytes());
+    };
+    match value {
+        Value::Integer(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(number), _) => {
+                out.push(0xcf);
+                out.extend(number.to_be_bytes());
+            }
+            (None, number) => {
+                out.push(0xd3);
+                out.extend(number.unwrap_or(0).to_be_bytes());
+            }
+        },
+        Value::String(text) => {
+            head(out, 0xdb, text.as_bytes().len());
+            out.extend(text.as_bytes());
+        }
+        Value::Binary(data) => {
+            head(out, 0xc6, data.len());
+            out.extend(data);
+        }
+        Value::Array(values) => {
+            head(out, 0xdd, values.len());
+            for value in values {
+                write_long(out, value);
+            }
+        }
+        Value::Map(entries) => {
+            head(out, 0xdf, entries.len());
+            for (key, value) in entries {
+                write_long(out, key);
+                write_long(out, value);
+            }
+        }
+        other => out.extend(bytes(std::slice::from_ref(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::FrameReader;
+
+    use super::super::recorded::{Kind, Recorded};
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Vec<Frame> {
+        let mut reader = FrameReader::new(bytes);
+        std::iter::from_fn(|| reader.next_frame().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_every_stage_must_take_means_the_same() {
+        for kind in [Kind::Packets, Kind::Segments, Kind::Record, Kind::Identification] {
+            let frames = Recorded::made(kind).unwrap().frames;
+            assert_eq!(read(&bytes(&values(&frames))), frames);
+            assert_eq!(read(&bytes(&with_unknown_fields(&frames))), frames, "{kind:?}");
+            assert_eq!(read(&reencoded(&frames)), frames, "{kind:?}");
+            assert_eq!(read(&reencoded(&with_nulls(&frames))), with_nulls(&frames), "{kind:?}");
+            assert!(reencoded(&frames).len() > encode(&frames).len());
+            let mut enriched = read(&bytes(&with_unknown_kinds(&frames)));
+            assert!(matches!(&enriched[1], Frame::Unknown(unknown) if unknown.kind == UNKNOWN));
+            enriched.retain(|frame| !matches!(frame, Frame::Unknown(_)));
+            assert_eq!(enriched, frames);
+        }
+    }
+
+    #[test]
+    fn what_no_stage_may_take_is_refused() {
+        let frames = Recorded::made(Kind::Segments).unwrap().frames;
+        let stream = [values(&frames[..1]), vec![mistyped(&frames, "segments").unwrap()]].concat();
+        let stream = bytes(&stream);
+        let mut reader = FrameReader::new(&*stream);
+        assert!(reader.next_frame().is_ok() && reader.next_frame().is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! `sizeleak check-stage`: stages that keep the contract pass; of those that break it, what they break is said.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod programs;
+mod segmenters;
+mod tool;
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, write};
+use serde_json::Value;
+
+fn check(arguments: &[&str], command: &[String]) -> Output {
+    // Python writes at once where this is set.
+    sizeleak("check-stage").env_remove("PYTHONUNBUFFERED").args(arguments).arg("--").args(command).output().unwrap()
+}
+
+/// The names of the checks that came to this, in order.
+fn checks(output: &Output, verdict: &str) -> Vec<String> {
+    let json: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)));
+    let all = json["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == verdict);
+    all.map(|check| check["check"].as_str().unwrap().to_owned()).collect()
+}
+
+fn assert_passes(arguments: &[&str], command: &[String]) {
+    let output = check(&[arguments, &["--json"]].concat(), command);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{command:?}: {text}{}", stderr(&output));
+    assert!(checks(&output, "failed").is_empty() && checks(&output, "advised").is_empty(), "{command:?}: {text}");
+    assert!(checks(&output, "passed").len() >= if arguments.contains(&"nothing") { 10 } else { 32 }, "{text}");
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_seven_stages_pass() {
+    let model = example("model.toml");
+    for (kind, stage, arguments) in [
+        ("nothing", "capture", example("test.pcap")),
+        ("packets", "flow-filter", format!("--gateway {GATEWAY} --allow-absent")),
+        ("segments", "record-sizer", String::new()),
+        ("record", "command-segmenter", String::new()),
+        ("record", "command-segmenter", "--algorithm adaptive".to_owned()),
+        ("command", "epsilon-corrector", format!("--model {model}")),
+        ("correction", "decomposer", format!("--model {model}")),
+        ("identification", "pruner", format!("--model {model}")),
+    ] {
+        let path = program(stage).get_program().to_str().unwrap().to_owned();
+        assert_passes(&["--kind", kind], &[vec![path, "--quiet".to_owned()], words(&arguments)].concat());
+    }
+}
+
+#[test]
+fn the_segmenter_in_rust_passes() {
+    assert_passes(&[], &segmenters::rust());
+    // Also on a stream that a user recorded.
+    let folder = tempfile::tempdir().unwrap();
+    let mut commands = seven(&example("test.pcap"));
+    commands.truncate(3);
+    let file = write(folder.path(), "records.frames", &pipe(commands)[2].stdout);
+    assert_passes(&["--input", file.to_str().unwrap()], &segmenters::rust());
+    let output = check(&["--input", file.to_str().unwrap(), "--kind", "command"], &segmenters::rust());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no frame of kind `command`"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_stages_in_python_pass() {
+    if !tool::python_has("the_stages_in_python_pass", "msgpack") {
+        return;
+    }
+    assert_passes(&[], &segmenters::python());
+    let document = fs::read_to_string(root().join("docs/frames.md")).unwrap();
+    let stage = document.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "long_records.py", stage);
+    assert_passes(&[], &words(&format!("python3 {} 100", file.display())));
+}
+
+/// The segmenter in Python with one thing in it done wrong.
+fn misbehaving(folder: &Path, right: &str, wrong: &str) -> Vec<String> {
+    let text = fs::read_to_string(segmenters::folder().join("burst.py")).unwrap();
+    assert!(text.contains(right), "{right}");
+    let file = write(folder, "burst.py", text.replace(right, wrong));
+    words(&format!("python3 {} 40", file.display()))
+}
+
+#[test]
+fn what_a_stage_breaks_is_said() {
+    if !tool::python_has("what_a_stage_breaks_is_said", "msgpack") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut surprises = Vec::new();
+    for (right, wrong, broken) in [
+        ("body[\"upstream\"] + [body[\"stage\"]]", "body[\"upstream\"]", "hello"),
+        ("elif kind != \"summary\"", "elif kind != \"summary\" and kind != \"session\"", "passing-on"),
+        ("elif kind != \"summary\"", "elif kind in (\"flow\", \"session\", \"notice\")", "unknown-kinds large-values"),
+        ("rows + [own]", "[own]", "summary"),
+        ("frames_in=own[\"frames_in\"] + 1", "frames_in=0", "counts"),
+        ("\"end_ns\": end,", "\"end_ns\": end // 10**9,", "meaning times"),
+        ("write(\"command\", command)", "write(\"command\", {**command, \"flow\": 1})", "meaning"),
+        ("\"size\": size,", "\"size\": os.getpid(),", "repeatable"),
+        ("write(kind, body)", "write(kind, body); print()", "whole"),
+        ("record.get(key)", "record[key]", "encodings"),
+        ("    known = last.get(flow)", "    known = last.get(flow) if sizes else {}[0]", "nulls"),
+        ("def take(record):", "def take(record):\n    assert len(record) < 9", "unknown-fields"),
+        ("17 << 20", "1 << 20", "large-values"),
+        ("17 << 20", "1 << 40", "lying-length"),
+        ("why, code = str(error), 3", "rows, code = [], 0", "no-input cut"),
+        ("if hello: write(", "if False: write(", "no-input newer-schema"),
+        ("tell_before(1 << 63)\nif code", "if code == 0: tell_before(1 << 63)\nif code", ""),
+        ("body[\"schema\"] > 1", "body[\"schema\"] > 2", "newer-schema"),
+        ("(kind == \"hello\") != (before is None) or", "", "second-hello"),
+        (
+            "if (kind == \"hello\") != (before is None) or before == \"summary\"",
+            "if before != \"summary\" and (kind == \"hello\") != (before is None)",
+            "behind-the-end",
+        ),
+        (
+            "except Exception",
+            "except ZeroDivisionError",
+            "second-hello garbage lying-length wrong-type newer-schema behind-the-end",
+        ),
+        ("signal.SIGPIPE, signal.SIG_DFL", "signal.SIGPIPE, signal.SIG_IGN", "closed-stdout"),
+        ("signal.SIGINT, signal.SIG_IGN", "signal.SIGINT, signal.SIG_DFL", "sigint"),
+    ] {
+        let output = check(&["--json"], &misbehaving(folder.path(), right, wrong));
+        let failed = checks(&output, "failed");
+        if failed != words(broken) || output.status.code() != Some(i32::from(!broken.is_empty())) {
+            surprises.push(format!("{wrong}: {} failed, not {broken}", failed.join(" ")));
+        }
+    }
+    assert!(surprises.is_empty(), "{surprises:#?}");
+    // What is only good manners fails nothing.
+    let quiet = check(&["--json"], &misbehaving(folder.path(), "write(\"notice\", {", "str({"));
+    assert_eq!((checks(&quiet, "advised"), quiet.status.code()), (words("cut-notice"), Some(0)));
+}
+
+#[test]
+fn a_stage_that_holds_its_output_back_is_found() {
+    if !tool::python_has("a_stage_that_holds_its_output_back_is_found", "msgpack") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let command = misbehaving(folder.path(), "sys.stdout.flush()", "pass");
+    let output = check(&["--json", "--timeout", "3s"], &command);
+    assert!(checks(&output, "failed").contains(&"prompt".to_owned()), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn programs_that_are_no_stages() {
+    for (script, timeout, words) in [
+        ("true", "10s", "the frame stream is empty"),
+        ("cat; exit 4", "10s", "it exited with 4"),
+        ("echo why >&2; exit 1", "10s", "saying: why"),
+        ("sleep 1000", "100ms", "it did not end"),
+        ("kill -9 $$", "10s", "signal 9 ended it"),
+    ] {
+        let command = ["sh", "-c", script].map(str::to_owned);
+        let output = check(&["--timeout", timeout], &command);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{script}: {text}");
+        assert!(text.contains(words) && text.contains("docs/frames.md, 9. Programs"), "{script}: {text}");
+        assert!(text.contains("\n0 passed, 1 failed; mend this first"), "{script}: {text}");
+    }
+    // `cat` passes on everything, and does nothing else that a stage does.
+    let output = check(&["--json"], &["cat".to_owned()]);
+    let failed = checks(&output, "failed");
+    assert!(["hello", "summary", "cut", "garbage"].iter().all(|name| failed.iter().any(|failed| failed == name)));
+    assert!(checks(&output, "passed").contains(&"passing-on".to_owned()));
+    let output = check(&[], &["./no-such-program".to_owned()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("`./no-such-program` cannot be run"), "{}", stderr(&output));
+}
