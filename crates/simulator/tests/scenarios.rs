@@ -70,6 +70,7 @@ fn impossible_values_name_their_key() {
         ("network.segment-size", "network = { segment-size = 10 }"),
         ("network.retransmission", "network = { retransmission = 1.5 }"),
         ("tls.chunk", "tls = { chunk = 20000 }"),
+        ("tls.suite", "tls = { version = \"1.3\", suite = \"aes-128-cbc-sha\" }"),
         ("session.keep-alive", "session = { keep-alive = \"-1s\" }"),
         ("session.reconnect-after", "session = { reconnect-after = \"1s\" }"),
         ("session.poll-timeout", "session = { poll-timeout = \"0s\" }"),

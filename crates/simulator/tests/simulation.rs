@@ -85,6 +85,31 @@ fn records_are_plaintext_and_the_suites_overhead() {
     }
 }
 
+/// RFC 5246 section 6.2.3.2: a vector, then message, MAC and one to sixteen bytes of padding in whole blocks.
+#[test]
+fn records_of_cbc_are_whole_blocks() {
+    let suites = [(Suite::Aes128CbcSha, 20), (Suite::Aes256CbcSha, 20), (Suite::Aes128CbcSha256, 32)];
+    for (framing, (suite, mac)) in FRAMINGS.into_iter().zip(suites) {
+        let mut scenario = small();
+        (scenario.tls.suite, scenario.session.framing) = (suite, framing);
+        scenario.tls.chunk = if framing == Framing::Http { 100 } else { 0 };
+        let part = simulate(&scenario, 1).unwrap().test;
+        assert_eq!(part, simulate(&scenario, 1).unwrap().test);
+        let records = pushed(&scenario, &part);
+        for truth in &part.truths {
+            let carriers = carriers(&records, truth);
+            assert_eq!(carriers.len(), truth.records);
+            let mut left = truth.plaintext_size;
+            for record in carriers {
+                let message = if scenario.tls.chunk == 0 { left } else { left.min(scenario.tls.chunk) };
+                assert_eq!(record.length, 16 + (message + mac + 1).next_multiple_of(16), "{suite:?} {truth:?}");
+                left -= message;
+            }
+            assert_eq!(left, 0);
+        }
+    }
+}
+
 /// The bytes of a command's JSON, from what the scenario says alone.
 fn body_size(scenario: &Scenario, truth: &Truth) -> usize {
     let sizes = scenario.action_names().into_iter().map(|name| {

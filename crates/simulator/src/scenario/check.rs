@@ -5,7 +5,7 @@ use std::fmt::Display;
 use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::ServerName;
 
-use super::{Scenario, Span};
+use super::{Scenario, Span, Version};
 use crate::ScenarioError;
 
 /// The most commands of a part.
@@ -74,6 +74,8 @@ impl Scenario {
 
     fn check_talk(&self) -> Result<(), ScenarioError> {
         wanted("tls.chunk", self.tls.chunk, self.tls.chunk <= 16_384, "at most 16384, or 0 to leave it to TLS")?;
+        let offered = self.tls.version == Version::Tls12 || !self.tls.suite.is_padded();
+        wanted("tls.suite", "a CBC suite", offered, "another: TLS 1.3 has none of these")?;
         period("session.keep-alive", self.session.keep_alive, 100)?;
         period("session.reconnect-after", self.session.reconnect_after, 10_000)?;
         period("telemetry.period", self.telemetry.period, 100)?;

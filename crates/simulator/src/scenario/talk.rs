@@ -28,7 +28,7 @@ pub enum Version {
     Tls13,
 }
 
-/// An authenticated cipher.
+/// A cipher and what authenticates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suite {
@@ -41,6 +41,22 @@ pub enum Suite {
     /// ChaCha20-Poly1305 with SHA-256.
     #[serde(rename = "chacha20-poly1305")]
     ChaCha20Poly1305,
+    /// AES-128-CBC with a MAC of SHA-1 (TLS 1.2).
+    #[serde(rename = "aes-128-cbc-sha")]
+    Aes128CbcSha,
+    /// AES-256-CBC with a MAC of SHA-1 (TLS 1.2).
+    #[serde(rename = "aes-256-cbc-sha")]
+    Aes256CbcSha,
+    /// AES-128-CBC with a MAC of SHA-256 (TLS 1.2).
+    #[serde(rename = "aes-128-cbc-sha256")]
+    Aes128CbcSha256,
+}
+
+impl Suite {
+    /// Whether messages are padded to whole blocks, so that their lengths show a range of sizes.
+    pub fn is_padded(self) -> bool {
+        matches!(self, Self::Aes128CbcSha | Self::Aes256CbcSha | Self::Aes128CbcSha256)
+    }
 }
 
 /// How gateway and service talk inside TLS.

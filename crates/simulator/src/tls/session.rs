@@ -14,9 +14,9 @@ use rustls::{
     SupportedCipherSuite, SupportedProtocolVersion,
 };
 
-use super::Side;
 use super::exchange::SeededX25519;
 use super::source::{Installed, Source};
+use super::{Side, cbc};
 use crate::SimulateError;
 use crate::scenario::{Suite, Tls, Version};
 
@@ -170,7 +170,7 @@ fn deliver<D: SideData>(
 }
 
 /// ring's ciphers and signatures, with randomness and keys of our own.
-fn provider(tls: Tls) -> CryptoProvider {
+pub(super) fn provider(tls: Tls) -> CryptoProvider {
     CryptoProvider {
         cipher_suites: vec![suite(tls)],
         kx_groups: vec![&SeededX25519],
@@ -192,6 +192,10 @@ fn suite(tls: Tls) -> SupportedCipherSuite {
         (Version::Tls12, Suite::Aes128Gcm) => suites::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
         (Version::Tls12, Suite::Aes256Gcm) => suites::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
         (Version::Tls12, Suite::ChaCha20Poly1305) => suites::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        // Scenarios are checked: TLS 1.3 has no CBC.
+        (_, Suite::Aes128CbcSha) => cbc::aes_128_sha(),
+        (_, Suite::Aes256CbcSha) => cbc::aes_256_sha(),
+        (_, Suite::Aes128CbcSha256) => cbc::aes_128_sha256(),
         (Version::Tls13, Suite::Aes128Gcm) => suites::TLS13_AES_128_GCM_SHA256,
         (Version::Tls13, Suite::Aes256Gcm) => suites::TLS13_AES_256_GCM_SHA384,
         (Version::Tls13, Suite::ChaCha20Poly1305) => suites::TLS13_CHACHA20_POLY1305_SHA256,
@@ -235,7 +239,10 @@ mod tests {
     #[test]
     fn sessions_repeat_and_differ_by_seed() {
         for version in [Version::Tls12, Version::Tls13] {
-            for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+            let aead = [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
+            let cbc = [Suite::Aes128CbcSha, Suite::Aes256CbcSha, Suite::Aes128CbcSha256];
+            let offered = if version == Version::Tls12 { &[aead, cbc][..] } else { &[aead] };
+            for suite in offered.iter().flatten().copied() {
                 let tls = Tls { version, suite, chunk: 0 };
                 let message = [7; 100];
                 let (flights, records) = talk(tls, 5, &message);
@@ -244,7 +251,10 @@ mod tests {
                 let overhead = match (version, suite) {
                     (Version::Tls13, _) => 17,
                     (Version::Tls12, Suite::ChaCha20Poly1305) => 16,
-                    (Version::Tls12, _) => 24,
+                    (Version::Tls12, Suite::Aes128Gcm | Suite::Aes256Gcm) => 24,
+                    // 16 bytes of vector, 20 or 32 of MAC, and padding to whole blocks: 8 or 12.
+                    (Version::Tls12, Suite::Aes128CbcSha256) => 16 + 32 + 12,
+                    (Version::Tls12, _) => 16 + 20 + 8,
                 };
                 assert_eq!(record_lengths(&records), [100 + overhead]);
             }

@@ -100,6 +100,37 @@ fn commands_have_their_plaintext_sizes() {
     }
 }
 
+/// Sixteen sizes a record, fewer where not all of them can be.
+#[test]
+fn commands_of_cbc_have_ranges_that_hold_their_sizes() {
+    let cases = [
+        (Suite::Aes128CbcSha, Framing::Websocket, "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"),
+        (Suite::Aes256CbcSha, Framing::Mqtt, "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA"),
+        (Suite::Aes128CbcSha256, Framing::Http, "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256"),
+    ];
+    for (suite, framing, cipher_suite) in cases {
+        for chunk in [0, 100] {
+            let mut scenario = scenario(Version::Tls12, suite, framing);
+            scenario.tls.chunk = chunk;
+            let part = simulate(&scenario, 21).unwrap().test;
+            let (records, sessions) = split(size(&rows(&scenario, &part)));
+            assert!(sessions.iter().all(|session| session.cipher_suite.as_deref() == Some(cipher_suite)));
+            assert!(!sessions.is_empty());
+            for truth in &part.truths {
+                let carriers = records.iter().filter(|record| {
+                    record.direction == Direction::ToGateway && (truth.time_ns..=truth.end_ns).contains(&record.time_ns)
+                });
+                let carriers: Vec<_> = carriers.collect();
+                assert_eq!(carriers.len(), truth.records);
+                let sizes = carriers.iter().map(|record| record.plaintext.unwrap());
+                assert!(sizes.clone().all(|[least, most]| most - least == 15 || least == 0));
+                let [least, most] = sizes.fold([0, 0], |sum, range| [sum[0] + range[0], sum[1] + range[1]]);
+                assert!((least..=most).contains(&(truth.plaintext_size as u64)), "{least} to {most}: {truth:?}");
+            }
+        }
+    }
+}
+
 /// Up to the gateway's first message only the handshake is spoken, tickets included.
 #[test]
 fn handshakes_end_where_the_gateway_speaks() {
