@@ -9,8 +9,8 @@ use crate::{Action, Smoothing, paper, robust};
 /// A command whose actions are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelledCommand {
-    /// |s| in bytes, in the basis the model is to have.
-    pub size: i64,
+    /// The least and the most that |s| may be, in bytes, in the basis the model is to have: block ciphers leave a range.
+    pub sizes: [i64; 2],
     /// How often each action occurs, in the order of the actions' names.
     pub counts: Vec<u32>,
     /// Records the gateway sent in reply.
@@ -29,8 +29,16 @@ pub(crate) const LARGEST_SIZE: i64 = 1 << 32;
 const LARGEST_COUNT: u32 = 1 << 20;
 
 impl LabelledCommand {
+    /// The middle of the sizes it may have, the lower one of two.
+    pub(crate) fn middle(&self) -> i64 {
+        let [least, most] = self.sizes;
+        least + (most - least) / 2
+    }
+
     fn is_within_bounds(&self, actions: usize) -> bool {
-        (0..=LARGEST_SIZE).contains(&self.size)
+        let [least, most] = self.sizes;
+        (0..=LARGEST_SIZE).contains(&least)
+            && (least..=LARGEST_SIZE).contains(&most)
             && self.counts.len() == actions
             && self.counts.iter().all(|count| *count <= LARGEST_COUNT)
     }
@@ -53,6 +61,8 @@ pub struct Fit {
     pub overhead: i64,
     /// The actions with their sizes.
     pub actions: Vec<Action>,
+    /// How uncertain their sizes are, where commands had ranges of sizes: standard deviations in bytes.
+    pub deviations: Vec<f64>,
     /// What was left of each command's size, without the outliers.
     pub neighbours: Neighbours,
     /// How ε is found from them.
@@ -164,13 +174,13 @@ impl Fit {
         if let Some((action, &size)) = names.iter().zip(&sizes.actions).find(|(_, size)| **size <= 0) {
             return Err(FitError::NoSize { action: action.clone(), size });
         }
-        let tuple = |command: &LabelledCommand| {
-            let epsilon =
-                command.size.saturating_sub(sizes.overhead).saturating_sub(weigh(&sizes.actions, &command.counts));
-            Tuple::new(command.size, epsilon)
+        let tuple = |(command, remainder): (&LabelledCommand, &i64)| {
+            let size = weigh(&sizes.actions, &command.counts).saturating_add(*remainder);
+            Tuple::new(size, remainder.saturating_sub(sizes.overhead))
         };
-        let kept = commands.iter().enumerate().filter(|(at, _)| sizes.outliers.binary_search(at).is_err());
-        let neighbours = Neighbours::new(kept.map(|(_, command)| tuple(command))).map_err(|_| FitError::NoCommands)?;
+        let kept = commands.iter().zip(&sizes.remainders).enumerate();
+        let kept = kept.filter(|(at, _)| sizes.outliers.binary_search(at).is_err()).map(|(_, command)| tuple(command));
+        let neighbours = Neighbours::new(kept).map_err(|_| FitError::NoCommands)?;
         let actions = names.iter().zip(&sizes.actions).map(|(name, size)| Action { name: name.clone(), size: *size });
         Ok(Self {
             overhead: sizes.overhead,
@@ -179,6 +189,7 @@ impl Fit {
                 Method::Paper => Smoothing::NEAREST,
                 Method::Robust => Smoothing::choose(&neighbours),
             },
+            deviations: sizes.deviations,
             neighbours,
             outliers: sizes.outliers,
             rival_shifts: sizes.rival_shifts,
@@ -190,6 +201,10 @@ impl Fit {
 pub(crate) struct Sizes {
     pub(crate) overhead: i64,
     pub(crate) actions: Vec<i64>,
+    /// How uncertain each is: a standard deviation in bytes.
+    pub(crate) deviations: Vec<f64>,
+    /// What remains of each command without its actions; of a range one that may.
+    pub(crate) remainders: Vec<i64>,
     /// In order.
     pub(crate) outliers: Vec<usize>,
     pub(crate) rival_shifts: Vec<i64>,

@@ -6,6 +6,7 @@ mod action;
 mod deviation;
 mod epsilon;
 mod fit;
+mod imputed;
 mod inventory;
 mod labels;
 mod limits;

@@ -25,10 +25,19 @@ pub(crate) fn least_absolute_deviations(actions: usize, commands: &[LabelledComm
         }
         for (weight, command) in weights.iter_mut().zip(commands) {
             let fitted: f64 = row(command).zip(&solution).map(|(count, size)| count * size).sum();
-            *weight = 1.0 / (command.size as f64 - fitted).abs().max(0.05);
+            // All within a range of sizes is as near.
+            let [least, most] = command.sizes;
+            let reach = (most - least) as f64 / 2.0 + 0.05;
+            *weight = 1.0 / (middle(command) - fitted).abs().max(reach);
         }
     }
     solution
+}
+
+/// The middle of the sizes a command may have.
+fn middle(command: &LabelledCommand) -> f64 {
+    let [least, most] = command.sizes;
+    f64::midpoint(least as f64, most as f64)
 }
 
 /// A command as a row of the design matrix: 1 for |ac|, then the counts.
@@ -40,7 +49,7 @@ fn weighted_least_squares(actions: usize, commands: &[LabelledCommand], weights:
     let mut matrix = vec![vec![0.0; actions + 2]; actions + 1];
     for (command, weight) in commands.iter().zip(weights) {
         for (equation, a) in matrix.iter_mut().zip(row(command)) {
-            let right = std::iter::once(command.size as f64);
+            let right = std::iter::once(middle(command));
             for (cell, b) in equation.iter_mut().zip(row(command).chain(right)) {
                 *cell += weight * a * b;
             }
@@ -134,7 +143,7 @@ mod tests {
     #[test]
     fn a_wrong_label_does_not_pull() {
         let mut commands: Vec<_> = (0..30).map(|at| command(70 + 40 * (at % 5), &[at as u32 % 5])).collect();
-        commands[7].size += 500;
+        commands[7].sizes = commands[7].sizes.map(|size| size + 500);
         let fit = least_absolute_deviations(1, &commands);
         assert!((fit[0] - 70.0).abs() < 0.1 && (fit[1] - 40.0).abs() < 0.1, "{fit:?}");
     }

@@ -4,7 +4,7 @@
 //! Where an experiment was repeated its median counts, and |ac| is the median over the actions. The estimate is biased
 //! where a length field grows between the single and the double; that is the procedure's own.
 
-use crate::fit::{FitError, LabelledCommand, Sizes, median};
+use crate::fit::{FitError, LabelledCommand, Sizes, median, weigh};
 
 pub(crate) fn sizes(names: &[String], commands: &[LabelledCommand]) -> Result<Sizes, FitError> {
     let mut actions = Vec::new();
@@ -15,7 +15,16 @@ pub(crate) fn sizes(names: &[String], commands: &[LabelledCommand]) -> Result<Si
         actions.push(size);
         overheads.push(one - size);
     }
-    Ok(Sizes { overhead: median(&mut overheads), actions, outliers: Vec::new(), rival_shifts: Vec::new() })
+    // Of a range of sizes, which the paper has none of, the middle counts.
+    let remainder = |command: &LabelledCommand| command.middle().saturating_sub(weigh(&actions, &command.counts));
+    Ok(Sizes {
+        overhead: median(&mut overheads),
+        remainders: commands.iter().map(remainder).collect(),
+        deviations: vec![0.0; actions.len()],
+        actions,
+        outliers: Vec::new(),
+        rival_shifts: Vec::new(),
+    })
 }
 
 /// The size of the commands that are this action alone, on so many devices.
@@ -23,7 +32,7 @@ fn alone(name: &str, action: usize, devices: u32, commands: &[LabelledCommand]) 
     let is_alone = |command: &&LabelledCommand| {
         command.counts.iter().enumerate().all(|(at, count)| *count == if at == action { devices } else { 0 })
     };
-    let mut sizes: Vec<i64> = commands.iter().filter(is_alone).map(|command| command.size).collect();
+    let mut sizes: Vec<i64> = commands.iter().filter(is_alone).map(LabelledCommand::middle).collect();
     if sizes.is_empty() {
         return Err(FitError::MissingExperiment { action: name.to_owned(), devices });
     }

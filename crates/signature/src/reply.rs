@@ -163,7 +163,7 @@ mod tests {
     use crate::testing::Noise;
 
     fn command(actions: u32, replies: u32) -> LabelledCommand {
-        LabelledCommand { size: 0, counts: vec![actions], replies, reply_bytes: 0 }
+        LabelledCommand { sizes: [0; 2], counts: vec![actions], replies, reply_bytes: 0 }
     }
 
     /// Commands of up to `most` actions, one acknowledgement and a reply an action, of which some percent are missing.

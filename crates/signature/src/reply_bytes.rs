@@ -47,7 +47,7 @@ impl ReplyBytes {
     pub fn learn(commands: &[LabelledCommand], actions: usize) -> Option<Self> {
         // The replies take the place of an action.
         let row = |command: &LabelledCommand, counts: &[u32]| LabelledCommand {
-            size: command.reply_bytes,
+            sizes: [command.reply_bytes; 2],
             counts: std::iter::once(command.replies).chain(counts.iter().copied()).collect(),
             ..command.clone()
         };
@@ -153,7 +153,7 @@ mod tests {
         let command = |_| {
             let counts = [noise.below(4), noise.below(3), 1 + noise.below(2)].map(|count| count as u32);
             let (replies, reply_bytes) = replies(&counts, &mut noise);
-            LabelledCommand { size: 0, counts: counts.to_vec(), replies, reply_bytes }
+            LabelledCommand { sizes: [0; 2], counts: counts.to_vec(), replies, reply_bytes }
         };
         (0..commands).map(command).collect()
     }

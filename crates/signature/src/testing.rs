@@ -21,7 +21,16 @@ pub(crate) fn actions(names: &[&str]) -> Vec<Action> {
 
 /// A labelled command without replies.
 pub(crate) fn command(size: i64, counts: &[u32]) -> LabelledCommand {
-    LabelledCommand { size, counts: counts.to_vec(), replies: 0, reply_bytes: 0 }
+    LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies: 0, reply_bytes: 0 }
+}
+
+/// What a block cipher of 16 bytes leaves of commands' sizes.
+pub(crate) fn in_blocks(mut commands: Vec<LabelledCommand>) -> Vec<LabelledCommand> {
+    for command in &mut commands {
+        let least = command.sizes[0] & !15;
+        command.sizes = [least, least + 15];
+    }
+    commands
 }
 
 /// A model with something of everything.

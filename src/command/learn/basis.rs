@@ -74,7 +74,7 @@ pub(super) fn choose(commands: &[Observed], assumed: Option<Cipher>) -> Chosen {
     let [least, most] = cipher.record_overhead;
     if ranges > 0 || (unseen > 0 && least < most) {
         remarks.push(
-            "a block cipher hides sizes within a block: the middle of each range is learned, and ε is wider for it"
+            "a block cipher hides sizes within a block: sizes are learned from ranges, and may be off by a few bytes"
                 .to_owned(),
         );
     }
@@ -82,11 +82,10 @@ pub(super) fn choose(commands: &[Observed], assumed: Option<Cipher>) -> Chosen {
     Chosen { basis: Basis::Plaintext { cipher_suite, record_overhead }, remarks }
 }
 
-/// The size of a command in a basis: the middle of the sizes it may have.
-pub(super) fn size(basis: &Basis, command: &Command) -> i64 {
+/// The least and the most that a command's size may be in a basis.
+pub(super) fn sizes(basis: &Basis, command: &Command) -> [i64; 2] {
     // A wire basis is chosen only where no command has a plaintext size, and takes them all.
-    let [least, most] = basis.sizes(command.size, command.records, command.plaintext).unwrap_or([i64::MAX; 2]);
-    least + (most - least) / 2
+    basis.sizes(command.size, command.records, command.plaintext).unwrap_or([i64::MAX; 2])
 }
 
 /// The bytes of the replies to a command, in a basis.
@@ -151,7 +150,7 @@ mod tests {
         ];
         let chosen = choose(&commands, None);
         assert_eq!((&chosen.basis, chosen.remarks.len()), (&plaintext("B", [24, 24]), 0));
-        assert_eq!(commands.map(|observed| size(&chosen.basis, &observed.command)), [100, 100, 200]);
+        assert_eq!(commands.map(|observed| sizes(&chosen.basis, &observed.command)), [[100; 2], [100; 2], [200; 2]]);
     }
 
     #[test]
@@ -160,9 +159,10 @@ mod tests {
         let chosen = choose(&commands, None);
         assert_eq!(chosen.basis, plaintext("B", [24, 24]));
         assert!(chosen.remarks[0].starts_with("1 of 2 commands") && chosen.remarks[0].ends_with("use B"), "{chosen:?}");
-        assert_eq!(size(&chosen.basis, &commands[1].command), 186);
+        assert_eq!(sizes(&chosen.basis, &commands[1].command), [186; 2]);
         let chosen = choose(&commands, Some(told()));
-        assert_eq!((chosen.basis.clone(), size(&chosen.basis, &commands[1].command)), (plaintext("T", [17, 17]), 200));
+        assert_eq!(chosen.basis, plaintext("T", [17, 17]));
+        assert_eq!(sizes(&chosen.basis, &commands[1].command), [200; 2]);
         assert!(choose(&commands[..1], Some(told())).remarks[0].contains("`--cipher T` was not needed"));
     }
 
@@ -170,16 +170,17 @@ mod tests {
     fn without_any_suite_sizes_are_those_on_the_wire() {
         let commands = [observed(124, 1, None, ""), observed(234, 2, None, "")];
         let chosen = choose(&commands, None);
-        assert_eq!((&chosen.basis, size(&chosen.basis, &commands[1].command)), (&Basis::Wire, 234));
+        assert_eq!((&chosen.basis, sizes(&chosen.basis, &commands[1].command)), (&Basis::Wire, [234; 2]));
         assert!(chosen.remarks[0].contains("--cipher"), "{chosen:?}");
         assert_eq!(choose(&commands, Some(told())).basis, plaintext("T", [17, 17]));
     }
 
     #[test]
-    fn of_a_range_the_middle_counts() {
+    fn a_range_of_sizes_is_learned_from() {
         let commands = [observed(160, 1, Some([108, 123]), "CBC")];
         let chosen = choose(&commands, None);
-        assert_eq!((&chosen.basis, size(&chosen.basis, &commands[0].command)), (&plaintext("CBC", [37, 52]), 115));
-        assert!(chosen.remarks[0].contains("the middle"), "{chosen:?}");
+        assert_eq!(chosen.basis, plaintext("CBC", [37, 52]));
+        assert_eq!(sizes(&chosen.basis, &commands[0].command), [108, 123]);
+        assert!(chosen.remarks[0].contains("from ranges"), "{chosen:?}");
     }
 }

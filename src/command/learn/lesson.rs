@@ -9,6 +9,9 @@ use sizeleak_signature::{
 use super::basis::{self, Cipher, Observed};
 use crate::command::labelled::{LabelFile, Tolerance};
 
+/// A size is uncertain from this standard deviation on, in bytes: then it is wrong as often as not.
+const UNCERTAIN: f64 = 0.7;
+
 /// What there is to learn from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lesson<'a> {
@@ -84,7 +87,7 @@ impl Lesson<'_> {
         let rows = &self.labels.labels().rows;
         let pairs = matching.pairs.iter().filter_map(|(row, at)| Some((rows.get(*row)?, self.commands.get(*at)?)));
         let command = pairs.map(|(row, observed)| LabelledCommand {
-            size: basis::size(basis, &observed.command),
+            sizes: basis::sizes(basis, &observed.command),
             counts: row.counts.clone(),
             replies: observed.command.replies,
             reply_bytes: basis::reply_bytes(basis, &observed.command),
@@ -116,6 +119,16 @@ impl Lesson<'_> {
             doubts.push(format!(
                 "{file}: {count} labels do not explain the size of their command, and were left out (a wrong count, or a \
                  command that is none): {lines}"
+            ));
+        }
+        let uncertain = fit.actions.iter().zip(&fit.deviations).filter(|(_, deviation)| **deviation >= UNCERTAIN);
+        let uncertain: Vec<String> =
+            uncertain.map(|(action, deviation)| format!("`{}` by {deviation:.1}", action.name)).collect();
+        if !uncertain.is_empty() {
+            let uncertain = uncertain.join(", ");
+            doubts.push(format!(
+                "ranges of sizes leave sizes of actions uncertain: {uncertain} bytes (standard deviations); label more \
+                 commands with them"
             ));
         }
         if !fit.rival_shifts.is_empty() {
