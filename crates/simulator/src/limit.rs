@@ -2,12 +2,15 @@
 //! them from.
 //!
 //! Who knows these distributions and sees a message's size answers best with the command A whose P(A, size) is greatest,
-//! and is right with probability Σ over sizes of max over A of P(A, size). Neither framing nor TLS matters to that: in
-//! all that the simulator speaks a longer message is longer on the wire, so the size on the wire tells the size of the
-//! JSON, and nothing else.
+//! and is right with probability Σ over sizes of max over A of P(A, size). Neither framing nor an authenticated cipher
+//! matters to that: a longer message is then longer on the wire, so the size on the wire tells the size of the JSON, and
+//! nothing else. Under a block cipher all sizes that take as many blocks look alike.
+
+mod lens;
 
 use std::collections::BTreeMap;
 
+use lens::Lens;
 use thiserror::Error;
 
 use crate::message::Writer;
@@ -64,8 +67,8 @@ pub fn bayes_limit(scenario: &Scenario) -> Result<Limit, LimitError> {
     let commands = Commands::new(scenario)?;
     let prior_bits = entropy(commands.probabilities.values().copied());
     let groups = commands.groups(&sizes(scenario)?);
-    let silent = Sights::new(&groups, scenario, ReplyMode::None);
-    let heard = Sights::new(&groups, scenario, scenario.replies.mode);
+    let silent = Sights::new(&groups, scenario, ReplyMode::None)?;
+    let heard = Sights::new(&groups, scenario, scenario.replies.mode)?;
     Ok(Limit {
         top_1: silent.top_1(),
         top_1_with_replies: heard.top_1(),
@@ -197,29 +200,37 @@ impl Sight {
 /// Everything that can be seen of a command: its size and what its replies tell.
 #[derive(Debug)]
 struct Sights {
-    seen: BTreeMap<(usize, u32), Sight>,
+    seen: BTreeMap<(usize, usize), Sight>,
     /// How many bits of what is seen do not come from the actions.
     noise_bits: f64,
 }
 
 impl Sights {
-    fn new(groups: &BTreeMap<(usize, u32), Sight>, scenario: &Scenario, mode: ReplyMode) -> Self {
+    fn new(
+        groups: &BTreeMap<(usize, u32), Sight>,
+        scenario: &Scenario,
+        mode: ReplyMode,
+    ) -> Result<Self, SimulateError> {
+        let mut lens = Lens::new(scenario)?;
         let widths = id_widths(scenario.command.message_id);
         let mut seen: BTreeMap<_, Sight> = BTreeMap::new();
         let mut noise_bits = 0.0;
         for ((size, total), group) in groups {
-            let mut chances = Vec::new();
+            // What is seen alike of this group is one sight: numbers of two widths may be.
+            let mut chances: BTreeMap<_, f64> = BTreeMap::new();
             for (width, probability) in &widths {
-                for (evidence, share) in evidence(mode, scenario.replies.loss, *total, *width) {
-                    let chance = probability * share;
-                    let sight: &mut Sight = seen.entry((size + *width as usize, evidence)).or_default();
-                    sight.add(group.mass * chance, group.best * chance);
-                    chances.push(chance);
+                let command = lens.command(*size, *width)?;
+                let repeated = lens.reply(*width)?;
+                for (evidence, share) in evidence(mode, scenario.replies.loss, *total, repeated) {
+                    *chances.entry((command, evidence)).or_default() += probability * share;
                 }
             }
-            noise_bits += group.mass * entropy(chances.into_iter());
+            noise_bits += group.mass * entropy(chances.values().copied());
+            for (key, chance) in chances {
+                seen.entry(key).or_default().add(group.mass * chance, group.best * chance);
+            }
         }
-        Self { seen, noise_bits }
+        Ok(Self { seen, noise_bits })
     }
 
     fn top_1(&self) -> f64 {
@@ -233,15 +244,16 @@ impl Sights {
 }
 
 /// What replies tell, each with its probability. Of replies to the actions that is how many come: how they share records
-/// depends on nothing else. The reply to a whole command repeats its number and so tells its width, 0 where it is lost.
-fn evidence(mode: ReplyMode, loss: f64, actions: u32, width: u32) -> Vec<(u32, f64)> {
+/// depends on nothing else. Of the reply to a whole command it is how long that is, which `repeated` says; 0 where it is
+/// lost.
+fn evidence(mode: ReplyMode, loss: f64, actions: u32, repeated: usize) -> Vec<(usize, f64)> {
     match mode {
         ReplyMode::None => vec![(0, 1.0)],
-        ReplyMode::PerCommand => vec![(width, 1.0 - loss), (0, loss)],
+        ReplyMode::PerCommand => vec![(repeated, 1.0 - loss), (0, loss)],
         ReplyMode::PerAction => {
             let chance =
                 |come: u32| choose(actions, come) * (1.0 - loss).powf(come.into()) * loss.powf((actions - come).into());
-            (0..=actions).map(|come| (come, chance(come))).collect()
+            (0..=actions).map(|come| (come as usize, chance(come))).collect()
         }
     }
 }

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha20Rng;
 use super::*;
 use crate::framing::{http, mqtt, websocket};
 use crate::plan::{Home, number};
-use crate::scenario::{Device, Draw};
+use crate::scenario::{Device, Draw, Framing, Suite};
 
 fn device(name: &str, count: u32, actions: &[&str]) -> Device {
     Device { name: name.into(), count, actions: actions.iter().map(|name| (*name).to_owned()).collect() }
@@ -154,4 +154,58 @@ fn what_cannot_be_computed_is_said() {
     assert!(matches!(bayes_limit(&crowd), Err(LimitError::TooMany)));
     let none = home(Vec::new(), 1);
     assert!(matches!(bayes_limit(&none), Err(LimitError::Scenario(_))));
+}
+
+/// What is computed of records is what TLS makes of messages.
+#[test]
+fn lengths_on_the_wire_are_those_of_records() {
+    let mut random = ChaCha20Rng::seed_from_u64(71_004);
+    for framing in [Framing::Websocket, Framing::Mqtt, Framing::Http] {
+        for (suite, chunk) in [(Suite::Aes128CbcSha, 0), (Suite::Aes128CbcSha256, 0), (Suite::Aes256CbcSha, 100)] {
+            let mut scenario = Scenario::default();
+            (scenario.session.framing, scenario.tls.suite, scenario.tls.chunk) = (framing, suite, chunk);
+            (scenario.learn.repeats, scenario.learn.random, scenario.test.commands) = (1, 1, 40);
+            scenario.command.message_id.draw = Draw::Digits;
+            let (mut lens, sizes) = (Lens::new(&scenario).unwrap(), sizes(&scenario).unwrap());
+            for truth in crate::simulate(&scenario, random.random()).unwrap().test.truths {
+                let actions = sizes.iter().zip(&truth.counts).map(|(size, count)| size * *count as usize).sum();
+                let width = u32::try_from(truth.message_id_width).unwrap();
+                assert_eq!(lens.command(actions, width).unwrap(), truth.wire_size, "{framing:?} {suite:?} {truth:?}");
+            }
+        }
+    }
+}
+
+/// Two sizes of an action each, a block apart or within one, from the least to the most that the number's digits allow.
+#[test]
+fn of_a_block_cipher_blocks_are_seen() {
+    let mut scenario = home(vec![device("plug", 1, &["a", "b--------------------"])], 1);
+    scenario.tls.suite = Suite::Aes128CbcSha;
+    let limit = bayes_limit(&scenario).unwrap();
+    assert!(is_near(limit.top_1, 1.0) && is_near(limit.leaked_bits, 1.0), "20 bytes are seen: {limit:?}");
+    let mut hidden = 0;
+    for digits in 3..=18 {
+        let mut scenario = home(vec![device("plug", 1, &["a", "bb"])], 1);
+        scenario.tls.suite = Suite::Aes128CbcSha;
+        (scenario.command.message_id.min_digits, scenario.command.message_id.max_digits) = (digits, digits);
+        let limit = bayes_limit(&scenario).unwrap();
+        let expected = if is_near(limit.top_1, 0.5) { 0.0 } else { 1.0 };
+        assert!(is_near(limit.leaked_bits, expected), "{limit:?}");
+        hidden += u32::from(expected < 0.5);
+    }
+    assert_eq!(hidden, 15, "one byte more is a block more for one of sixteen lengths");
+}
+
+#[test]
+fn a_block_cipher_gives_away_less() {
+    for mode in [ReplyMode::PerAction, ReplyMode::PerCommand, ReplyMode::None] {
+        let mut scenario = Scenario::default();
+        (scenario.replies.mode, scenario.command.message_id.draw) = (mode, Draw::Digits);
+        let seen = bayes_limit(&scenario).unwrap();
+        scenario.tls.suite = Suite::Aes128CbcSha;
+        let padded = bayes_limit(&scenario).unwrap();
+        assert!(padded.top_1 < seen.top_1 && padded.top_1_with_replies < seen.top_1_with_replies, "{padded:?}");
+        assert!(padded.leaked_bits < seen.leaked_bits && is_near(padded.prior_bits, seen.prior_bits), "{padded:?}");
+        assert!(padded.leaked_bits <= padded.leaked_bits_with_replies + 1e-9, "{padded:?}");
+    }
 }

@@ -4,9 +4,12 @@ mod poll;
 mod push;
 mod reply;
 
+use push::Framing as _;
+use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
 use crate::SimulateError;
+use crate::framing::http;
 use crate::message::Writer;
 use crate::plan::Stretch;
 use crate::scenario::{Framing, Scenario};
@@ -48,6 +51,20 @@ pub(crate) fn protocol(framing: Framing) -> &'static str {
         Framing::Websocket | Framing::Http => "http/1.1",
         Framing::Mqtt => "mqtt",
     }
+}
+
+/// How long a message with a body of so many bytes is.
+pub(crate) fn message_length(scenario: &Scenario, side: Side, body: usize) -> Result<usize, SimulateError> {
+    let body = vec![b' '; body];
+    // What is drawn is a mask, which has one length.
+    let random = &mut ChaCha20Rng::seed_from_u64(0);
+    let message = match (scenario.session.framing, side) {
+        (Framing::Websocket, _) => push::WebSocket::new(scenario).message(side, &body, random)?.0,
+        (Framing::Mqtt, _) => push::Mqtt::new(scenario).message(side, &body, random)?.0,
+        (Framing::Http, Side::Server) => http::found(0, &body),
+        (Framing::Http, Side::Client) => http::post(&scenario.network.name, &body),
+    };
+    Ok(message.len())
 }
 
 /// Writes the script of a stretch.
