@@ -78,7 +78,7 @@ table() {
     none='[replies]\nmode = "none"'
     for framing in websocket mqtt http; do
         session="[session]\nframing = \"$framing\""
-        for suite in '1.2 aes-128-gcm' '1.2 chacha20-poly1305' '1.3 aes-128-gcm'; do
+        for suite in '1.2 aes-128-gcm' '1.2 chacha20-poly1305' '1.3 aes-128-gcm' '1.2 aes-128-cbc-sha'; do
             tls="[tls]\nversion = \"${suite% *}\"\nsuite = \"${suite#* }\""
             home "$framing, TLS $suite" "$session" "$tls"
             home "$framing, TLS $suite, no replies" "$session" "$tls" "$none"

@@ -15,6 +15,9 @@ const LEAST: f64 = 0.984;
 
 const AES_GCM: (Version, Suite) = (Version::Tls12, Suite::Aes128Gcm);
 const CHACHA20: (Version, Suite) = (Version::Tls12, Suite::ChaCha20Poly1305);
+const CBC: (Version, Suite) = (Version::Tls12, Suite::Aes128CbcSha);
+const CBC_SHA256: (Version, Suite) = (Version::Tls12, Suite::Aes128CbcSha256);
+const CBC_256: (Version, Suite) = (Version::Tls12, Suite::Aes256CbcSha);
 const TLS_1_3: (Version, Suite) = (Version::Tls13, Suite::Aes128Gcm);
 
 fn share(figures: &Value, when: &str, what: &str) -> f64 {
@@ -74,6 +77,21 @@ fn websocket_over_tls_1_2_with_chacha20() {
 #[test]
 fn websocket_over_tls_1_3() {
     holds(Framing::Websocket, TLS_1_3, [81_003, 82_003]);
+}
+
+#[test]
+fn websocket_over_tls_1_2_with_aes_cbc() {
+    holds(Framing::Websocket, CBC, [81_010, 82_010]);
+}
+
+#[test]
+fn mqtt_over_tls_1_2_with_aes_cbc() {
+    holds(Framing::Mqtt, CBC_SHA256, [81_011, 82_011]);
+}
+
+#[test]
+fn http_over_tls_1_2_with_aes_cbc() {
+    holds(Framing::Http, CBC_256, [81_012, 82_012]);
 }
 
 #[test]

@@ -55,6 +55,43 @@ fn sizes(figures: &Value) -> [&Value; 4] {
     ["matched", "missed", "spurious", "before_pruning"].map(|key| &figures[key])
 }
 
+/// Between a suite that shows sizes and one that shows ranges of them, either way: the truth stays among the candidates.
+/// The same model says the same of ranges as one learned from ranges does, but what ranges teach is not exact enough to
+/// rank what sizes show.
+fn transfers_between_sizes_and_ranges(framing: Framing) {
+    let homes = [(Version::Tls12, Suite::Aes128Gcm), (Version::Tls12, Suite::Aes128CbcSha)]
+        .map(|suite| Home::new(&scenario(framing, suite), SEED + 1));
+    let [exact, ranges] = homes.each_ref().map(|home| {
+        let learned = home.learn("model.toml", &[]);
+        assert!(learned.status.success(), "{}", stderr(&learned));
+        home.figures("model.toml", &["--quiet"])
+    });
+    for (from, to, own) in [(0, 1, &ranges), (1, 0, &exact)] {
+        fs::copy(homes[from].path("model.toml"), homes[to].path("other.toml")).unwrap();
+        let figures = homes[to].figures("other.toml", &["--quiet"]);
+        let share = |figures: &Value, key: &str| figures["after_pruning"][key].as_f64().unwrap() / 150.0;
+        assert!(150.0 * share(&figures, "precision") >= 0.984, "{framing:?}: {figures}");
+        let least = if to == 1 { 0.9 } else { 0.4 };
+        assert!(share(&figures, "top_1") >= least * share(own, "top_1"), "{framing:?}: {figures}\n{own}");
+        assert_eq!([&figures["matched"], &figures["spurious"]], [&own["matched"], &own["spurious"]]);
+    }
+}
+
+#[test]
+fn websocket_between_sizes_and_ranges() {
+    transfers_between_sizes_and_ranges(Framing::Websocket);
+}
+
+#[test]
+fn mqtt_between_sizes_and_ranges() {
+    transfers_between_sizes_and_ranges(Framing::Mqtt);
+}
+
+#[test]
+fn http_between_sizes_and_ranges() {
+    transfers_between_sizes_and_ranges(Framing::Http);
+}
+
 #[test]
 fn websocket() {
     transfers(Framing::Websocket);
