@@ -43,7 +43,8 @@ pub struct Prior {
 
 impl Prior {
     /// Learns from labelled commands; `actions` are in the order of their counts. Whole rounds of the paper's experiments
-    /// (each action alone, and alone on two devices) are made to learn sizes and say nothing of habits: they are left out.
+    /// (each action alone, and alone on two devices) are made to learn sizes and say nothing of habits: they are left out, and
+    /// so is a further one that was broken off where nothing else was labelled.
     /// Numbers of actions are smoothed towards a geometric distribution, shares towards those of an inventory whose devices
     /// are all told each of their actions equally often, each as strongly as makes the labels likeliest. `None` where there
     /// is nothing to learn from.
@@ -102,7 +103,8 @@ impl Prior {
     }
 }
 
-/// The commands that are not part of a whole round of experiments.
+/// The commands that are not part of a round of experiments: of a whole one, or of a further one that was broken
+/// off, with nothing else beside.
 fn without_experiments<'a>(
     commands: &'a [LabelledCommand],
     limits: &Limits,
@@ -123,6 +125,9 @@ fn without_experiments<'a>(
     let of_round = |action: usize| (1..=2.min(limits.max_of_class(limits.class_of(action)))).map(move |n| (action, n));
     let round = || (0..actions).flat_map(of_round);
     let rounds = round().map(|wanted| times.get(&wanted).copied().unwrap_or(0)).min().unwrap_or(0);
+    let are_rounds = commands.iter().all(|command| experiment(command).is_some() || total(command) == 0);
+    let broken_off = rounds > 0 && are_rounds && times.values().all(|times| *times <= rounds + 1);
+    let rounds = rounds + usize::from(broken_off);
     let mut left: BTreeMap<(usize, u32), usize> = round().map(|wanted| (wanted, rounds)).collect();
     let is_habit = |command: &&LabelledCommand| {
         let Some(left) = experiment(command).and_then(|found| left.get_mut(&found)).filter(|left| **left > 0) else {
@@ -343,6 +348,12 @@ mod tests {
             .collect();
         assert_eq!(learn(&experiments), None);
         assert_eq!(learn(&[]), None);
+        for broken_off in 1..6 {
+            let second = [&experiments, &experiments[..broken_off]].concat();
+            assert_eq!(learn(&second), None, "a second round broken off after {broken_off}");
+        }
+        let twice = [&experiments[..], &experiments[..1], &experiments[..1]].concat();
+        assert!(learn(&twice).is_some(), "one of them more often than a round has it");
         let five = (0..5).flat_map(|_| experiments.clone()).collect();
         let both = [five, habits(40)].concat();
         let habits_hold_no_round = habits(40).iter().all(|command| command.counts != [0, 0, 2]);
