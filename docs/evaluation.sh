@@ -5,7 +5,7 @@
 #
 # SIZELEAK is the program (default: target/release/sizeleak), COMMANDS the number of test commands a home
 # (default 2000), SEED where all chance comes from. With JSON=1 each line is a JSON object instead: `name`, and the keys of
-# `sizeleak evaluate --json`. It needs jq, and takes some minutes.
+# `sizeleak evaluate --json` (of the curve, of `sizeleak learn --json`). It needs jq, and takes some minutes.
 set -eu
 
 sizeleak=${SIZELEAK:-target/release/sizeleak}
@@ -104,12 +104,20 @@ quiet() {
 # The first labels of the standard home, so many, in order of time: what is not labelled is not learned from.
 curve() {
     simulate curve
-    header 'labelled commands'
-    for count in 14 20 28 42 60 90 120 192; do
-        head -n $((count + 1)) "$work/curve/learn.csv" > "$work/some.csv"
-        learn curve "$work/some.csv" "$work/some.toml" 2> "$work/error" || { echo "$count labels: $(cat "$work/error")" >&2; continue; }
-        evaluate curve "$work/some.toml" | row "$count"
-    done
+    learn curve "$work/curve/learn.csv" "$work/all.toml" --curve=14,20,28,42,60,90,120,192 --json \
+        --test-capture "$work/curve/test.pcap" --test-labels "$work/curve/test.csv" > "$work/curve.json"
+    if [ -n "${JSON:-}" ]; then
+        jq -c '.points[] | {name: (.labels | tostring)} + .' "$work/curve.json"
+        return
+    fi
+    echo '| labelled commands | sizes | before % | after % | first % | five % | mean |'
+    echo '|---|---|---|---|---|---|---|'
+    jq -r '
+        def percent: . * 1000 | round / 10;
+        .points[] | .commands as $all | .after_pruning as $after
+        | [.labels, .sizes, (.before_pruning.precision | percent), ($after.precision | percent),
+           ($after.top_1 / $all | percent), ($after.top_5 / $all | percent), ($after.candidates * 10 | round / 10)]
+        | "| " + (map(tostring) | join(" | ")) + " |"' "$work/curve.json"
 }
 
 # What is learned here beside the paper's procedure, on the same captures.

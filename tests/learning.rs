@@ -9,6 +9,7 @@ use std::process::Output;
 
 use home::{Home, assert_fails, run, small};
 use programs::{GATEWAY, sizeleak, stderr};
+use serde_json::Value;
 use sizeleak_signature::{Basis, Model};
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::{Suite, Version};
@@ -116,6 +117,65 @@ fn a_pipeline_of_ones_own_finds_the_commands() {
     assert_eq!(Model::from_toml(&String::from_utf8(output.stdout).unwrap()), Ok(standard));
     let apart = home.learn("apart.toml", &["--set", "command-segmenter.min-size=100"]);
     assert!(stderr(&apart).contains("labels have no command within 2s"), "{}", stderr(&apart));
+}
+
+/// The figures of `learn --curve --json`, with all that is not a point.
+fn curve(home: &Home, more: &[&str]) -> Value {
+    let output = home.learn("model.toml", &[&["--quiet", "--json"], more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(home.path("model.toml").exists(), "the model is of all labels");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn precision_by_number_of_labels() {
+    let mut scenario = small();
+    // No experiments: what people do is all there is.
+    scenario.learn.repeats = 0;
+    scenario.learn.random = 120;
+    let home = Home::new(&scenario, 3);
+    let figures = curve(&home, &["--curve"]);
+    assert_eq!((&figures["schema"], &figures["tested"]), (&1.into(), &40.into()));
+    let points = figures["points"].as_array().unwrap();
+    let labels: Vec<u64> = points.iter().map(|point| point["labels"].as_u64().unwrap()).collect();
+    assert_eq!(labels, [7, 10, 14, 20, 28, 40, 56, 79, 80]);
+    let last = points.last().unwrap();
+    assert_eq!((&last["sizes"], &last["fault"], &last["commands"]), (&7.into(), &Value::Null, &40.into()));
+    assert!(last["before_pruning"]["precision"].as_f64().unwrap() >= 0.95, "{last}");
+    assert!(last["after_pruning"]["top_5"].as_u64() >= last["after_pruning"]["top_1"].as_u64());
+    let faults = points.iter().filter(|point| point["fault"].is_string()).count();
+    assert!(faults > 0 && points[0]["fault"].is_string() && points[0]["commands"].is_null(), "{}", points[0]);
+    assert_eq!(curve(&home, &["--curve"]), figures, "the same again");
+
+    let others = [home.path("test.pcap"), home.path("test.csv")].map(|path| path.display().to_string());
+    let others = ["--curve=100,999,60", "--test-capture", &others[0], "--test-labels", &others[1]];
+    let figures = curve(&home, &others);
+    let points = figures["points"].as_array().unwrap();
+    let labels: Vec<u64> = points.iter().map(|point| point["labels"].as_u64().unwrap()).collect();
+    assert_eq!((labels, &figures["tested"]), (vec![60, 100, 120], &40.into()));
+
+    let table = home.learn("model.toml", &["--quiet", "--curve=60"]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(table.lines().nth(2).unwrap().trim_start().starts_with("labels     sizes"), "{table}");
+    assert!(table.lines().nth(3).unwrap().trim_start().starts_with("60"), "{table}");
+}
+
+#[test]
+fn a_curve_needs_stdout_and_commands_to_test_on() {
+    let home = Home::new(&small(), 3);
+    let mut command = sizeleak("learn");
+    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
+    let output = run(command.args(["--gateway", GATEWAY, "--curve", "-o", "-"]));
+    assert_fails(&output, 2, &["--curve", "stdout"]);
+    for (wrong, word) in [
+        (&["--json"][..], "--curve"),
+        (&["--curve=0"], "numbers"),
+        (&["--curve", "--test-labels", "x"], "--test-capture"),
+    ] {
+        let output = home.learn("model.toml", wrong);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod findings;
 mod information;
 mod judge;
 mod limits;
+mod outcome;
 mod score;
 mod sighting;
 mod table;
@@ -35,6 +36,7 @@ use details::Details;
 use findings::{Findings, SCHEMA, times};
 use information::bits_before;
 use judge::Judge;
+pub(super) use outcome::Outcome;
 use sighting::{Calendar, Sighting, pruned};
 use table::Table;
 
@@ -132,7 +134,7 @@ impl Study<'_> {
         let Self { arguments, labels, .. } = self;
         let observation = &arguments.observation;
         let pipeline = arguments.pipeline(None)?;
-        let seen = self.see(&pipeline, observation.telling())?;
+        let seen = see(&pipeline, observation.telling(), &self.calendar)?;
         let findings = Findings::new(labels, observation.tolerance, &seen.after, seen.before.as_deref())?;
         if !observation.quiet {
             for remark in labels.unmatched(&findings.matching, &times(&seen.after), observation.tolerance) {
@@ -153,7 +155,7 @@ impl Study<'_> {
                 |failure: Failure| Failure::with_code(failure.exit_code(), anyhow!("with `{setting}`: {failure}"));
             let telling = if compared.is_empty() { self.arguments.observation.telling() } else { Telling::Nothing };
             let pipeline = self.arguments.pipeline(Some(setting)).map_err(in_words)?;
-            let seen = self.see(&pipeline, telling).map_err(in_words)?;
+            let seen = see(&pipeline, telling, &self.calendar).map_err(in_words)?;
             let tolerance = self.arguments.observation.tolerance;
             let findings = Findings::new(self.labels, tolerance, &seen.after, seen.before.as_deref());
             let findings = findings.map_err(|error| in_words(error.into()))?;
@@ -165,19 +167,19 @@ impl Study<'_> {
         self.arguments.print(&comparison, &comparison)?;
         Ok(damage)
     }
+}
 
-    fn see(&self, pipeline: &Pipeline, telling: Telling) -> Result<Seen, Failure> {
-        let (after, damage) = sight(pipeline, telling, &self.calendar)?;
-        if after.is_empty() {
-            return Err(nothing(damage));
-        }
-        // The same captures once more: their notices were told.
-        let before =
-            pipeline.has("pruner").then(|| sight(&pipeline.before("pruner"), Telling::Nothing, &self.calendar));
-        let before = before.transpose()?.map(|(before, _)| before);
-        let after = pruned(after, before.as_deref().unwrap_or_default());
-        Ok(Seen { after, before, damage })
+/// What a pipeline says of the commands, before pruning too.
+fn see(pipeline: &Pipeline, telling: Telling, calendar: &Calendar<'_>) -> Result<Seen, Failure> {
+    let (after, damage) = sight(pipeline, telling, calendar)?;
+    if after.is_empty() {
+        return Err(nothing(damage));
     }
+    // The same captures once more: their notices were told.
+    let before = pipeline.has("pruner").then(|| sight(&pipeline.before("pruner"), Telling::Nothing, calendar));
+    let before = before.transpose()?.map(|(before, _)| before);
+    let after = pruned(after, before.as_deref().unwrap_or_default());
+    Ok(Seen { after, before, damage })
 }
 
 impl Arguments {

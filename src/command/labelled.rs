@@ -44,6 +44,19 @@ impl LabelFile {
         self.labels.rows.iter().map(|row| row.time_ns).collect()
     }
 
+    /// The rows' places in order of time.
+    pub(super) fn in_time(&self) -> Vec<usize> {
+        let mut rows: Vec<usize> = (0..self.labels.rows.len()).collect();
+        rows.sort_by_key(|row| self.labels.rows.get(*row).map(|row| row.time_ns));
+        rows
+    }
+
+    /// Some of the rows alone.
+    pub(super) fn part(&self, rows: &[usize]) -> Self {
+        let rows = rows.iter().filter_map(|row| self.labels.rows.get(*row)).cloned().collect();
+        Self { path: self.path.clone(), labels: Labels { actions: self.labels.actions.clone(), rows } }
+    }
+
     /// Gives the rows their commands.
     ///
     /// Fails where none is near: then clocks or files are wrong, and every figure would be.

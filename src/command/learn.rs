@@ -1,6 +1,7 @@
 //! `sizeleak learn`: a model of a gateway, out of captures whose commands are labelled.
 
 mod basis;
+mod curve;
 mod digest;
 mod lesson;
 mod store;
@@ -8,6 +9,7 @@ mod summary;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,16 +23,21 @@ use super::labelled::LabelFile;
 use super::observation::{Observation, nothing, watch};
 use crate::pipeline::Pipeline;
 use basis::{Cipher, Observed};
+use curve::{Counts, Curve, Trial};
 use lesson::Lesson;
 
 /// Learn a gateway's sizes from captures whose commands are labelled
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
+    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
     sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n\n\
     Each label is given the command nearest to it in time. Labels and commands without a partner are reported, not \
     guessed. The model is written whole or not at all; if a capture is damaged it is learned from what was whole before \
-    the damage, and the exit code is 1.")]
+    the damage, and the exit code is 1.\n\n\
+    JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else null), \
+    and where something was: commands, before_pruning (null without a pruner) and after_pruning (each: precision, top_1, \
+    top_5, candidates)).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     observation: Observation,
@@ -51,6 +58,23 @@ pub(crate) struct Arguments {
     /// Where to write the model; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+
+    /// Print how precision grows with the number of labels: models of the first N labels alone, each tried on the last
+    /// third of them, or on the captures to test on
+    #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    curve: Option<Counts>,
+
+    /// Captures to test on with --curve, in place of the last third of the labels
+    #[arg(long, value_name = "FILE", num_args = 1.., requires_all = ["curve", "test_labels"])]
+    test_capture: Vec<PathBuf>,
+
+    /// The labels of the captures to test on
+    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_capture"])]
+    test_labels: Option<PathBuf>,
+
+    /// Print the curve as JSON
+    #[arg(long, requires = "curve")]
+    json: bool,
 }
 
 /// How sizes are learned.
@@ -73,6 +97,9 @@ impl From<HowToLearn> for Method {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let observation = &arguments.observation;
+    if arguments.curve.is_some() && arguments.output.as_os_str() == "-" {
+        return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
+    }
     let labels = LabelFile::read(&observation.labels)?;
     let inventory = arguments.inventory()?;
     if let Some(inventory) = &inventory {
@@ -84,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
     let (commands, damage) = arguments.commands(&pipeline.before("epsilon-corrector"))?;
     let lesson = Lesson { labels: &labels, commands: &commands, tolerance: observation.tolerance };
-    let learned = lesson.learn(arguments.method.into(), cipher, inventory, captures);
+    let learned = lesson.learn(arguments.method.into(), cipher.clone(), inventory.clone(), captures);
     let learned = learned.map_err(|error| match &damage {
         None => error.into(),
         Some(damage) => {
@@ -95,6 +122,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     store::write(&learned.model.to_toml(), &arguments.output)?;
     if !observation.quiet {
         eprint!("{}", summary::Summary(&learned));
+    }
+    if let Some(counts) = &arguments.curve {
+        let (pipeline, test) = arguments.test(pipeline)?;
+        let (method, model) = (arguments.method.into(), &learned.model);
+        let (cipher, inventory) = (cipher.as_ref(), inventory.as_ref());
+        arguments.print(&Trial { lesson, method, cipher, inventory, model, pipeline, test }.run(counts)?)?;
     }
     let Some(damage) = damage else { return Ok(ExitCode::SUCCESS) };
     Err(Failure::with_code(
@@ -109,6 +142,21 @@ impl Arguments {
         let name = || path.display().to_string();
         let text = fs::read_to_string(path).with_context(name)?;
         Inventory::from_toml(&text).with_context(name).map(Some)
+    }
+
+    /// The pipeline over the captures to test on, where there are any, and their labels.
+    fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>), Failure> {
+        let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
+        pipeline.read_captures(&self.test_capture)?;
+        Ok((pipeline, Some(LabelFile::read(labels)?)))
+    }
+
+    fn print(&self, curve: &Curve) -> anyhow::Result<()> {
+        let text = if self.json { serde_json::to_string_pretty(curve)? + "\n" } else { curve.to_string() };
+        match io::stdout().write_all(text.as_bytes()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("stdout"),
+            _ => Ok(()),
+        }
     }
 
     /// The commands in the captures, and what was wrong with these.
