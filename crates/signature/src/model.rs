@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    Action, Inventory, InventoryError, Limits, Method, ModelFault, Neighbours, Prior, ReplyBytes, ReplyModel, Smoothing,
+    Action, Inventory, InventoryError, Limits, Method, ModelFault, Neighbours, Noise, Prior, ReplyBytes, ReplyModel,
+    Smoothing,
 };
 
 /// The largest model file that is read, in bytes.
@@ -33,6 +34,8 @@ pub struct Model {
     pub replies: ReplyModel,
     /// How their bytes do, where these say more than the number.
     pub reply_bytes: Option<ReplyBytes>,
+    /// What the records are that are no commands; `None` where nothing was learned of them.
+    pub noise: Option<Noise>,
     /// What it was learned on.
     pub learned: Learned,
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::fit::LARGEST_SIZE;
 use crate::{
-    Action, Basis, CaptureDigest, Device, Inventory, InventoryError, Learned, Method, Model, Neighbours, Prior,
+    Action, Basis, CaptureDigest, Device, Inventory, InventoryError, Learned, Method, Model, Neighbours, Noise, Prior,
     ReplyBytes, ReplyModel, Smoothing, Tuple, syntax,
 };
 
@@ -67,6 +67,7 @@ struct ModelFile {
     prior: Option<Prior>,
     replies: ReplyModel,
     reply_bytes: Option<ReplyBytes>,
+    noise: Option<Noise>,
     learned: LearnedFile,
 }
 
@@ -127,6 +128,7 @@ impl Model {
             prior: file.prior,
             replies: file.replies,
             reply_bytes: file.reply_bytes,
+            noise: file.noise,
             learned: file.learned.try_into()?,
         };
         model.limits()?;
@@ -163,16 +165,19 @@ impl Model {
         }
         text.push_str("\n# Records in reply = fixed + per_action · actions, less a share missing, and some surplus.\n");
         let replies = toml::Table::from_iter([("replies".to_owned(), table(&self.replies))]);
-        let learned = toml::Table::from_iter([("learned".to_owned(), table(&LearnedFile::from(&self.learned)))]);
-        line(&mut text, format_args!("{replies}\n"));
+        line(&mut text, format_args!("{replies}"));
         if let Some(bytes) = &self.reply_bytes {
             text.push_str(
-                "# Bytes of the replies = fixed + per_reply · replies + Σ per_action · its number, and a deviation.\n",
+                "\n# Bytes of the replies = fixed + per_reply · replies + Σ per_action · its number, and a deviation.\n",
             );
             let bytes = toml::Table::from_iter([("reply_bytes".to_owned(), table(bytes))]);
-            line(&mut text, format_args!("{bytes}\n"));
+            line(&mut text, format_args!("{bytes}"));
         }
-        line(&mut text, format_args!("{learned}"));
+        if let Some(noise) = &self.noise {
+            text.push_str(&noise.to_toml());
+        }
+        let learned = toml::Table::from_iter([("learned".to_owned(), table(&LearnedFile::from(&self.learned)))]);
+        line(&mut text, format_args!("\n{learned}"));
         text
     }
 }
@@ -210,7 +215,8 @@ impl ModelFile {
         if let Some(fault) = self.prior.as_ref().and_then(|prior| prior.fault(self.actions.len())) {
             return bounds(fault.to_owned());
         }
-        if let Some(fault) = self.reply_bytes.as_ref().and_then(|bytes| bytes.fault(self.actions.len())) {
+        let of_bytes = self.reply_bytes.as_ref().and_then(|bytes| bytes.fault(self.actions.len()));
+        if let Some(fault) = of_bytes.or_else(|| self.noise.as_ref().and_then(Noise::fault)) {
             return bounds(fault.to_owned());
         }
         let replies = [self.replies.fixed, self.replies.per_action, self.replies.missing, self.replies.surplus];
@@ -373,6 +379,7 @@ mod tests {
             method in prop::sample::select(vec![Method::Paper, Method::Robust]),
             bytes in prop::option::of((-9.0f64..99.0, 0.0f64..99.0, 0.1f64..9.0, 0.0f64..0.9)),
             habits in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
+            noise in prop::option::of(Just(crate::testing::noise())),
         ) -> Model {
             let names: Vec<String> = names.into_iter().collect();
             let device = Device { name: "kind".into(), count, actions: names.clone() };
@@ -398,6 +405,7 @@ mod tests {
                 neighbours: Neighbours::new(tuples.into_iter().map(|(size, epsilon, times)| Tuple { size, epsilon, times })).unwrap(),
                 replies: ReplyModel { fixed, per_action, missing, surplus },
                 reply_bytes,
+                noise,
                 learned: Learned {
                     method,
                     commands: 3,

@@ -1,8 +1,8 @@
 //! What tests of several modules make their data with; never part of the library.
 
 use crate::{
-    Action, Basis, CaptureDigest, Device, Inventory, LabelledCommand, Learned, Method, Model, Neighbours, Prior,
-    ReplyBytes, ReplyModel, Smoothing, Tuple,
+    Action, Basis, CaptureDigest, Device, GatewayRecords, Inventory, LabelledCommand, Learned, Method, Model,
+    Neighbours, Prior, ReplyBytes, ReplyModel, ServiceRecords, Smoothing, Tuple,
 };
 
 pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
@@ -52,6 +52,7 @@ pub(crate) fn model() -> Model {
             odd: 0.1,
             odd_spread: 99.0,
         }),
+        noise: Some(noise()),
         learned: Learned {
             method: Method::Robust,
             commands: 4,
@@ -59,6 +60,18 @@ pub(crate) fn model() -> Model {
             basis: Basis::Plaintext { cipher_suite: "TLS_AES_128_GCM_SHA256".into(), record_overhead: [17, 18] },
             captures: vec![CaptureDigest { name: "learn.pcap".into(), sha256: "0f".repeat(32) }],
         },
+    }
+}
+
+/// What is no command of a gateway with a keep-alive and readings.
+pub(crate) fn noise() -> crate::Noise {
+    let keep_alive = ServiceRecords { size: 23, alone: 40, every_ms: Some(120_000), on_beat: 39, ..Default::default() };
+    crate::Noise {
+        commands: 9,
+        replied: 8,
+        to_gateway: vec![ServiceRecords { size: 19, answers: 12, ..Default::default() }, keep_alive],
+        from_gateway: vec![GatewayRecords { size: 60, times: 12, answered: 12, by: Some(19), ..Default::default() }],
+        ..Default::default()
     }
 }
 

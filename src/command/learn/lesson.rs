@@ -72,8 +72,18 @@ impl Lesson<'_> {
             captures,
         };
         let Fit { overhead, actions, neighbours, smoothing, .. } = fit;
-        let mut model =
-            Model { overhead, actions, inventory, neighbours, smoothing, prior: None, replies, reply_bytes, learned };
+        let mut model = Model {
+            overhead,
+            actions,
+            inventory,
+            neighbours,
+            smoothing,
+            prior: None,
+            replies,
+            reply_bytes,
+            noise: None,
+            learned,
+        };
         let limits = model.limits().with_context(|| self.labels.path().display().to_string())?;
         if method == Method::Robust {
             // The paper's procedure takes every multiset of actions to be as likely as any other.

@@ -1,0 +1,220 @@
+//! What was learned of the records that are no commands: how many of each size, and what they come with.
+//!
+//! All of it is counted in captures whose commands are labelled, so that what a record is can be weighed by how often its
+//! size was a command and how often it was none.
+
+use serde::{Deserialize, Serialize};
+
+/// The most sizes of a direction a model holds.
+pub const MOST_SIZES: usize = 512;
+
+/// What came so often, in records of a size, is known to come.
+pub const OFTEN: u64 = 4;
+
+/// No count and no time of a capture is greater.
+const GREATEST: u64 = 1 << 53;
+
+/// Labelled commands and the records around them. Sizes are in the model's basis.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noise {
+    /// How many labelled commands it was learned from.
+    pub commands: u64,
+    /// How many of them the gateway replied to.
+    pub replied: u64,
+    /// Within how many milliseconds the service answers the gateway, where it takes long.
+    pub answer_within_ms: Option<u64>,
+    /// Whether a command is one record.
+    pub written: Written,
+    /// The size of a record to the gateway that the next one continues, where messages are cut.
+    pub full_to_gateway: Option<u32>,
+    /// The same of records from the gateway.
+    pub full_from_gateway: Option<u32>,
+    /// Records to the gateway, by size.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub to_gateway: Vec<ServiceRecords>,
+    /// Records from the gateway, by size.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub from_gateway: Vec<GatewayRecords>,
+}
+
+/// How the service writes a command that fits into a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Written {
+    /// As one record.
+    #[default]
+    Whole,
+    /// As several, at once: head and body, say.
+    Parts,
+}
+
+/// Records of one size to the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceRecords {
+    /// Their size.
+    pub size: u32,
+    /// How many labelled commands begin with such a record.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub commands: u64,
+    /// How many beside these answered the gateway.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub answers: u64,
+    /// How many beside these came on the service's own account.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub alone: u64,
+    /// How many of those that came alone the gateway replied to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replied: u64,
+    /// The period of the timer that most of those that came alone are of.
+    pub every_ms: Option<u64>,
+    /// The silence after which most of those that came alone did.
+    pub after_silence_ms: Option<u64>,
+    /// How many of those that came alone keep to that.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub on_beat: u64,
+}
+
+/// Records of one size from the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayRecords {
+    /// Their size.
+    pub size: u32,
+    /// How many there were.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub times: u64,
+    /// How many of them followed a labelled command.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replies: u64,
+    /// How many were answered by something that is no command.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub answered: u64,
+    /// The size most of these answers have, if most have the same.
+    pub by: Option<u32>,
+    /// How many labelled commands came where the answer might have come.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub commands: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl GatewayRecords {
+    /// Whether they may be answered: not where hardly one was.
+    pub fn is_answered(&self) -> bool {
+        self.answered.saturating_mul(3) >= self.times
+    }
+
+    /// Whether they come at any time, and mostly not after commands.
+    pub fn is_telemetry(&self) -> bool {
+        self.times >= OFTEN && self.replies.saturating_mul(2) < self.times
+    }
+
+    /// Whether commands come where their answers do, as they do when the gateway polls.
+    pub fn brings_commands(&self) -> bool {
+        self.commands >= OFTEN && self.commands.saturating_mul(4) >= self.answered
+    }
+}
+
+impl Noise {
+    /// What is wrong with it, if anything is.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        if self.to_gateway.len() > MOST_SIZES || self.from_gateway.len() > MOST_SIZES {
+            return Some("[noise] has too many sizes: 512 of a direction at most");
+        }
+        let is_sorted = self.to_gateway.is_sorted_by(|a, b| a.size < b.size)
+            && self.from_gateway.is_sorted_by(|a, b| a.size < b.size);
+        if !is_sorted {
+            return Some("the sizes of [noise] must be in order, each once");
+        }
+        let whole = [self.commands, self.replied, self.answer_within_ms.unwrap_or_default()];
+        let of_service = self.to_gateway.iter().flat_map(|kind| {
+            let times = [kind.every_ms, kind.after_silence_ms].map(Option::unwrap_or_default);
+            [kind.commands, kind.answers, kind.alone, kind.replied, kind.on_beat].into_iter().chain(times)
+        });
+        let of_gateway =
+            self.from_gateway.iter().flat_map(|kind| [kind.times, kind.replies, kind.answered, kind.commands]);
+        if whole.into_iter().chain(of_service).chain(of_gateway).any(|figure| figure > GREATEST) {
+            return Some("the figures of [noise] are no counts of records");
+        }
+        let is_part = self.replied <= self.commands
+            && self.to_gateway.iter().all(|kind| kind.replied <= kind.alone && kind.on_beat <= kind.alone);
+        (!is_part).then_some("a part in [noise] is greater than the whole")
+    }
+
+    /// The table as text, a line for each size.
+    pub(crate) fn to_toml(&self) -> String {
+        let mut text = String::from(
+            "\n# Records beside the labelled commands, by size: how many answered the gateway, how many came alone and on\n\
+             # which beat, how many commands have that size; and what the gateway sends.\n[noise]\n",
+        );
+        let plain = Self { to_gateway: Vec::new(), from_gateway: Vec::new(), ..self.clone() };
+        // Counts and names are what TOML always holds.
+        text.push_str(&toml::to_string(&plain).unwrap_or_default());
+        write_list(&mut text, "to_gateway", &self.to_gateway);
+        write_list(&mut text, "from_gateway", &self.from_gateway);
+        text
+    }
+}
+
+/// Writes a list with a line for each entry.
+fn write_list(text: &mut String, name: &str, entries: &[impl Serialize]) {
+    text.push_str(name);
+    text.push_str(" = [\n");
+    for entry in entries {
+        let mut line = String::new();
+        if entry.serialize(toml::ser::ValueSerializer::new(&mut line)).is_ok() {
+            text.push_str("    ");
+            text.push_str(&line);
+            text.push_str(",\n");
+        }
+    }
+    text.push_str("]\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::noise;
+
+    #[test]
+    fn a_size_is_a_line() {
+        let text = noise().to_toml();
+        assert!(text.contains("\ncommands = 9\n") && text.contains("\nwritten = \"whole\"\n"), "{text}");
+        assert!(text.contains("    { size = 23, alone = 40, every_ms = 120000, on_beat = 39 },\n"), "{text}");
+        assert!(
+            text.contains("from_gateway = [\n    { size = 60, times = 12, answered = 12, by = 19 },\n]\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_the_gateway_says_is_known_by_its_shares() {
+        let reading = GatewayRecords { times: 12, replies: 5, answered: 4, commands: 1, ..Default::default() };
+        assert!(reading.is_answered() && reading.is_telemetry() && !reading.brings_commands());
+        let status = GatewayRecords { times: 12, replies: 6, answered: 3, ..Default::default() };
+        assert!(!status.is_answered() && !status.is_telemetry());
+        assert!(!GatewayRecords { times: 3, ..Default::default() }.is_telemetry(), "three may be chance");
+        let poll = GatewayRecords { times: 90, answered: 16, commands: 4, ..Default::default() };
+        assert!(poll.brings_commands());
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        assert_eq!(noise().fault(), None);
+        let changed = |change: fn(&mut Noise)| {
+            let mut noise = noise();
+            change(&mut noise);
+            noise.fault().unwrap()
+        };
+        assert!(changed(|noise| noise.replied = 10).contains("greater than the whole"));
+        assert!(changed(|noise| noise.to_gateway[0].on_beat = 90).contains("greater than the whole"));
+        assert!(changed(|noise| noise.commands = u64::MAX).contains("no counts"));
+        assert!(changed(|noise| noise.to_gateway[1].size = 19).contains("in order"));
+        assert!(changed(|noise| noise.from_gateway = vec![GatewayRecords::default(); 600]).contains("too many"));
+    }
+}
