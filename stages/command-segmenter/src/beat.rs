@@ -49,6 +49,13 @@ impl Beat {
         self.idle_timer().is_some_and(|period| occurrence.follows_silence(period))
     }
 
+    /// Whether a time is on a timer whose period is known; `None` where its phase is not, since it was not heard lately.
+    pub(crate) fn keeps(&self, time_ns: i64, period: i64) -> Option<bool> {
+        let last_ns = self.times().max()?;
+        let is_lately = time_ns.saturating_sub(last_ns) <= period.saturating_mul(2).saturating_add(period / 2);
+        is_lately.then(|| self.has_neighbour(time_ns, period))
+    }
+
     /// Whether most occurrences are on a beat.
     pub(crate) fn is_steady(&self) -> bool {
         self.timer().is_some() || self.idle_timer().is_some()
@@ -56,9 +63,7 @@ impl Beat {
 
     /// The period of a timer that runs on, if most occurrences are its.
     fn timer(&self) -> Option<i64> {
-        // To the next but one too: a record of the same size may have come between.
-        let intervals = |lag| self.times().zip(self.times().skip(lag)).map(|(one, next)| next.saturating_sub(one));
-        let period = period(intervals(1).chain(intervals(2)))?;
+        let period = period_of(&self.times().collect::<Vec<_>>())?;
         let on: Vec<i64> = self.times().filter(|time_ns| self.has_neighbour(*time_ns, period)).collect();
         // A timer leaves none out. Commands by a script, which are of several lengths, leave most out of each length.
         let span = on.last()?.saturating_sub(*on.first()?);
@@ -92,9 +97,47 @@ impl Beat {
 
 impl Occurrence {
     /// Whether it came after a silence about this long.
-    fn follows_silence(self, period: i64) -> bool {
+    pub(crate) fn follows_silence(self, period: i64) -> bool {
         self.silence_ns.is_some_and(|silence_ns| is_near(silence_ns.unsigned_abs(), period))
     }
+}
+
+/// The period of a timer that most of these times, in order, are of.
+pub(crate) fn period_of(times: &[i64]) -> Option<i64> {
+    // To the next but one too: a record of the same size may have come between.
+    let intervals =
+        |lag| times.iter().zip(times.iter().skip(lag)).map(|(one, next): (&i64, &i64)| next.saturating_sub(*one));
+    period(intervals(1).chain(intervals(2)))
+}
+
+/// How many of these times come a period, or two, before or after another.
+pub(crate) fn count_timed(times: &[i64], period: i64) -> u64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let is_there = |time_ns: i64, tolerance: i64| {
+        let from = sorted.partition_point(|other| *other < time_ns.saturating_sub(tolerance));
+        sorted.get(from).is_some_and(|other| *other <= time_ns.saturating_add(tolerance))
+    };
+    let has_neighbour = |time_ns: &&i64| {
+        [period, period.saturating_mul(2)].into_iter().any(|interval| {
+            let near = tolerance(interval);
+            is_there(time_ns.saturating_sub(interval), near) || is_there(time_ns.saturating_add(interval), near)
+        })
+    };
+    times.iter().filter(has_neighbour).count() as u64
+}
+
+/// The silence that most of these are as long as, four in five and enough of them, and how many are.
+pub(crate) fn idle_timer(silences: &[i64]) -> Option<(i64, u64)> {
+    let period = period(silences.iter().copied())?;
+    let on = silences.iter().filter(|silence| is_near(silence.unsigned_abs(), period)).count();
+    (on >= LEAST_OCCURRENCES && on * 5 >= silences.len() * 4).then_some((period, on as u64))
+}
+
+/// How probable it is to be on a timer by chance.
+pub(crate) fn chance(period: i64) -> f64 {
+    // A period before or after another, or two, and a little early or late.
+    (8.0 * tolerance(period) as f64 / period.max(1) as f64).clamp(0.01, 0.5)
 }
 
 /// The length that most of these intervals have, if enough have it.

@@ -10,6 +10,9 @@ use crate::habit::Habits;
 /// Messages that wait for an answer at once; of more, the oldest waits no longer.
 const MOST_ASKS: usize = 32;
 
+/// What TLS adds to a record whose cipher suite was not seen, in bytes: TLS 1.2 with AES-GCM, the most common case.
+const USUAL_OVERHEAD: u64 = 24;
+
 /// A record of application data, and whether it is big enough to be more than a keep-alive or an acknowledgement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Heard<'a> {
@@ -24,6 +27,14 @@ pub(crate) enum Weight {
     Tiny,
     /// It holds enough.
     Full,
+}
+
+impl Weight {
+    /// The weight of a record, if what holds fewer plaintext bytes than `min_size` is tiny.
+    pub(crate) fn of(record: &Record, min_size: u64) -> Self {
+        let most = record.plaintext.map_or(u64::from(record.length).saturating_sub(USUAL_OVERHEAD), |[_, most]| most);
+        if most < min_size { Self::Tiny } else { Self::Full }
+    }
 }
 
 /// A flow's last words.

@@ -7,16 +7,26 @@
 mod adaptive;
 mod beat;
 mod conversation;
+mod count;
 mod delay;
 mod exchange;
 mod habit;
+mod judge;
+mod knowledge;
+mod learned;
+mod message;
 mod open;
 mod options;
 mod pair;
 mod recent;
 mod segmenter;
 mod study;
+mod teaching;
+#[cfg(test)]
+mod testing;
 mod verdict;
+mod weigh;
 
 pub use options::{Algorithm, Options};
 pub use segmenter::{CommandSegmenter, Input};
+pub use teaching::LabelledTraffic;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sizeleak_frame::{Command, Record};
 
 use crate::options::Times;
+use crate::weigh::Belief;
 
 /// More commands than this are never held: time that stands still in a capture must not fill memory.
 const MOST_HELD: usize = 4096;
@@ -33,6 +34,7 @@ struct Held {
     command: Command,
     last_reply_ns: i64,
     is_open: bool,
+    belief: Belief,
 }
 
 impl Held {
@@ -40,6 +42,33 @@ impl Held {
     fn is_over(&self, flow_ns: i64, times: &Times) -> bool {
         flow_ns.saturating_sub(self.last_reply_ns) > times.reply_gap
             || flow_ns.saturating_sub(self.command.end_ns) > times.reply_within
+    }
+}
+
+impl Held {
+    /// Whether it is a command, now that its replies are over.
+    fn is_command(&self) -> bool {
+        match self.belief {
+            Belief::Command => true,
+            Belief::Noise => false,
+            Belief::IfReplied => self.command.replies > 0,
+            Belief::IfSilent => self.command.replies == 0,
+        }
+    }
+}
+
+/// What a command that is over turned out to be.
+#[derive(Debug)]
+pub(crate) enum Over {
+    /// A command.
+    Command(Command),
+    /// None: so say the replies, or that there are none.
+    Noise,
+}
+
+impl From<Held> for Over {
+    fn from(held: Held) -> Self {
+        if held.is_command() { Self::Command(held.command) } else { Self::Noise }
     }
 }
 
@@ -60,7 +89,8 @@ impl OpenCommands {
         let place = Place { time_ns: record.start_ns, number: self.begun };
         self.begun += 1;
         self.open.insert(record.flow, place);
-        self.queue.insert(place, Held { command, last_reply_ns: record.time_ns, is_open: true });
+        self.queue
+            .insert(place, Held { command, last_reply_ns: record.time_ns, is_open: true, belief: Belief::Command });
     }
 
     /// Adds a record to the command that is open on its flow; false where none is.
@@ -78,6 +108,13 @@ impl OpenCommands {
         };
         held.last_reply_ns = held.last_reply_ns.max(record.time_ns);
         true
+    }
+
+    /// What the command that is open on a flow is taken for; it may still turn out to be a piece of something else.
+    pub(crate) fn believe(&mut self, flow: u64, belief: Belief) {
+        if let Some(held) = self.on_flow(flow) {
+            held.belief = belief;
+        }
     }
 
     /// Counts a record of the gateway's as a reply; false where no command waits for one.
@@ -98,7 +135,7 @@ impl OpenCommands {
 
     /// Takes out the next command that is complete at `now_ns`, the time of the traffic. Commands leave in the order
     /// they began, so one that is complete waits for those before it.
-    pub(crate) fn complete(&mut self, now_ns: i64, times: &Times) -> Option<Command> {
+    pub(crate) fn complete(&mut self, now_ns: i64, times: &Times) -> Option<Over> {
         let surplus = self.queue.len() > MOST_HELD;
         let slowest_ns = now_ns.saturating_sub(times.hole_wait);
         let first = self.queue.first_entry()?;
@@ -111,13 +148,13 @@ impl OpenCommands {
         if self.open.get(&held.command.flow) == Some(&place) {
             self.open.remove(&held.command.flow);
         }
-        Some(held.command)
+        Some(held.into())
     }
 
     /// Takes out all commands.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Command> + use<> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Over> + use<> {
         self.open.clear();
-        std::mem::take(&mut self.queue).into_values().map(|held| held.command)
+        std::mem::take(&mut self.queue).into_values().map(Over::from)
     }
 
     fn close(&mut self, flow: u64) {

@@ -1,13 +1,16 @@
 //! The options of `command-segmenter`: its flags and its keys in `pipeline.toml`.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
+use sizeleak_signature::Model;
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 
 use crate::CommandSegmenter;
+use crate::knowledge::Knowledge;
 
 /// A tiny record this soon after a command's, in nanoseconds, is its last piece: both were in one packet.
 pub(crate) const SAME_PACKET: i64 = 500_000;
@@ -16,11 +19,15 @@ pub(crate) const SAME_PACKET: i64 = 500_000;
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// How records become commands
-    #[arg(long, value_enum, default_value_t = Options::default().algorithm)]
-    pub algorithm: Algorithm,
+    /// How records become commands [default: `learned` with a model that holds `[noise]`, else `gap`]
+    #[arg(long, value_enum)]
+    pub algorithm: Option<Algorithm>,
 
-    /// Records of one command follow each other within this time (algorithms `gap` and `adaptive`)
+    /// The model of the gateway, made by `sizeleak learn` (algorithm `learned`)
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+
+    /// Records of one command follow each other within this time (pieces of one alone where the algorithm is `adaptive` or `learned`)
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().gap))]
     pub gap: SignedDuration,
 
@@ -59,12 +66,16 @@ pub enum Algorithm {
     Record,
     /// Learned from the records themselves: which lengths answer which, come at steady times, or are pieces of one message
     Adaptive,
+    /// Learned from labelled captures, and so without looking ahead: by which sizes are answers, keep-alives on their beat,
+    /// or what no actions make up; a size that may be both is a command unless its beat and missing replies say otherwise
+    Learned,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            algorithm: Algorithm::Gap,
+            algorithm: None,
+            model: None,
             gap: SignedDuration::from_millis(40),
             min_size: 16,
             answer_within: SignedDuration::from_millis(120),
@@ -77,6 +88,30 @@ impl Default for Options {
 }
 
 impl Options {
+    /// How records become commands, and the model where that needs one.
+    pub(crate) fn method(&self) -> Result<Method, ConfigureError> {
+        match (self.algorithm, &self.model) {
+            (Some(Algorithm::Gap), _) | (None, None) => Ok(Method::Gap),
+            (Some(Algorithm::Record), _) => Ok(Method::Record),
+            (Some(Algorithm::Adaptive), _) => Ok(Method::Adaptive),
+            (Some(Algorithm::Learned), None) => Err(ConfigureError::Usage(
+                "`--model FILE` is missing, which the algorithm `learned` needs: `sizeleak learn` makes one".into(),
+            )),
+            (None | Some(Algorithm::Learned), Some(file)) => {
+                let model = Model::read(file).map_err(|error| ConfigureError::Input(error.to_string()))?;
+                match Knowledge::of(&model) {
+                    Some(knowledge) => Ok(Method::Learned(knowledge)),
+                    None if self.algorithm.is_none() => Ok(Method::Gap),
+                    None => Err(ConfigureError::Input(format!(
+                        "{}: it has no [noise], which the algorithm `learned` needs: learn it again, or use another \
+                         algorithm",
+                        file.display()
+                    ))),
+                }
+            }
+        }
+    }
+
     /// The options that are times, checked and in nanoseconds.
     pub(crate) fn times(&self) -> Result<Times, ConfigureError> {
         Ok(Times {
@@ -88,6 +123,14 @@ impl Options {
             look_ahead: nanoseconds("look-ahead", self.look_ahead)?,
         })
     }
+}
+
+/// How records become commands, with what that takes.
+pub(crate) enum Method {
+    Gap,
+    Record,
+    Adaptive,
+    Learned(Knowledge),
 }
 
 /// The times of [`Options`] in nanoseconds.
@@ -120,6 +163,10 @@ fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> 
 impl StageOptions for Options {
     const NAME: &'static str = "command-segmenter";
     const ABOUT: &'static str = "Commands to a gateway, out of the TLS records around them";
+
+    fn resolve_paths(&mut self, folder: &Path) {
+        self.model = self.model.take().map(|model| folder.join(model));
+    }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         Ok(Box::new(Node::new(CommandSegmenter::new(self)?)))

@@ -8,15 +8,14 @@ use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
 use crate::adaptive::Adaptive;
 use crate::conversation::{Conversation, Turn};
 use crate::exchange::{Heard, Weight};
-use crate::open::OpenCommands;
-use crate::options::{Algorithm, Options, SAME_PACKET, Times};
+use crate::judge::Decision;
+use crate::learned::Learned;
+use crate::open::{OpenCommands, Over};
+use crate::options::{Method, Options, SAME_PACKET, Times};
 use crate::verdict::Verdict;
 
 /// Conversations of more flows than this are not kept; those silent for longest are forgotten.
 const MOST_FLOWS: usize = 100_000;
-
-/// What TLS adds to a record whose cipher suite was not seen, in bytes: TLS 1.2 with AES-GCM, the most common case.
-const USUAL_OVERHEAD: u64 = 24;
 
 /// Tells commands from other records and counts the replies to them.
 #[derive(Debug)]
@@ -37,6 +36,8 @@ enum State {
     Rules { conversations: BTreeMap<u64, Conversation>, continued_within: Option<i64> },
     /// `adaptive`.
     Adaptive(Box<Adaptive>),
+    /// `learned`.
+    Learned(Box<Learned>),
 }
 
 /// What the segmenter consumes.
@@ -69,6 +70,7 @@ struct Counts {
     tiny: u64,
     handshake: u64,
     unprompted: u64,
+    unexplained: u64,
     evicted_flows: u64,
 }
 
@@ -76,14 +78,16 @@ impl CommandSegmenter {
     /// A segmenter with these options.
     ///
     /// # Errors
-    /// [`ConfigureError::Usage`] where a time is negative or longer than a day.
+    /// [`ConfigureError::Usage`] where a time is negative or longer than a day, or the algorithm needs a model;
+    /// [`ConfigureError::Input`] where the model cannot be used.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         let times = options.times()?;
         let rules = |continued_within| State::Rules { conversations: BTreeMap::new(), continued_within };
-        let algorithm = match options.algorithm {
-            Algorithm::Gap => rules(Some(times.gap)),
-            Algorithm::Record => rules(None),
-            Algorithm::Adaptive => State::Adaptive(Box::default()),
+        let algorithm = match options.method()? {
+            Method::Gap => rules(Some(times.gap)),
+            Method::Record => rules(None),
+            Method::Adaptive => State::Adaptive(Box::default()),
+            Method::Learned(knowledge) => State::Learned(Box::new(Learned::new(knowledge))),
         };
         Ok(Self {
             min_size: options.min_size,
@@ -98,7 +102,7 @@ impl CommandSegmenter {
     fn record(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
         self.counts.handshake += u64::from(!is_data);
-        let heard = Heard { record, weight: self.weight(record) };
+        let heard = Heard { record, weight: Weight::of(record, self.min_size) };
         match &mut self.algorithm {
             State::Rules { .. } => {
                 self.advance(record, out)?;
@@ -107,6 +111,14 @@ impl CommandSegmenter {
                     self.apply(verdict, record);
                 }
                 self.forget_silent(out)
+            }
+            State::Learned(learned) => {
+                let before = learned.forgotten();
+                self.advance(record, out)?;
+                if is_data {
+                    self.by_knowledge(heard, out)?;
+                }
+                self.tell_forgotten(before, out)
             }
             State::Adaptive(_) if !is_data => Ok(()),
             State::Adaptive(adaptive) => {
@@ -123,7 +135,7 @@ impl CommandSegmenter {
     /// The next record that has waited long enough to be decided about.
     fn ready(&mut self) -> Option<Record> {
         match &mut self.algorithm {
-            State::Rules { .. } => None,
+            State::Rules { .. } | State::Learned(_) => None,
             State::Adaptive(adaptive) => adaptive.ready(&self.times),
         }
     }
@@ -132,22 +144,53 @@ impl CommandSegmenter {
     fn advance(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         self.now_ns = self.now_ns.max(record.time_ns);
         self.open.advance(record.flow, record.time_ns, &self.times);
-        while let Some(command) = self.open.complete(self.now_ns, &self.times) {
-            out.emit(command.into())?;
+        while let Some(over) = self.open.complete(self.now_ns, &self.times) {
+            self.emit(over, out)?;
         }
         Ok(())
     }
 
-    /// Whether a record is too small to be anything but a keep-alive or an acknowledgement.
-    fn weight(&self, record: &Record) -> Weight {
-        let most = record.plaintext.map_or(u64::from(record.length).saturating_sub(USUAL_OVERHEAD), |[_, most]| most);
-        if most < self.min_size { Weight::Tiny } else { Weight::Full }
+    fn emit(&mut self, over: Over, out: &mut dyn Emit) -> Result<(), StageError> {
+        match over {
+            Over::Command(command) => out.emit(command.into())?,
+            Over::Noise => {
+                self.counts.commands -= 1;
+                self.counts.keep_alives += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides about a record by what was learned from labelled captures.
+    fn by_knowledge(&mut self, heard: Heard<'_>, out: &mut dyn Emit) -> Result<(), StageError> {
+        let State::Learned(learned) = &mut self.algorithm else { return Ok(()) };
+        let Decision { verdict, belief } = learned.decide(heard, &self.times);
+        self.apply(verdict, heard.record);
+        if matches!(verdict, Verdict::Command | Verdict::Continued) {
+            self.open.believe(heard.record.flow, belief);
+        }
+        if verdict != Verdict::Unexplained {
+            return Ok(());
+        }
+        let notice = Notice {
+            time_ns: Some(heard.record.time_ns),
+            stage: Self::NAME.into(),
+            flow: Some(heard.record.flow),
+            what: what::UNEXPLAINED.into(),
+            bytes: Some(heard.record.length.into()),
+            detail: Some(
+                "the service sent what no actions of the model make up and what was not seen when it was learned: taken \
+                 for no command"
+                    .to_owned(),
+            ),
+        };
+        Ok(out.emit(notice.into())?)
     }
 
     /// Decides about a record that has waited.
     fn by_habits(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         self.advance(record, out)?;
-        let heard = Heard { record, weight: self.weight(record) };
+        let heard = Heard { record, weight: Weight::of(record, self.min_size) };
         if let State::Adaptive(adaptive) = &mut self.algorithm {
             let verdict = adaptive.decide(heard, &self.times);
             self.apply(verdict, record);
@@ -184,6 +227,7 @@ impl CommandSegmenter {
             Verdict::Answer => self.counts.answers += 1,
             Verdict::KeepAlive => self.counts.keep_alives += 1,
             Verdict::Tiny => self.counts.tiny += 1,
+            Verdict::Unexplained => self.counts.unexplained += 1,
             Verdict::Continued if self.open.extend(record) => {}
             Verdict::Continued | Verdict::Command => {
                 self.counts.commands += 1;
@@ -213,8 +257,12 @@ impl CommandSegmenter {
     }
 
     fn tell_forgotten(&mut self, before: u64, out: &mut dyn Emit) -> Result<(), StageError> {
-        let State::Adaptive(adaptive) = &self.algorithm else { return Ok(()) };
-        match adaptive.forgotten().saturating_sub(before) {
+        let forgotten = match &self.algorithm {
+            State::Rules { .. } => before,
+            State::Adaptive(adaptive) => adaptive.forgotten(),
+            State::Learned(learned) => learned.forgotten(),
+        };
+        match forgotten.saturating_sub(before) {
             0 => Ok(()),
             forgotten => self.tell_evicted(forgotten, out),
         }
@@ -243,8 +291,10 @@ impl Stage for CommandSegmenter {
         match input {
             Input::Record(record) => self.record(&record, out),
             Input::Flow(flow) => {
-                if let State::Adaptive(adaptive) = &mut self.algorithm {
-                    adaptive.flow(&flow);
+                match &mut self.algorithm {
+                    State::Rules { .. } => {}
+                    State::Adaptive(adaptive) => adaptive.flow(&flow),
+                    State::Learned(learned) => learned.flow(&flow),
                 }
                 Ok(out.emit(flow.into())?)
             }
@@ -257,15 +307,15 @@ impl Stage for CommandSegmenter {
         {
             self.by_habits(&record, out)?;
         }
-        for command in self.open.drain() {
-            out.emit(command.into())?;
+        for over in self.open.drain() {
+            self.emit(over, out)?;
         }
         Ok(())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let decided_early = match &self.algorithm {
-            State::Rules { .. } => 0,
+            State::Rules { .. } | State::Learned(_) => 0,
             State::Adaptive(adaptive) => adaptive.decided_early,
         };
         vec![
@@ -276,6 +326,7 @@ impl Stage for CommandSegmenter {
             ("tiny", self.counts.tiny),
             ("handshake", self.counts.handshake),
             ("unprompted", self.counts.unprompted),
+            ("unexplained", self.counts.unexplained),
             ("decided_early", decided_early),
             ("evicted_flows", self.counts.evicted_flows),
         ]

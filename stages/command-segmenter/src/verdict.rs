@@ -23,6 +23,8 @@ pub(crate) enum Verdict {
     Telemetry,
     /// Too little for any of these.
     Tiny,
+    /// From the service, and of a size that was never seen and that no actions make up.
+    Unexplained,
 }
 
 /// Decides about the next record of a flow.
@@ -34,7 +36,7 @@ pub(crate) fn decide(heard: Heard<'_>, exchange: &mut Exchange, habits: &Habits,
     match verdict {
         Verdict::Command => exchange.run = Run::Command,
         Verdict::Answer => exchange.run = Run::Answer,
-        Verdict::KeepAlive | Verdict::Tiny => exchange.run = Run::Nothing,
+        Verdict::KeepAlive | Verdict::Tiny | Verdict::Unexplained => exchange.run = Run::Nothing,
         Verdict::Continued | Verdict::Reply | Verdict::Telemetry => {}
     }
     exchange.remember(heard);

@@ -6,31 +6,10 @@ use sizeleak_frame::{Command, Direction};
 use jiff::SignedDuration;
 
 use super::*;
+use crate::options::Algorithm;
+use crate::testing::{MS, from, to};
 
 mod learning;
-
-const MS: i64 = 1_000_000;
-
-fn record(at_ms: i64, direction: Direction, plaintext: u64) -> Record {
-    Record {
-        time_ns: at_ms * MS,
-        start_ns: at_ms * MS,
-        flow: 1,
-        direction,
-        content_type: ContentType::ApplicationData,
-        length: plaintext as u32 + 24,
-        plaintext: Some([plaintext; 2]),
-        handshake: false,
-    }
-}
-
-fn to(at_ms: i64, plaintext: u64) -> Record {
-    record(at_ms, Direction::ToGateway, plaintext)
-}
-
-fn from(at_ms: i64, plaintext: u64) -> Record {
-    record(at_ms, Direction::FromGateway, plaintext)
-}
 
 fn segment(options: &Options, records: &[Record]) -> Vec<Command> {
     let mut segmenter = CommandSegmenter::new(options).unwrap();
@@ -95,7 +74,7 @@ fn a_command_in_pieces_is_one_with_gap_and_several_with_record() {
     let whole = &commands[0];
     assert_eq!((whole.records, whole.size, whole.plaintext), (3, 250 + 72, Some([250, 250])));
     assert_eq!((commands.len(), whole.end_ns, whole.replies), (1, 6 * MS, 1));
-    let options = Options { algorithm: Algorithm::Record, ..Options::default() };
+    let options = Options { algorithm: Some(Algorithm::Record), ..Options::default() };
     assert_eq!(segment(&options, &pieces).len(), 3);
 }
 
@@ -194,7 +173,7 @@ proptest! {
             Record { flow, ..if toward { to(at, size) } else { from(at, size) } }
         }).collect();
         for algorithm in [Algorithm::Gap, Algorithm::Record, Algorithm::Adaptive] {
-            let commands = segment(&Options { algorithm, ..Options::default() }, &records);
+            let commands = segment(&Options { algorithm: Some(algorithm), ..Options::default() }, &records);
             let pieces: u32 = commands.iter().map(|command| command.records).sum();
             let replies: u32 = commands.iter().map(|command| command.replies).sum();
             let all = |direction| records.iter().filter(|record| record.direction == direction).count();
@@ -213,7 +192,7 @@ proptest! {
         }).collect();
         records.sort_by_key(|record| record.time_ns);
         for algorithm in [Algorithm::Gap, Algorithm::Record] {
-            let options = Options { algorithm, ..Options::default() };
+            let options = Options { algorithm: Some(algorithm), ..Options::default() };
             let together = segment(&options, &records);
             prop_assert!(together.is_sorted_by_key(|command| command.time_ns));
             for flow in 1..4 {

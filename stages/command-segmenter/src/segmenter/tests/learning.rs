@@ -8,7 +8,7 @@ const SECOND: i64 = 1_000;
 const MINUTE: i64 = 60 * SECOND;
 
 fn adaptive() -> Options {
-    Options { algorithm: Algorithm::Adaptive, ..Options::default() }
+    Options { algorithm: Some(Algorithm::Adaptive), ..Options::default() }
 }
 
 /// The commands in records, which may come in any order here: their times in milliseconds, sizes and replies.

@@ -1,0 +1,109 @@
+//! Messages that were cut into records: all but the last are as long as records get.
+
+use sizeleak_frame::Record;
+
+use crate::beat::Occurrence;
+use crate::exchange::Exchange;
+
+/// A message, or what has come of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message {
+    pub(crate) size: u32,
+    pub(crate) start_ns: i64,
+    pub(crate) begun: Occurrence,
+}
+
+/// What a record is of its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// All of it.
+    Whole,
+    /// The first of several.
+    First,
+    /// One between.
+    Middle,
+    /// The last of several.
+    Last,
+}
+
+impl Piece {
+    /// Whether the message ends with it.
+    pub(crate) fn is_end(self) -> bool {
+        matches!(self, Self::Whole | Self::Last)
+    }
+}
+
+/// What a record comes to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    /// The message so far.
+    pub(crate) message: Message,
+    pub(crate) piece: Piece,
+    /// The message before, if that has turned out to have ended with a full record.
+    pub(crate) ended: Option<Message>,
+}
+
+/// The message that the last record of a flow, a full one, is a piece of.
+#[derive(Debug, Default)]
+pub(crate) struct Unfinished(Option<Message>);
+
+impl Unfinished {
+    /// Adds the flow's next record to its message. `full` is the size of a record that the next one continues.
+    pub(crate) fn take(&mut self, record: &Record, exchange: &Exchange, full: Option<u32>, within_ns: i64) -> Taken {
+        let may_continue = Some(record.length) <= full && exchange.followed(record, within_ns).is_some();
+        let last = self.0.take();
+        let (before, ended) = if may_continue { (last, None) } else { (None, last) };
+        let message = Message {
+            size: before.map_or(0, |before| before.size).saturating_add(record.length),
+            start_ns: before.map_or(record.start_ns, |before| before.start_ns),
+            begun: before.map_or_else(|| exchange.occurrence(record), |before| before.begun),
+        };
+        let is_full = Some(record.length) == full;
+        self.0 = is_full.then_some(message);
+        let piece = match (before.is_some(), is_full) {
+            (false, false) => Piece::Whole,
+            (false, true) => Piece::First,
+            (true, true) => Piece::Middle,
+            (true, false) => Piece::Last,
+        };
+        Taken { message, piece, ended }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{Heard, Weight};
+    use crate::testing::{MS, from, to};
+
+    /// The sizes of messages so far, and of those that ended with a full record.
+    fn sizes(records: &[Record], full: u32) -> (Vec<(u32, Piece)>, Vec<u32>) {
+        let (mut exchange, mut unfinished, mut ends) = (Exchange::default(), Unfinished::default(), Vec::new());
+        let take = |record: &Record| {
+            let Taken { message, piece, ended } = unfinished.take(record, &exchange, Some(full), 40 * MS);
+            ends.extend(ended.map(|ended| ended.size));
+            exchange.remember(Heard { record, weight: Weight::Full });
+            (message.size, piece)
+        };
+        (records.iter().map(take).collect(), ends)
+    }
+
+    #[test]
+    fn full_records_are_continued() {
+        let records = [to(0, 76), to(5, 76), to(6, 20), to(7, 20), to(9, 76), from(10, 20), to(11, 76), to(90, 30)];
+        let expected = [
+            (100, Piece::First),
+            (200, Piece::Middle),
+            (244, Piece::Last),
+            (44, Piece::Whole),
+            (100, Piece::First),
+            (44, Piece::Whole),
+            (100, Piece::First),
+            (54, Piece::Whole),
+        ];
+        let (sizes_so_far, ends) = sizes(&records, 100);
+        assert_eq!(sizes_so_far, expected, "not by the other side, nor after the gap");
+        assert_eq!(ends, [100, 100]);
+        assert_eq!(sizes(&[to(0, 76), to(1, 90)], 100).0[1], (114, Piece::Whole), "none is longer than a full one");
+    }
+}
