@@ -1,13 +1,13 @@
 //! `sizeleak learn`: a model of a gateway, out of captures whose commands are labelled.
 
 mod basis;
+mod course;
 mod curve;
 mod digest;
 mod lesson;
 mod store;
 mod summary;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,16 +15,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use sizeleak_frame::Frame;
 use sizeleak_signature::{Action, Inventory, Method};
 
 use super::Failure;
 use super::labelled::LabelFile;
-use super::observation::{Observation, nothing, watch};
+use super::observation::Observation;
 use crate::pipeline::Pipeline;
-use basis::{Cipher, Observed};
+use basis::Cipher;
+use course::{Attended, Course};
 use curve::{Counts, Curve, Trial};
-use lesson::Lesson;
 
 /// Learn a gateway's sizes from captures whose commands are labelled
 #[derive(Debug, Args)]
@@ -32,6 +31,9 @@ use lesson::Lesson;
     sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
     sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
     sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n\n\
+    How commands are told from other records is learned too, into the model's [noise]. To find the labelled commands \
+    before that, the segmenter's other algorithms are tried, and the one is followed that leaves the fewest labels and \
+    commands without a partner; `--set command-segmenter.algorithm=NAME` says which.\n\n\
     Each label is given the command nearest to it in time. Labels and commands without a partner are reported, not \
     guessed. The model is written whole or not at all; if a capture is damaged it is learned from what was whole before \
     the damage, and the exit code is 1.\n\n\
@@ -109,24 +111,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let pipeline = observation.pipeline()?;
     let captures = observation.captures.iter().map(|capture| digest::of(capture)).collect::<Result<_, _>>()?;
 
-    let (commands, damage) = arguments.commands(&pipeline.before("epsilon-corrector"))?;
-    let lesson = Lesson { labels: &labels, commands: &commands, tolerance: observation.tolerance };
-    let learned = lesson.learn(arguments.method.into(), cipher.clone(), inventory.clone(), captures);
-    let learned = learned.map_err(|error| match &damage {
-        None => error.into(),
-        Some(damage) => {
-            let both = anyhow!("{damage}; and from what was whole before that: {error:#}");
-            Failure::with_code(damage.exit_code(), both)
-        }
-    })?;
+    let course = Course { observation, labels: &labels, method: arguments.method.into(), cipher, inventory, captures };
+    let Attended { learned, commands, damage } = course.attend(&pipeline.before("epsilon-corrector"))?;
     store::write(&learned.model.to_toml(), &arguments.output)?;
     if !observation.quiet {
         eprint!("{}", summary::Summary(&learned));
     }
     if let Some(counts) = &arguments.curve {
         let (pipeline, test) = arguments.test(pipeline)?;
-        let (method, model) = (arguments.method.into(), &learned.model);
-        let (cipher, inventory) = (cipher.as_ref(), inventory.as_ref());
+        let (method, model) = (course.method, &learned.model);
+        let (cipher, inventory) = (course.cipher.as_ref(), course.inventory.as_ref());
+        let lesson = course.lesson(&commands);
         arguments.print(&Trial { lesson, method, cipher, inventory, model, pipeline, test }.run(counts)?)?;
     }
     let Some(damage) = damage else { return Ok(ExitCode::SUCCESS) };
@@ -157,23 +152,6 @@ impl Arguments {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("stdout"),
             _ => Ok(()),
         }
-    }
-
-    /// The commands in the captures, and what was wrong with these.
-    fn commands(&self, pipeline: &Pipeline) -> Result<(Vec<Observed>, Option<Failure>), Failure> {
-        let mut suites: BTreeMap<u64, Option<String>> = BTreeMap::new();
-        let mut commands = Vec::new();
-        let damage = watch(pipeline, self.observation.telling(), |frame| match frame {
-            Frame::Session(session) => {
-                suites.insert(session.flow, session.cipher_suite);
-            }
-            Frame::Command(command) => {
-                let cipher_suite = suites.get(&command.flow).cloned().flatten();
-                commands.push(Observed { command, cipher_suite });
-            }
-            _ => {}
-        })?;
-        if commands.is_empty() { Err(nothing(damage)) } else { Ok((commands, damage)) }
     }
 }
 

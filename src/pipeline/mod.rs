@@ -144,13 +144,13 @@ impl Pipeline {
         self.set("capture", "files", files)
     }
 
-    /// Has every stage that needs a model use this one.
+    /// Has every stage that takes a model use this one.
     ///
     /// # Errors
     /// [`ConfigError`] where the path is no text.
     pub fn use_model(&mut self, model: &Path) -> Result<(), ConfigError> {
         let model = text_of(model)?;
-        for stage in ["epsilon-corrector", "decomposer", "pruner"] {
+        for stage in ["command-segmenter", "epsilon-corrector", "decomposer", "pruner"] {
             if self.has(stage) {
                 self.set(stage, "model", model)?;
             }
@@ -173,8 +173,13 @@ impl Pipeline {
 
     /// What a stage's option is set to, where it is.
     pub fn option(&self, stage: &str, key: &str) -> Option<&Value> {
+        self.options(stage)?.get(key)
+    }
+
+    /// What was set of a stage's options; `None` where there is no such stage.
+    pub fn options(&self, stage: &str) -> Option<&Table> {
         self.stages.iter().find_map(|step| match &step.work {
-            Work::Known { entry, options } if entry.name == stage => options.get(key),
+            Work::Known { entry, options } if entry.name == stage => Some(options),
             _ => None,
         })
     }

@@ -73,7 +73,7 @@ pub(super) struct Trial<'a> {
     pub(super) method: Method,
     pub(super) cipher: Option<&'a Cipher>,
     pub(super) inventory: Option<&'a Inventory>,
-    /// All sizes are compared with this model's.
+    /// All sizes are compared with this model's, which says what is no command.
     pub(super) model: &'a Model,
     pub(super) pipeline: Pipeline,
     /// `None` holds out the last of the labels to learn from.
@@ -128,7 +128,8 @@ impl Trial<'_> {
         let lesson = Lesson { labels: &labels, ..self.lesson };
         let taught = lesson.learn(self.method, self.cipher.cloned(), self.inventory.cloned(), Vec::new());
         let model = match taught {
-            Ok(taught) => taught.model,
+            // The commands were found with what all labels show to be none.
+            Ok(taught) => Model { noise: self.model.noise.clone(), ..taught.model },
             Err(error) => {
                 let fault = Some(error.root_cause().to_string());
                 return Ok(Point { labels: rows.len(), sizes: None, fault, outcome: None });

@@ -29,6 +29,12 @@ pub(super) struct Taught {
     pub(super) labels: usize,
     /// What was left out or assumed, a sentence each.
     pub(super) remarks: Vec<String>,
+    /// The places of the commands it was learned from.
+    pub(super) learned_from: Vec<usize>,
+    /// The places of labelled commands that were left out.
+    pub(super) left_out: Vec<usize>,
+    /// How many labels, and commands between the first label and the last, have no partner or none that fits.
+    pub(super) mismatches: usize,
     /// Of each action: in how many of the commands learned from it occurs.
     pub(super) occurrences: Vec<usize>,
 }
@@ -57,6 +63,12 @@ impl Lesson<'_> {
         for outlier in fit.outliers.iter().rev() {
             commands.remove(*outlier);
         }
+        let places = matching.pairs.iter().zip(0..);
+        let (left_out, learned_from): (Vec<_>, Vec<_>) =
+            places.map(|((_, command), pair)| (*command, pair)).partition(|(_, pair)| fit.outliers.contains(pair));
+        let [left_out, learned_from] =
+            [left_out, learned_from].map(|list| list.into_iter().map(|(at, _)| at).collect());
+        let mismatches = self.mismatches(&matching, &times) + fit.outliers.len();
         let occurrences = (0..actions.len())
             .map(|at| commands.iter().filter(|command| command.counts.get(at).is_some_and(|count| *count > 0)).count());
         let occurrences = occurrences.collect();
@@ -89,7 +101,22 @@ impl Lesson<'_> {
             // The paper's procedure takes every multiset of actions to be as likely as any other.
             model.prior = Prior::learn(&commands, &model.actions, model.inventory.as_ref(), &limits);
         }
-        Ok(Taught { model, labels: self.labels.labels().rows.len(), remarks, occurrences })
+        let labels = self.labels.labels().rows.len();
+        Ok(Taught { model, labels, remarks, learned_from, left_out, mismatches, occurrences })
+    }
+
+    /// From the first label to the last.
+    pub(super) fn span(self) -> [i64; 2] {
+        let times = || self.labels.labels().rows.iter().map(|row| row.time_ns);
+        [times().min().unwrap_or(i64::MAX), times().max().unwrap_or(i64::MIN)]
+    }
+
+    /// How many labels, and commands between the first label and the last, have no partner.
+    fn mismatches(self, matching: &Matching, times: &[i64]) -> usize {
+        let [first, last] = self.span();
+        let spurious = matching.spurious.iter().filter_map(|at| times.get(*at));
+        let spurious = spurious.filter(|time| (first..=last).contains(*time)).count();
+        matching.missed.len() + matching.ambiguous.len() + spurious
     }
 
     /// The labelled commands, in the order of the matching's pairs.
