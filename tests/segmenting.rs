@@ -16,7 +16,7 @@ use sizeleak_simulator::{Scenario, Truth, simulate};
 
 const FRAMINGS: [Framing; 3] = [Framing::Websocket, Framing::Mqtt, Framing::Http];
 
-const ALGORITHMS: [&str; 3] = ["record", "gap", "adaptive"];
+const ALGORITHMS: [&str; 4] = ["record", "gap", "adaptive", "learned"];
 
 /// A packet that is late by up to 5 ms moves its command by as much.
 const LATE: i64 = 6_000_000;
@@ -43,7 +43,7 @@ fn commands(home: &Home, algorithm: &str) -> Vec<Value> {
     let pipeline = home.path("pipeline.toml");
     let stages = format!(
         "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\nrun = \"record-sizer\"\n\
-         [[stage]]\nrun = \"command-segmenter\"\nalgorithm = \"{algorithm}\"\n"
+         [[stage]]\nrun = \"command-segmenter\"\nalgorithm = \"{algorithm}\"\nmodel = \"model.toml\"\n"
     );
     fs::write(&pipeline, stages).unwrap();
     let mut command = sizeleak("run");
@@ -79,9 +79,11 @@ fn compare(commands: &[Value], truths: &[Truth]) -> Found {
     found
 }
 
-/// What each algorithm finds in a home, shown under a name.
-fn figures(name: &str, scenario: &Scenario, seed: u64) -> [Found; 3] {
+/// What each algorithm finds in a home, shown under a name; `learned` by a model of the part to learn from.
+fn figures(name: &str, scenario: &Scenario, seed: u64) -> [Found; 4] {
     let home = Home::new(scenario, seed);
+    let learned = home.learn("model.toml", &[]);
+    assert!(learned.status.success(), "{}", stderr(&learned));
     let truths = simulate(scenario, seed).unwrap().test.truths;
     ALGORITHMS.map(|algorithm| {
         let found = compare(&commands(&home, algorithm), &truths);
@@ -98,7 +100,7 @@ fn figures(name: &str, scenario: &Scenario, seed: u64) -> [Found; 3] {
 fn home_of(framing: Framing, count: u32) -> Scenario {
     let mut scenario = Scenario::default();
     scenario.session.framing = framing;
-    (scenario.learn.repeats, scenario.learn.random, scenario.test.commands) = (0, 1, count);
+    (scenario.learn.repeats, scenario.learn.random, scenario.test.commands) = (2, 40, count);
     scenario
 }
 
@@ -110,8 +112,9 @@ fn an_hour_without_commands_gives_none() {
             let mut scenario = home_of(framing, 2);
             (scenario.tls.version, scenario.tls.suite) = (version, suite);
             scenario.command.interval = Span { min: SignedDuration::from_hours(1), max: SignedDuration::from_hours(1) };
-            let [_, _, adaptive] = figures(&format!("an hour apart, {framing:?}, {version:?}"), &scenario, seed);
-            assert_eq!(adaptive.wrong(), 0);
+            let [_, _, adaptive, learned] =
+                figures(&format!("an hour apart, {framing:?}, {version:?}"), &scenario, seed);
+            assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
         }
     }
 }
@@ -122,8 +125,8 @@ fn chunked_messages() {
         for chunk in [64, 100, 512] {
             let mut scenario = home_of(framing, 150);
             scenario.tls.chunk = chunk;
-            let [_, _, adaptive] = figures(&format!("chunks of {chunk}, {framing:?}"), &scenario, seed);
-            assert_eq!(adaptive.wrong(), 0);
+            let [_, _, adaptive, learned] = figures(&format!("chunks of {chunk}, {framing:?}"), &scenario, seed);
+            assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
         }
     }
 }
@@ -133,11 +136,11 @@ fn packets_out_of_order_and_a_start_in_the_middle() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_021..) {
         let mut scenario = home_of(framing, 150);
         scenario.capture.reordering = 0.15;
-        let [_, _, adaptive] = figures(&format!("15 % out of order, {framing:?}"), &scenario, seed);
-        assert_eq!(adaptive.wrong(), 0);
+        let [_, _, adaptive, learned] = figures(&format!("15 % out of order, {framing:?}"), &scenario, seed);
+        assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
         scenario.capture.mid_stream = true;
-        let [_, _, adaptive] = figures(&format!("and from the middle, {framing:?}"), &scenario, seed);
-        assert_eq!(adaptive.wrong(), 0);
+        let [_, _, adaptive, learned] = figures(&format!("and from the middle, {framing:?}"), &scenario, seed);
+        assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
     }
 }
 
@@ -146,8 +149,9 @@ fn connections_that_are_opened_again() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_031..) {
         let mut scenario = home_of(framing, 150);
         scenario.session.reconnect_after = SignedDuration::from_mins(2);
-        let [_, _, adaptive] = figures(&format!("a connection every two minutes, {framing:?}"), &scenario, seed);
-        assert_eq!(adaptive.wrong(), 0);
+        let [_, _, adaptive, learned] =
+            figures(&format!("a connection every two minutes, {framing:?}"), &scenario, seed);
+        assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
     }
 }
 
@@ -163,8 +167,9 @@ fn commands_close_together() {
             scenario.session.quality_of_service = quality;
             scenario.command.interval = Span::from_millis(50, 1_500);
             scenario.telemetry.period = SignedDuration::from_secs(5);
-            let [_, _, adaptive] = figures(&format!("close together, {framing:?}, {quality:?}"), &scenario, seed);
-            assert_eq!(adaptive.wrong(), 0);
+            let [_, _, adaptive, learned] =
+                figures(&format!("close together, {framing:?}, {quality:?}"), &scenario, seed);
+            assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
         }
     }
 }
@@ -175,8 +180,8 @@ fn gateways_that_do_not_reply() {
         let mut scenario = home_of(framing, 150);
         scenario.replies.mode = ReplyMode::None;
         scenario.telemetry.period = SignedDuration::from_secs(7);
-        let [_, _, adaptive] = figures(&format!("no replies, {framing:?}"), &scenario, seed);
-        assert_eq!(adaptive.wrong(), 0);
+        let [_, _, adaptive, learned] = figures(&format!("no replies, {framing:?}"), &scenario, seed);
+        assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
     }
 }
 
@@ -187,7 +192,7 @@ fn a_service_far_away() {
         let mut scenario = home_of(framing, 150);
         scenario.network.round_trip = SignedDuration::from_millis(200);
         scenario.noise.firmware_period = SignedDuration::ZERO;
-        let [_, _, adaptive] = figures(&format!("200 ms away, {framing:?}"), &scenario, seed);
-        assert_eq!(adaptive.wrong(), 0);
+        let [_, _, adaptive, learned] = figures(&format!("200 ms away, {framing:?}"), &scenario, seed);
+        assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
     }
 }

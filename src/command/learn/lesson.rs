@@ -33,7 +33,7 @@ pub(super) struct Taught {
     pub(super) learned_from: Vec<usize>,
     /// The places of labelled commands that were left out.
     pub(super) left_out: Vec<usize>,
-    /// How many labels, and commands between the first label and the last, have no partner or none that fits.
+    /// How many labels, or commands between the first label and the last, have no partner or none that fits.
     pub(super) mismatches: usize,
     /// Of each action: in how many of the commands learned from it occurs.
     pub(super) occurrences: Vec<usize>,
@@ -111,12 +111,13 @@ impl Lesson<'_> {
         [times().min().unwrap_or(i64::MAX), times().max().unwrap_or(i64::MIN)]
     }
 
-    /// How many labels, and commands between the first label and the last, have no partner.
+    /// How many labels, or commands between the first label and the last, have no partner, whichever are more: where labels
+    /// are inexact and commands close together, one label that goes to none leaves a command over too.
     fn mismatches(self, matching: &Matching, times: &[i64]) -> usize {
         let [first, last] = self.span();
         let spurious = matching.spurious.iter().filter_map(|at| times.get(*at));
         let spurious = spurious.filter(|time| (first..=last).contains(*time)).count();
-        matching.missed.len() + matching.ambiguous.len() + spurious
+        (matching.missed.len() + matching.ambiguous.len()).max(spurious)
     }
 
     /// The labelled commands, in the order of the matching's pairs.

@@ -7,7 +7,7 @@ use crate::beat::{Beat, Occurrence, chance};
 use crate::exchange::{Exchange, Heard, Run};
 use crate::knowledge::{Knowledge, WELL_KNOWN};
 use crate::message::Message;
-use crate::options::Times;
+use crate::options::{SAME_PACKET, Times};
 use crate::pair::Pair;
 use crate::recent::Recent;
 use crate::verdict::Verdict;
@@ -111,13 +111,14 @@ impl Judge<'_> {
             && exchange.followed(record, self.times.at_once()).is_some()
     }
 
-    /// Whether a record of a size that was never seen is what is left of a command longer than any that was labelled, so
-    /// that it is not known how long records get.
+    /// Whether a record that no actions make up is what is left of a command longer than any that was labelled, so that it
+    /// is not known how long records get: one of a size that was never seen, or one in the same packet.
     fn is_last_piece(&self, record: &Record, exchange: &Exchange) -> bool {
+        let is_new = self.knowledge.service(record.length).is_none();
+        let within_ns = if is_new { self.times.at_once() } else { SAME_PACKET };
         self.knowledge.full(Direction::ToGateway).is_none()
-            && self.knowledge.service(record.length).is_none()
             && exchange.run == Run::Command
-            && exchange.followed(record, self.times.at_once()).is_some_and(|length| record.length <= length)
+            && exchange.followed(record, within_ns).is_some_and(|length| record.length <= length)
     }
 
     fn answer_within(&self) -> i64 {
