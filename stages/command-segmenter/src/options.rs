@@ -172,3 +172,18 @@ impl StageOptions for Options {
         Ok(Box::new(Node::new(CommandSegmenter::new(self)?)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_the_pipeline_file() {
+        let text = "algorithm = \"learned\"\nmodel = \"m.toml\"\ngap = \"80ms\"";
+        let mut options: Options = toml::from_str(text).unwrap();
+        options.resolve_paths(Path::new("there"));
+        assert_eq!((options.algorithm, options.model), (Some(Algorithm::Learned), Some("there/m.toml".into())));
+        assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
+        assert!(toml::from_str::<Options>("algorithm = \"best\"").is_err());
+    }
+}

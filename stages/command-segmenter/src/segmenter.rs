@@ -81,9 +81,13 @@ impl CommandSegmenter {
     /// [`ConfigureError::Usage`] where a time is negative or longer than a day, or the algorithm needs a model;
     /// [`ConfigureError::Input`] where the model cannot be used.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
+        Self::with(options.method()?, options)
+    }
+
+    fn with(method: Method, options: &Options) -> Result<Self, ConfigureError> {
         let times = options.times()?;
         let rules = |continued_within| State::Rules { conversations: BTreeMap::new(), continued_within };
-        let algorithm = match options.method()? {
+        let algorithm = match method {
             Method::Gap => rules(Some(times.gap)),
             Method::Record => rules(None),
             Method::Adaptive => State::Adaptive(Box::default()),

@@ -9,16 +9,20 @@ use super::*;
 use crate::options::Algorithm;
 use crate::testing::{MS, from, to};
 
+mod labelled;
 mod learning;
 
 fn segment(options: &Options, records: &[Record]) -> Vec<Command> {
-    let mut segmenter = CommandSegmenter::new(options).unwrap();
+    run(CommandSegmenter::new(options).unwrap(), records)
+}
+
+fn run(mut segmenter: CommandSegmenter, records: &[Record]) -> Vec<Command> {
     let mut out: Vec<Frame> = Vec::new();
     for record in records {
         segmenter.process(Input::Record(record.clone()), &mut out).unwrap();
     }
     segmenter.finish(&mut out).unwrap();
-    out.into_iter().map(|frame| Command::try_from(frame).unwrap()).collect()
+    out.into_iter().filter_map(|frame| Command::try_from(frame).ok()).collect()
 }
 
 fn sizes(records: &[Record]) -> Vec<u64> {
