@@ -3,6 +3,7 @@
 //! Everything here is about numbers and names; it knows no frames, no captures and no clock.
 
 mod action;
+mod design;
 mod deviation;
 mod epsilon;
 mod fit;
@@ -27,6 +28,7 @@ mod testing;
 mod variation;
 
 pub use action::Action;
+pub use design::Design;
 pub use epsilon::{Neighbour, Neighbours, NoTuples, Tuple, WeightedEpsilon};
 pub use fit::{Fit, FitError, LabelledCommand, MOST_FITTED, Method};
 pub use inventory::{Device, Inventory, InventoryError, MOST_CLASSES, MOST_KINDS};

@@ -1,6 +1,4 @@
-//! Linear algebra of the robust fit: which sizes the commands determine, and least absolute deviations.
-
-use std::collections::BTreeMap;
+//! Linear algebra of the robust fit: least absolute deviations.
 
 use crate::LabelledCommand;
 
@@ -59,20 +57,11 @@ fn weighted_least_squares(actions: usize, commands: &[LabelledCommand], weights:
     (0..=actions).map(|column| reduced.value(column)).collect()
 }
 
-/// The places of the actions whose sizes the commands do not determine: those in a direction that changes no command.
-pub(crate) fn unidentifiable(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
-    let different: BTreeMap<&[u32], &LabelledCommand> =
-        commands.iter().map(|command| (command.counts.as_slice(), command)).collect();
-    let reduced = reduce(different.into_values().map(|command| row(command).collect()).collect(), actions + 1);
-    (0..actions).filter(|action| !reduced.determines(action + 1)).collect()
-}
-
 /// A matrix in reduced row echelon form.
 struct Reduced {
     rows: Vec<Vec<f64>>,
     /// The pivot column of each row.
     pivots: Vec<usize>,
-    unknowns: usize,
 }
 
 /// Gauss–Jordan elimination with partial pivoting over the first `unknowns` columns.
@@ -107,7 +96,7 @@ fn reduce(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Reduced {
         }
         pivots.push(column);
     }
-    Reduced { rows, pivots, unknowns }
+    Reduced { rows, pivots }
 }
 
 impl Reduced {
@@ -116,29 +105,12 @@ impl Reduced {
         let row = self.pivots.iter().position(|pivot| *pivot == column).and_then(|row| self.rows.get(row));
         row.and_then(|row| row.last()).copied().unwrap_or(0.0)
     }
-
-    /// Whether the rows fix an unknown: it has a pivot, and no unknown without one stands in its row.
-    fn determines(&self, column: usize) -> bool {
-        let row = self.pivots.iter().position(|pivot| *pivot == column).and_then(|row| self.rows.get(row));
-        let free = |other: &usize| !self.pivots.contains(other);
-        row.is_some_and(|row| {
-            (0..self.unknowns).filter(free).all(|other| row.get(other).is_some_and(|cell| cell.abs() < 1e-6))
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::command;
-
-    #[test]
-    fn a_proportion_that_never_changes_is_noticed() {
-        let commands = [[1, 2, 0], [2, 4, 1], [3, 6, 0], [0, 0, 3]].map(|counts| command(100, &counts));
-        assert_eq!(unidentifiable(3, &commands), [0, 1]);
-        let same_total = [[1, 2, 0], [2, 1, 0], [0, 3, 0]].map(|counts| command(100, &counts));
-        assert_eq!(unidentifiable(3, &same_total), [0, 1, 2], "three actions in every command: |ac| could be theirs");
-    }
 
     #[test]
     fn a_wrong_label_does_not_pull() {

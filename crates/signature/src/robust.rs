@@ -5,8 +5,9 @@
 //! ([`crate::steps`]): that cost does not take the steps of length fields for the actions' sizes, and bounds what one wrong
 //! label counts.
 
+use crate::design::unidentifiable;
 use crate::fit::{FitError, LARGEST_SIZE, LabelledCommand, Sizes, median, weigh};
-use crate::linear::{least_absolute_deviations, unidentifiable};
+use crate::linear::least_absolute_deviations;
 use crate::{imputed, steps};
 
 /// A command whose remainder is farther from its level is an outlier, in bytes...

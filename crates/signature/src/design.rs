@@ -1,0 +1,255 @@
+//! Experiment design: which sizes the labelled commands determine, and which commands to record where they do not.
+//!
+//! A command is a row of the design matrix: 1 for |ac|, then how often each action occurs. The sizes are determined where
+//! the rows have as many dimensions as there are unknowns. Sets of rows that are linearly independent form a matroid, in
+//! which the greedy choice is best: every command that is proposed adds a dimension, so that there are as few as possible,
+//! and of all such choices it has the fewest actions.
+
+use crate::{LabelledCommand, Limits};
+
+/// What is computed modulo: a prime (2⁶¹ − 1). Rows that are independent here are so over the rationals; the other way round
+/// all but for determinants that this prime divides, which those of counts are not, unless someone makes them so.
+const PRIME: u64 = (1 << 61) - 1;
+
+/// Commands to record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Design {
+    /// How often each action occurs in each command.
+    pub commands: Vec<Vec<u32>>,
+    /// The actions, by their places, whose sizes are not determined even then: the inventory allows no command that would.
+    pub hidden: Vec<usize>,
+}
+
+impl Design {
+    /// The fewest commands, and of these the ones with the fewest actions, that would determine the sizes of all `actions`
+    /// together with the labelled commands. Nothing where these do already.
+    pub fn next(actions: usize, commands: &[LabelledCommand], limits: &Limits) -> Self {
+        let mut span = Span::of(actions, commands);
+        let unidentified = span.unidentified();
+        let mut proposed = Vec::new();
+        let mut propose = |span: &mut Span, counts: Vec<u32>| {
+            if !span.is_full() && limits.admits(&counts) && span.insert(&counts) {
+                proposed.push(counts);
+            }
+        };
+        for action in 0..actions {
+            propose(&mut span, with(actions, &[action]));
+        }
+        // All singles are in. If |ac| is not told from them, any command of two actions tells it: no more is needed.
+        let all = || unidentified.iter().copied().chain(0..actions);
+        for action in all() {
+            propose(&mut span, with(actions, &[action, action]));
+        }
+        for first in all() {
+            for second in 0..actions {
+                propose(&mut span, with(actions, &[first, second]));
+            }
+        }
+        Self { commands: proposed, hidden: span.unidentified() }
+    }
+
+    /// Commands of many actions that show where length fields grow: of the action that can occur most often, three times
+    /// and then ever twice as often, up to `most` and what the inventory allows.
+    pub fn long(actions: usize, limits: &Limits, most: u32) -> Self {
+        let most_of = |action: &usize| limits.max_of_class(limits.class_of(*action));
+        // The first of those that can occur equally often.
+        let often = (0..actions).rev().max_by_key(most_of).unwrap_or(0);
+        let times = std::iter::successors(Some(3_u32), |times| times.checked_mul(2)).take_while(|times| *times <= most);
+        let commands = times.map(|times| {
+            let mut counts = vec![0; actions];
+            if let Some(count) = counts.get_mut(often) {
+                *count = times;
+            }
+            counts
+        });
+        Self { commands: commands.filter(|counts| limits.admits(counts)).collect(), hidden: Vec::new() }
+    }
+}
+
+/// A command of these actions.
+fn with(actions: usize, places: &[usize]) -> Vec<u32> {
+    (0..actions).map(|action| places.iter().filter(|place| **place == action).count() as u32).collect()
+}
+
+/// The places of the actions whose sizes the commands do not determine: those in a direction that changes no command.
+pub(crate) fn unidentifiable(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
+    Span::of(actions, commands).unidentified()
+}
+
+/// All linear combinations of rows, by a basis in echelon form.
+struct Span {
+    /// By their first column that is not 0, in which they have 1.
+    rows: Vec<Option<Vec<u64>>>,
+}
+
+impl Span {
+    fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
+        let mut span = Self { rows: vec![None; actions + 1] };
+        let mut different: Vec<&[u32]> = commands.iter().map(|command| command.counts.as_slice()).collect();
+        different.sort_unstable();
+        different.dedup();
+        for counts in different {
+            if span.is_full() {
+                break;
+            }
+            span.insert(counts);
+        }
+        span
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.iter().all(Option::is_some)
+    }
+
+    /// Adds a command; gives back whether that adds a dimension.
+    fn insert(&mut self, counts: &[u32]) -> bool {
+        let mut row: Vec<u64> = std::iter::once(1).chain(counts.iter().map(|count| u64::from(*count))).collect();
+        row.resize(self.rows.len(), 0);
+        let Some((column, value)) = self.reduce(&mut row) else { return false };
+        let inverse = power(value, PRIME - 2);
+        for cell in &mut row {
+            *cell = product(*cell, inverse);
+        }
+        if let Some(place) = self.rows.get_mut(column) {
+            *place = Some(row);
+        }
+        true
+    }
+
+    /// Subtracts the basis from a row; gives back the first column that is left, with its value.
+    fn reduce(&self, row: &mut [u64]) -> Option<(usize, u64)> {
+        for (column, basis) in self.rows.iter().enumerate() {
+            let value = row.get(column).copied().filter(|value| *value > 0);
+            match (value, basis) {
+                (None, _) => {}
+                (Some(value), None) => return Some((column, value)),
+                (Some(value), Some(basis)) => {
+                    for (cell, other) in row.iter_mut().zip(basis).skip(column) {
+                        *cell = (*cell + PRIME - product(value, *other)) % PRIME;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The actions whose own unit row is no combination of these.
+    fn unidentified(&self) -> Vec<usize> {
+        let is_hidden = |action: &usize| {
+            let mut unit = vec![0; self.rows.len()];
+            if let Some(cell) = unit.get_mut(action + 1) {
+                *cell = 1;
+            }
+            self.reduce(&mut unit).is_some()
+        };
+        (0..self.rows.len().saturating_sub(1)).filter(is_hidden).collect()
+    }
+}
+
+fn product(one: u64, other: u64) -> u64 {
+    (u128::from(one) * u128::from(other) % u128::from(PRIME)) as u64
+}
+
+fn power(base: u64, mut exponent: u64) -> u64 {
+    let (mut power, mut square) = (1, base);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = product(power, square);
+        }
+        square = product(square, square);
+        exponent >>= 1;
+    }
+    power
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fit::weigh;
+    use crate::testing::{actions, command, device, home};
+    use crate::{Fit, Inventory, Method};
+
+    fn next(counts: &[[u32; 3]]) -> Design {
+        let commands: Vec<_> = counts.iter().map(|counts| command(100, counts)).collect();
+        Design::next(3, &commands, &home().limits(&actions(&["on", "off", "red"])).unwrap())
+    }
+
+    #[test]
+    fn a_proportion_that_never_changes_is_noticed() {
+        let commands = [[1, 2, 0], [2, 4, 1], [3, 6, 0], [0, 0, 3]].map(|counts| command(100, &counts));
+        assert_eq!(unidentifiable(3, &commands), [0, 1]);
+        let same_total = [[1, 2, 0], [2, 1, 0], [0, 3, 0]].map(|counts| command(100, &counts));
+        assert_eq!(unidentifiable(3, &same_total), [0, 1, 2], "three actions in every command: |ac| could be theirs");
+    }
+
+    #[test]
+    fn as_few_commands_as_dimensions_are_missing() {
+        assert_eq!(next(&[]).commands, [vec![1, 0, 0], vec![0, 1, 0], vec![0, 0, 1], vec![2, 0, 0]]);
+        assert_eq!(next(&[[1, 0, 0], [2, 0, 0], [0, 3, 1]]).commands, [[0, 1, 0]]);
+        assert_eq!(next(&[[1, 1, 0], [2, 2, 0], [0, 0, 1]]).commands, [[1, 0, 0]], "two that always occur together");
+        assert_eq!(next(&[[1, 0, 0], [0, 1, 0], [0, 0, 1]]).commands, [[2, 0, 0]], "one action in every command");
+        assert_eq!(next(&[[1, 0, 0], [2, 0, 0], [0, 1, 0], [1, 1, 1]]).commands, Vec::<Vec<u32>>::new());
+    }
+
+    #[test]
+    fn the_inventory_decides_what_can_be_recorded() {
+        let actions = actions(&["open", "shut"]);
+        let design = |devices: &[(u32, &[&str])]| {
+            let kinds = devices.iter().zip(["a", "b"]).map(|((count, actions), name)| device(name, *count, actions));
+            let limits = Inventory { devices: kinds.collect() }.limits(&actions).unwrap();
+            Design::next(2, &[], &limits)
+        };
+        let two_doors = design(&[(1, &["open"]), (1, &["shut"])]);
+        assert_eq!(two_doors.commands, [[1, 0], [0, 1], [1, 1]], "never the same twice");
+        assert_eq!(two_doors.hidden, Vec::<usize>::new());
+        let one_door = design(&[(1, &["open", "shut"])]);
+        assert_eq!((one_door.commands.len(), one_door.hidden), (2, vec![0, 1]), "one action a command tells no |ac|");
+    }
+
+    #[test]
+    fn long_commands_are_within_the_inventory() {
+        let limits = home().limits(&actions(&["on", "off", "red"])).unwrap();
+        assert_eq!(Design::long(3, &limits, 16).commands, [[3, 0, 0], [6, 0, 0], [12, 0, 0]]);
+        assert_eq!(Design::long(3, &limits, 6).commands.len(), 2);
+        assert_eq!(Design::long(1, &Limits::free(1), 50).commands.len(), 5);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        /// Whatever was labelled, with the commands that are proposed every size is found.
+        #[test]
+        fn what_is_proposed_tells_all_sizes(
+            sizes in prop::collection::vec(20i64..60, 1..7),
+            labelled in prop::collection::vec(prop::collection::vec(0u32..3, 6), 0..6),
+            plugs in 2u32..5,
+            lamps in 1u32..3,
+        ) {
+            let names: Vec<String> = (0..sizes.len()).map(|at| format!("a{at}")).collect();
+            let refs: Vec<&str> = names.iter().map(String::as_str).collect();
+            let half = &refs[..refs.len().div_ceil(2)];
+            let inventory = Inventory { devices: vec![device("plug", plugs, half), device("lamp", lamps, &refs)] };
+            let limits = inventory.limits(&actions(&refs)).unwrap();
+            let said = |counts: &[u32]| command(70 + weigh(&sizes, counts), counts);
+            let labelled = labelled.iter().map(|counts| &counts[..sizes.len()]).filter(|counts| limits.admits(counts));
+            let mut commands: Vec<_> = labelled.map(said).collect();
+            let design = Design::next(sizes.len(), &commands, &limits);
+            prop_assert_eq!(&design.hidden, &[] as &[usize]);
+            prop_assert!(design.commands.len() <= sizes.len() + 1);
+            for counts in &design.commands {
+                prop_assert!(limits.admits(counts) && counts.iter().sum::<u32>() <= 2);
+                commands.extend([said(counts), said(counts), said(counts)]);
+            }
+            let fit = Fit::learn(Method::Robust, &names, &commands).unwrap();
+            prop_assert_eq!(fit.actions.iter().map(|action| action.size).collect::<Vec<_>>(), sizes.clone());
+            prop_assert_eq!(fit.overhead, 70);
+            prop_assert_eq!(Design::next(sizes.len(), &commands, &limits).commands, Vec::<Vec<u32>>::new());
+            // None of them is too many.
+            for left_out in &design.commands {
+                let fewer: Vec<_> = commands.iter().filter(|command| command.counts != *left_out).cloned().collect();
+                prop_assert!(!unidentifiable(sizes.len(), &fewer).is_empty());
+            }
+        }
+    }
+}
