@@ -119,6 +119,38 @@ fn a_pipeline_of_ones_own_finds_the_commands() {
     assert!(stderr(&apart).contains("labels have no command within 2s"), "{}", stderr(&apart));
 }
 
+/// `learn` with the first of the labels alone, and what it says to record, as labels: how often each action occurs.
+fn with_first_labels(home: &Home, labels: usize) -> (Output, Vec<Vec<u32>>) {
+    let text = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let first: Vec<&str> = text.lines().take(labels + 1).collect();
+    fs::write(home.path("changed.csv"), first.join("\n")).unwrap();
+    let mut command = sizeleak("learn");
+    command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("changed.csv"));
+    command.args(["--gateway", GATEWAY]).arg("--inventory").arg(home.path("inventory.toml"));
+    command.arg("--record").arg(home.path("next.csv"));
+    let output = run(command.arg("-o").arg(home.path("model.toml")));
+    let next = fs::read_to_string(home.path("next.csv")).unwrap();
+    assert_eq!(next.lines().next(), text.lines().next(), "the header");
+    let rows = next.lines().skip(1).map(|row| row.strip_prefix(',').unwrap().split(',').map(|n| n.parse().unwrap()));
+    (output, rows.map(Iterator::collect).collect())
+}
+
+#[test]
+fn what_the_labels_lack_is_what_to_record() {
+    let home = Home::new(&Scenario::default(), 5);
+    // Of the experiments: each action alone, then on two devices.
+    let (output, next) = with_first_labels(&home, 9);
+    assert_fails(&output, 1, &["no labelled command has `white`, `colour`", "three times each: white=1; colour=1"]);
+    let alone = |action: usize| (0..7).map(|at| u32::from(at == action)).collect::<Vec<u32>>();
+    assert_eq!(next, [alone(5), alone(5), alone(5), alone(6), alone(6), alone(6)]);
+    let (output, next) = with_first_labels(&home, 42);
+    assert!(output.status.success() && stderr(&output).contains("may be off together"), "{}", stderr(&output));
+    let totals: Vec<u32> = next.iter().step_by(3).map(|counts| counts.iter().sum()).collect();
+    assert_eq!(totals, [3, 6, 12]);
+    let (output, next) = with_first_labels(&home, 192);
+    assert!(output.status.success() && next.is_empty(), "{next:?}");
+}
+
 /// The figures of `learn --curve --json`, with all that is not a point.
 fn curve(home: &Home, more: &[&str]) -> Value {
     let output = home.learn("model.toml", &[&["--quiet", "--json"], more].concat());

@@ -1,5 +1,6 @@
 //! `sizeleak learn`: a model of a gateway, out of captures whose commands are labelled.
 
+mod advice;
 mod basis;
 mod course;
 mod curve;
@@ -37,6 +38,8 @@ use curve::{Counts, Curve, Trial};
     Each label is given the command nearest to it in time. Labels and commands without a partner are reported, not \
     guessed. The model is written whole or not at all; if a capture is damaged it is learned from what was whole before \
     the damage, and the exit code is 1.\n\n\
+    Labels that do not determine every size (actions that never occur, or only together with others) are an error that \
+    names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
     JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else null), \
     and where something was: commands, before_pruning (null without a pruner) and after_pruning (each: precision, top_1, \
     top_5, candidates)).")]
@@ -60,6 +63,11 @@ pub(crate) struct Arguments {
     /// Where to write the model; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+
+    /// Write what to record next, so that every size can be told, as a label file whose times are to be filled in; without
+    /// rows where nothing is lacking
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 
     /// Print how precision grows with the number of labels: models of the first N labels alone, each tried on the last
     /// third of them, or on the captures to test on
@@ -113,6 +121,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
     let course = Course { observation, labels: &labels, method: arguments.method.into(), cipher, inventory, captures };
     let Attended { learned, commands, damage } = course.attend(&pipeline.before("epsilon-corrector"))?;
+    let lesson = course.lesson(&commands);
+    if let Some(path) = &arguments.record {
+        let advice = match &learned {
+            Ok(learned) => learned.advice.clone(),
+            Err(_) => lesson.advice(course.inventory.as_ref())?,
+        };
+        store::write(&advice.template()?, path)?;
+    }
+    let learned = learned?;
     store::write(&learned.model.to_toml(), &arguments.output)?;
     if !observation.quiet {
         eprint!("{}", summary::Summary(&learned));
@@ -121,7 +138,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let (pipeline, test) = arguments.test(pipeline)?;
         let (method, model) = (course.method, &learned.model);
         let (cipher, inventory) = (course.cipher.as_ref(), course.inventory.as_ref());
-        let lesson = course.lesson(&commands);
         arguments.print(&Trial { lesson, method, cipher, inventory, model, pipeline, test }.run(counts)?)?;
     }
     let Some(damage) = damage else { return Ok(ExitCode::SUCCESS) };

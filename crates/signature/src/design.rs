@@ -48,21 +48,29 @@ impl Design {
         Self { commands: proposed, hidden: span.unidentified() }
     }
 
-    /// Commands of many actions that show where length fields grow: of the action that can occur most often, three times
-    /// and then ever twice as often, up to `most` and what the inventory allows.
+    /// Commands of many actions that show where length fields grow: of three actions, and then ever twice as many, up to
+    /// `most` and what the inventory allows. They take all actions in turn.
     pub fn long(actions: usize, limits: &Limits, most: u32) -> Self {
-        let most_of = |action: &usize| limits.max_of_class(limits.class_of(*action));
-        // The first of those that can occur equally often.
-        let often = (0..actions).rev().max_by_key(most_of).unwrap_or(0);
-        let times = std::iter::successors(Some(3_u32), |times| times.checked_mul(2)).take_while(|times| *times <= most);
-        let commands = times.map(|times| {
+        let (mut commands, mut turn) = (Vec::new(), 0);
+        let lengths = std::iter::successors(Some(3), |length| Some(2 * length));
+        for length in lengths.take_while(|length| actions > 0 && *length <= most.min(limits.max_actions())) {
             let mut counts = vec![0; actions];
-            if let Some(count) = counts.get_mut(often) {
-                *count = times;
+            let (mut total, mut refused) = (0, 0);
+            while total < length && refused < actions {
+                let mut more: Vec<u32> = counts.clone();
+                if let Some(count) = more.get_mut(turn % actions) {
+                    *count += 1;
+                }
+                turn += 1;
+                if limits.admits(&more) {
+                    (counts, total, refused) = (more, total + 1, 0);
+                } else {
+                    refused += 1;
+                }
             }
-            counts
-        });
-        Self { commands: commands.filter(|counts| limits.admits(counts)).collect(), hidden: Vec::new() }
+            commands.push(counts);
+        }
+        Self { commands, hidden: Vec::new() }
     }
 }
 
@@ -211,9 +219,13 @@ mod tests {
     #[test]
     fn long_commands_are_within_the_inventory() {
         let limits = home().limits(&actions(&["on", "off", "red"])).unwrap();
-        assert_eq!(Design::long(3, &limits, 16).commands, [[3, 0, 0], [6, 0, 0], [12, 0, 0]]);
+        assert_eq!(Design::long(3, &limits, 16).commands, [[1, 1, 1], [2, 2, 2], [4, 4, 4]]);
         assert_eq!(Design::long(3, &limits, 6).commands.len(), 2);
-        assert_eq!(Design::long(1, &Limits::free(1), 50).commands.len(), 5);
+        let free = Design::long(2, &Limits::free(2), 12).commands;
+        assert_eq!(free, [[2, 1], [3, 3], [6, 6]], "each action in turn");
+        let few = Inventory { devices: vec![device("plug", 3, &["on"]), device("lamp", 1, &["red"])] };
+        let few = few.limits(&actions(&["on", "red"])).unwrap();
+        assert_eq!(Design::long(2, &few, 16).commands, [[2, 1]]);
     }
 
     proptest! {

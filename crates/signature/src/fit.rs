@@ -88,7 +88,8 @@ pub enum FitError {
         /// On how many devices.
         devices: u32,
     },
-    /// Actions that no command has, or that no two commands have in different proportions to the others.
+    /// Actions that no command has, or that no two commands have in different proportions to the others:
+    /// [`crate::Design::next`] says what to record.
     #[error("{}", unidentified(absent, entangled))]
     Unidentified {
         /// Actions no labelled command has.
@@ -121,12 +122,11 @@ fn unidentified(absent: &[String], entangled: &[String]) -> String {
     let listed = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let mut parts = Vec::new();
     if !absent.is_empty() {
-        parts.push(format!("no labelled command has {}: record each, on one device and on two", listed(absent)));
+        parts.push(format!("no labelled command has {}", listed(absent)));
     }
     if !entangled.is_empty() {
         let what = "the labelled commands do not tell the sizes apart of";
-        let how = "record each of them alone, on one device and on two";
-        parts.push(format!("{what} {}, which always occur in the same proportions: {how}", listed(entangled)));
+        parts.push(format!("{what} {}, which always occur in the same proportions", listed(entangled)));
     }
     parts.join("; ")
 }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_record() {
+    fn errors_say_what_is_lacking() {
         let names = ["on".to_owned(), "off".to_owned()];
 
         let alone = [command(150, &[1, 0]), command(200, &[2, 0])];

@@ -177,6 +177,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{Gateway, Noise, command, in_blocks};
+    use crate::{Design, Limits};
 
     fn names(actions: &[i64]) -> Vec<String> {
         (0..actions.len()).map(|at| format!("a{at}")).collect()
@@ -242,6 +243,20 @@ mod tests {
         let gateway = Gateway { seed: 1, actions: vec![40, 44, 51], base: 60, steps: &STEPS, ids, wrong_percent: 0 };
         assert!(!sizes(&names(&[0; 3]), &gateway.singles_and_doubles(60)).unwrap().rival_shifts.is_empty());
         assert_eq!(sizes(&names(&[0; 3]), &gateway.mixed(100)).unwrap().rival_shifts, []);
+    }
+
+    /// But where a step is so near to one of them that even these do not show it.
+    #[test]
+    fn the_long_commands_that_are_proposed_resolve_it() {
+        let missed = missed(|seed, actions| {
+            let ids = &[(0, 1000)];
+            let gateway = Gateway { seed, actions, base: 60, steps: &STEPS, ids, wrong_percent: 0 };
+            let actions = gateway.actions.len();
+            let long = Design::long(actions, &Limits::free(actions), 16).commands;
+            let three_times = long.iter().flat_map(|counts| [(); 3].map(|()| gateway.say(counts)));
+            [gateway.singles_and_doubles(6 * actions), three_times.collect()].concat()
+        });
+        assert!(missed.len() <= 2, "{missed:?}");
     }
 
     #[test]

@@ -133,13 +133,22 @@ impl Gateway<'_> {
                 chance = chance.saturating_sub(*share);
                 found
             });
-            let weight: i64 = self.actions.iter().zip(&counts).map(|(size, count)| size * i64::from(*count)).sum();
-            let body = self.base + id.map_or(0, |(bytes, _)| *bytes) + weight;
-            let grown: i64 = self.steps.iter().filter(|(from, _)| body >= *from).map(|(_, by)| by).sum();
-            made.push(command(body + grown, &counts));
+            made.push(self.with_id(id.map_or(0, |(bytes, _)| *bytes), &counts));
         }
         self.mislabel(&mut made, &mut noise);
         made
+    }
+
+    /// A command with these actions, and an id as wide as usual.
+    pub(crate) fn say(&self, counts: &[u32]) -> LabelledCommand {
+        self.with_id(0, counts)
+    }
+
+    fn with_id(&self, more_bytes: i64, counts: &[u32]) -> LabelledCommand {
+        let weight: i64 = self.actions.iter().zip(counts).map(|(size, count)| size * i64::from(*count)).sum();
+        let body = self.base + more_bytes + weight;
+        let grown: i64 = self.steps.iter().filter(|(from, _)| body >= *from).map(|(_, by)| by).sum();
+        command(body + grown, counts)
     }
 
     /// Gives some commands another's label, or one action more.

@@ -47,7 +47,7 @@ pub(super) struct Course<'a> {
 
 /// What was learned, and what is wrong with the captures.
 pub(super) struct Attended {
-    pub(super) learned: Taught,
+    pub(super) learned: Result<Taught, Failure>,
     /// The commands it was learned from.
     pub(super) commands: Vec<Observed>,
     pub(super) damage: Option<Failure>,
@@ -66,16 +66,16 @@ impl Attempt {
         self.learned.as_ref().map_or(usize::MAX, |learned| learned.mismatches)
     }
 
-    fn into_attended(self) -> Result<Attended, Failure> {
+    fn into_attended(self) -> Attended {
         let Self { commands, learned, damage } = self;
-        match (learned, damage) {
-            (Ok(learned), damage) => Ok(Attended { learned, commands, damage }),
-            (Err(error), None) => Err(error.into()),
-            (Err(error), Some(damage)) => {
+        let learned = learned.map_err(|error| match &damage {
+            None => error.into(),
+            Some(damage) => {
                 let both = anyhow!("{damage}; and from what was whole before that: {error:#}");
-                Err(Failure::with_code(damage.exit_code(), both))
+                Failure::with_code(damage.exit_code(), both)
             }
-        }
+        });
+        Attended { learned, commands, damage }
     }
 }
 
@@ -84,7 +84,7 @@ impl Course<'_> {
     pub(super) fn attend(&self, pipeline: &Pipeline) -> Result<Attended, Failure> {
         let telling = self.observation.telling();
         if !pipeline.has(SEGMENTER) {
-            return self.attempt(pipeline, telling)?.into_attended();
+            return Ok(self.attempt(pipeline, telling)?.into_attended());
         }
         let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
         if algorithm.is_some_and(|algorithm| algorithm != LEARNED) {
@@ -93,7 +93,7 @@ impl Course<'_> {
             if let Ok(learned) = &mut attempt.learned {
                 learned.model.noise = noise;
             }
-            return attempt.into_attended();
+            return Ok(attempt.into_attended());
         }
         self.attend_teachers(pipeline)
     }
@@ -117,15 +117,17 @@ impl Course<'_> {
             None => None,
         };
         if let Some(again) = again.filter(|again| again.mismatches() <= usual) {
-            return again.into_attended();
+            return Ok(again.into_attended());
         }
         // A model without noise makes the usual algorithm find commands, so it has to be learned from what that finds.
         let first = TEACHERS.iter().zip(attempts).find(|(name, _)| **name == USUAL).map(|(_, attempt)| attempt);
-        let mut attended = first.ok_or_else(|| nothing(None))?.into_attended()?;
-        attended.learned.remarks.push(format!(
-            "what is no command could not be learned so well that commands were found better than by the segmenter's \
-             algorithm `{USUAL}`, which is used with this model"
-        ));
+        let mut attended = first.ok_or_else(|| nothing(None))?.into_attended();
+        if let Ok(learned) = &mut attended.learned {
+            learned.remarks.push(format!(
+                "what is no command could not be learned so well that commands were found better than by the \
+                 segmenter's algorithm `{USUAL}`, which is used with this model"
+            ));
+        }
         Ok(attended)
     }
 

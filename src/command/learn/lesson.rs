@@ -2,12 +2,16 @@
 
 use anyhow::{Context, anyhow};
 use sizeleak_signature::{
-    Basis, CaptureDigest, Fit, FitError, Inventory, LabelledCommand, Learned, Matching, Method, Model, Prior,
-    ReplyBytes, ReplyModel,
+    Action, Basis, CaptureDigest, Design, Fit, FitError, Inventory, LabelledCommand, Learned, Limits, Matching, Method,
+    Model, Prior, ReplyBytes, ReplyModel,
 };
 
+use super::advice::Advice;
 use super::basis::{self, Cipher, Observed};
 use crate::command::labelled::{LabelFile, Tolerance};
+
+/// Commands of more actions are not asked for.
+const MOST_ACTIONS: u32 = 16;
 
 /// A size is uncertain from this standard deviation on, in bytes: then it is wrong as often as not.
 const UNCERTAIN: f64 = 0.7;
@@ -37,6 +41,8 @@ pub(super) struct Taught {
     pub(super) mismatches: usize,
     /// Of each action: in how many of the commands learned from it occurs.
     pub(super) occurrences: Vec<usize>,
+    /// What to record next for sizes that are in doubt.
+    pub(super) advice: Advice,
 }
 
 impl Lesson<'_> {
@@ -58,8 +64,10 @@ impl Lesson<'_> {
 
         let actions = &self.labels.labels().actions;
         let mut commands = self.labelled(&matching, &chosen.basis);
-        let fit = Fit::learn(method, actions, &commands).map_err(|error| self.explain(error, &matching))?;
-        remarks.extend(self.doubts(&fit, &matching));
+        let fit = Fit::learn(method, actions, &commands);
+        let fit = fit.map_err(|error| self.explain(error, &matching, inventory.as_ref()))?;
+        let advice = self.long(&fit, inventory.as_ref())?;
+        remarks.extend(self.doubts(&fit, &matching, &advice));
         for outlier in fit.outliers.iter().rev() {
             commands.remove(*outlier);
         }
@@ -102,7 +110,7 @@ impl Lesson<'_> {
             model.prior = Prior::learn(&commands, &model.actions, model.inventory.as_ref(), &limits);
         }
         let labels = self.labels.labels().rows.len();
-        Ok(Taught { model, labels, remarks, learned_from, left_out, mismatches, occurrences })
+        Ok(Taught { model, labels, remarks, learned_from, left_out, mismatches, occurrences, advice })
     }
 
     /// From the first label to the last.
@@ -120,6 +128,41 @@ impl Lesson<'_> {
         (matching.missed.len() + matching.ambiguous.len()).max(spurious)
     }
 
+    /// What to record next for the labels to determine every size; also what to record where they do not let a model be
+    /// learned at all.
+    pub(super) fn advice(&self, inventory: Option<&Inventory>) -> anyhow::Result<Advice> {
+        let times: Vec<i64> = self.commands.iter().map(|observed| observed.command.time_ns).collect();
+        let matching = self.labels.matching(&times, self.tolerance)?;
+        Ok(self.lacking(&matching, &self.limits(inventory)?).0)
+    }
+
+    /// The commands that are lacking, and the actions that none can tell.
+    fn lacking(&self, matching: &Matching, limits: &Limits) -> (Advice, Vec<String>) {
+        let actions = &self.labels.labels().actions;
+        // Which commands there are decides, not how large they came out.
+        let design = Design::next(actions.len(), &self.labelled(matching, &Basis::Wire), limits);
+        let hidden = design.hidden.iter().filter_map(|at| actions.get(*at)).map(|name| format!("`{name}`")).collect();
+        (Advice::new(actions, design.commands), hidden)
+    }
+
+    /// Longer commands, where the fit cannot tell what length fields add to them.
+    fn long(&self, fit: &Fit, inventory: Option<&Inventory>) -> anyhow::Result<Advice> {
+        let actions = &self.labels.labels().actions;
+        if fit.rival_shifts.is_empty() {
+            return Ok(Advice::new(actions, Vec::new()));
+        }
+        let design = Design::long(actions.len(), &self.limits(inventory)?, MOST_ACTIONS);
+        Ok(Advice::new(actions, design.commands))
+    }
+
+    /// What the inventory allows.
+    fn limits(&self, inventory: Option<&Inventory>) -> anyhow::Result<Limits> {
+        let actions = &self.labels.labels().actions;
+        let Some(inventory) = inventory else { return Ok(Limits::free(actions.len())) };
+        let actions: Vec<Action> = actions.iter().map(|name| Action { name: name.clone(), size: 1 }).collect();
+        inventory.limits(&actions).with_context(|| self.labels.path().display().to_string())
+    }
+
     /// The labelled commands, in the order of the matching's pairs.
     fn labelled(&self, matching: &Matching, basis: &Basis) -> Vec<LabelledCommand> {
         let rows = &self.labels.labels().rows;
@@ -134,7 +177,7 @@ impl Lesson<'_> {
     }
 
     /// An error of the fit in words of the label file.
-    fn explain(&self, error: FitError, matching: &Matching) -> anyhow::Error {
+    fn explain(&self, error: FitError, matching: &Matching, inventory: Option<&Inventory>) -> anyhow::Error {
         let file = self.labels.path().display();
         match error {
             FitError::OutOfBounds(at) => {
@@ -144,12 +187,29 @@ impl Lesson<'_> {
                     self.labels.lines(&rows)
                 )
             }
+            error @ FitError::Unidentified { .. } => match self.limits(inventory) {
+                Ok(limits) => anyhow!("{error}{}", self.how(matching, &limits)).context(file.to_string()),
+                Err(error) => error,
+            },
             error => anyhow::Error::new(error).context(file.to_string()),
         }
     }
 
+    /// How sizes can be told that the labels do not tell, if they can.
+    fn how(&self, matching: &Matching, limits: &Limits) -> String {
+        let (advice, hidden) = self.lacking(matching, limits);
+        let mut how = String::new();
+        if !advice.is_empty() {
+            how = format!("; {}", advice.in_words());
+        }
+        if !hidden.is_empty() {
+            how = format!("{how}; of {} the inventory allows no command that would tell them", hidden.join(", "));
+        }
+        how
+    }
+
     /// What the fit is not sure of.
-    fn doubts(&self, fit: &Fit, matching: &Matching) -> Vec<String> {
+    fn doubts(&self, fit: &Fit, matching: &Matching, advice: &Advice) -> Vec<String> {
         let mut doubts = Vec::new();
         if !fit.outliers.is_empty() {
             let lines = self.labels.lines(&rows(&fit.outliers, matching));
@@ -172,9 +232,9 @@ impl Lesson<'_> {
         if !fit.rival_shifts.is_empty() {
             let shifts: Vec<String> = fit.rival_shifts.iter().map(|shift| format!("{shift:+}")).collect();
             doubts.push(format!(
-                "the sizes of all actions may be off together, by {} bytes: a length field may grow between these commands; \
-                 record some of three and more actions",
+                "the sizes of all actions may be off together, by {} bytes: a length field may grow between these commands; {}",
                 shifts.join(" or "),
+                if advice.is_empty() { "no longer ones are possible".to_owned() } else { advice.in_words() },
             ));
         }
         doubts
