@@ -1,7 +1,13 @@
 //! The frame: one of the kinds of the contract, or one this version does not know.
 
+use std::marker::PhantomData;
+use std::sync::Arc;
+
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
+
+use crate::packet::SharedPackets;
+use crate::segment::SharedSegments;
 
 use crate::{
     Command, Correction, Flow, Hello, Identification, MAX_DEPTH, Notice, Packets, Record, Segments, Session, Summary,
@@ -71,10 +77,11 @@ impl Frame {
         }
     }
 
-    /// How many frames it counts as in a summary: the rows of a batch, one for anything else.
+    /// How many frames it counts as in a summary: the rows of a batch, also those it only stands for; one for anything
+    /// else.
     pub fn rows(&self) -> u64 {
         match self {
-            Self::Packets(batch) => batch.len() as u64,
+            Self::Packets(batch) => batch.len() as u64 + batch.passed_over().packets,
             Self::Segments(batch) => batch.len() as u64,
             _ => 1,
         }
@@ -83,7 +90,7 @@ impl Frame {
     /// Bytes of traffic it stands for, as a summary counts them.
     pub fn traffic_bytes(&self) -> u64 {
         match self {
-            Self::Packets(batch) => batch.data_bytes() as u64,
+            Self::Packets(batch) => batch.data_bytes() as u64 + batch.passed_over().bytes,
             Self::Segments(batch) => batch.data_bytes() as u64,
             Self::Record(record) => record.length.into(),
             Self::Command(command) => command.size,
@@ -93,13 +100,17 @@ impl Frame {
         }
     }
 
-    /// Decodes the body of a frame of a known kind; `None` for an unknown one.
-    pub(crate) fn decode(kind: &str, body: &[u8]) -> Option<Result<Self, rmp_serde::decode::Error>> {
+    /// Decodes the body of a frame of a known kind, which lies in `buffer`; `None` for an unknown one.
+    pub(crate) fn decode(
+        kind: &str,
+        body: &[u8],
+        buffer: &Arc<Vec<u8>>,
+    ) -> Option<Result<Self, rmp_serde::decode::Error>> {
         Some(match kind {
             "hello" => decode(body).map(Self::Hello),
-            "packets" => decode(body).map(Self::Packets),
+            "packets" => decode_by(SharedPackets(buffer), body).map(Self::Packets),
             "flow" => decode(body).map(Self::Flow),
-            "segments" => decode(body).map(Self::Segments),
+            "segments" => decode_by(SharedSegments(buffer), body).map(Self::Segments),
             "session" => decode(body).map(Self::Session),
             "record" => decode(body).map(Self::Record),
             "command" => decode(body).map(Self::Command),
@@ -134,9 +145,13 @@ impl Frame {
 }
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, rmp_serde::decode::Error> {
+    decode_by(PhantomData, body)
+}
+
+fn decode_by<'a, T: DeserializeSeed<'a>>(seed: T, body: &'a [u8]) -> Result<T::Value, rmp_serde::decode::Error> {
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(body);
     deserializer.set_max_depth(MAX_DEPTH);
-    T::deserialize(&mut deserializer)
+    seed.deserialize(&mut deserializer)
 }
 
 fn encode<T: Serialize>(kind: &str, body: &T, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {

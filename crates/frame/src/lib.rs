@@ -8,6 +8,7 @@
 #![warn(clippy::indexing_slicing)]
 
 mod address;
+mod buffer;
 mod command;
 mod content_type;
 mod correction;
@@ -24,10 +25,12 @@ mod reader;
 mod record;
 mod segment;
 mod session;
+mod store;
 mod summary;
 mod unknown;
 mod writer;
 
+pub use buffer::ReadBuffer;
 pub use command::Command;
 pub use content_type::{ContentType, UnknownContentType};
 pub use correction::{Correction, WeightedEpsilon};
@@ -38,7 +41,7 @@ pub use hello::{Hello, SCHEMA};
 pub use identification::{Actions, Candidate, Identification};
 pub use limit::{BATCH_BYTES, BATCH_ROWS, MAX_DEPTH, MAX_VALUE_BYTES};
 pub use notice::{Notice, what};
-pub use packet::{Packet, Packets};
+pub use packet::{Packet, Packets, PassedOver};
 pub use reader::{FrameReader, ReadError};
 pub use record::Record;
 pub use segment::{Segment, Segments};

@@ -1,7 +1,7 @@
-//! `packets`: a batch of captured packets. Rows share one buffer, so that a batch costs two allocations, not hundreds.
+//! `packets`: a batch of captured packets. Rows share a few buffers, so that a batch costs two allocations, not hundreds.
 
 use std::fmt::Formatter;
-use std::ops::Range;
+use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::Bytes;
 
 use crate::limit::{BATCH_BYTES, BATCH_ROWS};
+use crate::store::{Place, Store};
 
 /// One captured packet; a row of [`Packets`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,20 +29,34 @@ pub struct Packet<'a> {
 }
 
 /// A batch of packets in the order they were captured.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Packets {
     rows: Vec<Row>,
-    bytes: Vec<u8>,
+    store: Store,
+    data_bytes: usize,
+    passed_over: PassedOver,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 struct Row {
     time_ns: i64,
-    link_type: u16,
-    original_length: u32,
-    data: Range<usize>,
-    capture: u32,
     number: u64,
+    data: Place,
+    original_length: u32,
+    capture: u32,
+    link_type: u16,
+}
+
+/// Packets that a batch stands for without holding them, since the stage that takes it would drop them at once. Only
+/// stages of one process leave them out so; in a stream nothing tells of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// How many.
+    pub packets: u64,
+    /// Bytes of data in them.
+    pub bytes: u64,
+    /// When the last of them was captured, if it came behind all packets of the batch.
+    pub last_ns: Option<i64>,
 }
 
 impl Packets {
@@ -51,17 +66,37 @@ impl Packets {
     }
 
     /// Adds a packet, copying its data.
+    #[inline]
     pub fn push(&mut self, packet: Packet<'_>) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(packet.data);
-        self.rows.push(Row {
-            time_ns: packet.time_ns,
-            link_type: packet.link_type,
-            original_length: packet.original_length,
-            data: start..self.bytes.len(),
-            capture: packet.capture,
-            number: packet.number,
-        });
+        let data = self.store.copy(packet.data);
+        self.add(&packet, data);
+    }
+
+    /// Adds a packet without copying its data, if it lies in `buffer`.
+    #[inline]
+    pub fn push_shared(&mut self, packet: Packet<'_>, buffer: &Arc<Vec<u8>>) {
+        let data = self.store.share(packet.data, buffer);
+        self.add(&packet, data);
+    }
+
+    #[inline]
+    fn add(&mut self, packet: &Packet<'_>, data: Place) {
+        self.data_bytes += data.length();
+        self.passed_over.last_ns = None;
+        let Packet { time_ns, link_type, original_length, capture, number, .. } = *packet;
+        self.rows.push(Row { time_ns, number, data, original_length, capture, link_type });
+    }
+
+    /// Leaves packets out that come next.
+    pub fn pass_over(&mut self, passed_over: PassedOver) {
+        self.passed_over.packets += passed_over.packets;
+        self.passed_over.bytes += passed_over.bytes;
+        self.passed_over.last_ns = passed_over.last_ns.or(self.passed_over.last_ns);
+    }
+
+    /// The packets left out.
+    pub fn passed_over(&self) -> PassedOver {
+        self.passed_over
     }
 
     /// The packets, first one first.
@@ -70,10 +105,14 @@ impl Packets {
             time_ns: row.time_ns,
             link_type: row.link_type,
             original_length: row.original_length,
-            data: self.bytes.get(row.data.clone()).unwrap_or_default(),
+            data: self.store.at(row.data),
             capture: row.capture,
             number: row.number,
         })
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// How many packets there are.
@@ -88,14 +127,23 @@ impl Packets {
 
     /// Bytes of data in all rows together.
     pub fn data_bytes(&self) -> usize {
-        self.bytes.len()
+        self.data_bytes
     }
 
     /// Whether the batch has reached the contract's size and is due to be sent.
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= BATCH_ROWS || self.bytes.len() >= BATCH_BYTES
+        self.rows.len() >= BATCH_ROWS || self.data_bytes >= BATCH_BYTES
     }
 }
+
+/// Batches are equal whose packets are, wherever their bytes lie.
+impl PartialEq for Packets {
+    fn eq(&self, other: &Self) -> bool {
+        self.passed_over == other.passed_over && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Packets {}
 
 impl Serialize for Packet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -118,13 +166,22 @@ impl Serialize for Packets {
 
 impl<'de> Deserialize<'de> for Packets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(BatchVisitor)
+        SharedPackets(&Arc::default()).deserialize(deserializer)
     }
 }
 
-struct BatchVisitor;
+/// Decodes a batch whose bytes stay in the buffer it is decoded from.
+pub(crate) struct SharedPackets<'a>(pub(crate) &'a Arc<Vec<u8>>);
 
-impl<'de> Visitor<'de> for BatchVisitor {
+impl<'de> DeserializeSeed<'de> for SharedPackets<'_> {
+    type Value = Packets;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Packets, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for SharedPackets<'_> {
     type Value = Packets;
 
     fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
@@ -133,13 +190,13 @@ impl<'de> Visitor<'de> for BatchVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<Packets, A::Error> {
         let mut batch = Packets::new();
-        while rows.next_element_seed(RowSeed(&mut batch))?.is_some() {}
+        while rows.next_element_seed(RowSeed(&mut batch, self.0))?.is_some() {}
         Ok(batch)
     }
 }
 
-/// Decodes a row straight into the batch's buffer.
-struct RowSeed<'a>(&'a mut Packets);
+/// Decodes a row straight into the batch.
+struct RowSeed<'a>(&'a mut Packets, &'a Arc<Vec<u8>>);
 
 impl<'de> DeserializeSeed<'de> for RowSeed<'_> {
     type Value = ();
@@ -158,14 +215,15 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut row: A) -> Result<(), A::Error> {
         let short = |at| A::Error::invalid_length(at, &"a packet row of 6 entries");
-        self.0.push(Packet {
+        let packet = Packet {
             time_ns: row.next_element()?.ok_or_else(|| short(0))?,
             link_type: row.next_element()?.ok_or_else(|| short(1))?,
             original_length: row.next_element()?.ok_or_else(|| short(2))?,
             data: row.next_element::<&Bytes>()?.ok_or_else(|| short(3))?,
             capture: row.next_element()?.ok_or_else(|| short(4))?,
             number: row.next_element()?.ok_or_else(|| short(5))?,
-        });
+        };
+        self.0.push_shared(packet, self.1);
         while row.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }

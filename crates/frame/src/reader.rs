@@ -1,24 +1,24 @@
 //! Reads frames from a stream of bytes and checks that the stream follows the contract.
 
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use thiserror::Error;
 
 use crate::extent::{Extent, ExtentError};
-use crate::{Frame, Hello, SCHEMA, Unknown};
+use crate::{Frame, Hello, ReadBuffer, SCHEMA, Unknown};
 
+/// At most so many bytes are asked for at once.
 const READ_BYTES: usize = 256 << 10;
 
 /// Reads frames. It keeps no more than one value and what was read with it, and never allocates by a claimed length.
 #[derive(Debug)]
 pub struct FrameReader<R> {
     input: R,
-    buffer: Vec<u8>,
-    /// The bytes of `buffer` not yet decoded.
-    start: usize,
-    end: usize,
+    /// The bytes not yet decoded.
+    buffer: ReadBuffer,
     extent: Extent,
-    /// Offset in the stream of `start`, in bytes.
+    /// Their offset in the stream.
     offset: u64,
     /// Values decoded so far.
     values: u64,
@@ -90,9 +90,7 @@ impl<R: Read> FrameReader<R> {
     pub fn new(input: R) -> Self {
         Self {
             input,
-            buffer: Vec::new(),
-            start: 0,
-            end: 0,
+            buffer: ReadBuffer::default(),
             extent: Extent::new(),
             offset: 0,
             values: 0,
@@ -121,22 +119,22 @@ impl<R: Read> FrameReader<R> {
     /// # Errors
     /// As [`FrameReader::next_frame`].
     pub fn buffered_frame(&mut self) -> Result<Option<Frame>, ReadError> {
-        if self.state == State::Broken || self.start == self.end {
+        let value = self.buffer.unread();
+        if self.state == State::Broken || value.is_empty() {
             return Ok(None);
         }
-        let value = self.buffer.get(self.start..self.end).unwrap_or_default();
         let length = match self.extent.advance(value) {
             Ok(None) => return Ok(None),
             Ok(Some(length)) => length,
             Err(error) => return Err(self.malformed(extent_fault(error))),
         };
-        let decoded = value.get(..length).map(decode_value);
+        let decoded = value.get(..length).map(|value| decode_value(value, self.buffer.shared()));
         let frame = match decoded {
             Some(Ok(frame)) => self.check(frame)?,
             Some(Err(fault)) => return Err(self.malformed(fault)),
             None => return Ok(None),
         };
-        self.start += length;
+        self.buffer.consume(length);
         self.offset += length as u64;
         self.values += 1;
         self.extent = Extent::new();
@@ -151,25 +149,14 @@ impl<R: Read> FrameReader<R> {
         if self.state == State::Broken {
             return Ok(false);
         }
-        self.make_room();
-        let free = self.buffer.get_mut(self.end..).unwrap_or_default();
-        let read = loop {
-            match self.input.read(free) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other,
-            }
-        };
-        match read {
-            Ok(0) if self.state == State::AfterSummary && self.start == self.end => Ok(false),
+        let unread = self.buffer.unread().len();
+        match self.buffer.fill(&mut self.input, READ_BYTES) {
+            Ok(0) if self.state == State::AfterSummary && unread == 0 => Ok(false),
             Ok(0) => {
                 self.state = State::Broken;
-                let inside = (self.end - self.start) as u64;
-                Err(ReadError::Cut { stage: self.writer.clone(), offset: self.offset, inside })
+                Err(ReadError::Cut { stage: self.writer.clone(), offset: self.offset, inside: unread as u64 })
             }
-            Ok(count) => {
-                self.end += count;
-                Ok(true)
-            }
+            Ok(_) => Ok(true),
             Err(source) => {
                 self.state = State::Broken;
                 Err(ReadError::Io { stage: self.writer.clone(), offset: self.offset, source })
@@ -180,22 +167,6 @@ impl<R: Read> FrameReader<R> {
     /// The input, for asking its operating system handle.
     pub fn input(&self) -> &R {
         &self.input
-    }
-
-    fn make_room(&mut self) {
-        if self.start == self.end {
-            self.start = 0;
-            self.end = 0;
-        } else if self.start > 0 && self.buffer.len() - self.end < READ_BYTES / 2 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-        }
-        if self.buffer.len() - self.end < READ_BYTES / 2 {
-            // Doubles with what really came, never by what a length claims.
-            let size = (self.end * 2).max(READ_BYTES);
-            self.buffer.resize(size, 0);
-        }
     }
 
     fn check(&mut self, frame: Frame) -> Result<Frame, ReadError> {
@@ -246,15 +217,15 @@ fn extent_fault(error: ExtentError) -> String {
     error.to_string()
 }
 
-/// Decodes one whole value, `{kind: body}`.
-fn decode_value(value: &[u8]) -> Result<Frame, String> {
+/// Decodes one whole value, `{kind: body}`, which lies in `buffer`.
+fn decode_value(value: &[u8], buffer: &Arc<Vec<u8>>) -> Result<Frame, String> {
     let mut rest = value;
     let entries = rmp::decode::read_map_len(&mut rest).map_err(|_| "a frame must be a map".to_owned())?;
     if entries != 1 {
         return Err(format!("a frame must be a map of one entry, this one has {entries}"));
     }
     let (kind, body) = rmp::decode::read_str_from_slice(rest).map_err(|_| "a frame's kind must be text".to_owned())?;
-    match Frame::decode(kind, body) {
+    match Frame::decode(kind, body, buffer) {
         None => Ok(Frame::Unknown(Unknown { kind: kind.to_owned(), value: value.to_vec() })),
         Some(Ok(frame)) => Ok(frame),
         Some(Err(error)) => Err(format!("a `{kind}` that cannot be read: {error}")),

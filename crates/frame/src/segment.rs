@@ -1,15 +1,16 @@
-//! `segments`: a batch of a gateway's TCP segments and UDP datagrams. Rows share one buffer, as in `packets`.
+//! `segments`: a batch of a gateway's TCP segments and UDP datagrams. Rows share buffers, as in `packets`.
 
 use std::fmt::Formatter;
-use std::ops::Range;
+use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Unexpected, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::Bytes;
 
-use crate::Direction;
 use crate::limit::{BATCH_BYTES, BATCH_ROWS};
+use crate::store::{Place, Store};
+use crate::{Direction, Packets};
 
 /// One TCP segment, or a UDP datagram with no flags and sequence 0; a row of [`Segments`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,21 +43,22 @@ impl Segment<'_> {
 }
 
 /// A batch of segments in the order they were captured.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Segments {
     rows: Vec<Row>,
-    bytes: Vec<u8>,
+    store: Store,
+    data_bytes: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 struct Row {
     time_ns: i64,
     flow: u64,
-    direction: Direction,
+    payload: Place,
     sequence: u32,
-    flags: u8,
     length: u32,
-    payload: Range<usize>,
+    direction: Direction,
+    flags: u8,
 }
 
 impl Segments {
@@ -66,18 +68,24 @@ impl Segments {
     }
 
     /// Adds a segment, copying its payload.
+    #[inline]
     pub fn push(&mut self, segment: Segment<'_>) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(segment.payload);
-        self.rows.push(Row {
-            time_ns: segment.time_ns,
-            flow: segment.flow,
-            direction: segment.direction,
-            sequence: segment.sequence,
-            flags: segment.flags,
-            length: segment.length,
-            payload: start..self.bytes.len(),
-        });
+        let payload = self.store.copy(segment.payload);
+        self.add(&segment, payload);
+    }
+
+    /// Adds a segment of one of these packets, without copying its payload where they share theirs with their reader.
+    #[inline]
+    pub fn push_from(&mut self, segment: Segment<'_>, packets: &Packets) {
+        let payload = self.store.take_over(segment.payload, packets.store());
+        self.add(&segment, payload);
+    }
+
+    #[inline]
+    fn add(&mut self, segment: &Segment<'_>, payload: Place) {
+        self.data_bytes += payload.length();
+        let Segment { time_ns, flow, direction, sequence, flags, length, .. } = *segment;
+        self.rows.push(Row { time_ns, flow, payload, sequence, length, direction, flags });
     }
 
     /// The segments, first one first.
@@ -89,7 +97,7 @@ impl Segments {
             sequence: row.sequence,
             flags: row.flags,
             length: row.length,
-            payload: self.bytes.get(row.payload.clone()).unwrap_or_default(),
+            payload: self.store.at(row.payload),
         })
     }
 
@@ -105,14 +113,23 @@ impl Segments {
 
     /// Bytes of payload in all rows together.
     pub fn data_bytes(&self) -> usize {
-        self.bytes.len()
+        self.data_bytes
     }
 
     /// Whether the batch has reached the contract's size and is due to be sent.
     pub fn is_full(&self) -> bool {
-        self.rows.len() >= BATCH_ROWS || self.bytes.len() >= BATCH_BYTES
+        self.rows.len() >= BATCH_ROWS || self.data_bytes >= BATCH_BYTES
     }
 }
+
+/// Batches are equal whose segments are, wherever their bytes lie.
+impl PartialEq for Segments {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Segments {}
 
 impl Serialize for Segment<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -136,13 +153,22 @@ impl Serialize for Segments {
 
 impl<'de> Deserialize<'de> for Segments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(BatchVisitor)
+        SharedSegments(&Arc::default()).deserialize(deserializer)
     }
 }
 
-struct BatchVisitor;
+/// Decodes a batch whose bytes stay in the buffer it is decoded from.
+pub(crate) struct SharedSegments<'a>(pub(crate) &'a Arc<Vec<u8>>);
 
-impl<'de> Visitor<'de> for BatchVisitor {
+impl<'de> DeserializeSeed<'de> for SharedSegments<'_> {
+    type Value = Segments;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Segments, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for SharedSegments<'_> {
     type Value = Segments;
 
     fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
@@ -151,13 +177,13 @@ impl<'de> Visitor<'de> for BatchVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<Segments, A::Error> {
         let mut batch = Segments::new();
-        while rows.next_element_seed(RowSeed(&mut batch))?.is_some() {}
+        while rows.next_element_seed(RowSeed(&mut batch, self.0))?.is_some() {}
         Ok(batch)
     }
 }
 
-/// Decodes a row straight into the batch's buffer.
-struct RowSeed<'a>(&'a mut Segments);
+/// Decodes a row straight into the batch.
+struct RowSeed<'a>(&'a mut Segments, &'a Arc<Vec<u8>>);
 
 impl<'de> DeserializeSeed<'de> for RowSeed<'_> {
     type Value = ();
@@ -176,7 +202,7 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut row: A) -> Result<(), A::Error> {
         let short = |at| A::Error::invalid_length(at, &"a segment row of 7 entries");
-        self.0.push(Segment {
+        let segment = Segment {
             time_ns: row.next_element()?.ok_or_else(|| short(0))?,
             flow: row.next_element()?.ok_or_else(|| short(1))?,
             direction: direction(row.next_element()?.ok_or_else(|| short(2))?)?,
@@ -184,7 +210,9 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
             flags: row.next_element()?.ok_or_else(|| short(4))?,
             length: row.next_element()?.ok_or_else(|| short(5))?,
             payload: row.next_element::<&Bytes>()?.ok_or_else(|| short(6))?,
-        });
+        };
+        let payload = self.0.store.share(segment.payload, self.1);
+        self.0.add(&segment, payload);
         while row.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }

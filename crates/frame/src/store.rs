@@ -1,0 +1,102 @@
+//! The bytes that the rows of a batch lie in: copied into the batch, or shared with whoever read them.
+
+use std::sync::Arc;
+
+/// The bytes of a batch.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Store {
+    own: Vec<u8>,
+    shared: Vec<Arc<Vec<u8>>>,
+}
+
+/// Where the bytes of a row are. A batch is far shorter than 4 GiB.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// Which of the shared buffers; [`OWN`] is none of them.
+    buffer: u32,
+    start: u32,
+    length: u32,
+}
+
+const OWN: u32 = u32::MAX;
+
+impl Store {
+    /// Copies the bytes of a row.
+    #[inline]
+    pub(crate) fn copy(&mut self, bytes: &[u8]) -> Place {
+        let start = self.own.len() as u32;
+        self.own.extend_from_slice(bytes);
+        Place { buffer: OWN, start, length: bytes.len() as u32 }
+    }
+
+    /// Takes the bytes of a row without copying them where they lie in `buffer`.
+    #[inline]
+    pub(crate) fn share(&mut self, bytes: &[u8], buffer: &Arc<Vec<u8>>) -> Place {
+        let Some(start) = offset_in(buffer, bytes) else { return self.copy(bytes) };
+        if !self.shared.last().is_some_and(|last| Arc::ptr_eq(last, buffer)) {
+            self.shared.push(Arc::clone(buffer));
+        }
+        Place { buffer: self.shared.len() as u32 - 1, start, length: bytes.len() as u32 }
+    }
+
+    /// Takes bytes that lie in another batch without copying them where that one shares them itself.
+    #[inline]
+    pub(crate) fn take_over(&mut self, bytes: &[u8], other: &Self) -> Place {
+        // Rows come in order: the buffer of the row before is nearly always that of this one.
+        if let Some(last) = self.shared.last()
+            && let Some(start) = offset_in(last, bytes)
+        {
+            return Place { buffer: self.shared.len() as u32 - 1, start, length: bytes.len() as u32 };
+        }
+        match other.shared.iter().find(|buffer| offset_in(buffer, bytes).is_some()) {
+            Some(buffer) => self.share(bytes, buffer),
+            None => self.copy(bytes),
+        }
+    }
+
+    /// The bytes of a row.
+    #[inline]
+    pub(crate) fn at(&self, place: Place) -> &[u8] {
+        let buffer = self.shared.get(place.buffer as usize).map_or(&self.own, |buffer| buffer);
+        let end = place.start as usize + place.length as usize;
+        buffer.get(place.start as usize..end).unwrap_or_default()
+    }
+}
+
+/// Where `part` begins in `whole`, if it is a part of it.
+#[inline]
+fn offset_in(whole: &[u8], part: &[u8]) -> Option<u32> {
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    (start + part.len() <= whole.len()).then_some(start as u32)
+}
+
+impl Place {
+    /// How many bytes there are.
+    #[inline]
+    pub(crate) fn length(self) -> usize {
+        self.length as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_bytes_are_not_copied_and_others_are() {
+        let buffers = [Arc::new(b"first".to_vec()), Arc::new(b"second".to_vec())];
+        let mut store = Store::default();
+        let places = [
+            store.share(&buffers[0][1..3], &buffers[0]),
+            store.share(&buffers[1][2..], &buffers[1]),
+            store.share(&buffers[0][4..], &buffers[1]),
+            store.copy(b"own"),
+        ];
+        assert_eq!(places.map(|place| store.at(place)), [&b"ir"[..], b"cond", b"t", b"own"]);
+        assert_eq!((store.shared.len(), &store.own[..]), (2, &b"town"[..]));
+        let mut other = Store::default();
+        let taken = places.map(|place| other.take_over(store.at(place), &store));
+        assert_eq!(taken.map(|place| other.at(place)), [&b"ir"[..], b"cond", b"t", b"own"]);
+        assert_eq!((other.shared.len(), &other.own[..]), (2, &b"town"[..]));
+    }
+}
