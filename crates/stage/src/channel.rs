@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
 use sizeleak_frame::{BATCH_ROWS, Frame};
 
+use crate::witness::Witness;
 use crate::{Closed, Emit, Input, InputError, Output, Received};
 
 /// A link that holds at most `depth` parcels (about 256 frames or rows each) before its sender waits.
 pub fn channel(depth: usize) -> (ChannelOutput, ChannelInput) {
     let (sender, receiver) = bounded(depth.max(1));
     let output = ChannelOutput { sender, parcel: Vec::new(), rows: 0, waited: Duration::ZERO };
-    (output, ChannelInput { receiver, writer: None, summary: false })
+    (output, ChannelInput { receiver, witness: Witness::default() })
 }
 
 struct Parcel {
@@ -62,37 +63,24 @@ impl Output for ChannelOutput {
 /// The receiving end.
 pub struct ChannelInput {
     receiver: Receiver<Parcel>,
-    writer: Option<String>,
-    summary: bool,
+    witness: Witness,
 }
 
 impl Input for ChannelInput {
     fn receive(&mut self, parcel: &mut Vec<Frame>, before_wait: &mut dyn FnMut()) -> Result<Received, InputError> {
         let received = match self.receiver.try_recv() {
             Ok(received) => received,
-            Err(TryRecvError::Disconnected) => return self.end(),
+            Err(TryRecvError::Disconnected) => return self.witness.end(),
             Err(TryRecvError::Empty) => {
                 before_wait();
                 match self.receiver.recv() {
                     Ok(received) => received,
-                    Err(RecvError) => return self.end(),
+                    Err(RecvError) => return self.witness.end(),
                 }
             }
         };
-        for frame in &received.frames {
-            match frame {
-                Frame::Hello(hello) => self.writer = Some(hello.stage.clone()),
-                Frame::Summary(_) => self.summary = true,
-                _ => {}
-            }
-        }
+        received.frames.iter().for_each(|frame| self.witness.see(frame));
         parcel.extend(received.frames);
         Ok(Received::Frames { since: received.since })
-    }
-}
-
-impl ChannelInput {
-    fn end(&self) -> Result<Received, InputError> {
-        if self.summary { Ok(Received::End) } else { Err(InputError::Dropped { stage: self.writer.clone() }) }
     }
 }

@@ -5,6 +5,7 @@
 //! they share: dispatch, passing on what is not theirs, counting, `hello` and `summary`, latency. [`program`] makes a
 //! command-line program of a stage.
 
+mod attached;
 mod channel;
 mod configure;
 mod input;
@@ -18,7 +19,9 @@ mod report;
 mod source;
 mod stage;
 mod stream;
+mod witness;
 
+pub use attached::{Attached, run_attached};
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};
 pub use input::{Input, InputError, Received};

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
 
+use crate::attached::AttachedNode;
 use crate::{
-    Closed, Emit, Input, InputError, Interrupt, Latency, Observer, Outcome, Output, Received, Stage, StageError,
+    Attached, Closed, Emit, Input, InputError, Interrupt, Latency, Observer, Outcome, Output, Received, Stage,
+    StageError,
 };
 
 /// A stage or a source, ready to run.
@@ -22,6 +24,15 @@ pub trait Runnable: Send {
         interrupt: &Interrupt,
         observer: &mut dyn Observer,
     ) -> Outcome;
+
+    /// Has it take frames as they are handed to it, on the thread of whoever does; `None` for a source, which takes none.
+    fn attach<'a>(
+        self: Box<Self>,
+        output: &'a mut dyn Output,
+        observer: &'a mut dyn Observer,
+    ) -> Option<Box<dyn Attached + 'a>>
+    where
+        Self: 'a;
 }
 
 /// A stage between its input and output.
@@ -68,6 +79,11 @@ impl<S: Stage> Node<S> {
                 Err(error) => break self.broken(&error),
             }
         };
+        self.end(ended, out)
+    }
+
+    /// Finishes after the last frame, `ended` being how the input did.
+    pub(crate) fn end(&mut self, ended: Outcome, out: &mut Counted<'_>) -> Result<Outcome, StageError> {
         if !self.greeted {
             // The input ended before its own: without one, what follows would be no stream.
             self.greet(None, out)?;
@@ -97,12 +113,22 @@ impl<S: Stage> Node<S> {
         }
         let frames = self.frames_in - before;
         let service = start.elapsed().saturating_sub(out.waited().saturating_sub(waited));
-        self.service.record_shared(service, frames);
-        self.queue.record_each(start.saturating_duration_since(since), frames);
+        self.record(service, start.saturating_duration_since(since), frames);
         Ok(())
     }
 
-    fn dispatch(&mut self, frame: Frame, out: &mut Counted<'_>) -> Result<(), StageError> {
+    /// How many frames it has taken.
+    pub(crate) fn frames_in(&self) -> u64 {
+        self.frames_in
+    }
+
+    /// Records that so many frames were worked on for `service` together, after each had waited for `queue`.
+    pub(crate) fn record(&mut self, service: Duration, queue: Duration, frames: u64) {
+        self.service.record_shared(service, frames);
+        self.queue.record_each(queue, frames);
+    }
+
+    pub(crate) fn dispatch(&mut self, frame: Frame, out: &mut Counted<'_>) -> Result<(), StageError> {
         let (rows, bytes) = (frame.rows(), frame.traffic_bytes());
         match S::Input::try_from(frame) {
             Ok(input) => {
@@ -131,7 +157,7 @@ impl<S: Stage> Node<S> {
         out.output.emit(own_hello(S::NAME, before))
     }
 
-    fn broken(&mut self, error: &InputError) -> Outcome {
+    pub(crate) fn broken(&mut self, error: &InputError) -> Outcome {
         match self.cut.take() {
             _ if !error.is_cut() => Outcome::Failed(error.to_string()),
             Some(cause) => Outcome::Cut(format!("the input was cut: {cause}")),
@@ -171,6 +197,17 @@ impl<S: Stage> Runnable for Node<S> {
         let mut out = Counted { output, observer, frames: 0 };
         let result = Node::run(&mut self, input, &mut out);
         conclude(S::NAME, result, &mut out)
+    }
+
+    fn attach<'a>(
+        self: Box<Self>,
+        output: &'a mut dyn Output,
+        observer: &'a mut dyn Observer,
+    ) -> Option<Box<dyn Attached + 'a>>
+    where
+        Self: 'a,
+    {
+        Some(Box::new(AttachedNode::new(*self, Counted { output, observer, frames: 0 })))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sizeleak_frame::{Frame, StageSummary, Summary};
 
 use crate::node::{Counted, conclude, own_hello};
-use crate::{Closed, Emit, Input, Interrupt, Latency, Observer, Outcome, Output, Runnable, StageError};
+use crate::{Attached, Closed, Emit, Input, Interrupt, Latency, Observer, Outcome, Output, Runnable, StageError};
 
 /// A stage that makes frames from something other than frames.
 pub trait Source: Send {
@@ -92,6 +92,13 @@ impl<S: Source> Runnable for SourceNode<S> {
         let mut out = Counted { output, observer, frames: 0 };
         let result = SourceNode::run(&mut self, &mut out, interrupt);
         conclude(S::NAME, result, &mut out)
+    }
+
+    fn attach<'a>(self: Box<Self>, _: &'a mut dyn Output, _: &'a mut dyn Observer) -> Option<Box<dyn Attached + 'a>>
+    where
+        Self: 'a,
+    {
+        None
     }
 }
 

@@ -1,0 +1,28 @@
+//! What the receiving end of a link remembers of the stream, to tell how it ended.
+
+use sizeleak_frame::Frame;
+
+use crate::{InputError, Received};
+
+/// Who wrote a stream, and whether its summary came.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    writer: Option<String>,
+    summary: bool,
+}
+
+impl Witness {
+    /// Looks at a frame of the stream.
+    pub(crate) fn see(&mut self, frame: &Frame) {
+        match frame {
+            Frame::Hello(hello) => self.writer = Some(hello.stage.clone()),
+            Frame::Summary(_) => self.summary = true,
+            _ => {}
+        }
+    }
+
+    /// How the stream ended, now that its writer is gone.
+    pub(crate) fn end(&self) -> Result<Received, InputError> {
+        if self.summary { Ok(Received::End) } else { Err(InputError::Dropped { stage: self.writer.clone() }) }
+    }
+}
