@@ -1,13 +1,14 @@
 //! Pipelines: which stages in which order with which options, and how they are run.
 //!
-//! One runner serves both modes. A stage is placed on a thread of this process or in a process of its own; between two
-//! threads runs a bounded channel, everywhere else a pipe. The frames of the last stage come to a [`Sink`].
+//! One runner serves both modes. A stage is placed on a thread of this process, which it may share with the stages before
+//! it, or in a process of its own; between two threads runs a bounded channel, everywhere else a pipe. The frames of the last stage come to a [`Sink`].
 
 mod cause;
 mod config;
 mod error;
 mod link;
 mod order;
+mod plan;
 mod process;
 mod run;
 mod sink;

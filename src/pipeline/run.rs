@@ -1,7 +1,7 @@
 //! Runs a pipeline: places its stages, links them, and drains the last one into the sink.
 
 use std::io;
-use std::path::Path;
+use std::iter;
 use std::process::Child;
 use std::sync::Mutex;
 use std::thread::{self, Scope};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use sizeleak_frame::{Frame, Summary};
-use sizeleak_stage::{ConfigureError, Input, Interrupt, Outcome, Received, Runnable, Silent};
-use toml::Value;
+use sizeleak_stage::{Input, Interrupt, Outcome, Received, Runnable, run_attached};
 
 use super::cause::{Drained, Ended, settle};
 use super::link::{Reach, Receiving, Sending, link};
-use super::process::{Origin, Program, interrupt as interrupt_process};
-use super::{ConfigError, Mode, Pipeline, RunError, Sink, Step, Work};
+use super::plan::Seat;
+use super::process::{Program, interrupt as interrupt_process};
+use super::{RunError, Sink};
 
 /// How often it is looked whether the user wants to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -46,93 +46,8 @@ pub struct Report {
 
 /// A pipeline whose stages have taken their options, ready to run.
 pub struct Prepared {
-    seats: Vec<Seat>,
-    queue_depth: usize,
-}
-
-/// Where a stage runs.
-enum Seat {
-    Thread(Box<dyn Runnable>),
-    Process(Program),
-}
-
-impl Seat {
-    fn name(&self) -> &str {
-        match self {
-            Self::Thread(runnable) => runnable.name(),
-            Self::Process(program) => &program.name,
-        }
-    }
-
-    fn reach(&self) -> Reach {
-        match self {
-            Self::Thread(_) => Reach::Thread,
-            Self::Process(_) => Reach::Process,
-        }
-    }
-
-    fn origin(&self) -> Origin {
-        match self {
-            Self::Thread(_) => Origin::Native,
-            Self::Process(program) => program.origin,
-        }
-    }
-}
-
-impl Pipeline {
-    /// Gives every stage its options and looks for every program, before anything runs.
-    ///
-    /// # Errors
-    /// [`ConfigError`] about the first stage that cannot be made.
-    pub fn prepare(&self) -> Result<Prepared, ConfigError> {
-        super::order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line))?;
-        let seats = self.stages.iter().map(|step| {
-            let seat = step.seat(self.mode, self.file.as_deref());
-            seat.map_err(|error| {
-                let line = step.line_of(&error.fault);
-                error.at(self.file.as_deref().filter(|_| line.is_some()), line)
-            })
-        });
-        Ok(Prepared { seats: seats.collect::<Result<_, _>>()?, queue_depth: self.queue_depth })
-    }
-}
-
-impl Step {
-    fn seat(&self, mode: Mode, file: Option<&Path>) -> Result<Seat, ConfigError> {
-        let (entry, options) = match &self.work {
-            Work::Foreign { name, command } => {
-                let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-                return Ok(Seat::Process(Program::foreign(name, command, folder)?));
-            }
-            Work::Known { entry, options } => (entry, options),
-        };
-        let configured =
-            entry.configure(options.clone()).map_err(|error| ConfigError::usage(error.message().to_owned()))?;
-        // A process would find the same faults, but later, and without the line.
-        let runnable = configured.build().map_err(|error| match error {
-            ConfigureError::Usage(fault) => ConfigError::usage(format!("`{}`: {fault}", entry.name)),
-            ConfigureError::Input(fault) => ConfigError::input(format!("`{}`: {fault}", entry.name)),
-        })?;
-        match mode {
-            Mode::Threads => Ok(Seat::Thread(runnable)),
-            Mode::Processes => Ok(Seat::Process(Program::native(entry.name, entry.arguments(options))?)),
-        }
-    }
-
-    /// The line of the key whose value a message speaks of, if that was set in the file; else the stage's own.
-    fn line_of(&self, fault: &str) -> Option<usize> {
-        let Work::Known { options, .. } = &self.work else { return self.line };
-        let speaks_of = |text: &str| !text.is_empty() && fault.contains(text);
-        let is_about = |value: &Value| match value {
-            Value::String(text) => speaks_of(text),
-            Value::Array(values) => values.iter().filter_map(Value::as_str).any(speaks_of),
-            _ => false,
-        };
-        match options.iter().find(|(_, value)| is_about(value)) {
-            Some((key, _)) => self.key_lines.iter().find(|(set, _)| set == key).map(|(_, line)| *line),
-            None => self.line,
-        }
-    }
+    pub(super) seats: Vec<Seat>,
+    pub(super) queue_depth: usize,
 }
 
 impl Prepared {
@@ -176,7 +91,10 @@ impl Prepared {
     ) -> Result<Receiving, RunError> {
         let reaches: Vec<Reach> = self.seats.iter().map(Seat::reach).chain([Reach::Thread]).collect();
         let mut input = None;
-        for ((at, seat), neighbours) in self.seats.into_iter().enumerate().zip(reaches.windows(2)) {
+        let mut before = 0;
+        for (seat, neighbours) in self.seats.into_iter().zip(reaches.windows(2)) {
+            let at = before;
+            before += seat.stages();
             let reach = if neighbours.contains(&Reach::Process) { Reach::Process } else { Reach::Thread };
             let fail = |stage: &str, error: &io::Error| RunError {
                 stage: stage.to_owned(),
@@ -184,15 +102,15 @@ impl Prepared {
                 code: 1,
             };
             let (sending, receiving) = link(reach, self.queue_depth).map_err(|error| fail(seat.name(), &error))?;
-            let (stage, origin) = (seat.name().to_owned(), seat.origin());
-            let tell = move |outcome| {
+            let origin = seat.origin();
+            let tell = move |place: usize, stage: &str, outcome| {
                 let mut ended = ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                ended.push(Ended { at, stage, origin, outcome });
+                ended.push(Ended { at: at + place, stage: stage.to_owned(), origin, outcome });
             };
             match seat {
-                Seat::Thread(runnable) => {
+                Seat::Thread(first, others) => {
                     let input = input.map(Receiving::into_input);
-                    scope.spawn(move || run_on_thread(runnable, input, sending, interrupt, tell));
+                    scope.spawn(move || run_on_thread(first, others, input, sending, interrupt, tell));
                 }
                 Seat::Process(program) => {
                     let stdin = input.map_or_else(std::process::Stdio::inherit, Receiving::into_stdin);
@@ -201,7 +119,7 @@ impl Prepared {
                     if at == 0 {
                         *first = Some(child.id());
                     }
-                    scope.spawn(move || watch(&program, child, tell));
+                    scope.spawn(move || tell(0, &program.name, watch(&program, child)));
                 }
             }
             input = Some(receiving);
@@ -212,24 +130,32 @@ impl Prepared {
 }
 
 fn run_on_thread(
-    runnable: Box<dyn Runnable>,
+    first: Box<dyn Runnable>,
+    others: Vec<Box<dyn Runnable>>,
     mut input: Option<Box<dyn Input + Send>>,
     sending: Sending,
     interrupt: &Interrupt,
-    tell: impl FnOnce(Outcome),
+    tell: impl Fn(usize, &str, Outcome),
 ) {
     let mut output = sending.into_output();
     let input = input.as_mut().map(|input| &mut **input as &mut dyn Input);
-    // A stage that panics has a bug; the others must still come to their end, and the user must hear of it.
-    let run = || runnable.run(input, &mut *output, interrupt, &mut Silent);
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
-        .unwrap_or_else(|_| Outcome::Failed("panicked: this is a bug of sizeleak; please report it".into()));
+    let names: Vec<String> = iter::once(&first).chain(&others).map(|stage| stage.name().to_owned()).collect();
+    let mut told = 0;
     // Told before the links are dropped, so that what follows from it is told later.
-    tell(outcome);
+    let mut tell_next = |place: usize, outcome| {
+        tell(place, names.get(place).map_or("", String::as_str), outcome);
+        told = place + 1;
+    };
+    // A stage that panics has a bug; the others must still come to their end, and the user must hear of it.
+    let run = || run_attached(first, others, input, &mut *output, interrupt, &mut tell_next);
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+        let fault = "panicked: this is a bug of sizeleak; please report it";
+        tell(told, names.get(told).map_or("", String::as_str), Outcome::Failed(fault.into()));
+    }
 }
 
-fn watch(program: &Program, mut child: Child, tell: impl FnOnce(Outcome)) {
-    tell(program.watch(&mut child, |line| eprintln!("{}: {line}", program.name)));
+fn watch(program: &Program, mut child: Child) -> Outcome {
+    program.watch(&mut child, |line| eprintln!("{}: {line}", program.name))
 }
 
 /// Passes the user's wish to stop on to the process at the head, until the run is over.

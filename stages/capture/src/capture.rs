@@ -5,25 +5,26 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sizeleak_frame::{Notice, Packet, Packets, what};
+use sizeleak_frame::{Notice, what};
 use sizeleak_stage::{Closed, Interrupt, Source, SourceEmit, StageError};
 
 use crate::error::{CaptureError, Damage};
+use crate::filling::{Counts as Gathered, Filling, Selection};
 use crate::merge::{Head, Merge};
 
 /// Reads captures and emits their packets in order of time.
 #[derive(Debug)]
 pub struct Capture {
     files: Vec<PathBuf>,
+    selection: Selection,
     bytes: u64,
     counts: Counts,
+    gathered: Gathered,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
     files: u64,
-    packets: u64,
-    snaplen_cut: u64,
     skipped_blocks: u64,
     skipped_files: u64,
     damaged_files: u64,
@@ -32,7 +33,13 @@ struct Counts {
 impl Capture {
     /// Reads these files, and all below those that are folders; `-` is stdin.
     pub fn new(files: Vec<PathBuf>) -> Self {
-        Self { files, bytes: 0, counts: Counts::default() }
+        Self { files, selection: Selection::All, bytes: 0, counts: Counts::default(), gathered: Gathered::default() }
+    }
+
+    /// Hands on this selection of their packets.
+    #[must_use]
+    pub(crate) fn selecting(self, selection: Selection) -> Self {
+        Self { selection, ..self }
     }
 
     fn emit_packets(
@@ -42,41 +49,40 @@ impl Capture {
         out: &mut dyn SourceEmit,
         interrupt: &Interrupt,
     ) -> Result<(), StageError> {
-        let mut batch = Packets::new();
+        let mut filling = Filling::new(self.selection.clone());
         let mut head = Head::default();
         while !interrupt.is_set() {
             if merge.must_wait() {
-                send(&mut batch, out)?;
+                send(&mut filling, out)?;
                 out.flush()?;
             }
             match merge.next_packet(&mut head) {
-                Ok(true) => self.add(&mut batch, &head),
+                Ok(true) => filling.take_copy(head.packet()),
                 Ok(false) => break,
                 Err(error) => {
-                    send(&mut batch, out)?;
+                    send(&mut filling, out)?;
                     self.counts.damaged_files += 1;
-                    let last_ns = (head.number > 0).then_some(head.time_ns);
-                    failures.tell(error, last_ns, out)?;
+                    failures.tell(error, filling.last_ns, out)?;
                 }
             }
-            if batch.is_full() {
-                send(&mut batch, out)?;
+            // What lies in memory already is taken without the detour over its head.
+            loop {
+                if filling.is_due() {
+                    send(&mut filling, out)?;
+                }
+                if interrupt.is_set() {
+                    break;
+                }
+                merge.gather(&mut filling);
+                if !filling.is_full() {
+                    break;
+                }
             }
         }
-        Ok(send(&mut batch, out)?)
-    }
-
-    fn add(&mut self, batch: &mut Packets, head: &Head) {
-        self.counts.packets += 1;
-        self.counts.snaplen_cut += u64::from((head.data.len() as u64) < u64::from(head.original_length));
-        batch.push(Packet {
-            time_ns: head.time_ns,
-            link_type: head.link_type,
-            original_length: head.original_length,
-            data: &head.data,
-            capture: head.capture,
-            number: head.number,
-        });
+        send(&mut filling, out)?;
+        filling.tell_absence(out)?;
+        self.gathered = filling.counts;
+        Ok(())
     }
 }
 
@@ -110,13 +116,14 @@ impl Source for Capture {
     }
 
     fn frames_in(&self) -> u64 {
-        self.counts.packets
+        self.gathered.packets
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("files", self.counts.files),
-            ("snaplen_cut", self.counts.snaplen_cut),
+            ("snaplen_cut", self.gathered.snaplen_cut),
+            ("left_out", self.gathered.left_out),
             ("skipped_blocks", self.counts.skipped_blocks),
             ("skipped_files", self.counts.skipped_files),
             ("damaged_files", self.counts.damaged_files),
@@ -191,6 +198,7 @@ pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, error: &impl Disp
     }
 }
 
-pub(crate) fn send(batch: &mut Packets, out: &mut dyn SourceEmit) -> Result<(), Closed> {
-    if batch.is_empty() { Ok(()) } else { out.emit(std::mem::take(batch).into()) }
+/// Hands on what has gathered.
+pub(crate) fn send(filling: &mut Filling, out: &mut dyn SourceEmit) -> Result<(), Closed> {
+    filling.finish().map_or(Ok(()), |batch| out.emit(batch.into()))
 }

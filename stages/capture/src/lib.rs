@@ -5,6 +5,7 @@
 
 mod capture;
 mod error;
+mod filling;
 #[cfg(feature = "live")]
 mod live;
 mod lz4;

@@ -1,11 +1,12 @@
 //! The stage, reading an interface through libpcap instead of files.
 
 use pcap::{Active, Error, Precision};
-use sizeleak_frame::{Packet, Packets, what};
+use sizeleak_frame::{Packet, what};
 use sizeleak_stage::{Interrupt, Source, SourceEmit, StageError, becomes_ready};
 use thiserror::Error as ThisError;
 
 use crate::capture::{notice, send};
+use crate::filling::{Filling, Selection};
 
 /// Bytes captured of a packet unless asked otherwise: all of it, as tcpdump has it.
 const WHOLE_PACKET: u32 = 262_144;
@@ -18,6 +19,7 @@ pub struct LiveCapture {
     interface: String,
     capture: pcap::Capture<Active>,
     link_type: u16,
+    selection: Selection,
     last_time_ns: Option<i64>,
     counts: Counts,
 }
@@ -27,6 +29,7 @@ struct Counts {
     packets: u64,
     bytes: u64,
     snaplen_cut: u64,
+    left_out: u64,
     kernel_drops: u64,
     interface_drops: u64,
 }
@@ -85,11 +88,24 @@ impl LiveCapture {
         }
         // The number that libpcap calls a link type is one of the registry, for all links that are read.
         let link_type = u16::try_from(registered(capture.get_datalink().0)).unwrap_or(u16::MAX);
-        Ok(Self { interface: interface.to_owned(), capture, link_type, last_time_ns: None, counts: Counts::default() })
+        Ok(Self {
+            interface: interface.to_owned(),
+            capture,
+            link_type,
+            selection: Selection::All,
+            last_time_ns: None,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Hands on this selection of its packets.
+    #[must_use]
+    pub(crate) fn selecting(self, selection: Selection) -> Self {
+        Self { selection, ..self }
     }
 
     /// Takes the next packet, if one is there, into the batch.
-    fn take(&mut self, batch: &mut Packets) -> Result<bool, LiveError> {
+    fn take(&mut self, filling: &mut Filling) -> Result<bool, LiveError> {
         let packet = match self.capture.next_packet() {
             Ok(packet) => packet,
             Err(Error::TimeoutExpired) => return Ok(false),
@@ -97,11 +113,10 @@ impl LiveCapture {
         };
         self.counts.packets += 1;
         self.counts.bytes += packet.data.len() as u64;
-        self.counts.snaplen_cut += u64::from(packet.header.caplen < packet.header.len);
         // `tv_usec` holds nanoseconds, as was asked for.
         let time_ns = packet.header.ts.tv_sec.saturating_mul(1_000_000_000).saturating_add(packet.header.ts.tv_usec);
         self.last_time_ns = Some(time_ns);
-        batch.push(Packet {
+        filling.take_copy(Packet {
             time_ns,
             link_type: self.link_type,
             original_length: packet.header.len,
@@ -138,21 +153,23 @@ impl Source for LiveCapture {
     const NAME: &'static str = "capture";
 
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
-        let mut batch = Packets::new();
+        let mut filling = Filling::new(self.selection.clone());
         let mut failure = None;
         while !interrupt.is_set() && failure.is_none() {
-            match self.take(&mut batch) {
-                Ok(true) if batch.is_full() => send(&mut batch, out)?,
+            match self.take(&mut filling) {
+                Ok(true) if filling.is_due() => send(&mut filling, out)?,
                 Ok(true) => {}
                 Ok(false) => {
-                    send(&mut batch, out)?;
+                    send(&mut filling, out)?;
                     out.flush()?;
                     becomes_ready(&self.capture);
                 }
                 Err(error) => failure = Some(error),
             }
         }
-        send(&mut batch, out)?;
+        send(&mut filling, out)?;
+        (self.counts.snaplen_cut, self.counts.left_out) = (filling.counts.snaplen_cut, filling.counts.left_out);
+        filling.tell_absence(out)?;
         self.tell_drops(out)?;
         failure.map_or(Ok(()), |error| Err(StageError::failed(error)))
     }
@@ -168,6 +185,7 @@ impl Source for LiveCapture {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("snaplen_cut", self.counts.snaplen_cut),
+            ("left_out", self.counts.left_out),
             ("kernel_drops", self.counts.kernel_drops),
             ("interface_drops", self.counts.interface_drops),
         ]

@@ -5,11 +5,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use sizeleak_frame::Packet;
 use sizeleak_stage::{Interrupt, is_ready};
 
 use crate::error::CaptureError;
+use crate::filling::Filling;
 use crate::open::{Opened, is_stream, open, reopen};
-use crate::reader::{CaptureReader, Place};
+use crate::reader::{CaptureReader, Place, Stretch};
 
 /// So many files are open at once at most. Where more overlap in time, those whose next packet is latest are left off
 /// and opened again.
@@ -24,6 +26,13 @@ pub(crate) struct Head {
     pub(crate) data: Vec<u8>,
     pub(crate) capture: u32,
     pub(crate) number: u64,
+}
+
+impl Head {
+    pub(crate) fn packet(&self) -> Packet<'_> {
+        let Self { time_ns, link_type, original_length, ref data, capture, number } = *self;
+        Packet { time_ns, link_type, original_length, data, capture, number }
+    }
 }
 
 /// Captures read in order of time. A capture is begun only when its time has come, so that an archive may hold more files
@@ -121,6 +130,20 @@ impl Merge {
             self.given = Some(slot);
             return Ok(true);
         }
+    }
+
+    /// Takes the packets that follow the one given last, as long as no other capture's can come before them, none is to be
+    /// waited for, and the batch is not full.
+    pub(crate) fn gather(&mut self, filling: &mut Filling) {
+        let Some(Open { reading, head }) = self.given.and_then(|slot| self.open.get_mut(slot)) else { return };
+        let (Reading::Now(reader) | Reading::Stream(reader, _)) = reading else { return };
+        if !self.order.is_empty() {
+            return;
+        }
+        let before_ns = self.waiting.front().map_or(i64::MAX, |(begins, _)| *begins);
+        let mut stretch = Stretch { filling, before_ns, capture: head.capture, number: head.number };
+        reader.gather(&mut stretch);
+        head.number = stretch.number;
     }
 
     /// Whether the next packet is still to be waited for.

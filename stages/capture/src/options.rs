@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use sizeleak_address::{Networks, Sieve};
 use sizeleak_stage::{ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
+use crate::filling::Selection;
 
 /// Which captures to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
@@ -20,6 +22,12 @@ pub struct Options {
     /// Read all captures below the folders that are named
     #[arg(long)]
     pub recursive: bool,
+
+    /// Hand on only packets that may matter to these addresses or networks: theirs, and those that need a closer look (tunnels,
+    /// fragments, answers of name servers). `flow-filter --gateway` with the same finds the same behind a pipe that
+    /// carries far less
+    #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
+    pub only: Vec<String>,
 
     /// Capture the packets of this interface instead, until stopped. Only in programs built with `--features live`, which
     /// needs the headers of libpcap (Debian and Ubuntu: apt-get install libpcap-dev); elsewhere `tcpdump -i IFACE -U -w - |
@@ -39,16 +47,16 @@ pub struct Options {
 impl Options {
     /// The interface's packets, ready to be captured.
     #[cfg(feature = "live")]
-    fn build_live(&self, interface: &str) -> Result<Box<dyn Runnable>, ConfigureError> {
+    fn build_live(&self, interface: &str, selection: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
         let capture = crate::LiveCapture::open(interface, self.snaplen, self.bpf.as_deref());
         let capture = capture.map_err(|error| ConfigureError::Input(error.to_string()))?;
-        Ok(Box::new(SourceNode::new(capture)))
+        Ok(Box::new(SourceNode::new(capture.selecting(selection))))
     }
 
     /// Says what to do instead.
     #[cfg(not(feature = "live"))]
     #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
-    fn build_live(&self, interface: &str) -> Result<Box<dyn Runnable>, ConfigureError> {
+    fn build_live(&self, interface: &str, _: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
         Err(ConfigureError::Usage(format!(
             "`interface`: this program was built without live capture; build it with `--features live` (needs libpcap's \
              headers), or pipe `tcpdump -i {interface} -U -w -` into `capture -`"
@@ -76,22 +84,23 @@ impl Options {
     }
 }
 
-impl StageOptions for Options {
-    const NAME: &'static str = "capture";
-    const ABOUT: &'static str = "Packets out of capture files; several are merged by time";
-
-    fn resolve_paths(&mut self, folder: &Path) {
-        for file in self.files.iter_mut().filter(|file| file.as_os_str() != "-") {
-            *file = folder.join(&*file);
-        }
+impl Options {
+    /// The stage, for a stage behind it in the same process that drops what does not pass its `sieve`.
+    ///
+    /// # Errors
+    /// As [`StageOptions::build`].
+    pub fn build_for(&self, sieve: Sieve) -> Result<Box<dyn Runnable>, ConfigureError> {
+        self.build_sifted(Selection::For(sieve))
     }
 
-    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
+    fn build_sifted(&self, behind: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
+        let selection =
+            if self.only.is_empty() { behind } else { Selection::Only(Sieve::new(Networks::parse(&self.only)?)) };
         match &self.interface {
             Some(_) if !self.files.is_empty() || self.recursive => {
                 return Err(ConfigureError::Usage("`interface` and files cannot be captured at once".into()));
             }
-            Some(interface) => return self.build_live(interface),
+            Some(interface) => return self.build_live(interface, selection),
             None if self.snaplen.is_some() || self.bpf.is_some() => {
                 return Err(ConfigureError::Usage(
                     "`snaplen` and `bpf` are for an `interface`, and none is named".into(),
@@ -104,6 +113,21 @@ impl StageOptions for Options {
             files.push("-".into());
         }
         self.check_files(&files)?;
-        Ok(Box::new(SourceNode::new(Capture::new(files))))
+        Ok(Box::new(SourceNode::new(Capture::new(files).selecting(selection))))
+    }
+}
+
+impl StageOptions for Options {
+    const NAME: &'static str = "capture";
+    const ABOUT: &'static str = "Packets out of capture files; several are merged by time";
+
+    fn resolve_paths(&mut self, folder: &Path) {
+        for file in self.files.iter_mut().filter(|file| file.as_os_str() != "-") {
+            *file = folder.join(&*file);
+        }
+    }
+
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
+        self.build_sifted(Selection::All)
     }
 }

@@ -1,12 +1,10 @@
 //! Classic pcap: a header, then packets (draft-ietf-opsawg-pcap), and the variant of some old Linux systems whose packets
 //! have a longer header.
 
-use pcap_parser::pcap::{
-    LegacyPcapBlock, PcapHeader, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_frame_modified, parse_pcap_header,
-};
+use pcap_parser::pcap::{PcapHeader, parse_pcap_header};
 
 use crate::error::Damage;
-use crate::reader::{CapturedPacket, Step};
+use crate::reader::{CapturedPacket, Step, Stretch};
 use crate::window::Window;
 
 const HEADER_BYTES: u64 = 24;
@@ -65,19 +63,49 @@ impl Pcap {
         let length = self.record_length(header).unwrap_or(u64::MAX);
         let offset = window.offset();
         let Some(record) = window.take(length, PACKET)? else { return Ok(Step::End) };
-        let parsed = match self.layout {
-            Layout::LittleEndian => parse_pcap_frame(record),
-            Layout::BigEndian => parse_pcap_frame_be(record),
-            Layout::Modified => parse_pcap_frame_modified(record),
+        let packet = self.first(record).map(|(packet, _)| packet);
+        packet
+            .map(Step::Packet)
+            .ok_or_else(|| Damage::Malformed { offset, fault: "a packet cannot be read".to_owned() })
+    }
+
+    /// Takes the packets that are whole in the window, as far as they may be taken.
+    pub(crate) fn gather(self, window: &mut Window, stretch: &mut Stretch<'_>) {
+        // Nearly all captures; the same walk with a layout that is known is twice as fast.
+        let taken = match self.layout {
+            Layout::LittleEndian => Self { layout: Layout::LittleEndian, ..self }.walk(window, stretch),
+            _ => self.walk(window, stretch),
         };
-        let (_, packet) =
-            parsed.map_err(|_| Damage::Malformed { offset, fault: "a packet cannot be read".to_owned() })?;
-        Ok(Step::Packet(CapturedPacket {
-            time_ns: self.time_ns(&packet),
-            link_type: self.link_type,
-            original_length: packet.origlen,
-            data: packet.data,
-        }))
+        window.consume(taken);
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "one copy a layout")]
+    fn walk(self, window: &Window, stretch: &mut Stretch<'_>) -> usize {
+        let mut rest = window.available();
+        while let Some((packet, behind)) = self.first(rest)
+            && stretch.take(packet, window.shared())
+        {
+            rest = behind;
+        }
+        window.available().len() - rest.len()
+    }
+
+    /// The packet that `bytes` begin with, and what is behind it, if all of it is there.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a few instructions a packet")]
+    fn first(self, bytes: &[u8]) -> Option<(CapturedPacket<'_>, &[u8])> {
+        let (header, behind) = bytes.split_first_chunk::<{ RECORD_HEADER_BYTES as usize }>()?;
+        let number = |at: usize| {
+            let bytes = [at, at + 1, at + 2, at + 3].map(|at| header.get(at).copied().unwrap_or_default());
+            if self.layout == Layout::BigEndian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        };
+        let behind = behind.get((self.layout.header_bytes() - RECORD_HEADER_BYTES) as usize..)?;
+        let (data, behind) = behind.split_at_checked(number(8) as usize)?;
+        // The fraction counts nanoseconds in a file of that precision.
+        let fraction = i64::from(number(4)) * if self.nanoseconds { 1 } else { 1000 };
+        let time_ns = i64::from(number(0)) * 1_000_000_000 + fraction;
+        Some((CapturedPacket { time_ns, link_type: self.link_type, original_length: number(12), data }, behind))
     }
 
     /// The length of the record whose header `bytes` begin with.
@@ -86,11 +114,5 @@ impl Pcap {
         let big_endian = self.layout == Layout::BigEndian;
         let length = if big_endian { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) };
         Some(self.layout.header_bytes() + u64::from(length))
-    }
-
-    fn time_ns(self, packet: &LegacyPcapBlock<'_>) -> i64 {
-        // `ts_usec` holds nanoseconds in a file of that precision.
-        let fraction = i64::from(packet.ts_usec) * if self.nanoseconds { 1 } else { 1000 };
-        i64::from(packet.ts_sec) * 1_000_000_000 + fraction
     }
 }

@@ -3,7 +3,7 @@
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, parse_block_be, parse_block_le};
 
 use crate::error::Damage;
-use crate::reader::{CapturedPacket, Step};
+use crate::reader::{CapturedPacket, Step, Stretch};
 use crate::window::Window;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -13,7 +13,10 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 const BIG_ENDIAN_MAGIC: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
 const LEAST_BLOCK_BYTES: u64 = 12;
+/// Of an enhanced packet block, before the data.
+const ENHANCED_HEADER_BYTES: usize = 28;
 const BLOCK: &str = "block";
+const NANOSECONDS: u64 = 1_000_000_000;
 const MOST_INTERFACES: usize = 65_536;
 
 /// What the blocks so far say of the packets that follow.
@@ -100,6 +103,39 @@ impl Pcapng {
         Ok(Step::Packet(packet))
     }
 
+    /// Takes the packets that are whole in the window, up to a block of another kind, as far as they may be taken.
+    pub(crate) fn gather(&mut self, window: &mut Window, stretch: &mut Stretch<'_>) {
+        let mut rest = window.available();
+        while let Some((packet, behind)) = self.first(rest)
+            && stretch.take(packet, window.shared())
+        {
+            self.last_time_ns = packet.time_ns;
+            rest = behind;
+        }
+        window.consume(window.available().len() - rest.len());
+    }
+
+    /// The packet of the enhanced packet block that `bytes` begin with, and what is behind it, if all of it is there and as
+    /// it should be.
+    fn first<'a>(&self, bytes: &'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])> {
+        let (header, _) = bytes.split_first_chunk::<{ ENHANCED_HEADER_BYTES }>()?;
+        let field = |at: usize| self.number(header.get(at..)?);
+        let length = field(4)? as usize;
+        if field(0)? != ENHANCED_PACKET || !length.is_multiple_of(4) {
+            return None;
+        }
+        let (block, behind) = bytes.split_at_checked(length)?;
+        // The block's length stands behind the data once more.
+        let (block, trailer) = block.split_last_chunk::<4>()?;
+        let data = block.get(ENHANCED_HEADER_BYTES..)?.get(..field(20)? as usize)?;
+        if self.number(trailer)? as usize != length {
+            return None;
+        }
+        let interface = self.interface(field(8)?)?;
+        let (time_ns, link_type) = (interface.time_ns(field(12)?, field(16)?), interface.link_type);
+        Some((CapturedPacket { time_ns, link_type, original_length: field(24)?, data }, behind))
+    }
+
     /// Whether `bytes` hold a whole packet, whatever other blocks stand before it.
     pub(crate) fn holds_packet(&self, mut bytes: &[u8]) -> bool {
         let mut order = Self { big_endian: self.big_endian, ..Self::default() };
@@ -183,7 +219,15 @@ impl Interface {
 
     /// Nanoseconds since the epoch; times that do not fit are the nearest that do.
     fn time_ns(&self, high: u32, low: u32) -> i64 {
-        let time = i128::from(u64::from(high) << 32 | u64::from(low));
+        let time = u64::from(high) << 32 | u64::from(low);
+        // Nearly all: powers of ten up to nanoseconds, in times of our age, and no offset.
+        if NANOSECONDS.is_multiple_of(self.units) && self.offset_seconds == 0 {
+            let ns = time.checked_mul(NANOSECONDS / self.units);
+            if let Some(ns) = ns.and_then(|ns| i64::try_from(ns).ok()) {
+                return ns;
+            }
+        }
+        let time = i128::from(time);
         let ns = time * 1_000_000_000 / i128::from(self.units) + i128::from(self.offset_seconds) * 1_000_000_000;
         i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
     }

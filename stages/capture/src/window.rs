@@ -1,6 +1,9 @@
 //! A window on a stream of bytes: as much of it as is looked at together, in one reused buffer.
 
-use std::io::{self, Read};
+use std::io::Read;
+use std::sync::Arc;
+
+use sizeleak_frame::ReadBuffer;
 
 use crate::error::Damage;
 
@@ -13,16 +16,14 @@ pub(crate) const LARGEST_PART: u64 = 8 << 20;
 /// The bytes of a stream from some offset on.
 pub(crate) struct Window {
     input: Box<dyn Read + Send>,
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// The offset of `start` in the stream.
+    buffer: ReadBuffer,
+    /// The offset in the stream of the first byte not consumed.
     offset: u64,
 }
 
 impl Window {
     pub(crate) fn new(input: Box<dyn Read + Send>) -> Self {
-        Self { input, buffer: Vec::new(), start: 0, end: 0, offset: 0 }
+        Self { input, buffer: ReadBuffer::default(), offset: 0 }
     }
 
     /// A window on a stream that is at `offset` already.
@@ -37,7 +38,18 @@ impl Window {
 
     /// What is there already.
     pub(crate) fn available(&self) -> &[u8] {
-        self.buffer.get(self.start..self.end).unwrap_or_default()
+        self.buffer.unread()
+    }
+
+    /// The buffer that is in, to be shared.
+    pub(crate) fn shared(&self) -> &Arc<Vec<u8>> {
+        self.buffer.shared()
+    }
+
+    /// Goes on behind `count` bytes that are there.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.buffer.consume(count);
+        self.offset += count as u64;
     }
 
     /// The next `length` bytes, not consumed; `None` at the end of the stream. Any less is damage: a `part` that was
@@ -47,16 +59,17 @@ impl Window {
             return Err(Damage::TooLarge { offset: self.offset, part, claimed: length });
         }
         let length = length as usize;
-        while self.end - self.start < length {
-            if self.fill(length).map_err(|source| Damage::Read { offset: self.offset, source })? == 0 {
-                let there = self.end - self.start;
+        while self.available().len() < length {
+            let read = self.buffer.fill(&mut self.input, WINDOW_BYTES);
+            if read.map_err(|source| Damage::Read { offset: self.offset, source })? == 0 {
+                let there = self.available().len();
                 if there == 0 {
                     return Ok(None);
                 }
                 return Err(Damage::Cut { offset: self.offset, missing: (length - there) as u64, part });
             }
         }
-        Ok(self.buffer.get(self.start..self.start + length))
+        Ok(self.available().get(..length))
     }
 
     /// The next `length` bytes, as [`Window::peek`], and goes on behind them.
@@ -64,10 +77,8 @@ impl Window {
         if self.peek(length, part)?.is_none() {
             return Ok(None);
         }
-        let start = self.start;
-        self.start += length as usize;
-        self.offset += length;
-        Ok(self.buffer.get(start..self.start))
+        self.consume(length as usize);
+        Ok(self.buffer.consumed(length as usize))
     }
 
     /// Goes on behind the next `length` bytes without holding them; false at the end of the stream.
@@ -87,30 +98,5 @@ impl Window {
             }
         }
         Ok(true)
-    }
-
-    /// Reads more, making room for `length` bytes in all.
-    fn fill(&mut self, length: usize) -> io::Result<usize> {
-        if self.start > 0 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-        }
-        if self.buffer.len() < length.max(WINDOW_BYTES) {
-            // Grows with what has come, so that a claimed length takes no memory by itself.
-            let size = length.min((self.end * 2).max(WINDOW_BYTES)).max(WINDOW_BYTES);
-            self.buffer.resize(size, 0);
-        }
-        loop {
-            let free = self.buffer.get_mut(self.end..).unwrap_or_default();
-            match self.input.read(free) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(count) => {
-                    self.end += count;
-                    return Ok(count);
-                }
-                Err(error) => return Err(error),
-            }
-        }
     }
 }

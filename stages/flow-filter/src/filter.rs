@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
+use sizeleak_address::{Appearance, Networks, Sieve, may_be_tunnel, plain_addresses};
 use sizeleak_frame::{Flow, Packet, Packets, Segment, Segments, Transport, what};
 use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
 
 use crate::absent::SeenAddresses;
-use crate::address::{GatewayEnds, Networks, ServiceRule, plain_addresses};
+use crate::address::{GatewayEnds, ServiceRule};
 use crate::flow::{Flows, Lookup};
 use crate::link::{NoIp, ip_offset};
 use crate::name::ResolvedNames;
@@ -15,12 +16,13 @@ use crate::options::Options;
 use crate::reassembly::Reassembly;
 use crate::tally::Tally;
 use crate::transport::{NoSegment, TransportSegment, dns_answer, is_infrastructure};
-use crate::tunnel::{inside, may_be_tunnel};
+use crate::tunnel::inside;
 
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]
 pub struct FlowFilter {
-    gateways: Networks,
+    sieve: Sieve,
+    appearance: Appearance,
     services: Vec<Networks>,
     names: ResolvedNames,
     any_service: bool,
@@ -43,7 +45,8 @@ enum Absence {
 struct Work<'a> {
     time_ns: i64,
     number: u64,
-    batch: &'a mut Segments,
+    packets: &'a Packets,
+    batch: Segments,
     out: &'a mut dyn Emit,
 }
 
@@ -77,7 +80,8 @@ impl FlowFilter {
             }
         }
         Ok(Self {
-            gateways,
+            sieve: Sieve::new(gateways),
+            appearance: Appearance::default(),
             services,
             names: ResolvedNames::new(names),
             any_service: options.service.is_empty(),
@@ -95,21 +99,30 @@ impl FlowFilter {
         self.flows.len()
     }
 
-    fn packet(&mut self, packet: &Packet<'_>, batch: &mut Segments, out: &mut dyn Emit) -> Result<(), StageError> {
+    /// Tells which packets this filter would drop after a look at their addresses, so that a stage before need not hand them
+    /// on. They are to be counted all the same, see [`Packets::pass_over`].
+    pub fn sieve(&self) -> Sieve {
+        Sieve::after(self.appearance.clone(), self.sieve.networks().clone())
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>, work: &mut Work<'_>) -> Result<(), StageError> {
         self.tally.packet(packet.time_ns);
         // Most packets of an archive are somebody else's: their addresses tell before anything is parsed.
-        if let Some((source, destination)) = plain_addresses(packet.link_type, packet.data)
-            && self.gateways_at(source, destination).is_none()
-        {
+        if self.sieve.is_foreign(packet.link_type, packet.data) {
+            if self.tally.gateway_packets == 0
+                && let Some((source, destination)) = plain_addresses(packet.link_type, packet.data)
+            {
+                self.gateways_at(source, destination);
+            }
             return Ok(());
         }
-        let mut work = Work { time_ns: packet.time_ns, number: packet.number, batch, out };
+        (work.time_ns, work.number) = (packet.time_ns, packet.number);
         let at = match ip_offset(packet.link_type, packet.data) {
             Ok(at) => at,
-            Err(reason) => return self.tell_unread(reason, &mut work),
+            Err(reason) => return self.tell_unread(reason, work),
         };
         let on_wire = u64::from(packet.original_length).max(packet.data.len() as u64).saturating_sub(at as u64);
-        self.ip(packet.data.get(at..).unwrap_or_default(), on_wire, Level::Outer, &mut work)
+        self.ip(packet.data.get(at..).unwrap_or_default(), on_wire, Level::Outer, work)
     }
 
     /// Takes an IP packet, of which `bytes` were captured, and puts it together if it is a fragment.
@@ -158,7 +171,7 @@ impl FlowFilter {
             (Ok(None), _) => None,
             (Ok(Some(at)), Level::Outer) => {
                 self.tally.tunnelled += 1;
-                let gateways = self.gateways.ends(packet.source, packet.destination);
+                let gateways = GatewayEnds::among(self.sieve.networks(), packet.source, packet.destination);
                 let on_wire = u64::from(packet.content.length).saturating_sub(at as u64);
                 return self.ip(
                     packet.content.data.get(at..).unwrap_or_default(),
@@ -186,7 +199,7 @@ impl FlowFilter {
 
     /// Which ends of a packet are gateways. As long as none was, addresses are counted, to say who was there instead.
     fn gateways_at(&mut self, source: IpAddr, destination: IpAddr) -> Option<GatewayEnds> {
-        let gateways = self.gateways.ends(source, destination);
+        let gateways = GatewayEnds::among(self.sieve.networks(), source, destination);
         if gateways.is_none() && self.tally.gateway_packets == 0 {
             self.seen.count(source);
             self.seen.count(destination);
@@ -224,12 +237,12 @@ impl FlowFilter {
         }
         if matches!(lookup, Lookup::New(_)) {
             self.tally.flows += 1;
-            send(work.batch, work.out)?;
+            work.send()?;
             let (gateway, service, transport) = (flow.gateway.ip(), flow.service, segment.transport);
             work.out.emit(Flow { flow: flow.id, gateway, service, transport }.into())?;
         }
         self.tally.datagrams += u64::from(segment.transport == Transport::Udp);
-        work.batch.push(Segment {
+        let segment = Segment {
             time_ns: work.time_ns,
             flow: flow.id,
             direction: flow.direction(segment),
@@ -237,9 +250,10 @@ impl FlowFilter {
             flags: segment.flags,
             length: segment.length,
             payload: segment.payload,
-        });
+        };
+        work.batch.push_from(segment, work.packets);
         if work.batch.is_full() {
-            send(work.batch, work.out)?;
+            work.send()?;
         }
         Ok(())
     }
@@ -260,17 +274,20 @@ impl FlowFilter {
         format!(
             "none of the {} packets is from or to {}; the most frequent addresses are: {}",
             self.tally.packets,
-            self.gateways,
+            self.sieve.networks(),
             self.seen.most_frequent()
         )
     }
 }
 
-fn send(batch: &mut Segments, out: &mut dyn Emit) -> Result<(), StageError> {
-    if !batch.is_empty() {
-        out.emit(std::mem::take(batch).into())?;
+impl Work<'_> {
+    /// Sends what has gathered.
+    fn send(&mut self) -> Result<(), StageError> {
+        if !self.batch.is_empty() {
+            self.out.emit(std::mem::take(&mut self.batch).into())?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl Stage for FlowFilter {
@@ -278,12 +295,16 @@ impl Stage for FlowFilter {
     type Input = Packets;
 
     fn process(&mut self, packets: Packets, out: &mut dyn Emit) -> Result<(), StageError> {
-        // A batch for a batch, however small: what comes out depends on what came in, never on when.
-        let mut batch = Segments::new();
+        let mut work = Work { time_ns: 0, number: 0, packets: &packets, batch: Segments::new(), out };
         for packet in packets.iter() {
-            self.packet(&packet, &mut batch, out)?;
+            self.packet(&packet, &mut work)?;
         }
-        send(&mut batch, out)
+        self.tally.passed_over(packets.passed_over());
+        if self.tally.gateway_packets > 0 {
+            self.appearance.tell();
+        }
+        // A batch for a batch, however small: what comes out depends on what came in, never on when.
+        work.send()
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {

@@ -1,7 +1,7 @@
 //! Flows: which connection a segment belongs to, and which of its ends is the gateway.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use foldhash::quality::RandomState;
 use sha2::{Digest, Sha256};
@@ -34,14 +34,79 @@ pub(crate) enum Lookup {
     New(KnownFlow),
 }
 
-/// The transport and the two ends, the lesser one first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key(Transport, SocketAddr, SocketAddr);
+/// The transport and the two ends, the lesser one first, in as few bytes as tell connections apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Four(u128),
+    Six([u128; 2], u64),
+}
 
 impl Key {
-    fn of(segment: &TransportSegment<'_>) -> Self {
-        let (source, destination) = (segment.source, segment.destination);
-        Self(segment.transport, source.min(destination), source.max(destination))
+    fn of(segment: &TransportSegment<'_>, lesser: SocketAddr, greater: SocketAddr) -> Self {
+        let is_udp = segment.transport == Transport::Udp;
+        let ports = u64::from(lesser.port()) << 16 | u64::from(greater.port()) | u64::from(is_udp) << 32;
+        match (lesser.ip(), greater.ip()) {
+            (IpAddr::V4(one), IpAddr::V4(other)) => {
+                Self::Four(u128::from(u32::from(one)) << 96 | u128::from(u32::from(other)) << 64 | u128::from(ports))
+            }
+            (one, other) => Self::Six([one, other].map(in_six), ports),
+        }
+    }
+}
+
+/// The bits of an address; a packet has two of one version.
+fn in_six(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().into(),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+/// What is remembered of a flow besides its key.
+#[derive(Debug, Clone, Copy)]
+struct Remembered {
+    id: u64,
+    gateway: GatewaySide,
+}
+
+/// Which of a key's ends is the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GatewaySide {
+    Lesser,
+    Greater,
+}
+
+/// Flows by their keys. Most are of IPv4, and those are kept small.
+#[derive(Debug, Default)]
+struct Generation {
+    four: HashMap<u128, Remembered, RandomState>,
+    six: HashMap<([u128; 2], u64), Remembered, RandomState>,
+}
+
+impl Generation {
+    fn find(&self, key: Key) -> Option<Remembered> {
+        match key {
+            Key::Four(key) => self.four.get(&key).copied(),
+            Key::Six(ends, ports) => self.six.get(&(ends, ports)).copied(),
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Remembered> {
+        match key {
+            Key::Four(key) => self.four.remove(&key),
+            Key::Six(ends, ports) => self.six.remove(&(ends, ports)),
+        }
+    }
+
+    fn insert(&mut self, key: Key, flow: Remembered) {
+        match key {
+            Key::Four(key) => self.four.insert(key, flow),
+            Key::Six(ends, ports) => self.six.insert((ends, ports), flow),
+        };
+    }
+
+    fn len(&self) -> usize {
+        self.four.len() + self.six.len()
     }
 }
 
@@ -49,21 +114,22 @@ impl Key {
 /// what is in use stays, whatever the order of the table.
 #[derive(Debug)]
 pub(crate) struct Flows {
-    young: HashMap<Key, KnownFlow, RandomState>,
-    old: HashMap<Key, KnownFlow, RandomState>,
-    generation: usize,
+    young: Generation,
+    old: Generation,
+    /// How many flows a generation holds.
+    most: usize,
     pub(crate) forgotten: u64,
 }
 
 impl Flows {
     /// Remembers at most so many flows; at least half as many, those seen last.
     pub(crate) fn new(most: usize) -> Self {
-        Self { young: HashMap::default(), old: HashMap::default(), generation: (most / 2).max(1), forgotten: 0 }
+        Self { young: Generation::default(), old: Generation::default(), most: (most / 2).max(1), forgotten: 0 }
     }
 
     /// How many are remembered at most.
     pub(crate) fn most(&self) -> usize {
-        2 * self.generation
+        2 * self.most
     }
 
     /// How many are remembered.
@@ -73,18 +139,30 @@ impl Flows {
 
     /// Finds the flow of a segment with these gateways at its ends.
     pub(crate) fn look_up(&mut self, segment: &TransportSegment<'_>, gateways: GatewayEnds) -> Lookup {
-        let key = Key::of(segment);
-        if let Some(flow) = self.young.get(&key) {
-            return Lookup::Known(*flow);
+        let lesser = segment.source.min(segment.destination);
+        let greater = segment.source.max(segment.destination);
+        let known = |flow: Remembered| {
+            let is_lesser = flow.gateway == GatewaySide::Lesser;
+            let (gateway, service) = if is_lesser { (lesser, greater) } else { (greater, lesser) };
+            KnownFlow { id: flow.id, gateway, service }
+        };
+        let key = Key::of(segment, lesser, greater);
+        if let Some(flow) = self.young.find(key) {
+            return Lookup::Known(known(flow));
         }
-        let remembered = self.old.remove(&key);
-        if self.young.len() >= self.generation {
+        let remembered = self.old.remove(key);
+        if self.young.len() >= self.most {
             let before = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
             self.forgotten += before.len() as u64;
         }
-        let flow = remembered.unwrap_or_else(|| new_flow(segment, gateways));
-        self.young.insert(key, flow);
-        if remembered.is_some() { Lookup::Known(flow) } else { Lookup::New(flow) }
+        if let Some(flow) = remembered {
+            self.young.insert(key, flow);
+            return Lookup::Known(known(flow));
+        }
+        let flow = new_flow(segment, gateways);
+        let gateway = if flow.gateway == lesser { GatewaySide::Lesser } else { GatewaySide::Greater };
+        self.young.insert(key, Remembered { id: flow.id, gateway });
+        Lookup::New(flow)
     }
 }
 

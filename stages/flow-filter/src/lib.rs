@@ -19,7 +19,7 @@ mod tally;
 mod transport;
 mod tunnel;
 
-pub use address::{Networks, ServiceRule};
+pub use address::ServiceRule;
 pub use filter::FlowFilter;
 pub use inspect::{Inspected, inspect};
 pub use options::Options;

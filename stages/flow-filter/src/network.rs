@@ -40,6 +40,35 @@ impl<'a> IpPacket<'a> {
     /// Reads the packet that `bytes` begin with. `on_wire` is how long what follows was there, padding included: it
     /// counts where offloading left the header without a length. `None` where there is no whole header.
     pub(crate) fn read(bytes: &'a [u8], on_wire: u64) -> Option<Self> {
+        Self::plain(bytes).or_else(|| Self::any(bytes, on_wire))
+    }
+
+    /// The packet, if it is one that nearly all are: TCP or UDP in one piece behind an IPv4 header without options or an
+    /// IPv6 header, with a length. By hand, since that takes a fifth of the time.
+    fn plain(bytes: &'a [u8]) -> Option<Self> {
+        let (protocol, length, data, ends): (_, _, _, [IpAddr; 2]) = match bytes {
+            [0x45, _, l0, l1, _, _, 0 | 0x40, 0, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3, data @ ..] => {
+                let length = u16::from_be_bytes([*l0, *l1]).checked_sub(20)?;
+                (protocol, length, data, [[*s0, *s1, *s2, *s3].into(), [*d0, *d1, *d2, *d3].into()])
+            }
+            [0x60..=0x6f, _, _, _, l0, l1, protocol, _, behind @ ..] => {
+                let length = Some(u16::from_be_bytes([*l0, *l1])).filter(|length| *length > 0)?;
+                let (source, behind) = behind.split_first_chunk::<16>()?;
+                let (destination, data) = behind.split_first_chunk::<16>()?;
+                (protocol, length, data, [(*source).into(), (*destination).into()])
+            }
+            _ => return None,
+        };
+        if !matches!(*protocol, 6 | 17) {
+            return None;
+        }
+        let [source, destination] = ends;
+        let data = data.get(..length.into()).unwrap_or(data);
+        let content = Content { protocol: *protocol, length: length.into(), data };
+        Some(Self { source, destination, content, fragment: None })
+    }
+
+    fn any(bytes: &'a [u8], on_wire: u64) -> Option<Self> {
         match LaxIpSlice::from_slice(bytes).ok()?.0 {
             LaxIpSlice::Ipv4(packet) => Some(Self::of_ipv4(&packet, bytes, on_wire)),
             LaxIpSlice::Ipv6(packet) => Some(Self::of_ipv6(&packet, bytes, on_wire)),
@@ -145,6 +174,7 @@ fn offset_in(whole: &[u8], part: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use etherparse::PacketBuilder;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -201,5 +231,24 @@ mod tests {
         assert_eq!((read.fragment, read.content.data), (None, &[][..]));
         cut[40] = 44;
         assert_eq!(IpPacket::read(&cut, 48).unwrap().fragment, None);
+    }
+
+    proptest! {
+        /// What is read by hand is what etherparse reads.
+        #[test]
+        fn plain_packets_are_read_as_all_are(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..90), six: bool, udp: bool, length in 0u16..100, on_wire: u8,
+        ) {
+            let header: &[(usize, u8)] = if six { &[(0, 0x60), (4, 0), (5, length as u8), (6, 6)] }
+                else { &[(0, 0x45), (2, 0), (3, length as u8), (6, 0x40), (7, 0), (9, 6)] };
+            for (at, value) in header {
+                if let Some(byte) = bytes.get_mut(*at) {
+                    *byte = if udp && *value == 6 { 17 } else { *value };
+                }
+            }
+            if let Some(plain) = IpPacket::plain(&bytes) {
+                prop_assert_eq!(Some(plain), IpPacket::any(&bytes, on_wire.into()));
+            }
+        }
     }
 }

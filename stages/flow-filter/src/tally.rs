@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_frame::{Notice, what};
+use sizeleak_frame::{Notice, PassedOver, what};
 
 use crate::link::NoIp;
 use crate::reassembly::GivenUp;
@@ -42,6 +42,12 @@ impl Tally {
     pub(crate) fn packet(&mut self, time_ns: i64) {
         self.packets += 1;
         self.last_time_ns = Some(time_ns);
+    }
+
+    /// Counts packets that a stage before has left out.
+    pub(crate) fn passed_over(&mut self, passed_over: PassedOver) {
+        self.packets += passed_over.packets;
+        self.last_time_ns = passed_over.last_ns.or(self.last_time_ns);
     }
 
     /// Counts a packet without IP that is read; the first for its reason is told.

@@ -1,6 +1,8 @@
 //! Tunnels: from what an IP packet carries to the IP header inside. IP in IP (RFC 2003, RFC 4213), GRE (RFC 2784,
 //! RFC 2890) with IP or Ethernet inside, and VXLAN (RFC 7348).
 
+use sizeleak_address::VXLAN_PORT;
+
 use crate::link::{NoIp, behind, big_endian, ethernet};
 use crate::network::Content;
 
@@ -9,19 +11,10 @@ const IPV6: u8 = 41;
 const UDP: u8 = 17;
 const GRE: u8 = 47;
 
-/// The port of VXLAN.
-pub(crate) const VXLAN_PORT: u16 = 4789;
-
 const UDP_HEADER: usize = 8;
 const VXLAN_HEADER: usize = 8;
 /// Ethernet inside GRE, by its EtherType.
 const BRIDGED: u16 = 0x6558;
-
-/// Whether a packet of this protocol may be a tunnel, or a part of one.
-pub(crate) fn may_be_tunnel(protocol: u8) -> bool {
-    // Extension headers may stand before it.
-    matches!(protocol, IPV4 | IPV6 | UDP | GRE | 0 | 43 | 44 | 51 | 60 | 135 | 139 | 140)
-}
 
 /// The offset in `content` of the IP header of the packet inside; `None` where it is no tunnel.
 pub(crate) fn inside(content: &Content<'_>) -> Result<Option<usize>, NoIp> {

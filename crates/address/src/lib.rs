@@ -1,0 +1,12 @@
+//! Which addresses are meant, and the quick test for packets that cannot matter to them.
+//!
+//! `flow-filter` decides by it what to parse, and `capture` what to hand on at all: both must come to the same answer.
+#![warn(clippy::indexing_slicing)]
+
+mod networks;
+mod plain;
+mod sieve;
+
+pub use networks::Networks;
+pub use plain::{VXLAN_PORT, may_be_tunnel, plain_addresses};
+pub use sieve::{Appearance, Sieve};

@@ -1,0 +1,142 @@
+//! A set of addresses and networks.
+
+use std::fmt::{Display, Formatter};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+use sizeleak_stage::ConfigureError;
+
+/// A set of addresses and networks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Networks {
+    named: Vec<IpNet>,
+    four: Vec<Masked<u32>>,
+    six: Vec<Masked<u128>>,
+}
+
+/// A network as the bits that its addresses share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Masked<T> {
+    bits: T,
+    mask: T,
+}
+
+impl Networks {
+    /// Reads addresses (`192.168.1.20`) and networks (`10.0.0.0/8`, `2001:db8::/32`).
+    ///
+    /// # Errors
+    /// [`ConfigureError::Usage`] about the first that is neither.
+    pub fn parse(texts: &[String]) -> Result<Self, ConfigureError> {
+        let mut networks = Self::default();
+        for text in texts {
+            let network = network(text).ok_or_else(|| {
+                ConfigureError::Usage(format!("`{text}` is no IP address and no network in CIDR form"))
+            })?;
+            networks.add(network);
+        }
+        Ok(networks)
+    }
+
+    /// Reads one address or network; `None` where it is neither.
+    pub fn parse_one(text: &str) -> Option<Self> {
+        let mut networks = Self::default();
+        networks.add(network(text)?);
+        Some(networks)
+    }
+
+    fn add(&mut self, network: IpNet) {
+        self.named.push(network);
+        match network {
+            IpNet::V4(network) => {
+                self.four.push(Masked { bits: network.network().into(), mask: network.netmask().into() });
+            }
+            IpNet::V6(network) => {
+                self.six.push(Masked { bits: network.network().into(), mask: network.netmask().into() });
+            }
+        }
+    }
+
+    /// Whether an address is in the set. An IPv4 address in IPv6 clothes is the IPv4 one.
+    #[inline]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => self.contains_v4(address),
+            IpAddr::V6(address) => self.contains_v6(address),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains_v4(&self, address: Ipv4Addr) -> bool {
+        let address = u32::from(address);
+        self.four.iter().any(|network| address & network.mask == network.bits)
+    }
+
+    #[inline]
+    pub(crate) fn contains_v6(&self, address: Ipv6Addr) -> bool {
+        if let Some(address) = address.to_ipv4_mapped() {
+            return self.contains_v4(address);
+        }
+        let address = u128::from(address);
+        self.six.iter().any(|network| address & network.mask == network.bits)
+    }
+
+    /// Whether the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty()
+    }
+}
+
+impl Display for Networks {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        let shown = |network: &IpNet| {
+            if network.prefix_len() == network.max_prefix_len() {
+                network.addr().to_string()
+            } else {
+                network.to_string()
+            }
+        };
+        formatter.write_str(&self.named.iter().map(shown).collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn network(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(|address| IpNet::from(address.to_canonical())))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn networks(texts: &[&str]) -> Networks {
+        Networks::parse(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn addresses_and_networks() {
+        let networks = networks(&["192.168.1.20", "10.0.0.0/8", "2001:db8::/32"]);
+        for (address, inside) in [
+            ("192.168.1.20", true),
+            ("192.168.1.21", false),
+            ("10.9.8.7", true),
+            ("2001:db8::1", true),
+            ("::ffff:10.0.0.1", true),
+        ] {
+            assert_eq!(networks.contains(address.parse().unwrap()), inside, "{address}");
+        }
+        assert_eq!(networks.to_string(), "192.168.1.20, 10.0.0.0/8, 2001:db8::/32");
+        assert!(Networks::parse(&["192.168.1.300".to_owned()]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn contains_what_ipnet_says(network: IpAddr, length in 0u8..=128, address: IpAddr, near: bool) {
+            let length = length.min(if network.is_ipv4() { 32 } else { 128 });
+            let network = IpNet::new(network, length).unwrap();
+            let address = if near { network.broadcast() } else { address };
+            let set = networks(&[&network.to_string()]);
+            prop_assert_eq!(set.contains(address), network.contains(&address.to_canonical()));
+        }
+    }
+}

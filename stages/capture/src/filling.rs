@@ -1,0 +1,173 @@
+//! The batch that packets are gathered in.
+
+use std::sync::Arc;
+
+use sizeleak_address::Sieve;
+use sizeleak_frame::{BATCH_BYTES, BATCH_ROWS, Packet, Packets, PassedOver, what};
+use sizeleak_stage::{Closed, SourceEmit};
+
+use crate::capture::notice;
+
+/// Which packets are handed on.
+#[derive(Debug, Clone)]
+pub(crate) enum Selection {
+    /// All.
+    All,
+    /// Those that may matter to these addresses. Of the others nothing is told further down.
+    Only(Sieve),
+    /// Those that the stage behind this one does not drop at once; the batch stands for the others too.
+    For(Sieve),
+}
+
+/// A batch that is being filled, and what was gathered so far.
+#[derive(Debug)]
+pub(crate) struct Filling {
+    batch: Packets,
+    /// What the batch stands for since it was begun: packets, and bytes of data in them.
+    rows: usize,
+    bytes: usize,
+    selection: Selection,
+    /// Whether the selection leaves anything out for now.
+    is_sifting: bool,
+    passed_over: PassedOver,
+    pub(crate) counts: Counts,
+    /// When the last packet was captured.
+    pub(crate) last_ns: Option<i64>,
+}
+
+/// What was gathered so far.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) packets: u64,
+    pub(crate) snaplen_cut: u64,
+    pub(crate) left_out: u64,
+}
+
+impl Filling {
+    pub(crate) fn new(selection: Selection) -> Self {
+        let mut filling = Self {
+            batch: Packets::new(),
+            rows: 0,
+            bytes: 0,
+            selection,
+            is_sifting: false,
+            passed_over: PassedOver::default(),
+            counts: Counts::default(),
+            last_ns: None,
+        };
+        filling.begin();
+        filling
+    }
+
+    /// Takes a packet, without copying it if its data lie in `buffer`.
+    #[inline]
+    pub(crate) fn take(&mut self, packet: Packet<'_>, buffer: &Arc<Vec<u8>>) {
+        if self.leaves_out(&packet) {
+            return;
+        }
+        // Of these few are left, and each would hold a whole buffer.
+        if matches!(self.selection, Selection::Only(_)) {
+            self.batch.push(packet);
+        } else {
+            self.batch.push_shared(packet, buffer);
+        }
+    }
+
+    /// Takes a packet and copies its data.
+    pub(crate) fn take_copy(&mut self, packet: Packet<'_>) {
+        if !self.leaves_out(&packet) {
+            self.batch.push(packet);
+        }
+    }
+
+    /// Counts a packet; whether that is all there is to do.
+    #[inline]
+    fn leaves_out(&mut self, packet: &Packet<'_>) -> bool {
+        self.counts.packets += 1;
+        self.counts.snaplen_cut += u64::from((packet.data.len() as u64) < u64::from(packet.original_length));
+        self.last_ns = Some(packet.time_ns);
+        if !self.is_sifting {
+            self.stand_for(packet);
+            return false;
+        }
+        match &self.selection {
+            Selection::For(sieve) => {
+                let is_foreign = sieve.is_foreign(packet.link_type, packet.data);
+                self.stand_for(packet);
+                if is_foreign {
+                    self.passed_over.packets += 1;
+                    self.passed_over.bytes += packet.data.len() as u64;
+                    self.passed_over.last_ns = Some(packet.time_ns);
+                } else {
+                    self.settle();
+                }
+                is_foreign
+            }
+            Selection::Only(sieve) => {
+                let is_foreign = sieve.is_foreign(packet.link_type, packet.data);
+                if is_foreign {
+                    self.counts.left_out += 1;
+                } else {
+                    self.stand_for(packet);
+                }
+                is_foreign
+            }
+            Selection::All => false,
+        }
+    }
+
+    #[inline]
+    fn stand_for(&mut self, packet: &Packet<'_>) {
+        self.rows += 1;
+        self.bytes += packet.data.len();
+    }
+
+    /// Tells the batch what was passed over.
+    fn settle(&mut self) {
+        self.batch.pass_over(std::mem::take(&mut self.passed_over));
+    }
+
+    /// Whether the batch has reached the contract's size.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+    }
+
+    /// Whether it has, and holds something to be looked at; one that is full of packets passed over is begun anew.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let is_full = self.is_full();
+        if is_full && self.batch.is_empty() {
+            self.begin();
+            return false;
+        }
+        is_full
+    }
+
+    /// Takes the batch out, if it stands for anything.
+    pub(crate) fn finish(&mut self) -> Option<Packets> {
+        self.settle();
+        self.begin();
+        let batch = std::mem::take(&mut self.batch);
+        (!batch.is_empty() || batch.passed_over().packets > 0).then_some(batch)
+    }
+
+    /// Tells if nothing was let pass.
+    pub(crate) fn tell_absence(&self, out: &mut dyn SourceEmit) -> Result<(), Closed> {
+        let Counts { packets, left_out, .. } = self.counts;
+        match &self.selection {
+            Selection::Only(sieve) if packets > 0 && packets == left_out => {
+                let detail = format!("none of the {packets} packets is from or to {}", sieve.networks());
+                out.emit(notice(what::ABSENT, self.last_ns, &detail).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self) {
+        (self.rows, self.bytes) = (0, 0);
+        self.is_sifting = match &self.selection {
+            Selection::All => false,
+            Selection::Only(sieve) | Selection::For(sieve) => sieve.is_active(),
+        };
+    }
+}
