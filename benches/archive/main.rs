@@ -1,0 +1,73 @@
+//! Writes captures to measure with, the same bytes for the same arguments, and measures how fast a file can be read at
+//! all.
+#![allow(clippy::print_stdout, reason = "a program of the benchmarks")]
+
+mod conversation;
+mod traffic;
+mod wire;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Parser, Subcommand};
+use traffic::{Shape, Traffic};
+
+#[derive(Parser)]
+#[command(about = "Captures to measure with")]
+struct Arguments {
+    #[command(subcommand)]
+    work: Work,
+}
+
+#[derive(Subcommand)]
+enum Work {
+    /// Write a capture
+    Write {
+        /// What is in it
+        shape: Shape,
+        /// How long it gets, in bytes
+        bytes: u64,
+        /// Where to
+        file: PathBuf,
+        /// Begin the random numbers here
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many connections the gateway has
+        #[arg(long, default_value_t = 256)]
+        flows: u32,
+        /// When its first packet was captured, in seconds since the epoch
+        #[arg(long, default_value_t = 1_767_600_000)]
+        begins: u32,
+    },
+    /// Read files in blocks of 256 KiB, and do nothing with them
+    Read {
+        /// Which
+        files: Vec<PathBuf>,
+    },
+}
+
+fn main() -> io::Result<()> {
+    match Arguments::parse().work {
+        Work::Write { shape, bytes, file, seed, flows, begins } => {
+            let mut traffic = Traffic::new(shape, seed, flows, begins);
+            let packets = traffic.write(File::create(file)?, bytes)?;
+            println!("{packets} packets");
+        }
+        Work::Read { files } => {
+            let (mut block, mut bytes, begin) = (vec![0; 256 << 10], 0, Instant::now());
+            for file in files {
+                let mut file = File::open(file)?;
+                loop {
+                    match file.read(&mut block)? {
+                        0 => break,
+                        count => bytes += count as u64,
+                    }
+                }
+            }
+            println!("{:.2} GB/s", bytes as f64 / begin.elapsed().as_secs_f64() / 1e9);
+        }
+    }
+    Ok(())
+}

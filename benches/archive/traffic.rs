@@ -1,0 +1,109 @@
+//! What a capture to measure with holds: a gateway's traffic among that of others.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use clap::ValueEnum;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::conversation::{Conversation, Cut};
+use crate::wire::{FILE_HEADER, Wire};
+
+/// The address whose traffic is wanted.
+pub(crate) const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 20);
+
+/// Packets come so far apart, in microseconds.
+const APART_US: u64 = 20;
+
+/// So many connections the others have at once; one in ten is of IPv6.
+const OTHERS: u32 = 4096;
+
+const ACK: u8 = 16;
+
+/// A kind of capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shape {
+    /// An archive: full segments and acknowledgements, one packet in a hundred the gateway's
+    Mtu,
+    /// Short segments, one packet in a hundred the gateway's
+    Small,
+    /// All of it the gateway's: records split and joined over segments
+    Records,
+}
+
+/// Traffic, packet by packet.
+pub(crate) struct Traffic {
+    shape: Shape,
+    random: ChaCha8Rng,
+    filler: Vec<u8>,
+    conversations: Vec<Conversation>,
+    time_us: u64,
+}
+
+impl Traffic {
+    pub(crate) fn new(shape: Shape, seed: u64, flows: u32, begins: u32) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut filler = vec![0; 64 << 10];
+        random.fill_bytes(&mut filler);
+        let conversations = (0..flows).map(|flow| {
+            let gateway = SocketAddr::from((GATEWAY, 20_000 + (flow % 40_000) as u16));
+            let service = Ipv4Addr::from(u32::from(Ipv4Addr::new(203, 0, 113, 1)) + flow / 40_000);
+            Conversation::new(gateway, (service, 443).into(), random.random())
+        });
+        let conversations = conversations.collect();
+        Self { shape, random, filler, conversations, time_us: u64::from(begins) * 1_000_000 }
+    }
+
+    /// Writes a capture of about `bytes` bytes; gives the number of its packets.
+    pub(crate) fn write(&mut self, mut output: impl Write, bytes: u64) -> io::Result<u64> {
+        let mut capture = FILE_HEADER.to_vec();
+        let (mut written, mut packets) = (0, 0);
+        while written + (capture.len() as u64) < bytes {
+            self.packet(&mut capture);
+            packets += 1;
+            if capture.len() >= 1 << 20 {
+                output.write_all(&capture)?;
+                written += capture.len() as u64;
+                capture.clear();
+            }
+        }
+        output.write_all(&capture)?;
+        Ok(packets)
+    }
+
+    fn packet(&mut self, capture: &mut Vec<u8>) {
+        self.time_us += APART_US;
+        let cut = if self.shape == Shape::Records { Cut::Anywhere } else { Cut::AtRecords };
+        if self.shape == Shape::Records || self.random.random_bool(0.01) {
+            let flow = self.random.random_range(0..self.conversations.len());
+            self.conversations[flow].write(capture, self.time_us, cut, &mut self.random, &self.filler);
+            return;
+        }
+        let length = match self.shape {
+            Shape::Small => self.random.random_range(0..=120),
+            _ if self.random.random_bool(0.85) => 1460,
+            _ => 0,
+        };
+        let (source, destination) = other(self.random.random_range(0..OTHERS));
+        let payload = &self.filler[..length];
+        let (time_us, sequence) = (self.time_us, self.random.random());
+        Wire { time_us, source, destination, sequence, flags: ACK, payload }.write(capture);
+    }
+}
+
+/// The ends of somebody else's connection.
+fn other(number: u32) -> (SocketAddr, SocketAddr) {
+    let port = 30_000 + number as u16;
+    let ends: [IpAddr; 2] = if number.is_multiple_of(10) {
+        let host = |net: u128| Ipv6Addr::from((0x2001_0db8_u128 << 96) | (net << 64) | u128::from(number));
+        [host(1).into(), host(2).into()]
+    } else {
+        let host = |net: Ipv4Addr| u32::from(net) + number;
+        [
+            Ipv4Addr::from(host(Ipv4Addr::new(10, 1, 0, 0))).into(),
+            Ipv4Addr::from(host(Ipv4Addr::new(198, 18, 0, 0))).into(),
+        ]
+    };
+    ((ends[0], port).into(), (ends[1], 443).into())
+}
