@@ -8,11 +8,12 @@ use std::fs;
 use std::process::Output;
 
 use home::{Home, assert_fails, run, small};
+use jiff::SignedDuration;
 use programs::{GATEWAY, sizeleak, stderr};
 use serde_json::Value;
-use sizeleak_signature::{Basis, Model};
+use sizeleak_signature::{Basis, Model, Written};
 use sizeleak_simulator::Scenario;
-use sizeleak_simulator::scenario::{Suite, Version};
+use sizeleak_simulator::scenario::{Framing, Suite, Version};
 
 fn learned(home: &Home, more: &[&str]) -> (Model, String) {
     let output = home.learn("model.toml", more);
@@ -281,4 +282,47 @@ fn of_a_cut_capture_what_is_whole_is_learned_and_the_cut_is_told() {
     assert_fails(&output, 1, &["learn.pcap", "learned from what was whole"]);
     let model = Model::read(&home.path("model.toml")).unwrap();
     assert!((100..192).contains(&model.learned.commands), "{}", model.learned.commands);
+}
+
+/// Readings that are received and polls that are answered are noise, whatever labels are a little off.
+#[test]
+fn what_is_no_command_is_learned_too() {
+    let mut scenario = small();
+    scenario.session.framing = Framing::Http;
+    scenario.labels.error = SignedDuration::from_millis(1_900);
+    let home = Home::new(&scenario, 21);
+    let (model, told) = learned(&home, &[]);
+    let noise = model.noise.unwrap();
+    assert_eq!((noise.commands, noise.written), (102, Written::Whole));
+    // "HTTP/1.1 204 No Content" and a date.
+    let nothing = noise.to_gateway.iter().find(|kind| kind.size == 64).unwrap();
+    assert!(nothing.answers > 50 && nothing.commands == 0, "{nothing:?}");
+    assert!(
+        nothing.alone == 0 || nothing.after_silence_ms.is_some_and(|time| time.abs_diff(25_000) < 100),
+        "{nothing:?}"
+    );
+    assert!(told.contains("noise: beside commands"), "{told}");
+
+    // A third of the labels goes to other times.
+    let late = |labels: String| {
+        let lines = labels.lines().enumerate().map(|(at, line)| match line.split_once(',') {
+            Some((time, rest)) if at % 3 == 1 => format!("{},{rest}\n", time.parse::<f64>().unwrap() + 3.5),
+            _ => format!("{line}\n"),
+        });
+        lines.collect()
+    };
+    let output = with_labels(&home, late);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures = home.figures("model.toml", &["--quiet", "--set", "command-segmenter.algorithm=learned"]);
+    assert_eq!((&figures["missed"], &figures["ambiguous"], &figures["spurious"]), (&0.into(), &0.into(), &0.into()));
+}
+
+#[test]
+fn an_algorithm_that_is_told_leaves_nothing_of_noise() {
+    let home = Home::new(&small(), 22);
+    let (model, told) = learned(&home, &["--set", "command-segmenter.algorithm=gap"]);
+    assert!(model.noise.is_none() && !told.contains("noise"), "{told}");
+    let output = home.evaluate("model.toml", &["--set", "command-segmenter.algorithm=learned"]);
+    assert_fails(&output, 1, &["command-segmenter", "model.toml", "no [noise]", "learn it again"]);
+    assert!(home.evaluate("model.toml", &[]).status.success(), "`gap` is used with it");
 }

@@ -111,6 +111,8 @@ fn an_hour_without_commands_gives_none() {
         for (version, suite) in [(Version::Tls12, Suite::ChaCha20Poly1305), (Version::Tls13, Suite::Aes128Gcm)] {
             let mut scenario = home_of(framing, 2);
             (scenario.tls.version, scenario.tls.suite) = (version, suite);
+            // A day is enough to learn from.
+            (scenario.learn.repeats, scenario.learn.random) = (1, 10);
             scenario.command.interval = Span { min: SignedDuration::from_hours(1), max: SignedDuration::from_hours(1) };
             let [_, _, adaptive, learned] =
                 figures(&format!("an hour apart, {framing:?}, {version:?}"), &scenario, seed);
@@ -195,4 +197,28 @@ fn a_service_far_away() {
         let [_, _, adaptive, learned] = figures(&format!("200 ms away, {framing:?}"), &scenario, seed);
         assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
     }
+}
+
+/// The algorithms side by side, as `evaluate --compare` shows them: where the gateway polls, only what is learned, with
+/// labels or without, tells what says nothing from a command.
+#[test]
+fn all_algorithms_are_compared() {
+    let mut scenario = home_of(Framing::Http, 3);
+    scenario.command.interval = Span { min: SignedDuration::from_mins(15), max: SignedDuration::from_mins(20) };
+    let home = Home::new(&scenario, 61_071);
+    assert!(home.learn("model.toml", &[]).status.success());
+    let settings = ALGORITHMS.map(|algorithm| format!("command-segmenter.algorithm={algorithm}"));
+    let compare: Vec<&str> = settings.iter().flat_map(|setting| ["--compare", setting]).collect();
+    let figures = home.figures("model.toml", &[&compare[..], &["--quiet"]].concat());
+    let compared = figures["compared"].as_array().unwrap();
+    let shown: Vec<&str> = compared.iter().map(|one| one["setting"].as_str().unwrap()).collect();
+    assert_eq!(shown, settings);
+    let count = |key: &str| compared.iter().map(|one| one["evaluation"][key].as_u64().unwrap()).collect::<Vec<_>>();
+    assert_eq!((count("matched"), count("missed")), (vec![3; 4], vec![0; 4]));
+    assert!(
+        count("spurious")[..2].iter().all(|spurious| *spurious > 50) && count("spurious")[2..] == [0, 0],
+        "{figures}"
+    );
+    let by_default = home.figures("model.toml", &["--quiet"]);
+    assert_eq!(by_default, compared[3]["evaluation"], "what was learned is used where nothing else is told");
 }

@@ -32,9 +32,10 @@ use curve::{Counts, Curve, Trial};
     sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
     sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
     sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n\n\
-    How commands are told from other records is learned too, into the model's [noise]. To find the labelled commands \
-    before that, the segmenter's other algorithms are tried, and the one is followed that leaves the fewest labels and \
-    commands without a partner; `--set command-segmenter.algorithm=NAME` says which.\n\n\
+    How commands are told from other records is learned too, into the model's [noise], which the segmenter's algorithm \
+    `learned` goes by. The labelled commands are first found by its other algorithms; the one is followed that leaves the \
+    fewest labels and commands without a partner. With `--set command-segmenter.algorithm=NAME` that one alone is used, and \
+    the model has no [noise].\n\n\
     Each label is given the command nearest to it in time. Labels and commands without a partner are reported, not \
     guessed. The model is written whole or not at all; if a capture is damaged it is learned from what was whole before \
     the damage, and the exit code is 1.\n\n\

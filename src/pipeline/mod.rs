@@ -247,6 +247,20 @@ mod tests {
     }
 
     #[test]
+    fn every_stage_that_takes_a_model_is_given_it() {
+        let mut pipeline = Pipeline::standard();
+        pipeline.use_model(Path::new("m.toml")).unwrap();
+        let with_model =
+            STAGES.iter().filter(|entry| pipeline.option(entry.name, "model") == Some(&Value::from("m.toml")));
+        let takes_model = |entry: &&Entry| entry.command().get_arguments().any(|argument| argument.get_id() == "model");
+        let names = |entry: &Entry| entry.name;
+        assert_eq!(
+            with_model.map(names).collect::<Vec<_>>(),
+            STAGES.iter().filter(takes_model).map(names).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
     fn a_pipeline_can_end_early() {
         let part = Pipeline::standard().until("command-segmenter").unwrap();
         assert!(part.has("command-segmenter") && !part.has("epsilon-corrector"));

@@ -43,7 +43,7 @@ pub mod what {
     pub const ABSENT: &str = "absent";
     /// Something not seen that was taken to be as the model says.
     pub const ASSUMED: &str = "assumed";
-    /// A command no candidate explains.
+    /// A command no candidate explains, or a message none can explain.
     pub const UNEXPLAINED: &str = "unexplained";
     /// A stream that ended without its summary.
     pub const CUT: &str = "cut";

@@ -60,6 +60,12 @@ struct Attempt {
     damage: Option<Failure>,
 }
 
+/// What is no command, and what a person should know about that.
+struct Shown {
+    noise: Noise,
+    remark: Option<String>,
+}
+
 impl Attempt {
     /// How badly commands and labels fit.
     fn mismatches(&self) -> usize {
@@ -82,18 +88,11 @@ impl Attempt {
 impl Course<'_> {
     /// Learns a model from what a pipeline, which ends with the segmenter, finds in the captures.
     pub(super) fn attend(&self, pipeline: &Pipeline) -> Result<Attended, Failure> {
-        let telling = self.observation.telling();
-        if !pipeline.has(SEGMENTER) {
-            return Ok(self.attempt(pipeline, telling)?.into_attended());
-        }
         let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
-        if algorithm.is_some_and(|algorithm| algorithm != LEARNED) {
-            let mut attempt = self.attempt(pipeline, telling)?;
-            let noise = self.noise(pipeline, &attempt)?;
-            if let Ok(learned) = &mut attempt.learned {
-                learned.model.noise = noise;
-            }
-            return Ok(attempt.into_attended());
+        let is_told = algorithm.is_some_and(|algorithm| algorithm != LEARNED);
+        if is_told || !pipeline.has(SEGMENTER) {
+            // The model is of what that finds, and no other algorithm shall be used with it.
+            return Ok(self.attempt(pipeline, self.observation.telling())?.into_attended());
         }
         self.attend_teachers(pipeline)
     }
@@ -133,9 +132,9 @@ impl Course<'_> {
 
     /// Finds the commands again with what the best attempt shows to be none; `None` where it shows nothing.
     fn attempt_again(&self, pipeline: &Pipeline, best: &Attempt) -> Result<Option<Attempt>, Failure> {
-        let (Ok(learned), Some(noise)) = (&best.learned, self.noise(pipeline, best)?) else { return Ok(None) };
+        let (Ok(learned), Some(shown)) = (&best.learned, self.noise(pipeline, best)?) else { return Ok(None) };
         let mut model = learned.model.clone();
-        model.noise = Some(noise.clone());
+        model.noise = Some(shown.noise.clone());
         let mut file = tempfile::Builder::new()
             .prefix("sizeleak-")
             .suffix(".toml")
@@ -148,7 +147,8 @@ impl Course<'_> {
         taught.set(SEGMENTER, "model", path)?;
         let mut attempt = self.attempt(&taught, Telling::Nothing)?;
         if let Ok(learned) = &mut attempt.learned {
-            learned.model.noise = Some(noise);
+            learned.model.noise = Some(shown.noise);
+            learned.remarks.extend(shown.remark);
         }
         Ok(Some(attempt))
     }
@@ -182,14 +182,16 @@ impl Course<'_> {
     }
 
     /// What the commands of an attempt, of a pipeline that ends with the segmenter, show to be no command.
-    fn noise(&self, pipeline: &Pipeline, attempt: &Attempt) -> Result<Option<Noise>, Failure> {
+    fn noise(&self, pipeline: &Pipeline, attempt: &Attempt) -> Result<Option<Shown>, Failure> {
         let Ok(learned) = &attempt.learned else { return Ok(None) };
         let options = pipeline.options(SEGMENTER).cloned().unwrap_or_default();
         let options = Options::deserialize(Value::Table(options)).context("the segmenter's options")?;
         let (mut records, mut flows): (Vec<Record>, Vec<Flow>) = (Vec::new(), Vec::new());
+        let mut surplus = 0_u64;
         // What is wrong with the captures was told.
         watch(&pipeline.before(SEGMENTER), Telling::Nothing, |frame| match frame {
             Frame::Record(record) if records.len() < MOST_RECORDS => records.push(record),
+            Frame::Record(_) => surplus += 1,
             Frame::Flow(flow) => flows.push(flow),
             _ => {}
         })?;
@@ -203,6 +205,12 @@ impl Course<'_> {
         let traffic =
             LabelledTraffic { records: &records, flows: &flows, commands: &commands, doubtful: &doubtful, span };
         let noise = traffic.learn(&learned.model.learned.basis, &options);
-        Ok(Some(noise.map_err(|error| Failure::usage(anyhow!("{error}")))?))
+        let noise = noise.map_err(|error| Failure::usage(anyhow!("{error}")))?;
+        let remark = (surplus > 0).then(|| {
+            format!(
+                "what is no command is learned from the first {MOST_RECORDS} records, not from {surplus} later ones"
+            )
+        });
+        Ok(Some(Shown { noise, remark }))
     }
 }

@@ -28,7 +28,8 @@ impl Display for Summary<'_> {
         writeln!(formatter, "sizes are {}", of_basis(&model.learned.basis))?;
         self.write_sizes(formatter)?;
         write_epsilons(formatter, model)?;
-        write_replies(formatter, model)
+        write_replies(formatter, model)?;
+        write_noise(formatter, model)
     }
 }
 
@@ -76,6 +77,20 @@ fn write_epsilons(formatter: &mut Formatter<'_>, model: &Model) -> Result {
         format!("the {} nearest commands are", model.smoothing.k)
     };
     writeln!(formatter, "ε: {shown}{rest}; {asked} asked")
+}
+
+/// What was seen beside the commands; nothing where it was not looked at.
+fn write_noise(formatter: &mut Formatter<'_>, model: &Model) -> Result {
+    let Some(noise) = &model.noise else { return Ok(()) };
+    let (mut answers, mut alone) = (0_u64, 0_u64);
+    for kind in &noise.to_gateway {
+        (answers, alone) = (answers.saturating_add(kind.answers), alone.saturating_add(kind.alone));
+    }
+    let sizes = noise.to_gateway.len();
+    writeln!(
+        formatter,
+        "noise: beside commands the service sent {answers} answers and {alone} other messages, of {sizes} sizes"
+    )
 }
 
 fn write_replies(formatter: &mut Formatter<'_>, model: &Model) -> Result {
