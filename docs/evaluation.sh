@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the tables of evaluation.md: simulates homes, learns and evaluates, by the program alone.
 #
-#   docs/evaluation.sh [table|quiet|curve|procedures|adaptive]     all of them without an argument
+#   docs/evaluation.sh [table|quiet|curve|procedures|segmenters]     all of them without an argument
 #
 # SIZELEAK is the program (default: target/release/sizeleak), COMMANDS the number of test commands a home
 # (default 2000), SEED where all chance comes from. With JSON=1 each line is a JSON object instead: `name`, and the keys of
@@ -131,24 +131,29 @@ procedures() {
     evaluate procedures "$work/paper.toml" --set pruner.mode=paper | row 'all as the paper'
 }
 
-# Homes that the standard segmenter finds hard, with the one that learns what is no command, while learning too.
-adaptive() {
-    segmenter=command-segmenter.algorithm=adaptive
-    header 'adaptive segmenter'
+# Each algorithm of the segmenter, with one model, on homes that some of them find hard.
+segmenters() {
+    header 'segmenter, home'
     simulate chunks '[tls]\nchunk = 100'
     simulate mqtt '[session]\nframing = "mqtt"'
     commands=3
     simulate http-quiet '[session]\nframing = "http"' '[command]\ninterval = { min = "30m", max = "45m" }' \
         '[learn]\nrepeats = 3\nrandom = 30'
+    segmenter=command-segmenter.algorithm
     for name in chunks mqtt http-quiet; do
-        learn $name "$work/$name/learn.csv" "$work/$name/model.toml" --set $segmenter
-        evaluate $name "$work/$name/model.toml" --set $segmenter | row "$name"
+        learn $name "$work/$name/learn.csv" "$work/$name/model.toml"
+        evaluate $name "$work/$name/model.toml" --compare $segmenter=gap --compare $segmenter=record \
+            --compare $segmenter=adaptive --compare $segmenter=learned > "$work/compared.json"
+        for at in 0 1 2 3; do
+            algorithm=$(jq -r ".compared[$at].setting | sub(\".*=\"; \"\")" "$work/compared.json")
+            jq -c ".compared[$at].evaluation" "$work/compared.json" | row "$algorithm, $name"
+        done
     done
 }
 
-for part in ${1:-table quiet curve procedures adaptive}; do
+for part in ${1:-table quiet curve procedures segmenters}; do
     case $part in
-        table | quiet | curve | procedures | adaptive) ("$part"); [ -n "${JSON:-}" ] || echo ;;
-        *) echo "evaluation.sh: \`$part\` is none of table, quiet, curve, procedures, adaptive" >&2; exit 2 ;;
+        table | quiet | curve | procedures | segmenters) ("$part"); [ -n "${JSON:-}" ] || echo ;;
+        *) echo "evaluation.sh: \`$part\` is none of table, quiet, curve, procedures, segmenters" >&2; exit 2 ;;
     esac
 done

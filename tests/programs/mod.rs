@@ -45,7 +45,7 @@ pub(crate) fn seven(capture: &str) -> Vec<Command> {
         with("capture", capture),
         with("flow-filter", &format!("--gateway {GATEWAY}")),
         with("record-sizer", ""),
-        with("command-segmenter", ""),
+        with("command-segmenter", &format!("--model {model}")),
         with("epsilon-corrector", &format!("--model {model}")),
         with("decomposer", &format!("--model {model}")),
         with("pruner", &format!("--model {model}")),
