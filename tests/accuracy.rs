@@ -84,6 +84,19 @@ fn websocket_over_tls_1_2_with_aes_cbc() {
     holds(Framing::Websocket, CBC, [81_010, 82_010]);
 }
 
+/// Without what the inventory knows there are more candidates, and the truth is still among them.
+#[test]
+fn cbc_without_the_inventory() {
+    let mut scenario = Scenario::default();
+    scenario.tls.suite = Suite::Aes128CbcSha;
+    let home = Home::new(&scenario, 81_013);
+    let bounded = figures(&home, "robust", "learned");
+    let free = home.figures("model.toml", &["--set", "decomposer.free=true"]);
+    let mean = |figures: &Value| figures["before_pruning"]["candidates"]["mean"].as_f64().unwrap();
+    assert!(mean(&free) > mean(&bounded), "{} {}", mean(&free), mean(&bounded));
+    assert!(share(&free, "before_pruning", "precision") >= LEAST, "{}", line("free", &free));
+}
+
 #[test]
 fn mqtt_over_tls_1_2_with_aes_cbc() {
     holds(Framing::Mqtt, CBC_SHA256, [81_011, 82_011]);
