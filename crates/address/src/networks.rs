@@ -60,24 +60,25 @@ impl Networks {
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
         match address {
-            IpAddr::V4(address) => self.contains_v4(address),
-            IpAddr::V6(address) => self.contains_v6(address),
+            IpAddr::V4(address) => self.contain_v4([address]),
+            IpAddr::V6(address) => self.contain_v6([address]),
         }
     }
 
+    /// Whether any of these is in the set.
     #[inline]
-    pub(crate) fn contains_v4(&self, address: Ipv4Addr) -> bool {
-        let address = u32::from(address);
-        self.four.iter().any(|network| address & network.mask == network.bits)
+    pub(crate) fn contain_v4<const N: usize>(&self, addresses: [Ipv4Addr; N]) -> bool {
+        let addresses = addresses.map(u32::from);
+        self.four.iter().any(|network| addresses.iter().any(|address| address & network.mask == network.bits))
     }
 
+    /// As [`Self::contain_v4`].
     #[inline]
-    pub(crate) fn contains_v6(&self, address: Ipv6Addr) -> bool {
-        if let Some(address) = address.to_ipv4_mapped() {
-            return self.contains_v4(address);
-        }
-        let address = u128::from(address);
-        self.six.iter().any(|network| address & network.mask == network.bits)
+    pub(crate) fn contain_v6<const N: usize>(&self, addresses: [Ipv6Addr; N]) -> bool {
+        addresses.into_iter().any(|address| match address.to_ipv4_mapped() {
+            Some(address) => self.contain_v4([address]),
+            None => self.six.iter().any(|network| u128::from(address) & network.mask == network.bits),
+        })
     }
 
     /// Whether the set is empty.

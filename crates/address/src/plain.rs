@@ -37,7 +37,8 @@ pub fn plain_addresses(link_type: u16, data: &[u8]) -> Option<(IpAddr, IpAddr)> 
 }
 
 /// As [`plain_addresses`].
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "all there is to do about most packets")]
 pub(crate) fn plain_ends(link_type: u16, data: &[u8]) -> Option<Ends> {
     if link_type != ETHERNET {
         return None;

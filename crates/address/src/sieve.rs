@@ -49,15 +49,12 @@ impl Sieve {
     }
 
     /// Whether a packet cannot matter: it is of the plainest kind, and of none of the addresses.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "all there is to do about most packets")]
     pub fn is_foreign(&self, link_type: u16, data: &[u8]) -> bool {
         match plain_ends(link_type, data) {
-            Some(Ends::Four(source, destination)) => {
-                !self.networks.contains_v4(source) && !self.networks.contains_v4(destination)
-            }
-            Some(Ends::Six(source, destination)) => {
-                !self.networks.contains_v6(source) && !self.networks.contains_v6(destination)
-            }
+            Some(Ends::Four(source, destination)) => !self.networks.contain_v4([source, destination]),
+            Some(Ends::Six(source, destination)) => !self.networks.contain_v6([source, destination]),
             None => false,
         }
     }

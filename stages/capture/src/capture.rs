@@ -62,7 +62,7 @@ impl Capture {
                 Err(error) => {
                     send(&mut filling, out)?;
                     self.counts.damaged_files += 1;
-                    failures.tell(error, filling.last_ns, out)?;
+                    failures.tell(error, filling.last_ns(), out)?;
                 }
             }
             // What lies in memory already is taken without the detour over its head.

@@ -31,8 +31,8 @@ pub(crate) struct Filling {
     is_sifting: bool,
     passed_over: PassedOver,
     pub(crate) counts: Counts,
-    /// When the last packet was captured.
-    pub(crate) last_ns: Option<i64>,
+    /// When the last packet of the batch, or of those before it, was captured.
+    last_row_ns: Option<i64>,
 }
 
 /// What was gathered so far.
@@ -53,78 +53,77 @@ impl Filling {
             is_sifting: false,
             passed_over: PassedOver::default(),
             counts: Counts::default(),
-            last_ns: None,
+            last_row_ns: None,
         };
         filling.begin();
         filling
     }
 
     /// Takes a packet, without copying it if its data lie in `buffer`.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most packets are only counted")]
     pub(crate) fn take(&mut self, packet: Packet<'_>, buffer: &Arc<Vec<u8>>) {
-        if self.leaves_out(&packet) {
-            return;
-        }
-        // Of these few are left, and each would hold a whole buffer.
-        if matches!(self.selection, Selection::Only(_)) {
-            self.batch.push(packet);
-        } else {
-            self.batch.push_shared(packet, buffer);
+        if !self.leaves_out(&packet) {
+            // Of those that are sifted out few are left, and each would hold a whole buffer.
+            self.add(packet, Some(buffer).filter(|_| !matches!(self.selection, Selection::Only(_))));
         }
     }
 
     /// Takes a packet and copies its data.
     pub(crate) fn take_copy(&mut self, packet: Packet<'_>) {
         if !self.leaves_out(&packet) {
-            self.batch.push(packet);
+            self.add(packet, None);
         }
     }
 
     /// Counts a packet; whether that is all there is to do.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most packets are only counted")]
     fn leaves_out(&mut self, packet: &Packet<'_>) -> bool {
         self.counts.packets += 1;
-        self.counts.snaplen_cut += u64::from((packet.data.len() as u64) < u64::from(packet.original_length));
-        self.last_ns = Some(packet.time_ns);
-        if !self.is_sifting {
-            self.stand_for(packet);
+        self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
+        self.rows += 1;
+        self.bytes += packet.data.len();
+        let (Selection::For(sieve) | Selection::Only(sieve)) = &self.selection else { return false };
+        if !self.is_sifting || !sieve.is_foreign(packet.link_type, packet.data) {
             return false;
         }
-        match &self.selection {
-            Selection::For(sieve) => {
-                let is_foreign = sieve.is_foreign(packet.link_type, packet.data);
-                self.stand_for(packet);
-                if is_foreign {
-                    self.passed_over.packets += 1;
-                    self.passed_over.bytes += packet.data.len() as u64;
-                    self.passed_over.last_ns = Some(packet.time_ns);
-                } else {
-                    self.settle();
-                }
-                is_foreign
-            }
-            Selection::Only(sieve) => {
-                let is_foreign = sieve.is_foreign(packet.link_type, packet.data);
-                if is_foreign {
-                    self.counts.left_out += 1;
-                } else {
-                    self.stand_for(packet);
-                }
-                is_foreign
-            }
-            Selection::All => false,
+        self.passed_over.packets += 1;
+        self.passed_over.bytes += packet.data.len() as u64;
+        self.passed_over.last_ns = Some(packet.time_ns);
+        if matches!(self.selection, Selection::Only(_)) {
+            self.rows -= 1;
+            self.bytes -= packet.data.len();
         }
+        true
     }
 
     #[inline]
-    fn stand_for(&mut self, packet: &Packet<'_>) {
-        self.rows += 1;
-        self.bytes += packet.data.len();
+    fn add(&mut self, packet: Packet<'_>, buffer: Option<&Arc<Vec<u8>>>) {
+        if self.passed_over.packets > 0 {
+            self.settle();
+        }
+        self.last_row_ns = Some(packet.time_ns);
+        match buffer {
+            Some(buffer) => self.batch.push_shared(packet, buffer),
+            None => self.batch.push(packet),
+        }
     }
 
     /// Tells the batch what was passed over.
     fn settle(&mut self) {
-        self.batch.pass_over(std::mem::take(&mut self.passed_over));
+        let passed_over = std::mem::take(&mut self.passed_over);
+        self.last_row_ns = passed_over.last_ns.or(self.last_row_ns);
+        if matches!(self.selection, Selection::Only(_)) {
+            self.counts.left_out += passed_over.packets;
+        } else {
+            self.batch.pass_over(passed_over);
+        }
+    }
+
+    /// When the last packet was captured.
+    pub(crate) fn last_ns(&self) -> Option<i64> {
+        self.passed_over.last_ns.or(self.last_row_ns)
     }
 
     /// Whether the batch has reached the contract's size.
@@ -157,7 +156,7 @@ impl Filling {
         match &self.selection {
             Selection::Only(sieve) if packets > 0 && packets == left_out => {
                 let detail = format!("none of the {packets} packets is from or to {}", sieve.networks());
-                out.emit(notice(what::ABSENT, self.last_ns, &detail).into())
+                out.emit(notice(what::ABSENT, self.last_ns(), &detail).into())
             }
             _ => Ok(()),
         }

@@ -43,7 +43,8 @@ pub(crate) struct Stretch<'a> {
 
 impl Stretch<'_> {
     /// Takes the next packet, whose data lie in `buffer`; false where it may not be taken.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most packets are only counted")]
     pub(crate) fn take(&mut self, packet: CapturedPacket<'_>, buffer: &Arc<Vec<u8>>) -> bool {
         if packet.time_ns >= self.before_ns || self.filling.is_full() {
             return false;
