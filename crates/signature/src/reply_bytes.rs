@@ -55,7 +55,12 @@ impl ReplyBytes {
         let alone: Vec<LabelledCommand> = replied.iter().map(|command| row(command, &[])).collect();
         let with_actions: Vec<LabelledCommand> = replied.iter().map(|command| row(command, &command.counts)).collect();
         let alone = Self::through(&least_absolute_deviations(1, &alone), actions, &replied);
-        let line = Self::through(&least_absolute_deviations(actions + 1, &with_actions), actions, &replied);
+        let figures = least_absolute_deviations(actions + 1, &with_actions);
+        let line = Self::through(&figures, actions, &replied);
+        // Bytes are whole: where whole figures do as well, they are meant.
+        let whole: Vec<f64> = figures.iter().map(|figure| figure.round()).collect();
+        let whole = Self::through(&whole, actions, &replied);
+        let line = if whole.ln_likelihood(&replied) >= line.ln_likelihood(&replied) { whole } else { line };
         let gain = line.ln_likelihood(&replied) - alone.ln_likelihood(&replied);
         let by_chance = actions as f64 * (replied.len().max(1) as f64).ln();
         (line.fault(actions).is_none() && gain > LEAST_GAIN + by_chance).then_some(line)
@@ -139,7 +144,8 @@ fn two_sided(deviation: f64, mean: f64) -> f64 {
 
 /// To thousandths, so that the model file stays readable.
 fn rounded(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
+    // A zero without sign.
+    (value * 1000.0).round() / 1000.0 + 0.0
 }
 
 #[cfg(test)]
