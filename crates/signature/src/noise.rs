@@ -22,6 +22,9 @@ pub struct Noise {
     pub commands: u64,
     /// How many of them the gateway replied to.
     pub replied: u64,
+    /// For 100 commands with a label, how many seem to have none: so many came alone, of sizes that hardly recur.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing_labels: u64,
     /// Within how many milliseconds the service answers the gateway, where it takes long.
     pub answer_within_ms: Option<u64>,
     /// Whether a command is one record.
@@ -131,7 +134,7 @@ impl Noise {
         if !is_sorted {
             return Some("the sizes of [noise] must be in order, each once");
         }
-        let whole = [self.commands, self.replied, self.answer_within_ms.unwrap_or_default()];
+        let whole = [self.commands, self.replied, self.missing_labels, self.answer_within_ms.unwrap_or_default()];
         let of_service = self.to_gateway.iter().flat_map(|kind| {
             let times = [kind.every_ms, kind.after_silence_ms].map(Option::unwrap_or_default);
             [kind.commands, kind.answers, kind.alone, kind.replied, kind.on_beat].into_iter().chain(times)

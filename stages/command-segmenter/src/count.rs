@@ -25,6 +25,8 @@ struct Service {
     counted: ServiceRecords,
     /// When those came that came alone, and after what silences.
     times: BTreeMap<Pair, Vec<i64>>,
+    /// How many of them were big enough for a command.
+    full: u64,
     silences: Vec<i64>,
 }
 
@@ -140,6 +142,7 @@ impl Counts {
         kind.times.entry(said.pair).or_default().push(said.begun.time_ns);
         kind.silences.extend(said.begun.silence_ns);
         if said.weight == Weight::Full {
+            kind.full += 1;
             talk.awaited = Some((Awaited::Noise(length), time_ns.saturating_add(times.reply_gap)));
         }
     }
@@ -153,6 +156,14 @@ impl Counts {
         });
         let noise = kinds.filter(|kind| kind.answers + kind.alone > 1).collect();
         most_frequent(noise, |kind| kind.answers + kind.alone, |kind| kind.size)
+    }
+
+    /// For 100 commands with a label, how many seem to have none. Noise recurs, commands of many actions hardly do.
+    pub(crate) fn missing_labels(&self) -> u64 {
+        let rare = || self.service.values().filter(|kind| kind.counted.alone < OFTEN && kind.counted.answers == 0);
+        let labelled: u64 = rare().map(|kind| kind.counted.commands).sum();
+        let unlabelled: u64 = rare().map(|kind| kind.full).sum();
+        unlabelled.saturating_mul(100) / labelled.max(1)
     }
 
     /// The sizes of the gateway's messages, in order.

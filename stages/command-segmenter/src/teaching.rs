@@ -2,7 +2,7 @@
 //!
 //! What lies in no labelled command is noise as long as there are labels: before the first one and after the last, and
 //! where it is doubtful whether a label is right, nothing is learned of what is a command. A command whose label is
-//! missing counts as noise too; what recurs outweighs it (`weigh`).
+//! missing counts as noise too; how many such there seem to be is learned with it, and taken off (`weigh`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,6 +95,7 @@ impl LabelledTraffic<'_> {
         Ok(Noise {
             commands,
             replied: counts.replied,
+            missing_labels: counts.missing_labels(),
             answer_within_ms: answer_within.map(|ns| ns.unsigned_abs().div_ceil(1_000_000)),
             written: if is_in_parts { Written::Parts } else { Written::Whole },
             full_to_gateway,

@@ -9,7 +9,10 @@ use sizeleak_signature::{OFTEN, ServiceRecords};
 use crate::knowledge::{Knowledge, WELL_KNOWN};
 
 /// Noise has to be so many times as probable as a command before a record is taken for it.
-const CAUTION: f64 = 4.0;
+const CAUTION: f64 = 8.0;
+
+/// Of one size there may be so many times as many commands without a label as are to be expected.
+const MORE_UNLABELLED: f64 = 2.0;
 
 /// When a record comes, seen from the beat that noise of its size keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,14 +42,16 @@ pub(crate) enum Belief {
 /// by chance.
 pub(crate) fn weigh(knowledge: &Knowledge, size: u32, timing: Timing, chance: f64) -> Belief {
     let Some(kind) = knowledge.service(size) else { return Belief::Command };
-    let Some(noise) = times_alone(kind) else { return Belief::Command };
+    let expected = knowledge.expected(size);
+    let unlabelled = MORE_UNLABELLED * expected * knowledge.noise.missing_labels as f64 / 100.0;
+    let Some(noise) = times_alone(kind, unlabelled) else { return Belief::Command };
     let (for_noise, for_command) = match timing {
         Timing::Unknown => (1.0, 1.0),
         Timing::On => (share(kind.on_beat, kind.alone), chance),
         Timing::Off => (1.0 - share(kind.on_beat, kind.alone), 1.0 - chance),
     };
     let noise = noise * for_noise;
-    let command = CAUTION * knowledge.expected(size) * for_command;
+    let command = CAUTION * expected * for_command;
     let noise_replied = share(kind.replied, kind.alone);
     let command_replied = share(knowledge.noise.replied, knowledge.noise.commands);
     let if_replied = noise * noise_replied > command * command_replied;
@@ -59,14 +64,15 @@ pub(crate) fn weigh(knowledge: &Knowledge, size: u32, timing: Timing, chance: f6
     }
 }
 
-/// How often noise of a size came alone; `None` where that was so rare that it may have been commands without a label.
-fn times_alone(kind: &ServiceRecords) -> Option<f64> {
-    match kind.alone {
-        OFTEN.. => Some(kind.alone as f64),
-        // An answer may come late, or to what the capture does not hold.
-        _ if kind.answers >= WELL_KNOWN => Some(kind.alone as f64 + 0.5),
-        _ => None,
+/// How often noise of a size came alone, `unlabelled` commands not counted; `None` where that was so rare that it may have
+/// been more of these.
+fn times_alone(kind: &ServiceRecords, unlabelled: f64) -> Option<f64> {
+    let alone = kind.alone as f64 - unlabelled;
+    if alone >= OFTEN as f64 {
+        return Some(alone);
     }
+    // An answer may come late, or to what the capture does not hold.
+    (kind.answers >= WELL_KNOWN).then(|| alone.max(0.0) + 0.5)
 }
 
 /// A part of a whole, as probable as it is after having been seen so often.
@@ -124,6 +130,10 @@ mod tests {
         assert_eq!(all(unlabelled), [Belief::Command; 3]);
         let rare = ServiceRecords { alone: 3, ..ServiceRecords::default() };
         assert_eq!(all(rare), [Belief::Command; 3], "three may be labels that are missing");
+        let mut careless = knowledge(ServiceRecords { commands: 1, alone: 9, replied: 9, ..ServiceRecords::default() });
+        assert_eq!(weigh(&careless, 110, Timing::Unknown, 0.02), Belief::Noise);
+        careless.noise.missing_labels = 400;
+        assert_eq!(weigh(&careless, 110, Timing::Unknown, 0.02), Belief::Command, "four of five labels are missing");
         assert_eq!(weigh(&knowledge(beat()), 111, Timing::On, 0.02), Belief::Command, "another size");
     }
 
