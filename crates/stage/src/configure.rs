@@ -16,6 +16,9 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
     /// What it does, in one sentence for its help text.
     const ABOUT: &'static str;
 
+    /// Command lines that show how its program is used, for its help text.
+    const EXAMPLES: &'static [&'static str];
+
     /// Makes relative paths relative to `folder`, which holds the pipeline file.
     fn resolve_paths(&mut self, folder: &Path) {
         let _ = folder;

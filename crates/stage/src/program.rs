@@ -33,13 +33,17 @@ pub struct CommonFlags {
     latency_log: Option<PathBuf>,
 }
 
+/// What the exit codes of all programs mean, for their help texts.
+pub const EXIT_CODES: &str =
+    "Exit code: 0 done, 1 bad input or I/O, 2 usage, 3 the input was cut short, 130 stopped by SIGINT.";
+
 /// The command line of a stage's program.
 pub fn command<O: StageOptions>() -> Command {
-    let command = Command::new(O::NAME).version(env!("CARGO_PKG_VERSION")).after_help(
-        "Frames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak frames` prints any \
-             stream as text.\nExit code: 0 done, 1 bad input or I/O, 2 usage, 3 the input was cut short, 130 stopped \
-             by SIGINT.",
-    );
+    let command = Command::new(O::NAME).version(env!("CARGO_PKG_VERSION")).after_help(format!(
+        "Examples:\n  {}\n\nFrames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak frames` \
+         prints any stream as text.\n{EXIT_CODES}",
+        O::EXAMPLES.join("\n  ")
+    ));
     // Each set of flags brings the sentence about itself; the program's own is the last.
     CommonFlags::augment_args(O::augment_args(command)).about(O::ABOUT).long_about(None)
 }

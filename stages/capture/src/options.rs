@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_address::{Networks, Sieve};
 use sizeleak_stage::{ConfigureError, Runnable, SourceNode, StageOptions};
@@ -12,7 +13,7 @@ use crate::Capture;
 use crate::filling::Selection;
 
 /// Which captures to read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// Captures (pcap or pcapng, also compressed) and named pipes; `-`, or none, is stdin
@@ -37,6 +38,7 @@ pub struct Options {
 
     /// Capture so many bytes of each packet of the interface, instead of all
     #[arg(long, value_name = "BYTES", requires = "interface", value_parser = clap::value_parser!(u32).range(1..))]
+    #[schemars(range(min = 1))]
     pub snaplen: Option<u32>,
 
     /// Capture only packets of the interface that this filter lets pass, in tcpdump's language
@@ -120,6 +122,10 @@ impl Options {
 impl StageOptions for Options {
     const NAME: &'static str = "capture";
     const ABOUT: &'static str = "Packets out of capture files; several are merged by time";
+    const EXAMPLES: &'static [&'static str] = &[
+        "capture monday.pcap.gz tuesday.pcap.gz | flow-filter --gateway 192.168.1.20 | sizeleak frames",
+        "tcpdump -i eth1 -U -w - | capture - | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames",
+    ];
 
     fn resolve_paths(&mut self, folder: &Path) {
         for file in self.files.iter_mut().filter(|file| file.as_os_str() != "-") {

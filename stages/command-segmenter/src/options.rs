@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_signature::Model;
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
@@ -16,7 +17,7 @@ use crate::knowledge::Knowledge;
 pub(crate) const SAME_PACKET: i64 = 500_000;
 
 /// How commands are told from other records, and how long their replies may take.
-#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// How records become commands [default: `learned` with a model that holds `[noise]`, else `gap`]
@@ -57,7 +58,7 @@ pub struct Options {
 }
 
 /// How records become commands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
     /// Records that follow each other within `gap` are one command, whatever it was split into
@@ -163,6 +164,10 @@ fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> 
 impl StageOptions for Options {
     const NAME: &'static str = "command-segmenter";
     const ABOUT: &'static str = "Commands to a gateway, out of the TLS records around them";
+    const EXAMPLES: &'static [&'static str] = &[
+        "command-segmenter --gap 80ms < records.frames | sizeleak frames --kind command",
+        "command-segmenter --algorithm adaptive < records.frames > commands.frames",
+    ];
 
     fn resolve_paths(&mut self, folder: &Path) {
         self.model = self.model.take().map(|model| folder.join(model));

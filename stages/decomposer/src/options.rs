@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_signature::Model;
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
@@ -10,7 +11,7 @@ use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 use crate::Decomposer;
 
 /// Which model to use, what of it, and how many candidates to list.
-#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// The model of the gateway, made by `sizeleak learn`
@@ -19,6 +20,7 @@ pub struct Options {
 
     /// List this many candidates at most, and fewer where a frame would be too large; their number is exact all the same
     #[arg(long, value_name = "N", default_value_t = Options::default().limit, value_parser = clap::value_parser!(u32).range(1..))]
+    #[schemars(range(min = 1))]
     pub limit: u32,
 
     /// How probable actions are before a command's size is seen
@@ -32,7 +34,7 @@ pub struct Options {
 }
 
 /// What is taken to be known of actions before a command's size is seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prior {
     /// What the model learned of habits: how many actions commands have, and how often each
@@ -51,6 +53,9 @@ impl Default for Options {
 impl StageOptions for Options {
     const NAME: &'static str = "decomposer";
     const ABOUT: &'static str = "The actions that add up to a command's size";
+    const EXAMPLES: &'static [&'static str] = &[
+        "epsilon-corrector --model model.toml < commands.frames | decomposer --model model.toml --limit 100 | sizeleak frames",
+    ];
 
     fn resolve_paths(&mut self, folder: &Path) {
         self.model = self.model.take().map(|model| folder.join(model));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_signature::{Model, Smoothing};
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
@@ -10,7 +11,7 @@ use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 use crate::EpsilonCorrector;
 
 /// Which model to use, and how many of its neighbours.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// The model of the gateway, made by `sizeleak learn`
@@ -20,12 +21,15 @@ pub struct Options {
     /// How many labelled commands nearest in size to ask for ε; 1 takes the nearest at its word, as the paper
     /// does [default: the model's]
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[schemars(range(min = 1))]
     pub k: Option<u32>,
 }
 
 impl StageOptions for Options {
     const NAME: &'static str = "epsilon-corrector";
     const ABOUT: &'static str = "The variation of a command's size, from the labelled commands nearest in size";
+    const EXAMPLES: &'static [&'static str] =
+        &["epsilon-corrector --model model.toml < commands.frames | sizeleak frames --kind correction"];
 
     fn resolve_paths(&mut self, folder: &Path) {
         self.model = self.model.take().map(|model| folder.join(model));

@@ -1,13 +1,14 @@
 //! The options of `flow-filter`: its flags and its keys in `pipeline.toml`.
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 
 use crate::FlowFilter;
 
 /// Whose flows, and which of them.
-#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// The gateway's address or network; several may be given
@@ -47,6 +48,10 @@ impl Default for Options {
 impl StageOptions for Options {
     const NAME: &'static str = "flow-filter";
     const ABOUT: &'static str = "TCP segments and UDP datagrams of a gateway's flows, out of packets";
+    const EXAMPLES: &'static [&'static str] = &[
+        "capture home.pcap | flow-filter --gateway 192.168.1.20 | sizeleak frames --kind flow",
+        "capture home.pcap | flow-filter --gateway 192.168.1.0/24 --service hub.example --port 443 | record-sizer > records.frames",
+    ];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         Ok(Box::new(Node::new(FlowFilter::new(self)?)))

@@ -59,5 +59,5 @@ fn a_million_flows_hold_no_more_than_the_limit() {
     assert_eq!((out.flows, out.rows, out.evicted), (FLOOD.into(), FLOOD.into(), 1));
     let counters = filter.counters();
     let forgotten = counters.iter().find(|(name, _)| *name == "forgotten_flows").unwrap().1;
-    assert_eq!(forgotten + filter.remembered_flows() as u64, FLOOD.into());
+    assert_eq!(forgotten + filter.remembered_flows() as u64, u64::from(FLOOD));
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_signature::Model;
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
@@ -10,7 +11,7 @@ use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 use crate::Pruner;
 
 /// Which model to use, and how to prune by it.
-#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// The model of the gateway, made by `sizeleak learn`
@@ -32,7 +33,7 @@ pub struct Options {
 }
 
 /// What is kept of a command's candidates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The fewest that hold the truth with probability `keep`, given the replies; most probable first
@@ -52,6 +53,9 @@ impl Default for Options {
 impl StageOptions for Options {
     const NAME: &'static str = "pruner";
     const ABOUT: &'static str = "The decompositions that the traffic after a command does not contradict";
+    const EXAMPLES: &'static [&'static str] = &[
+        "decomposer --model model.toml < corrections.frames | pruner --model model.toml --keep 0.99 | sizeleak frames",
+    ];
 
     fn resolve_paths(&mut self, folder: &Path) {
         self.model = self.model.take().map(|model| folder.join(model));

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::SignedDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 
 use crate::RecordSizer;
 
 /// How much is remembered, and for how long.
-#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
     /// Flows remembered at once; of more, those silent for longest are forgotten
@@ -80,6 +81,8 @@ fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> 
 impl StageOptions for Options {
     const NAME: &'static str = "record-sizer";
     const ABOUT: &'static str = "TLS records and their plaintext sizes, out of TCP segments";
+    const EXAMPLES: &'static [&'static str] =
+        &["capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames --kind record"];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         Ok(Box::new(Node::new(RecordSizer::new(self)?)))

@@ -38,6 +38,8 @@ impl Default for Options {
 impl StageOptions for Options {
     const NAME: &'static str = burst::NAME;
     const ABOUT: &'static str = "Commands out of TLS records: bursts of application data to the gateway";
+    const EXAMPLES: &'static [&'static str] =
+        &["burst-segmenter --silence 80ms < records.frames | sizeleak frames --kind command"];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         let silence = Duration::try_from(self.silence).ok().filter(|silence| *silence <= burst::LONGEST);
