@@ -4,8 +4,11 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Arg, Command};
+use schemars::JsonSchema;
 use sizeleak_stage::{ConfigureError, Runnable, StageOptions, program};
 use toml::{Table, Value};
+
+use crate::pipeline::schema;
 
 /// A stage as the runner and the programs know it.
 #[derive(Debug)]
@@ -16,7 +19,9 @@ pub struct Entry {
     pub consumes: Option<&'static str>,
     /// The kind of frame it makes of them.
     pub makes: &'static str,
+    about: &'static str,
     command: fn() -> Command,
+    schema: fn() -> serde_json::Value,
     configure: fn(Table) -> Result<Box<dyn Configured>, toml::de::Error>,
 }
 
@@ -37,12 +42,17 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 impl Entry {
-    const fn new<O: StageOptions + Send + 'static>(consumes: Option<&'static str>, makes: &'static str) -> Self {
+    const fn new<O: StageOptions + JsonSchema + Send + 'static>(
+        consumes: Option<&'static str>,
+        makes: &'static str,
+    ) -> Self {
         Self {
             name: O::NAME,
             consumes,
             makes,
+            about: O::ABOUT,
             command: program::command::<O>,
+            schema: schema::of_type::<O>,
             configure: |table| Ok(Box::new(O::deserialize(Value::Table(table))?)),
         }
     }
@@ -50,6 +60,30 @@ impl Entry {
     /// The command line of the stage's program.
     pub fn command(&self) -> Command {
         (self.command)()
+    }
+
+    /// What it does, in one sentence.
+    pub fn about(&self) -> &'static str {
+        self.about
+    }
+
+    /// The JSON Schema of its options: an object with a property for each.
+    pub fn schema(&self) -> serde_json::Value {
+        (self.schema)()
+    }
+
+    /// The names of its options.
+    pub fn keys(&self) -> Vec<String> {
+        let schema = self.schema();
+        schema["properties"].as_object().map_or_else(Vec::new, |options| options.keys().cloned().collect())
+    }
+
+    /// The words an option can be, where it is a choice among some.
+    pub fn choices(&self, key: &str) -> Vec<String> {
+        let command = self.command();
+        let argument = command.get_arguments().find(|argument| is_of_key(argument, key));
+        let values = argument.filter(|argument| argument.get_action().takes_values()).map(Arg::get_possible_values);
+        values.into_iter().flatten().map(|value| value.get_name().to_owned()).collect()
     }
 
     /// The stage with these options, keys named as its flags are.
@@ -144,6 +178,11 @@ mod tests {
             for key in defaults.keys() {
                 assert!(command.get_arguments().any(|argument| is_of_key(argument, key)), "{}: {key}", entry.name);
             }
+            // Those without a default, too.
+            for key in entry.keys() {
+                assert!(command.get_arguments().any(|argument| is_of_key(argument, &key)), "{}: {key}", entry.name);
+            }
+            assert!(defaults.keys().all(|key| entry.keys().contains(key)), "{}", entry.name);
             let arguments = entry.arguments(&defaults);
             let parsed =
                 entry.command().try_get_matches_from([OsString::from(entry.name)].into_iter().chain(arguments));

@@ -3,11 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use clap::ValueEnum;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::de::{DeString, DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-use super::{ConfigError, Mode, Pipeline, QUEUE_DEPTH, Step, Work, order};
+use super::suggestion::{did_you_mean, fault_of_option, listed, nearest};
+use super::{ConfigError, Mode, Pipeline, QUEUE_DEPTH, Step, Work, order, schema};
 use crate::registry::{self, STAGES};
 
 /// A key with its value, and where both stand.
@@ -18,14 +21,29 @@ struct Entry<'a> {
 
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// The keys of `[pipeline]`.
-#[derive(Debug, Default, Deserialize)]
+/// How the pipeline is run
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct Settings {
+pub(super) struct Settings {
+    /// Where the stages run
     mode: Mode,
-    queue_depth: Option<usize>,
+    /// How many parcels of about 256 frames wait between two threads before the first one has to
+    queue_depth: usize,
+    /// Write the stages' latencies to this file, as an HdrHistogram interval log
     latency_log: Option<PathBuf>,
 }
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { mode: Mode::default(), queue_depth: QUEUE_DEPTH, latency_log: None }
+    }
+}
+
+/// What can stand at the top of the file.
+const TABLES: [&str; 2] = ["pipeline", "stage"];
+
+/// What makes a table of `[[stage]]` a stage.
+const KEYS: [&str; 3] = ["run", "command", "name"];
 
 impl Pipeline {
     /// Reads a pipeline file. Relative paths in it are relative to its folder.
@@ -68,7 +86,9 @@ impl Pipeline {
                     return Err(source.fault(start, format!("`{name}` is a table: `[pipeline]`, `[[stage]]`")));
                 }
                 (other, _) => {
-                    let fault = format!("`{other}` means nothing here: a pipeline has `[pipeline]` and `[[stage]]`");
+                    let meant = did_you_mean(other, TABLES);
+                    let fault =
+                        format!("`{other}` means nothing here{meant} (a file has `[pipeline]` and `[[stage]]`)");
                     return Err(source.fault(start, fault));
                 }
             }
@@ -76,12 +96,13 @@ impl Pipeline {
         let folder = source.folder();
         let pipeline = Self {
             mode: settings.mode,
-            queue_depth: settings.queue_depth.unwrap_or(QUEUE_DEPTH),
+            queue_depth: settings.queue_depth,
             latency_log: settings.latency_log.map(|log| folder.join(log)),
             file: Some(file.to_owned()),
+            text: text.to_owned(),
             stages,
         };
-        order::check(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line))?;
+        order::check(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line).quoting(text))?;
         Ok(pipeline)
     }
 }
@@ -104,7 +125,7 @@ impl Source<'_> {
     }
 
     fn fault(&self, start: usize, fault: String) -> ConfigError {
-        ConfigError::usage(fault).at(Some(self.file), Some(self.line(start)))
+        ConfigError::usage(fault).at(Some(self.file), Some(self.line(start))).quoting(self.text)
     }
 
     fn folder(&self) -> &Path {
@@ -116,8 +137,10 @@ impl Source<'_> {
         for (key, value) in table {
             let (start, key) = (key.span().start, key.into_inner().into_owned());
             let single = Table::from_iter([(key.clone(), self.plain(value)?)]);
-            Settings::deserialize(Value::Table(single.clone()))
-                .map_err(|error| self.fault(start, format!("`{key}`: {}", error.message().trim_end())))?;
+            Settings::deserialize(Value::Table(single.clone())).map_err(|error| {
+                let fault = fault_of_setting(&key, single.get(&key), error.message());
+                self.fault(start, fault)
+            })?;
             plain.extend(single);
         }
         let settings = Settings::deserialize(Value::Table(plain));
@@ -145,10 +168,15 @@ impl Source<'_> {
             (Some(_), Some(command), _) => {
                 Err(self.fault(command.start(), "a stage has `run` or `command`, not both".into()))
             }
-            (None, None, _) => Err(self.fault(
-                start,
-                "a stage needs `run = \"<stage>\"`, or `command = [\"program\", …]` for a program of your own".into(),
-            )),
+            (None, None, _) => {
+                let needs =
+                    "a stage needs `run = \"<stage>\"`, or `command = [\"program\", …]` for a program of your own";
+                let meant = |entry: &Entry<'_>| nearest(entry.key.get_ref(), KEYS).map(|key| (entry.start(), key));
+                Err(match others.iter().find_map(meant) {
+                    Some((start, key)) => self.fault(start, format!("{needs}; did you mean `{key}`?")),
+                    None => self.fault(start, needs.into()),
+                })
+            }
         }
     }
 
@@ -157,7 +185,8 @@ impl Source<'_> {
         let Some(entry) = run.value.get_ref().as_str().and_then(registry::find) else {
             let names: Vec<&str> = STAGES.iter().map(|entry| entry.name).collect();
             let shown = run.value.get_ref().as_str().unwrap_or("this");
-            let fault = format!("`{shown}` is no stage: there are {}", names.join(", "));
+            let meant = did_you_mean(shown, names.iter().copied());
+            let fault = format!("`{shown}` is no stage{meant} (there are {})", names.join(", "));
             return Err(self.fault(start, fault));
         };
         let mut options = Table::new();
@@ -166,7 +195,8 @@ impl Source<'_> {
             let (start, key) = (key.span().start, key.into_inner().into_owned());
             // Every option has a default, so that each key can be tried alone; an error is then that key's.
             let single = Table::from_iter([(key.clone(), self.plain(value)?)]);
-            let fail = |message: &str| self.fault(start, format!("{}.{key}: {}", entry.name, message.trim_end()));
+            let value = single.get(&key).cloned().unwrap_or(Value::Boolean(false));
+            let fail = |message: &str| self.fault(start, fault_of_option(entry, &key, &value, message));
             let mut configured = entry.configure(single).map_err(|error| fail(error.message()))?;
             let resolved = configured.resolved_in(self.folder()).map_err(|error| fail(&error.to_string()))?;
             options.extend(resolved.into_iter().filter(|(resolved, _)| *resolved == key));
@@ -206,6 +236,27 @@ impl Source<'_> {
     fn plain(&self, value: Spanned<DeValue<'_>>) -> Result<Value, ConfigError> {
         let start = value.span().start;
         plain(value.into_inner()).ok_or_else(|| self.fault(start, "a number that is too large".into()))
+    }
+}
+
+/// Why `[pipeline]` does not take a key, given what reading it said.
+fn fault_of_setting(key: &str, value: Option<&Value>, said: &str) -> String {
+    let schema = schema::of_type::<Settings>();
+    let keys: Vec<String> =
+        schema["properties"].as_object().into_iter().flat_map(|keys| keys.keys().cloned()).collect();
+    let modes: Vec<String> = Mode::value_variants()
+        .iter()
+        .filter_map(|mode| Some(mode.to_possible_value()?.get_name().to_owned()))
+        .collect();
+    let known = |words: &[String], word: &str| did_you_mean(word, words.iter().map(String::as_str));
+    match value {
+        _ if !keys.iter().any(|known| known == key) => {
+            format!("`{key}` is no setting{} (there are {})", known(&keys, key), listed(&keys))
+        }
+        Some(Value::String(mode)) if key == "mode" => {
+            format!("`{mode}` is no mode{} (there are {})", known(&modes, mode), listed(&modes))
+        }
+        _ => format!("`{key}`: {}", said.trim_end()),
     }
 }
 
@@ -279,6 +330,25 @@ mod tests {
             assert_eq!((error.line, error.exit_code()), (Some(line), 2), "{text}: {error}");
             assert!(error.to_string().contains(words), "{text}: {error}");
             assert!(error.to_string().starts_with("there/pipeline.toml, line "), "{error}");
+            let quoted = format!("\n  {line} | {}", text.lines().nth(line - 1).unwrap());
+            assert!(error.to_string().ends_with(&quoted), "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_was_probably_meant() {
+        for (text, meant) in [
+            ("[pipelin]", "`pipeline`"),
+            ("[[stages]]\nrun = \"capture\"", "`stage`"),
+            ("[pipeline]\nqueue_depth = 3", "`queue-depth`"),
+            ("[pipeline]\nmode = \"thread\"", "`threads`"),
+            ("[[stage]]\nrun = \"captur\"", "`capture`"),
+            ("[[stage]]\nruns = \"capture\"", "`run`"),
+            ("[[stage]]\nrun = \"capture\"\nfile = \"x\"", "`files`"),
+            ("[[stage]]\nrun = \"pruner\"\nmode = \"learnt\"", "`learned`"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("did you mean {meant}?")), "{text}: {error}");
         }
     }
 

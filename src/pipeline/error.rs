@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+/// A longer line is quoted up to here, in characters.
+const LONGEST_QUOTE: usize = 160;
+
 /// Why a pipeline cannot be made of what it was told.
 #[derive(Debug, Error)]
-#[error("{}{fault}", Place { file: file.as_deref(), line: *line })]
+#[error("{}{fault}{}", Place { file: file.as_deref(), line: *line }, Quote { line: *line, text: quote.as_deref() })]
 pub struct ConfigError {
     /// The pipeline file, if it is one's fault.
     pub file: Option<PathBuf>,
@@ -16,6 +19,8 @@ pub struct ConfigError {
     pub line: Option<usize>,
     /// What is wrong.
     pub fault: String,
+    /// What that line says.
+    quote: Option<String>,
     code: u8,
 }
 
@@ -34,22 +39,44 @@ impl Display for Place<'_> {
     }
 }
 
+/// A line of a file below a sentence about it.
+struct Quote<'a> {
+    line: Option<usize>,
+    text: Option<&'a str>,
+}
+
+impl Display for Quote<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        match (self.line, self.text) {
+            (Some(line), Some(text)) => write!(formatter, "\n  {line} | {text}"),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl ConfigError {
     pub(crate) fn usage(fault: String) -> Self {
-        Self { file: None, line: None, fault, code: 2 }
+        Self { file: None, line: None, fault, quote: None, code: 2 }
     }
 
     pub(crate) fn input(fault: String) -> Self {
-        Self { file: None, line: None, fault, code: 1 }
+        Self { file: None, line: None, fault, quote: None, code: 1 }
     }
 
     pub(crate) fn of_file(file: &Path, error: &io::Error) -> Self {
-        Self { file: Some(file.to_owned()), line: None, fault: error.to_string(), code: 1 }
+        Self { file: Some(file.to_owned()), line: None, fault: error.to_string(), quote: None, code: 1 }
     }
 
     /// The same, at a line of a file.
     pub(crate) fn at(self, file: Option<&Path>, line: Option<usize>) -> Self {
         Self { file: file.map(Path::to_owned), line, ..self }
+    }
+
+    /// The same with its line quoted from the text of its file.
+    pub(crate) fn quoting(self, text: &str) -> Self {
+        let line = self.line.and_then(|line| text.lines().nth(line.checked_sub(1)?));
+        let quote = line.map(|line| line.trim_end().chars().take(LONGEST_QUOTE).collect());
+        Self { quote, ..self }
     }
 
     /// The exit code of the contract: 2 where something makes no sense, 1 where a file cannot be used.

@@ -11,17 +11,22 @@ mod order;
 mod plan;
 mod process;
 mod run;
+pub mod schema;
 mod sink;
+mod suggestion;
 
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 pub use error::{ConfigError, RunError};
 pub use run::{Ending, Prepared, Report};
 pub use sink::Sink;
+
+use suggestion::{did_you_mean, fault_of_option};
 
 use crate::registry::{self, Entry, STAGES};
 
@@ -36,11 +41,13 @@ pub struct Pipeline {
     pub latency_log: Option<PathBuf>,
     /// The file it was read from.
     file: Option<PathBuf>,
+    /// What that file says, for quoting it.
+    text: String,
     stages: Vec<Step>,
 }
 
 /// Where the stages of a pipeline run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// On threads of one process; foreign programs in processes of their own
@@ -89,6 +96,7 @@ impl Pipeline {
             queue_depth: QUEUE_DEPTH,
             latency_log: None,
             file: None,
+            text: String::new(),
             stages: STAGES.iter().map(step).collect(),
         }
     }
@@ -108,9 +116,8 @@ impl Pipeline {
             }
             found = true;
             let option = Table::from_iter([(key.to_owned(), value.clone())]);
-            entry
-                .configure(option)
-                .map_err(|error| ConfigError::usage(format!("{stage}.{key}: {}", error.message().trim_end())))?;
+            let fault = |error: toml::de::Error| fault_of_option(entry, key, &value, error.message());
+            entry.configure(option).map_err(|error| ConfigError::usage(fault(error)))?;
             options.insert(key.to_owned(), value.clone());
             step.key_lines.retain(|(set, _)| set != key);
         }
@@ -209,8 +216,12 @@ impl Pipeline {
 
     fn no_stage(&self, stage: &str, key: &str) -> ConfigError {
         let names: Vec<&str> = self.stages.iter().map(Step::name).collect();
-        let known = if registry::find(stage).is_some() { "" } else { "there is no such stage; " };
-        let fault = format!("{stage}.{key}: {known}this pipeline has {}", names.join(", "));
+        let known = if registry::find(stage).is_some() {
+            "that stage is not in this pipeline".to_owned()
+        } else {
+            format!("there is no such stage{}", did_you_mean(stage, names.iter().copied()))
+        };
+        let fault = format!("{stage}.{key}: {known} (this pipeline has {})", names.join(", "));
         ConfigError::usage(fault)
     }
 }

@@ -61,7 +61,7 @@ impl Pipeline {
     /// # Errors
     /// [`ConfigError`] about the first stage that cannot be made.
     pub fn prepare(&self) -> Result<Prepared, ConfigError> {
-        order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line))?;
+        order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
         let mut seats: Vec<Seat> = Vec::new();
         let mut steps = self.stages.iter();
         while let Some(step) = steps.next() {
@@ -90,7 +90,7 @@ impl Pipeline {
 
     fn locate(&self, step: &Step, error: ConfigError) -> ConfigError {
         let line = step.line_of(&error.fault);
-        error.at(self.file.as_deref().filter(|_| line.is_some()), line)
+        error.at(self.file.as_deref().filter(|_| line.is_some()), line).quoting(&self.text)
     }
 }
 

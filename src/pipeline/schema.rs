@@ -1,0 +1,107 @@
+//! The JSON Schema of `pipeline.toml`, made from the types that read it.
+
+use std::str::FromStr;
+
+use jiff::SignedDuration;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::config::Settings;
+use crate::registry::{Entry, STAGES};
+
+/// The schema of a pipeline file, for editors and for programs that write one.
+pub fn schema() -> Value {
+    let known = STAGES.iter().map(of_stage);
+    let own = json!({
+        "title": "a program of your own",
+        "description": "A program that reads frames on stdin and writes frames to stdout (docs/frames.md)",
+        "type": "object",
+        "properties": {
+            "command": {
+                "description": "The program and its arguments; one with a `/` in its name is looked for from this folder",
+                "type": "array", "items": { "type": "string" }, "minItems": 1,
+            },
+            "name": { "description": "What messages call it", "type": "string", "minLength": 1 },
+        },
+        "required": ["command"],
+        "additionalProperties": false,
+    });
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "pipeline.toml",
+        "description": "A pipeline of sizeleak: its stages in order, each with its options. Paths are relative to this file",
+        "type": "object",
+        "properties": {
+            "pipeline": of_type::<Settings>(),
+            "stage": {
+                "description": "The stages, first one first",
+                "type": "array", "minItems": 1,
+                "items": { "type": "object", "oneOf": known.chain([own]).collect::<Vec<_>>() },
+            },
+        },
+        "required": ["stage"],
+        "additionalProperties": false,
+    })
+}
+
+/// The schema of a type, without references and without null, which TOML does not have.
+pub(crate) fn of_type<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+    let mut schema = Value::from(SchemaGenerator::from(settings).into_root_schema_for::<T>());
+    if let Value::Object(schema) = &mut schema {
+        schema.remove("$schema");
+        schema.remove("default");
+        schema.remove("title");
+    }
+    plain(&mut schema);
+    schema
+}
+
+/// The schema of a stage's table: `run` and its options.
+fn of_stage(entry: &Entry) -> Value {
+    let Value::Object(mut schema) = entry.schema() else { return Value::Bool(true) };
+    let mut properties = Map::new();
+    properties.insert("run".into(), json!({ "description": entry.about(), "const": entry.name }));
+    if let Some(Value::Object(options)) = schema.remove("properties") {
+        properties.extend(options);
+    }
+    schema.insert("title".into(), entry.name.into());
+    schema.insert("description".into(), entry.about().into());
+    schema.insert("properties".into(), properties.into());
+    schema.insert("required".into(), json!(["run"]));
+    schema.into()
+}
+
+/// Takes out what says nothing in TOML: null, and formats of numbers, whose bounds stand beside them. Times are written as
+/// people write them, which is no format of JSON Schema.
+fn plain(schema: &mut Value) {
+    match schema {
+        Value::Object(schema) => {
+            let format = schema.remove("format");
+            // The format is the only place that says how large such a number can be.
+            if format.as_ref().is_some_and(|format| format == "uint32") {
+                schema.insert("maximum".into(), u32::MAX.into());
+            }
+            if format.is_some_and(|format| format == "duration")
+                && let Some(Value::String(default)) = schema.get_mut("default")
+                && let Ok(time) = SignedDuration::from_str(default)
+            {
+                *default = format!("{time:#}");
+            }
+            if let Some(Value::Array(types)) = schema.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [only] = &types[..] {
+                    let only = only.clone();
+                    schema.insert("type".into(), only);
+                }
+            }
+            if schema.get("default").is_some_and(Value::is_null) {
+                schema.remove("default");
+            }
+            schema.values_mut().for_each(plain);
+        }
+        Value::Array(values) => values.iter_mut().for_each(plain),
+        _ => {}
+    }
+}

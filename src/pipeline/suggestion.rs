@@ -1,0 +1,99 @@
+//! What a word that means nothing was probably meant to be.
+
+use strsim::{damerau_levenshtein, jaro_winkler};
+use toml::Value;
+
+use crate::registry::Entry;
+
+/// Words less alike than this are other words.
+const ALIKE: f64 = 0.8;
+
+/// The word among `known` that is nearest to this one, if one is near.
+pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase().replace('_', "-");
+    let likeness = |known: &str| {
+        // `segmenter` is short for `command-segmenter`, `stages` too long for `stage`.
+        let is_part = word.len() > 3 && (known.split('-').any(|part| part == word) || word.starts_with(known));
+        let slips = damerau_levenshtein(&word, known);
+        if is_part || slips <= 1 && word.len() > 2 { 1.0 - slips as f64 / 1000.0 } else { jaro_winkler(&word, known) }
+    };
+    let scored = known.into_iter().map(|known| (likeness(known), known)).filter(|(likeness, _)| *likeness >= ALIKE);
+    scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
+}
+
+/// The same as words of a sentence; empty where none is near.
+pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(word, known).map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"))
+}
+
+/// Why a stage does not take an option, given what reading it said.
+pub(super) fn fault_of_option(entry: &Entry, key: &str, value: &Value, said: &str) -> String {
+    let stage = entry.name;
+    let keys = entry.keys();
+    if !keys.iter().any(|known| known == key) {
+        let meant = did_you_mean(key, keys.iter().map(String::as_str));
+        return format!("{stage}.{key}: `{stage}` has no such option{meant}{} {}", joint(&meant), listed(&keys));
+    }
+    let choices = entry.choices(key);
+    match value {
+        Value::String(text) if !choices.is_empty() => {
+            let meant = did_you_mean(text, choices.iter().map(String::as_str));
+            format!("{stage}.{key}: `{text}` is no choice{meant}{} {}", joint(&meant), listed(&choices))
+        }
+        _ => format!("{stage}.{key}: {}", said.trim_end()),
+    }
+}
+
+/// What goes between a question and what follows it.
+fn joint(question: &str) -> &'static str {
+    if question.is_empty() { "; there are" } else { " There are" }
+}
+
+/// Words in a row, for a sentence.
+pub(super) fn listed(words: &[String]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{self, STAGES};
+
+    #[test]
+    fn slips_are_seen_through() {
+        let stages = || STAGES.iter().map(|entry| entry.name);
+        for (word, meant) in [
+            ("segmenter", Some("command-segmenter")),
+            ("comand-segmenter", Some("command-segmenter")),
+            ("record_sizer", Some("record-sizer")),
+            ("Pruner", Some("pruner")),
+            ("prune", Some("pruner")),
+            ("captures", Some("capture")),
+            ("decompose", Some("decomposer")),
+            ("wireshark", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, stages()), meant, "{word}");
+        }
+        assert_eq!(nearest("stages", ["pipeline", "stage"]), Some("stage"));
+    }
+
+    #[test]
+    fn options_and_their_values() {
+        let segmenter = registry::find("command-segmenter").unwrap();
+        let fault = |key: &str, value: &str| fault_of_option(segmenter, key, &value.into(), "invalid type\n");
+        assert!(
+            fault("gapp", "1s")
+                .starts_with("command-segmenter.gapp: `command-segmenter` has no such option; did you mean `gap`?")
+        );
+        assert!(
+            fault("colour", "red").contains("has no such option; there are `algorithm`, `gap`"),
+            "{}",
+            fault("colour", "red")
+        );
+        assert!(
+            fault("algorithm", "adaptiv").contains("`adaptiv` is no choice; did you mean `adaptive`? There are `gap`")
+        );
+        assert_eq!(fault("gap", "x"), "command-segmenter.gap: invalid type");
+    }
+}
