@@ -12,7 +12,7 @@ mod verdict;
 mod whole;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -107,10 +107,7 @@ fn print(arguments: &Arguments, verdict: &Verdict) -> Result<(), Failure> {
     } else {
         verdict.to_string()
     };
-    match super::stdout()?.write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
+    super::documentation::print(text.as_bytes()).map(|_| ())
 }
 
 #[cfg(test)]

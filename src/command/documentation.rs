@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::{Cli, Failure};
+use super::Failure;
 use crate::registry::{Entry, STAGES};
 
 /// Print completions for a shell
@@ -65,7 +65,7 @@ impl Target {
 /// The command lines of all programs.
 fn programs() -> Vec<Command> {
     let stages = STAGES.iter().map(Entry::command);
-    [Cli::command()].into_iter().chain(stages).collect()
+    [super::command()].into_iter().chain(stages).collect()
 }
 
 pub(crate) fn completions(arguments: &Completions) -> Result<ExitCode, Failure> {
@@ -98,7 +98,8 @@ pub(crate) fn man(arguments: &Man) -> Result<ExitCode, Failure> {
     print(&text)
 }
 
-fn print(text: &[u8]) -> Result<ExitCode, Failure> {
+/// Writes a text to stdout.
+pub(super) fn print(text: &[u8]) -> Result<ExitCode, Failure> {
     match super::stdout()?.write_all(text) {
         // Nobody reading it any more is no error.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

@@ -5,10 +5,12 @@ mod documentation;
 mod evaluate;
 mod failure;
 mod frames;
+mod init;
 mod labelled;
 mod learn;
 mod observation;
 mod run;
+mod schema;
 mod simulate;
 
 use std::fs::File;
@@ -16,7 +18,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use sizeleak_stage::program::EXIT_CODES;
 
 pub use failure::Failure;
 
@@ -25,8 +28,10 @@ pub use failure::Failure;
 #[command(
     name = "sizeleak",
     version,
-    after_help = "For auditing one's own gateways, and for research with consent.\nExit code: 0 done, 1 bad input or \
-                  I/O, 2 usage, 3 the input was cut short, 130 stopped by SIGINT."
+    after_help = format!(
+        "Examples:\n  sizeleak run pipeline.toml\n  sizeleak init my-home\n\nFor auditing one's own gateways, and for \
+         research with consent.\n{EXIT_CODES}"
+    )
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -41,19 +46,34 @@ enum Subcommands {
     Frames(frames::Arguments),
     Simulate(simulate::Arguments),
     CheckStage(check_stage::Arguments),
+    Init(init::Arguments),
+    Schema(schema::Arguments),
     Completions(documentation::Completions),
     Man(documentation::Man),
 }
 
+/// The command line of the program. What its exit codes mean stands below every subcommand's help.
+fn command() -> Command {
+    Cli::command().mut_subcommands(|subcommand| {
+        let examples = subcommand.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
+        // One that says what its own mean has said it.
+        let codes = if examples.contains("Exit code") { "" } else { EXIT_CODES };
+        subcommand.after_help(format!("{examples}{codes}").trim_end().to_owned())
+    })
+}
+
 /// Runs the program to its end.
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let parsed = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
+    let result = match parsed.command {
         Subcommands::Run(arguments) => run::run(&arguments),
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
+        Subcommands::Init(arguments) => init::run(&arguments),
+        Subcommands::Schema(arguments) => schema::run(&arguments),
         Subcommands::Completions(arguments) => documentation::completions(&arguments),
         Subcommands::Man(arguments) => documentation::man(&arguments),
     };

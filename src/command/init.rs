@@ -1,0 +1,212 @@
+//! `sizeleak init`: the files of an experiment, to be filled in.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::Value;
+use sizeleak_signature::{Device, Inventory, Label, Labels};
+
+use super::{Failure, schema};
+use crate::registry::{Entry, STAGES};
+
+/// Write a commented pipeline.toml and templates of an inventory and of labels
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  sizeleak init my-home\n  sizeleak init --force\n\nIt writes pipeline.toml, \
+                        pipeline.schema.json, inventory.toml and labels.csv. Fill in the captures, the gateway and your \
+                        devices; `sizeleak learn` makes the model, and `sizeleak run` uses it.")]
+pub(crate) struct Arguments {
+    /// The folder to write into; made where it is missing
+    #[arg(value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+
+    /// Write over files that are there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Options that a pipeline does not work without, and what stands for them until a person fills them in.
+const PLACEHOLDERS: [(&str, &str); 3] =
+    [("files", "[\"capture.pcap\"]"), ("gateway", "[\"192.168.1.20\"]"), ("model", "\"model.toml\"")];
+
+/// Comments are broken before this column.
+const WIDTH: usize = 110;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let folder = &arguments.folder;
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let files = [
+        ("pipeline.toml", pipeline()),
+        ("pipeline.schema.json", schema::text()),
+        ("inventory.toml", inventory()?),
+        ("labels.csv", labels()?),
+    ];
+    // All or none: a file that is there is seen before the first one is written.
+    if let Some((name, _)) = files.iter().find(|(name, _)| !arguments.force && folder.join(name).exists()) {
+        let path = folder.join(name);
+        return Err(anyhow!("{} is there already: `--force` writes over it", path.display()).into());
+    }
+    for (name, text) in &files {
+        let path = folder.join(name);
+        write(&path, text, arguments).with_context(|| path.display().to_string())?;
+    }
+    let names = files.map(|(name, _)| name).join(", ");
+    eprintln!("{}: {names}", folder.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(path: &Path, text: &str, arguments: &Arguments) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if arguments.force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    match options.open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Err(io::Error::new(error.kind(), "is there already: `--force` writes over it"))
+        }
+        opened => opened?.write_all(text.as_bytes()),
+    }
+}
+
+/// The seven stages with every option they have; what is a comment is the default.
+fn pipeline() -> String {
+    let head = "#:schema pipeline.schema.json\n\n";
+    let about = "A pipeline of sizeleak: `sizeleak run pipeline.toml`. Paths are relative to this file. Options that are \
+                 comments show their defaults, or an example where there is none. `sizeleak learn` makes the model. A \
+                 program of your own takes the place of a stage, or stands between two: `command = [\"python3\", \
+                 \"my_segmenter.py\"]` in place of `run` and all options.";
+    let whole = crate::pipeline::schema::schema();
+    let settings = table("[pipeline]", &whole["properties"]["pipeline"]);
+    let stages = STAGES.iter().map(|entry| format!("\n{}{}", comment(entry.about()), of_stage(entry)));
+    format!("{head}{}\n{settings}{}", comment(about), stages.collect::<String>())
+}
+
+fn of_stage(entry: &Entry) -> String {
+    table(&format!("[[stage]]\nrun = \"{}\"", entry.name), &entry.schema())
+}
+
+/// A table with a comment and a line for each property of its schema.
+fn table(head: &str, schema: &Value) -> String {
+    let mut text = format!("{head}\n");
+    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+        text += &comment(&described(property));
+        text += &match PLACEHOLDERS.iter().find(|(option, _)| option == key) {
+            Some((_, value)) => format!("{key} = {value}\n"),
+            None => format!("# {key} = {}\n", shown(property)),
+        };
+    }
+    text
+}
+
+/// What a property means; of a choice, what each word means.
+fn described(property: &Value) -> String {
+    let text = |value: &Value| value["description"].as_str().unwrap_or_default().replace('\n', " ");
+    let choices = property["oneOf"].as_array().into_iter().flatten();
+    let choices: Vec<String> =
+        choices.map(|choice| format!("{} ({})", choice["const"].as_str().unwrap_or_default(), text(choice))).collect();
+    if choices.is_empty() { text(property) } else { format!("{}: {}", text(property), choices.join("; ")) }
+}
+
+/// The default of a property as TOML, or a value of its type.
+fn shown(property: &Value) -> String {
+    let default = property.get("default").and_then(|default| toml::Value::try_from(default).ok());
+    default.map_or_else(
+        || match property["type"].as_str() {
+            Some("integer") => property["minimum"].as_i64().unwrap_or(1).max(1).to_string(),
+            _ => "\"…\"".to_owned(),
+        },
+        |default| default.to_string(),
+    )
+}
+
+/// A text as comments, broken between words.
+fn comment(text: &str) -> String {
+    let mut lines = vec![String::from("#")];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + word.chars().count() < WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("# {word}")),
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Two kinds of device, as an example.
+fn devices() -> Inventory {
+    let device = |name: &str, count, actions: &[&str]| Device {
+        name: name.to_owned(),
+        count,
+        actions: actions.iter().map(|&action| action.to_owned()).collect(),
+    };
+    Inventory { devices: vec![device("plug", 12, &["on", "off"]), device("lamp", 4, &["on", "off", "dim"])] }
+}
+
+fn inventory() -> Result<String, Failure> {
+    let about = "The devices behind the gateway: a [[device]] for each kind, how many of it there are, and what one can be \
+                 told to do. The actions are the columns of labels.csv. `sizeleak learn --inventory` reads this.";
+    let devices = toml::to_string(&devices()).context("the inventory")?;
+    Ok(format!("{}\n{devices}", comment(about)))
+}
+
+/// A header for the devices, and one command as an example.
+fn labels() -> Result<String, Failure> {
+    let actions: Vec<String> = devices().action_names().into_iter().map(str::to_owned).collect();
+    let counts = (0..actions.len()).map(|at| u32::from(at == 0)).collect();
+    let rows = vec![Label { time_ns: 1_767_600_000_000_000_000, counts, line: 2 }];
+    let mut text = Vec::new();
+    Labels { actions, rows }.write(&mut text).context("the labels")?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::Pipeline;
+
+    /// Lines that are options and not sentences: `# key = value`.
+    fn uncommented(text: &str) -> String {
+        let option = |line: &str| {
+            let (key, _) = line.strip_prefix("# ")?.split_once(" = ")?;
+            key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-').then(|| line[2..].to_owned())
+        };
+        text.lines().map(|line| option(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+    }
+
+    #[test]
+    fn every_option_is_there_and_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pipeline.toml");
+        let (text, all) = (pipeline(), uncommented(&pipeline()));
+        for text in [&text, &all] {
+            fs::write(&file, text).unwrap();
+            Pipeline::read(&file).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        }
+        let table: toml::Table = all.parse().unwrap();
+        for (stage, entry) in table["stage"].as_array().unwrap().iter().zip(&STAGES) {
+            let keys: Vec<&String> = stage.as_table().unwrap().keys().filter(|key| *key != "run").collect();
+            assert_eq!(stage["run"].as_str(), Some(entry.name));
+            assert_eq!(keys.len(), entry.keys().len(), "{}", entry.name);
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.contains("\n# gap = \"40ms\"\n") && text.contains("\n# algorithm = \"gap\"\n"), "{text}");
+        assert!(text.contains("adaptive (Learned from"), "{text}");
+    }
+
+    #[test]
+    fn templates_are_read_by_what_reads_them() {
+        let inventory = Inventory::from_toml(&inventory().unwrap()).unwrap();
+        assert_eq!(inventory, devices());
+        let labels = Labels::read(labels().unwrap().as_bytes()).unwrap();
+        assert_eq!(labels.actions, inventory.action_names());
+        assert_eq!(labels.rows.len(), 1);
+    }
+}

@@ -1,0 +1,91 @@
+//! `docs/pipeline.schema.json` is what the types say, and takes the pipeline files that the program takes.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+mod programs;
+
+use std::fs;
+
+use jsonschema::Validator;
+use programs::{root, sizeleak, stderr, stdout, write};
+use serde_json::Value;
+
+fn validator() -> Validator {
+    let text = fs::read_to_string(root().join("docs/pipeline.schema.json")).unwrap();
+    jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
+}
+
+fn json(toml: &str) -> Value {
+    serde_json::to_value(toml.parse::<toml::Table>().unwrap()).unwrap()
+}
+
+/// Whether the program takes a file, as far as its form goes: what is missing on disk is another matter.
+fn is_taken(toml: &str) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "pipeline.toml", toml);
+    let output = sizeleak(&format!("run {} --quiet", file.display())).output().unwrap();
+    let said = stderr(&output);
+    assert!(!output.status.success(), "nothing of it is there");
+    let needs_more = ["is missing", "No such file"].iter().any(|words| said.contains(words));
+    assert!(needs_more || said.contains("pipeline.toml"), "{said}");
+    needs_more
+}
+
+#[test]
+fn the_committed_schema_is_that_of_the_types() {
+    let made = String::from_utf8(stdout(&mut sizeleak("schema"))).unwrap();
+    let committed = fs::read_to_string(root().join("docs/pipeline.schema.json")).unwrap();
+    assert!(made == committed, "make it anew: sizeleak schema > docs/pipeline.schema.json");
+}
+
+#[test]
+fn the_pipelines_of_this_repository_are_valid() {
+    for file in ["pipeline.toml", "examples/segmenters/burst.toml"] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let errors: Vec<String> = validator().iter_errors(&json(&text)).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{file}: {errors:?}");
+    }
+}
+
+#[test]
+fn what_the_schema_takes_the_program_takes() {
+    let stage = |lines: &str| format!("[[stage]]\nrun = \"capture\"\nfiles = [\"absent.pcap\"]\n{lines}");
+    let of = |name: &str, lines: &str| {
+        stage(&format!("[[stage]]\ncommand = [\"cat\"]\n[[stage]]\nrun = \"{name}\"\n{lines}\n"))
+    };
+    let segmenter = |lines: &str| of("command-segmenter", lines);
+    for (toml, valid) in [
+        (stage(""), true),
+        (stage("[pipeline]\nmode = \"processes\"\nqueue-depth = 3\nlatency-log = \"x.hlog\""), true),
+        (stage("[pipeline]\nmode = \"fast\""), false),
+        (stage("[pipeline]\nthreads = 3"), false),
+        (stage("[pipeline]\nqueue-depth = -1"), false),
+        (stage("[other]"), false),
+        (stage("recursive = true"), true),
+        (stage("recursive = \"yes\""), false),
+        (stage("file = \"x\""), false),
+        (stage("snaplen = 70000000000"), false),
+        (segmenter("gap = \"80ms\"\nmin-size = 5\nalgorithm = \"record\""), true),
+        (segmenter("algorithm = \"best\""), false),
+        (segmenter("gap = 80"), false),
+        (segmenter("min_size = 5"), false),
+        (of("flow-filter", "gateway = [\"10.0.0.1\"]\nport = [443]\nallow-absent = true"), true),
+        (of("flow-filter", "port = [70000]"), false),
+        (of("flow-filter", "gateway = \"10.0.0.1\""), false),
+        (of("record-sizer", "max-flows = 5\nhole-wait = \"PT1S\""), true),
+        (of("epsilon-corrector", "model = \"m.toml\"\nk = 3"), true),
+        (of("decomposer", "model = \"m.toml\"\nprior = \"flat\"\nfree = true\nlimit = 5"), true),
+        (of("pruner", "model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5"), true),
+        (of("pruner", "keep = \"most\""), false),
+        (of("prune", ""), false),
+        (stage("[[stage]]\ncommand = [\"cat\", \"-u\"]\nname = \"mine\""), true),
+        (stage("[[stage]]\ncommand = []"), false),
+        (stage("[[stage]]\ncommand = [\"cat\"]\nname = \"\""), false),
+        (stage("[[stage]]\ncommand = [\"cat\"]\ngap = \"1s\""), false),
+        (stage("[[stage]]\ncommand = [\"cat\"]\nrun = \"pruner\""), false),
+        (stage("[[stage]]\nname = \"mine\""), false),
+        ("[pipeline]\nmode = \"threads\"".to_owned(), false),
+    ] {
+        assert_eq!(validator().is_valid(&json(&toml)), valid, "the schema on {toml}");
+        assert_eq!(is_taken(&toml), valid, "the program on {toml}");
+    }
+}
