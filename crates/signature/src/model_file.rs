@@ -394,6 +394,7 @@ mod tests {
                 spread,
                 odd,
                 odd_spread: 99.0,
+                odd_deviations: vec![(-7, 1), (30, 4)],
             });
             let prior = habits.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
             Model {

@@ -5,6 +5,8 @@
 //! geometric, mixed with a wide one for odd replies. Together with P(replies | A) ([`crate::ReplyModel`]) that is
 //! P(replies, bytes | A), so nothing is counted twice.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::LabelledCommand;
@@ -19,6 +21,9 @@ const LEAST_SPREAD: f64 = 0.01;
 
 /// The spread of odd replies, in bytes, where none was seen.
 const WIDE: f64 = 100.0;
+
+/// So many deviations of odd replies are remembered, the most frequent ones.
+const MOST_DEVIATIONS: usize = 64;
 
 /// Figures beyond this are no bytes of replies.
 const MOST_BYTES: f64 = 1e9;
@@ -39,6 +44,9 @@ pub struct ReplyBytes {
     pub odd: f64,
     /// The mean deviation of those.
     pub odd_spread: f64,
+    /// Deviations that odd replies had, and how often: a reply that is lost or comes beside the others has its own size.
+    #[serde(default)]
+    pub odd_deviations: Vec<(i64, u32)>,
 }
 
 impl ReplyBytes {
@@ -83,29 +91,50 @@ impl ReplyBytes {
     }
 
     fn of_deviation(&self, deviation: f64) -> f64 {
-        let deviation = deviation.round().abs();
-        let usual = (1.0 - self.odd) * two_sided(deviation, self.spread);
-        (usual + self.odd * two_sided(deviation, self.odd_spread)).max(f64::MIN_POSITIVE)
+        let deviation = deviation.round();
+        let usual = two_sided(deviation.abs(), self.spread);
+        let times = |known: &(i64, u32)| if known.0 == deviation as i64 { f64::from(known.1) } else { 0.0 };
+        let seen: f64 = self.odd_deviations.iter().map(times).sum();
+        let all: f64 = self.odd_deviations.iter().map(|(_, times)| f64::from(*times)).sum();
+        // As if one odd reply more had been seen, anywhere.
+        let odd = (seen + two_sided(deviation.abs(), self.odd_spread)) / (all + 1.0);
+        ((1.0 - self.odd) * usual + self.odd * odd).max(f64::MIN_POSITIVE)
     }
 
     /// The line of these figures (fixed, per reply, per action) with what commands deviate from it.
     fn through(figures: &[f64], actions: usize, commands: &[&LabelledCommand]) -> Self {
         let figure = |at: usize| rounded(figures.get(at).copied().unwrap_or(0.0));
         let per_action = (0..actions).map(|action| figure(action + 2)).collect();
-        let usual = Self { fixed: figure(0), per_reply: figure(1), per_action, spread: 1.0, odd: 0.0, odd_spread: 1.0 };
-        let deviation = |command: &&LabelledCommand| usual.deviation(command).round().abs();
-        let mut deviations: Vec<f64> = commands.iter().map(deviation).collect();
+        let usual = Self {
+            fixed: figure(0),
+            per_reply: figure(1),
+            per_action,
+            spread: 1.0,
+            odd: 0.0,
+            odd_spread: 1.0,
+            odd_deviations: Vec::new(),
+        };
+        let signed: Vec<f64> = commands.iter().map(|command| usual.deviation(command).round()).collect();
+        let mut deviations: Vec<f64> = signed.iter().map(|deviation| deviation.abs()).collect();
         deviations.sort_by(f64::total_cmp);
         // Nine in ten are usual; of the others those that are much farther off are odd.
         let inner = deviations.get(..deviations.len() * 9 / 10).unwrap_or_default();
         let inner_mean = (inner.iter().sum::<f64>() + 0.1) / (inner.len() as f64 + 1.0);
         let from = deviations.partition_point(|deviation| *deviation <= 8.0 * inner_mean + 1.0);
         let (near, far) = deviations.split_at(from);
+        let mut odd: BTreeMap<i64, u32> = BTreeMap::new();
+        for deviation in signed.iter().filter(|deviation| far.first().is_some_and(|least| deviation.abs() >= *least)) {
+            *odd.entry(*deviation as i64).or_default() += 1;
+        }
+        let mut odd_deviations: Vec<(i64, u32)> = odd.into_iter().collect();
+        odd_deviations.sort_by_key(|(deviation, times)| (std::cmp::Reverse(*times), *deviation));
+        odd_deviations.truncate(MOST_DEVIATIONS);
         let mean = |values: &[f64], least: f64| (values.iter().sum::<f64>() + least) / (values.len() as f64 + 1.0);
         Self {
             spread: rounded(mean(near, 0.1)).max(LEAST_SPREAD),
             odd: rounded((far.len() as f64 + 1.0) / (deviations.len() as f64 + 2.0)),
             odd_spread: rounded(mean(far, WIDE)).max(LEAST_SPREAD),
+            odd_deviations,
             ..usual
         }
     }
@@ -127,6 +156,9 @@ impl ReplyBytes {
         }
         let are_bytes = figures().all(|figure| figure.abs() <= MOST_BYTES);
         let is_spread = |spread: &f64| (LEAST_SPREAD / 2.0..=MOST_BYTES).contains(spread);
+        if self.odd_deviations.len() > MOST_DEVIATIONS {
+            return Some("`odd_deviations` of [reply_bytes] are too many");
+        }
         if !are_bytes || ![&self.spread, &self.odd_spread].into_iter().all(is_spread) || !(0.0..1.0).contains(&self.odd)
         {
             return Some("the figures of [reply_bytes] are no bytes of replies");
@@ -178,6 +210,8 @@ mod tests {
         let likelihood = |counts: [u32; 3]| model.likelihood(40 + 31 + 24, 1, counts.into_iter());
         assert!(likelihood([0, 1, 1]) > 20.0 * likelihood([1, 0, 1]), "{model:?}");
         assert!(likelihood([0, 1, 1]) <= model.greatest() && likelihood([9, 9, 9]) > 0.0);
+        let odd = |bytes: i64| model.likelihood(40 + 31 + 24 + bytes, 1, [0, 1, 1].into_iter());
+        assert!(odd(57) > 50.0 * odd(58), "{model:?}");
         let all: f64 = (-3000..4000).map(|bytes| model.likelihood(bytes, 1, [0, 1, 1].into_iter())).sum();
         assert!((all - 1.0).abs() < 1e-6, "{all}");
     }

@@ -51,6 +51,7 @@ pub(crate) fn model() -> Model {
             spread: 0.5,
             odd: 0.1,
             odd_spread: 99.0,
+            odd_deviations: vec![(-21, 3)],
         }),
         noise: Some(noise()),
         learned: Learned {

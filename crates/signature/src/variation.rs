@@ -4,21 +4,23 @@
 //! the size, P(|s| | A) = P(ε | x); neighbours of |s| give P(ε | |s|) instead, which has the habits of the labelled commands in
 //! it once more. So the labelled commands nearest in x are asked, whose ε stands for itself.
 //!
-//! k of them are few for a value that one command in a hundred has. What length fields add to ε depends on x, in few
-//! steps; how a number's digits vary does not. So the distances of every labelled command's ε from the *level* around it,
-//! the value most of its neighbours have, are one distribution over all sizes, and
+//! k of them are few for a value that one command in a hundred has. What length fields add to ε follows from |s|, in few
+//! steps; how a number's digits vary does not. So the distances of every labelled command's ε from the *level* at its size
+//! (`steps`) are one distribution over all sizes, and
 //!
 //! ```text
-//! P(ε | x) = (times ε occurs among the neighbours + strength · D(ε − level(x))) / (neighbours + strength)
+//! P(ε | x) = (times ε occurs among the neighbours + strength · D(ε − level(x + ε))) / (neighbours + strength)
 //! ```
 //!
 //! with D the distribution of the distances. A strength of 0 takes the neighbours at their word. Which number of
 //! neighbours and which strength make the labelled commands likeliest, each left out in turn, is what is learned.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::repeat_n;
 
-use crate::Neighbours;
 use crate::epsilon::{Tuple, WeightedEpsilon, nearest};
+use crate::{Neighbours, steps};
 
 /// The numbers of neighbours that are tried.
 const K_TRIED: [usize; 8] = [3, 5, 9, 15, 25, 40, 65, 100];
@@ -32,18 +34,20 @@ const GAIN: f64 = 1e-6;
 /// No distance is less probable than this while what is learned is chosen, or one odd command would decide.
 const LEAST: f64 = 1e-6;
 
-/// Of all values of ε, so many are offered at most: those that most labelled commands have, and those beside them.
+/// More commands of the same size and ε than these make its level no surer.
+const MOST_TIMES: u64 = 64;
+
+/// So many values of ε that labelled commands have are offered at most, and as many distances from the level.
 const MOST_VALUES: usize = 512;
 
 /// The distribution of ε.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variation {
-    /// In order of x, which takes the place of the size.
-    tuples: Vec<Tuple>,
+    known: Known,
     k: usize,
     strength: f64,
     distances: Distances,
-    /// The values of ε that may be, in order.
+    /// Values of ε that labelled commands have, in order.
     values: Vec<i64>,
 }
 
@@ -63,10 +67,10 @@ impl Smoothing {
     /// What makes the labelled commands likeliest, each left out in turn; of equals the fewest neighbours, and of those
     /// the greatest strength.
     pub fn choose(neighbours: &Neighbours) -> Self {
-        let tuples = by_explained_size(neighbours);
+        let known = Known::new(neighbours);
         let mut best = (f64::NEG_INFINITY, Self::NEAREST);
         for k in K_TRIED {
-            let left_out = LeftOut::new(&tuples, k);
+            let left_out = LeftOut::new(&known, k);
             for strength in STRENGTHS_TRIED.into_iter().rev() {
                 let likelihood = left_out.ln_likelihood(strength);
                 if likelihood > best.0 + GAIN {
@@ -81,19 +85,23 @@ impl Smoothing {
 impl Variation {
     /// The distribution that so smoothed neighbours give.
     pub fn new(neighbours: &Neighbours, smoothing: Smoothing) -> Self {
-        let tuples = by_explained_size(neighbours);
+        let known = Known::new(neighbours);
         let Smoothing { k, strength } = smoothing;
-        let distances = LeftOut::new(&tuples, k).distances;
-        let values = values(&tuples, strength);
-        Self { tuples, k, strength, distances, values }
+        let distances = LeftOut::new(&known, k).distances;
+        let values = most_frequent(&known.by_size);
+        Self { known, k, strength, distances, values }
     }
 
     /// How probable each value of ε makes a command of this size, heaviest first, lower ones first among equals. They are
     /// scaled to sum to 1, which changes nothing between candidates.
     pub fn estimate(&self, size: i64) -> Vec<WeightedEpsilon> {
-        let weighted = self.values.iter().map(|epsilon| {
-            let weight = self.probability(size.saturating_sub(*epsilon), *epsilon);
-            WeightedEpsilon { epsilon: *epsilon, weight }
+        let level = self.known.level(size);
+        let distances = self.distances.possible().map(|distance| level.saturating_add(distance));
+        let values: BTreeSet<i64> = self.values.iter().copied().chain(distances).collect();
+        let weighted = values.into_iter().map(|epsilon| {
+            let near = self.known.near(size.saturating_sub(epsilon), self.k, None);
+            let share = self.distances.share(epsilon.saturating_sub(level));
+            WeightedEpsilon { epsilon, weight: near.probability(epsilon, self.strength, share) }
         });
         let mut estimate: Vec<WeightedEpsilon> = weighted.filter(|value| value.weight > 0.0).collect();
         let total: f64 = estimate.iter().map(|value| value.weight).sum();
@@ -103,73 +111,81 @@ impl Variation {
         estimate.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.epsilon.cmp(&b.epsilon)));
         estimate
     }
-
-    /// P(ε | x).
-    fn probability(&self, explained: i64, epsilon: i64) -> f64 {
-        let near = Near::new(&self.tuples, explained, self.k, None);
-        near.probability(epsilon, self.strength, |distance| self.distances.share(distance))
-    }
 }
 
-/// Tuples by what actions and overhead make of the size, which takes the size's place.
-fn by_explained_size(neighbours: &Neighbours) -> Vec<Tuple> {
-    let explained = |tuple: &Tuple| Tuple { size: tuple.size.saturating_sub(tuple.epsilon), ..*tuple };
-    let mut tuples: Vec<Tuple> = neighbours.tuples().iter().map(explained).collect();
-    tuples.sort_unstable();
-    tuples
-}
-
-/// The values of ε that most commands have; with those beside them if they have a share.
-fn values(tuples: &[Tuple], strength: f64) -> Vec<i64> {
+/// The values of ε that most commands have, in order.
+fn most_frequent(tuples: &[Tuple]) -> Vec<i64> {
     let mut times: BTreeMap<i64, u64> = BTreeMap::new();
     for tuple in tuples {
         let times = times.entry(tuple.epsilon).or_default();
         *times = times.saturating_add(tuple.times);
     }
     let mut seen: Vec<(i64, u64)> = times.into_iter().collect();
-    seen.sort_by_key(|(epsilon, times)| (std::cmp::Reverse(*times), *epsilon));
-    let beside = if strength > 0.0 { -1..=1 } else { 0..=0 };
-    let most = seen.into_iter().take(MOST_VALUES);
-    let mut values: Vec<i64> =
-        most.flat_map(|(epsilon, _)| beside.clone().map(move |more: i64| epsilon.saturating_add(more))).collect();
+    seen.sort_by_key(|(epsilon, times)| (Reverse(*times), *epsilon));
+    let mut values: Vec<i64> = seen.into_iter().take(MOST_VALUES).map(|(epsilon, _)| epsilon).collect();
     values.sort_unstable();
-    values.dedup();
     values
 }
 
-/// The labelled commands nearest to some x.
+/// The labelled commands.
+#[derive(Debug, Clone, PartialEq)]
+struct Known {
+    by_size: Vec<Tuple>,
+    /// The level at each of them.
+    levels: Vec<i64>,
+    /// In order of x, which takes the place of the size.
+    by_explained: Vec<Tuple>,
+}
+
+impl Known {
+    fn new(neighbours: &Neighbours) -> Self {
+        let explained = |tuple: &Tuple| Tuple { size: tuple.size.saturating_sub(tuple.epsilon), ..*tuple };
+        let mut by_explained: Vec<Tuple> = neighbours.tuples().iter().map(explained).collect();
+        by_explained.sort_unstable();
+        Self { levels: levels(neighbours.tuples()), by_size: neighbours.tuples().to_vec(), by_explained }
+    }
+
+    /// The level at a size: that of the labelled command nearest in size, the smaller one of two.
+    fn level(&self, size: i64) -> i64 {
+        let above = self.by_size.partition_point(|tuple| tuple.size < size);
+        let distance = |at: &usize| self.by_size.get(*at).map_or(u64::MAX, |tuple| tuple.size.abs_diff(size));
+        let nearest = above.checked_sub(1).into_iter().chain([above]).min_by_key(distance);
+        nearest.and_then(|at| self.levels.get(at)).copied().unwrap_or(0)
+    }
+
+    /// The commands nearest to some x, of which `left_out` is the ε of one that does not count.
+    fn near(&self, explained: i64, k: usize, left_out: Option<i64>) -> Near {
+        let mut times: BTreeMap<i64, f64> = BTreeMap::new();
+        for tuple in nearest(&self.by_explained, explained, k.saturating_add(usize::from(left_out.is_some()))) {
+            *times.entry(tuple.epsilon).or_default() += tuple.times as f64;
+        }
+        if let Some(own) = left_out.and_then(|epsilon| times.get_mut(&epsilon)) {
+            *own -= 1.0;
+        }
+        Near { all: times.values().sum(), times }
+    }
+}
+
+/// The level of ε at each of these tuples, which are in order of size: it rises in few steps.
+fn levels(tuples: &[Tuple]) -> Vec<i64> {
+    let times = |tuple: &Tuple| tuple.times.min(MOST_TIMES) as usize;
+    let each = || tuples.iter().flat_map(|tuple| repeat_n(tuple, times(tuple)));
+    let (sizes, epsilons): (Vec<i64>, Vec<[i64; 2]>) = each().map(|tuple| (tuple.size, [tuple.epsilon; 2])).unzip();
+    let mut levels = steps::fit(&sizes, &epsilons).levels.into_iter();
+    // All commands of a tuple have the same size, and so the same level.
+    tuples.iter().map(|tuple| levels.by_ref().take(times(tuple)).last().unwrap_or(0)).collect()
+}
+
+/// How many of the labelled commands nearest to some x have each ε.
 struct Near {
-    /// How many of them have each ε.
     times: BTreeMap<i64, f64>,
     all: f64,
-    /// The ε that most of them have, the nearest counting most.
-    level: i64,
 }
 
 impl Near {
-    /// The nearest, of which `left_out` is one that does not count.
-    fn new(tuples: &[Tuple], explained: i64, k: usize, left_out: Option<i64>) -> Self {
-        let (mut times, mut weights): (BTreeMap<i64, f64>, BTreeMap<i64, f64>) = (BTreeMap::new(), BTreeMap::new());
-        // One more neighbour, since the command left out is its own nearest.
-        let k = k.saturating_add(usize::from(left_out.is_some()));
-        for tuple in nearest(tuples, explained, k) {
-            let number = tuple.times as f64;
-            *times.entry(tuple.epsilon).or_default() += number;
-            *weights.entry(tuple.epsilon).or_default() += number / (1.0 + tuple.size.abs_diff(explained) as f64);
-        }
-        for known in [&mut times, &mut weights] {
-            if let Some(own) = left_out.and_then(|epsilon| known.get_mut(&epsilon)) {
-                *own -= 1.0;
-            }
-        }
-        // The first of the greatest, which is the lowest.
-        let level = weights.iter().rev().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(epsilon, _)| *epsilon);
-        Self { all: times.values().sum(), times, level }
-    }
-
-    fn probability(&self, epsilon: i64, strength: f64, share: impl Fn(i64) -> f64) -> f64 {
-        let times = self.times.get(&epsilon).copied().unwrap_or(0.0);
-        let smoothed = times + strength * share(epsilon.saturating_sub(self.level));
+    /// P(ε | x), given the share of ε's distance from the level.
+    fn probability(&self, epsilon: i64, strength: f64, share: f64) -> f64 {
+        let smoothed = self.times.get(&epsilon).copied().unwrap_or(0.0) + strength * share;
         if smoothed > 0.0 { smoothed / (self.all + strength) } else { 0.0 }
     }
 }
@@ -184,6 +200,12 @@ struct Distances {
 }
 
 impl Distances {
+    /// The distances that have a share, as far as they are looked at.
+    fn possible(&self) -> impl Iterator<Item = i64> {
+        let most = self.times.keys().take(MOST_VALUES);
+        most.flat_map(|distance| (-1..=1).map(move |more: i64| distance.saturating_add(more)))
+    }
+
     fn share(&self, distance: i64) -> f64 {
         self.share_without(distance, None)
     }
@@ -202,29 +224,44 @@ impl Distances {
 }
 
 /// Every labelled command with its neighbours, itself left out.
-struct LeftOut<'a> {
-    commands: Vec<(&'a Tuple, Near)>,
+struct LeftOut {
+    commands: Vec<OneOut>,
     distances: Distances,
 }
 
-impl<'a> LeftOut<'a> {
-    fn new(tuples: &'a [Tuple], k: usize) -> Self {
-        let near = |tuple: &'a Tuple| (tuple, Near::new(tuples, tuple.size, k, Some(tuple.epsilon)));
-        let commands: Vec<(&Tuple, Near)> = tuples.iter().map(near).collect();
+/// One labelled command, or several alike.
+struct OneOut {
+    epsilon: i64,
+    times: f64,
+    near: Near,
+    /// How far ε is from the level.
+    distance: i64,
+}
+
+impl LeftOut {
+    fn new(known: &Known, k: usize) -> Self {
+        let one_out = |tuple: &Tuple| {
+            let own = Some(tuple.epsilon);
+            OneOut {
+                epsilon: tuple.epsilon,
+                times: tuple.times as f64,
+                near: known.near(tuple.size.saturating_sub(tuple.epsilon), k, own),
+                distance: tuple.epsilon.saturating_sub(known.level(tuple.size)),
+            }
+        };
+        let commands: Vec<OneOut> = known.by_size.iter().map(one_out).collect();
         let mut distances = Distances { times: BTreeMap::from([(0, 1.0)]), all: 1.0 };
-        for (tuple, near) in &commands {
-            let number = tuple.times as f64;
-            *distances.times.entry(tuple.epsilon.saturating_sub(near.level)).or_default() += number;
-            distances.all += number;
+        for command in &commands {
+            *distances.times.entry(command.distance).or_default() += command.times;
+            distances.all += command.times;
         }
         Self { commands, distances }
     }
 
     fn ln_likelihood(&self, strength: f64) -> f64 {
-        let of_command = |(tuple, near): &(&Tuple, Near)| {
-            let own = tuple.epsilon.saturating_sub(near.level);
-            let share = |distance| self.distances.share_without(distance, Some(own));
-            tuple.times as f64 * near.probability(tuple.epsilon, strength, share).max(LEAST).ln()
+        let of_command = |command: &OneOut| {
+            let share = self.distances.share_without(command.distance, Some(command.distance));
+            command.times * command.near.probability(command.epsilon, strength, share).max(LEAST).ln()
         };
         self.commands.iter().map(of_command).sum()
     }
@@ -237,13 +274,14 @@ mod tests {
     use super::*;
     use crate::testing::Noise;
 
-    /// Commands of a gateway whose length field takes two bytes more from x = 150 on, and whose id is a digit shorter in
+    /// Commands of a gateway whose length field takes two bytes more from 150 bytes on, and whose id is a digit shorter in
     /// one of ten.
     fn stepped(commands: usize) -> Neighbours {
         let mut noise = Noise(11);
         let tuples = (0..commands).map(|_| {
             let explained = 60 + noise.below(300).cast_signed();
-            let epsilon = if explained < 150 { -2 } else { 0 } - i64::from(noise.below(10) == 0);
+            let shorter = i64::from(noise.below(10) == 0);
+            let epsilon = if explained - shorter < 150 { -2 } else { 0 } - shorter;
             Tuple::new(explained + epsilon, epsilon)
         });
         Neighbours::new(tuples).unwrap()
@@ -266,13 +304,24 @@ mod tests {
     }
 
     #[test]
+    fn at_a_step_the_size_says_on_which_side_of_it_a_command_is() {
+        let neighbours = stepped(1000);
+        let variation = Variation::new(&neighbours, Smoothing::choose(&neighbours));
+        // x = 150 with an id a digit shorter stays below the step.
+        let estimate = variation.estimate(147);
+        assert!((weight(&estimate, -3) - 0.1).abs() < 0.03 && weight(&estimate, -1) < 0.01, "{estimate:?}");
+    }
+
+    #[test]
     fn habits_are_not_counted_twice() {
-        // Of x = 100 there are twenty times as many commands as of x = 101; ε is −1 or 0 in both, equally often.
-        let tuples = [(100, 0, 200), (99, -1, 200), (101, 0, 10), (100, -1, 10)];
-        let tuples = tuples.map(|(size, epsilon, times)| Tuple { size, epsilon, times });
+        // Of x = 120 there are twenty times as many commands as of any other; ε is −1 or 0 in all, equally often.
+        let times = |explained: i64| if explained == 120 { 200 } else { 10 };
+        let tuples = (100..140).flat_map(|explained| {
+            [0, -1].map(|epsilon| Tuple { size: explained + epsilon, epsilon, times: times(explained) })
+        });
         let neighbours = Neighbours::new(tuples).unwrap();
         let variation = Variation::new(&neighbours, Smoothing::choose(&neighbours));
-        let estimate = variation.estimate(100);
+        let estimate = variation.estimate(120);
         assert!((weight(&estimate, 0) - weight(&estimate, -1)).abs() < 0.05, "{estimate:?}");
     }
 
@@ -298,7 +347,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_tuples_give_a_distribution(
-            tuples in prop::collection::vec((any::<i64>(), any::<i64>(), 1u64..1 << 40), 1..12),
+            tuples in prop::collection::vec((-1i64 << 40..1 << 40, -1i64 << 40..1 << 40, 1u64..1 << 40), 1..12),
             size: i64,
             k in 1usize..9,
             strength in prop::sample::select(vec![0.0, 1.0, 1e9]),
@@ -320,11 +369,11 @@ mod tests {
                 let own = tuples[at];
                 let mut others = tuples.clone();
                 others.remove(at);
-                let all = by_explained_size(&Neighbours::new(tuples.clone()).unwrap());
-                let rest = by_explained_size(&Neighbours::new(others).unwrap());
+                let all = Known::new(&Neighbours::new(tuples.clone()).unwrap());
+                let rest = Known::new(&Neighbours::new(others).unwrap());
                 let explained = own.size - own.epsilon;
-                let left_out = Near::new(&all, explained, k, Some(own.epsilon));
-                let absent = Near::new(&rest, explained, k, None);
+                let left_out = all.near(explained, k, Some(own.epsilon));
+                let absent = rest.near(explained, k, None);
                 prop_assert!((left_out.all - absent.all).abs() < 1e-9);
                 for epsilon in 0..3 {
                     let times = |near: &Near| near.times.get(&epsilon).copied().unwrap_or(0.0);
