@@ -96,10 +96,10 @@ fn table(head: &str, schema: &Value) -> String {
     let mut text = format!("{head}\n");
     for (key, property) in schema["properties"].as_object().into_iter().flatten() {
         text += &comment(&described(property));
-        text += &match PLACEHOLDERS.iter().find(|(option, _)| option == key) {
-            Some((_, value)) => format!("{key} = {value}\n"),
-            None => format!("# {key} = {}\n", shown(property)),
-        };
+        let placeholder = PLACEHOLDERS.iter().find(|(option, _)| option == key);
+        let line = placeholder
+            .map_or_else(|| format!("# {key} = {}\n", shown(property)), |(_, value)| format!("{key} = {value}\n"));
+        text += &line;
     }
     text
 }
