@@ -106,7 +106,7 @@ fn table(head: &str, schema: &Value) -> String {
 
 /// What a property means; of a choice, what each word means.
 fn described(property: &Value) -> String {
-    let text = |value: &Value| value["description"].as_str().unwrap_or_default().replace('\n', " ");
+    let text = |value: &Value| value["description"].as_str().unwrap_or_default().to_owned();
     let choices = property["oneOf"].as_array().into_iter().flatten();
     let choices: Vec<String> =
         choices.map(|choice| format!("{} ({})", choice["const"].as_str().unwrap_or_default(), text(choice))).collect();
@@ -118,6 +118,7 @@ fn shown(property: &Value) -> String {
     let default = property.get("default").and_then(|default| toml::Value::try_from(default).ok());
     default.map_or_else(
         || match property["type"].as_str() {
+            None => property["oneOf"][0]["const"].to_string(),
             Some("integer") => property["minimum"].as_i64().unwrap_or(1).max(1).to_string(),
             _ => "\"…\"".to_owned(),
         },

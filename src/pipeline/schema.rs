@@ -99,6 +99,20 @@ fn plain(schema: &mut Value) {
             if schema.get("default").is_some_and(Value::is_null) {
                 schema.remove("default");
             }
+            if let Some(Value::String(description)) = schema.get_mut("description") {
+                *description = description.replace('\n', " ");
+            }
+            if let Some(Value::Array(mut any)) = schema.remove("anyOf") {
+                any.retain(|one| one["type"] != "null");
+                // A choice that may be left out: what it is itself, but for its own description.
+                match <[Value; 1]>::try_from(any) {
+                    Ok([Value::Object(only)]) => only.into_iter().for_each(|(key, value)| {
+                        schema.entry(key).or_insert(value);
+                    }),
+                    Ok([other]) => drop(schema.insert("anyOf".into(), json!([other]))),
+                    Err(any) => drop(schema.insert("anyOf".into(), any.into())),
+                }
+            }
             schema.values_mut().for_each(plain);
         }
         Value::Array(values) => values.iter_mut().for_each(plain),
