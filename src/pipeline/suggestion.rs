@@ -87,7 +87,7 @@ mod tests {
                 .starts_with("command-segmenter.gapp: `command-segmenter` has no such option; did you mean `gap`?")
         );
         assert!(
-            fault("colour", "red").contains("has no such option; there are `algorithm`, `gap`"),
+            fault("colour", "red").contains("has no such option; there are `algorithm`, `"),
             "{}",
             fault("colour", "red")
         );
