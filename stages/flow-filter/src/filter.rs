@@ -117,6 +117,13 @@ impl FlowFilter {
             return Ok(());
         }
         (work.time_ns, work.number) = (packet.time_ns, packet.number);
+        // And most of a gateway's packets are plain.
+        if let Some(segment) = TransportSegment::plain(packet.link_type, packet.data)
+            && let Some(gateways) = self.gateways_at(segment.source.ip(), segment.destination.ip())
+        {
+            self.tally.gateway_packets += 1;
+            return self.segment(&segment, gateways, work);
+        }
         let at = match ip_offset(packet.link_type, packet.data) {
             Ok(at) => at,
             Err(reason) => return self.tell_unread(reason, work),

@@ -1,7 +1,7 @@
 //! Flows: which connection a segment belongs to, and which of its ends is the gateway.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 use foldhash::quality::RandomState;
 use sha2::{Digest, Sha256};
@@ -41,15 +41,30 @@ enum Key {
     Six([u128; 2], u64),
 }
 
+/// Which end of a segment its key names first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    Source,
+    Destination,
+}
+
 impl Key {
-    fn of(segment: &TransportSegment<'_>, lesser: SocketAddr, greater: SocketAddr) -> Self {
+    fn of(segment: &TransportSegment<'_>) -> (Self, First) {
         let is_udp = segment.transport == Transport::Udp;
-        let ports = u64::from(lesser.port()) << 16 | u64::from(greater.port()) | u64::from(is_udp) << 32;
-        match (lesser.ip(), greater.ip()) {
-            (IpAddr::V4(one), IpAddr::V4(other)) => {
-                Self::Four(u128::from(u32::from(one)) << 96 | u128::from(u32::from(other)) << 64 | u128::from(ports))
+        match (segment.source, segment.destination) {
+            (SocketAddr::V4(source), SocketAddr::V4(destination)) => {
+                let end = |end: SocketAddrV4| u64::from(u32::from(*end.ip())) << 16 | u64::from(end.port());
+                let (source, destination) = (end(source), end(destination));
+                let first = if source <= destination { First::Source } else { First::Destination };
+                let ends = u128::from(source.min(destination)) << 64 | u128::from(source.max(destination));
+                (Self::Four(ends | u128::from(is_udp) << 127), first)
             }
-            (one, other) => Self::Six([one, other].map(in_six), ports),
+            (source, destination) => {
+                let first = if source <= destination { First::Source } else { First::Destination };
+                let (lesser, greater) = (source.min(destination), source.max(destination));
+                let ports = u64::from(lesser.port()) << 16 | u64::from(greater.port()) | u64::from(is_udp) << 32;
+                (Self::Six([lesser.ip(), greater.ip()].map(in_six), ports), first)
+            }
         }
     }
 }
@@ -139,14 +154,16 @@ impl Flows {
 
     /// Finds the flow of a segment with these gateways at its ends.
     pub(crate) fn look_up(&mut self, segment: &TransportSegment<'_>, gateways: GatewayEnds) -> Lookup {
-        let lesser = segment.source.min(segment.destination);
-        let greater = segment.source.max(segment.destination);
+        let (key, first) = Key::of(segment);
+        let (lesser, greater) = match first {
+            First::Source => (segment.source, segment.destination),
+            First::Destination => (segment.destination, segment.source),
+        };
         let known = |flow: Remembered| {
             let is_lesser = flow.gateway == GatewaySide::Lesser;
             let (gateway, service) = if is_lesser { (lesser, greater) } else { (greater, lesser) };
             KnownFlow { id: flow.id, gateway, service }
         };
-        let key = Key::of(segment, lesser, greater);
         if let Some(flow) = self.young.find(key) {
             return Lookup::Known(known(flow));
         }

@@ -45,7 +45,8 @@ impl<'a> IpPacket<'a> {
 
     /// The packet, if it is one that nearly all are: TCP or UDP in one piece behind an IPv4 header without options or an
     /// IPv6 header, with a length. By hand, since that takes a fifth of the time.
-    fn plain(bytes: &'a [u8]) -> Option<Self> {
+    #[inline]
+    pub(crate) fn plain(bytes: &'a [u8]) -> Option<Self> {
         let (protocol, length, data, ends): (_, _, _, [IpAddr; 2]) = match bytes {
             [0x45, _, l0, l1, _, _, 0 | 0x40, 0, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3, data @ ..] => {
                 let length = u16::from_be_bytes([*l0, *l1]).checked_sub(20)?;

@@ -40,6 +40,19 @@ pub(crate) enum NoSegment {
 }
 
 impl<'a> TransportSegment<'a> {
+    /// The segment of a packet that nearly all are: Ethernet, IPv4 or IPv6 without anything between, TCP. `None` for others,
+    /// which may be segments all the same.
+    #[inline]
+    pub(crate) fn plain(link_type: u16, data: &'a [u8]) -> Option<Self> {
+        const ETHERNET: u16 = 1;
+        let (_, ip) = data.split_first_chunk::<14>().filter(|_| link_type == ETHERNET)?;
+        let [.., high, low] = data.first_chunk::<14>()?;
+        let packet = IpPacket::plain(ip).filter(|packet| packet.content.protocol == TCP)?;
+        let is_as_typed =
+            matches!((u16::from_be_bytes([*high, *low]), packet.source.is_ipv4()), (0x0800, true) | (0x86dd, false));
+        if is_as_typed { Self::of_tcp(&packet) } else { None }
+    }
+
     /// Reads what `packet` carries, its extension headers passed already.
     pub(crate) fn read(packet: &IpPacket<'a>) -> Result<Self, NoSegment> {
         match packet.content.protocol {

@@ -17,16 +17,19 @@ pub(crate) struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     /// Bytes on the wire.
+    #[inline]
     pub(crate) fn length(&self) -> u64 {
         self.payload.len() as u64 + u64::from(self.hidden)
     }
 
     /// Whether nothing of it is left.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.payload.is_empty() && self.hidden == 0
     }
 
     /// Takes up to `most` bytes off the front; returns the captured ones of them and how many went in all.
+    #[inline]
     pub(crate) fn advance(&mut self, most: u64) -> (&'a [u8], u64) {
         let visible = (self.payload.len() as u64).min(most);
         let (taken, rest) = self.payload.split_at(visible as usize);
@@ -40,6 +43,7 @@ impl<'a> Piece<'a> {
     }
 
     /// Takes up to `most` captured bytes off the front.
+    #[inline]
     pub(crate) fn advance_captured(&mut self, most: usize) -> &'a [u8] {
         self.advance(most.min(self.payload.len()) as u64).0
     }

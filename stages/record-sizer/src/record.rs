@@ -104,6 +104,7 @@ impl Walker {
     }
 
     /// Goes on by one step along a piece.
+    #[inline]
     pub(crate) fn step<'a>(&mut self, piece: &mut Piece<'a>) -> Step<'a> {
         match self.state {
             State::Header { bytes, have } => self.header(bytes, have, piece),
@@ -121,6 +122,7 @@ impl Walker {
         }
     }
 
+    #[inline]
     fn header<'a>(&mut self, mut bytes: [u8; HEADER], have: u8, piece: &mut Piece<'a>) -> Step<'a> {
         if piece.is_empty() {
             return Step::More;
@@ -159,6 +161,7 @@ impl Walker {
         }
     }
 
+    #[inline]
     fn end(&mut self, header: Header) -> Sized {
         let sized = Sized { header, start_ns: self.start_ns, time_ns: self.last_ns };
         *self = Self::new();

@@ -32,15 +32,28 @@ impl Report {
     ) -> Result<(), Closed> {
         self.counts.retransmitted += std::mem::take(&mut findings.repeated);
         self.counts.out_of_order += std::mem::take(&mut findings.early);
+        if !findings.incidents.is_empty() {
+            self.incidents(flow, connection, findings, out)?;
+        }
+        connection.settle(findings);
+        for event in findings.events.drain(..) {
+            self.event(flow, connection.session(), event, out)?;
+        }
+        Ok(())
+    }
+
+    fn incidents(
+        &mut self,
+        flow: u64,
+        connection: &mut Connection,
+        findings: &mut Findings,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
         for (time_ns, incident) in findings.incidents.drain(..) {
             // A connection with records in one direction is TLS, whatever the other one is.
             if incident != Incident::NotTls || connection.may_be_called_not_tls() {
                 self.incident(flow, time_ns, incident, out)?;
             }
-        }
-        connection.settle(findings);
-        for event in findings.events.drain(..) {
-            self.event(flow, connection.session(), event, out)?;
         }
         Ok(())
     }

@@ -69,25 +69,38 @@ impl RecordSizer {
             return Ok(());
         }
         self.make_room(out)?;
-        if self.connections.find(segment.flow).is_none() {
-            if segment.length == 0 {
+        if is_syn {
+            if segment.length == 0 && self.connections.find(segment.flow).is_none() {
                 self.remember_opening(segment);
                 return Ok(());
             }
-            self.begin(segment.flow);
-        }
-        if is_syn {
             self.syn(segment, out)?;
+            if segment.length == 0 {
+                return self.settle(segment.flow, out);
+            }
         }
-        let Some(connection) = self.connections.find(segment.flow) else { return Ok(()) };
-        if segment.length > 0 {
-            connection.data(segment, &mut self.findings);
-        }
+        let connection = match self.connections.find(segment.flow) {
+            Some(connection) => connection,
+            None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
+        };
+        connection.data(segment, &mut self.findings);
         self.report.found(segment.flow, connection, &mut self.findings, out)?;
         let held = connection.held();
-        self.waiting.update(segment.flow, connection.deadline(&self.limits), held);
+        // Nearly always nothing waits.
+        if held == 0 && self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.settle(segment.flow, out)
+    }
+
+    /// Takes note of what a flow holds now, and makes it let go of what is too much.
+    fn settle(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
+        let Some(connection) = self.connections.find(flow) else { return Ok(()) };
+        self.report.found(flow, connection, &mut self.findings, out)?;
+        let held = connection.held();
+        self.waiting.update(flow, connection.deadline(&self.limits), held);
         if held > self.limits.flow_bytes {
-            self.release(segment.flow, out)?;
+            self.release(flow, out)?;
         }
         while self.waiting.bytes() > self.limits.bytes {
             let Some(flow) = self.waiting.first() else { break };
@@ -129,19 +142,12 @@ impl RecordSizer {
         }
     }
 
-    /// Begins a connection, with the SYNs that were seen of it.
-    fn begin(&mut self, flow: u64) {
-        let connection = self.connections.insert(flow, Box::default());
-        let opened = self.opened.remove(flow).unwrap_or_default();
-        for (direction, sequence) in Direction::BOTH.into_iter().zip(opened) {
-            if let Some(sequence) = sequence {
-                connection.open(direction, sequence, &mut self.findings);
-            }
-        }
-    }
-
+    /// Takes a SYN of a connection that is known, or has data with it.
     fn syn(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        let Some(connection) = self.connections.find(segment.flow) else { return Ok(()) };
+        let connection = match self.connections.find(segment.flow) {
+            Some(connection) => connection,
+            None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
+        };
         match connection.opening(segment) {
             Opening::Known => return Ok(()),
             Opening::First => {}
@@ -149,7 +155,7 @@ impl RecordSizer {
                 connection.release(&mut self.findings);
                 self.report.found(segment.flow, connection, &mut self.findings, out)?;
                 self.report.ended(segment.flow, segment.time_ns, connection, out)?;
-                **connection = Connection::default();
+                *connection = Connection::default();
             }
         }
         connection.open(segment.direction, segment.sequence, &mut self.findings);
@@ -221,6 +227,22 @@ impl RecordSizer {
         }
         Ok(())
     }
+}
+
+/// Begins a connection, with the SYNs that were seen of it.
+fn begin<'a>(
+    connections: &'a mut Generations<Box<Connection>>,
+    opened: &mut Generations<[Option<u32>; 2]>,
+    flow: u64,
+    findings: &mut Findings,
+) -> &'a mut Connection {
+    let connection = connections.insert(flow, Box::default());
+    for (direction, sequence) in Direction::BOTH.into_iter().zip(opened.remove(flow).unwrap_or_default()) {
+        if let Some(sequence) = sequence {
+            connection.open(direction, sequence, findings);
+        }
+    }
+    connection
 }
 
 impl Stage for RecordSizer {

@@ -2,6 +2,7 @@
 //! bounded, what is in use stays, and nothing depends on the order of a hash table.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use foldhash::quality::RandomState;
 
@@ -25,14 +26,11 @@ impl<V> Generations<V> {
 
     /// The value of a flow.
     pub(crate) fn find(&mut self, flow: u64) -> Option<&mut V> {
-        if !self.old.is_empty()
-            && !self.young.contains_key(&flow)
-            && let Some(value) = self.old.remove(&flow)
-        {
+        match self.young.entry(flow) {
+            Entry::Occupied(known) => Some(&mut known.into_mut().1),
             // Room was made before: a generation takes one more for each that comes back from the other.
-            self.young.insert(flow, value);
+            Entry::Vacant(place) => self.old.remove(&flow).map(|value| &mut place.insert(value).1),
         }
-        self.young.get_mut(&flow).map(|(_, value)| value)
     }
 
     /// Adds a value.

@@ -39,6 +39,11 @@ impl Waiting {
         self.by_deadline.first().map(|(_, flow)| *flow)
     }
 
+    /// Whether no flow holds any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_flow.is_empty()
+    }
+
     /// Bytes held by all flows together.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
