@@ -3,7 +3,7 @@
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::process::Stdio;
 
-use sizeleak_stage::{ChannelInput, ChannelOutput, Input, Output, StreamInput, StreamOutput, channel};
+use sizeleak_stage::{ChannelInput, ChannelOutput, Input, Output, StreamInput, StreamOutput, channel, widen_pipe};
 
 /// What a link has to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,7 @@ pub(super) fn link(reach: Reach, depth: usize) -> io::Result<(Sending, Receiving
         }
         Reach::Process => {
             let (reader, writer) = pipe()?;
+            widen_pipe(&writer);
             Ok((Sending::Pipe(writer), Receiving::Pipe(reader)))
         }
     }

@@ -33,4 +33,4 @@ pub use output::{Emit, Output};
 pub use report::{LatencyTable, write_latency_log};
 pub use source::{Source, SourceEmit, SourceNode};
 pub use stage::{Closed, Stage, StageError};
-pub use stream::{StreamInput, StreamOutput};
+pub use stream::{StreamInput, StreamOutput, widen_pipe};

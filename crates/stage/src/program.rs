@@ -12,7 +12,7 @@ use clap::{Args, Command, FromArgMatches};
 use sizeleak_frame::{Notice, Summary};
 
 use crate::{
-    ConfigureError, Interrupt, LatencyTable, Observer, Outcome, StageOptions, StreamInput, StreamOutput,
+    ConfigureError, Interrupt, LatencyTable, Observer, Outcome, StageOptions, StreamInput, StreamOutput, widen_pipe,
     write_latency_log,
 };
 
@@ -102,6 +102,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     let interrupt = Interrupt::on_signals().map_err(system)?;
     // Standard output as a file: the standard library would buffer it by lines.
     let output = File::from(stdout.as_fd().try_clone_to_owned().map_err(system)?);
+    widen_pipe(&output);
     let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(system)?);
     let is_pipe = !input.metadata().map_err(system)?.is_file();
     let mut input = StreamInput::new(input);

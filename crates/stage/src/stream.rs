@@ -1,11 +1,25 @@
 //! A link between two processes: frames as bytes through a pipe or file.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameReader, FrameWriter, ReadError, WriteError};
 
 use crate::{Closed, Emit, Input, InputError, Interrupt, Output, Received};
+
+/// What a pipe may hold, in bytes: as much as Linux gives a program without privileges.
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 1 << 20;
+
+/// Has a pipe hold more than it does by default, so that its two ends wait for each other less often. Where the system does
+/// not let it, or it is no pipe, all stays as it is.
+pub fn widen_pipe(pipe: &impl AsFd) {
+    #[cfg(target_os = "linux")]
+    let _widened = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
+}
 
 /// Frames read from bytes.
 #[derive(Debug)]

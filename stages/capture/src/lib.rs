@@ -3,6 +3,7 @@
 //! that (Debian and Ubuntu: `apt-get install libpcap-dev`; Fedora: `dnf install libpcap-devel`; macOS has them).
 #![warn(clippy::indexing_slicing)]
 
+mod ahead;
 mod capture;
 mod error;
 mod filling;

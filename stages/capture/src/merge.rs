@@ -10,12 +10,15 @@ use sizeleak_stage::{Interrupt, is_ready};
 
 use crate::error::CaptureError;
 use crate::filling::Filling;
-use crate::open::{Opened, is_stream, open, reopen};
+use crate::open::{Decompression, Opened, is_stream, open, reopen};
 use crate::reader::{CaptureReader, Place, Stretch};
 
 /// So many files are open at once at most. Where more overlap in time, those whose next packet is latest are left off
 /// and opened again.
 const MOST_OPEN: usize = 128;
+
+/// While no more files than this are open, compressed ones are decompressed on threads of their own.
+const MOST_BESIDE: usize = 4;
 
 /// A packet at the head of a capture, copied out of it so that others can be read on.
 #[derive(Debug, Default)]
@@ -90,7 +93,7 @@ impl Merge {
                 begins.push((i64::MIN, capture));
                 continue;
             }
-            let first = open(file, interrupt).and_then(|mut opened| {
+            let first = open(file, interrupt, Decompression::Here).and_then(|mut opened| {
                 let packet = opened.reader.next_packet();
                 packet
                     .map(|packet| packet.map(|packet| packet.time_ns))
@@ -157,7 +160,9 @@ impl Merge {
     fn begin(&mut self, capture: u32) -> Result<(), CaptureError> {
         let Some(file) = self.files.get(capture as usize).cloned() else { return Ok(()) };
         self.make_room();
-        let reading = match open(&file, &self.interrupt) {
+        let few = self.open.iter().filter(|open| matches!(open.reading, Reading::Now(_))).count() < MOST_BESIDE;
+        let decompression = if few { Decompression::Beside } else { Decompression::Here };
+        let reading = match open(&file, &self.interrupt, decompression) {
             Ok(Opened { reader, stream: Some(handle) }) => Reading::Stream(reader, handle),
             Ok(Opened { reader, stream: None }) => Reading::Now(reader),
             // What has not come when the user stops is no damage.

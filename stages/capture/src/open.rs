@@ -12,6 +12,7 @@ use liblzma::stream::{CONCATENATED, Stream};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_stage::{Interrupt, Interruptible};
 
+use crate::ahead::ReadAhead;
 use crate::error::{CaptureError, Damage};
 use crate::lz4::{Lz4Frames, is_skippable, skip_frame};
 use crate::reader::{CaptureReader, Place};
@@ -31,17 +32,28 @@ pub(crate) fn is_stream(file: &Path) -> bool {
     file.as_os_str() == "-" || file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
+/// Where a compressed file is decompressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decompression {
+    /// While it is read.
+    Here,
+    /// Ahead of that, on a thread of its own.
+    Beside,
+}
+
 /// Opens a capture for reading. Reading a stream ends when `interrupt` is set.
-pub(crate) fn open(file: &Path, interrupt: &Interrupt) -> Result<Opened, CaptureError> {
+pub(crate) fn open(file: &Path, interrupt: &Interrupt, decompression: Decompression) -> Result<Opened, CaptureError> {
     let opened = || {
         if !is_stream(file) {
-            let reader = CaptureReader::new(decompressed(Box::new(plain(file)?))?)?;
-            return Ok(Opened { reader, stream: None });
+            let (input, compression) = decompressed(Box::new(plain(file)?))?;
+            let is_beside = decompression == Decompression::Beside && compression != Compression::None;
+            let input = if is_beside { ReadAhead::start(input) } else { input };
+            return Ok(Opened { reader: CaptureReader::new(input)?, stream: None });
         }
         let input = if file.as_os_str() == "-" { stdin() } else { pipe(file) }.map_err(Damage::Open)?;
         let handle = input.as_fd().try_clone_to_owned().map_err(Damage::Open)?;
         let input = Box::new(Interruptible::new(input, interrupt.clone()));
-        Ok(Opened { reader: CaptureReader::new(decompressed(input)?)?, stream: Some(handle) })
+        Ok(Opened { reader: CaptureReader::new(decompressed(input)?.0)?, stream: Some(handle) })
     };
     opened().map_err(|damage| CaptureError { file: file.to_owned(), damage })
 }
@@ -57,7 +69,7 @@ pub(crate) fn reopen(file: &Path, place: Place) -> Result<CaptureReader, Capture
         if is_plain {
             return Ok(CaptureReader::resume(Box::new(input), place));
         }
-        let mut input = decompressed(Box::new(input))?;
+        let (mut input, _) = decompressed(Box::new(input))?;
         io::copy(&mut input.by_ref().take(place.offset()), &mut io::sink()).map_err(Damage::Open)?;
         Ok(CaptureReader::resume(input, place))
     };
@@ -84,8 +96,8 @@ fn pipe(file: &Path) -> io::Result<File> {
     Ok(opened)
 }
 
-/// The stream itself, or what is compressed in it. Streams of several compressed members are one after the other.
-fn decompressed(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, Damage> {
+/// The stream itself, or what is compressed in it, and how. Streams of several compressed members are one after the other.
+fn decompressed(mut input: Box<dyn Read + Send>) -> Result<(Box<dyn Read + Send>, Compression), Damage> {
     let mut magic = beginning(&mut input)?;
     while is_skippable(&magic) {
         let mut whole = Cursor::new(magic).chain(input);
@@ -95,7 +107,7 @@ fn decompressed(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>,
     }
     let compression = Compression::of(&magic);
     let whole = Cursor::new(magic).chain(input);
-    Ok(match compression {
+    let input: Box<dyn Read + Send> = match compression {
         Compression::None => Box::new(whole),
         Compression::Gzip => Box::new(MultiGzDecoder::new(whole)),
         Compression::Zstd => {
@@ -109,7 +121,8 @@ fn decompressed(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>,
             Box::new(XzDecoder::new_stream(whole, stream))
         }
         Compression::Lz4 => Box::new(Lz4Frames::new(whole)),
-    })
+    };
+    Ok((input, compression))
 }
 
 /// The first bytes of a stream, as many as tell what it is.
