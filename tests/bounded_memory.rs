@@ -1,10 +1,10 @@
 //! A flood of a million flows through the real programs: they end well, within the memory they may have.
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod tool;
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -15,8 +15,9 @@ const FLOWS: u32 = 1_000_000;
 
 /// What a program may allocate, in bytes: enough for the flows and bytes it remembers by default, far from enough for
 /// a million.
-const FLOW_FILTER_BYTES: u64 = 48 << 20;
-const RECORD_SIZER_BYTES: u64 = 96 << 20;
+const FLOW_FILTER_BYTES: u64 = 24 << 20;
+const RECORD_SIZER_BYTES: u64 = 64 << 20;
+const RUN_BYTES: u64 = 64 << 20;
 
 /// A stage's program that may not have more memory than this.
 fn start(program: &str, arguments: &[&str], most: u64, input: Stdio) -> Child {
@@ -55,6 +56,29 @@ fn a_million_flows_pass_within_bounds() {
     assert!(counter("record-sizer", "evicted_flows") > u64::from(FLOWS) / 2);
 }
 
+/// The same flood as a capture, through the stages on one thread.
+#[test]
+fn a_million_flows_pass_one_process() {
+    if !tool::are_here(TEST, &["prlimit"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let pipeline = folder.path().join("pipeline.toml");
+    let stages = ["capture", "flow-filter", "record-sizer"].map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n"));
+    std::fs::write(&pipeline, stages.concat()).unwrap();
+    let sizeleak = env!("CARGO_BIN_EXE_sizeleak");
+    let arguments =
+        ["run", pipeline.to_str().unwrap(), "--input", "-", "--gateway", "192.0.2.20", "--format", "frames"];
+    let mut run = start(sizeleak, &[&arguments[..], &["--quiet"]].concat(), RUN_BYTES, Stdio::piped());
+    let input = run.stdin.take().unwrap();
+    let flood = thread::spawn(move || write_flood_as_capture(BufWriter::new(input)));
+    let (notices, summary) = read(FrameReader::new(run.stdout.take().unwrap()));
+    flood.join().unwrap();
+    assert!(run.wait().unwrap().success());
+    assert_eq!(summary.stages[0].frames_in, 2 * u64::from(FLOWS));
+    assert!(notices.contains_key(&("record-sizer".to_owned(), "evicted".to_owned())));
+}
+
 /// How many notices of each stage and kind there were, and the summary.
 fn read(mut frames: FrameReader<impl std::io::Read>) -> (BTreeMap<(String, String), u64>, Summary) {
     let mut notices = BTreeMap::new();
@@ -70,13 +94,27 @@ fn read(mut frames: FrameReader<impl std::io::Read>) -> (BTreeMap<(String, Strin
 }
 
 /// Of each flow a SYN and, behind a hole, a segment that has to be kept.
+fn packets(flow: u32) -> [Vec<u8>; 2] {
+    [tcp(flow, 1_000, 2, &[]), tcp(flow, 3_000, 16, &[0x17; 80])]
+}
+
+fn write_flood_as_capture(mut output: impl Write) {
+    output.write_all(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0]).unwrap();
+    for (time_us, data) in (0u32..).zip((0..FLOWS).flat_map(packets)) {
+        let length = data.len() as u32;
+        let header = [time_us / 1_000_000, time_us % 1_000_000, length, length].map(u32::to_le_bytes);
+        output.write_all(&[header.as_flattened(), &data].concat()).unwrap();
+    }
+    output.flush().unwrap();
+}
+
 fn write_flood(output: impl Write) {
     let mut writer = FrameWriter::new(output);
     let (stage, version) = ("capture".to_owned(), "0".to_owned());
     writer.write(&Hello { schema: SCHEMA, stage, version, upstream: vec![] }.into()).unwrap();
     let mut batch = Packets::new();
     for flow in 0..FLOWS {
-        for (number, data) in [(0, tcp(flow, 1_000, 2, &[])), (1, tcp(flow, 3_000, 16, &[0x17; 80]))] {
+        for (number, data) in (0..).zip(packets(flow)) {
             let number = u64::from(flow) * 2 + number + 1;
             let (time_ns, original_length) = (number.cast_signed() * 1_000, data.len() as u32);
             batch.push(Packet { time_ns, link_type: 101, original_length, data: &data, capture: 0, number });

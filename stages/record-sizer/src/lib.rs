@@ -20,6 +20,7 @@ mod hello;
 mod notices;
 mod options;
 mod overhead;
+mod parts;
 mod piece;
 mod plaintext;
 mod reassembly;

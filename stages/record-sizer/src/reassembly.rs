@@ -4,10 +4,9 @@
 //! leaves the choice open), and a hole is given up when its time is over or memory is needed. A connection seen from
 //! the middle has no known beginning: its first segments wait a moment for those that should have come before them.
 
-use std::collections::BTreeMap;
-
 use sizeleak_frame::Segment;
 
+use crate::parts::{Part, Parts};
 use crate::piece::Piece;
 
 /// A segment further than this from where the stream stands belongs to no window: no sender has so much in flight.
@@ -21,6 +20,9 @@ const FIRST_SEGMENTS: usize = 4;
 
 /// What a segment that waits costs besides its payload, in bytes.
 const PART_COST: usize = 96;
+
+/// What a direction costs in which any does.
+const WAITING_COST: usize = 256;
 
 /// Where positions begin: far enough from zero for segments before the first one.
 const ORIGIN: u64 = 1 << 32;
@@ -54,31 +56,10 @@ pub(crate) struct Reassembly {
 
 #[derive(Debug)]
 struct Waiting {
-    parts: BTreeMap<u64, Part>,
+    parts: Parts,
     /// The position of the first segment that waited, for translating sequence numbers while `next` is unknown.
     near: u64,
     bytes: usize,
-}
-
-#[derive(Debug)]
-struct Part {
-    time_ns: i64,
-    payload: Box<[u8]>,
-    hidden: u32,
-    starts_segment: bool,
-    ends_segment: bool,
-}
-
-impl Part {
-    fn piece(&self) -> Piece<'_> {
-        Piece {
-            time_ns: self.time_ns,
-            payload: &self.payload,
-            hidden: self.hidden,
-            starts_segment: self.starts_segment,
-            ends_segment: self.ends_segment,
-        }
-    }
 }
 
 /// What a SYN means to a direction.
@@ -129,7 +110,7 @@ impl Reassembly {
 
     /// When the first of the segments that wait was captured.
     pub(crate) fn waits_since(&self) -> Option<i64> {
-        self.waiting.as_ref()?.parts.first_key_value().map(|(_, part)| part.time_ns)
+        self.waiting.as_ref()?.parts.first().map(|(_, part)| part.time_ns)
     }
 
     /// Whether the beginning of the stream is still open.
@@ -198,10 +179,8 @@ impl Reassembly {
 
     /// Gives up the first hole, or the wait for an earlier beginning: what is behind it follows. False where nothing waits.
     pub(crate) fn give_up(&mut self, out: &mut impl Ordered) -> bool {
-        let Some((start, time_ns)) = self
-            .waiting
-            .as_ref()
-            .and_then(|waiting| waiting.parts.first_key_value().map(|(start, part)| (*start, part.time_ns)))
+        let Some((start, time_ns)) =
+            self.waiting.as_ref().and_then(|waiting| waiting.parts.first().map(|(start, part)| (start, part.time_ns)))
         else {
             return false;
         };
@@ -216,14 +195,15 @@ impl Reassembly {
 
     /// Holds what of a piece is not held yet.
     fn insert(&mut self, start: u64, mut piece: Piece<'_>, out: &mut impl Ordered) {
-        let waiting =
-            self.waiting.get_or_insert_with(|| Box::new(Waiting { parts: BTreeMap::new(), near: start, bytes: 0 }));
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Box::new(Waiting { parts: Parts::default(), near: start, bytes: WAITING_COST }));
         let mut at = start;
         if let Some(next) = self.next.filter(|next| *next > at) {
             at += piece.advance(next - at).1;
         }
         while !piece.is_empty() {
-            let before = waiting.parts.range(..=at).next_back().map(|(start, part)| (*start, part));
+            let before = waiting.parts.at_or_before(at);
             if let Some((start, part)) = before.filter(|(start, part)| start + part.piece().length() > at) {
                 let mut held = part.piece();
                 held.advance(at - start);
@@ -235,7 +215,7 @@ impl Reassembly {
                 at += covered;
                 continue;
             }
-            let room = waiting.parts.range(at..).next().map_or(u64::MAX, |(start, _)| start - at);
+            let room = waiting.parts.start_from(at).map_or(u64::MAX, |start| start - at);
             let new = piece.first(room);
             waiting.bytes += new.payload.len() + PART_COST;
             waiting.parts.insert(
@@ -255,7 +235,7 @@ impl Reassembly {
     /// Hands on what is no longer behind a hole.
     fn drain(&mut self, out: &mut impl Ordered) {
         let (Some(waiting), Some(mut next)) = (self.waiting.as_mut(), self.next) else { return };
-        while let Some(part) = waiting.parts.remove(&next) {
+        while let Some(part) = waiting.parts.take_at(next) {
             waiting.bytes -= part.payload.len() + PART_COST;
             next += part.piece().length();
             out.piece(part.piece());
@@ -269,8 +249,7 @@ impl Reassembly {
     /// Forgets what waits from before the beginning.
     fn drop_before(&mut self) {
         let (Some(waiting), Some(next)) = (self.waiting.as_mut(), self.next) else { return };
-        while let Some(first) = waiting.parts.first_entry().filter(|first| *first.key() < next) {
-            let part = first.remove();
+        while let Some(part) = waiting.parts.take_before(next) {
             waiting.bytes -= part.payload.len() + PART_COST;
         }
         if waiting.parts.is_empty() {
