@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use sizeleak_frame::{Notice, what};
 use sizeleak_stage::{Closed, Interrupt, Source, SourceEmit, StageError};
 
+use crate::beside::{Beside, Parcel, Stop};
 use crate::error::{CaptureError, Damage};
-use crate::filling::{Counts as Gathered, Filling, Selection};
-use crate::merge::{Head, Merge};
+use crate::filling::{Counts as Gathered, Filling, Keeping, Selection};
+use crate::merge::{Head, Merge, Next};
 
 /// Reads captures and emits their packets in order of time.
 #[derive(Debug)]
@@ -49,21 +50,36 @@ impl Capture {
         out: &mut dyn SourceEmit,
         interrupt: &Interrupt,
     ) -> Result<(), StageError> {
-        let mut filling = Filling::new(self.selection.clone());
-        let mut head = Head::default();
+        let mut filling = Filling::new(self.selection.clone(), Keeping::Shared);
+        let (mut head, mut beside) = (Head::default(), None::<Beside>);
         while !interrupt.is_set() {
             if merge.must_wait() {
                 send(&mut filling, out)?;
                 out.flush()?;
             }
-            match merge.next_packet(&mut head) {
-                Ok(true) => filling.take_copy(head.packet()),
-                Ok(false) => break,
-                Err(error) => {
-                    send(&mut filling, out)?;
-                    self.counts.damaged_files += 1;
-                    failures.tell(error, filling.last_ns(), out)?;
+            let error = match merge.next_packet(&mut head) {
+                Ok(Next::Packet) => {
+                    filling.take_copy(head.packet());
+                    None
                 }
+                Ok(Next::Alone(capture)) => {
+                    // With it a batch begins, whoever reads it.
+                    send(&mut filling, out)?;
+                    let read = beside.take().filter(|beside: &Beside| beside.capture == capture);
+                    let job = merge.job_after_next();
+                    beside = job.and_then(|job| Beside::start(job, self.selection.clone(), interrupt.clone()));
+                    match read {
+                        Some(read) => follow(&read, merge, &mut filling, out)?,
+                        None => merge.begin_next().err(),
+                    }
+                }
+                Ok(Next::End) => break,
+                Err(error) => Some(error),
+            };
+            if let Some(error) = error {
+                send(&mut filling, out)?;
+                self.counts.damaged_files += 1;
+                failures.tell(error, filling.last_ns(), out)?;
             }
             // What lies in memory already is taken without the detour over its head.
             loop {
@@ -153,6 +169,36 @@ impl Capture {
             }
         }
         Ok(all)
+    }
+}
+
+/// Hands on what a thread reads of the next capture; gives the capture's damage, if it has any.
+fn follow(
+    beside: &Beside,
+    merge: &mut Merge,
+    filling: &mut Filling,
+    out: &mut dyn SourceEmit,
+) -> Result<Option<CaptureError>, StageError> {
+    merge.leave_next();
+    loop {
+        match beside.next_parcel() {
+            Some(Parcel::Batches(batches)) => batches.into_iter().try_for_each(|batch| out.emit(batch.into()))?,
+            Some(Parcel::End(end)) => {
+                filling.add_counts(&end.counts, end.last_ns);
+                let (bytes, skipped, error) = match end.stop {
+                    Stop::Read { bytes, skipped } => (bytes, skipped, None),
+                    Stop::Damaged { error, bytes, skipped } => (bytes, skipped, Some(error)),
+                    Stop::Overlap(head, place) => {
+                        merge.take_over(head, place);
+                        (0, 0, None)
+                    }
+                };
+                merge.bytes += bytes;
+                merge.skipped += skipped;
+                return Ok(error);
+            }
+            None => return Err(StageError::failed("the thread that reads the next capture is gone")),
+        }
     }
 }
 

@@ -19,6 +19,15 @@ pub(crate) enum Selection {
     For(Sieve),
 }
 
+/// Where the bytes of packets are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// In the buffer they were read into.
+    Shared,
+    /// In the batch: it is kept for longer, and must not hold a whole buffer.
+    Copied,
+}
+
 /// A batch that is being filled, and what was gathered so far.
 #[derive(Debug)]
 pub(crate) struct Filling {
@@ -27,6 +36,7 @@ pub(crate) struct Filling {
     rows: usize,
     bytes: usize,
     selection: Selection,
+    keeping: Keeping,
     /// Whether the selection leaves anything out for now.
     is_sifting: bool,
     passed_over: PassedOver,
@@ -44,12 +54,15 @@ pub(crate) struct Counts {
 }
 
 impl Filling {
-    pub(crate) fn new(selection: Selection) -> Self {
+    pub(crate) fn new(selection: Selection, keeping: Keeping) -> Self {
+        // Of those that are sifted out few are left, and each would hold a whole buffer.
+        let keeping = if matches!(selection, Selection::Only(_)) { Keeping::Copied } else { keeping };
         let mut filling = Self {
             batch: Packets::new(),
             rows: 0,
             bytes: 0,
             selection,
+            keeping,
             is_sifting: false,
             passed_over: PassedOver::default(),
             counts: Counts::default(),
@@ -64,8 +77,7 @@ impl Filling {
     #[expect(clippy::inline_always, reason = "most packets are only counted")]
     pub(crate) fn take(&mut self, packet: Packet<'_>, buffer: &Arc<Vec<u8>>) {
         if !self.leaves_out(&packet) {
-            // Of those that are sifted out few are left, and each would hold a whole buffer.
-            self.add(packet, Some(buffer).filter(|_| !matches!(self.selection, Selection::Only(_))));
+            self.add(packet, Some(buffer).filter(|_| self.keeping == Keeping::Shared));
         }
     }
 
@@ -119,6 +131,14 @@ impl Filling {
         } else {
             self.batch.pass_over(passed_over);
         }
+    }
+
+    /// Adds what was gathered elsewhere.
+    pub(crate) fn add_counts(&mut self, counts: &Counts, last_ns: Option<i64>) {
+        self.counts.packets += counts.packets;
+        self.counts.snaplen_cut += counts.snaplen_cut;
+        self.counts.left_out += counts.left_out;
+        self.last_row_ns = last_ns.or(self.last_row_ns);
     }
 
     /// When the last packet was captured.

@@ -4,6 +4,7 @@
 #![warn(clippy::indexing_slicing)]
 
 mod ahead;
+mod beside;
 mod capture;
 mod error;
 mod filling;

@@ -6,7 +6,7 @@ use sizeleak_stage::{Interrupt, Source, SourceEmit, StageError, becomes_ready};
 use thiserror::Error as ThisError;
 
 use crate::capture::{notice, send};
-use crate::filling::{Filling, Selection};
+use crate::filling::{Filling, Keeping, Selection};
 
 /// Bytes captured of a packet unless asked otherwise: all of it, as tcpdump has it.
 const WHOLE_PACKET: u32 = 262_144;
@@ -153,7 +153,7 @@ impl Source for LiveCapture {
     const NAME: &'static str = "capture";
 
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
-        let mut filling = Filling::new(self.selection.clone());
+        let mut filling = Filling::new(self.selection.clone(), Keeping::Copied);
         let mut failure = None;
         while !interrupt.is_set() && failure.is_none() {
             match self.take(&mut filling) {

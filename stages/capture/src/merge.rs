@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use sizeleak_frame::Packet;
 use sizeleak_stage::{Interrupt, is_ready};
 
+use crate::beside::{Job, may_be_read_beside};
 use crate::error::CaptureError;
 use crate::filling::Filling;
 use crate::open::{Decompression, Opened, is_stream, open, reopen};
-use crate::reader::{CaptureReader, Place, Stretch};
+use crate::reader::{CaptureReader, CapturedPacket, Place, Stretch};
 
 /// So many files are open at once at most. Where more overlap in time, those whose next packet is latest are left off
 /// and opened again.
@@ -31,7 +32,22 @@ pub(crate) struct Head {
     pub(crate) number: u64,
 }
 
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A packet.
+    Packet,
+    /// This capture, and none is open that has packets left.
+    Alone(u32),
+    End,
+}
+
 impl Head {
+    pub(crate) fn of(packet: &CapturedPacket<'_>, capture: u32, number: u64) -> Self {
+        let CapturedPacket { time_ns, link_type, original_length, data } = *packet;
+        Self { time_ns, link_type, original_length, data: data.to_vec(), capture, number }
+    }
+
     pub(crate) fn packet(&self) -> Packet<'_> {
         let Self { time_ns, link_type, original_length, ref data, capture, number } = *self;
         Packet { time_ns, link_type, original_length, data, capture, number }
@@ -110,9 +126,9 @@ impl Merge {
         (merge, errors)
     }
 
-    /// The next packet of all captures, moved into `head`; false at the end. After an error the damaged capture is left
-    /// behind and the others go on.
-    pub(crate) fn next_packet(&mut self, head: &mut Head) -> Result<bool, CaptureError> {
+    /// The next packet of all captures, moved into `head`, unless a capture is to be begun alone. After an error the damaged
+    /// capture is left behind and the others go on.
+    pub(crate) fn next_packet(&mut self, head: &mut Head) -> Result<Next, CaptureError> {
         // Only now: reading on right after giving a packet would hold it back for as long as the next one takes.
         if let Some(slot) = self.given.take() {
             self.advance(slot)?;
@@ -122,17 +138,44 @@ impl Merge {
             if let Some((begins, capture)) = self.waiting.front().copied()
                 && earliest.is_none_or(|earliest| begins <= earliest)
             {
-                self.waiting.pop_front();
-                self.begin(capture)?;
+                if earliest.is_none() {
+                    return Ok(Next::Alone(capture));
+                }
+                self.begin_next()?;
                 continue;
             }
-            let Some(Reverse((_, _, slot))) = self.order.pop() else { return Ok(false) };
+            let Some(Reverse((_, _, slot))) = self.order.pop() else { return Ok(Next::End) };
             let Some(open) = self.open.get_mut(slot) else { continue };
             std::mem::swap(head, &mut open.head);
             (open.head.capture, open.head.number) = (head.capture, head.number);
             self.given = Some(slot);
-            return Ok(true);
+            return Ok(Next::Packet);
         }
+    }
+
+    /// Begins the next capture.
+    pub(crate) fn begin_next(&mut self) -> Result<(), CaptureError> {
+        self.waiting.pop_front().map_or(Ok(()), |(_, capture)| self.begin(capture))
+    }
+
+    /// Leaves the next capture to somebody else.
+    pub(crate) fn leave_next(&mut self) {
+        self.waiting.pop_front();
+    }
+
+    /// The capture after the next one, if it may be read before its turn.
+    pub(crate) fn job_after_next(&self) -> Option<Job> {
+        let (_, capture) = *self.waiting.get(1)?;
+        let file = self.files.get(capture as usize).filter(|file| may_be_read_beside(file))?.clone();
+        let before_ns = self.waiting.get(2).map_or(i64::MAX, |(begins, _)| *begins);
+        Some(Job { file, capture, before_ns })
+    }
+
+    /// Goes on with a capture that somebody else has read up to the packet in `head`.
+    pub(crate) fn take_over(&mut self, head: Head, place: Place) {
+        let next = Reverse((head.time_ns, head.capture, self.open.len()));
+        self.open.push(Open { reading: Reading::LeftOff(place), head });
+        self.order.push(next);
     }
 
     /// Takes the packets that follow the one given last, as long as no other capture's can come before them, none is to be

@@ -1,0 +1,82 @@
+//! A home's capture in several files gives the same bytes however many cores read them.
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod programs;
+mod tool;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use programs::{GATEWAY, example, root, stdout};
+
+const TEST: &str = "many_files";
+
+/// The packets of a classic pcap in little-endian order, each with its header.
+fn packets(capture: &[u8]) -> Vec<&[u8]> {
+    let mut packets = Vec::new();
+    let mut rest = &capture[24..];
+    while !rest.is_empty() {
+        let length = 16 + u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        packets.push(&rest[..length]);
+        rest = &rest[length..];
+    }
+    packets
+}
+
+/// The bundled capture in files: which of them gets the packet with this number, of so many.
+fn split(folder: &Path, files: usize, which: impl Fn(usize, usize) -> usize) -> Vec<PathBuf> {
+    let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
+    assert_eq!(capture[..4], [0xd4, 0xc3, 0xb2, 0xa1]);
+    let packets = packets(&capture);
+    let mut parts = vec![capture[..24].to_vec(); files];
+    for (number, packet) in packets.iter().enumerate() {
+        parts[which(number, packets.len())].extend_from_slice(packet);
+    }
+    let write = |(part, bytes): (usize, &Vec<u8>)| {
+        let file = folder.join(format!("{part}.pcap"));
+        std::fs::write(&file, bytes).unwrap();
+        file
+    };
+    parts.iter().enumerate().map(write).collect()
+}
+
+/// What the stages up to one of them make of captures, on so many cores.
+fn run(folder: &Path, stages: &[&str], files: &[PathBuf], cores: &str) -> Vec<u8> {
+    let pipeline = folder.join("pipeline.toml");
+    std::fs::write(&pipeline, stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect::<String>())
+        .unwrap();
+    let mut command = Command::new("taskset");
+    command.args(["-c", cores, env!("CARGO_BIN_EXE_sizeleak"), "run"]).arg(&pipeline).arg("--input").args(files);
+    command.args(["--gateway", GATEWAY, "--quiet", "--format", "frames"]);
+    // Without the summary, whose latencies no two runs share.
+    command.args(["--kind", "flow,segments,session,record,command,notice"]);
+    stdout(&mut command)
+}
+
+#[test]
+fn cores_do_not_matter() {
+    if !tool::are_here(TEST, &["taskset"]) {
+        return;
+    }
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
+        tool::skip(TEST, "two cores");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let segments = ["capture", "flow-filter"];
+    let commands = ["capture", "flow-filter", "record-sizer", "command-segmenter"];
+    let one_file = run(folder.path(), &commands, &[root().join(example("test.pcap"))], "0");
+    let in_turn = |number: usize, all: usize| number * 5 / all;
+    let overlapping =
+        |number: usize, all: usize| if number % 7 == 0 { (number * 5 / all + 1) % 5 } else { number * 5 / all };
+    let alternating = |number: usize, _: usize| number % 5;
+    for (which, split_so) in [&in_turn as &dyn Fn(usize, usize) -> usize, &overlapping, &alternating].iter().enumerate()
+    {
+        let files = split(folder.path(), 5, split_so);
+        for stages in [&segments[..], &commands] {
+            let alone = run(folder.path(), stages, &files, "0");
+            assert!(alone == run(folder.path(), stages, &files, "0,1"), "{which}: {stages:?}");
+        }
+        assert!(one_file == run(folder.path(), &commands, &files, "0,1"), "{which}: one file or five");
+    }
+}
