@@ -4,13 +4,13 @@
 #   docs/evaluation.sh [table|quiet|curve|procedures|segmenters]     all of them without an argument
 #
 # SIZELEAK is the program (default: target/release/sizeleak), COMMANDS the number of test commands a home
-# (default 2000), SEED where all chance comes from. With JSON=1 each line is a JSON object instead: `name`, and the keys of
+# (default 10000), SEED where all chance comes from. With JSON=1 each line is a JSON object instead: `name`, and the keys of
 # `sizeleak evaluate --json` (of the curve, of `sizeleak learn --json`). It needs jq, and takes some minutes.
 set -eu
 
 sizeleak=${SIZELEAK:-target/release/sizeleak}
-commands=${COMMANDS:-2000}
-seed=${SEED:-97001}
+commands=${COMMANDS:-10000}
+seed=${SEED:-424201}
 gateway=192.168.1.20
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
