@@ -43,8 +43,8 @@ fn split(folder: &Path, files: usize, which: impl Fn(usize, usize) -> usize) -> 
 /// What the stages up to one of them make of captures, on so many cores.
 fn run(folder: &Path, stages: &[&str], files: &[PathBuf], cores: &str) -> Vec<u8> {
     let pipeline = folder.join("pipeline.toml");
-    std::fs::write(&pipeline, stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect::<String>())
-        .unwrap();
+    let stages: Vec<String> = stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect();
+    std::fs::write(&pipeline, stages.concat()).unwrap();
     let mut command = Command::new("taskset");
     command.args(["-c", cores, env!("CARGO_BIN_EXE_sizeleak"), "run"]).arg(&pipeline).arg("--input").args(files);
     command.args(["--gateway", GATEWAY, "--quiet", "--format", "frames"]);
@@ -67,8 +67,9 @@ fn cores_do_not_matter() {
     let commands = ["capture", "flow-filter", "record-sizer", "command-segmenter"];
     let one_file = run(folder.path(), &commands, &[root().join(example("test.pcap"))], "0");
     let in_turn = |number: usize, all: usize| number * 5 / all;
-    let overlapping =
-        |number: usize, all: usize| if number % 7 == 0 { (number * 5 / all + 1) % 5 } else { number * 5 / all };
+    let overlapping = |number: usize, all: usize| {
+        if number.is_multiple_of(7) { (number * 5 / all + 1) % 5 } else { number * 5 / all }
+    };
     let alternating = |number: usize, _: usize| number % 5;
     for (which, split_so) in [&in_turn as &dyn Fn(usize, usize) -> usize, &overlapping, &alternating].iter().enumerate()
     {

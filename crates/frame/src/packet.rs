@@ -65,6 +65,11 @@ impl Packets {
         Self::default()
     }
 
+    /// An empty batch with room for so many packets.
+    pub fn with_capacity(packets: usize) -> Self {
+        Self { rows: Vec::with_capacity(packets.min(BATCH_ROWS)), ..Self::default() }
+    }
+
     /// Adds a packet, copying its data.
     #[inline]
     pub fn push(&mut self, packet: Packet<'_>) {

@@ -67,6 +67,11 @@ impl Segments {
         Self::default()
     }
 
+    /// An empty batch with room for so many segments.
+    pub fn with_capacity(segments: usize) -> Self {
+        Self { rows: Vec::with_capacity(segments.min(BATCH_ROWS)), ..Self::default() }
+    }
+
     /// Adds a segment, copying its payload.
     #[inline]
     pub fn push(&mut self, segment: Segment<'_>) {

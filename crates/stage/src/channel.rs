@@ -44,7 +44,9 @@ impl Output for ChannelOutput {
         }
         self.rows = 0;
         let since = Instant::now();
-        match self.sender.try_send(Parcel { since, frames: mem::take(&mut self.parcel) }) {
+        // The next one will be much like it.
+        let next = Vec::with_capacity(self.parcel.len());
+        match self.sender.try_send(Parcel { since, frames: mem::replace(&mut self.parcel, next) }) {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(_)) => Err(Closed),
             Err(TrySendError::Full(parcel)) => {
@@ -80,7 +82,11 @@ impl Input for ChannelInput {
             }
         };
         received.frames.iter().for_each(|frame| self.witness.see(frame));
-        parcel.extend(received.frames);
+        if parcel.is_empty() {
+            *parcel = received.frames;
+        } else {
+            parcel.extend(received.frames);
+        }
         Ok(Received::Frames { since: received.since })
     }
 }

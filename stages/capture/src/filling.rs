@@ -166,7 +166,9 @@ impl Filling {
     pub(crate) fn finish(&mut self) -> Option<Packets> {
         self.settle();
         self.begin();
-        let batch = std::mem::take(&mut self.batch);
+        // The next one will be much like it.
+        let next = Packets::with_capacity(self.batch.len());
+        let batch = std::mem::replace(&mut self.batch, next);
         (!batch.is_empty() || batch.passed_over().packets > 0).then_some(batch)
     }
 

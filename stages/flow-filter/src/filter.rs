@@ -302,7 +302,8 @@ impl Stage for FlowFilter {
     type Input = Packets;
 
     fn process(&mut self, packets: Packets, out: &mut dyn Emit) -> Result<(), StageError> {
-        let mut work = Work { time_ns: 0, number: 0, packets: &packets, batch: Segments::new(), out };
+        let mut work =
+            Work { time_ns: 0, number: 0, packets: &packets, batch: Segments::with_capacity(packets.len()), out };
         for packet in packets.iter() {
             self.packet(&packet, &mut work)?;
         }
