@@ -1,6 +1,6 @@
 //! `packets`: a batch of captured packets. Rows share a few buffers, so that a batch costs two allocations, not hundreds.
 
-use std::fmt::Formatter;
+use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Visitor};
@@ -29,7 +29,7 @@ pub struct Packet<'a> {
 }
 
 /// A batch of packets in the order they were captured.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Packets {
     rows: Vec<Row>,
     store: Store,
@@ -149,6 +149,13 @@ impl PartialEq for Packets {
 }
 
 impl Eq for Packets {}
+
+/// Shows the rows, not the buffers they lie in.
+impl Debug for Packets {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
+    }
+}
 
 impl Serialize for Packet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,6 +1,6 @@
 //! `segments`: a batch of a gateway's TCP segments and UDP datagrams. Rows share buffers, as in `packets`.
 
-use std::fmt::Formatter;
+use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Unexpected, Visitor};
@@ -43,7 +43,7 @@ impl Segment<'_> {
 }
 
 /// A batch of segments in the order they were captured.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Segments {
     rows: Vec<Row>,
     store: Store,
@@ -135,6 +135,13 @@ impl PartialEq for Segments {
 }
 
 impl Eq for Segments {}
+
+/// Shows the rows, not the buffers they lie in.
+impl Debug for Segments {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
+    }
+}
 
 impl Serialize for Segment<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
