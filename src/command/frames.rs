@@ -9,13 +9,15 @@ use clap::{Args, ValueEnum};
 use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
 use super::Failure;
+use super::appearance::Appearance;
 use crate::output::{Binary, Format, Selection, Writer, has_columns};
 
 /// Show a frame stream as text, at any point of a pipe
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak \
-                        frames\n  sizeleak frames saved.frames --format ndjson --kind notice summary"
+                        frames\n  sizeleak frames saved.frames --format ndjson --kind notice summary\n  TZ=Europe/Berlin sizeleak frames \
+                        saved.frames --time local"
 )]
 pub(crate) struct Arguments {
     /// The stream; `-`, or none, is stdin
@@ -33,6 +35,9 @@ pub(crate) struct Arguments {
     /// Write binary fields whole, not just their first 16 bytes
     #[arg(long)]
     whole: bool,
+
+    #[command(flatten)]
+    appearance: Appearance,
 }
 
 /// The formats that are text.
@@ -64,6 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     };
     let binary = if arguments.whole { Binary::Whole } else { Binary::default() };
+    let look = arguments.appearance.look(binary)?;
     let (input, name): (Box<dyn Read>, String) = match &arguments.file {
         Some(path) if path.as_os_str() != "-" => {
             let name = path.display().to_string();
@@ -73,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         _ => (Box::new(io::stdin().lock()), "stdin".to_owned()),
     };
     let mut reader = FrameReader::new(input);
-    let mut writer = Writer::new(format, selection, binary, super::stdout()?);
+    let mut writer = Writer::new(format, selection, look, super::stdout()?);
     match copy(&mut reader, &mut writer) {
         Ok(None) => Ok(ExitCode::SUCCESS),
         Ok(Some(error)) => {

@@ -1,5 +1,6 @@
 //! The command line of `sizeleak`: one module a subcommand.
 
+mod appearance;
 mod check_stage;
 mod documentation;
 mod evaluate;

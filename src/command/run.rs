@@ -12,6 +12,7 @@ use sizeleak_stage::program::{describe, save_latency_log};
 use sizeleak_stage::{Interrupt, LatencyTable};
 
 use super::Failure;
+use super::appearance::Appearance;
 use super::frames::{check_csv, kind};
 use crate::output::{Binary, Format, Selection, Writer};
 use crate::pipeline::{Ending, Mode, Pipeline, Report, Sink};
@@ -63,6 +64,9 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    #[command(flatten)]
+    appearance: Appearance,
+
     /// At the end, print a table of the stages' latencies on stderr
     #[arg(long)]
     latency: bool,
@@ -86,6 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.format == Format::Csv {
         check_csv(&selection)?;
     }
+    let look = arguments.appearance.look(Binary::default())?;
     let prepared = pipeline.prepare()?;
     let interrupt = Interrupt::on_signals()?;
     let output = match &arguments.output {
@@ -93,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         None => super::stdout()?,
     };
     let mut shown = Shown {
-        writer: Writer::new(arguments.format, selection, Binary::default(), output),
+        writer: Writer::new(arguments.format, selection, look, output),
         verbose: arguments.verbose,
         notices: BTreeMap::new(),
         rows: BTreeMap::new(),

@@ -3,33 +3,35 @@
 use sizeleak_frame::{Command, Correction, Flow, Frame, Packet, Record, Segment, Session, Summary, Transport};
 
 use super::json::hex;
-use super::{Binary, utc};
+use super::{Look, Times};
 
 /// The lines of a frame that is no identification; one, or one for each row of a batch or stage of a summary.
-pub(super) fn lines(frame: &Frame, binary: Binary) -> Vec<String> {
+pub(super) fn lines(frame: &Frame, look: &Look) -> Vec<String> {
+    let times = &look.times;
     let text = match frame {
-        Frame::Packets(batch) => return batch.iter().map(|row| kind("packet", &packet(&row, binary))).collect(),
-        Frame::Segments(batch) => return batch.iter().map(|row| kind("segment", &segment(&row, binary))).collect(),
+        Frame::Packets(batch) => return batch.iter().map(|row| kind("packet", &packet(&row, look))).collect(),
+        Frame::Segments(batch) => return batch.iter().map(|row| kind("segment", &segment(&row, look))).collect(),
         Frame::Summary(summary) => return stages(summary),
         Frame::Hello(hello) => {
             let before = hello.upstream.join(", ");
             let after = if before.is_empty() { String::new() } else { format!(" after {before}") };
             format!("{} {}, schema {}{after}", hello.stage, hello.version, hello.schema)
         }
-        Frame::Flow(body) => flow(body),
-        Frame::Session(body) => session(body),
-        Frame::Record(body) => record(body),
-        Frame::Command(body) => command(body),
-        Frame::Correction(body) => correction(body),
-        Frame::Identification(body) => command(&body.command),
+        Frame::Flow(body) => flow(body, times),
+        Frame::Session(body) => session(body, times),
+        Frame::Record(body) => record(body, times),
+        Frame::Command(body) => command(body, times),
+        Frame::Correction(body) => correction(body, times),
+        Frame::Identification(body) => command(&body.command, times),
         Frame::Notice(notice) => {
-            let time = notice.time_ns.map_or_else(|| "-".to_owned(), utc);
+            let time = notice.time_ns.map_or_else(|| "-".to_owned(), |time| times.say(time));
             let flow = notice.flow.map_or_else(String::new, |flow| format!("  flow {flow}"));
             let bytes = notice.bytes.map_or_else(String::new, |bytes| format!("  {bytes} bytes"));
             let detail = notice.detail.as_deref().unwrap_or_default();
-            format!("{time:<26}  {}: {}{flow}{bytes}  {detail}", notice.stage, notice.what)
+            let width = times.width();
+            format!("{time:<width$}  {}: {}{flow}{bytes}  {detail}", notice.stage, notice.what)
         }
-        Frame::Unknown(body) => format!("{} bytes  {}", body.value.len(), hex(&body.value, binary)),
+        Frame::Unknown(body) => format!("{} bytes  {}", body.value.len(), hex(&body.value, look.binary)),
     };
     vec![kind(frame.kind(), &text)]
 }
@@ -38,45 +40,46 @@ fn kind(kind: &str, text: &str) -> String {
     format!("{kind:<10}  {text}")
 }
 
-fn packet(row: &Packet<'_>, binary: Binary) -> String {
+fn packet(row: &Packet<'_>, look: &Look) -> String {
     format!(
         "{}  capture {} packet {}  link type {}  {} of {} bytes  {}",
-        utc(row.time_ns),
+        look.times.say(row.time_ns),
         row.capture,
         row.number,
         row.link_type,
         row.data.len(),
         row.original_length,
-        hex(row.data, binary)
+        hex(row.data, look.binary)
     )
 }
 
-fn segment(row: &Segment<'_>, binary: Binary) -> String {
+fn segment(row: &Segment<'_>, look: &Look) -> String {
     format!(
         "{}  flow {:<20}  {:<12}  sequence {:<10}  flags {:02x}  {:>5} bytes  {}",
-        utc(row.time_ns),
+        look.times.say(row.time_ns),
         row.flow,
         row.direction.word(),
         row.sequence,
         row.flags,
         row.length,
-        hex(row.payload, binary)
+        hex(row.payload, look.binary)
     )
 }
 
-fn flow(flow: &Flow) -> String {
+fn flow(flow: &Flow, times: &Times) -> String {
     let transport = match flow.transport {
         Transport::Tcp => "TCP",
         Transport::Udp => "UDP",
     };
-    format!("{:<26}  flow {:<20}  {} and {} over {transport}", "", flow.flow, flow.gateway, flow.service)
+    let width = times.width();
+    format!("{:<width$}  flow {:<20}  {} and {} over {transport}", "", flow.flow, flow.gateway, flow.service)
 }
 
-fn session(session: &Session) -> String {
+fn session(session: &Session, times: &Times) -> String {
     let shown = |part: &Option<String>| part.clone().unwrap_or_else(|| "-".to_owned());
     format!(
         "{}  flow {:<20}  {}  {}  {}",
-        utc(session.time_ns),
+        times.say(session.time_ns),
         session.flow,
         shown(&session.tls_version),
         shown(&session.cipher_suite),
@@ -84,10 +87,10 @@ fn session(session: &Session) -> String {
     )
 }
 
-fn record(record: &Record) -> String {
+fn record(record: &Record, times: &Times) -> String {
     format!(
         "{}  flow {:<20}  {:<12}  type {}  {:>5} bytes  plaintext {}{}",
-        utc(record.time_ns),
+        times.say(record.time_ns),
         record.flow,
         record.direction.word(),
         u8::from(record.content_type),
@@ -97,10 +100,10 @@ fn record(record: &Record) -> String {
     )
 }
 
-fn command(command: &Command) -> String {
+fn command(command: &Command, times: &Times) -> String {
     format!(
         "{}  flow {:<20}  {:>5} bytes  plaintext {}  {} records  {} replies of {} bytes",
-        utc(command.time_ns),
+        times.say(command.time_ns),
         command.flow,
         command.size,
         range(command.plaintext),
@@ -110,11 +113,11 @@ fn command(command: &Command) -> String {
     )
 }
 
-fn correction(correction: &Correction) -> String {
+fn correction(correction: &Correction, times: &Times) -> String {
     let offered = correction.epsilons.iter().take(3).map(|value| format!("{:+} ({:.2})", value.epsilon, value.weight));
     let offered = offered.collect::<Vec<_>>().join(", ");
     let more = if correction.epsilons.len() > 3 { ", …" } else { "" };
-    format!("{}  ε {offered}{more}", command(&correction.command))
+    format!("{}  ε {offered}{more}", command(&correction.command, times))
 }
 
 fn stages(summary: &Summary) -> Vec<String> {

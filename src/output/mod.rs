@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use sizeleak_frame::{Frame, FrameWriter, WriteError};
 
 pub(crate) use csv::has_columns;
-pub use moment::utc;
+pub use moment::{Clock, Times};
 pub use selection::Selection;
 
 use crate::pipeline::Sink;
@@ -47,6 +47,15 @@ impl Default for Binary {
     }
 }
 
+/// How text for people looks. What programs read knows only of `binary`.
+#[derive(Debug, Clone, Default)]
+pub struct Look {
+    /// How long binary fields are.
+    pub binary: Binary,
+    /// How times are said.
+    pub times: Times,
+}
+
 /// One way to write frames.
 trait Form {
     /// Writes a frame that is selected.
@@ -75,11 +84,11 @@ enum Target<W: Write> {
 
 impl<W: Write> Writer<W> {
     /// Writes the selected frames in this format.
-    pub fn new(format: Format, selection: Selection, binary: Binary, output: W) -> Self {
+    pub fn new(format: Format, selection: Selection, look: Look, output: W) -> Self {
         let form: Box<dyn Form> = match format {
-            Format::Table => Box::new(table::Table::new(binary)),
-            Format::Ndjson => Box::new(json::Lines::new(binary)),
-            Format::Csv => Box::new(csv::Csv::new(&selection, binary)),
+            Format::Table => Box::new(table::Table::new(look)),
+            Format::Ndjson => Box::new(json::Lines::new(look.binary)),
+            Format::Csv => Box::new(csv::Csv::new(&selection, look.binary)),
             Format::Frames => return Self { selection, target: Target::Frames(FrameWriter::new(output)) },
         };
         Self { selection, target: Target::Text { form, output: BufWriter::new(output) } }

@@ -1,14 +1,77 @@
 //! Times as people read them.
 
+use clap::ValueEnum;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// A time in UTC, to the microsecond; what no calendar holds stays a number.
-pub fn utc(time_ns: i64) -> String {
-    let zoned = Timestamp::from_nanosecond(time_ns.into()).map(|time| time.to_zoned(TimeZone::UTC));
-    match zoned {
-        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S.%6f").to_string(),
-        Err(_) => format!("{time_ns} ns"),
+/// Which clock times are shown by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Clock {
+    /// Coordinated universal time
+    #[default]
+    Utc,
+    /// The time zone of this system, or the one that TZ names; each time with its offset from UTC
+    Local,
+}
+
+/// Says times by a clock.
+#[derive(Debug, Clone)]
+pub struct Times {
+    clock: Clock,
+    zone: TimeZone,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { clock: Clock::Utc, zone: TimeZone::UTC }
+    }
+}
+
+impl Times {
+    /// Times by this clock.
+    ///
+    /// # Errors
+    /// Where `TZ` names no time zone, or the system has none that is known.
+    pub fn new(clock: Clock) -> Result<Self, jiff::Error> {
+        let zone = match clock {
+            Clock::Utc => TimeZone::UTC,
+            Clock::Local => TimeZone::try_system()?,
+        };
+        Ok(Self { clock, zone })
+    }
+
+    /// What stands above a column of them.
+    pub(crate) fn heading(&self) -> &'static str {
+        match self.clock {
+            Clock::Utc => "time (UTC)",
+            Clock::Local => "time (local)",
+        }
+    }
+
+    /// How wide a column of them is.
+    pub(crate) fn width(&self) -> usize {
+        match self.clock {
+            Clock::Utc => 26,
+            Clock::Local => 32,
+        }
+    }
+
+    /// A time to the microsecond; what no calendar holds stays a number.
+    pub(crate) fn say(&self, time_ns: i64) -> String {
+        let format = match self.clock {
+            Clock::Utc => "%Y-%m-%d %H:%M:%S.%6f",
+            // Without the offset, an hour in autumn could be either of two.
+            Clock::Local => "%Y-%m-%d %H:%M:%S.%6f%:z",
+        };
+        self.format(time_ns, format)
+    }
+
+    /// A time as `strftime` writes it.
+    pub(crate) fn format(&self, time_ns: i64, format: &str) -> String {
+        match Timestamp::from_nanosecond(time_ns.into()) {
+            Ok(time) => time.to_zoned(self.zone.clone()).strftime(format).to_string(),
+            Err(_) => format!("{time_ns} ns"),
+        }
     }
 }
 
@@ -18,8 +81,19 @@ mod tests {
 
     #[test]
     fn times_are_utc() {
-        assert_eq!(utc(1_767_600_000_012_345_678), "2026-01-05 08:00:00.012345");
-        assert_eq!(utc(-1_000), "1969-12-31 23:59:59.999999");
-        assert_eq!(utc(i64::MAX), "2262-04-11 23:47:16.854775");
+        let times = Times::default();
+        assert_eq!(times.say(1_767_600_000_012_345_678), "2026-01-05 08:00:00.012345");
+        assert_eq!(times.say(-1_000), "1969-12-31 23:59:59.999999");
+        assert_eq!(times.say(i64::MAX), "2262-04-11 23:47:16.854775");
+    }
+
+    #[test]
+    fn the_hour_that_comes_twice_is_told_apart() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let times = Times { clock: Clock::Local, zone };
+        let before = 1_792_888_200_000_000_000;
+        assert_eq!(times.say(before), "2026-10-25 02:30:00.000000+02:00");
+        assert_eq!(times.say(before + 3_600_000_000_000), "2026-10-25 02:30:00.000000+01:00");
+        assert_eq!(times.say(before).len(), times.width());
     }
 }

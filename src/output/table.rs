@@ -5,21 +5,21 @@ use std::io::{self, Write};
 
 use sizeleak_frame::{Actions, Flow, Frame, Identification};
 
-use super::{Binary, Form, line, utc};
+use super::{Form, Look, line};
 
 /// Gateways are shown while their flows are not more than this; then that with the lowest number is forgotten.
 const MOST_FLOWS: usize = 100_000;
 
 /// A table for people.
 pub(super) struct Table {
-    binary: Binary,
+    look: Look,
     gateways: BTreeMap<u64, String>,
     begun: bool,
 }
 
 impl Table {
-    pub(super) fn new(binary: Binary) -> Self {
-        Self { binary, gateways: BTreeMap::new(), begun: false }
+    pub(super) fn new(look: Look) -> Self {
+        Self { look, gateways: BTreeMap::new(), begun: false }
     }
 
     fn remember(&mut self, flow: &Flow) {
@@ -41,13 +41,17 @@ impl Table {
             Some(best) => (format!("{:.3}", best.probability), named(&best.actions)),
             None => ("-".to_owned(), "no actions add up to this size".to_owned()),
         };
-        row([&utc(command.time_ns), &gateway, &command.size, &command.replies, &count, &probability], &actions)
+        let time = self.look.times.say(command.time_ns);
+        self.cells([&time, &gateway, &command.size, &command.replies, &count, &probability], &actions)
     }
-}
 
-fn row(cells: [&dyn std::fmt::Display; 6], actions: &str) -> String {
-    let [time, gateway, size, replies, candidates, probability] = cells.map(ToString::to_string);
-    format!("{time:<26}  {gateway:<15}  {size:>6}  {replies:>7}  {candidates:>10}  {probability:>11}  {actions}")
+    fn cells(&self, cells: [&dyn std::fmt::Display; 6], actions: &str) -> String {
+        let [time, gateway, size, replies, candidates, probability] = cells.map(ToString::to_string);
+        let width = self.look.times.width();
+        format!(
+            "{time:<width$}  {gateway:<15}  {size:>6}  {replies:>7}  {candidates:>10}  {probability:>11}  {actions}"
+        )
+    }
 }
 
 /// `2 on, 1 colour`.
@@ -60,12 +64,12 @@ impl Form for Table {
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
         self.see(frame);
         let Frame::Identification(identification) = frame else {
-            return line::lines(frame, self.binary).iter().try_for_each(|line| writeln!(output, "{}", line.trim_end()));
+            return line::lines(frame, &self.look).iter().try_for_each(|line| writeln!(output, "{}", line.trim_end()));
         };
         if !std::mem::replace(&mut self.begun, true) {
             let headings: [&dyn std::fmt::Display; 6] =
-                [&"time (UTC)", &"gateway", &"size", &"replies", &"candidates", &"probability"];
-            writeln!(output, "{}", row(headings, "most probable actions"))?;
+                [&self.look.times.heading(), &"gateway", &"size", &"replies", &"candidates", &"probability"];
+            writeln!(output, "{}", self.cells(headings, "most probable actions"))?;
         }
         writeln!(output, "{}", self.row(identification))
     }
@@ -89,7 +93,7 @@ mod tests {
     use super::*;
 
     fn written(frames: &[Frame]) -> String {
-        let mut table = Table::new(Binary::default());
+        let mut table = Table::new(Look::default());
         let mut output = Vec::new();
         for frame in frames {
             table.write(frame, &mut output).unwrap();
@@ -129,7 +133,7 @@ mod tests {
             service: "203.0.113.1:443".parse().unwrap(),
             transport: Transport::Tcp,
         };
-        let mut table = Table::new(Binary::default());
+        let mut table = Table::new(Look::default());
         table.see(&flow.into());
         let actions = Actions(vec![(Arc::from("on"), 2), (Arc::from("colour"), 1)]);
         let best = Candidate { actions, epsilon: 0, probability: 0.41249 };

@@ -1,0 +1,58 @@
+//! How tables look: whose clock their times are by.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+mod programs;
+
+use programs::{sizeleak, stderr, stdout};
+
+const RUN: &str = "run pipeline.toml --quiet";
+
+/// What the bundled pipeline prints with these options and variables.
+fn printed(options: &str, variables: &[(&str, &str)]) -> String {
+    let mut command = sizeleak(&format!("{RUN} {options}"));
+    command.env_remove("TZ").envs(variables.iter().copied());
+    String::from_utf8(stdout(&mut command)).unwrap()
+}
+
+#[test]
+fn times_are_by_the_clock_that_is_asked_for() {
+    let east = [("TZ", "XYZ-5:30")];
+    let line = |text: &str, at: usize| text.lines().nth(at).unwrap().to_owned();
+    let utc = printed("", &[]);
+    assert!(line(&utc, 0).starts_with("time (UTC)                  gateway "), "{utc}");
+    assert!(line(&utc, 1).starts_with("2026-01-06 08:00:07.000000  192."), "{utc}");
+    assert!(utc == printed("", &east) && utc == printed("--time utc", &east), "the zone is not asked for");
+    let local = printed("--time local", &east);
+    assert!(line(&local, 0).starts_with("time (local)                      gateway "), "{local}");
+    assert!(line(&local, 1).starts_with("2026-01-06 13:30:07.000000+05:30  192."), "{local}");
+    let rest = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split_whitespace().skip(2).collect::<Vec<_>>().join(" ")).collect()
+    };
+    assert_eq!(rest(&utc), rest(&local), "only the times differ");
+}
+
+#[test]
+fn what_programs_read_is_the_same_whatever_the_clock() {
+    for format in ["ndjson", "csv"] {
+        let plain = printed(&format!("--format {format}"), &[]);
+        assert_eq!(plain, printed(&format!("--format {format} --time local"), &[("TZ", "XYZ-5:30")]));
+        assert!(plain.contains("1767686407000000000"), "{plain}");
+    }
+}
+
+#[test]
+fn frames_are_shown_by_the_same_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("saved.frames");
+    stdout(sizeleak(&format!("{RUN} --format frames -o")).arg(&saved));
+    let mut shown = sizeleak("frames --kind session --time local");
+    let shown = String::from_utf8(stdout(shown.arg(&saved).env("TZ", "XYZ+1"))).unwrap();
+    assert!(shown.lines().count() == 4 && shown.lines().all(|line| line.contains("-01:00  flow ")), "{shown}");
+}
+
+#[test]
+fn a_zone_that_is_none_is_told() {
+    let output = sizeleak(&format!("{RUN} --time local")).env("TZ", "Nowhere/Land").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the local time zone is not known"), "{}", stderr(&output));
+}
