@@ -1,4 +1,4 @@
-//! How tables look: whose clock their times are by.
+//! How tables look: whose clock their times are by, and when they have colours.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod programs;
@@ -55,4 +55,26 @@ fn a_zone_that_is_none_is_told() {
     let output = sizeleak(&format!("{RUN} --time local")).env("TZ", "Nowhere/Land").output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("the local time zone is not known"), "{}", stderr(&output));
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_ask() {
+    let plain = printed("", &[]);
+    assert!(!plain.contains('\u{1b}'), "this is no terminal: {plain}");
+    let coloured = printed("--color always", &[("NO_COLOR", "1")]);
+    assert!(coloured.starts_with("\u{1b}[1mtime (UTC) "), "{coloured}");
+    let likely = coloured.lines().nth(1).unwrap();
+    assert!(likely.contains("\u{1b}[1m\u{1b}[32m      0.9") && likely.ends_with("1 timer\u{1b}[0m"), "{likely:?}");
+    assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), plain, "colours change nothing else");
+    let force = ("CLICOLOR_FORCE", "1");
+    assert_eq!(printed("", &[force]), coloured);
+    assert_eq!(printed("", &[force, ("NO_COLOR", "1")]), plain);
+    assert_eq!(printed("--color never", &[force]), plain);
+    assert!(!printed("--color always --format csv", &[]).contains('\u{1b}'), "only a table has them");
+}
+
+#[test]
+fn notices_stand_out_in_a_table() {
+    let notices = printed("--color always --kind notice", &[]);
+    assert!(!notices.is_empty() && notices.lines().all(|line| line.starts_with("\u{1b}[33mnotice ")), "{notices}");
 }

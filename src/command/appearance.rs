@@ -1,21 +1,46 @@
 //! The options for how text looks that several subcommands have.
 
-use clap::Args;
+use std::fs::File;
+
+use anstream::{AutoStream, ColorChoice};
+use clap::{Args, ValueEnum};
 
 use super::Failure;
-use crate::output::{Binary, Clock, Look, Times};
+use crate::output::{Binary, Clock, Colours, Look, Times};
 
 #[derive(Debug, Args)]
 pub(super) struct Appearance {
     /// Which clock the times of a table are by; JSON and CSV have nanoseconds since 1970 whatever is said here
     #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
     time: Clock,
+
+    /// When a table has colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    color: When,
+}
+
+/// When a table has colours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Wherever it is written to, and whatever `NO_COLOR` says
+    Always,
+    /// Not at all
+    Never,
 }
 
 impl Appearance {
-    /// How text is to look.
-    pub(super) fn look(&self, binary: Binary) -> Result<Look, Failure> {
-        Ok(Look { binary, times: times(self.time)? })
+    /// How text is to look that is written to `output`.
+    pub(super) fn look(&self, binary: Binary, output: &File) -> Result<Look, Failure> {
+        let choice = match self.color {
+            When::Auto => AutoStream::choice(output),
+            When::Always => ColorChoice::Always,
+            When::Never => ColorChoice::Never,
+        };
+        let colours = if choice == ColorChoice::Never { Colours::Off } else { Colours::On };
+        Ok(Look { binary, times: times(self.time)?, colours })
     }
 }
 

@@ -69,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     };
     let binary = if arguments.whole { Binary::Whole } else { Binary::default() };
-    let look = arguments.appearance.look(binary)?;
+    let stdout = super::stdout()?;
+    let look = arguments.appearance.look(binary, &stdout)?;
     let (input, name): (Box<dyn Read>, String) = match &arguments.file {
         Some(path) if path.as_os_str() != "-" => {
             let name = path.display().to_string();
@@ -79,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         _ => (Box::new(io::stdin().lock()), "stdin".to_owned()),
     };
     let mut reader = FrameReader::new(input);
-    let mut writer = Writer::new(format, selection, look, super::stdout()?);
+    let mut writer = Writer::new(format, selection, look, stdout);
     match copy(&mut reader, &mut writer) {
         Ok(None) => Ok(ExitCode::SUCCESS),
         Ok(Some(error)) => {

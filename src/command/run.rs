@@ -90,13 +90,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.format == Format::Csv {
         check_csv(&selection)?;
     }
-    let look = arguments.appearance.look(Binary::default())?;
     let prepared = pipeline.prepare()?;
     let interrupt = Interrupt::on_signals()?;
     let output = match &arguments.output {
         Some(path) => File::create(path).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
         None => super::stdout()?,
     };
+    let look = arguments.appearance.look(Binary::default(), &output)?;
     let mut shown = Shown {
         writer: Writer::new(arguments.format, selection, look, output),
         verbose: arguments.verbose,

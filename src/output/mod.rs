@@ -4,6 +4,7 @@ mod csv;
 mod json;
 mod line;
 mod moment;
+mod palette;
 mod selection;
 mod table;
 
@@ -14,6 +15,7 @@ use sizeleak_frame::{Frame, FrameWriter, WriteError};
 
 pub(crate) use csv::has_columns;
 pub use moment::{Clock, Times};
+pub use palette::Colours;
 pub use selection::Selection;
 
 use crate::pipeline::Sink;
@@ -54,6 +56,8 @@ pub struct Look {
     pub binary: Binary,
     /// How times are said.
     pub times: Times,
+    /// Whether it has colours.
+    pub colours: Colours,
 }
 
 /// One way to write frames.

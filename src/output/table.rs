@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use anstyle::Style;
 use sizeleak_frame::{Actions, Flow, Frame, Identification};
 
+use super::palette::painted;
 use super::{Form, Look, line};
 
 /// Gateways are shown while their flows are not more than this; then that with the lowest number is forgotten.
@@ -37,20 +39,28 @@ impl Table {
             u64::MAX => "too many".to_owned(),
             count => count.to_string(),
         };
-        let (probability, actions) = match identification.candidates.first() {
+        let best = identification.candidates.first();
+        let (probability, actions) = match best {
             Some(best) => (format!("{:.3}", best.probability), named(&best.actions)),
             None => ("-".to_owned(), "no actions add up to this size".to_owned()),
         };
         let time = self.look.times.say(command.time_ns);
-        self.cells([&time, &gateway, &command.size, &command.replies, &count, &probability], &actions)
+        let style = self.look.colours.probability(best.map(|best| best.probability));
+        let last = painted(style, &format!("{probability:>11}  {actions}"));
+        self.cells([&time, &gateway, &command.size, &command.replies, &count], &last)
     }
 
-    fn cells(&self, cells: [&dyn std::fmt::Display; 6], actions: &str) -> String {
-        let [time, gateway, size, replies, candidates, probability] = cells.map(ToString::to_string);
+    fn headings(&self) -> String {
+        let last = format!("{:>11}  most probable actions", "probability");
+        let heading = self.look.times.heading();
+        let all = self.cells([&heading, &"gateway", &"size", &"replies", &"candidates"], &last);
+        painted(self.look.colours.heading(), &all)
+    }
+
+    fn cells(&self, cells: [&dyn std::fmt::Display; 5], last: &str) -> String {
+        let [time, gateway, size, replies, candidates] = cells.map(ToString::to_string);
         let width = self.look.times.width();
-        format!(
-            "{time:<width$}  {gateway:<15}  {size:>6}  {replies:>7}  {candidates:>10}  {probability:>11}  {actions}"
-        )
+        format!("{time:<width$}  {gateway:<15}  {size:>6}  {replies:>7}  {candidates:>10}  {last}")
     }
 }
 
@@ -64,12 +74,13 @@ impl Form for Table {
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
         self.see(frame);
         let Frame::Identification(identification) = frame else {
-            return line::lines(frame, &self.look).iter().try_for_each(|line| writeln!(output, "{}", line.trim_end()));
+            let colours = self.look.colours;
+            let style = if matches!(frame, Frame::Notice(_)) { colours.notice() } else { Style::new() };
+            let mut lines = line::lines(frame, &self.look).into_iter();
+            return lines.try_for_each(|line| writeln!(output, "{}", painted(style, line.trim_end())));
         };
         if !std::mem::replace(&mut self.begun, true) {
-            let headings: [&dyn std::fmt::Display; 6] =
-                [&self.look.times.heading(), &"gateway", &"size", &"replies", &"candidates", &"probability"];
-            writeln!(output, "{}", self.cells(headings, "most probable actions"))?;
+            writeln!(output, "{}", self.headings())?;
         }
         writeln!(output, "{}", self.row(identification))
     }
