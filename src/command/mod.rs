@@ -10,6 +10,7 @@ mod init;
 mod labelled;
 mod learn;
 mod observation;
+mod plot;
 mod run;
 mod schema;
 mod simulate;
@@ -45,6 +46,7 @@ enum Subcommands {
     Learn(learn::Arguments),
     Evaluate(evaluate::Arguments),
     Frames(frames::Arguments),
+    Plot(plot::Arguments),
     Simulate(simulate::Arguments),
     CheckStage(check_stage::Arguments),
     Init(init::Arguments),
@@ -71,6 +73,7 @@ pub fn main() -> ExitCode {
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
+        Subcommands::Plot(arguments) => plot::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Init(arguments) => init::run(&arguments),

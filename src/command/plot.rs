@@ -1,0 +1,95 @@
+//! `sizeleak plot`: the commands of a stream and their probabilities over time, as a picture.
+
+mod axis;
+mod drawing;
+mod source;
+mod timeline;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::Failure;
+use super::appearance::times;
+use crate::output::Clock;
+use timeline::Timeline;
+
+/// Draw the commands of a frame stream over time, as SVG
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  sizeleak \
+                        plot saved.ndjson --time local -o timeline.svg\n\nEach action has a lane, each command a bar in \
+                        the lanes of its most probable actions, as high as their number and the darker the more \
+                        probable they are. What a command is, stands in its tooltip."
+)]
+pub(crate) struct Arguments {
+    /// Frames or JSON lines, as `sizeleak run --format frames` or `ndjson` writes them; `-`, or none, is stdin
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Write to FILE, not to stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Which clock the times are by
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
+    time: Clock,
+
+    /// Draw no more than the first so many commands
+    #[arg(long, value_name = "NUMBER", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let times = times(arguments.time)?;
+    let (input, name) = open(arguments)?;
+    let mut timeline = Timeline::new(arguments.limit as usize);
+    let read = source::read(input, &mut timeline);
+    tell(&timeline);
+    // What was whole before a damage is drawn all the same.
+    let mut picture = Vec::new();
+    svg::write(&mut picture, &drawing::draw(&timeline, &times))?;
+    picture.push(b'\n');
+    write(arguments, &picture)?;
+    read.map(|()| ExitCode::SUCCESS).map_err(|error| {
+        let code = if error.is_cut() { 3 } else { 1 };
+        Failure::with_code(code, anyhow::anyhow!("{name}: {error}"))
+    })
+}
+
+fn open(arguments: &Arguments) -> Result<(Box<dyn Read>, String), Failure> {
+    match &arguments.file {
+        Some(path) if path.as_os_str() != "-" => {
+            let name = path.display().to_string();
+            let file = File::open(path).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+            Ok((Box::new(file), name))
+        }
+        _ => Ok((Box::new(io::stdin().lock()), "stdin".to_owned())),
+    }
+}
+
+/// Says what the picture does not show.
+fn tell(timeline: &Timeline) {
+    let drawn = timeline.marks.len() as u64;
+    if timeline.commands == 0 {
+        eprintln!("sizeleak: there is no identification to draw: those come from the decomposer and the pruner");
+    } else if drawn < timeline.commands {
+        eprintln!("sizeleak: the first {drawn} of {} commands are drawn (--limit sets how many)", timeline.commands);
+    }
+}
+
+fn write(arguments: &Arguments, picture: &[u8]) -> Result<(), Failure> {
+    let (written, name) = match &arguments.output {
+        Some(path) => (File::create(path).and_then(|mut file| file.write_all(picture)), path.display().to_string()),
+        None => (super::stdout().and_then(|mut stdout| stdout.write_all(picture)), "the output".to_owned()),
+    };
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow::anyhow!("{name} cannot be written: {error}").into())
+        }
+        _ => Ok(()),
+    }
+}
