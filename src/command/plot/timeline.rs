@@ -48,6 +48,8 @@ pub(super) struct Timeline {
     /// The flows that commands are from.
     pub(super) flows: BTreeSet<u64>,
     gateways: BTreeMap<u64, IpAddr>,
+    /// Of each lane, the greatest number of actions in it.
+    most: Vec<u64>,
     limit: usize,
 }
 
@@ -60,6 +62,7 @@ impl Timeline {
             commands: 0,
             flows: BTreeSet::new(),
             gateways: BTreeMap::new(),
+            most: Vec::new(),
             limit,
         }
     }
@@ -77,8 +80,7 @@ impl Timeline {
 
     /// The greatest number of actions that a command has in a lane.
     pub(super) fn most(&self, lane: usize) -> u64 {
-        let bars = self.marks.iter().flat_map(|mark| &mark.bars);
-        bars.filter(|(at, _)| *at == lane).map(|(_, count)| *count).max().unwrap_or(0)
+        self.most.get(lane).copied().unwrap_or(0)
     }
 
     fn bars(&mut self, identification: &Identification) -> Vec<(usize, u64)> {
@@ -94,6 +96,11 @@ impl Timeline {
         if bars.is_empty() {
             bars.push((self.place(Lane::NoAction), 0));
         }
+        for (lane, count) in &bars {
+            if let Some(most) = self.most.get_mut(*lane) {
+                *most = (*most).max(*count);
+            }
+        }
         bars
     }
 
@@ -107,6 +114,7 @@ impl Timeline {
             return self.place(Lane::OtherActions);
         }
         self.lanes.push(lane);
+        self.most.push(0);
         self.lanes.len() - 1
     }
 }
