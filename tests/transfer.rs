@@ -73,7 +73,11 @@ fn transfers_between_sizes_and_ranges(framing: Framing) {
         assert!(150.0 * share(&figures, "precision") >= 0.984, "{framing:?}: {figures}");
         let least = if to == 1 { 0.9 } else { 0.4 };
         assert!(share(&figures, "top_1") >= least * share(own, "top_1"), "{framing:?}: {figures}\n{own}");
-        assert_eq!([&figures["matched"], &figures["spurious"]], [&own["matched"], &own["spurious"]]);
+        // What no action of the model explains is no command to it, and ranges leave sizes a byte or two uncertain.
+        for key in ["matched", "spurious"] {
+            let count = |figures: &Value| figures[key].as_u64().unwrap();
+            assert!(count(&figures).abs_diff(count(own)) <= 2, "{key}, {framing:?}: {figures}");
+        }
     }
 }
 
