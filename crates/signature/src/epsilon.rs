@@ -1,6 +1,7 @@
 //! ε: what of a command's size its actions and the overhead do not explain, from the labelled commands nearest in size
 //! (paper, section IV: one-dimensional k-nearest neighbours).
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use thiserror::Error;
@@ -43,6 +44,13 @@ pub struct WeightedEpsilon {
     pub epsilon: i64,
     /// Its share among all values offered, from 0 to 1.
     pub weight: f64,
+}
+
+impl WeightedEpsilon {
+    /// The order in which values are offered: heaviest first, lower ones first among equals.
+    pub fn heaviest_first(&self, other: &Self) -> Ordering {
+        other.weight.total_cmp(&self.weight).then(self.epsilon.cmp(&other.epsilon))
+    }
 }
 
 /// Labelled commands in order of size.
@@ -102,7 +110,7 @@ impl Neighbours {
         let total: f64 = weights.values().sum();
         let weighted = weights.into_iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight: weight / total });
         let mut estimate: Vec<WeightedEpsilon> = weighted.collect();
-        estimate.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.epsilon.cmp(&b.epsilon)));
+        estimate.sort_by(WeightedEpsilon::heaviest_first);
         estimate
     }
 }

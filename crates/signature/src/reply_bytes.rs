@@ -80,9 +80,7 @@ impl ReplyBytes {
         if replies == 0 {
             return 1.0;
         }
-        let of_actions: f64 = self.per_action.iter().zip(counts).map(|(bytes, count)| bytes * f64::from(count)).sum();
-        let expected = self.fixed + self.per_reply * f64::from(replies) + of_actions;
-        self.of_deviation(bytes as f64 - expected)
+        self.of_deviation(self.deviation(bytes, replies, counts))
     }
 
     /// The greatest likelihood that any actions have.
@@ -114,7 +112,7 @@ impl ReplyBytes {
             odd_spread: 1.0,
             odd_deviations: Vec::new(),
         };
-        let signed: Vec<f64> = commands.iter().map(|command| usual.deviation(command).round()).collect();
+        let signed: Vec<f64> = commands.iter().map(|command| usual.deviation_of(command).round()).collect();
         let mut deviations: Vec<f64> = signed.iter().map(|deviation| deviation.abs()).collect();
         deviations.sort_by(f64::total_cmp);
         // Nine in ten are usual; of the others those that are much farther off are odd.
@@ -139,13 +137,18 @@ impl ReplyBytes {
         }
     }
 
-    fn deviation(&self, command: &LabelledCommand) -> f64 {
-        let of_actions = self.per_action.iter().zip(&command.counts).map(|(bytes, count)| bytes * f64::from(*count));
-        command.reply_bytes as f64 - self.fixed - self.per_reply * f64::from(command.replies) - of_actions.sum::<f64>()
+    /// How far bytes are from the line.
+    fn deviation(&self, bytes: i64, replies: u32, counts: impl Iterator<Item = u32>) -> f64 {
+        let of_actions: f64 = self.per_action.iter().zip(counts).map(|(bytes, count)| bytes * f64::from(count)).sum();
+        bytes as f64 - self.fixed - self.per_reply * f64::from(replies) - of_actions
+    }
+
+    fn deviation_of(&self, command: &LabelledCommand) -> f64 {
+        self.deviation(command.reply_bytes, command.replies, command.counts.iter().copied())
     }
 
     fn ln_likelihood(&self, commands: &[&LabelledCommand]) -> f64 {
-        commands.iter().map(|command| self.of_deviation(self.deviation(command)).ln()).sum()
+        commands.iter().map(|command| self.of_deviation(self.deviation_of(command)).ln()).sum()
     }
 
     /// Says what is wrong with figures that describe no replies of so many actions.

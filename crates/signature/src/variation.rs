@@ -68,9 +68,10 @@ impl Smoothing {
     /// the greatest strength.
     pub fn choose(neighbours: &Neighbours) -> Self {
         let known = Known::new(neighbours);
+        let distances = Distances::of(&known);
         let mut best = (f64::NEG_INFINITY, Self::NEAREST);
         for k in K_TRIED {
-            let left_out = LeftOut::new(&known, k);
+            let left_out = LeftOut::new(&known, &distances, k);
             for strength in STRENGTHS_TRIED.into_iter().rev() {
                 let likelihood = left_out.ln_likelihood(strength);
                 if likelihood > best.0 + GAIN {
@@ -87,7 +88,7 @@ impl Variation {
     pub fn new(neighbours: &Neighbours, smoothing: Smoothing) -> Self {
         let known = Known::new(neighbours);
         let Smoothing { k, strength } = smoothing;
-        let distances = LeftOut::new(&known, k).distances;
+        let distances = Distances::of(&known);
         let values = most_frequent(&known.by_size);
         Self { known, k, strength, distances, values }
     }
@@ -108,7 +109,7 @@ impl Variation {
         for value in &mut estimate {
             value.weight /= total;
         }
-        estimate.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.epsilon.cmp(&b.epsilon)));
+        estimate.sort_by(WeightedEpsilon::heaviest_first);
         estimate
     }
 }
@@ -151,6 +152,11 @@ impl Known {
         let distance = |at: &usize| self.by_size.get(*at).map_or(u64::MAX, |tuple| tuple.size.abs_diff(size));
         let nearest = above.checked_sub(1).into_iter().chain([above]).min_by_key(distance);
         nearest.and_then(|at| self.levels.get(at)).copied().unwrap_or(0)
+    }
+
+    /// How far a labelled command's ε is from the level at its size.
+    fn distance(&self, tuple: &Tuple) -> i64 {
+        tuple.epsilon.saturating_sub(self.level(tuple.size))
     }
 
     /// The commands nearest to some x, of which `left_out` is the ε of one that does not count.
@@ -200,6 +206,16 @@ struct Distances {
 }
 
 impl Distances {
+    /// Those of all labelled commands.
+    fn of(known: &Known) -> Self {
+        let mut distances = Self { times: BTreeMap::from([(0, 1.0)]), all: 1.0 };
+        for tuple in &known.by_size {
+            *distances.times.entry(known.distance(tuple)).or_default() += tuple.times as f64;
+            distances.all += tuple.times as f64;
+        }
+        distances
+    }
+
     /// The distances that have a share, as far as they are looked at.
     fn possible(&self) -> impl Iterator<Item = i64> {
         let most = self.times.keys().take(MOST_VALUES);
@@ -224,9 +240,9 @@ impl Distances {
 }
 
 /// Every labelled command with its neighbours, itself left out.
-struct LeftOut {
+struct LeftOut<'a> {
     commands: Vec<OneOut>,
-    distances: Distances,
+    distances: &'a Distances,
 }
 
 /// One labelled command, or several alike.
@@ -238,24 +254,15 @@ struct OneOut {
     distance: i64,
 }
 
-impl LeftOut {
-    fn new(known: &Known, k: usize) -> Self {
-        let one_out = |tuple: &Tuple| {
-            let own = Some(tuple.epsilon);
-            OneOut {
-                epsilon: tuple.epsilon,
-                times: tuple.times as f64,
-                near: known.near(tuple.size.saturating_sub(tuple.epsilon), k, own),
-                distance: tuple.epsilon.saturating_sub(known.level(tuple.size)),
-            }
+impl<'a> LeftOut<'a> {
+    fn new(known: &Known, distances: &'a Distances, k: usize) -> Self {
+        let one_out = |tuple: &Tuple| OneOut {
+            epsilon: tuple.epsilon,
+            times: tuple.times as f64,
+            near: known.near(tuple.size.saturating_sub(tuple.epsilon), k, Some(tuple.epsilon)),
+            distance: known.distance(tuple),
         };
-        let commands: Vec<OneOut> = known.by_size.iter().map(one_out).collect();
-        let mut distances = Distances { times: BTreeMap::from([(0, 1.0)]), all: 1.0 };
-        for command in &commands {
-            *distances.times.entry(command.distance).or_default() += command.times;
-            distances.all += command.times;
-        }
-        Self { commands, distances }
+        Self { commands: known.by_size.iter().map(one_out).collect(), distances }
     }
 
     fn ln_likelihood(&self, strength: f64) -> f64 {

@@ -68,7 +68,7 @@ impl Estimates {
         }
         let shares = weights.into_iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight: weight / asked });
         let mut estimates: Vec<WeightedEpsilon> = shares.collect();
-        estimates.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.epsilon.cmp(&b.epsilon)));
+        estimates.sort_by(WeightedEpsilon::heaviest_first);
         estimates
     }
 
