@@ -48,7 +48,8 @@ impl Networks {
         self.named.push(network);
         match network {
             IpNet::V4(network) => {
-                self.four.push(Masked { bits: network.network().into(), mask: network.netmask().into() });
+                let [bits, mask] = [network.network(), network.netmask()].map(in_packets);
+                self.four.push(Masked { bits, mask });
             }
             IpNet::V6(network) => {
                 self.six.push(Masked { bits: network.network().into(), mask: network.netmask().into() });
@@ -68,8 +69,20 @@ impl Networks {
     /// Whether any of these is in the set.
     #[inline]
     pub(crate) fn contain_v4<const N: usize>(&self, addresses: [Ipv4Addr; N]) -> bool {
-        let addresses = addresses.map(u32::from);
-        self.four.iter().any(|network| addresses.iter().any(|address| address & network.mask == network.bits))
+        let addresses = addresses.map(in_packets);
+        let holds = |network: &Masked<u32>| addresses.iter().any(|address| address & network.mask == network.bits);
+        // Most often there is one.
+        match self.four.as_slice() {
+            [] => false,
+            [only] => holds(only),
+            _ => self.four_hold(addresses),
+        }
+    }
+
+    #[inline(never)]
+    fn four_hold<const N: usize>(&self, addresses: [u32; N]) -> bool {
+        let holds = |network: &Masked<u32>| addresses.iter().any(|address| address & network.mask == network.bits);
+        self.four.iter().any(holds)
     }
 
     /// As [`Self::contain_v4`].
@@ -98,6 +111,12 @@ impl Display for Networks {
         };
         formatter.write_str(&self.named.iter().map(shown).collect::<Vec<_>>().join(", "))
     }
+}
+
+/// The bits of an address in the order they lie in memory: there is nothing to turn round in a packet's.
+#[inline]
+fn in_packets(address: Ipv4Addr) -> u32 {
+    u32::from_ne_bytes(address.octets())
 }
 
 fn network(text: &str) -> Option<IpNet> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Networks;
-use crate::plain::{Ends, plain_ends};
+use crate::plain::{Ends, plain_ends, plain_tcp_ends};
 
 /// Tells packets that cannot matter to whoever is interested in some addresses.
 #[derive(Debug, Clone)]
@@ -52,6 +52,15 @@ impl Sieve {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "all there is to do about most packets")]
     pub fn is_foreign(&self, link_type: u16, data: &[u8]) -> bool {
+        match plain_tcp_ends(link_type, data) {
+            Some([source, destination]) => !self.networks.contain_v4([source, destination]),
+            None => self.is_foreign_otherwise(link_type, data),
+        }
+    }
+
+    /// As [`is_foreign`](Self::is_foreign), for packets that are not of the most frequent kind.
+    #[inline(never)]
+    fn is_foreign_otherwise(&self, link_type: u16, data: &[u8]) -> bool {
         match plain_ends(link_type, data) {
             Some(Ends::Four(source, destination)) => !self.networks.contain_v4([source, destination]),
             Some(Ends::Six(source, destination)) => !self.networks.contain_v6([source, destination]),

@@ -12,10 +12,10 @@ use sizeleak_frame::Packets;
 use sizeleak_stage::Interrupt;
 
 use crate::error::CaptureError;
-use crate::filling::{Counts, Filling, Keeping, Selection};
+use crate::filling::{Counts, Filling, Keeping, Selection, Stretch};
 use crate::merge::Head;
 use crate::open::{Decompression, open};
-use crate::reader::{CaptureReader, Place, Stretch};
+use crate::reader::{CaptureReader, Place};
 
 /// So many parcels wait at most, of about [`PARCEL_BYTES`] each.
 const PARCELS: usize = 192;
@@ -130,9 +130,7 @@ impl Reading {
                 if filling.is_due() {
                     self.hand_over(filling.finish()).ok()?;
                 }
-                let mut stretch = Stretch { filling: &mut *filling, before_ns, capture, number };
-                reader.gather(&mut stretch);
-                number = stretch.number;
+                number += reader.gather(&Stretch { before_ns, capture, number }, filling);
                 if !filling.is_full() || interrupt.is_set() {
                     break;
                 }

@@ -7,6 +7,7 @@ use sizeleak_frame::{BATCH_BYTES, BATCH_ROWS, Packet, Packets, PassedOver, what}
 use sizeleak_stage::{Closed, SourceEmit};
 
 use crate::capture::notice;
+use crate::reader::CapturedPacket;
 
 /// Which packets are handed on.
 #[derive(Debug, Clone)]
@@ -26,6 +27,16 @@ pub(crate) enum Keeping {
     Shared,
     /// In the batch: it is kept for longer, and must not hold a whole buffer.
     Copied,
+}
+
+/// The packets of one capture that may be taken at once, since none of another can come between them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    /// Those captured at this time or later may not.
+    pub(crate) before_ns: i64,
+    pub(crate) capture: u32,
+    /// The number of the packet taken last.
+    pub(crate) number: u64,
 }
 
 /// A batch that is being filled, and what was gathered so far.
@@ -53,6 +64,17 @@ pub(crate) struct Counts {
     pub(crate) left_out: u64,
 }
 
+impl Selection {
+    /// What tells the packets that are left out.
+    #[inline]
+    fn sieve(&self) -> Option<&Sieve> {
+        match self {
+            Self::All => None,
+            Self::Only(sieve) | Self::For(sieve) => Some(sieve),
+        }
+    }
+}
+
 impl Filling {
     pub(crate) fn new(selection: Selection, keeping: Keeping) -> Self {
         // Of those that are sifted out few are left, and each would hold a whole buffer.
@@ -72,33 +94,98 @@ impl Filling {
         filling
     }
 
-    /// Takes a packet, without copying it if its data lie in `buffer`.
+    /// Takes packets off the front of `bytes`, as `first` finds them there, whose data lie in `buffer`: as long as they were
+    /// captured before `before_ns` and the batch has room. Gives what is left, and how many it took.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most packets are only counted")]
-    pub(crate) fn take(&mut self, packet: Packet<'_>, buffer: &Arc<Vec<u8>>) {
-        if !self.leaves_out(&packet) {
-            self.add(packet, Some(buffer).filter(|_| self.keeping == Keeping::Shared));
+    #[expect(clippy::inline_always, reason = "most packets are only counted; one copy a format")]
+    pub(crate) fn gather<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        stretch: &Stretch,
+        buffer: &Arc<Vec<u8>>,
+        first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])> + Copy,
+    ) -> (&'a [u8], u64) {
+        let shared = Some(buffer).filter(|_| self.keeping == Keeping::Shared);
+        let before = self.counts.packets;
+        let mut rest = bytes;
+        while self.has_room()
+            && let Some((packet, behind)) = first(rest)
+            && packet.time_ns < stretch.before_ns
+        {
+            if let Some(sieve) = self.selection.sieve()
+                && self.is_sifting
+                && sieve.is_foreign(packet.link_type, packet.data)
+            {
+                rest = self.pass_over(rest, stretch.before_ns, first);
+                continue;
+            }
+            rest = behind;
+            self.count(packet.data, packet.original_length);
+            let CapturedPacket { time_ns, link_type, original_length, data } = packet;
+            let (capture, number) = (stretch.capture, stretch.number + self.counts.packets - before);
+            self.add(Packet { time_ns, link_type, original_length, data, capture, number }, shared);
         }
+        (rest, self.counts.packets - before)
+    }
+
+    /// Passes over packets as [`gather`](Self::gather) takes them, up to the first that is to be handed on.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "all there is to do about most packets; one copy a format")]
+    fn pass_over<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        before_ns: i64,
+        first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])>,
+    ) -> &'a [u8] {
+        let Some(sieve) = self.selection.sieve() else { return bytes };
+        let is_told = matches!(self.selection, Selection::For(_));
+        let (mut rows_left, mut bytes_left) = if is_told {
+            ((BATCH_ROWS - self.rows) as i64, BATCH_BYTES as i64 - self.bytes as i64)
+        } else {
+            (i64::MAX, i64::MAX)
+        };
+        let (mut rest, mut last, mut snaplen_cut) = (bytes, bytes, 0);
+        let (mut packets, mut data_bytes) = (0, 0);
+        loop {
+            let (rows_before, bytes_before) = (rows_left, bytes_left);
+            while rows_left > 0
+                && bytes_left > 0
+                && let Some((packet, behind)) = first(rest)
+                && packet.time_ns < before_ns
+                && sieve.is_foreign(packet.link_type, packet.data)
+            {
+                (last, rest) = (rest, behind);
+                rows_left -= 1;
+                bytes_left -= packet.data.len() as i64;
+                snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
+            }
+            packets += (rows_before - rows_left) as u64;
+            data_bytes += (bytes_before - bytes_left) as u64;
+            if (rows_left > 0 && bytes_left > 0) || !self.batch.is_empty() {
+                break;
+            }
+            // It holds nothing to be looked at: the next one begins.
+            (rows_left, bytes_left) = (BATCH_ROWS as i64, BATCH_BYTES as i64);
+        }
+        if is_told {
+            (self.rows, self.bytes) = (BATCH_ROWS - rows_left as usize, (BATCH_BYTES as i64 - bytes_left) as usize);
+        }
+        self.counts.packets += packets;
+        self.counts.snaplen_cut += snaplen_cut;
+        self.passed_over.packets += packets;
+        self.passed_over.bytes += data_bytes;
+        if packets > 0 {
+            self.passed_over.last_ns = first(last).map(|(packet, _)| packet.time_ns);
+        }
+        rest
     }
 
     /// Takes a packet and copies its data.
     pub(crate) fn take_copy(&mut self, packet: Packet<'_>) {
-        if !self.leaves_out(&packet) {
-            self.add(packet, None);
-        }
-    }
-
-    /// Counts a packet; whether that is all there is to do.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most packets are only counted")]
-    fn leaves_out(&mut self, packet: &Packet<'_>) -> bool {
-        self.counts.packets += 1;
-        self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
-        self.rows += 1;
-        self.bytes += packet.data.len();
-        let (Selection::For(sieve) | Selection::Only(sieve)) = &self.selection else { return false };
-        if !self.is_sifting || !sieve.is_foreign(packet.link_type, packet.data) {
-            return false;
+        self.count(packet.data, packet.original_length);
+        let is_foreign = |sieve: &Sieve| sieve.is_foreign(packet.link_type, packet.data);
+        if !self.is_sifting || !self.selection.sieve().is_some_and(is_foreign) {
+            return self.add(packet, None);
         }
         self.passed_over.packets += 1;
         self.passed_over.bytes += packet.data.len() as u64;
@@ -107,10 +194,19 @@ impl Filling {
             self.rows -= 1;
             self.bytes -= packet.data.len();
         }
-        true
     }
 
+    /// Takes a packet into account.
     #[inline]
+    fn count(&mut self, data: &[u8], original_length: u32) {
+        self.counts.packets += 1;
+        self.counts.snaplen_cut += u64::from(data.len() < original_length as usize);
+        self.rows += 1;
+        self.bytes += data.len();
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a packet that is handed on")]
     fn add(&mut self, packet: Packet<'_>, buffer: Option<&Arc<Vec<u8>>>) {
         if self.passed_over.packets > 0 {
             self.settle();
@@ -150,6 +246,18 @@ impl Filling {
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+    }
+
+    /// Whether it takes another packet. One that holds nothing to be looked at begins anew instead of being full.
+    #[inline]
+    fn has_room(&mut self) -> bool {
+        if !self.is_full() {
+            return true;
+        }
+        if self.batch.is_empty() {
+            self.begin();
+        }
+        !self.is_full()
     }
 
     /// Whether it has, and holds something to be looked at; one that is full of packets passed over is begun anew.

@@ -10,9 +10,9 @@ use sizeleak_stage::{Interrupt, is_ready};
 
 use crate::beside::{Job, may_be_read_beside};
 use crate::error::CaptureError;
-use crate::filling::Filling;
+use crate::filling::{Filling, Stretch};
 use crate::open::{Decompression, Opened, is_stream, open, reopen};
-use crate::reader::{CaptureReader, CapturedPacket, Place, Stretch};
+use crate::reader::{CaptureReader, CapturedPacket, Place};
 
 /// So many files are open at once at most. Where more overlap in time, those whose next packet is latest are left off
 /// and opened again.
@@ -187,9 +187,8 @@ impl Merge {
             return;
         }
         let before_ns = self.waiting.front().map_or(i64::MAX, |(begins, _)| *begins);
-        let mut stretch = Stretch { filling, before_ns, capture: head.capture, number: head.number };
-        reader.gather(&mut stretch);
-        head.number = stretch.number;
+        let stretch = Stretch { before_ns, capture: head.capture, number: head.number };
+        head.number += reader.gather(&stretch, filling);
     }
 
     /// Whether the next packet is still to be waited for.

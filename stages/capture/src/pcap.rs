@@ -4,7 +4,8 @@
 use pcap_parser::pcap::{PcapHeader, parse_pcap_header};
 
 use crate::error::Damage;
-use crate::reader::{CapturedPacket, Step, Stretch};
+use crate::filling::{Filling, Stretch};
+use crate::reader::{CapturedPacket, Step};
 use crate::window::Window;
 
 const HEADER_BYTES: u64 = 24;
@@ -16,7 +17,8 @@ const PACKET: &str = "packet";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pcap {
     layout: Layout,
-    nanoseconds: bool,
+    /// What the fraction of a second counts, in nanoseconds.
+    fraction_ns: u16,
     link_type: u16,
 }
 
@@ -52,7 +54,7 @@ impl Pcap {
             .map_err(|_| Damage::Malformed { offset: 0, fault: "its file header cannot be read".to_owned() })?;
         Ok(Self {
             layout: Layout::of(&header),
-            nanoseconds: header.is_nanosecond_precision(),
+            fraction_ns: if header.is_nanosecond_precision() { 1 } else { 1000 },
             // The upper half of the field holds the length of a frame check sequence, not the type.
             link_type: (header.network.0 & 0xffff) as u16,
         })
@@ -69,26 +71,19 @@ impl Pcap {
             .ok_or_else(|| Damage::Malformed { offset, fault: "a packet cannot be read".to_owned() })
     }
 
-    /// Takes the packets that are whole in the window, as far as they may be taken.
-    pub(crate) fn gather(self, window: &mut Window, stretch: &mut Stretch<'_>) {
-        // Nearly all captures; the same walk with a layout that is known is twice as fast.
-        let taken = match self.layout {
-            Layout::LittleEndian => Self { layout: Layout::LittleEndian, ..self }.walk(window, stretch),
-            _ => self.walk(window, stretch),
+    /// Takes the packets that are whole in the window, as far as they may be taken; how many it took.
+    pub(crate) fn gather(self, window: &mut Window, stretch: &Stretch, filling: &mut Filling) -> u64 {
+        let (bytes, shared) = (window.available(), window.shared());
+        let (rest, taken) = match self.layout {
+            // Nearly all captures; the same walk with a layout that is known is twice as fast.
+            Layout::LittleEndian => filling.gather(bytes, stretch, shared, move |bytes| {
+                Self { layout: Layout::LittleEndian, ..self }.first(bytes)
+            }),
+            _ => filling.gather(bytes, stretch, shared, move |bytes| self.first(bytes)),
         };
-        window.consume(taken);
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "one copy a layout")]
-    fn walk(self, window: &Window, stretch: &mut Stretch<'_>) -> usize {
-        let mut rest = window.available();
-        while let Some((packet, behind)) = self.first(rest)
-            && stretch.take(packet, window.shared())
-        {
-            rest = behind;
-        }
-        window.available().len() - rest.len()
+        let left = rest.len();
+        window.consume(window.available().len() - left);
+        taken
     }
 
     /// The packet that `bytes` begin with, and what is behind it, if all of it is there.
@@ -102,8 +97,7 @@ impl Pcap {
         };
         let behind = behind.get((self.layout.header_bytes() - RECORD_HEADER_BYTES) as usize..)?;
         let (data, behind) = behind.split_at_checked(number(8) as usize)?;
-        // The fraction counts nanoseconds in a file of that precision.
-        let fraction = i64::from(number(4)) * if self.nanoseconds { 1 } else { 1000 };
+        let fraction = i64::from(number(4)) * i64::from(self.fraction_ns);
         let time_ns = i64::from(number(0)) * 1_000_000_000 + fraction;
         Some((CapturedPacket { time_ns, link_type: self.link_type, original_length: number(12), data }, behind))
     }

@@ -3,7 +3,8 @@
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, parse_block_be, parse_block_le};
 
 use crate::error::Damage;
-use crate::reader::{CapturedPacket, Step, Stretch};
+use crate::filling::{Filling, Stretch};
+use crate::reader::{CapturedPacket, Step};
 use crate::window::Window;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -103,16 +104,18 @@ impl Pcapng {
         Ok(Step::Packet(packet))
     }
 
-    /// Takes the packets that are whole in the window, up to a block of another kind, as far as they may be taken.
-    pub(crate) fn gather(&mut self, window: &mut Window, stretch: &mut Stretch<'_>) {
-        let mut rest = window.available();
-        while let Some((packet, behind)) = self.first(rest)
-            && stretch.take(packet, window.shared())
-        {
-            self.last_time_ns = packet.time_ns;
-            rest = behind;
+    /// Takes the packets that are whole in the window, up to a block of another kind, as far as they may be taken; how many
+    /// it took.
+    pub(crate) fn gather(&mut self, window: &mut Window, stretch: &Stretch, filling: &mut Filling) -> u64 {
+        let this = &*self;
+        let (rest, taken) =
+            filling.gather(window.available(), stretch, window.shared(), move |bytes| this.first(bytes));
+        let left = rest.len();
+        window.consume(window.available().len() - left);
+        if let Some(last_ns) = filling.last_ns().filter(|_| taken > 0) {
+            self.last_time_ns = last_ns;
         }
-        window.consume(window.available().len() - rest.len());
+        taken
     }
 
     /// The packet of the enhanced packet block that `bytes` begin with, and what is behind it, if all of it is there and as

@@ -1,12 +1,9 @@
 //! Reads one capture, whichever of the two formats it has.
 
 use std::io::Read;
-use std::sync::Arc;
-
-use sizeleak_frame::Packet;
 
 use crate::error::Damage;
-use crate::filling::Filling;
+use crate::filling::{Filling, Stretch};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::window::Window;
@@ -29,32 +26,6 @@ pub struct CapturedPacket<'a> {
 pub(crate) enum Step<'a> {
     Packet(CapturedPacket<'a>),
     End,
-}
-
-/// The packets of one capture that may be taken at once, since none of another can come between them.
-pub(crate) struct Stretch<'a> {
-    pub(crate) filling: &'a mut Filling,
-    /// Those captured at this time or later may not.
-    pub(crate) before_ns: i64,
-    pub(crate) capture: u32,
-    /// The number of the packet taken last.
-    pub(crate) number: u64,
-}
-
-impl Stretch<'_> {
-    /// Takes the next packet, whose data lie in `buffer`; false where it may not be taken.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most packets are only counted")]
-    pub(crate) fn take(&mut self, packet: CapturedPacket<'_>, buffer: &Arc<Vec<u8>>) -> bool {
-        if packet.time_ns >= self.before_ns || self.filling.is_full() {
-            return false;
-        }
-        self.number += 1;
-        let CapturedPacket { time_ns, link_type, original_length, data } = packet;
-        let (capture, number) = (self.capture, self.number);
-        self.filling.take(Packet { time_ns, link_type, original_length, data, capture, number }, buffer);
-        true
-    }
 }
 
 /// A capture that is being read.
@@ -144,13 +115,12 @@ impl CaptureReader {
         }
     }
 
-    /// Takes the next packets as long as they are there without reading on, and may be taken.
-    pub(crate) fn gather(&mut self, stretch: &mut Stretch<'_>) {
-        if !self.is_over {
-            match &mut self.format {
-                Format::Pcap(pcap) => pcap.gather(&mut self.window, stretch),
-                Format::Pcapng(pcapng) => pcapng.gather(&mut self.window, stretch),
-            }
+    /// Takes the next packets as long as they are there without reading on, and may be taken; how many it took.
+    pub(crate) fn gather(&mut self, stretch: &Stretch, filling: &mut Filling) -> u64 {
+        match &mut self.format {
+            _ if self.is_over => 0,
+            Format::Pcap(pcap) => pcap.gather(&mut self.window, stretch, filling),
+            Format::Pcapng(pcapng) => pcapng.gather(&mut self.window, stretch, filling),
         }
     }
 
