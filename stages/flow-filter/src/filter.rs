@@ -14,6 +14,7 @@ use crate::name::ResolvedNames;
 use crate::network::{Content, IpPacket};
 use crate::options::Options;
 use crate::reassembly::Reassembly;
+use crate::shortcut::{Belonging, PlainSegment, Shortcuts};
 use crate::tally::Tally;
 use crate::transport::{NoSegment, TransportSegment, dns_answer, is_infrastructure};
 use crate::tunnel::inside;
@@ -32,6 +33,7 @@ pub struct FlowFilter {
     reassembly: Reassembly,
     seen: SeenAddresses,
     tally: Tally,
+    shortcuts: Shortcuts,
 }
 
 /// What a gateway that is in no packet is.
@@ -91,6 +93,7 @@ impl FlowFilter {
             reassembly: Reassembly::default(),
             seen: SeenAddresses::default(),
             tally: Tally::default(),
+            shortcuts: Shortcuts::default(),
         })
     }
 
@@ -107,6 +110,13 @@ impl FlowFilter {
 
     fn packet(&mut self, packet: &Packet<'_>, work: &mut Work<'_>) -> Result<(), StageError> {
         self.tally.packet(packet.time_ns);
+        let plain = PlainSegment::read(packet.link_type, packet.data);
+        if let Some(plain) = &plain
+            && let Some(belonging) = self.shortcuts.find(plain, self.flows.generation())
+        {
+            self.tally.gateway_packets += 1;
+            return work.keep(plain.row(packet.time_ns, belonging));
+        }
         // Most packets of an archive are somebody else's: their addresses tell before anything is parsed.
         if self.sieve.is_foreign(packet.link_type, packet.data) {
             if self.tally.gateway_packets == 0
@@ -122,7 +132,11 @@ impl FlowFilter {
             && let Some(gateways) = self.gateways_at(segment.source.ip(), segment.destination.ip())
         {
             self.tally.gateway_packets += 1;
-            return self.segment(&segment, gateways, work);
+            let belonging = self.segment(&segment, gateways, work)?;
+            if let (Some(plain), Some(belonging)) = (&plain, belonging) {
+                self.shortcuts.remember(plain, belonging, self.flows.generation());
+            }
+            return Ok(());
         }
         let at = match ip_offset(packet.link_type, packet.data) {
             Ok(at) => at,
@@ -173,6 +187,7 @@ impl FlowFilter {
             && let Some(answer) = dns_answer(&packet.content)
         {
             self.names.learn(answer);
+            self.shortcuts.forget();
         }
         let unread = match (inside(&packet.content), level) {
             (Ok(None), _) => None,
@@ -197,7 +212,7 @@ impl FlowFilter {
         }
         let Some(gateways) = gateways else { return Ok(()) };
         match TransportSegment::read(packet) {
-            Ok(segment) => self.segment(&segment, gateways, work)?,
+            Ok(segment) => drop(self.segment(&segment, gateways, work)?),
             Err(NoSegment::Damaged) => self.tally.damaged += 1,
             Err(NoSegment::OtherProtocol) => self.tally.other_protocols += 1,
         }
@@ -220,16 +235,17 @@ impl FlowFilter {
         self.gateways_at(packet.source, packet.destination).or(of_tunnel)
     }
 
+    /// Keeps a segment if it is wanted; where it belongs, if it is.
     fn segment(
         &mut self,
         segment: &TransportSegment<'_>,
         gateways: GatewayEnds,
         work: &mut Work<'_>,
-    ) -> Result<(), StageError> {
+    ) -> Result<Option<Belonging>, StageError> {
         let is_named = |port| self.ports.contains(&port);
         if is_infrastructure(segment) && !is_named(segment.source.port()) && !is_named(segment.destination.port()) {
             self.tally.other_protocols += 1;
-            return Ok(());
+            return Ok(None);
         }
         let lookup = self.flows.look_up(segment, gateways);
         if self.flows.forgotten > 0
@@ -240,7 +256,7 @@ impl FlowFilter {
         let (Lookup::Known(flow) | Lookup::New(flow)) = lookup;
         if !self.is_wanted(flow.service.ip(), flow.service.port()) {
             self.tally.other_services += 1;
-            return Ok(());
+            return Ok(None);
         }
         if matches!(lookup, Lookup::New(_)) {
             self.tally.flows += 1;
@@ -249,20 +265,17 @@ impl FlowFilter {
             work.out.emit(Flow { flow: flow.id, gateway, service, transport }.into())?;
         }
         self.tally.datagrams += u64::from(segment.transport == Transport::Udp);
-        let segment = Segment {
+        let belonging = Belonging { flow: flow.id, direction: flow.direction(segment) };
+        work.keep(Segment {
             time_ns: work.time_ns,
-            flow: flow.id,
-            direction: flow.direction(segment),
+            flow: belonging.flow,
+            direction: belonging.direction,
             sequence: segment.sequence,
             flags: segment.flags,
             length: segment.length,
             payload: segment.payload,
-        };
-        work.batch.push_from(segment, work.packets);
-        if work.batch.is_full() {
-            work.send()?;
-        }
-        Ok(())
+        })?;
+        Ok(Some(belonging))
     }
 
     fn is_wanted(&self, service: IpAddr, port: u16) -> bool {
@@ -288,6 +301,14 @@ impl FlowFilter {
 }
 
 impl Work<'_> {
+    /// Puts a row into the batch.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a packet of the gateway")]
+    fn keep(&mut self, segment: Segment<'_>) -> Result<(), StageError> {
+        self.batch.push_from(segment, self.packets);
+        if self.batch.is_full() { self.send() } else { Ok(()) }
+    }
+
     /// Sends what has gathered.
     fn send(&mut self) -> Result<(), StageError> {
         if !self.batch.is_empty() {

@@ -134,12 +134,20 @@ pub(crate) struct Flows {
     /// How many flows a generation holds.
     most: usize,
     pub(crate) forgotten: u64,
+    /// How many younger generations there were before this one.
+    turns: u32,
 }
 
 impl Flows {
     /// Remembers at most so many flows; at least half as many, those seen last.
     pub(crate) fn new(most: usize) -> Self {
-        Self { young: Generation::default(), old: Generation::default(), most: (most / 2).max(1), forgotten: 0 }
+        Self {
+            young: Generation::default(),
+            old: Generation::default(),
+            most: (most / 2).max(1),
+            forgotten: 0,
+            turns: 0,
+        }
     }
 
     /// How many are remembered at most.
@@ -150,6 +158,12 @@ impl Flows {
     /// How many are remembered.
     pub(crate) fn len(&self) -> usize {
         self.young.len() + self.old.len()
+    }
+
+    /// Which generation the younger one is: flows found in it are there until another one begins.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        self.turns
     }
 
     /// Finds the flow of a segment with these gateways at its ends.
@@ -171,6 +185,7 @@ impl Flows {
         if self.young.len() >= self.most {
             let before = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
             self.forgotten += before.len() as u64;
+            self.turns = self.turns.wrapping_add(1);
         }
         if let Some(flow) = remembered {
             self.young.insert(key, flow);

@@ -15,6 +15,7 @@ mod name;
 mod network;
 mod options;
 mod reassembly;
+mod shortcut;
 mod tally;
 mod transport;
 mod tunnel;

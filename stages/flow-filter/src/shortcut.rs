@@ -1,0 +1,194 @@
+//! The way of the packets that come most often: a TCP segment in IPv4 right behind Ethernet, of a flow that had one already.
+//!
+//! Its ends are compared as they stand in the packet. What is found so is what the longer way has found before, as long as
+//! flows and names are those of that time.
+
+use sizeleak_frame::{Direction, Segment};
+
+const ETHERNET: u16 = 1;
+const TCP: u8 = 6;
+/// The headers of Ethernet, IPv4 and TCP, without options.
+const HEADERS: usize = 14 + 20 + 20;
+/// As many flows in both directions as one gateway has at a time, many times over; 128 KiB.
+const PLACES: usize = 4096;
+
+/// A TCP segment of the plainest kind, and its ends as they stand in the packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlainSegment<'a> {
+    ends: Ends,
+    sequence: u32,
+    flags: u8,
+    length: u32,
+    payload: &'a [u8],
+}
+
+/// Source and destination address, source and destination port.
+type Ends = u128;
+
+/// Where segments with the same ends belong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Belonging {
+    pub(crate) flow: u64,
+    pub(crate) direction: Direction,
+}
+
+/// Where segments belong, by their ends.
+#[derive(Debug, Default)]
+pub(crate) struct Shortcuts {
+    /// Of many ends that have the same two places, the last ones have them.
+    places: Vec<Option<Place>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    ends: Ends,
+    belonging: Belonging,
+    /// Which generation of flows this is true of.
+    generation: u32,
+}
+
+impl<'a> PlainSegment<'a> {
+    /// The segment of a packet, if it is of this kind. It is the one that [`TransportSegment::plain`] reads.
+    #[inline]
+    pub(crate) fn read(link_type: u16, data: &'a [u8]) -> Option<Self> {
+        let headers: &[u8; HEADERS] = data.first_chunk().filter(|_| link_type == ETHERNET)?;
+        let is_ipv4 = [headers[12], headers[13], headers[14]] == [0x08, 0x00, 0x45];
+        // In one piece: no flag but the one that forbids fragments, and no offset.
+        let is_whole = headers[20] & !0x40 == 0 && headers[21] == 0;
+        if !is_ipv4 || !is_whole || headers[23] != TCP {
+            return None;
+        }
+        let total = u16::from_be_bytes([headers[16], headers[17]]);
+        let (header, flags) = (u16::from(headers[46] >> 4) * 4, headers[47]);
+        let length = total.checked_sub(20 + header).filter(|_| header >= 20 && flags != 0)?;
+        let whole = data.get(..14 + usize::from(total)).unwrap_or(data);
+        Some(Self {
+            ends: ends(headers),
+            sequence: u32::from_be_bytes([headers[38], headers[39], headers[40], headers[41]]),
+            flags,
+            length: length.into(),
+            payload: whole.get(34 + usize::from(header)..).unwrap_or_default(),
+        })
+    }
+
+    /// The row of it.
+    #[inline]
+    pub(crate) fn row(&self, time_ns: i64, Belonging { flow, direction }: Belonging) -> Segment<'a> {
+        let Self { sequence, flags, length, payload, .. } = *self;
+        Segment { time_ns, flow, direction, sequence, flags, length, payload }
+    }
+}
+
+impl Shortcuts {
+    /// Where a segment belongs, if that is remembered and was true of this generation of flows.
+    #[inline]
+    pub(crate) fn find(&self, segment: &PlainSegment<'_>, generation: u32) -> Option<Belonging> {
+        let at = place_of(segment.ends);
+        let found = |at: usize| {
+            let place = self.places.get(at)?.as_ref()?;
+            (place.ends == segment.ends && place.generation == generation).then_some(place.belonging)
+        };
+        found(at).or_else(|| found(at ^ 1))
+    }
+
+    /// Remembers where a segment belongs, in one of two places: the one that is free, or else the first.
+    pub(crate) fn remember(&mut self, segment: &PlainSegment<'_>, belonging: Belonging, generation: u32) {
+        if self.places.is_empty() {
+            self.places = vec![None; PLACES];
+        }
+        let at = place_of(segment.ends);
+        let is_taken =
+            |at: usize| self.places.get(at).is_some_and(|place| place.is_some_and(|p| p.generation == generation));
+        let at = if is_taken(at) && !is_taken(at ^ 1) { at ^ 1 } else { at };
+        if let Some(place) = self.places.get_mut(at) {
+            *place = Some(Place { ends: segment.ends, belonging, generation });
+        }
+    }
+
+    /// Forgets all: services may belong elsewhere from now on.
+    pub(crate) fn forget(&mut self) {
+        self.places.fill(None);
+    }
+}
+
+/// The addresses and the ports, which follow each other.
+#[inline]
+fn ends(headers: &[u8; HEADERS]) -> Ends {
+    let (_, behind) = headers.split_at(26);
+    let bytes: &[u8; 12] = behind.first_chunk().unwrap_or(&[0; 12]);
+    let (addresses, ports) = bytes.split_at(8);
+    let addresses = addresses.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let ports = ports.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    Ends::from(addresses) | Ends::from(ports) << 64
+}
+
+/// Ends that differ little have places far apart.
+#[inline]
+fn place_of(ends: Ends) -> usize {
+    let folded = (ends as u64) ^ ((ends >> 64) as u64).rotate_left(29);
+    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % PLACES
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::PacketBuilder;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::transport::TransportSegment;
+
+    fn packet(source: [u8; 4], destination: [u8; 4], ports: (u16, u16), sequence: u32, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let headers = PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4(source, destination, 64);
+        headers.tcp(ports.0, ports.1, sequence, 9).ack(1).write(&mut bytes, payload).unwrap();
+        bytes
+    }
+
+    proptest! {
+        /// What it reads is what the longer way reads; where it reads nothing, that may.
+        #[test]
+        fn a_plain_segment_is_the_one_that_is_read_the_longer_way(
+            ends: ([u8; 4], [u8; 4]), ports: (u16, u16), sequence: u32, length in 0usize..90,
+            changes in prop::collection::vec((12usize..60, any::<u8>()), 0..4), cut in 30usize..200, padding in 0usize..30,
+        ) {
+            let mut bytes = packet(ends.0, ends.1, ports, sequence, &vec![7; length]);
+            bytes.extend(vec![0; padding]);
+            for (at, byte) in changes {
+                if let Some(place) = bytes.get_mut(at) {
+                    *place = byte;
+                }
+            }
+            bytes.truncate(cut);
+            if let Some(plain) = PlainSegment::read(ETHERNET, &bytes) {
+                let longer = TransportSegment::plain(ETHERNET, &bytes).unwrap();
+                prop_assert_eq!((plain.sequence, plain.flags, plain.length), (longer.sequence, longer.flags, longer.length));
+                prop_assert_eq!(plain.payload, longer.payload);
+                let port = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+                prop_assert_eq!((port(34), port(36)), (longer.source.port(), longer.destination.port()));
+            } else if bytes.len() >= HEADERS && bytes.get(12..15) == Some(&[8, 0, 0x45]) {
+                let longer = TransportSegment::plain(ETHERNET, &bytes);
+                prop_assert!(longer.is_none(), "{:?}", longer);
+            }
+        }
+    }
+
+    #[test]
+    fn ends_are_told_apart_and_generations_end() {
+        let read = |port: u16| {
+            let bytes: &'static [u8] = packet([10, 0, 0, 2], [203, 0, 113, 1], (port, 443), 5, b"x").leak();
+            PlainSegment::read(ETHERNET, bytes).unwrap()
+        };
+        let mut shortcuts = Shortcuts::default();
+        assert_eq!(shortcuts.find(&read(1), 0), None);
+        let belonging = |flow| Belonging { flow, direction: Direction::ToGateway };
+        for port in 1..=300 {
+            shortcuts.remember(&read(port), belonging(u64::from(port)), 0);
+        }
+        let found: Vec<_> = (1..=300).filter_map(|port| Some((port, shortcuts.find(&read(port), 0)?.flow))).collect();
+        assert!(found.len() > 290, "{}", found.len());
+        assert!(found.iter().all(|(port, flow)| u64::from(*port) == *flow));
+        assert_eq!(shortcuts.find(&read(1), 1), None, "of another generation");
+        shortcuts.forget();
+        assert_eq!(shortcuts.find(&read(2), 0), None);
+    }
+}
