@@ -76,6 +76,7 @@ impl Connection {
     }
 
     /// Takes a segment with payload.
+    #[inline]
     pub(crate) fn data(&mut self, segment: &Segment<'_>, findings: &mut Findings) {
         let (reassembly, mut lane) = self.stream_mut(segment.direction).split(segment.direction, findings);
         reassembly.take(segment, &mut lane);
@@ -125,6 +126,7 @@ impl Connection {
     }
 
     /// Bytes of memory that are held for a while only.
+    #[inline]
     pub(crate) fn held(&self) -> usize {
         let streams = self.to_gateway.held() + self.from_gateway.held();
         streams + self.queue.capacity() * size_of::<Event>()
@@ -189,6 +191,7 @@ struct Sink<'a> {
 }
 
 impl Ordered for Lane<'_> {
+    #[inline]
     fn piece(&mut self, mut piece: Piece<'_>) {
         // What came too early is there for its reader when all before it is: so time goes the way of the stream.
         piece.time_ns = self.latest_ns.map_or(piece.time_ns, |latest| latest.max(piece.time_ns));
@@ -214,6 +217,7 @@ impl Ordered for Lane<'_> {
     }
 }
 
+#[inline]
 fn framer(framer: &mut Option<Framer>, opened: bool) -> &mut Framer {
     framer.get_or_insert_with(|| if opened { Framer::at_beginning() } else { Framer::in_the_middle() })
 }
@@ -233,6 +237,7 @@ impl Framed for Sink<'_> {
         self.findings.events.push(Event::Hello { time_ns, direction: self.direction, hello });
     }
 
+    #[inline]
     fn record(&mut self, record: Sized) {
         self.messages.end_of_record();
         self.findings.events.push(Event::Record { direction: self.direction, record });

@@ -85,7 +85,21 @@ impl Framer {
     }
 
     /// Takes the next piece of the stream.
+    #[inline]
     pub(crate) fn piece(&mut self, mut piece: Piece<'_>, out: &mut impl Framed) {
+        if matches!(self.mode, Mode::InStep) {
+            let skimmed = self.walker.skim(piece.payload, piece.time_ns, |record| out.record(record));
+            self.minor = skimmed.minor.or(self.minor);
+            piece = piece.behind(skimmed.rest);
+            if piece.is_empty() {
+                return;
+            }
+        }
+        self.look_closely(piece, out);
+    }
+
+    #[inline(never)]
+    fn look_closely(&mut self, mut piece: Piece<'_>, out: &mut impl Framed) {
         loop {
             let rest = match &mut self.mode {
                 Mode::Beginning | Mode::InStep => self.walk(piece, out),

@@ -48,6 +48,13 @@ impl<'a> Piece<'a> {
         self.advance(most.min(self.payload.len()) as u64).0
     }
 
+    /// What is left of it where `rest` is left of its captured bytes.
+    #[inline]
+    pub(crate) fn behind(self, rest: &'a [u8]) -> Self {
+        let starts_segment = self.starts_segment && rest.len() == self.payload.len();
+        Self { payload: rest, starts_segment, ..self }
+    }
+
     /// The first `most` bytes of it.
     pub(crate) fn first(mut self, most: u64) -> Self {
         let whole = self.length();

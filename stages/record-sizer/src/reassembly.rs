@@ -119,6 +119,8 @@ impl Reassembly {
     }
 
     /// Takes a segment with payload.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "nearly all come in order, and for those there is little to do")]
     pub(crate) fn take(&mut self, segment: &Segment<'_>, out: &mut impl Ordered) {
         let is_syn = segment.flags & Segment::SYN != 0;
         let sequence = segment.sequence.wrapping_add(is_syn.into());
@@ -129,13 +131,21 @@ impl Reassembly {
             starts_segment: true,
             ends_segment: true,
         };
+        match self.next {
+            Some(next) if sequence == next as u32 && self.waiting.is_none() => {
+                self.next = Some(next + piece.length());
+                self.strays = 0;
+                out.piece(piece);
+            }
+            _ => self.put_in_order(sequence, piece, out),
+        }
+    }
+
+    /// Takes a piece that does not come in order, or of a stream where nothing was in order yet.
+    #[inline(never)]
+    fn put_in_order(&mut self, sequence: u32, piece: Piece<'_>, out: &mut impl Ordered) {
         let length = piece.length();
         let Some(next) = self.next else { return self.wait_for_beginning(sequence, piece, out) };
-        if sequence == next as u32 && self.waiting.is_none() {
-            self.next = Some(next + length);
-            self.strays = 0;
-            return out.piece(piece);
-        }
         let distance = i64::from(sequence.wrapping_sub(next as u32).cast_signed());
         if distance.abs() > WINDOW {
             return self.stray(sequence, piece, out);

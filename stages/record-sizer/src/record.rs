@@ -71,6 +71,15 @@ pub(crate) enum Step<'a> {
     Hidden,
 }
 
+/// How far a walk came that looks at headers alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Skimmed<'a> {
+    /// What it has left.
+    pub(crate) rest: &'a [u8],
+    /// The version of the last header, if it came to one.
+    pub(crate) minor: Option<u8>,
+}
+
 /// What a gap in the stream means to a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bridge {
@@ -122,6 +131,47 @@ impl Walker {
         }
     }
 
+    /// Goes over records, and over parts of them, as long as nobody needs their bytes, and hands on each record that ends. It
+    /// comes to the same as [`step`](Self::step), for captured bytes alone; what it leaves is for that.
+    #[inline]
+    pub(crate) fn skim<'a>(&mut self, payload: &'a [u8], time_ns: i64, mut ended: impl FnMut(Sized)) -> Skimmed<'a> {
+        let (mut rest, mut minor) = (payload, None);
+        loop {
+            let (header, left) = match self.state {
+                State::Body { header, left } => (header, left),
+                State::Header { have: 0, .. } => {
+                    let Some((bytes, behind)) = rest.split_first_chunk() else { break };
+                    let Some(header) = Header::parse(*bytes) else { break };
+                    if header.content_type == ContentType::Handshake {
+                        break;
+                    }
+                    rest = behind;
+                    minor = Some(header.minor);
+                    (self.start_ns, self.last_ns) = (time_ns, time_ns);
+                    (header, header.length)
+                }
+                State::Header { .. } => break,
+            };
+            if header.content_type == ContentType::Handshake {
+                break;
+            }
+            let Some(behind) = rest.get(left.into()..) else {
+                if !rest.is_empty() {
+                    self.last_ns = self.last_ns.max(time_ns);
+                }
+                self.state = State::Body { header, left: left - rest.len() as u16 };
+                rest = &[];
+                break;
+            };
+            if left > 0 {
+                self.last_ns = self.last_ns.max(time_ns);
+            }
+            rest = behind;
+            ended(self.end(header));
+        }
+        Skimmed { rest, minor }
+    }
+
     #[inline]
     fn header<'a>(&mut self, mut bytes: [u8; HEADER], have: u8, piece: &mut Piece<'a>) -> Step<'a> {
         if piece.is_empty() {
@@ -171,6 +221,8 @@ impl Walker {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn piece(payload: &[u8], hidden: u32, time_ns: i64) -> Piece<'_> {
@@ -212,6 +264,43 @@ mod tests {
             (0i64..).zip(&bytes).flat_map(|(at, byte)| walk(&mut walker, piece(&[*byte], 0, at))).collect();
         assert_eq!(each, [(2, 0, 6), (1, 7, 12), (0, 13, 17)]);
         assert!(!walker.is_inside());
+    }
+
+    proptest! {
+        /// To skim and to walk on come to the same as to walk.
+        #[test]
+        fn skimming_is_walking(
+            records in prop::collection::vec((20u8..=24, 0u16..40), 0..12), garbage in 0usize..7,
+            cuts in prop::collection::vec(1usize..60, 0..20), late in prop::collection::vec(0i64..5, 20),
+        ) {
+            let mut bytes: Vec<u8> = records.iter().flat_map(|(kind, length)| {
+                [&[*kind, 3, 3][..], &length.to_be_bytes(), &vec![*kind; (*length).into()]].concat()
+            }).collect();
+            bytes.extend(vec![0; garbage]);
+            let (mut walked, mut skimmed) = ((Walker::new(), Vec::new()), (Walker::new(), Vec::new()));
+            let mut rest = bytes.as_slice();
+            for (at, cut) in cuts.into_iter().chain([usize::MAX]).enumerate() {
+                let (now, later) = rest.split_at(cut.min(rest.len()));
+                rest = later;
+                let time_ns = late.get(at).map_or(99, |late| at as i64 * 2 - late);
+                let left = skimmed.0.skim(now, time_ns, |record| skimmed.1.push(record)).rest;
+                let ends = [(&mut walked, now), (&mut skimmed, left)].map(|((walker, found), bytes)| {
+                    let mut piece = piece(bytes, 0, time_ns);
+                    loop {
+                        match walker.step(&mut piece) {
+                            Step::Record(record) => found.push(record),
+                            Step::Header(_) | Step::Body { .. } => {}
+                            end => return (format!("{end:?}"), piece.payload.len()),
+                        }
+                    }
+                });
+                prop_assert_eq!(&ends[0], &ends[1]);
+                if ends[0].0 != "More" {
+                    break;
+                }
+            }
+            prop_assert_eq!(walked.1, skimmed.1);
+        }
     }
 
     #[test]

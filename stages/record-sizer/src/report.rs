@@ -36,6 +36,28 @@ impl Report {
             self.incidents(flow, connection, findings, out)?;
         }
         connection.settle(findings);
+        self.events(flow, connection, findings, out)
+    }
+
+    /// Reports what happened in a connection of which nothing waits, and in which nothing is amiss.
+    #[inline]
+    pub(crate) fn events(
+        &mut self,
+        flow: u64,
+        connection: &mut Connection,
+        findings: &mut Findings,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        if findings.events.is_empty() { Ok(()) } else { self.tell_events(flow, connection, findings, out) }
+    }
+
+    fn tell_events(
+        &mut self,
+        flow: u64,
+        connection: &mut Connection,
+        findings: &mut Findings,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
         for event in findings.events.drain(..) {
             self.event(flow, connection.session(), event, out)?;
         }

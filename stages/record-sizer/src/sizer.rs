@@ -61,14 +61,19 @@ impl RecordSizer {
         if segment.flags == 0 {
             return self.datagram(segment, out);
         }
-        while let Some(flow) = self.waiting.overdue(segment.time_ns) {
+        // Nearly always nothing waits.
+        while !self.waiting.is_empty()
+            && let Some(flow) = self.waiting.overdue(segment.time_ns)
+        {
             self.expire(flow, out)?;
         }
         let is_syn = segment.flags & Segment::SYN != 0;
         if segment.length == 0 && !is_syn {
             return Ok(());
         }
-        self.make_room(out)?;
+        if self.is_crowded() {
+            self.make_room(out)?;
+        }
         if is_syn {
             if segment.length == 0 && self.connections.find(segment.flow).is_none() {
                 self.remember_opening(segment);
@@ -84,12 +89,10 @@ impl RecordSizer {
             None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
         };
         connection.data(segment, &mut self.findings);
-        self.report.found(segment.flow, connection, &mut self.findings, out)?;
-        let held = connection.held();
-        // Nearly always nothing waits.
-        if held == 0 && self.waiting.is_empty() {
-            return Ok(());
+        if self.waiting.is_empty() && self.findings.is_quiet() && connection.held() == 0 {
+            return self.report.events(segment.flow, connection, &mut self.findings, out);
         }
+        self.report.found(segment.flow, connection, &mut self.findings, out)?;
         self.settle(segment.flow, out)
     }
 
@@ -195,7 +198,18 @@ impl RecordSizer {
         )
     }
 
+    /// Whether there are too many flows, or some may be silent for too long.
+    #[inline]
+    fn is_crowded(&mut self) -> bool {
+        let (now_ns, timeout_ns) = (self.now_ns, self.limits.idle_timeout_ns);
+        self.connections.is_full()
+            || self.connections.is_older(now_ns, timeout_ns)
+            || self.opened.is_full()
+            || self.opened.is_older(now_ns, timeout_ns)
+    }
+
     /// Forgets flows where there are too many, or those silent for too long.
+    #[cold]
     fn make_room(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
         if self.opened.is_full() || self.opened.is_older(self.now_ns, self.limits.idle_timeout_ns) {
             let forgotten = self.opened.turn(self.now_ns).len() as u64;

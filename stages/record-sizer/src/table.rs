@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use foldhash::quality::RandomState;
+use foldhash::fast::RandomState;
 
 /// Values by flow, each with the number it got when it came.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ impl<V> Generations<V> {
     }
 
     /// The value of a flow.
+    #[inline]
     pub(crate) fn find(&mut self, flow: u64) -> Option<&mut V> {
         match self.young.entry(flow) {
             Entry::Occupied(known) => Some(&mut known.into_mut().1),
@@ -46,11 +47,13 @@ impl<V> Generations<V> {
     }
 
     /// Whether the younger generation takes no more values.
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.young.len() >= self.most
     }
 
     /// Whether the younger generation is older than this.
+    #[inline]
     pub(crate) fn is_older(&mut self, now_ns: i64, most_ns: i64) -> bool {
         now_ns.saturating_sub(*self.since_ns.get_or_insert(now_ns)) > most_ns
     }

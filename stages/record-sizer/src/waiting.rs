@@ -40,6 +40,7 @@ impl Waiting {
     }
 
     /// Whether no flow holds any.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.by_flow.is_empty()
     }
