@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
+use crate::frequent;
 use crate::packet::SharedPackets;
 use crate::segment::SharedSegments;
 
@@ -126,11 +127,11 @@ impl Frame {
     pub(crate) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
         match self {
             Self::Hello(body) => encode(self.kind(), body, buffer),
-            Self::Packets(body) => encode(self.kind(), body, buffer),
+            Self::Packets(body) => Ok(frequent::packets(body, buffer)?),
             Self::Flow(body) => encode(self.kind(), body, buffer),
-            Self::Segments(body) => encode(self.kind(), body, buffer),
+            Self::Segments(body) => Ok(frequent::segments(body, buffer)?),
             Self::Session(body) => encode(self.kind(), body, buffer),
-            Self::Record(body) => encode(self.kind(), body, buffer),
+            Self::Record(body) => Ok(frequent::record(body, buffer)?),
             Self::Command(body) => encode(self.kind(), body, buffer),
             Self::Correction(body) => encode(self.kind(), body, buffer),
             Self::Identification(body) => encode(self.kind(), body, buffer),

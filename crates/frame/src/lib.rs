@@ -16,6 +16,7 @@ mod direction;
 mod extent;
 mod flow;
 mod frame;
+mod frequent;
 mod hello;
 mod identification;
 mod limit;
