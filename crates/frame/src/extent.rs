@@ -29,16 +29,20 @@ impl Extent {
 
     /// Goes on through `value`, which holds all bytes of the value that are there; gives its length once it is whole.
     pub(crate) fn advance(&mut self, value: &[u8]) -> Result<Option<usize>, ExtentError> {
-        while self.pending > 0 {
-            let Some(rest) = value.get(self.at..) else { return Ok(None) };
-            let Some(token) = Token::read(rest)? else { return Ok(None) };
-            self.pending = self.pending - 1 + token.values;
+        // In registers, until there is something to remember.
+        let Self { mut at, mut pending } = *self;
+        while pending > 0 {
+            let Some(token) = value.get(at..).map(Token::read).transpose()?.flatten() else { break };
+            pending = pending - 1 + token.values;
             // Each value still to come takes a byte at least.
-            let least = self.at as u64 + token.bytes + self.pending;
-            if least > MAX_VALUE_BYTES as u64 {
+            if at as u64 + token.bytes + pending > MAX_VALUE_BYTES as u64 {
                 return Err(ExtentError::TooLarge);
             }
-            self.at += token.bytes as usize;
+            at += token.bytes as usize;
+        }
+        *self = Self { at, pending };
+        if pending > 0 {
+            return Ok(None);
         }
         Ok((self.at <= value.len()).then_some(self.at))
     }
@@ -52,6 +56,7 @@ struct Token {
 
 impl Token {
     /// Reads a marker and its length field; `None` where they are not whole yet.
+    #[inline]
     fn read(bytes: &[u8]) -> Result<Option<Self>, ExtentError> {
         let Some((&marker, rest)) = bytes.split_first() else { return Ok(None) };
         let plain = |bytes| Ok(Some(Self { bytes, values: 0 }));

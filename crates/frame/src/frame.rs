@@ -109,9 +109,15 @@ impl Frame {
     ) -> Option<Result<Self, rmp_serde::decode::Error>> {
         Some(match kind {
             "hello" => decode(body).map(Self::Hello),
-            "packets" => decode_by(SharedPackets(buffer), body).map(Self::Packets),
+            "packets" => match frequent::decode_packets(body, buffer) {
+                Some(batch) => Ok(Self::Packets(batch)),
+                None => decode_by(SharedPackets(buffer), body).map(Self::Packets),
+            },
             "flow" => decode(body).map(Self::Flow),
-            "segments" => decode_by(SharedSegments(buffer), body).map(Self::Segments),
+            "segments" => match frequent::decode_segments(body, buffer) {
+                Some(batch) => Ok(Self::Segments(batch)),
+                None => decode_by(SharedSegments(buffer), body).map(Self::Segments),
+            },
             "session" => decode(body).map(Self::Session),
             "record" => decode(body).map(Self::Record),
             "command" => decode(body).map(Self::Command),
@@ -127,11 +133,11 @@ impl Frame {
     pub(crate) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
         match self {
             Self::Hello(body) => encode(self.kind(), body, buffer),
-            Self::Packets(body) => Ok(frequent::packets(body, buffer)?),
+            Self::Packets(body) => Ok(frequent::encode_packets(body, buffer)?),
             Self::Flow(body) => encode(self.kind(), body, buffer),
-            Self::Segments(body) => Ok(frequent::segments(body, buffer)?),
+            Self::Segments(body) => Ok(frequent::encode_segments(body, buffer)?),
             Self::Session(body) => encode(self.kind(), body, buffer),
-            Self::Record(body) => Ok(frequent::record(body, buffer)?),
+            Self::Record(body) => Ok(frequent::encode_record(body, buffer)?),
             Self::Command(body) => encode(self.kind(), body, buffer),
             Self::Correction(body) => encode(self.kind(), body, buffer),
             Self::Identification(body) => encode(self.kind(), body, buffer),

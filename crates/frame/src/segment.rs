@@ -86,6 +86,13 @@ impl Segments {
         self.add(&segment, payload);
     }
 
+    /// Adds a segment without copying its payload, if it lies in `buffer`.
+    #[inline]
+    pub(crate) fn push_shared(&mut self, segment: Segment<'_>, buffer: &Arc<Vec<u8>>) {
+        let payload = self.store.share(segment.payload, buffer);
+        self.add(&segment, payload);
+    }
+
     #[inline]
     fn add(&mut self, segment: &Segment<'_>, payload: Place) {
         self.data_bytes += payload.length();
@@ -223,8 +230,7 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
             length: row.next_element()?.ok_or_else(|| short(5))?,
             payload: row.next_element::<&Bytes>()?.ok_or_else(|| short(6))?,
         };
-        let payload = self.0.store.share(segment.payload, self.1);
-        self.0.add(&segment, payload);
+        self.0.push_shared(segment, self.1);
         while row.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }

@@ -1,0 +1,180 @@
+//! From bytes to batches: those that are encoded as [`encode`](super::encode) does it. Whatever else is a batch in the
+//! contract's eyes, or none at all, is left to serde, which also says what is wrong with it.
+
+use std::sync::Arc;
+
+use crate::{Direction, Packet, Packets, Segment, Segments};
+
+/// Reads the body of `packets`, which lies in `buffer`; `None` where it is written otherwise.
+pub(crate) fn packets(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Packets> {
+    let mut bytes = Bytes(body);
+    let rows = bytes.array_length()?;
+    let mut batch = Packets::with_capacity(rows as usize);
+    for _ in 0..rows {
+        bytes.skip(0x96)?;
+        let (time_ns, link_type, original_length) = (bytes.signed()?, bytes.small()?, bytes.small()?);
+        let data = bytes.data()?;
+        let (capture, number) = (bytes.small()?, bytes.unsigned()?);
+        batch.push_shared(Packet { time_ns, link_type, original_length, data, capture, number }, buffer);
+    }
+    bytes.0.is_empty().then_some(batch)
+}
+
+/// Reads the body of `segments`, which lies in `buffer`; `None` where it is written otherwise.
+pub(crate) fn segments(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Segments> {
+    let mut bytes = Bytes(body);
+    let rows = bytes.array_length()?;
+    let mut batch = Segments::with_capacity(rows as usize);
+    for _ in 0..rows {
+        bytes.skip(0x97)?;
+        let (time_ns, flow) = (bytes.signed()?, bytes.unsigned()?);
+        let direction = Direction::from_number(bytes.small()?)?;
+        let (sequence, flags, length) = (bytes.small()?, bytes.small()?, bytes.small()?);
+        let payload = bytes.data()?;
+        let segment = Segment { time_ns, flow, direction, sequence, flags, length, payload };
+        batch.push_shared(segment, buffer);
+    }
+    bytes.0.is_empty().then_some(batch)
+}
+
+/// Bytes that are read from the front.
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    #[inline]
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// Goes over this byte.
+    #[inline]
+    fn skip(&mut self, byte: u8) -> Option<()> {
+        (self.take()? == [byte]).then_some(())
+    }
+
+    #[inline]
+    fn unsigned(&mut self) -> Option<u64> {
+        let [marker] = self.take()?;
+        Some(match marker {
+            0..=0x7f => marker.into(),
+            0xcc => u8::from_be_bytes(self.take()?).into(),
+            0xcd => u16::from_be_bytes(self.take()?).into(),
+            0xce => u32::from_be_bytes(self.take()?).into(),
+            0xcf => u64::from_be_bytes(self.take()?),
+            _ => return None,
+        })
+    }
+
+    /// An integer that fits into fewer bits.
+    #[inline]
+    fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
+        self.unsigned()?.try_into().ok()
+    }
+
+    /// One that is not negative, as nearly all times are.
+    #[inline]
+    fn signed(&mut self) -> Option<i64> {
+        self.unsigned()?.try_into().ok()
+    }
+
+    #[inline]
+    fn data(&mut self) -> Option<&'a [u8]> {
+        let [marker] = self.take()?;
+        let length = match marker {
+            0xc4 => u8::from_be_bytes(self.take()?).into(),
+            0xc5 => u16::from_be_bytes(self.take()?).into(),
+            0xc6 => u32::from_be_bytes(self.take()?),
+            _ => return None,
+        };
+        let (data, rest) = self.0.split_at_checked(length as usize)?;
+        self.0 = rest;
+        Some(data)
+    }
+
+    fn array_length(&mut self) -> Option<u32> {
+        let [marker] = self.take()?;
+        Some(match marker {
+            0x90..=0x9f => (marker & 0x0f).into(),
+            0xdc => u16::from_be_bytes(self.take()?).into(),
+            0xdd => u32::from_be_bytes(self.take()?),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What serde makes of it.
+    fn by_serde<T: serde::de::DeserializeOwned>(body: &[u8]) -> Option<T> {
+        let mut deserializer = rmp_serde::Deserializer::from_read_ref(body);
+        T::deserialize(&mut deserializer).ok()
+    }
+
+    fn rows() -> impl Strategy<Value = Vec<(i64, u64, u32, u8)>> {
+        prop::collection::vec((any::<(i64, u8)>(), any::<(u64, u8)>(), any::<u32>(), any::<u8>()), 0..40).prop_map(
+            |rows| {
+                let small = |((time_ns, least), (number, fewest), other, length)| {
+                    (time_ns >> (least % 64), number >> (fewest % 64), other, length)
+                };
+                rows.into_iter().map(small).collect()
+            },
+        )
+    }
+
+    /// The bytes, and where there is one a byte changed or all behind it cut off.
+    fn damage(mut bytes: Vec<u8>, (at, byte, cut): (usize, u8, bool)) -> Vec<u8> {
+        let at = at % (bytes.len() * 4);
+        match bytes.get_mut(at) {
+            Some(_) if cut => bytes.truncate(at),
+            Some(place) => *place = byte,
+            None => {}
+        }
+        bytes
+    }
+
+    proptest! {
+        /// What it reads is what serde reads; where it reads nothing, that may.
+        #[test]
+        fn packets_are_what_serde_reads(rows in rows(), damaged: (usize, u8, bool)) {
+            let mut batch = Packets::new();
+            for (time_ns, number, other, length) in &rows {
+                let data = vec![*length; (*length).into()];
+                let (link_type, original_length) = (*other as u16, *other >> 3);
+                batch.push(Packet { time_ns: *time_ns, link_type, original_length, data: &data, capture: *other, number: *number });
+            }
+            let whole = rmp_serde::to_vec(&batch).unwrap();
+            if rows.iter().all(|(time_ns, ..)| *time_ns >= 0) {
+                prop_assert_eq!(packets(&whole, &Arc::default()), Some(batch));
+            }
+            let bytes = damage(whole, damaged);
+            if let Some(read) = packets(&bytes, &Arc::default()) {
+                prop_assert_eq!(Some(read), by_serde(&bytes));
+            }
+        }
+
+        #[test]
+        fn segments_are_what_serde_reads(rows in rows(), damaged: (usize, u8, bool)) {
+            let mut batch = Segments::new();
+            for (time_ns, flow, other, length) in &rows {
+                let payload = vec![*length; (*length).into()];
+                let (direction, flags) = (Direction::BOTH[usize::from(*length & 1)], *length ^ 0x5a);
+                let (sequence, length) = (*other, *other >> 5);
+                batch.push(Segment { time_ns: *time_ns, flow: *flow, direction, sequence, flags, length, payload: &payload });
+            }
+            let whole = rmp_serde::to_vec(&batch).unwrap();
+            if rows.iter().all(|(time_ns, ..)| *time_ns >= 0) {
+                prop_assert_eq!(segments(&whole, &Arc::default()), Some(batch));
+            }
+            let bytes = damage(whole, damaged);
+            if let Some(read) = segments(&bytes, &Arc::default()) {
+                prop_assert_eq!(Some(read), by_serde(&bytes));
+            }
+        }
+    }
+}
