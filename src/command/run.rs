@@ -102,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         verbose: arguments.verbose,
         notices: BTreeMap::new(),
         rows: BTreeMap::new(),
+        latest: Default::default(),
     };
     let ran = prepared.run(&interrupt, &mut shown);
     if !arguments.quiet {
@@ -172,6 +173,8 @@ struct Shown {
     notices: BTreeMap<String, u64>,
     /// How many of each kind, the rows of batches counted.
     rows: BTreeMap<String, u64>,
+    /// The kind that came last, and how many of it in a row: most frames are of the kind of the one before.
+    latest: (String, u64),
 }
 
 impl Sink for Shown {
@@ -179,12 +182,11 @@ impl Sink for Shown {
         match &frame {
             Frame::Notice(notice) => self.note(notice),
             Frame::Hello(_) | Frame::Summary(_) => {}
-            _ => match self.rows.get_mut(frame.kind()) {
-                Some(rows) => *rows += frame.rows(),
-                None => {
-                    self.rows.insert(frame.kind().to_owned(), frame.rows());
-                }
-            },
+            _ if self.latest.0 == frame.kind() => self.latest.1 += frame.rows(),
+            _ => {
+                self.count();
+                self.latest = (frame.kind().to_owned(), frame.rows());
+            }
         }
         self.writer.write(&frame)
     }
@@ -202,7 +204,16 @@ impl Shown {
         }
     }
 
-    fn say(&self) {
+    /// Adds the latest to the others.
+    fn count(&mut self) {
+        let (kind, rows) = std::mem::take(&mut self.latest);
+        if rows > 0 {
+            *self.rows.entry(kind).or_default() += rows;
+        }
+    }
+
+    fn say(&mut self) {
+        self.count();
         let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { listed(&self.rows) };
         let notices = match (self.notices.is_empty(), self.verbose) {
             (true, _) => String::new(),
