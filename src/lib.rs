@@ -7,3 +7,4 @@ pub mod command;
 pub mod output;
 pub mod pipeline;
 pub mod registry;
+pub mod statistics;

@@ -2,6 +2,7 @@
 
 mod appearance;
 mod check_stage;
+mod compare;
 mod documentation;
 mod evaluate;
 mod failure;
@@ -16,10 +17,12 @@ mod schema;
 mod simulate;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sizeleak_stage::program::EXIT_CODES;
 
@@ -45,6 +48,7 @@ enum Subcommands {
     Run(run::Arguments),
     Learn(learn::Arguments),
     Evaluate(evaluate::Arguments),
+    Compare(compare::Arguments),
     Frames(frames::Arguments),
     Plot(plot::Arguments),
     Simulate(simulate::Arguments),
@@ -72,6 +76,7 @@ pub fn main() -> ExitCode {
         Subcommands::Run(arguments) => run::run(&arguments),
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
+        Subcommands::Compare(arguments) => compare::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Plot(arguments) => plot::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
@@ -90,4 +95,16 @@ pub fn main() -> ExitCode {
 /// Standard output as a file: the standard library would buffer it by lines.
 fn stdout() -> io::Result<File> {
     io::stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// Writes a whole result to a file, or to standard output, which may be closed before its end.
+fn write(file: Option<&Path>, result: &[u8]) -> anyhow::Result<()> {
+    let (written, name) = match file {
+        Some(path) => (File::create(path).and_then(|mut file| file.write_all(result)), path.display().to_string()),
+        None => (stdout().and_then(|mut stdout| stdout.write_all(result)), "the output".to_owned()),
+    };
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(anyhow!("{name} cannot be written: {error}")),
+        _ => Ok(()),
+    }
 }

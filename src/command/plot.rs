@@ -6,14 +6,14 @@ mod source;
 mod timeline;
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
-use super::Failure;
 use super::appearance::times;
+use super::{Failure, write};
 use crate::output::Clock;
 use timeline::Timeline;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut picture = Vec::new();
     svg::write(&mut picture, &drawing::draw(&timeline, &times))?;
     picture.push(b'\n');
-    write(arguments, &picture)?;
+    write(arguments.output.as_deref(), &picture)?;
     read.map(|()| ExitCode::SUCCESS).map_err(|error| {
         let code = if error.is_cut() { 3 } else { 1 };
         Failure::with_code(code, anyhow::anyhow!("{name}: {error}"))
@@ -78,18 +78,5 @@ fn tell(timeline: &Timeline) {
         eprintln!("sizeleak: there is no identification to draw: those come from the decomposer and the pruner");
     } else if drawn < timeline.commands {
         eprintln!("sizeleak: the first {drawn} of {} commands are drawn (--limit sets how many)", timeline.commands);
-    }
-}
-
-fn write(arguments: &Arguments, picture: &[u8]) -> Result<(), Failure> {
-    let (written, name) = match &arguments.output {
-        Some(path) => (File::create(path).and_then(|mut file| file.write_all(picture)), path.display().to_string()),
-        None => (super::stdout().and_then(|mut stdout| stdout.write_all(picture)), "the output".to_owned()),
-    };
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(anyhow::anyhow!("{name} cannot be written: {error}").into())
-        }
-        _ => Ok(()),
     }
 }

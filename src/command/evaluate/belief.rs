@@ -4,20 +4,20 @@ use sizeleak_frame::Identification;
 
 /// What the probabilities of a command's candidates come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Belief {
+pub(in crate::command) struct Belief {
     /// The probability of the first candidate; `None` without candidates.
-    pub(super) first: Option<f64>,
+    pub(in crate::command) first: Option<f64>,
     /// Their entropy in bits. Of a cut list this is an upper bound: what is not listed is taken to be equally probable.
-    pub(super) entropy_bits: f64,
+    pub(in crate::command) entropy_bits: f64,
     /// The fewest candidates, most probable first, that hold the probability asked for.
-    pub(super) credible: u64,
+    pub(in crate::command) credible: u64,
     /// Whether all of them are listed; where not, `credible` is the number of all candidates.
-    pub(super) is_credible_listed: bool,
+    pub(in crate::command) is_credible_listed: bool,
 }
 
 impl Belief {
     /// What an identification says; `share` is the probability that the credible set holds.
-    pub(super) fn new(identification: &Identification, share: f64) -> Self {
+    pub(in crate::command) fn new(identification: &Identification, share: f64) -> Self {
         let probabilities: Vec<f64> = identification.candidates.iter().map(|one| one.probability.max(0.0)).collect();
         let unlisted = identification.candidate_count.saturating_sub(probabilities.len() as u64);
         let listed: f64 = probabilities.iter().sum();

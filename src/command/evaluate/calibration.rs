@@ -7,25 +7,25 @@ const BINS: usize = 10;
 
 /// How well the probabilities of first answers agree with how often they are right.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Calibration {
+pub(in crate::command) struct Calibration {
     /// Σ over bins of the share of answers in it · |mean probability − share right|; null without answers.
-    pub(super) expected_error: Option<f64>,
+    pub(in crate::command) expected_error: Option<f64>,
     /// What perfectly calibrated answers would come to on average, by chance, with so few commands in each bin.
-    pub(super) by_chance: Option<f64>,
+    pub(in crate::command) by_chance: Option<f64>,
     /// The reliability table; bins without answers are left out.
-    pub(super) bins: Vec<Bin>,
+    pub(in crate::command) bins: Vec<Bin>,
 }
 
 /// The answers with a probability in some range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Bin {
-    pub(super) from: f64,
-    pub(super) to: f64,
-    pub(super) answers: u64,
+pub(in crate::command) struct Bin {
+    pub(in crate::command) from: f64,
+    pub(in crate::command) to: f64,
+    pub(in crate::command) answers: u64,
     /// The mean probability they were given with.
-    pub(super) probability: f64,
+    pub(in crate::command) probability: f64,
     /// The share of them that is right.
-    pub(super) right: f64,
+    pub(in crate::command) right: f64,
 }
 
 /// The sums over a bin.
@@ -39,7 +39,7 @@ struct Sums {
 
 impl Calibration {
     /// Of answers: the probability each was given with, and whether it is right.
-    pub(super) fn of(answers: impl Iterator<Item = (f64, bool)>) -> Self {
+    pub(in crate::command) fn of(answers: impl Iterator<Item = (f64, bool)>) -> Self {
         let mut bins = [Sums::default(); BINS];
         for (probability, is_right) in answers {
             let probability = probability.clamp(0.0, 1.0);

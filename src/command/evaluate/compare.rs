@@ -1,7 +1,6 @@
 //! Several settings over the same captures, side by side.
 
 use std::fmt::{Display, Formatter};
-use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -11,43 +10,6 @@ use super::table::{NONE, maybe, percent, percent_of};
 
 /// So many settings stand beside each other before the next ones go below.
 const ABREAST: usize = 6;
-
-/// What is changed for one column of the comparison.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Setting {
-    /// Options of stages, `stage.key=value` each.
-    Options(Vec<String>),
-    /// A pipeline file.
-    Pipeline(PathBuf),
-}
-
-impl std::str::FromStr for Setting {
-    type Err = String;
-
-    /// Reads options with commas between them, or the path of a pipeline file. A value may hold commas: what has no `=` of
-    /// its own belongs to the option before.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut options: Vec<String> = Vec::new();
-        for part in text.split(',') {
-            match options.last_mut() {
-                _ if part.contains('=') => options.push(part.to_owned()),
-                Some(last) => last.extend([",", part]),
-                None if text.is_empty() => return Err("it is empty: give options, or a pipeline file".to_owned()),
-                None => return Ok(Self::Pipeline(PathBuf::from(text))),
-            }
-        }
-        Ok(Self::Options(options))
-    }
-}
-
-impl Display for Setting {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Options(options) => formatter.write_str(&options.join(",")),
-            Self::Pipeline(file) => write!(formatter, "{}", file.display()),
-        }
-    }
-}
 
 /// What one setting came to.
 #[derive(Debug, Serialize)]
@@ -113,25 +75,5 @@ impl Display for Comparison {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_options_or_a_file() {
-        let options = |options: &[&str]| Ok(Setting::Options(options.iter().map(|text| (*text).to_owned()).collect()));
-        let setting = |text: &str| text.parse::<Setting>();
-        assert_eq!(setting("pruner.mode=paper"), options(&["pruner.mode=paper"]));
-        assert_eq!(setting("a.gap=1s,b.keep=0.9"), options(&["a.gap=1s", "b.keep=0.9"]));
-        assert_eq!(
-            setting("f.gateway=10.0.0.1,10.0.0.2,b.keep=1"),
-            options(&["f.gateway=10.0.0.1,10.0.0.2", "b.keep=1"])
-        );
-        assert_eq!(setting("own/pipeline.toml"), Ok(Setting::Pipeline("own/pipeline.toml".into())));
-        assert!(setting("").is_err());
-        assert_eq!(setting("a.gap=1s,b.keep=0.9").unwrap().to_string(), "a.gap=1s,b.keep=0.9");
     }
 }

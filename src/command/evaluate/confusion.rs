@@ -10,18 +10,18 @@ use super::score::Judged;
 
 /// Expected misattributions, in the order of the actions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Confusion {
+pub(in crate::command) struct Confusion {
     /// For each true action, how often it was taken for each action: right on the diagonal.
-    pub(super) taken: Vec<Vec<f64>>,
+    pub(in crate::command) taken: Vec<Vec<f64>>,
     /// For each true action, how often it was taken for nothing.
-    pub(super) missed: Vec<f64>,
+    pub(in crate::command) missed: Vec<f64>,
     /// For each action, how often it was answered where there was nothing.
-    pub(super) invented: Vec<f64>,
+    pub(in crate::command) invented: Vec<f64>,
 }
 
 impl Confusion {
     /// Over all labelled commands; one without an answer misses all its actions.
-    pub(super) fn of(actions: usize, all: &[Judged<'_>]) -> Self {
+    pub(in crate::command) fn of(actions: usize, all: &[Judged<'_>]) -> Self {
         let mut confusion =
             Self { taken: vec![vec![0.0; actions]; actions], missed: vec![0.0; actions], invented: vec![0.0; actions] };
         for judged in all {
@@ -60,7 +60,7 @@ impl Confusion {
 
     /// The greatest misattributions, at most `most`: the true action, what it was taken for (`None` for nothing), and how
     /// often. Those below half an occurrence are left out.
-    pub(super) fn greatest(&self, most: usize) -> Vec<(Option<usize>, Option<usize>, f64)> {
+    pub(in crate::command) fn greatest(&self, most: usize) -> Vec<(Option<usize>, Option<usize>, f64)> {
         let pairs = self.taken.iter().enumerate().flat_map(|(truth, row)| {
             let others = row.iter().enumerate().filter(move |(said, _)| *said != truth);
             others.map(move |(said, times)| (Some(truth), Some(said), *times))

@@ -12,52 +12,52 @@ use super::sighting::Sighting;
 use crate::command::labelled::{LabelFile, Tolerance};
 
 /// The version of the JSON keys.
-pub(super) const SCHEMA: u32 = 1;
+pub(in crate::command) const SCHEMA: u32 = 1;
 
 /// The figures of an evaluation.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Evaluation {
-    pub(super) schema: u32,
+pub(in crate::command) struct Evaluation {
+    pub(in crate::command) schema: u32,
     /// Labelled commands.
-    pub(super) commands: usize,
+    pub(in crate::command) commands: usize,
     /// Those a command was found for.
-    pub(super) matched: usize,
+    pub(in crate::command) matched: usize,
     /// Those no command is near to.
-    pub(super) missed: usize,
+    pub(in crate::command) missed: usize,
     /// Those that are near to commands of other labels alone.
-    pub(super) ambiguous: usize,
+    pub(in crate::command) ambiguous: usize,
     /// Commands without a label.
-    pub(super) spurious: usize,
+    pub(in crate::command) spurious: usize,
     /// What the pruner was given; `None` where the pipeline has none.
-    pub(super) before_pruning: Option<Score>,
+    pub(in crate::command) before_pruning: Option<Score>,
     /// What came out of the pipeline.
-    pub(super) after_pruning: Score,
+    pub(in crate::command) after_pruning: Score,
     /// What came out of the pipeline, by action.
-    pub(super) actions: Vec<ActionScore>,
-    pub(super) confusion: Confusion,
+    pub(in crate::command) actions: Vec<ActionScore>,
+    pub(in crate::command) confusion: Confusion,
     /// `None` without a scenario.
-    pub(super) bayes_limit: Option<Limits>,
-    pub(super) paper: Paper,
+    pub(in crate::command) bayes_limit: Option<Limits>,
+    pub(in crate::command) paper: Paper,
 }
 
 /// The paper's own figures: 12 plugs with 4 actions and 4 lamps with 7, behind one gateway.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Paper {
-    pub(super) commands: u64,
-    pub(super) precision_before_pruning: f64,
-    pub(super) precision_after_pruning: f64,
+pub(in crate::command) struct Paper {
+    pub(in crate::command) commands: u64,
+    pub(in crate::command) precision_before_pruning: f64,
+    pub(in crate::command) precision_after_pruning: f64,
 }
 
 const PAPER: Paper = Paper { commands: 307, precision_before_pruning: 0.984, precision_after_pruning: 0.912 };
 
 /// What was said of the labelled commands.
-pub(super) struct Findings<'a> {
+pub(in crate::command) struct Findings<'a> {
     labels: &'a LabelFile,
     pub(super) after: &'a [Sighting],
-    pub(super) matching: Matching,
+    pub(in crate::command) matching: Matching,
     /// Of each label what the pipeline said of its command, in the end and before pruning.
     said: Vec<Option<&'a Judgement>>,
-    pub(super) said_before: Vec<Option<&'a Judgement>>,
+    pub(in crate::command) said_before: Vec<Option<&'a Judgement>>,
     has_pruner: bool,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Findings<'a> {
     }
 
     /// The figures; `prior_bits` is the entropy of what is known without sizes, `limit` what is possible at all.
-    pub(super) fn evaluation(&self, prior_bits: Option<f64>, limit: Option<Limit>) -> Evaluation {
+    pub(in crate::command) fn evaluation(&self, prior_bits: Option<f64>, limit: Option<Limit>) -> Evaluation {
         let (after, before) = (self.judged(&self.said), self.judged(&self.said_before));
         let labels = self.labels.labels();
         let before_pruning = self.has_pruner.then(|| Score::of(&before, prior_bits));
@@ -100,6 +100,21 @@ impl<'a> Findings<'a> {
         }
     }
 
+    /// How many labels there are.
+    pub(in crate::command) fn rows(&self) -> usize {
+        self.said.len()
+    }
+
+    /// What the pipeline said of a label's command, if it has one.
+    pub(in crate::command) fn said(&self, row: usize) -> Option<&Judgement> {
+        self.said.get(row).copied().flatten()
+    }
+
+    /// The same before pruning.
+    pub(in crate::command) fn said_before(&self, row: usize) -> Option<&Judgement> {
+        self.said_before.get(row).copied().flatten()
+    }
+
     fn judged(&self, said: &[Option<&'a Judgement>]) -> Vec<Judged<'a>> {
         let rows = self.labels.labels().rows.iter().zip(said);
         rows.map(|(row, judgement)| Judged { truth: &row.counts, judgement: *judgement }).collect()
@@ -118,6 +133,6 @@ fn said<'a>(labels: &LabelFile, sightings: &'a [Sighting], matching: &Matching) 
 }
 
 /// When the commands were given.
-pub(super) fn times(sightings: &[Sighting]) -> Vec<i64> {
+pub(in crate::command) fn times(sightings: &[Sighting]) -> Vec<i64> {
     sightings.iter().map(|sighting| sighting.time_ns).collect()
 }

@@ -13,21 +13,21 @@ const MOST_TOTALS: f64 = 1e6;
 
 /// Means over all labelled commands, as the model sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Information {
+pub(in crate::command) struct Information {
     /// The entropy without the size: by the prior the candidates' probabilities were made with, or of all commands the
     /// inventory allows, each as likely as another. Null where nothing bounds them.
-    pub(super) prior_bits: Option<f64>,
+    pub(in crate::command) prior_bits: Option<f64>,
     /// The entropy of the candidates; of a command without any, that of the prior.
-    pub(super) posterior_bits: f64,
+    pub(in crate::command) posterior_bits: f64,
     /// Their difference.
-    pub(super) leaked_bits: Option<f64>,
+    pub(in crate::command) leaked_bits: Option<f64>,
     /// Whether cut lists make `posterior_bits` an upper bound and `leaked_bits` a lower one.
-    pub(super) is_bound: bool,
+    pub(in crate::command) is_bound: bool,
 }
 
 impl Information {
     /// What is known of commands, given the entropy of what is known without them.
-    pub(super) fn of(all: &[Judged<'_>], prior_bits: Option<f64>) -> Self {
+    pub(in crate::command) fn of(all: &[Judged<'_>], prior_bits: Option<f64>) -> Self {
         let (mut sum, mut counted, mut is_bound) = (0.0, 0_u64, false);
         for judged in all {
             let known = judged.judgement.filter(|judgement| judgement.candidates > 0);
@@ -43,7 +43,7 @@ impl Information {
 }
 
 /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` where nothing bounds it.
-pub(super) fn bits_before(pipeline: &Pipeline, model: &Model) -> Option<f64> {
+pub(in crate::command) fn bits_before(pipeline: &Pipeline, model: &Model) -> Option<f64> {
     let is = |key, value: Value| pipeline.option("decomposer", key) == Some(&value);
     let mut known = model.clone();
     known.prior = known.prior.filter(|_| !is("prior", "flat".into()));

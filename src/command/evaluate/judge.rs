@@ -12,7 +12,7 @@ use super::belief::Belief;
 
 /// Where the truth stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(in crate::command) enum Standing {
     /// It is in the list, at this place (from 1).
     Listed(u64),
     /// It is a candidate that the cut list leaves out.
@@ -25,12 +25,12 @@ pub(super) enum Standing {
 
 impl Standing {
     /// Whether the truth is among the candidates, for certain.
-    pub(super) fn is_among(self) -> bool {
+    pub(in crate::command) fn is_among(self) -> bool {
         matches!(self, Self::Listed(_) | Self::Unlisted)
     }
 
     /// Its place in the list.
-    pub(super) fn place(self) -> Option<u64> {
+    pub(in crate::command) fn place(self) -> Option<u64> {
         match self {
             Self::Listed(place) => Some(place),
             _ => None,
@@ -40,22 +40,28 @@ impl Standing {
 
 /// What an identification is worth, given a command's true actions.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Judgement {
-    pub(super) standing: Standing,
+pub(in crate::command) struct Judgement {
+    pub(in crate::command) standing: Standing,
     /// How many candidates there are, listed or not.
-    pub(super) candidates: u64,
+    pub(in crate::command) candidates: u64,
     /// Whether some of them are not listed.
-    pub(super) is_cut: bool,
+    pub(in crate::command) is_cut: bool,
     /// The most probable candidate: how often each action occurs, in the order of the labels' actions.
-    pub(super) first: Option<Vec<u32>>,
+    pub(in crate::command) first: Option<Vec<u32>>,
     /// How sure it is of itself.
-    pub(super) belief: Belief,
+    pub(in crate::command) belief: Belief,
 }
 
 impl Judgement {
+    /// Whether the truth is in the credible set.
+    pub(in crate::command) fn is_credible(&self) -> bool {
+        let is_within = self.standing.place().is_some_and(|place| place <= self.belief.credible);
+        is_within || (!self.belief.is_credible_listed && self.standing.is_among())
+    }
+
     /// This judgement of what a pruner left, given the one of what it was given: of candidates that are not listed it
     /// drops either all or none, so where they stand is what they stood before.
-    pub(super) fn after(self, before: &Self) -> Self {
+    pub(in crate::command) fn after(self, before: &Self) -> Self {
         let standing = match (self.standing, before.standing) {
             (Standing::Listed(place), _) => Standing::Listed(place),
             (_, standing @ (Standing::Unlisted | Standing::Undecided)) if self.is_cut => standing,
@@ -67,7 +73,7 @@ impl Judgement {
 
 /// Judges identifications by true actions.
 #[derive(Debug)]
-pub(super) struct Judge<'a> {
+pub(in crate::command) struct Judge<'a> {
     model: &'a Model,
     limits: Limits,
     /// The labels' actions.
@@ -79,12 +85,16 @@ pub(super) struct Judge<'a> {
 impl<'a> Judge<'a> {
     /// A judge of candidates made by this model; `actions` are those of the labels, in their order, and `credible` is the
     /// probability a credible set holds.
-    pub(super) fn new(model: &'a Model, actions: &'a [String], credible: f64) -> Result<Self, InventoryError> {
+    pub(in crate::command) fn new(
+        model: &'a Model,
+        actions: &'a [String],
+        credible: f64,
+    ) -> Result<Self, InventoryError> {
         Ok(Self { model, limits: model.limits()?, actions, credible })
     }
 
     /// Where the truth stands in an identification.
-    pub(super) fn judge(&self, identification: &Identification, truth: &[u32]) -> Judgement {
+    pub(in crate::command) fn judge(&self, identification: &Identification, truth: &[u32]) -> Judgement {
         let candidates = &identification.candidates;
         let place = candidates.iter().zip(1..).find(|(candidate, _)| self.is_same(&candidate.actions, truth));
         let is_cut = identification.candidate_count > candidates.len() as u64;

@@ -7,25 +7,25 @@ use super::score::Score;
 
 /// The Bayes limit of the scenario, and the shares of it that were reached.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Limits {
+pub(in crate::command) struct Limits {
     /// The greatest probability of a right first answer by the size alone.
-    pub(super) top_1: f64,
+    pub(in crate::command) top_1: f64,
     /// The same by size and replies.
-    pub(super) top_1_with_replies: f64,
+    pub(in crate::command) top_1_with_replies: f64,
     /// The share of right first answers before pruning, of `top_1`; null without a pruner.
-    pub(super) reached: Option<f64>,
+    pub(in crate::command) reached: Option<f64>,
     /// The share of right first answers in the end, of `top_1_with_replies`; without a pruner, of `top_1`.
-    pub(super) reached_in_the_end: f64,
+    pub(in crate::command) reached_in_the_end: f64,
     /// The entropy of a command's actions, in bits.
-    pub(super) prior_bits: f64,
+    pub(in crate::command) prior_bits: f64,
     /// What the size tells of them, and what size and replies do, in bits.
-    pub(super) leaked_bits: f64,
-    pub(super) leaked_bits_with_replies: f64,
+    pub(in crate::command) leaked_bits: f64,
+    pub(in crate::command) leaked_bits_with_replies: f64,
 }
 
 impl Limits {
     /// The limit beside scores.
-    pub(super) fn new(limit: Limit, before: Option<&Score>, after: &Score) -> Self {
+    pub(in crate::command) fn new(limit: Limit, before: Option<&Score>, after: &Score) -> Self {
         let Limit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies } = limit;
         let reached = |score: &Score, of: f64| score.top_1 as f64 / score.commands.max(1) as f64 / of;
         let in_the_end = if before.is_some() { top_1_with_replies } else { top_1 };

@@ -8,7 +8,7 @@ use super::findings::Findings;
 use super::judge::Judge;
 use super::score::Score;
 use super::sighting::Calendar;
-use super::{Seen, see};
+use super::study::see;
 use crate::command::Failure;
 use crate::command::labelled::{LabelFile, Tolerance};
 use crate::command::observation::Telling;
@@ -46,8 +46,9 @@ impl Outcome {
         let judge = Judge::new(model, &labels.labels().actions, 1.0).map_err(|error| anyhow!(error))?;
         let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
         let calendar = Calendar::new(judge, rows, tolerance.nanoseconds());
-        let Seen { after, before, .. } = see(pipeline, Telling::Nothing, &calendar)?;
-        let evaluation = Findings::new(labels, tolerance, &after, before.as_deref())?.evaluation(None, None);
+        let seen = see(pipeline, Telling::Nothing, &calendar)?.identified()?;
+        let findings = Findings::new(labels, tolerance, &seen.after, seen.before.as_deref())?;
+        let evaluation = findings.evaluation(None, None);
         Ok(Self {
             commands: evaluation.after_pruning.commands,
             before_pruning: evaluation.before_pruning.as_ref().map(Found::of),

@@ -8,87 +8,87 @@ use super::judge::{Judgement, Standing};
 
 /// A labelled command, and what came of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Judged<'a> {
+pub(in crate::command) struct Judged<'a> {
     /// Its true actions, in the order of the labels' actions.
-    pub(super) truth: &'a [u32],
+    pub(in crate::command) truth: &'a [u32],
     /// What was said of it; `None` where no command was found.
-    pub(super) judgement: Option<&'a Judgement>,
+    pub(in crate::command) judgement: Option<&'a Judgement>,
 }
 
 /// What is said of all labelled commands together. All shares are of these, found or not.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Score {
+pub(in crate::command) struct Score {
     /// Labelled commands.
-    pub(super) commands: u64,
+    pub(in crate::command) commands: u64,
     /// Those with the true actions among their candidates.
-    pub(super) among: u64,
+    pub(in crate::command) among: u64,
     /// The paper's precision: their share.
-    pub(super) precision: f64,
+    pub(in crate::command) precision: f64,
     /// Those of which a cut list does not tell whether the truth is among the candidates; not counted as found.
-    pub(super) undecided: u64,
+    pub(in crate::command) undecided: u64,
     /// Those with exactly one candidate.
-    pub(super) unique: u64,
+    pub(in crate::command) unique: u64,
     /// Those whose only candidate is the truth.
-    pub(super) unique_correct: u64,
+    pub(in crate::command) unique_correct: u64,
     /// Those whose most probable candidate is the truth.
-    pub(super) top_1: u64,
+    pub(in crate::command) top_1: u64,
     /// Those with the truth among the five most probable candidates.
-    pub(super) top_5: u64,
+    pub(in crate::command) top_5: u64,
     /// Those with a command, but without any candidate.
-    pub(super) unexplained: u64,
+    pub(in crate::command) unexplained: u64,
     /// Those with a list that was cut.
-    pub(super) cut_lists: u64,
+    pub(in crate::command) cut_lists: u64,
     /// How many candidates the commands that were found have.
-    pub(super) candidates: Candidates,
-    pub(super) credible_set: CredibleSet,
-    pub(super) calibration: Calibration,
-    pub(super) information: Information,
+    pub(in crate::command) candidates: Candidates,
+    pub(in crate::command) credible_set: CredibleSet,
+    pub(in crate::command) calibration: Calibration,
+    pub(in crate::command) information: Information,
 }
 
 /// The fewest candidates, most probable first, that hold some probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct CredibleSet {
+pub(in crate::command) struct CredibleSet {
     /// Labelled commands with the truth in it.
-    pub(super) among: u64,
+    pub(in crate::command) among: u64,
     /// Their share.
-    pub(super) coverage: f64,
+    pub(in crate::command) coverage: f64,
     /// How many candidates it holds; of a list cut before its end, how many there are in all.
-    pub(super) size: Candidates,
+    pub(in crate::command) size: Candidates,
 }
 
 /// Numbers of candidates; all 0 where no command was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub(super) struct Candidates {
-    pub(super) mean: f64,
+pub(in crate::command) struct Candidates {
+    pub(in crate::command) mean: f64,
     /// Of an even number of commands, the mean of the two in the middle.
-    pub(super) median: f64,
-    pub(super) max: u64,
+    pub(in crate::command) median: f64,
+    pub(in crate::command) max: u64,
 }
 
 /// What is said of one action.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct ActionScore {
+pub(in crate::command) struct ActionScore {
     /// The action.
-    pub(super) action: String,
+    pub(in crate::command) action: String,
     /// Labelled commands with it.
-    pub(super) commands: u64,
+    pub(in crate::command) commands: u64,
     /// Those with the true actions among their candidates.
-    pub(super) among: u64,
+    pub(in crate::command) among: u64,
     /// Their share; null without commands.
-    pub(super) precision: Option<f64>,
+    pub(in crate::command) precision: Option<f64>,
     /// How often it truly occurs.
-    pub(super) count: u64,
+    pub(in crate::command) count: u64,
     /// How often it occurs in the most probable candidates.
-    pub(super) top_1_count: u64,
+    pub(in crate::command) top_1_count: u64,
     /// Of its true occurrences, the share that the most probable candidates have; null without any.
-    pub(super) top_1_recall: Option<f64>,
+    pub(in crate::command) top_1_recall: Option<f64>,
     /// Of its occurrences in the most probable candidates, the share that is true; null without any.
-    pub(super) top_1_precision: Option<f64>,
+    pub(in crate::command) top_1_precision: Option<f64>,
 }
 
 impl Score {
     /// Of all labelled commands; `prior_bits` is the entropy of what is known of a command without its size.
-    pub(super) fn of(all: &[Judged<'_>], prior_bits: Option<f64>) -> Self {
+    pub(in crate::command) fn of(all: &[Judged<'_>], prior_bits: Option<f64>) -> Self {
         let found = || all.iter().filter_map(|judged| judged.judgement);
         let count =
             |is_counted: &dyn Fn(&Judgement) -> bool| found().filter(|judgement| is_counted(judgement)).count() as u64;
@@ -117,12 +117,7 @@ impl Score {
 impl CredibleSet {
     fn of(all: &[Judged<'_>]) -> Self {
         let found = || all.iter().filter_map(|judged| judged.judgement);
-        let holds = |judgement: &&Judgement| {
-            let belief = judgement.belief;
-            let is_within = judgement.standing.place().is_some_and(|place| place <= belief.credible);
-            is_within || (!belief.is_credible_listed && judgement.standing.is_among())
-        };
-        let among = found().filter(holds).count() as u64;
+        let among = found().filter(|judgement| judgement.is_credible()).count() as u64;
         Self {
             among,
             coverage: share(among, all.len() as u64).unwrap_or(0.0),
@@ -133,20 +128,25 @@ impl CredibleSet {
 
 impl Candidates {
     fn of(counts: impl Iterator<Item = u64>) -> Self {
-        let mut counts: Vec<u64> = counts.collect();
-        counts.sort_unstable();
-        let at = |place: usize| counts.get(place).map_or(0.0, |count| *count as f64);
-        let (half, number) = (counts.len() / 2, counts.len().max(1) as f64);
-        let median =
-            if counts.len().is_multiple_of(2) { f64::midpoint(at(half.saturating_sub(1)), at(half)) } else { at(half) };
+        let counts: Vec<u64> = counts.collect();
         let sum: f64 = counts.iter().map(|count| *count as f64).sum();
-        Self { mean: sum / number, median, max: counts.last().copied().unwrap_or(0) }
+        let (mean, max) = (sum / counts.len().max(1) as f64, counts.iter().max().copied().unwrap_or(0));
+        Self { mean, median: median(counts).unwrap_or(0.0), max }
     }
+}
+
+/// The count in the middle; of an even number of them, the mean of the two there.
+pub(in crate::command) fn median(mut counts: Vec<u64>) -> Option<f64> {
+    let half = counts.len() / 2;
+    let is_even = counts.len().is_multiple_of(2);
+    let (below, middle, _) = (half < counts.len()).then(|| counts.select_nth_unstable(half))?;
+    let middle = *middle as f64;
+    Some(below.iter().max().filter(|_| is_even).map_or(middle, |below| f64::midpoint(*below as f64, middle)))
 }
 
 impl ActionScore {
     /// The score of each action, in the order given.
-    pub(super) fn of_each(actions: &[String], all: &[Judged<'_>]) -> Vec<Self> {
+    pub(in crate::command) fn of_each(actions: &[String], all: &[Judged<'_>]) -> Vec<Self> {
         actions.iter().enumerate().map(|(at, action)| Self::of(at, action, all)).collect()
     }
 

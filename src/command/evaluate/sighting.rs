@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sizeleak_frame::Identification;
+use sizeleak_frame::{Command, Identification};
 
 use super::judge::{Judge, Judgement};
 
@@ -18,6 +18,11 @@ pub(super) struct Sighting {
 }
 
 impl Sighting {
+    /// A command of which nothing is said.
+    pub(super) fn of(command: &Command) -> Self {
+        Self { time_ns: command.time_ns, size: command.size, replies: command.replies, judgements: Vec::new() }
+    }
+
     /// How it is judged by a label; `None` where that is not near.
     pub(super) fn judgement(&self, row: usize) -> Option<&Judgement> {
         self.judgements.iter().find(|(judged, _)| *judged == row).map(|(_, judgement)| judgement)
@@ -66,7 +71,7 @@ impl<'a> Calendar<'a> {
             .skip(start)
             .take_while(|(time_ns, ..)| time_ns.abs_diff(command.time_ns) <= self.tolerance_ns.unsigned_abs());
         let judgements = near.map(|(_, row, truth)| (*row, self.judge.judge(identification, truth))).collect();
-        Sighting { time_ns: command.time_ns, size: command.size, replies: command.replies, judgements }
+        Sighting { judgements, ..Sighting::of(command) }
     }
 }
 

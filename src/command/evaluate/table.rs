@@ -13,7 +13,7 @@ use super::score::{ActionScore, Score};
 pub(super) struct Table<'a>(pub(super) &'a Evaluation);
 
 /// What stands where there is no figure.
-pub(super) const NONE: &str = "–";
+pub(in crate::command) const NONE: &str = "–";
 
 /// So many misattributions are shown.
 const SHOWN: usize = 8;
@@ -138,7 +138,7 @@ pub(super) fn maybe(figure: Option<f64>, digits: usize) -> String {
 }
 
 /// A share in percent. What is not all is never shown as 100 %.
-pub(super) fn percent(share: f64) -> String {
+pub(in crate::command) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     let shown = if share < 1.0 { percent.min(99.9) } else { percent };
     format!("{shown:.1} %")
