@@ -114,6 +114,36 @@ fn times_are_by_the_clock_that_is_asked_for() {
 }
 
 #[test]
+fn commands_are_chosen_by_time_gateway_and_flow() {
+    let hours: String = (0..24).map(|hour| line(hour * 3_600_000_000_000, "")).collect();
+    let drawn = |arguments: &str| {
+        let output = plot(arguments, hours.clone().into());
+        assert!(output.status.success(), "{}", stderr(&output));
+        commands(&text(&output)).iter().map(|tooltip| tooltip[11..13].to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(drawn("--from 1970-01-01T20:00:00Z"), "20 21 22 23");
+    assert_eq!(drawn("--until 1970-01-01T02:00"), "00 01");
+    assert_eq!(drawn("--from 1970-01-01T05:00:00+02:00 --until 1970-01-01T04:30"), "03 04");
+    assert_eq!((drawn("--flow 7,1 --until 1970-01-01T01:00").as_str(), drawn("--flow 7").as_str()), ("00", ""));
+    let mut local = sizeleak("plot --time local --until 1970-01-01T06:00");
+    local.env("TZ", "XYZ-5");
+    assert_eq!(
+        commands(&text(&feed(local, hours.clone().into()))).len(),
+        1,
+        "a date is by the clock that is asked for"
+    );
+    let none = plot("--gateway 10.0.0.1", hours.clone().into());
+    assert!(none.status.success() && stderr(&none).contains("none of 24 commands"), "{}", stderr(&none));
+    let frames = saved("frames");
+    let whole = plot("--gateway 192.168.1.20", frames.clone());
+    assert_eq!(text(&whole), text(&plot("", frames.clone())), "all are to that gateway");
+    assert!(commands(&text(&plot("--gateway 192.168.1.21", frames))).is_empty());
+    for wrong in ["--from tomorrow", "--from 1970-01-02 --until 1970-01-01", "--until 9999-01-01", "--gateway hub"] {
+        assert_eq!(plot(wrong, Vec::new()).status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
 fn streams_without_commands_and_streams_that_are_cut() {
     let whole = saved("frames");
     let no_commands = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames --kind hello summary"));

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 /// Which clock times are shown by.
@@ -38,6 +39,11 @@ impl Times {
             Clock::Local => TimeZone::try_system()?,
         };
         Ok(Self { clock, zone })
+    }
+
+    /// When this clock shows a time.
+    pub(crate) fn at(&self, time: DateTime) -> Result<Timestamp, jiff::Error> {
+        time.to_zoned(self.zone.clone()).map(|zoned| zoned.timestamp())
     }
 
     /// What stands above a column of them.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use sizeleak_frame::{Flow, Identification};
 
+use super::choice::Sieve;
 use super::source::Take;
 
 /// Actions beyond these share a lane.
@@ -43,27 +44,32 @@ pub(super) struct Mark {
 pub(super) struct Timeline {
     pub(super) lanes: Vec<Lane>,
     pub(super) marks: Vec<Mark>,
-    /// How many commands there were, those beyond the limit counted.
+    /// How many commands there were of those chosen, those beyond the limit counted.
     pub(super) commands: u64,
+    /// How many were not chosen.
+    pub(super) others: u64,
     /// The flows that commands are from.
     pub(super) flows: BTreeSet<u64>,
     gateways: BTreeMap<u64, IpAddr>,
     /// Of each lane, the greatest number of actions in it.
     most: Vec<u64>,
     limit: usize,
+    sieve: Sieve,
 }
 
 impl Timeline {
-    /// An empty one, that keeps the first `limit` commands.
-    pub(super) fn new(limit: usize) -> Self {
+    /// An empty one, that keeps the first `limit` commands that the sieve takes.
+    pub(super) fn new(limit: usize, sieve: Sieve) -> Self {
         Self {
             lanes: Vec::new(),
             marks: Vec::new(),
             commands: 0,
+            others: 0,
             flows: BTreeSet::new(),
             gateways: BTreeMap::new(),
             most: Vec::new(),
             limit,
+            sieve,
         }
     }
 
@@ -128,15 +134,20 @@ impl Take for Timeline {
     }
 
     fn identification(&mut self, identification: &Identification) {
+        let command = &identification.command;
+        let gateway = self.gateways.get(&command.flow).copied();
+        if !self.sieve.takes(command, gateway) {
+            self.others += 1;
+            return;
+        }
         self.commands += 1;
         if self.marks.len() >= self.limit {
             return;
         }
-        let command = &identification.command;
         let mark = Mark {
             time_ns: command.time_ns,
             size: command.size,
-            gateway: self.gateways.get(&command.flow).copied(),
+            gateway,
             probability: identification.candidates.first().map(|best| best.probability),
             bars: self.bars(identification),
         };
@@ -175,7 +186,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_lane() {
-        let mut timeline = Timeline::new(10);
+        let mut timeline = Timeline::new(10, Sieve::default());
         for actions in [Some(vec![("on", 2), ("off", 1)]), Some(vec![("off", 0)]), None, Some(vec![("off", 3)])] {
             timeline.identification(&identification(actions));
         }
@@ -188,7 +199,7 @@ mod tests {
 
     #[test]
     fn many_commands_and_many_actions_are_bounded() {
-        let mut timeline = Timeline::new(100);
+        let mut timeline = Timeline::new(100, Sieve::default());
         for number in 0..200 {
             timeline.identification(&identification(Some(vec![(&format!("action {number}"), 1), ("on", 1)])));
         }
