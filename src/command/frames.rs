@@ -1,7 +1,7 @@
 //! `sizeleak frames`: any frame stream as text.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use crate::output::{Binary, Format, Selection, Writer, has_columns};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak \
-                        frames\n  sizeleak frames saved.frames --format ndjson --kind notice summary\n  TZ=Europe/Berlin sizeleak frames \
+                        frames\n  sizeleak frames saved.frames --format ndjson --kind notice summary\n  sizeleak frames records.frames --format parquet --kind record > records.parquet\n  TZ=Europe/Berlin sizeleak frames \
                         saved.frames --time local"
 )]
 pub(crate) struct Arguments {
@@ -25,10 +25,10 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
 
     /// How to write it
-    #[arg(long, value_enum, default_value_t = TextFormat::Table)]
-    format: TextFormat,
+    #[arg(long, value_enum, default_value_t = Shape::Table)]
+    format: Shape,
 
-    /// Only frames of these kinds; `csv` takes one [default: all but hello and summary]
+    /// Only frames of these kinds; `csv` and `parquet` take one [default: all but hello and summary]
     #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
 
@@ -40,15 +40,17 @@ pub(crate) struct Arguments {
     appearance: Appearance,
 }
 
-/// The formats that are text.
+/// The formats that are no frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum TextFormat {
+enum Shape {
     /// A line a frame (or row of a batch), aligned, for people
     Table,
     /// A JSON object a frame (or row of a batch)
     Ndjson,
     /// Comma-separated values of frames of one kind, with a header
     Csv,
+    /// A Parquet file of frames of one kind, for pandas, Polars, DuckDB and the like
+    Parquet,
 }
 
 /// A kind's name, known or not. Without a look at it, a FILE behind `--kind` would be taken for one.
@@ -61,15 +63,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let selection =
         if arguments.kind.is_empty() { Selection::Traffic } else { Selection::Kinds(arguments.kind.clone()) };
     let format = match arguments.format {
-        TextFormat::Table => Format::Table,
-        TextFormat::Ndjson => Format::Ndjson,
-        TextFormat::Csv => {
-            check_csv(&selection)?;
-            Format::Csv
-        }
+        Shape::Table => Format::Table,
+        Shape::Ndjson => Format::Ndjson,
+        Shape::Csv => Format::Csv,
+        Shape::Parquet => Format::Parquet,
     };
+    check_columns(format, &selection)?;
     let binary = if arguments.whole { Binary::Whole } else { Binary::default() };
     let stdout = super::stdout()?;
+    check_target(format, &stdout)?;
     let look = arguments.appearance.look(binary, &stdout)?;
     let (input, name): (Box<dyn Read>, String) = match &arguments.file {
         Some(path) if path.as_os_str() != "-" => {
@@ -80,8 +82,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         _ => (Box::new(io::stdin().lock()), "stdin".to_owned()),
     };
     let mut reader = FrameReader::new(input);
-    let mut writer = Writer::new(format, selection, look, stdout);
-    match copy(&mut reader, &mut writer) {
+    let copied = Writer::new(format, selection, look, stdout).and_then(|mut writer| {
+        let damage = copy(&mut reader, &mut writer)?;
+        writer.finish().map(|()| damage)
+    });
+    match copied {
         Ok(None) => Ok(ExitCode::SUCCESS),
         Ok(Some(error)) => {
             let code = if matches!(error, ReadError::Cut { .. }) { 3 } else { 1 };
@@ -92,16 +97,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Checks that one kind is selected, and one that has columns.
-pub(super) fn check_csv(selection: &Selection) -> Result<(), Failure> {
+/// Checks, of a format of columns, that one kind is selected, and one that has them.
+pub(super) fn check_columns(format: Format, selection: &Selection) -> Result<(), Failure> {
+    let name = match format {
+        Format::Parquet => "Parquet",
+        Format::Csv => "CSV",
+        Format::Table | Format::Ndjson | Format::Frames => return Ok(()),
+    };
     match selection.only() {
         Some(kind) if has_columns(kind) => Ok(()),
         Some(kind) => {
             let known = KINDS.join(", ");
             Err(Failure::usage(anyhow::anyhow!("`{kind}` has no columns: kinds with columns are {known}")))
         }
-        None => Err(Failure::usage(anyhow::anyhow!("a CSV file holds one kind of frame: name it with `--kind`"))),
+        None => Err(Failure::usage(anyhow::anyhow!("a {name} file holds one kind of frame: name it with `--kind`"))),
     }
+}
+
+/// Checks that a Parquet file does not go to a terminal.
+pub(super) fn check_target(format: Format, output: &File) -> Result<(), Failure> {
+    if format == Format::Parquet && output.is_terminal() {
+        return Err(Failure::usage(anyhow::anyhow!("a Parquet file is nothing for a terminal: send it to a file")));
+    }
+    Ok(())
 }
 
 /// Writes all frames there are; gives what is wrong with the stream behind them. An output that fails is an error.
@@ -122,10 +140,7 @@ fn copy(reader: &mut FrameReader<Box<dyn Read>>, writer: &mut Writer<File>) -> i
         match buffered {
             Ok(true) => {}
             Ok(false) => return Ok(None),
-            Err(error) => {
-                writer.flush()?;
-                return Ok(Some(error));
-            }
+            Err(error) => return Ok(Some(error)),
         }
     }
 }

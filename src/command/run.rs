@@ -13,7 +13,7 @@ use sizeleak_stage::{Interrupt, LatencyTable};
 
 use super::Failure;
 use super::appearance::Appearance;
-use super::frames::{check_csv, kind};
+use super::frames::{check_columns, check_target, kind};
 use crate::output::{Binary, Format, Selection, Writer};
 use crate::pipeline::{Ending, Mode, Pipeline, Report, Sink};
 
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
-    /// Write frames of these kinds [default: identifications as a table or CSV, all traffic as JSON, everything as
+    /// Write frames of these kinds [default: identifications as a table, CSV or Parquet, all traffic as JSON, everything as
     /// frames]
     #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
@@ -87,28 +87,34 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let pipeline = configure(arguments)?;
     let selection = select(arguments, &pipeline);
-    if arguments.format == Format::Csv {
-        check_csv(&selection)?;
-    }
+    check_columns(arguments.format, &selection)?;
     let prepared = pipeline.prepare()?;
     let interrupt = Interrupt::on_signals()?;
     let output = match &arguments.output {
         Some(path) => File::create(path).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
         None => super::stdout()?,
     };
+    check_target(arguments.format, &output)?;
     let look = arguments.appearance.look(Binary::default(), &output)?;
     let mut shown = Shown {
-        writer: Writer::new(arguments.format, selection, look, output),
+        writer: Writer::new(arguments.format, selection, look, output)?,
         verbose: arguments.verbose,
         notices: BTreeMap::new(),
         rows: BTreeMap::new(),
         latest: Default::default(),
     };
     let ran = prepared.run(&interrupt, &mut shown);
+    let finished = shown.writer.finish();
     if !arguments.quiet {
         shown.say();
     }
     let report = ran?;
+    if let Err(error) = finished
+        && report.ending != Ending::Closed
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        return Err(anyhow::anyhow!("the output cannot be written: {error}").into());
+    }
     report_latency(arguments, &pipeline, &report)?;
     match report.ending {
         Ending::Done | Ending::Closed => Ok(ExitCode::SUCCESS),
@@ -152,7 +158,7 @@ fn select(arguments: &Arguments, pipeline: &Pipeline) -> Selection {
     match arguments.format {
         Format::Table => Selection::Results,
         Format::Ndjson => Selection::Traffic,
-        Format::Csv => Selection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect()),
+        Format::Csv | Format::Parquet => Selection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect()),
         Format::Frames => Selection::All,
     }
 }

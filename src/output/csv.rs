@@ -5,65 +5,23 @@ use std::io::{self, Write};
 use serde_json::Value;
 use sizeleak_frame::Frame;
 
+use super::columns::{Column, cell, columns, rows, text};
 use super::{Binary, Form, Selection, json};
-
-const COMMAND: &[&str] =
-    &["time_ns", "end_ns", "flow", "size", "plaintext_min", "plaintext_max", "records", "replies", "reply_bytes"];
-
-/// The columns of a kind beyond those of a command.
-fn columns(kind: &str) -> Option<(&'static [&'static str], &'static [&'static str])> {
-    Some(match kind {
-        "hello" => (&[], &["schema", "stage", "version", "upstream"]),
-        "packets" => (&[], &["time_ns", "link_type", "original_length", "data", "capture", "number"]),
-        "flow" => (&[], &["flow", "gateway", "service", "transport"]),
-        "segments" => (&[], &["time_ns", "flow", "direction", "sequence", "flags", "length", "payload"]),
-        "session" => (&[], &["time_ns", "flow", "server_name", "tls_version", "cipher_suite"]),
-        "record" => (
-            &[],
-            &[
-                "time_ns",
-                "start_ns",
-                "flow",
-                "direction",
-                "content_type",
-                "length",
-                "plaintext_min",
-                "plaintext_max",
-                "handshake",
-            ],
-        ),
-        "command" => (COMMAND, &[]),
-        // Of the lists the first entry, which is the likeliest; JSON has them whole.
-        "correction" => (COMMAND, &["epsilon", "weight"]),
-        "identification" => {
-            (COMMAND, &["candidate_count", "listed", "min_actions", "max_actions", "actions", "epsilon", "probability"])
-        }
-        "notice" => (&[], &["time_ns", "stage", "flow", "what", "bytes", "detail"]),
-        "summary" => (&[], &["stage", "frames_in", "frames_out", "bytes_in"]),
-        _ => return None,
-    })
-}
-
-/// Whether frames of a kind can be written as CSV.
-pub(crate) fn has_columns(kind: &str) -> bool {
-    columns(kind).is_some()
-}
 
 /// CSV of the one kind that is selected.
 pub(super) struct Csv {
-    columns: Vec<&'static str>,
+    columns: Vec<Column>,
     binary: Binary,
     begun: bool,
 }
 
 impl Csv {
     pub(super) fn new(selection: &Selection, binary: Binary) -> Self {
-        let (of_command, own) = selection.only().and_then(columns).unwrap_or_default();
-        Self { columns: [of_command, own].concat(), binary, begun: false }
+        Self { columns: selection.only().and_then(columns).unwrap_or_default(), binary, begun: false }
     }
 
     fn row(&self, body: &Value, output: &mut dyn Write) -> io::Result<()> {
-        let cells = self.columns.iter().map(|column| cell(body, column));
+        let cells = self.columns.iter().map(|column| cell(body, column.name).as_ref().map_or_else(String::new, text));
         write_record(cells, output)
     }
 }
@@ -73,16 +31,13 @@ impl Form for Csv {
         if std::mem::replace(&mut self.begun, true) {
             return Ok(());
         }
-        write_record(self.columns.iter(), output)
+        write_record(self.columns.iter().map(|column| column.name), output)
     }
 
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
         self.begin(output)?;
         for (_, body) in json::rows(frame, self.binary)? {
-            match body.get("stages").and_then(Value::as_array) {
-                Some(stages) => stages.iter().try_for_each(|stage| self.row(stage, output))?,
-                None => self.row(&body, output)?,
-            }
+            rows(&body).try_for_each(|row| self.row(row, output))?;
         }
         Ok(())
     }
@@ -94,40 +49,11 @@ fn write_record(cells: impl Iterator<Item = impl AsRef<[u8]>>, output: &mut dyn 
     writer.flush()
 }
 
-fn cell(body: &Value, column: &str) -> String {
-    let first = |list: &str| body.get(list).and_then(|list| list.get(0));
-    match column {
-        "plaintext_min" => text(body.get("plaintext").and_then(|range| range.get(0))),
-        "plaintext_max" => text(body.get("plaintext").and_then(|range| range.get(1))),
-        "epsilon" | "weight" | "probability" => {
-            text(first("candidates").or(first("epsilons")).and_then(|entry| entry.get(column)))
-        }
-        "actions" => actions(first("candidates").and_then(|candidate| candidate.get("actions"))),
-        _ => text(body.get(column)),
-    }
-}
-
-/// `on=2 colour=1`.
-fn actions(counts: Option<&Value>) -> String {
-    let counts = counts.and_then(Value::as_object).into_iter().flatten();
-    counts.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ")
-}
-
-/// A value as a cell; nothing for null.
-fn text(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(values)) => values.iter().map(|value| text(Some(value))).collect::<Vec<_>>().join(" "),
-        Some(other) => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, Candidate, Command, Hello, Identification, KINDS, Notice};
+    use sizeleak_frame::{Actions, Candidate, Command, Hello, Identification, Notice};
 
     use super::*;
 
@@ -139,11 +65,6 @@ mod tests {
             csv.write(frame, &mut output).unwrap();
         }
         String::from_utf8(output).unwrap()
-    }
-
-    #[test]
-    fn every_kind_has_columns() {
-        assert!(KINDS.iter().all(|kind| has_columns(kind)) && !has_columns("new"));
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! Frames as text: a table for people, JSON lines and CSV for programs; and as frames again.
+//! Frames as text: a table for people, JSON lines and CSV for programs; as Parquet; and as frames again.
 
+mod columns;
 mod csv;
 mod json;
 mod line;
 mod moment;
 mod palette;
+mod parquet;
 mod selection;
 mod table;
 
@@ -13,7 +15,7 @@ use std::io::{self, BufWriter, Write};
 use clap::ValueEnum;
 use sizeleak_frame::{Frame, FrameWriter, WriteError};
 
-pub(crate) use csv::has_columns;
+pub(crate) use columns::has_columns;
 pub use moment::{Clock, Times};
 pub use palette::Colours;
 pub use selection::Selection;
@@ -30,6 +32,8 @@ pub enum Format {
     Ndjson,
     /// Comma-separated values of frames of one kind, with a header
     Csv,
+    /// A Parquet file of frames of one kind, for pandas, Polars, DuckDB and the like
+    Parquet,
     /// Frames as they are, in MessagePack
     Frames,
 }
@@ -76,26 +80,34 @@ trait Form {
 }
 
 /// Writes frames to an output.
-pub struct Writer<W: Write> {
+pub struct Writer<W: Write + Send> {
     selection: Selection,
     target: Target<W>,
 }
 
-enum Target<W: Write> {
+enum Target<W: Write + Send> {
     Frames(FrameWriter<W>),
     Text { form: Box<dyn Form>, output: BufWriter<W> },
+    Parquet(parquet::Parquet<W>),
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write + Send> Writer<W> {
     /// Writes the selected frames in this format.
-    pub fn new(format: Format, selection: Selection, look: Look, output: W) -> Self {
+    ///
+    /// # Errors
+    /// The output's, where something stands before the first frame.
+    pub fn new(format: Format, selection: Selection, look: Look, output: W) -> io::Result<Self> {
         let form: Box<dyn Form> = match format {
             Format::Table => Box::new(table::Table::new(look)),
             Format::Ndjson => Box::new(json::Lines::new(look.binary)),
             Format::Csv => Box::new(csv::Csv::new(&selection, look.binary)),
-            Format::Frames => return Self { selection, target: Target::Frames(FrameWriter::new(output)) },
+            Format::Parquet => {
+                let target = Target::Parquet(parquet::Parquet::new(&selection, output)?);
+                return Ok(Self { selection, target });
+            }
+            Format::Frames => return Ok(Self { selection, target: Target::Frames(FrameWriter::new(output)) }),
         };
-        Self { selection, target: Target::Text { form, output: BufWriter::new(output) } }
+        Ok(Self { selection, target: Target::Text { form, output: BufWriter::new(output) } })
     }
 
     /// Writes a frame if it is selected.
@@ -111,7 +123,8 @@ impl<W: Write> Writer<W> {
                 form.see(frame);
                 Ok(())
             }
-            Target::Frames(_) => Ok(()),
+            Target::Parquet(file) if is_selected => file.write(frame),
+            Target::Frames(_) | Target::Parquet(_) => Ok(()),
         }
     }
 
@@ -126,6 +139,19 @@ impl<W: Write> Writer<W> {
                 form.begin(output)?;
                 output.flush()
             }
+            // Its rows go in large groups or are slow to read.
+            Target::Parquet(_) => Ok(()),
+        }
+    }
+
+    /// Writes what stands behind the last frame, and hands everything to the output: called once, however the frames ended.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn finish(&mut self) -> io::Result<()> {
+        match &mut self.target {
+            Target::Parquet(file) => file.finish(),
+            Target::Frames(_) | Target::Text { .. } => self.flush(),
         }
     }
 }
@@ -137,7 +163,7 @@ fn io_error(error: WriteError) -> io::Error {
     }
 }
 
-impl<W: Write> Sink for Writer<W> {
+impl<W: Write + Send> Sink for Writer<W> {
     fn take(&mut self, frame: Frame) -> io::Result<()> {
         self.write(&frame)
     }
