@@ -139,10 +139,12 @@ impl Filling {
     ) -> &'a [u8] {
         let Some(sieve) = self.selection.sieve() else { return bytes };
         let is_told = matches!(self.selection, Selection::For(_));
+        // A packet may be longer than there is room for: then it is the last of its batch.
+        let (whole_rows, whole_bytes) = (BATCH_ROWS.cast_signed(), BATCH_BYTES.cast_signed());
         let (mut rows_left, mut bytes_left) = if is_told {
-            ((BATCH_ROWS - self.rows) as i64, BATCH_BYTES as i64 - self.bytes as i64)
+            (whole_rows - self.rows.cast_signed(), whole_bytes - self.bytes.cast_signed())
         } else {
-            (i64::MAX, i64::MAX)
+            (isize::MAX, isize::MAX)
         };
         let (mut rest, mut last, mut snaplen_cut) = (bytes, bytes, 0);
         let (mut packets, mut data_bytes) = (0, 0);
@@ -156,7 +158,7 @@ impl Filling {
             {
                 (last, rest) = (rest, behind);
                 rows_left -= 1;
-                bytes_left -= packet.data.len() as i64;
+                bytes_left -= packet.data.len().cast_signed();
                 snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
             }
             packets += (rows_before - rows_left) as u64;
@@ -165,10 +167,11 @@ impl Filling {
                 break;
             }
             // It holds nothing to be looked at: the next one begins.
-            (rows_left, bytes_left) = (BATCH_ROWS as i64, BATCH_BYTES as i64);
+            (rows_left, bytes_left) = (whole_rows, whole_bytes);
         }
         if is_told {
-            (self.rows, self.bytes) = (BATCH_ROWS - rows_left as usize, (BATCH_BYTES as i64 - bytes_left) as usize);
+            (self.rows, self.bytes) =
+                ((whole_rows - rows_left).cast_unsigned(), (whole_bytes - bytes_left).cast_unsigned());
         }
         self.counts.packets += packets;
         self.counts.snaplen_cut += snaplen_cut;

@@ -282,7 +282,7 @@ mod tests {
             for (at, cut) in cuts.into_iter().chain([usize::MAX]).enumerate() {
                 let (now, later) = rest.split_at(cut.min(rest.len()));
                 rest = later;
-                let time_ns = late.get(at).map_or(99, |late| at as i64 * 2 - late);
+                let time_ns = late.get(at).map_or(99, |late| i64::from(at as u32) * 2 - late);
                 let left = skimmed.0.skim(now, time_ns, |record| skimmed.1.push(record)).rest;
                 let ends = [(&mut walked, now), (&mut skimmed, left)].map(|((walker, found), bytes)| {
                     let mut piece = piece(bytes, 0, time_ns);
