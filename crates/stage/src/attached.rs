@@ -45,7 +45,7 @@ impl<S: Stage> Emit for AttachedNode<'_, S> {
         let spent = start.elapsed();
         self.spent += spent;
         let service = spent.saturating_sub(self.out.waited().saturating_sub(waited));
-        self.node.record(service, Duration::ZERO, self.node.frames_in() - before);
+        self.node.record(service, Duration::ZERO, self.node.frames_in() - before, &self.out);
         result.map_err(|error| {
             self.outcome = Some(self.conclude(Err(error)));
             Closed

@@ -7,14 +7,19 @@ use sizeleak_frame::{Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
 
 use crate::attached::AttachedNode;
 use crate::{
-    Attached, Closed, Emit, Input, InputError, Interrupt, Latency, Observer, Outcome, Output, Received, Stage,
-    StageError,
+    Attached, Closed, Count, Emit, Input, InputError, Interrupt, Latency, Meter, Observer, Outcome, Output, Received,
+    Stage, StageError,
 };
 
 /// A stage or a source, ready to run.
 pub trait Runnable: Send {
     /// The stage's name.
     fn name(&self) -> &str;
+
+    /// Has it show what it counts on this meter while it runs.
+    fn show_on(&mut self, meter: Meter) {
+        let _ = meter;
+    }
 
     /// Runs it to its end. A source reads no `input`.
     fn run(
@@ -47,6 +52,7 @@ pub struct Node<S> {
     bytes_in: u64,
     service: Latency,
     queue: Latency,
+    meter: Option<Meter>,
 }
 
 impl<S: Stage> Node<S> {
@@ -61,6 +67,7 @@ impl<S: Stage> Node<S> {
             bytes_in: 0,
             service: Latency::new(),
             queue: Latency::new(),
+            meter: None,
         }
     }
 
@@ -95,6 +102,7 @@ impl<S: Stage> Node<S> {
             (finished, _) => finished?,
         }
         self.service.record_each(start.elapsed(), 1);
+        self.show(out);
         match &ended {
             Outcome::Cut(cause) => out.emit(end_notice(S::NAME, what::CUT, cause))?,
             Outcome::Failed(cause) => out.emit(end_notice(S::NAME, what::FAILED, cause))?,
@@ -113,7 +121,7 @@ impl<S: Stage> Node<S> {
         }
         let frames = self.frames_in - before;
         let service = start.elapsed().saturating_sub(out.waited().saturating_sub(waited));
-        self.record(service, start.saturating_duration_since(since), frames);
+        self.record(service, start.saturating_duration_since(since), frames, out);
         Ok(())
     }
 
@@ -123,9 +131,20 @@ impl<S: Stage> Node<S> {
     }
 
     /// Records that so many frames were worked on for `service` together, after each had waited for `queue`.
-    pub(crate) fn record(&mut self, service: Duration, queue: Duration, frames: u64) {
+    pub(crate) fn record(&mut self, service: Duration, queue: Duration, frames: u64, out: &Counted<'_>) {
         self.service.record_shared(service, frames);
         self.queue.record_each(queue, frames);
+        if let Some(meter) = &out.meter {
+            meter.service().record_shared(service, frames);
+            meter.queue().record_each(queue, frames);
+            self.show(out);
+        }
+    }
+
+    fn show(&self, out: &Counted<'_>) {
+        if let Some(meter) = &out.meter {
+            meter.show(Count { frames_in: self.frames_in, frames_out: out.frames, bytes_in: self.bytes_in });
+        }
     }
 
     pub(crate) fn dispatch(&mut self, frame: Frame, out: &mut Counted<'_>) -> Result<(), StageError> {
@@ -186,6 +205,10 @@ impl<S: Stage> Runnable for Node<S> {
         S::NAME
     }
 
+    fn show_on(&mut self, meter: Meter) {
+        self.meter = Some(meter);
+    }
+
     fn run(
         mut self: Box<Self>,
         input: Option<&mut dyn Input>,
@@ -194,20 +217,21 @@ impl<S: Stage> Runnable for Node<S> {
         observer: &mut dyn Observer,
     ) -> Outcome {
         let Some(input) = input else { return Outcome::Failed("a stage that reads frames cannot come first".into()) };
-        let mut out = Counted { output, observer, frames: 0 };
+        let mut out = Counted::new(output, observer, self.meter.take());
         let result = Node::run(&mut self, input, &mut out);
         conclude(S::NAME, result, &mut out)
     }
 
     fn attach<'a>(
-        self: Box<Self>,
+        mut self: Box<Self>,
         output: &'a mut dyn Output,
         observer: &'a mut dyn Observer,
     ) -> Option<Box<dyn Attached + 'a>>
     where
         Self: 'a,
     {
-        Some(Box::new(AttachedNode::new(*self, Counted { output, observer, frames: 0 })))
+        let out = Counted::new(output, observer, self.meter.take());
+        Some(Box::new(AttachedNode::new(*self, out)))
     }
 }
 
@@ -259,6 +283,14 @@ pub(crate) struct Counted<'a> {
     pub(crate) output: &'a mut dyn Output,
     pub(crate) observer: &'a mut dyn Observer,
     pub(crate) frames: u64,
+    /// Where it is shown, if anybody wants to see it.
+    pub(crate) meter: Option<Meter>,
+}
+
+impl<'a> Counted<'a> {
+    pub(crate) fn new(output: &'a mut dyn Output, observer: &'a mut dyn Observer, meter: Option<Meter>) -> Self {
+        Self { output, observer, frames: 0, meter }
+    }
 }
 
 impl Counted<'_> {

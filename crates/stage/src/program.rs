@@ -11,9 +11,10 @@ use std::time::{Instant, SystemTime};
 use clap::{Args, Command, FromArgMatches};
 use sizeleak_frame::{Notice, Summary};
 
+use crate::metrics::MetricsFlags;
 use crate::{
-    ConfigureError, Interrupt, LatencyTable, Observer, Outcome, StageOptions, StreamInput, StreamOutput, widen_pipe,
-    write_latency_log,
+    ConfigureError, Furthest, Interrupt, LatencyTable, Observer, Outcome, StageOptions, StreamInput, StreamOutput,
+    Telemetry, widen_pipe, write_latency_log,
 };
 
 /// The flags every stage has.
@@ -31,6 +32,8 @@ pub struct CommonFlags {
     /// Write those latencies to FILE as an HdrHistogram interval log
     #[arg(long, value_name = "FILE")]
     latency_log: Option<PathBuf>,
+    #[command(flatten)]
+    metrics: MetricsFlags,
 }
 
 /// What the exit codes of all programs mean, for their help texts.
@@ -90,7 +93,7 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags) -> ExitCode {
 
 fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Outcome, Report), ConfigureError> {
     let system = |error: io::Error| ConfigureError::Input(error.to_string());
-    let runnable = options.build()?;
+    let mut runnable = options.build()?;
     let stdout = io::stdout();
     if stdout.is_terminal() {
         return Err(ConfigureError::Usage(
@@ -99,17 +102,30 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
                 .into(),
         ));
     }
+    let telemetry = Telemetry::new();
+    let served = flags.metrics.serve(&telemetry)?;
+    if let Some(served) = &served {
+        runnable.show_on(telemetry.meter(O::NAME));
+        eprintln!("{}: metrics at {}", O::NAME, served.url());
+    }
     let interrupt = Interrupt::on_signals().map_err(system)?;
     // Standard output as a file: the standard library would buffer it by lines.
     let output = File::from(stdout.as_fd().try_clone_to_owned().map_err(system)?);
     widen_pipe(&output);
     let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(system)?);
     let is_pipe = !input.metadata().map_err(system)?.is_file();
-    let mut input = StreamInput::new(input);
+    // Of what a source reads instead, it tells itself.
+    let mut input = StreamInput::new(Furthest::new(telemetry.progress()).watch(input, 0));
     if !is_pipe {
         input = input.until(interrupt.clone());
     }
-    let mut report = Report { stage: O::NAME, verbose: flags.verbose, notices: BTreeMap::new(), summary: None };
+    let mut report = Report {
+        stage: O::NAME,
+        verbose: flags.verbose,
+        notices: BTreeMap::new(),
+        summary: None,
+        telemetry: served.is_some().then_some(telemetry),
+    };
     let outcome = runnable.run(Some(&mut input), &mut StreamOutput::new(output), &interrupt, &mut report);
     Ok((outcome, report))
 }
@@ -140,6 +156,8 @@ struct Report {
     verbose: bool,
     notices: BTreeMap<String, u64>,
     summary: Option<Summary>,
+    /// Where notices are counted too, if anybody looks.
+    telemetry: Option<Telemetry>,
 }
 
 impl Report {
@@ -155,6 +173,9 @@ impl Report {
 impl Observer for Report {
     fn notice(&mut self, notice: &Notice) {
         *self.notices.entry(notice.what.to_string()).or_default() += 1;
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.count_notice(notice);
+        }
         if self.verbose {
             eprintln!("{}: {}", self.stage, describe(notice));
         }

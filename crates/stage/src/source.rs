@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use sizeleak_frame::{Frame, StageSummary, Summary};
 
 use crate::node::{Counted, conclude, own_hello};
-use crate::{Attached, Closed, Emit, Input, Interrupt, Latency, Observer, Outcome, Output, Runnable, StageError};
+use crate::{
+    Attached, Closed, Count, Emit, Input, Interrupt, Latency, Meter, Observer, Outcome, Output, Progress, Runnable,
+    StageError,
+};
 
 /// A stage that makes frames from something other than frames.
 pub trait Source: Send {
@@ -37,6 +40,11 @@ pub trait SourceEmit: Emit {
     /// # Errors
     /// [`Closed`] once nobody takes frames any more.
     fn flush(&mut self) -> Result<(), Closed>;
+
+    /// Where to tell how much of the input was read, and how much there is.
+    fn progress(&self) -> Progress {
+        Progress::new()
+    }
 }
 
 /// Frames kept in memory, for tests.
@@ -50,19 +58,23 @@ impl SourceEmit for Vec<Frame> {
 #[derive(Debug)]
 pub struct SourceNode<S> {
     source: S,
+    meter: Option<Meter>,
 }
 
 impl<S: Source> SourceNode<S> {
     /// A node for this source.
     pub fn new(source: S) -> Self {
-        Self { source }
+        Self { source, meter: None }
     }
 
     fn run(&mut self, out: &mut Counted<'_>, interrupt: &Interrupt) -> Result<Outcome, StageError> {
         out.output.emit(own_hello(S::NAME, None))?;
         let waited = out.waited();
-        let mut timed = Timed { out, service: Latency::new(), since: Instant::now(), waited };
-        self.source.run(&mut timed, interrupt)?;
+        let mut timed =
+            Timed { out, service: Latency::new(), since: Instant::now(), waited, traffic: Count::default() };
+        let ran = self.source.run(&mut timed, interrupt);
+        timed.show(self.source.frames_in());
+        ran?;
         let own = StageSummary {
             stage: S::NAME.to_owned(),
             frames_in: self.source.frames_in(),
@@ -82,6 +94,10 @@ impl<S: Source> Runnable for SourceNode<S> {
         S::NAME
     }
 
+    fn show_on(&mut self, meter: Meter) {
+        self.meter = Some(meter);
+    }
+
     fn run(
         mut self: Box<Self>,
         _: Option<&mut dyn Input>,
@@ -89,7 +105,7 @@ impl<S: Source> Runnable for SourceNode<S> {
         interrupt: &Interrupt,
         observer: &mut dyn Observer,
     ) -> Outcome {
-        let mut out = Counted { output, observer, frames: 0 };
+        let mut out = Counted::new(output, observer, self.meter.take());
         let result = SourceNode::run(&mut self, &mut out, interrupt);
         conclude(S::NAME, result, &mut out)
     }
@@ -108,6 +124,17 @@ struct Timed<'a, 'b> {
     service: Latency,
     since: Instant,
     waited: Duration,
+    /// What it emitted but for notices.
+    traffic: Count,
+}
+
+impl Timed<'_, '_> {
+    /// Shows that so many frames were read of the input.
+    fn show(&self, frames_in: u64) {
+        if let Some(meter) = &self.out.meter {
+            meter.show(Count { frames_in, frames_out: self.out.frames, bytes_in: self.traffic.bytes_in });
+        }
+    }
 }
 
 impl Emit for Timed<'_, '_> {
@@ -115,7 +142,16 @@ impl Emit for Timed<'_, '_> {
         let rows = frame.rows();
         let elapsed = self.since.elapsed().saturating_sub(self.out.waited().saturating_sub(self.waited));
         self.service.record_shared(elapsed, rows);
+        if let Some(meter) = &self.out.meter {
+            meter.service().record_shared(elapsed, rows);
+            if !matches!(frame, Frame::Notice(_)) {
+                self.traffic.frames_in += rows;
+                self.traffic.bytes_in += frame.traffic_bytes();
+            }
+        }
         self.out.emit(frame)?;
+        // Until its end, when it says what it has read, what it has handed on is all that is known.
+        self.show(self.traffic.frames_in);
         self.since = Instant::now();
         self.waited = self.out.waited();
         Ok(())
@@ -125,5 +161,9 @@ impl Emit for Timed<'_, '_> {
 impl SourceEmit for Timed<'_, '_> {
     fn flush(&mut self) -> Result<(), Closed> {
         self.out.output.flush()
+    }
+
+    fn progress(&self) -> Progress {
+        self.out.meter.as_ref().map_or_else(Progress::new, |meter| meter.progress().clone())
     }
 }

@@ -1,0 +1,178 @@
+//! The figures of a running stage, for whoever watches it: single numbers that its thread writes once for a parcel.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::Progress;
+
+/// What a stage did so far. Clones share the figures: the stage writes them, others read them, and neither waits for the
+/// other.
+#[derive(Debug, Clone)]
+pub struct Meter(Arc<Figures>);
+
+#[derive(Debug)]
+struct Figures {
+    stage: String,
+    frames_in: AtomicU64,
+    frames_out: AtomicU64,
+    bytes_in: AtomicU64,
+    service: Times,
+    queue: Times,
+    progress: Progress,
+}
+
+/// How many frames a stage took and made so far, in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Frames taken, rows of batches each.
+    pub frames_in: u64,
+    /// Frames made, rows of batches each.
+    pub frames_out: u64,
+    /// Bytes of traffic in those that were taken.
+    pub bytes_in: u64,
+}
+
+impl Meter {
+    /// A meter for a stage of this name. What its input holds is told to `progress`.
+    pub fn new(stage: &str, progress: &Progress) -> Self {
+        Self(Arc::new(Figures {
+            stage: stage.to_owned(),
+            frames_in: AtomicU64::default(),
+            frames_out: AtomicU64::default(),
+            bytes_in: AtomicU64::default(),
+            service: Times::default(),
+            queue: Times::default(),
+            progress: progress.clone(),
+        }))
+    }
+
+    /// The stage's name.
+    pub fn stage(&self) -> &str {
+        &self.0.stage
+    }
+
+    /// Where a source tells what it read of its input.
+    pub fn progress(&self) -> &Progress {
+        &self.0.progress
+    }
+
+    /// Shows what the stage has counted.
+    pub fn show(&self, count: Count) {
+        self.0.frames_in.store(count.frames_in, Ordering::Relaxed);
+        self.0.frames_out.store(count.frames_out, Ordering::Relaxed);
+        self.0.bytes_in.store(count.bytes_in, Ordering::Relaxed);
+    }
+
+    /// What the stage has counted.
+    pub fn count(&self) -> Count {
+        Count {
+            frames_in: self.0.frames_in.load(Ordering::Relaxed),
+            frames_out: self.0.frames_out.load(Ordering::Relaxed),
+            bytes_in: self.0.bytes_in.load(Ordering::Relaxed),
+        }
+    }
+
+    /// How long the stage worked on a frame.
+    pub fn service(&self) -> &Times {
+        &self.0.service
+    }
+
+    /// How long a frame waited for the stage.
+    pub fn queue(&self) -> &Times {
+        &self.0.queue
+    }
+}
+
+/// The bounds of [`Times`], in nanoseconds: three for every power of ten from 100 ns to 10 s.
+pub const BOUNDS_NS: [u64; 25] = [
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+];
+
+/// Times a frame, counted by the first of [`BOUNDS_NS`] that none of them exceeds. Coarser than [`crate::Latency`], but of
+/// numbers that can be read while they are written.
+#[derive(Debug, Default)]
+pub struct Times {
+    within: [AtomicU64; BOUNDS_NS.len()],
+    beyond: AtomicU64,
+    sum_ns: AtomicU64,
+}
+
+impl Times {
+    /// Records that each of `frames` frames took `time`.
+    pub fn record_each(&self, time: Duration, frames: u64) {
+        if frames == 0 {
+            return;
+        }
+        let ns = time.as_nanos() as u64;
+        let bound = BOUNDS_NS.partition_point(|bound| *bound < ns);
+        self.within.get(bound).unwrap_or(&self.beyond).fetch_add(frames, Ordering::Relaxed);
+        self.sum_ns.fetch_add(ns.saturating_mul(frames), Ordering::Relaxed);
+    }
+
+    /// Records that `frames` frames took `time` together.
+    pub fn record_shared(&self, time: Duration, frames: u64) {
+        if let Some(each) = (time.as_nanos() as u64).checked_div(frames) {
+            self.record_each(Duration::from_nanos(each), frames);
+        }
+    }
+
+    /// How many frames lie within each bound and above the one before.
+    pub fn within(&self) -> impl Iterator<Item = u64> {
+        self.within.iter().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// How many frames lie beyond the last bound.
+    pub fn beyond(&self) -> u64 {
+        self.beyond.load(Ordering::Relaxed)
+    }
+
+    /// The times of all frames together.
+    pub fn sum(&self) -> Duration {
+        Duration::from_nanos(self.sum_ns.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_lie_within_their_bounds() {
+        assert!(BOUNDS_NS.is_sorted());
+        let times = Times::default();
+        for (ns, frames) in [(0, 1), (100, 2), (101, 4), (10_000_000_000, 8), (10_000_000_001, 16)] {
+            times.record_each(Duration::from_nanos(ns), frames);
+        }
+        times.record_shared(Duration::from_nanos(2560), 256);
+        times.record_shared(Duration::from_nanos(1), 0);
+        let within: Vec<u64> = times.within().collect();
+        assert_eq!((within[0], within[1], within[24], times.beyond()), (259, 4, 8, 16));
+        assert_eq!(within.iter().sum::<u64>(), 271);
+        assert_eq!(times.sum(), Duration::from_nanos(200 + 404 + 80_000_000_000 + 160_000_000_016 + 2560));
+    }
+}

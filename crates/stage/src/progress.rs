@@ -1,0 +1,115 @@
+//! How much of the input was read so far, for whoever watches a run.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of the input read so far, as it lies in files or comes through a pipe, before anything is decompressed. Clones
+/// share the count.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Bytes>);
+
+#[derive(Debug, Default)]
+struct Bytes {
+    read: AtomicU64,
+    /// [`UNKNOWN`] until it is told.
+    total_plus_one: AtomicU64,
+}
+
+const UNKNOWN: u64 = 0;
+
+impl Progress {
+    /// Nothing read yet, of who knows how much.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Tells how many bytes there are to be read.
+    pub fn expect(&self, total: u64) {
+        self.0.total_plus_one.store(total.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Tells that so many more were read. To be told once for a buffer, not for every packet.
+    pub fn add(&self, bytes: u64) {
+        self.0.read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes read.
+    pub fn read(&self) -> u64 {
+        self.0.read.load(Ordering::Relaxed)
+    }
+
+    /// Bytes there are to be read in all; `None` where nobody knows, as of a pipe.
+    pub fn total(&self) -> Option<u64> {
+        match self.0.total_plus_one.load(Ordering::Relaxed) {
+            UNKNOWN => None,
+            total => Some(total - 1),
+        }
+    }
+}
+
+/// How far one input was read, however often it is opened: what is read again counts once.
+#[derive(Debug, Clone, Default)]
+pub struct Furthest {
+    all: Progress,
+    offset: Arc<AtomicU64>,
+}
+
+impl Furthest {
+    /// Counts an input as a part of `all`.
+    pub fn new(all: &Progress) -> Self {
+        Self { all: all.clone(), offset: Arc::default() }
+    }
+
+    /// Counts what is read of `input`, whose next byte is the one at `offset`.
+    pub fn watch<R>(&self, input: R, offset: u64) -> Watched<R> {
+        Watched { input, offset, furthest: self.clone() }
+    }
+}
+
+/// A reader whose bytes are counted.
+#[derive(Debug)]
+pub struct Watched<R> {
+    input: R,
+    offset: u64,
+    furthest: Furthest,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.offset += count as u64;
+        let before = self.furthest.offset.fetch_max(self.offset, Ordering::Relaxed);
+        self.furthest.all.add(self.offset.saturating_sub(before));
+        Ok(count)
+    }
+}
+
+impl<R: AsFd> AsFd for Watched<R> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_again_counts_once() {
+        let (progress, content) = (Progress::new(), [0; 100]);
+        assert_eq!((progress.read(), progress.total()), (0, None));
+        progress.expect(0);
+        assert_eq!(progress.total(), Some(0));
+        let (one, other) = (Furthest::new(&progress), Furthest::new(&progress));
+        let read = |watched: &mut Watched<&[u8]>, count| watched.read_exact(&mut vec![0; count]).unwrap();
+        read(&mut one.watch(&content, 0), 60);
+        assert_eq!(progress.read(), 60);
+        read(&mut one.watch(&content[40..], 40), 10);
+        assert_eq!(progress.read(), 60);
+        read(&mut one.watch(&content[40..], 40), 60);
+        read(&mut other.watch(&content, 0), 7);
+        assert_eq!(progress.read(), 107);
+    }
+}
