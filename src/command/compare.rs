@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use sizeleak_stage::log::say;
 
 use super::evaluate::{Setting, Study, Subject, bits_before, of_what_was_whole};
 use super::observation::Telling;
@@ -48,7 +49,7 @@ pub(crate) struct Arguments {
     settings: Vec<Setting>,
 
     #[command(flatten)]
-    subject: Subject,
+    pub(super) subject: Subject,
 
     /// How sure intervals are to hold the truth
     #[arg(long, value_name = "SHARE", default_value = "0.95")]
@@ -121,9 +122,9 @@ impl Arguments {
         let (pipeline, seen) = study.see(setting, telling)?;
         let findings = study.findings(&seen)?;
         let times = seen.times();
-        if !observation.quiet {
+        if !observation.log.is_quiet() {
             for remark in study.materials.labels.unmatched(&findings.matching, &times, observation.tolerance) {
-                eprintln!("note: [{number}] {remark}");
+                say("note", &format!("[{number}] {remark}"));
             }
         }
         let evaluate = || findings.evaluation(bits_before(&pipeline, &study.materials.model), None);

@@ -25,6 +25,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_simulator::{Limit, Scenario, bayes_limit};
+use sizeleak_stage::log::say;
 
 use super::labelled::LabelFile;
 use super::observation::Telling;
@@ -64,7 +65,7 @@ pub(super) use table::{NONE, percent};
     these keys).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    subject: Subject,
+    pub(super) subject: Subject,
 
     /// Print the figures as JSON
     #[arg(long)]
@@ -105,9 +106,9 @@ impl Arguments {
         let (pipeline, seen) = study.see(&Setting::default(), observation.telling())?;
         let seen = seen.identified()?;
         let findings = study.findings(&seen)?;
-        if !observation.quiet {
+        if !observation.log.is_quiet() {
             for remark in labels.unmatched(&findings.matching, &seen.times(), observation.tolerance) {
-                eprintln!("note: {remark}");
+                say("note", &remark);
             }
         }
         self.write_details(labels, &findings)?;

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use sizeleak_signature::{Action, Inventory, Method};
+use sizeleak_stage::log::show;
 
 use super::Failure;
 use super::labelled::LabelFile;
@@ -46,7 +47,7 @@ use curve::{Counts, Curve, Trial};
     top_5, candidates)).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    observation: Observation,
+    pub(super) observation: Observation,
 
     /// Which devices there are and what each can be told: TOML, `[[device]]` with `name`, `count`, `actions` [default:
     /// any number of any action]
@@ -132,8 +133,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let learned = learned?;
     store::write(&learned.model.to_toml(), &arguments.output)?;
-    if !observation.quiet {
-        eprint!("{}", summary::Summary(&learned));
+    if !observation.log.is_quiet() {
+        show(summary::Summary(&learned).to_string().trim_end_matches('\n'));
     }
     if let Some(counts) = &arguments.curve {
         let (pipeline, test) = arguments.test(pipeline)?;

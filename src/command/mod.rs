@@ -12,6 +12,7 @@ mod labelled;
 mod learn;
 mod observation;
 mod plot;
+mod progress;
 mod run;
 mod schema;
 mod simulate;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use sizeleak_stage::log::{LogFlags, complain};
 use sizeleak_stage::program::EXIT_CODES;
 
 pub use failure::Failure;
@@ -59,6 +61,20 @@ enum Subcommands {
     Man(documentation::Man),
 }
 
+impl Subcommands {
+    /// How much is said on stderr.
+    fn log(&self) -> &LogFlags {
+        const USUAL: &LogFlags = &LogFlags::USUAL;
+        match self {
+            Self::Run(arguments) => &arguments.log,
+            Self::Learn(arguments) => &arguments.observation.log,
+            Self::Evaluate(arguments) => &arguments.subject.observation.log,
+            Self::Compare(arguments) => &arguments.subject.observation.log,
+            _ => USUAL,
+        }
+    }
+}
+
 /// The command line of the program. What its exit codes mean stands below every subcommand's help.
 fn command() -> Command {
     Cli::command().mut_subcommands(|subcommand| {
@@ -72,8 +88,9 @@ fn command() -> Command {
 /// Runs the program to its end.
 pub fn main() -> ExitCode {
     let parsed = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
+    let screen = parsed.command.log().install("sizeleak");
     let result = match parsed.command {
-        Subcommands::Run(arguments) => run::run(&arguments),
+        Subcommands::Run(arguments) => run::run(&arguments, &screen),
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
         Subcommands::Compare(arguments) => compare::run(&arguments),
@@ -87,7 +104,7 @@ pub fn main() -> ExitCode {
         Subcommands::Man(arguments) => documentation::man(&arguments),
     };
     result.unwrap_or_else(|failure| {
-        eprintln!("sizeleak: {failure}");
+        complain("sizeleak", &failure.to_string());
         ExitCode::from(failure.exit_code())
     })
 }

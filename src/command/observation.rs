@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_frame::{Frame, Notice, what};
 use sizeleak_stage::Interrupt;
-use sizeleak_stage::program::describe;
+use sizeleak_stage::log::{self, LogFlags, say};
 
 use super::Failure;
 use super::labelled::Tolerance;
@@ -41,13 +41,8 @@ pub(super) struct Observation {
     #[arg(long, value_name = "STAGE.KEY=VALUE")]
     set: Vec<String>,
 
-    /// Print every notice of the stages on stderr, not just how many there were of a kind
-    #[arg(short, long)]
-    verbose: bool,
-
-    /// Print nothing but errors on stderr
-    #[arg(long, conflicts_with = "verbose")]
-    pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) log: LogFlags,
 }
 
 impl Observation {
@@ -77,7 +72,7 @@ impl Observation {
 
     /// What the user wants to hear of notices.
     pub(super) fn telling(&self) -> Telling {
-        match (self.quiet, self.verbose) {
+        match (self.log.is_quiet(), self.log.is_verbose()) {
             (true, _) => Telling::Nothing,
             (false, true) => Telling::Each,
             (false, false) => Telling::Kinds,
@@ -109,7 +104,7 @@ pub(super) fn watch(
     let mut notices = Notices::default();
     let mut sink = |frame: Frame| -> io::Result<()> {
         match &frame {
-            Frame::Notice(notice) if telling == Telling::Each => eprintln!("{}: {}", notice.stage, describe(notice)),
+            Frame::Notice(notice) if telling == Telling::Each => log::notice(notice),
             Frame::Notice(notice) => notices.count(notice),
             _ => show(frame),
         }
@@ -160,7 +155,7 @@ impl Notices {
             }
             let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
             let colon = if detail.is_empty() { "" } else { ": " };
-            eprintln!("note: {stage}: {what}{times}{colon}{detail}");
+            say("note", &format!("{stage}: {what}{times}{colon}{detail}"));
         }
     }
 }

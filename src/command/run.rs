@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sizeleak_frame::{Frame, Notice};
-use sizeleak_stage::program::{describe, save_latency_log};
-use sizeleak_stage::{Interrupt, LatencyTable};
+use sizeleak_frame::{BATCH_ROWS, Frame, Notice};
+use sizeleak_stage::log::{self, LogFlags, Screen, say, say_latency};
+use sizeleak_stage::metrics::{MetricsFlags, Server};
+use sizeleak_stage::program::save_latency_log;
+use sizeleak_stage::{ConfigureError, Interrupt, Telemetry};
 
 use super::Failure;
 use super::appearance::Appearance;
 use super::frames::{check_columns, check_target, kind};
+use super::progress::ProgressFlags;
 use crate::output::{Binary, Format, Selection, Writer};
 use crate::pipeline::{Ending, Mode, Pipeline, Report, Sink};
 
@@ -75,20 +78,23 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     latency_log: Option<PathBuf>,
 
-    /// Print every notice on stderr, not just how many there were
-    #[arg(short, long)]
-    verbose: bool,
+    #[command(flatten)]
+    metrics: MetricsFlags,
 
-    /// Print nothing but errors on stderr
-    #[arg(long, conflicts_with = "verbose")]
-    quiet: bool,
+    #[command(flatten)]
+    progress: ProgressFlags,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
     let pipeline = configure(arguments)?;
     let selection = select(arguments, &pipeline);
     check_columns(arguments.format, &selection)?;
-    let prepared = pipeline.prepare()?;
+    let telemetry = Telemetry::new();
+    let served = arguments.serve(&telemetry)?;
+    let mut prepared = pipeline.prepare()?;
     let interrupt = Interrupt::on_signals()?;
     let output = match &arguments.output {
         Some(path) => File::create(path).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
@@ -96,16 +102,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     check_target(arguments.format, &output)?;
     let look = arguments.appearance.look(Binary::default(), &output)?;
+    let bar = arguments.progress.begin(telemetry.progress(), screen, &output, &arguments.log);
+    if served.is_some() || bar.is_some() {
+        prepared.show_on(&telemetry);
+    }
+    if let Some(served) = served.as_ref().filter(|_| !arguments.log.is_quiet()) {
+        say("sizeleak", &format!("metrics at {}", served.url()));
+    }
     let mut shown = Shown {
         writer: Writer::new(arguments.format, selection, look, output)?,
-        verbose: arguments.verbose,
+        is_verbose: arguments.log.is_verbose(),
         notices: BTreeMap::new(),
         rows: BTreeMap::new(),
         latest: Default::default(),
+        telemetry: served.is_some().then(|| telemetry.clone()),
+        unshown: 0,
     };
     let ran = prepared.run(&interrupt, &mut shown);
     let finished = shown.writer.finish();
-    if !arguments.quiet {
+    drop((bar, served));
+    if !arguments.log.is_quiet() {
         shown.say();
     }
     let report = ran?;
@@ -122,6 +138,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             let stopped = anyhow::anyhow!("stopped; what was read until then is processed");
             Err(Failure::with_code(130, stopped))
         }
+    }
+}
+
+impl Arguments {
+    /// Begins to serve metrics, if that was asked for.
+    fn serve(&self, telemetry: &Telemetry) -> Result<Option<Server>, Failure> {
+        let served = self.metrics.serve(telemetry).map_err(ConfigureError::from);
+        served.map_err(|error| Failure::with_code(error.exit_code(), error))
     }
 }
 
@@ -166,7 +190,7 @@ fn select(arguments: &Arguments, pipeline: &Pipeline) -> Selection {
 fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &Report) -> Result<(), Failure> {
     let Some(summary) = &report.summary else { return Ok(()) };
     if arguments.latency {
-        eprintln!("{}", LatencyTable(summary));
+        say_latency("sizeleak", summary, arguments.log.format());
     }
     let Some(log) = arguments.latency_log.as_ref().or(pipeline.latency_log.as_ref()) else { return Ok(()) };
     save_latency_log(log, summary, report.start, report.clock).map_err(|message| anyhow::anyhow!(message).into())
@@ -175,12 +199,16 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &Report) -
 /// Writes frames, and keeps what is to be said of them on stderr.
 struct Shown {
     writer: Writer<File>,
-    verbose: bool,
+    is_verbose: bool,
     notices: BTreeMap<String, u64>,
     /// How many of each kind, the rows of batches counted.
     rows: BTreeMap<String, u64>,
     /// The kind that came last, and how many of it in a row: most frames are of the kind of the one before.
     latest: (String, u64),
+    /// Where they are shown while it runs, if anybody looks.
+    telemetry: Option<Telemetry>,
+    /// How many rows came since they were shown there.
+    unshown: u64,
 }
 
 impl Sink for Shown {
@@ -194,20 +222,34 @@ impl Sink for Shown {
                 self.latest = (frame.kind().to_owned(), frame.rows());
             }
         }
+        self.unshown += frame.rows();
+        if self.unshown >= BATCH_ROWS as u64 {
+            self.show();
+        }
         self.writer.write(&frame)
     }
 
     fn pause(&mut self) -> io::Result<()> {
+        self.show();
         self.writer.flush()
     }
 }
 
 impl Shown {
+    fn show(&mut self) {
+        self.unshown = 0;
+        self.count();
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.show_output(&self.rows);
+        }
+    }
+
     fn note(&mut self, notice: &Notice) {
         *self.notices.entry(notice.what.to_string()).or_default() += 1;
-        if self.verbose {
-            eprintln!("{}: {}", notice.stage, describe(notice));
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.count_notice(notice);
         }
+        log::notice(notice);
     }
 
     /// Adds the latest to the others.
@@ -221,12 +263,12 @@ impl Shown {
     fn say(&mut self) {
         self.count();
         let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { listed(&self.rows) };
-        let notices = match (self.notices.is_empty(), self.verbose) {
+        let notices = match (self.notices.is_empty(), self.is_verbose) {
             (true, _) => String::new(),
             (false, true) => format!("; notices: {}", listed(&self.notices)),
             (false, false) => format!("; notices: {} (-v prints each)", listed(&self.notices)),
         };
-        eprintln!("sizeleak: {rows}{notices}");
+        say("sizeleak", &format!("{rows}{notices}"));
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 use toml::Value;
+use tracing::debug;
 
 use super::link::Reach;
 use super::process::{Origin, Program};
@@ -63,6 +64,9 @@ impl Pipeline {
     pub fn prepare(&self) -> Result<Prepared, ConfigError> {
         order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
         let mut seats: Vec<Seat> = Vec::new();
+        for step in &self.stages {
+            step.tell();
+        }
         let mut steps = self.stages.iter();
         while let Some(step) = steps.next() {
             if self.mode == Mode::Threads
@@ -107,6 +111,14 @@ fn pushed_down(capture: &Step, filter: &Step) -> Option<[Result<Box<dyn Runnable
 }
 
 impl Step {
+    /// Tells what was set of its options.
+    fn tell(&self) {
+        match &self.work {
+            Work::Known { entry, options } => debug!(stage = entry.name, %options, "is told"),
+            Work::Foreign { name, command } => debug!(stage = name, ?command, "is told"),
+        }
+    }
+
     /// The options of this one of the seven stages, if that is what it is and they can be read.
     fn options<O: StageOptions>(&self) -> Option<O> {
         match &self.work {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use sizeleak_frame::{Frame, Summary};
-use sizeleak_stage::{Input, Interrupt, Outcome, Received, Runnable, run_attached};
+use sizeleak_stage::log::say;
+use sizeleak_stage::{Input, Interrupt, Outcome, Received, Runnable, Telemetry, run_attached};
 
 use super::cause::{Drained, Ended, settle};
 use super::link::{Reach, Receiving, Sending, link};
@@ -51,6 +52,16 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Has its stages show what they count while they run; those in processes of their own cannot.
+    pub fn show_on(&mut self, telemetry: &Telemetry) {
+        for seat in &mut self.seats {
+            let Seat::Thread(first, others) = seat else { continue };
+            for stage in iter::once(first).chain(others) {
+                stage.show_on(telemetry.meter(stage.name()));
+            }
+        }
+    }
+
     /// Runs it to its end. `sink` gets the frames of the last stage. Where the run ends early, for whatever reason,
     /// `interrupt` is set in the end.
     ///
@@ -155,7 +166,7 @@ fn run_on_thread(
 }
 
 fn watch(program: &Program, mut child: Child) -> Outcome {
-    program.watch(&mut child, |line| eprintln!("{}: {line}", program.name))
+    program.watch(&mut child, |line| say(&program.name, line))
 }
 
 /// Passes the user's wish to stop on to the process at the head, until the run is over.

@@ -134,6 +134,9 @@ impl Model {
         } else {
             Self::from_toml(&text)
         };
+        if let Ok(model) = &model {
+            tracing::info!(file = %file.display(), actions = model.actions.len(), "the model is read");
+        }
         model.map_err(|fault| ModelError::Invalid { file: file.to_owned(), fault })
     }
 

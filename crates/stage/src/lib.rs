@@ -11,6 +11,7 @@ mod configure;
 mod input;
 mod interrupt;
 mod latency;
+pub mod log;
 mod meter;
 pub mod metrics;
 mod node;

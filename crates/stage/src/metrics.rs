@@ -17,8 +17,8 @@ pub use server::Server;
 /// The flag that has metrics served.
 #[derive(Debug, Clone, Default, Args)]
 pub struct MetricsFlags {
-    /// Serve metrics for Prometheus at http://ADDR/metrics for as long as it runs. ADDR is IP:PORT or localhost:PORT on this
-    /// machine (loopback); with port 0 a free one is taken and told on stderr
+    /// Serve metrics for Prometheus over HTTP at ADDR, under /metrics, for as long as it runs. ADDR is IP:PORT or
+    /// localhost:PORT on this machine (loopback); for port 0 a free one is taken. Where they are is told on stderr
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
 }

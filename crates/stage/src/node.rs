@@ -4,6 +4,7 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
+use tracing::{debug, info};
 
 use crate::attached::AttachedNode;
 use crate::{
@@ -217,6 +218,7 @@ impl<S: Stage> Runnable for Node<S> {
         observer: &mut dyn Observer,
     ) -> Outcome {
         let Some(input) = input else { return Outcome::Failed("a stage that reads frames cannot come first".into()) };
+        debug!(stage = S::NAME, "begins");
         let mut out = Counted::new(output, observer, self.meter.take());
         let result = Node::run(&mut self, input, &mut out);
         conclude(S::NAME, result, &mut out)
@@ -248,6 +250,7 @@ pub(crate) fn conclude(stage: &'static str, result: Result<Outcome, StageError>,
         }
     };
     let flushed = out.output.flush();
+    info!(stage, frames_out = out.frames, "has ended");
     match (out.output.failure(), flushed, outcome) {
         (_, _, Outcome::Failed(cause)) => Outcome::Failed(cause),
         (Some(error), _, _) => Outcome::Failed(format!("the output cannot be written: {error}")),

@@ -1,6 +1,7 @@
 //! A command-line program of a stage: flags, frames on stdin and stdout, everything else on stderr, exit codes.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -11,21 +12,18 @@ use std::time::{Instant, SystemTime};
 use clap::{Args, Command, FromArgMatches};
 use sizeleak_frame::{Notice, Summary};
 
+use crate::log::{self, LogFlags, complain, say};
 use crate::metrics::MetricsFlags;
 use crate::{
-    ConfigureError, Furthest, Interrupt, LatencyTable, Observer, Outcome, StageOptions, StreamInput, StreamOutput,
-    Telemetry, widen_pipe, write_latency_log,
+    ConfigureError, Furthest, Interrupt, Observer, Outcome, StageOptions, StreamInput, StreamOutput, Telemetry,
+    widen_pipe, write_latency_log,
 };
 
 /// The flags every stage has.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CommonFlags {
-    /// Print every notice on stderr, not just how many there were
-    #[arg(short, long)]
-    verbose: bool,
-    /// Print nothing but errors
-    #[arg(long, conflicts_with = "verbose")]
-    quiet: bool,
+    #[command(flatten)]
+    log: LogFlags,
     /// At the end, print a table of the latencies of this stage and all before it on stderr
     #[arg(long)]
     latency: bool,
@@ -63,29 +61,30 @@ pub fn main<O: StageOptions>() -> ExitCode {
 }
 
 fn run<O: StageOptions>(options: &O, flags: &CommonFlags) -> ExitCode {
+    flags.log.install(O::NAME);
     let (start, clock) = (SystemTime::now(), Instant::now());
     match run_on_stdio(options, flags) {
         Ok((outcome, report)) => {
-            if !flags.quiet {
+            if !flags.log.is_quiet() {
                 report.say_notices(O::NAME);
             }
             // Last, where a person looks first.
             say_outcome(O::NAME, &outcome);
             let written = report.summary.as_ref().map_or(Ok(()), |summary| {
                 if flags.latency {
-                    eprintln!("{}", LatencyTable(summary));
+                    log::say_latency(O::NAME, summary, flags.log.format());
                 }
                 let Some(path) = &flags.latency_log else { return Ok(()) };
                 save_latency_log(path, summary, start, clock)
             });
             if let Err(message) = written {
-                eprintln!("{}: {message}", O::NAME);
+                complain(O::NAME, &message);
                 return ExitCode::from(1);
             }
             ExitCode::from(outcome.exit_code())
         }
         Err(error) => {
-            eprintln!("{}: {error}", O::NAME);
+            complain(O::NAME, &error.to_string());
             ExitCode::from(error.exit_code())
         }
     }
@@ -93,6 +92,10 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags) -> ExitCode {
 
 fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Outcome, Report), ConfigureError> {
     let system = |error: io::Error| ConfigureError::Input(error.to_string());
+    let arguments: Vec<_> = env::args_os().skip(1).collect();
+    tracing::debug!(stage = O::NAME, ?arguments, "is told");
+    let telemetry = Telemetry::new();
+    let served = flags.metrics.serve(&telemetry)?;
     let mut runnable = options.build()?;
     let stdout = io::stdout();
     if stdout.is_terminal() {
@@ -102,26 +105,29 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
                 .into(),
         ));
     }
-    let telemetry = Telemetry::new();
-    let served = flags.metrics.serve(&telemetry)?;
     if let Some(served) = &served {
         runnable.show_on(telemetry.meter(O::NAME));
-        eprintln!("{}: metrics at {}", O::NAME, served.url());
+        if !flags.log.is_quiet() {
+            say(O::NAME, &format!("metrics at {}", served.url()));
+        }
     }
     let interrupt = Interrupt::on_signals().map_err(system)?;
     // Standard output as a file: the standard library would buffer it by lines.
     let output = File::from(stdout.as_fd().try_clone_to_owned().map_err(system)?);
     widen_pipe(&output);
     let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(system)?);
-    let is_pipe = !input.metadata().map_err(system)?.is_file();
+    let metadata = input.metadata().map_err(system)?;
+    let is_pipe = !metadata.is_file();
+    if !is_pipe {
+        telemetry.progress().expect(metadata.len());
+    }
     // Of what a source reads instead, it tells itself.
     let mut input = StreamInput::new(Furthest::new(telemetry.progress()).watch(input, 0));
     if !is_pipe {
         input = input.until(interrupt.clone());
     }
     let mut report = Report {
-        stage: O::NAME,
-        verbose: flags.verbose,
+        is_verbose: flags.log.is_verbose(),
         notices: BTreeMap::new(),
         summary: None,
         telemetry: served.is_some().then_some(telemetry),
@@ -133,8 +139,8 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
 fn say_outcome(stage: &str, outcome: &Outcome) {
     match outcome {
         Outcome::Done | Outcome::Closed => {}
-        Outcome::Interrupted => eprintln!("{stage}: stopped; what was read until then is processed"),
-        Outcome::Cut(cause) | Outcome::Failed(cause) => eprintln!("{stage}: {cause}"),
+        Outcome::Interrupted => say(stage, "stopped; what was read until then is processed"),
+        Outcome::Cut(cause) | Outcome::Failed(cause) => complain(stage, cause),
     }
 }
 
@@ -152,8 +158,7 @@ pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock
 }
 
 struct Report {
-    stage: &'static str,
-    verbose: bool,
+    is_verbose: bool,
     notices: BTreeMap<String, u64>,
     summary: Option<Summary>,
     /// Where notices are counted too, if anybody looks.
@@ -162,11 +167,11 @@ struct Report {
 
 impl Report {
     fn say_notices(&self, stage: &str) {
-        if self.notices.is_empty() || self.verbose {
+        if self.notices.is_empty() || self.is_verbose {
             return;
         }
         let counts: Vec<String> = self.notices.iter().map(|(what, count)| format!("{what} {count}")).collect();
-        eprintln!("{stage}: notices: {} (-v prints each)", counts.join(", "));
+        say(stage, &format!("notices: {} (-v prints each)", counts.join(", ")));
     }
 }
 
@@ -176,23 +181,10 @@ impl Observer for Report {
         if let Some(telemetry) = &self.telemetry {
             telemetry.count_notice(notice);
         }
-        if self.verbose {
-            eprintln!("{}: {}", self.stage, describe(notice));
-        }
+        log::notice(notice);
     }
 
     fn summary(&mut self, summary: &Summary) {
         self.summary = Some(summary.clone());
     }
-}
-
-/// A notice as one line for a person.
-pub fn describe(notice: &Notice) -> String {
-    let time = notice.time_ns.map_or_else(String::new, |ns| {
-        format!(" at {}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
-    });
-    let flow = notice.flow.map_or_else(String::new, |flow| format!(", flow {flow}"));
-    let bytes = notice.bytes.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
-    let detail = notice.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
-    format!("{}{time}{flow}{bytes}{detail}", notice.what)
 }

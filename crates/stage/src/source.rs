@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, StageSummary, Summary};
+use tracing::debug;
 
 use crate::node::{Counted, conclude, own_hello};
 use crate::{
@@ -105,6 +106,7 @@ impl<S: Source> Runnable for SourceNode<S> {
         interrupt: &Interrupt,
         observer: &mut dyn Observer,
     ) -> Outcome {
+        debug!(stage = S::NAME, "begins");
         let mut out = Counted::new(output, observer, self.meter.take());
         let result = SourceNode::run(&mut self, &mut out, interrupt);
         conclude(S::NAME, result, &mut out)

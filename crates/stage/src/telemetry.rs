@@ -101,7 +101,14 @@ mod tests {
     use super::*;
 
     fn notice(stage: &str, what: String) -> Notice {
-        Notice { time_ns: None, stage: stage.to_owned().into(), flow: None, what: what.into(), bytes: None, detail: None }
+        Notice {
+            time_ns: None,
+            stage: stage.to_owned().into(),
+            flow: None,
+            what: what.into(),
+            bytes: None,
+            detail: None,
+        }
     }
 
     #[test]

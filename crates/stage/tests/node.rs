@@ -8,8 +8,8 @@ use sizeleak_frame::{
     Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
 use sizeleak_stage::{
-    Closed, Emit, Input, Interrupt, Latency, Node, Outcome, Runnable, Silent, Source, SourceEmit, SourceNode, Stage,
-    StageError, StreamInput, StreamOutput, channel,
+    Closed, Count, Emit, Input, Interrupt, Latency, Node, Outcome, Runnable, Silent, Source, SourceEmit, SourceNode,
+    Stage, StageError, StreamInput, StreamOutput, Telemetry, channel,
 };
 
 /// Doubles every command, and holds the last one back until input ends.
@@ -84,6 +84,22 @@ fn run(input: &[u8]) -> (Outcome, Vec<Frame>) {
         &mut Silent,
     );
     (outcome, frames(&output))
+}
+
+#[test]
+fn what_it_counts_is_shown_on_its_meter() {
+    let telemetry = Telemetry::new();
+    let meter = telemetry.meter("doubler");
+    let input = bytes(&[hello(), command(5).into(), command(7).into(), summary()]);
+    let mut node: Box<dyn Runnable> = Box::new(Node::new(Doubler::default()));
+    node.show_on(meter.clone());
+    let mut output = StreamOutput::new(Vec::new());
+    let outcome = node.run(Some(&mut StreamInput::new(&input[..])), &mut output, &Interrupt::new(), &mut Silent);
+    assert_eq!(outcome, Outcome::Done);
+    // Two of the first command, one of the second, which was held back.
+    assert_eq!(meter.count(), Count { frames_in: 2, frames_out: 3, bytes_in: 12 });
+    let times = [meter.service(), meter.queue()].map(|times| times.within().sum::<u64>() + times.beyond());
+    assert_eq!(times, [2, 2]);
 }
 
 #[test]

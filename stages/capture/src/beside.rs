@@ -9,8 +9,9 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::Packets;
-use sizeleak_stage::Interrupt;
+use sizeleak_stage::{Furthest, Interrupt};
 
+use crate::capture::NAME;
 use crate::error::CaptureError;
 use crate::filling::{Counts, Filling, Keeping, Selection, Stretch};
 use crate::merge::Head;
@@ -31,6 +32,8 @@ pub(crate) struct Job {
     pub(crate) capture: u32,
     /// Packets captured then or later may come behind those of another capture.
     pub(crate) before_ns: i64,
+    /// Where to tell how far it was read.
+    pub(crate) furthest: Furthest,
 }
 
 /// A capture that is being read.
@@ -72,7 +75,8 @@ impl Beside {
         let work = move || {
             let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender };
             let mut filling = Filling::new(selection, Keeping::Copied);
-            let stop = match open(&job.file, &interrupt, Decompression::Here) {
+            tracing::info!(stage = NAME, file = %job.file.display(), "reads");
+            let stop = match open(&job.file, &interrupt, &job.furthest, Decompression::Here) {
                 Ok(opened) => reading.read(opened.reader, &job, &mut filling, &interrupt),
                 Err(error) => Some(Stop::Damaged { error, bytes: 0, skipped: 0 }),
             };
@@ -136,6 +140,7 @@ impl Reading {
                 }
             }
         }
+        tracing::info!(stage = NAME, file = %job.file.display(), bytes = reader.offset(), "has read");
         Some(Stop::Read { bytes: reader.offset(), skipped: reader.skipped() })
     }
 

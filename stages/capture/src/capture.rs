@@ -13,6 +13,9 @@ use crate::error::{CaptureError, Damage};
 use crate::filling::{Counts as Gathered, Filling, Keeping, Selection};
 use crate::merge::{Head, Merge, Next};
 
+/// The stage's name.
+pub(crate) const NAME: &str = "capture";
+
 /// Reads captures and emits their packets in order of time.
 #[derive(Debug)]
 pub struct Capture {
@@ -103,13 +106,17 @@ impl Capture {
 }
 
 impl Source for Capture {
-    const NAME: &'static str = "capture";
+    const NAME: &'static str = NAME;
 
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
         let mut failures = Failures::default();
         let files = self.all_files(&mut failures, out)?;
         self.counts.files = files.len() as u64;
-        let (mut merge, errors) = Merge::new(files, interrupt);
+        let progress = out.progress();
+        if let Some(total) = total_bytes(&files) {
+            progress.expect(total);
+        }
+        let (mut merge, errors) = Merge::new(files, interrupt, &progress);
         for error in errors {
             if self.is_recursive() && matches!(error.damage, Damage::NotCapture(_) | Damage::Empty) {
                 self.counts.skipped_files += 1;
@@ -200,6 +207,12 @@ fn follow(
             None => return Err(StageError::failed("the thread that reads the next capture is gone")),
         }
     }
+}
+
+/// Bytes of these files together; `None` where one of them is none that has a length.
+fn total_bytes(files: &[PathBuf]) -> Option<u64> {
+    let length = |file: &PathBuf| fs::metadata(file).ok().filter(fs::Metadata::is_file).map(|file| file.len());
+    files.iter().map(length).sum()
 }
 
 /// All regular files below a folder. Links to folders are not followed: they may lead in circles.

@@ -2,7 +2,7 @@
 
 use pcap::{Active, Error, Precision};
 use sizeleak_frame::{Packet, what};
-use sizeleak_stage::{Interrupt, Source, SourceEmit, StageError, becomes_ready};
+use sizeleak_stage::{Interrupt, Progress, Source, SourceEmit, StageError, becomes_ready};
 use thiserror::Error as ThisError;
 
 use crate::capture::{notice, send};
@@ -127,6 +127,11 @@ impl LiveCapture {
         Ok(true)
     }
 
+    /// Tells how many bytes were captured since those that were told.
+    fn tell_bytes(&self, progress: &Progress, told: &mut u64) {
+        progress.add(self.counts.bytes - std::mem::replace(told, self.counts.bytes));
+    }
+
     /// Asks the kernel what it could not hand over, and tells it.
     fn tell_drops(&mut self, out: &mut dyn SourceEmit) -> Result<(), StageError> {
         let Ok(stat) = self.capture.stats() else { return Ok(()) };
@@ -154,12 +159,16 @@ impl Source for LiveCapture {
 
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
         let mut filling = Filling::new(self.selection.clone(), Keeping::Copied);
-        let mut failure = None;
+        let (mut failure, progress, mut told) = (None, out.progress(), 0);
         while !interrupt.is_set() && failure.is_none() {
             match self.take(&mut filling) {
-                Ok(true) if filling.is_due() => send(&mut filling, out)?,
+                Ok(true) if filling.is_due() => {
+                    self.tell_bytes(&progress, &mut told);
+                    send(&mut filling, out)?;
+                }
                 Ok(true) => {}
                 Ok(false) => {
+                    self.tell_bytes(&progress, &mut told);
                     send(&mut filling, out)?;
                     out.flush()?;
                     becomes_ready(&self.capture);

@@ -6,9 +6,10 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use sizeleak_frame::Packet;
-use sizeleak_stage::{Interrupt, is_ready};
+use sizeleak_stage::{Furthest, Interrupt, Progress, is_ready};
 
 use crate::beside::{Job, may_be_read_beside};
+use crate::capture::NAME;
 use crate::error::CaptureError;
 use crate::filling::{Filling, Stretch};
 use crate::open::{Decompression, Opened, is_stream, open, reopen};
@@ -60,6 +61,8 @@ pub(crate) struct Merge {
     /// Captures not begun yet, those that begin first at the front.
     waiting: VecDeque<(i64, u32)>,
     files: Vec<PathBuf>,
+    /// How far each of them was read.
+    furthest: Vec<Furthest>,
     open: Vec<Open>,
     /// The heads of the open captures: the earliest on top, of equal ones that of the file named first.
     order: BinaryHeap<Reverse<(i64, u32, usize)>>,
@@ -86,10 +89,12 @@ enum Reading {
 
 impl Merge {
     /// Looks when each file begins. A file that cannot be opened, or holds no whole packet, gives an error of its own.
-    pub(crate) fn new(files: Vec<PathBuf>, interrupt: &Interrupt) -> (Self, Vec<CaptureError>) {
+    pub(crate) fn new(files: Vec<PathBuf>, interrupt: &Interrupt, progress: &Progress) -> (Self, Vec<CaptureError>) {
+        let furthest = files.iter().map(|_| Furthest::new(progress)).collect();
         let mut merge = Self {
             waiting: VecDeque::new(),
             files,
+            furthest,
             open: Vec::new(),
             order: BinaryHeap::new(),
             given: None,
@@ -100,7 +105,7 @@ impl Merge {
         let mut errors = Vec::new();
         let mut begins = Vec::new();
         let alone = merge.files.len() == 1;
-        for (file, capture) in merge.files.iter().zip(0..) {
+        for ((file, furthest), capture) in merge.files.iter().zip(&merge.furthest).zip(0..) {
             if interrupt.is_set() {
                 break;
             }
@@ -109,7 +114,7 @@ impl Merge {
                 begins.push((i64::MIN, capture));
                 continue;
             }
-            let first = open(file, interrupt, Decompression::Here).and_then(|mut opened| {
+            let first = open(file, interrupt, furthest, Decompression::Here).and_then(|mut opened| {
                 let packet = opened.reader.next_packet();
                 packet
                     .map(|packet| packet.map(|packet| packet.time_ns))
@@ -168,7 +173,7 @@ impl Merge {
         let (_, capture) = *self.waiting.get(1)?;
         let file = self.files.get(capture as usize).filter(|file| may_be_read_beside(file))?.clone();
         let before_ns = self.waiting.get(2).map_or(i64::MAX, |(begins, _)| *begins);
-        Some(Job { file, capture, before_ns })
+        Some(Job { file, capture, before_ns, furthest: self.furthest.get(capture as usize)?.clone() })
     }
 
     /// Goes on with a capture that somebody else has read up to the packet in `head`.
@@ -200,17 +205,19 @@ impl Merge {
     }
 
     fn begin(&mut self, capture: u32) -> Result<(), CaptureError> {
-        let Some(file) = self.files.get(capture as usize).cloned() else { return Ok(()) };
+        let place = self.files.get(capture as usize).cloned().zip(self.furthest.get(capture as usize).cloned());
+        let Some((file, furthest)) = place else { return Ok(()) };
         self.make_room();
         let few = self.open.iter().filter(|open| matches!(open.reading, Reading::Now(_))).count() < MOST_BESIDE;
         let decompression = if few { Decompression::Beside } else { Decompression::Here };
-        let reading = match open(&file, &self.interrupt, decompression) {
+        let reading = match open(&file, &self.interrupt, &furthest, decompression) {
             Ok(Opened { reader, stream: Some(handle) }) => Reading::Stream(reader, handle),
             Ok(Opened { reader, stream: None }) => Reading::Now(reader),
             // What has not come when the user stops is no damage.
             Err(_) if self.interrupt.is_set() => return Ok(()),
             Err(error) => return Err(error),
         };
+        tracing::info!(stage = NAME, file = %file.display(), "reads");
         let begun = Open { reading, head: Head { capture, ..Head::default() } };
         let free = self.open.iter().position(|open| matches!(open.reading, Reading::Ended));
         let slot = free.unwrap_or(self.open.len());
@@ -247,9 +254,10 @@ impl Merge {
         self.make_room();
         let Some(open) = self.open.get_mut(slot) else { return Ok(()) };
         if let Reading::LeftOff(place) = std::mem::replace(&mut open.reading, Reading::Ended)
-            && let Some(file) = self.files.get(open.head.capture as usize)
+            && let capture = open.head.capture as usize
+            && let (Some(file), Some(furthest)) = (self.files.get(capture), self.furthest.get(capture))
         {
-            open.reading = Reading::Now(reopen(file, place)?);
+            open.reading = Reading::Now(reopen(file, furthest, place)?);
         }
         Ok(())
     }
@@ -278,6 +286,8 @@ impl Merge {
                 Err(CaptureError { file, damage })
             }
         };
+        let file = self.files.get(head.capture as usize).map(|file| file.display());
+        tracing::info!(stage = NAME, file = file.map(tracing::field::display), bytes = reader.offset(), "has read");
         self.bytes += reader.offset();
         self.skipped += reader.skipped();
         *reading = Reading::Ended;

@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use sizeleak_stage::{Interrupt, Interruptible};
+use sizeleak_stage::{Furthest, Interrupt, Interruptible};
 
 use crate::ahead::ReadAhead;
 use crate::error::{CaptureError, Damage};
@@ -41,25 +41,30 @@ pub(crate) enum Decompression {
     Beside,
 }
 
-/// Opens a capture for reading. Reading a stream ends when `interrupt` is set.
-pub(crate) fn open(file: &Path, interrupt: &Interrupt, decompression: Decompression) -> Result<Opened, CaptureError> {
+/// Opens a capture for reading. Reading a stream ends when `interrupt` is set. `furthest` is told how far the file was read.
+pub(crate) fn open(
+    file: &Path,
+    interrupt: &Interrupt,
+    furthest: &Furthest,
+    decompression: Decompression,
+) -> Result<Opened, CaptureError> {
     let opened = || {
         if !is_stream(file) {
-            let (input, compression) = decompressed(Box::new(plain(file)?))?;
+            let (input, compression) = decompressed(Box::new(furthest.watch(plain(file)?, 0)))?;
             let is_beside = decompression == Decompression::Beside && compression != Compression::None;
             let input = if is_beside { ReadAhead::start(input) } else { input };
             return Ok(Opened { reader: CaptureReader::new(input)?, stream: None });
         }
         let input = if file.as_os_str() == "-" { stdin() } else { pipe(file) }.map_err(Damage::Open)?;
         let handle = input.as_fd().try_clone_to_owned().map_err(Damage::Open)?;
-        let input = Box::new(Interruptible::new(input, interrupt.clone()));
+        let input = Box::new(Interruptible::new(furthest.watch(input, 0), interrupt.clone()));
         Ok(Opened { reader: CaptureReader::new(decompressed(input)?.0)?, stream: Some(handle) })
     };
     opened().map_err(|damage| CaptureError { file: file.to_owned(), damage })
 }
 
 /// Opens a file again where its reading was left off.
-pub(crate) fn reopen(file: &Path, place: Place) -> Result<CaptureReader, CaptureError> {
+pub(crate) fn reopen(file: &Path, furthest: &Furthest, place: Place) -> Result<CaptureReader, CaptureError> {
     let opened = || {
         let mut input = plain(file)?;
         let magic = beginning(&mut input)?;
@@ -67,9 +72,9 @@ pub(crate) fn reopen(file: &Path, place: Place) -> Result<CaptureReader, Capture
         let from = if is_plain { place.offset() } else { 0 };
         input.seek(SeekFrom::Start(from)).map_err(Damage::Open)?;
         if is_plain {
-            return Ok(CaptureReader::resume(Box::new(input), place));
+            return Ok(CaptureReader::resume(Box::new(furthest.watch(input, from)), place));
         }
-        let (mut input, _) = decompressed(Box::new(input))?;
+        let (mut input, _) = decompressed(Box::new(furthest.watch(input, 0)))?;
         io::copy(&mut input.by_ref().take(place.offset()), &mut io::sink()).map_err(Damage::Open)?;
         Ok(CaptureReader::resume(input, place))
     };

@@ -1,4 +1,4 @@
-//! The figures of a run as Prometheus reads them: OpenMetrics text.
+//! The figures of a run as Prometheus reads them: text of the format `OpenMetrics`.
 
 use std::fmt::Error;
 

@@ -223,7 +223,7 @@ mod tests {
             let answer = ask(&server, REQUEST);
             assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("# EOF\n"), "{answer}");
         }
-        let more = [REQUEST, &[b'x'; 1 << 16]].concat();
+        let more = [REQUEST, &vec![b'x'; 1 << 16]].concat();
         assert!(ask(&server, &more).ends_with("# EOF\n"), "what is sent beyond the request does no harm");
     }
 
