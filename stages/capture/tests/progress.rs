@@ -1,0 +1,56 @@
+//! What is read of captures is told while it is read: every byte of the files once, compressed or opened twice.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod written;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sizeleak_capture::Options;
+use sizeleak_stage::{Interrupt, Outcome, Silent, StageOptions, StreamOutput, Telemetry};
+use tempfile::TempDir;
+use written::{file, little, some_packets};
+
+/// Bytes told as read, and as to be read, after all of these files.
+fn told(files: Vec<PathBuf>) -> (u64, Option<u64>) {
+    let telemetry = Telemetry::new();
+    let mut capture = Options { files, ..Options::default() }.build().unwrap();
+    capture.show_on(telemetry.meter("capture"));
+    let outcome = capture.run(None, &mut StreamOutput::new(io::sink()), &Interrupt::new(), &mut Silent);
+    assert_eq!(outcome, Outcome::Done);
+    (telemetry.progress().read(), telemetry.progress().total())
+}
+
+fn bytes(files: &[PathBuf]) -> u64 {
+    files.iter().map(|file| file.metadata().unwrap().len()).sum()
+}
+
+#[test]
+fn every_byte_of_files_is_told_once() {
+    let folder = TempDir::new().unwrap();
+    let capture = little(&some_packets(20_000, 0));
+    let mut compressor = GzEncoder::new(Vec::new(), Compression::fast());
+    compressor.write_all(&capture).unwrap();
+    let compressed = compressor.finish().unwrap();
+    // One alone, several that overlap, and several that follow each other and are read beside.
+    let late = little(&some_packets(20_000, 1_000_000_000_000));
+    let files = [("a.pcap", &capture), ("b.pcap.gz", &compressed), ("c.pcap", &late), ("d.pcap", &capture)]
+        .map(|(name, content)| file(&folder, name, content));
+    for some in [&files[..1], &files[1..2], &files[..2], &files[1..3], &files] {
+        assert_eq!(told(some.to_vec()), (bytes(some), Some(bytes(some))), "{some:?}");
+    }
+}
+
+/// More overlapping files than are open at once are left off and opened again.
+#[test]
+fn what_is_opened_again_is_told_once() {
+    let folder = TempDir::new().unwrap();
+    let write = |number: u64| {
+        let capture = little(&some_packets(10, number));
+        file(&folder, &format!("{number}.pcap"), &capture)
+    };
+    let files: Vec<PathBuf> = (0..200).map(write).collect();
+    assert_eq!(told(files.clone()), (bytes(&files), Some(bytes(&files))));
+}
