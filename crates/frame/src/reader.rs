@@ -17,9 +17,11 @@ pub struct FrameReader<R> {
     input: R,
     /// The bytes not yet decoded.
     buffer: ReadBuffer,
-    extent: Extent,
     /// Their offset in the stream.
     offset: u64,
+    extent: Extent,
+    /// How many bytes the last value had, as long as they are still there.
+    last: usize,
     /// Values decoded so far.
     values: u64,
     state: State,
@@ -92,6 +94,7 @@ impl<R: Read> FrameReader<R> {
             input,
             buffer: ReadBuffer::default(),
             extent: Extent::new(),
+            last: 0,
             offset: 0,
             values: 0,
             state: State::BeforeHello,
@@ -135,6 +138,7 @@ impl<R: Read> FrameReader<R> {
             None => return Ok(None),
         };
         self.buffer.consume(length);
+        self.last = length;
         self.offset += length as u64;
         self.values += 1;
         self.extent = Extent::new();
@@ -150,6 +154,7 @@ impl<R: Read> FrameReader<R> {
             return Ok(false);
         }
         let unread = self.buffer.unread().len();
+        self.last = 0;
         match self.buffer.fill(&mut self.input, READ_BYTES) {
             Ok(0) if self.state == State::AfterSummary && unread == 0 => Ok(false),
             Ok(0) => {
@@ -162,6 +167,17 @@ impl<R: Read> FrameReader<R> {
                 Err(ReadError::Io { stage: self.writer.clone(), offset: self.offset, source })
             }
         }
+    }
+
+    /// The bytes of the frame that came last, as its writer wrote them: with fields this version does not know. Empty once
+    /// more was waited for.
+    pub fn last_value(&self) -> &[u8] {
+        self.buffer.consumed(self.last).unwrap_or_default()
+    }
+
+    /// The bytes that were read and not decoded, and the input behind them.
+    pub fn into_rest(self) -> (Vec<u8>, R) {
+        (self.buffer.unread().to_vec(), self.input)
     }
 
     /// The input, for asking its operating system handle.

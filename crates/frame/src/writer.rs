@@ -82,6 +82,15 @@ impl<W: Write> FrameWriter<W> {
         &self.output
     }
 
+    /// The output, after everything was handed to it.
+    ///
+    /// # Errors
+    /// As [`FrameWriter::flush`].
+    pub fn into_output(mut self) -> Result<W, WriteError> {
+        self.flush()?;
+        Ok(self.output)
+    }
+
     fn write_buffer(&mut self) -> io::Result<()> {
         let written = self.output.write_all(&self.buffer);
         self.buffer.clear();

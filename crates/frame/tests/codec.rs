@@ -182,6 +182,24 @@ proptest! {
         prop_assert!(encode(&frames[..=read.len()]).len() > at, "no whole frame is left out");
     }
 
+    /// Whoever hands a stream on without understanding it needs its bytes, value by value, and what is behind the last one.
+    #[test]
+    fn the_bytes_of_each_value_and_the_rest_are_the_stream(bodies in prop::collection::vec(body(), 0..6), step in 1usize..50) {
+        let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).collect();
+        let bytes = encode(&frames);
+        let mut reader = FrameReader::new(Trickle(&bytes, step));
+        let mut read = Vec::new();
+        for at in 0..frames.len() - 1 {
+            reader.next_frame().unwrap();
+            prop_assert_eq!(reader.last_value(), &encode(&frames[..=at])[read.len()..]);
+            read.extend_from_slice(reader.last_value());
+        }
+        let (rest, mut input) = reader.into_rest();
+        read.extend(rest);
+        input.read_to_end(&mut read).unwrap();
+        prop_assert_eq!(read, bytes);
+    }
+
     #[test]
     fn any_bytes_are_frames_or_one_error(bytes in prop::collection::vec(any::<u8>(), 0..300), step in 1usize..64) {
         let (frames, error) = decode(Trickle(&bytes, step));

@@ -76,7 +76,12 @@ impl<R: Read> Input for StreamInput<R> {
                 return Ok(Received::Frames { since: self.since });
             }
             before_wait();
-            if !self.reader.fill()? {
+            let filled = self.reader.fill();
+            // A pipe that ends since the user asked to stop is not cut.
+            if self.interrupt.as_ref().is_some_and(Interrupt::is_set) {
+                return Ok(Received::Interrupted);
+            }
+            if !filled? {
                 return Ok(Received::End);
             }
             self.since = Instant::now();
