@@ -6,5 +6,6 @@
 pub mod command;
 pub mod output;
 pub mod pipeline;
+pub mod recording;
 pub mod registry;
 pub mod statistics;

@@ -11,6 +11,7 @@ use sizeleak_frame::{FrameReader, KINDS, ReadError};
 use super::Failure;
 use super::appearance::Appearance;
 use crate::output::{Binary, Format, Selection, Writer, has_columns};
+use crate::recording::open;
 
 /// Show a frame stream as text, at any point of a pipe
 #[derive(Debug, Args)]
@@ -20,7 +21,7 @@ use crate::output::{Binary, Format, Selection, Writer, has_columns};
                         saved.frames --time local"
 )]
 pub(crate) struct Arguments {
-    /// The stream; `-`, or none, is stdin
+    /// The stream, also compressed by zstd or gzip; `-`, or none, is stdin
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -73,14 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let stdout = super::stdout()?;
     check_target(format, &stdout)?;
     let look = arguments.appearance.look(binary, &stdout)?;
-    let (input, name): (Box<dyn Read>, String) = match &arguments.file {
-        Some(path) if path.as_os_str() != "-" => {
-            let name = path.display().to_string();
-            let file = File::open(path).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
-            (Box::new(file), name)
-        }
-        _ => (Box::new(io::stdin().lock()), "stdin".to_owned()),
-    };
+    let (input, name) = open(arguments.file.as_deref())?;
     let mut reader = FrameReader::new(input);
     let copied = Writer::new(format, selection, look, stdout).and_then(|mut writer| {
         let damage = copy(&mut reader, &mut writer)?;
@@ -123,7 +117,7 @@ pub(super) fn check_target(format: Format, output: &File) -> Result<(), Failure>
 }
 
 /// Writes all frames there are; gives what is wrong with the stream behind them. An output that fails is an error.
-fn copy(reader: &mut FrameReader<Box<dyn Read>>, writer: &mut Writer<File>) -> io::Result<Option<ReadError>> {
+fn copy(reader: &mut FrameReader<Box<dyn Read + Send>>, writer: &mut Writer<File>) -> io::Result<Option<ReadError>> {
     loop {
         let buffered = match reader.buffered_frame() {
             Ok(Some(frame)) => {

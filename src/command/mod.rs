@@ -13,6 +13,7 @@ mod learn;
 mod observation;
 mod plot;
 mod progress;
+mod reuse;
 mod run;
 mod schema;
 mod simulate;

@@ -67,7 +67,8 @@ impl Observation {
         for option in self.set.iter().chain(options) {
             pipeline.set_text(option)?;
         }
-        Ok(pipeline)
+        // Its files are those of its own run.
+        Ok(pipeline.without_saves())
     }
 
     /// What the user wants to hear of notices.

@@ -6,8 +6,6 @@ mod drawing;
 mod source;
 mod timeline;
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,6 +14,7 @@ use clap::Args;
 use super::appearance::times;
 use super::{Failure, write};
 use crate::output::Clock;
+use crate::recording::open;
 use choice::Choice;
 use timeline::Timeline;
 
@@ -52,7 +51,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let times = times(arguments.time)?;
     let mut timeline = Timeline::new(arguments.limit as usize, arguments.choice.sieve(&times)?);
-    let (input, name) = open(arguments)?;
+    let (input, name) = open(arguments.file.as_deref())?;
     let read = source::read(input, &mut timeline);
     tell(&timeline);
     // What was whole before a damage is drawn all the same.
@@ -64,17 +63,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let code = if error.is_cut() { 3 } else { 1 };
         Failure::with_code(code, anyhow::anyhow!("{name}: {error}"))
     })
-}
-
-fn open(arguments: &Arguments) -> Result<(Box<dyn Read>, String), Failure> {
-    match &arguments.file {
-        Some(path) if path.as_os_str() != "-" => {
-            let name = path.display().to_string();
-            let file = File::open(path).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
-            Ok((Box::new(file), name))
-        }
-        _ => Ok((Box::new(io::stdin().lock()), "stdin".to_owned())),
-    }
 }
 
 /// Says what the picture does not show.

@@ -16,7 +16,9 @@ use sizeleak_stage::{ConfigureError, Interrupt, Telemetry};
 use super::Failure;
 use super::appearance::Appearance;
 use super::frames::{check_columns, check_target, kind};
+use super::observation::Telling;
 use super::progress::ProgressFlags;
+use super::reuse::Reuse;
 use crate::output::{Binary, Format, Selection, Writer};
 use crate::pipeline::{Ending, Mode, Pipeline, Report, Sink};
 
@@ -26,7 +28,9 @@ use crate::pipeline::{Ending, Mode, Pipeline, Report, Sink};
     after_help = "Examples:\n  sizeleak run pipeline.toml\n  sizeleak run --input monday.pcap.gz tuesday.pcap.gz \
                         --gateway 192.168.1.20 --model model.toml --format ndjson -o commands.ndjson\n  tcpdump -U -w - \
                         | sizeleak run pipeline.toml --input -\n  sizeleak run --set pruner.mode=paper --set \
-                        decomposer.limit=100 --latency\n\nWithout PIPELINE, ./pipeline.toml is used if it is there, \
+                        decomposer.limit=100 --latency\n  sizeleak run --set \
+                        record-sizer.save=records.frames.zst\n  sizeleak run --from records.frames.zst --set \
+                        command-segmenter.gap=80ms\n\nWithout PIPELINE, ./pipeline.toml is used if it is there, \
                         else the seven stages with their defaults."
 )]
 pub(crate) struct Arguments {
@@ -37,6 +41,9 @@ pub(crate) struct Arguments {
     /// Read these captures (pcap or pcapng, also compressed), `-` for stdin, in place of those in the pipeline file
     #[arg(long, value_name = "FILE", num_args = 1..)]
     input: Vec<PathBuf>,
+
+    #[command(flatten)]
+    reuse: Reuse,
 
     /// The gateway's address or network; several may be given
     #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
@@ -94,8 +101,8 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     check_columns(arguments.format, &selection)?;
     let telemetry = Telemetry::new();
     let served = arguments.serve(&telemetry)?;
-    let mut prepared = pipeline.prepare()?;
     let interrupt = Interrupt::on_signals()?;
+    let (mut prepared, kept) = arguments.reuse.begin(&pipeline, &interrupt, telling(arguments))?;
     let output = match &arguments.output {
         Some(path) => File::create(path).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
         None => super::stdout()?,
@@ -124,6 +131,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     if !arguments.log.is_quiet() {
         shown.say();
     }
+    kept.end(ran.as_ref().ok());
     let report = ran?;
     if let Err(error) = finished
         && report.ending != Ending::Closed
@@ -147,6 +155,10 @@ impl Arguments {
         let served = self.metrics.serve(telemetry).map_err(ConfigureError::from);
         served.map_err(|error| Failure::with_code(error.exit_code(), error))
     }
+}
+
+fn telling(arguments: &Arguments) -> Telling {
+    if arguments.log.is_quiet() { Telling::Nothing } else { Telling::Kinds }
 }
 
 /// The pipeline of the file, with what the command line sets over it.

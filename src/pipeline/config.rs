@@ -10,7 +10,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::suggestion::{did_you_mean, fault_of_option, listed, nearest};
-use super::{ConfigError, Mode, Pipeline, QUEUE_DEPTH, Step, Work, order, schema};
+use super::{ConfigError, Mode, Pipeline, QUEUE_DEPTH, SAVE, Step, Work, order, save_of, schema};
 use crate::registry::{self, STAGES};
 
 /// A key with its value, and where both stand.
@@ -43,7 +43,7 @@ impl Default for Settings {
 const TABLES: [&str; 2] = ["pipeline", "stage"];
 
 /// What makes a table of `[[stage]]` a stage.
-const KEYS: [&str; 3] = ["run", "command", "name"];
+const KEYS: [&str; 4] = ["run", "command", "name", SAVE];
 
 impl Pipeline {
     /// Reads a pipeline file. Relative paths in it are relative to its folder.
@@ -148,7 +148,7 @@ impl Source<'_> {
     }
 
     fn step(&self, start: usize, table: DeTable<'_>) -> Result<Step, ConfigError> {
-        let (mut run, mut command, mut name) = (None, None, None);
+        let (mut run, mut command, mut name, mut save) = (None, None, None, None);
         let mut others: Vec<Entry<'_>> = Vec::new();
         for (key, value) in table {
             let entry = Entry { key, value };
@@ -156,9 +156,31 @@ impl Source<'_> {
                 "run" => run = Some(entry),
                 "command" => command = Some(entry),
                 "name" => name = Some(entry),
+                SAVE => save = Some(entry),
                 _ => others.push(entry),
             }
         }
+        let save = save.map(|save| self.save(save)).transpose()?;
+        let step = self.work(start, [run, command, name], others)?;
+        let Some((path, line)) = save else { return Ok(step) };
+        let key_lines = step.key_lines.into_iter().chain([(SAVE.to_owned(), line)]).collect();
+        Ok(Step { save: Some(path), key_lines, ..step })
+    }
+
+    /// The file that is saved to, and its line.
+    fn save(&self, entry: Entry<'_>) -> Result<(PathBuf, usize), ConfigError> {
+        let start = entry.start();
+        let path =
+            save_of(&self.plain(entry.value)?).map_err(|fault| self.fault(start, format!("`{SAVE}`: {fault}")))?;
+        Ok((self.folder().join(path), self.line(start)))
+    }
+
+    fn work(
+        &self,
+        start: usize,
+        [run, command, name]: [Option<Entry<'_>>; 3],
+        others: Vec<Entry<'_>>,
+    ) -> Result<Step, ConfigError> {
         match (run, command, name) {
             (Some(run), None, None) => self.known(&run, others),
             (None, Some(command), name) => self.foreign(command, name, &others),
@@ -202,7 +224,7 @@ impl Source<'_> {
             options.extend(resolved.into_iter().filter(|(resolved, _)| *resolved == key));
             key_lines.push((key, self.line(start)));
         }
-        Ok(Step { work: Work::Known { entry, options }, line: Some(self.line(start)), key_lines })
+        Ok(Step { work: Work::Known { entry, options }, line: Some(self.line(start)), key_lines, save: None })
     }
 
     fn foreign(&self, command: Entry<'_>, name: Option<Entry<'_>>, others: &[Entry<'_>]) -> Result<Step, ConfigError> {
@@ -223,7 +245,8 @@ impl Source<'_> {
             }
             None => self.name_of(&command),
         };
-        Ok(Step { work: Work::Foreign { name, command }, line: Some(self.line(start)), key_lines: Vec::new() })
+        let work = Work::Foreign { name, command };
+        Ok(Step { work, line: Some(self.line(start)), key_lines: Vec::new(), save: None })
     }
 
     /// What a foreign stage is called in messages: the script, if it is one, else the program.
@@ -295,9 +318,10 @@ mod tests {
             "[pipeline]\nmode = \"processes\"\nqueue-depth = 4\nlatency-log = \"l.hlog\"\n\
              [[stage]]\nrun = \"capture\"\nfiles = [\"a.pcap\", \"/b.pcap\"]\n\
              [[stage]]\nrun = \"flow-filter\"\ngateway = [\"10.0.0.1\"]\nport = [443]\n\
-             [[stage]]\ncommand = [\"./mine\", \"-x\"]\n",
+             [[stage]]\ncommand = [\"./mine\", \"-x\"]\nsave = \"mine.frames.zst\"\n",
         )
         .unwrap();
+        assert_eq!(pipeline.stages[2].save.as_deref(), Some(Path::new("there/mine.frames.zst")));
         assert_eq!((pipeline.mode, pipeline.queue_depth), (Mode::Processes, 4));
         assert_eq!(pipeline.latency_log.as_deref(), Some(Path::new("there/l.hlog")));
         let files: Value = vec!["there/a.pcap", "/b.pcap"].into();
@@ -325,6 +349,7 @@ mod tests {
             ("x = [1,", 1, ""),
             ("stage = 3", 1, "table"),
             ("[[stage]]\nrun = \"decomposer\"\nlimit = 99999999999999999999", 3, "too large"),
+            ("[[stage]]\nrun = \"capture\"\nsave = 3", 3, "the file to write to"),
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!((error.line, error.exit_code()), (Some(line), 2), "{text}: {error}");

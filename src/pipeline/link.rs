@@ -1,9 +1,13 @@
 //! What two neighbours of a pipeline are linked by: a channel between threads, a pipe wherever a process is involved.
 
-use std::io::{self, PipeReader, PipeWriter, pipe};
+use std::io::{self, PipeReader, PipeWriter, Read, pipe};
 use std::process::Stdio;
 
-use sizeleak_stage::{ChannelInput, ChannelOutput, Input, Output, StreamInput, StreamOutput, channel, widen_pipe};
+use sizeleak_stage::{
+    ChannelInput, ChannelOutput, Input, Interrupt, Output, StreamInput, StreamOutput, channel, widen_pipe,
+};
+
+use super::replay::Replay;
 
 /// What a link has to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub(super) enum Sending {
 pub(super) enum Receiving {
     Channel(ChannelInput),
     Pipe(PipeReader),
+    /// No stage at all, but a stream that was saved; it ends when the user asks to stop.
+    Replay(Replay, Interrupt),
 }
 
 /// A link that holds `depth` parcels, if it is a channel; a pipe holds what the system gives it.
@@ -42,6 +48,14 @@ pub(super) fn link(reach: Reach, depth: usize) -> io::Result<(Sending, Receiving
 }
 
 impl Sending {
+    /// As a pipe, if it is one.
+    pub(super) fn into_pipe(self) -> Option<PipeWriter> {
+        match self {
+            Self::Channel(_) => None,
+            Self::Pipe(writer) => Some(writer),
+        }
+    }
+
     /// For a stage of this process.
     pub(super) fn into_output(self) -> Box<dyn Output + Send> {
         match self {
@@ -65,13 +79,23 @@ impl Receiving {
         match self {
             Self::Channel(input) => Box::new(input),
             Self::Pipe(reader) => Box::new(StreamInput::new(reader)),
+            Self::Replay(replay, interrupt) => Box::new(StreamInput::new(replay.into_input()).until(interrupt)),
         }
     }
 
-    /// For the stdin of another process; a channel reaches none.
+    /// As bytes; a channel carries none.
+    pub(super) fn into_bytes(self) -> Box<dyn Read + Send> {
+        match self {
+            Self::Channel(_) => Box::new(io::empty()),
+            Self::Pipe(reader) => Box::new(reader),
+            Self::Replay(replay, _) => replay.into_input(),
+        }
+    }
+
+    /// For the stdin of another process; a channel reaches none, and a saved stream goes through a relay.
     pub(super) fn into_stdin(self) -> Stdio {
         match self {
-            Self::Channel(_) => Stdio::null(),
+            Self::Channel(_) | Self::Replay(..) => Stdio::null(),
             Self::Pipe(reader) => reader.into(),
         }
     }

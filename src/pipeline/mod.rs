@@ -2,6 +2,7 @@
 //!
 //! One runner serves both modes. A stage is placed on a thread of this process, which it may share with the stages before
 //! it, or in a process of its own; between two threads runs a bounded channel, everywhere else a pipe. The frames of the last stage come to a [`Sink`].
+//! What any stage puts out can be recorded by a [`Tap`], and a run can begin behind any stage with a [`Replay`].
 
 mod cause;
 mod config;
@@ -10,10 +11,14 @@ mod link;
 mod order;
 mod plan;
 mod process;
+mod relay;
+mod replay;
 mod run;
+mod save;
 pub mod schema;
 mod sink;
 mod suggestion;
+mod tap;
 
 use std::path::{Path, PathBuf};
 
@@ -23,8 +28,11 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 pub use error::{ConfigError, RunError};
+pub use plan::Arrangement;
+pub use replay::Replay;
 pub use run::{Ending, Prepared, Report};
 pub use sink::Sink;
+pub use tap::{OnFailure, Tap};
 
 use suggestion::{did_you_mean, fault_of_option};
 
@@ -65,6 +73,8 @@ struct Step {
     line: Option<usize>,
     /// The lines of its keys in that file.
     key_lines: Vec<(String, usize)>,
+    /// Where what it puts out is written besides.
+    save: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
@@ -86,11 +96,18 @@ impl Step {
 
 const QUEUE_DEPTH: usize = 16;
 
+/// The key of every stage, whoever's it is, that names the file its output is written to besides.
+const SAVE: &str = "save";
+
 impl Pipeline {
     /// The seven stages with their defaults.
     pub fn standard() -> Self {
-        let step =
-            |entry| Step { work: Work::Known { entry, options: Table::new() }, line: None, key_lines: Vec::new() };
+        let step = |entry| Step {
+            work: Work::Known { entry, options: Table::new() },
+            line: None,
+            key_lines: Vec::new(),
+            save: None,
+        };
         Self {
             mode: Mode::default(),
             queue_depth: QUEUE_DEPTH,
@@ -110,6 +127,13 @@ impl Pipeline {
         let value = value.into();
         let mut found = false;
         for step in &mut self.stages {
+            if key == SAVE && step.name() == stage {
+                found = true;
+                step.save =
+                    Some(save_of(&value).map_err(|fault| ConfigError::usage(format!("{stage}.{key}: {fault}")))?);
+                step.key_lines.retain(|(set, _)| set != key);
+                continue;
+            }
             let Work::Known { entry, options } = &mut step.work else { continue };
             if entry.name != stage {
                 continue;
@@ -214,6 +238,25 @@ impl Pipeline {
         part
     }
 
+    /// What the stage of a place (counted from 0) puts out, in words: `records of record-sizer`.
+    pub fn output_of(&self, place: usize) -> String {
+        match self.stages.get(place).map(|step| &step.work) {
+            Some(Work::Known { entry, .. }) => {
+                let made = entry.makes;
+                format!("{made}{} of {}", if made.ends_with('s') { "" } else { "s" }, entry.name)
+            }
+            Some(Work::Foreign { name, .. }) => format!("frames of {name}"),
+            None => String::new(),
+        }
+    }
+
+    /// The same pipeline without saving what its stages put out: for a command that runs it for a purpose of its own.
+    #[must_use]
+    pub fn without_saves(mut self) -> Self {
+        self.stages.iter_mut().for_each(|step| step.save = None);
+        self
+    }
+
     fn no_stage(&self, stage: &str, key: &str) -> ConfigError {
         let names: Vec<&str> = self.stages.iter().map(Step::name).collect();
         let known = if registry::find(stage).is_some() {
@@ -224,6 +267,12 @@ impl Pipeline {
         let fault = format!("{stage}.{key}: {known} (this pipeline has {})", names.join(", "));
         ConfigError::usage(fault)
     }
+}
+
+/// The file that `save` names.
+fn save_of(value: &Value) -> Result<PathBuf, String> {
+    let path = value.as_str().filter(|path| !path.is_empty() && *path != "-").map(PathBuf::from);
+    path.ok_or_else(|| "it is the file to write to, such as \"records.frames.zst\"".to_owned())
 }
 
 fn text_of(path: &Path) -> Result<&str, ConfigError> {
@@ -269,6 +318,18 @@ mod tests {
             with_model.map(names).collect::<Vec<_>>(),
             STAGES.iter().filter(takes_model).map(names).collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn what_a_stage_puts_out_can_be_saved_by_name() {
+        let mut pipeline = Pipeline::standard();
+        pipeline.set_text("record-sizer.save=r.frames.zst").unwrap();
+        let saves =
+            |pipeline: &Pipeline| pipeline.stages.iter().filter_map(|step| step.save.clone()).collect::<Vec<_>>();
+        assert_eq!(saves(&pipeline), [PathBuf::from("r.frames.zst")]);
+        assert_eq!(pipeline.option("record-sizer", "save"), None, "it is no option of the stage");
+        assert!(pipeline.set_text("record-sizer.save=-").unwrap_err().to_string().contains("the file to write to"));
+        assert!(saves(&pipeline.without_saves()).is_empty());
     }
 
     #[test]

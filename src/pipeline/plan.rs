@@ -2,8 +2,10 @@
 //!
 //! Stages of one process that hand batches of packets or segments to each other share a thread: to pass a batch on to
 //! another one costs more than the work on it. The address test of a `flow-filter` right behind `capture` is made by
-//! that, which spares all others' packets the way; what comes out is the same, counters included.
+//! that, which spares all others' packets the way; what comes out is the same, counters included. What is recorded is
+//! recorded by the thread that makes it, or by a relay behind the process that does; stages that are recorded share no thread with the next.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use sizeleak_flow_filter::FlowFilter;
@@ -13,44 +15,60 @@ use tracing::debug;
 
 use super::link::Reach;
 use super::process::{Origin, Program};
+use super::relay::Relay;
+use super::replay::Replay;
 use super::run::Prepared;
-use super::{ConfigError, Mode, Pipeline, Step, Work, order};
+use super::save::Save;
+use super::tap::Tap;
+use super::{ConfigError, Mode, Pipeline, SAVE, Step, Work, order};
+
+/// What a run does besides running its stages.
+#[derive(Default)]
+pub struct Arrangement {
+    /// Begin with this stream, behind the stage of this place (counted from 0), and leave out all stages up to it.
+    pub from: Option<(usize, Replay)>,
+    /// Record what the stages of these places put out.
+    pub taps: Vec<(usize, Tap)>,
+}
 
 /// What runs together.
 pub(super) enum Seat {
-    /// A stage on a thread, and others attached to it.
-    Thread(Box<dyn Runnable>, Vec<Box<dyn Runnable>>),
+    /// A stage on a thread, and others attached to it; what the last one puts out is recorded.
+    Thread(Box<dyn Runnable>, Vec<Box<dyn Runnable>>, Vec<Tap>),
     /// A stage in a process.
     Process(Program),
+    /// A thread that hands on the bytes of the process before it, or those of a saved stream to the process behind it.
+    Relay(Relay),
 }
 
 impl Seat {
     /// The name of its first stage.
     pub(super) fn name(&self) -> &str {
         match self {
-            Self::Thread(first, _) => first.name(),
+            Self::Thread(first, ..) => first.name(),
             Self::Process(program) => &program.name,
+            Self::Relay(relay) => &relay.stage,
         }
     }
 
     /// How many stages there are in it.
     pub(super) fn stages(&self) -> usize {
         match self {
-            Self::Thread(_, others) => 1 + others.len(),
-            Self::Process(_) => 1,
+            Self::Thread(_, others, _) => 1 + others.len(),
+            Self::Process(_) | Self::Relay(_) => 1,
         }
     }
 
     pub(super) fn reach(&self) -> Reach {
         match self {
             Self::Thread(..) => Reach::Thread,
-            Self::Process(_) => Reach::Process,
+            Self::Process(_) | Self::Relay(_) => Reach::Process,
         }
     }
 
     pub(super) fn origin(&self) -> Origin {
         match self {
-            Self::Thread(..) => Origin::Native,
+            Self::Thread(..) | Self::Relay(_) => Origin::Native,
             Self::Process(program) => program.origin,
         }
     }
@@ -62,30 +80,100 @@ impl Pipeline {
     /// # Errors
     /// [`ConfigError`] about the first stage that cannot be made.
     pub fn prepare(&self) -> Result<Prepared, ConfigError> {
+        self.prepare_with(Arrangement::default())
+    }
+
+    /// The same, with what the run does besides.
+    ///
+    /// # Errors
+    /// As [`Pipeline::prepare`]. Of stages that are left out nothing is looked at.
+    pub fn prepare_with(&self, arrangement: Arrangement) -> Result<Prepared, ConfigError> {
         order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
-        let mut seats: Vec<Seat> = Vec::new();
-        for step in &self.stages {
+        let (behind, head) = arrangement.from.map_or((None, None), |(place, replay)| (Some(place), Some(replay)));
+        let first = behind.map_or(0, |place| place + 1);
+        let mut taps: BTreeMap<usize, Vec<Tap>> = BTreeMap::new();
+        for (place, tap) in arrangement.taps {
+            taps.entry(place).or_default().push(tap);
+        }
+        let seats = self.seats(first, |place| {
+            taps.contains_key(&place) || self.stages.get(place).is_some_and(|step| step.save.is_some())
+        })?;
+        // All stages can be made: now files are.
+        let saves = self.begin_saves(first, &mut taps)?;
+        let mut whole = Vec::new();
+        let recorded = behind.and_then(|place| taps.remove(&place)).unwrap_or_default();
+        if let Some(replay) = &head
+            && (!recorded.is_empty() || !matches!(seats.first(), Some((Seat::Thread(..), _))))
+        {
+            whole.push(Seat::Relay(Relay { stage: replay.name().to_owned(), taps: recorded }));
+        }
+        for (mut seat, place) in seats {
+            let mut recorded = taps.remove(&place).unwrap_or_default();
+            if let Seat::Thread(_, _, own) = &mut seat {
+                own.append(&mut recorded);
+            }
+            let stage = seat.name().to_owned();
+            whole.push(seat);
+            if !recorded.is_empty() {
+                whole.push(Seat::Relay(Relay { stage, taps: recorded }));
+            }
+        }
+        Ok(Prepared { head, seats: whole, queue_depth: self.queue_depth, saves })
+    }
+
+    /// A seat for every stage from this place on, with the place of the last stage in it. None follows in the seat of a stage
+    /// that is recorded.
+    fn seats(&self, first: usize, is_recorded: impl Fn(usize) -> bool) -> Result<Vec<(Seat, usize)>, ConfigError> {
+        let mut seats: Vec<(Seat, usize)> = Vec::new();
+        for step in self.stages.iter().skip(first) {
             step.tell();
         }
-        let mut steps = self.stages.iter();
-        while let Some(step) = steps.next() {
+        let mut steps = self.stages.iter().enumerate().skip(first).peekable();
+        while let Some((place, step)) = steps.next() {
             if self.mode == Mode::Threads
-                && let Some(next) = steps.as_slice().first()
+                && !is_recorded(place)
+                && let Some((_, next)) = steps.peek().copied()
                 && let Some([capture, filter]) = pushed_down(step, next)
             {
                 let capture = capture.map_err(|error| self.fault(step, error))?;
                 let filter = filter.map_err(|error| self.fault(next, error))?;
-                seats.push(Seat::Thread(capture, vec![filter]));
+                seats.push((Seat::Thread(capture, vec![filter], Vec::new()), place + 1));
                 steps.next();
                 continue;
             }
             let seat = step.seat(self.mode, self.file.as_deref()).map_err(|error| self.locate(step, error))?;
             match (seat, seats.last_mut()) {
-                (Seat::Thread(stage, _), Some(Seat::Thread(_, others))) if step.takes_batches() => others.push(stage),
-                (seat, _) => seats.push(seat),
+                (Seat::Thread(stage, ..), Some((Seat::Thread(_, others, _), last)))
+                    if step.takes_batches() && !is_recorded(*last) =>
+                {
+                    others.push(stage);
+                    *last = place;
+                }
+                (seat, _) => seats.push((seat, place)),
             }
         }
-        Ok(Prepared { seats, queue_depth: self.queue_depth })
+        Ok(seats)
+    }
+
+    /// Begins the files that the stages from this place on save to, and adds what fills them to the taps.
+    fn begin_saves(&self, first: usize, taps: &mut BTreeMap<usize, Vec<Tap>>) -> Result<Vec<Save>, ConfigError> {
+        let mut saves: Vec<Save> = Vec::new();
+        for (place, step) in self.stages.iter().enumerate().skip(first) {
+            let Some(path) = &step.save else { continue };
+            let line = step.key_lines.iter().find(|(key, _)| key == SAVE).map(|(_, line)| *line);
+            let at = |error: ConfigError| {
+                error.at(self.file.as_deref().filter(|_| line.is_some()), line).quoting(&self.text)
+            };
+            if let Some(other) = saves.iter().find(|save| save.path == *path) {
+                let fault = format!("`{}` saves to {} already", other.stage, path.display());
+                return Err(at(ConfigError::usage(format!("`{}`: {fault}", step.name()))));
+            }
+            let begun = Save::begin(step.name(), path);
+            let (save, tap) = begun.map_err(|fault| at(ConfigError::input(format!("`{}`: {fault}", step.name()))))?;
+            saves.push(save);
+            taps.entry(place).or_default().push(tap);
+        }
+        Ok(saves)
     }
 
     fn fault(&self, step: &Step, error: ConfigureError) -> ConfigError {
@@ -147,7 +235,7 @@ impl Step {
         // A process would find the same faults, but later, and without the line.
         let runnable = configured.build().map_err(|error| self.fault(error))?;
         match mode {
-            Mode::Threads => Ok(Seat::Thread(runnable, Vec::new())),
+            Mode::Threads => Ok(Seat::Thread(runnable, Vec::new(), Vec::new())),
             Mode::Processes => Ok(Seat::Process(Program::native(entry.name, entry.arguments(options))?)),
         }
     }

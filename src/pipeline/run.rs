@@ -2,6 +2,7 @@
 
 use std::io;
 use std::iter;
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Mutex;
 use std::thread::{self, Scope};
@@ -16,6 +17,10 @@ use super::cause::{Drained, Ended, settle};
 use super::link::{Reach, Receiving, Sending, link};
 use super::plan::Seat;
 use super::process::{Program, interrupt as interrupt_process};
+use super::relay::Relay;
+use super::replay::Replay;
+use super::save::Save;
+use super::tap::{Tap, Tapped};
 use super::{RunError, Sink};
 
 /// How often it is looked whether the user wants to stop.
@@ -39,6 +44,9 @@ pub struct Report {
     pub ending: Ending,
     /// What each stage did; `None` where the output was closed before the end.
     pub summary: Option<Summary>,
+    /// The files that stages saved to. Where the run ended early, or nobody took all that a stage put out, its file is not
+    /// there.
+    pub saved: Vec<PathBuf>,
     /// When it began, for a log of latencies.
     pub start: SystemTime,
     /// The same moment on the clock that measures durations.
@@ -47,19 +55,27 @@ pub struct Report {
 
 /// A pipeline whose stages have taken their options, ready to run.
 pub struct Prepared {
+    /// The stream the first seat reads, if that is no source.
+    pub(super) head: Option<Replay>,
     pub(super) seats: Vec<Seat>,
     pub(super) queue_depth: usize,
+    pub(super) saves: Vec<Save>,
 }
 
 impl Prepared {
     /// Has its stages show what they count while they run; those in processes of their own cannot.
     pub fn show_on(&mut self, telemetry: &Telemetry) {
         for seat in &mut self.seats {
-            let Seat::Thread(first, others) = seat else { continue };
+            let Seat::Thread(first, others, _) = seat else { continue };
             for stage in iter::once(first).chain(others) {
                 stage.show_on(telemetry.meter(stage.name()));
             }
         }
+    }
+
+    /// The files that its stages are to save to.
+    pub fn saves(&self) -> Vec<PathBuf> {
+        self.saves.iter().map(|save| save.path.clone()).collect()
     }
 
     /// Runs it to its end. `sink` gets the frames of the last stage. Where the run ends early, for whatever reason,
@@ -67,8 +83,9 @@ impl Prepared {
     ///
     /// # Errors
     /// [`RunError`]: the first cause, and the stage it began at. Whatever was whole before has been given to the sink.
-    pub fn run(self, interrupt: &Interrupt, sink: &mut dyn Sink) -> Result<Report, RunError> {
+    pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn Sink) -> Result<Report, RunError> {
         let (start, clock) = (SystemTime::now(), Instant::now());
+        let saves = std::mem::take(&mut self.saves);
         let ended = Mutex::new(Vec::new());
         let mut summary = None;
         let drained = thread::scope(|scope| {
@@ -89,7 +106,8 @@ impl Prepared {
         })?;
         let ended = ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let ending = settle(ended, drained)?;
-        Ok(Report { ending, summary, start, clock })
+        let saved = if ending == Ending::Done { keep(saves)? } else { Vec::new() };
+        Ok(Report { ending, summary, saved, start, clock })
     }
 
     /// Starts all stages; gives the end of the last link. `first` gets the id of the first one's process, if it has one.
@@ -101,7 +119,7 @@ impl Prepared {
         first: &mut Option<u32>,
     ) -> Result<Receiving, RunError> {
         let reaches: Vec<Reach> = self.seats.iter().map(Seat::reach).chain([Reach::Thread]).collect();
-        let mut input = None;
+        let mut input = self.head.map(|replay| Receiving::Replay(replay, interrupt.clone()));
         let mut before = 0;
         for (seat, neighbours) in self.seats.into_iter().zip(reaches.windows(2)) {
             let at = before;
@@ -119,9 +137,12 @@ impl Prepared {
                 ended.push(Ended { at: at + place, stage: stage.to_owned(), origin, outcome });
             };
             match seat {
-                Seat::Thread(first, others) => {
+                Seat::Thread(first, others, taps) => {
                     let input = input.map(Receiving::into_input);
-                    scope.spawn(move || run_on_thread(first, others, input, sending, interrupt, tell));
+                    scope.spawn(move || run_on_thread(first, others, input, sending, taps, interrupt, tell));
+                }
+                Seat::Relay(relay) => {
+                    scope.spawn(move || run_relay(relay, input, sending, interrupt, tell));
                 }
                 Seat::Process(program) => {
                     let stdin = input.map_or_else(std::process::Stdio::inherit, Receiving::into_stdin);
@@ -140,15 +161,43 @@ impl Prepared {
     }
 }
 
+/// Gives the saved files their names.
+fn keep(saves: Vec<Save>) -> Result<Vec<PathBuf>, RunError> {
+    let mut saved = Vec::new();
+    for save in saves {
+        let stage = save.stage.clone();
+        saved.extend(save.keep().map_err(|cause| RunError { stage, cause, code: 1 })?);
+    }
+    Ok(saved)
+}
+
+/// Hands on what comes, which is a stream of bytes on both sides: the plan has no channel beside a relay.
+fn run_relay(
+    relay: Relay,
+    input: Option<Receiving>,
+    sending: Sending,
+    interrupt: &Interrupt,
+    tell: impl Fn(usize, &str, Outcome),
+) {
+    let stage = relay.stage.clone();
+    let until = matches!(input, Some(Receiving::Replay(..))).then_some(interrupt);
+    let outcome = match (input.map(Receiving::into_bytes), sending.into_pipe()) {
+        (Some(input), Some(output)) => relay.run(input, output, until),
+        _ => Outcome::Failed("no stream of bytes to hand on: this is a bug of sizeleak; please report it".into()),
+    };
+    tell(0, &stage, outcome);
+}
+
 fn run_on_thread(
     first: Box<dyn Runnable>,
     others: Vec<Box<dyn Runnable>>,
     mut input: Option<Box<dyn Input + Send>>,
     sending: Sending,
+    taps: Vec<Tap>,
     interrupt: &Interrupt,
     tell: impl Fn(usize, &str, Outcome),
 ) {
-    let mut output = sending.into_output();
+    let mut output = Tapped::or_plain(sending.into_output(), taps);
     let input = input.as_mut().map(|input| &mut **input as &mut dyn Input);
     let names: Vec<String> = iter::once(&first).chain(&others).map(|stage| stage.name().to_owned()).collect();
     let mut told = 0;

@@ -23,6 +23,7 @@ pub fn schema() -> Value {
                 "type": "array", "items": { "type": "string" }, "minItems": 1,
             },
             "name": { "description": "What messages call it", "type": "string", "minLength": 1 },
+            "save": save(),
         },
         "required": ["command"],
         "additionalProperties": false,
@@ -58,6 +59,15 @@ pub(crate) fn of_type<T: JsonSchema>() -> Value {
     schema
 }
 
+/// The key that every stage has.
+fn save() -> Value {
+    json!({
+        "description": "Write all it puts out to this file besides, for `sizeleak run --from`; compressed where its name \
+                        ends in .zst or .gz",
+        "type": "string", "minLength": 1,
+    })
+}
+
 /// The schema of a stage's table: `run` and its options.
 fn of_stage(entry: &Entry) -> Value {
     let Value::Object(mut schema) = entry.schema() else { return Value::Bool(true) };
@@ -66,6 +76,7 @@ fn of_stage(entry: &Entry) -> Value {
     if let Some(Value::Object(options)) = schema.remove("properties") {
         properties.extend(options);
     }
+    properties.insert("save".into(), save());
     schema.insert("title".into(), entry.name.into());
     schema.insert("description".into(), entry.about().into());
     schema.insert("properties".into(), properties.into());

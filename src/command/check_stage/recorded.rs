@@ -14,6 +14,7 @@ use sizeleak_stage::Interrupt;
 
 use super::super::Failure;
 use crate::pipeline::Pipeline;
+use crate::recording::decompressed;
 use crate::registry::STAGES;
 
 /// What a stage works on, which is its place in a pipeline.
@@ -62,7 +63,7 @@ impl Recorded {
     /// A stream that the user recorded.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.display();
-        let mut reader = FrameReader::new(File::open(path).with_context(|| name.to_string())?);
+        let mut reader = FrameReader::new(File::open(path).and_then(decompressed).with_context(|| name.to_string())?);
         let mut frames = Vec::new();
         while let Some(frame) = reader.next_frame().with_context(|| name.to_string())? {
             frames.push(frame);

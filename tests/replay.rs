@@ -1,0 +1,312 @@
+//! What stages put out is saved whole or not at all, and a run goes on from it with the same results as the whole run, in
+//! both modes.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod programs;
+mod timeless;
+mod tool;
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, write};
+use timeless::timeless;
+
+const MODES: [&str; 2] = ["threads", "processes"];
+
+const STAGES: [&str; 7] =
+    ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
+
+/// The bundled home's pipeline with these arguments besides.
+fn home(mode: &str, more: &str) -> Command {
+    let model = example("model.toml");
+    sizeleak(&format!("run pipeline.toml --model {model} --quiet --mode {mode} {more}"))
+}
+
+/// What a file holds, decompressed.
+fn content(path: &Path) -> Vec<u8> {
+    let mut content = Vec::new();
+    sizeleak::recording::open(Some(path)).unwrap().0.read_to_end(&mut content).unwrap();
+    content
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Runs with `--set STAGE.save=…` for each of these stages.
+fn saving(mode: &str, folder: &Path, stages: &[&str], more: &str) -> Command {
+    let sets: Vec<String> =
+        stages.iter().map(|stage| format!("--set {stage}.save={}/{stage}.frames.zst", folder.display())).collect();
+    home(mode, &format!("{} {more}", sets.join(" ")))
+}
+
+#[test]
+fn a_run_from_any_point_gives_what_the_whole_run_gives() {
+    let whole = stdout(&mut home("threads", "--format ndjson"));
+    let frames = timeless(&stdout(&mut home("threads", "--format frames")));
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(
+        stdout(&mut saving("threads", folder.path(), &STAGES, "--format ndjson")),
+        whole,
+        "saving changes nothing"
+    );
+    for mode in MODES {
+        for stage in STAGES {
+            let from = format!("--from {}/{stage}.frames.zst", folder.path().display());
+            // No capture is read: this one is not there.
+            let nothing = "--set capture.files=no-such.pcap";
+            assert!(stdout(&mut home(mode, &format!("{from} {nothing} --format ndjson"))) == whole, "{mode} {stage}");
+            let again = stdout(&mut home(mode, &format!("{from} {nothing} --format frames")));
+            assert!(timeless(&again) == frames, "{mode} {stage}");
+        }
+    }
+}
+
+#[test]
+fn both_modes_save_the_same() {
+    let folders = MODES.map(|mode| {
+        let folder = tempfile::tempdir().unwrap();
+        stdout(&mut saving(mode, folder.path(), &STAGES, "--format ndjson"));
+        folder
+    });
+    for stage in &STAGES[1..] {
+        let [threads, processes] =
+            folders.each_ref().map(|folder| content(&folder.path().join(format!("{stage}.frames.zst"))));
+        // `timeless` also sees that both are whole streams.
+        assert!(timeless(&threads) == timeless(&processes), "{stage}");
+        assert!(threads.len() > 10_000, "{stage}");
+    }
+    // A summary of one row: all before it.
+    let [threads, processes] = folders.each_ref().map(|folder| {
+        let file = folder.path().join("capture.frames.zst");
+        stdout(&mut sizeleak(&format!("frames --format ndjson --whole {}", file.display())))
+    });
+    assert!(threads == processes && threads.len() > 10_000);
+}
+
+#[test]
+fn a_stage_saves_where_the_pipeline_file_says_compressed_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = root().join(example("test.pcap"));
+    let pipeline = |mode: &str| {
+        let text = format!(
+            "[pipeline]\nmode = \"{mode}\"\n[[stage]]\nrun = \"capture\"\nfiles = [\"{}\"]\n[[stage]]\nrun = \
+             \"flow-filter\"\ngateway = [\"{GATEWAY}\"]\nsave = \"segments.frames.gz\"\n[[stage]]\nname = \"mine\"\ncommand = \
+             [\"cat\"]\nsave = \"mine.frames\"\n[[stage]]\nrun = \"record-sizer\"\nsave = \"records.frames.zst\"\n",
+            capture.display()
+        );
+        write(folder.path(), "p.toml", text).display().to_string()
+    };
+    for mode in MODES {
+        let file = pipeline(mode);
+        let whole = stdout(&mut sizeleak(&format!("run {file} --format ndjson --quiet")));
+        assert_eq!(
+            names(folder.path()),
+            ["mine.frames", "p.toml", "records.frames.zst", "segments.frames.gz"],
+            "{mode}"
+        );
+        let raw = |name: &str| fs::read(folder.path().join(name)).unwrap();
+        assert_eq!(
+            (&raw("segments.frames.gz")[..2], &raw("records.frames.zst")[..2]),
+            (&b"\x1f\x8b"[..], &b"\x28\xb5"[..])
+        );
+        // What `cat` puts out says that flow-filter made it, but it is known where it was saved.
+        let segments = content(&folder.path().join("segments.frames.gz"));
+        assert!(segments == raw("mine.frames"), "not one byte of a foreign stream is changed");
+        for name in ["mine.frames", "records.frames.zst", "segments.frames.gz"] {
+            let output = sizeleak(&format!("run {file} --format ndjson --from {}/{name}", folder.path().display()))
+                .output()
+                .unwrap();
+            assert!(output.stdout == whole, "{mode} {name}: {}", stderr(&output));
+            let skipped = stderr(&output);
+            assert!(skipped.contains(if name == "mine.frames" { "frames of mine from" } else { " of " }), "{skipped}");
+        }
+        let piped = feed(sizeleak(&format!("run {file} --format ndjson --from -")), raw("records.frames.zst"));
+        assert!(piped.stdout == whole, "{mode} stdin: {}", stderr(&piped));
+    }
+}
+
+#[test]
+fn saved_streams_are_shown_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&mut saving("threads", folder.path(), &["pruner"], ""));
+    let file = folder.path().join("pruner.frames.zst").display().to_string();
+    let plain = write(folder.path(), "plain.frames", content(Path::new(&file))).display().to_string();
+    for command in ["frames --format ndjson", "plot"] {
+        let [packed, plain] = [&file, &plain].map(|file| stdout(&mut sizeleak(&format!("{command} {file}"))));
+        assert!(packed == plain && !plain.is_empty(), "{command}");
+    }
+    let from_stdin = feed(sizeleak("frames --format ndjson"), fs::read(&file).unwrap());
+    assert_eq!(from_stdin.stdout, stdout(&mut sizeleak(&format!("frames --format ndjson {plain}"))));
+}
+
+/// A pipeline of three stages and a foreign one behind them, which does this.
+fn with_foreign(folder: &Path, script: &str) -> String {
+    let capture = root().join(example("test.pcap"));
+    let text = format!(
+        "[[stage]]\nrun = \"capture\"\nfiles = [\"{}\"]\n[[stage]]\nrun = \"flow-filter\"\ngateway = [\"{GATEWAY}\"]\n\
+         save = \"segments.frames\"\n[[stage]]\nname = \"mine\"\ncommand = [\"sh\", \"-c\", '{script}']\nsave = \
+         \"mine.frames\"\n[[stage]]\nrun = \"record-sizer\"\nsave = \"records.frames\"\n",
+        capture.display()
+    );
+    write(folder, "p.toml", text).display().to_string()
+}
+
+#[test]
+fn a_run_that_fails_leaves_no_file_and_what_was_there_stays() {
+    for mode in MODES {
+        for script in ["head -c 2000 > /dev/null; exit 7", "head -c 20000", "cat; kill -9 $$"] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = with_foreign(folder.path(), script);
+            let before = stdout(&mut sizeleak("run pipeline.toml --format frames --quiet"));
+            write(folder.path(), "mine.frames", &before);
+            let output = sizeleak(&format!("run {file} --mode {mode}")).output().unwrap();
+            assert!(!output.status.success(), "{mode} {script}");
+            let said = stderr(&output);
+            assert!(said.contains("records.frames is not written: the run failed"), "{mode} {script}: {said}");
+            assert_eq!(names(folder.path()), ["mine.frames", "p.toml"], "{mode} {script}");
+            assert!(fs::read(folder.path().join("mine.frames")).unwrap() == before);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_leaves_no_file() {
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    for mode in MODES {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = sizeleak(&format!(
+            "run pipeline.toml --input - --mode {mode} --format frames --set record-sizer.save={}/r.frames.zst",
+            folder.path().display()
+        ));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, &capture[..capture.len() / 2]).unwrap();
+        let mut out = child.stdout.take().unwrap();
+        out.read_exact(&mut [0; 1]).unwrap();
+        assert!(names(folder.path())[0].starts_with(".r.frames.zst."), "written under another name");
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        out.read_to_end(&mut Vec::new()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
+        assert!(stderr(&output).contains("r.frames.zst is not written: the run was stopped"), "{}", stderr(&output));
+        assert_eq!(names(folder.path()), Vec::<String>::new(), "{mode}");
+    }
+}
+
+#[test]
+fn a_replay_that_is_stopped_ends_as_a_run_does() {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&mut saving("threads", folder.path(), &["record-sizer"], ""));
+    let records = content(&folder.path().join("record-sizer.frames.zst"));
+    for mode in MODES {
+        let mut child = home(mode, "--from - --format frames")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, &records[..records.len() / 2]).unwrap();
+        let mut out = child.stdout.take().unwrap();
+        out.read_exact(&mut [0; 1]).unwrap();
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        out.read_to_end(&mut Vec::new()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
+        drop(stdin);
+    }
+}
+
+fn fails(output: &Output, code: i32, words: &str) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert!(said.contains(words), "no {words:?} in: {said}");
+    assert_eq!(
+        said.lines().filter(|line| line.starts_with("sizeleak: ") && !line.contains("is not written: the")).count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_written_are_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = |path: &str| {
+        home("threads", &format!("--set record-sizer.save={}/{path}", folder.path().display())).output().unwrap()
+    };
+    fails(&save("no/such/r.frames"), 1, "no/such/r.frames cannot be written: No such file");
+    let capture = write(folder.path(), "a.pcap", fs::read(root().join(example("test.pcap"))).unwrap());
+    let before = fs::read(&capture).unwrap();
+    fails(&save("a.pcap"), 1, "a.pcap is there and holds no frames");
+    assert!(fs::read(&capture).unwrap() == before);
+    let twice = format!("--set record-sizer.save={0}/r --set pruner.save={0}/r", folder.path().display());
+    fails(&home("threads", &twice).output().unwrap(), 2, "saves to");
+    let text = "[[stage]]\nrun = \"capture\"\nfiles = [\"a.pcap\"]\nsave = \"no/such.frames\"\n";
+    let file = write(folder.path(), "p.toml", text).display().to_string();
+    fails(&sizeleak(&format!("run {file} --quiet")).output().unwrap(), 1, "p.toml, line 4: `capture`: ");
+    assert_eq!(names(folder.path()), ["a.pcap", "p.toml"]);
+}
+
+#[test]
+fn a_full_disk_ends_the_run_with_the_name_of_the_file() {
+    if !tool::are_here("a_full_disk_ends_the_run_with_the_name_of_the_file", &["sh"]) {
+        return;
+    }
+    for mode in MODES {
+        let folder = tempfile::tempdir().unwrap();
+        let mut limited = Command::new("sh");
+        // What is written to pipes is not limited; a file may have 4 KiB or so.
+        let script = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
+        let run = home(mode, &format!("--set record-sizer.save={}/r.frames", folder.path().display()));
+        limited.args(["-c", script, "sh"]).arg(run.get_program()).args(run.get_args()).current_dir(root());
+        let output = limited.output().unwrap();
+        fails(&output, 1, "r.frames: File too large");
+        assert!(stderr(&output).contains("`record-sizer`: the output cannot be written: "), "{}", stderr(&output));
+        assert_eq!(names(folder.path()), Vec::<String>::new(), "{mode}");
+    }
+}
+
+#[test]
+fn streams_that_do_not_fit_are_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&mut saving("threads", folder.path(), &["record-sizer"], ""));
+    let packed = folder.path().join("record-sizer.frames.zst");
+    let from =
+        |path: &Path, more: &str| home("threads", &format!("--from {} {more}", path.display())).output().unwrap();
+    let conflict = from(&packed, "--input x.pcap");
+    assert_eq!(conflict.status.code(), Some(2), "{}", stderr(&conflict));
+    let short = write(folder.path(), "short.toml", "[[stage]]\nrun = \"capture\"\n");
+    let other = sizeleak(&format!("run {} --from {}", short.display(), packed.display())).output().unwrap();
+    fails(&other, 2, "`record-sizer` made this stream, and it is not in this pipeline, which has capture");
+    fails(&from(Path::new("no-such.frames"), ""), 1, "no-such.frames: No such file");
+    fails(&from(Path::new("pipeline.toml"), ""), 1, "pipeline.toml: value 1 of the frame stream");
+    let whole = content(&packed);
+    let cut = write(folder.path(), "cut.frames", &whole[..whole.len() / 2]);
+    fails(&from(&cut, ""), 3, "`command-segmenter`: the frame stream from `record-sizer` ended");
+    let mut damaged = fs::read(&packed).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 0x55;
+    fails(&from(&write(folder.path(), "damaged.zst", damaged), ""), 1, "Data corruption detected");
+}
+
+#[test]
+fn only_run_saves() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(root().join("pipeline.toml")).unwrap();
+    let text = text.replace("run = \"record-sizer\"", "run = \"record-sizer\"\nsave = \"records.frames\"");
+    let file = write(folder.path(), "p.toml", text.replace("examples/", &format!("{}/examples/", root().display())));
+    let (model, capture, labels) = (example("model.toml"), example("test.pcap"), example("test.csv"));
+    let arguments =
+        format!("evaluate --pipeline {} --model {model} --capture {capture} --labels {labels} --quiet", file.display());
+    stdout(&mut sizeleak(&arguments));
+    assert_eq!(names(folder.path()), ["p.toml"]);
+    stdout(&mut sizeleak(&format!("run {} --quiet", file.display())));
+    assert_eq!(names(folder.path()), ["p.toml", "records.frames"]);
+}
