@@ -3,6 +3,7 @@
 //! This library is what an embedder or a bench needs of the program: [`registry`] knows the seven stages, [`pipeline`]
 //! reads `pipeline.toml` and runs it in threads or processes. The stages themselves are crates of their own.
 
+pub mod cache;
 pub mod command;
 pub mod output;
 pub mod pipeline;

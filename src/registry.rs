@@ -1,7 +1,8 @@
 //! The seven stages in order: the only place that knows all of them.
 
+use std::any::TypeId;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command};
 use schemars::JsonSchema;
@@ -76,6 +77,17 @@ impl Entry {
     pub fn keys(&self) -> Vec<String> {
         let schema = self.schema();
         schema["properties"].as_object().map_or_else(Vec::new, |options| options.keys().cloned().collect())
+    }
+
+    /// The names of its options that name files.
+    pub fn path_keys(&self) -> Vec<String> {
+        let command = self.command();
+        let keys = self.keys().into_iter();
+        let names_files = |key: &String| {
+            let argument = command.get_arguments().find(|argument| is_of_key(argument, key));
+            argument.is_some_and(|argument| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>())
+        };
+        keys.filter(names_files).collect()
     }
 
     /// The words an option can be, where it is a choice among some.
@@ -188,6 +200,15 @@ mod tests {
                 entry.command().try_get_matches_from([OsString::from(entry.name)].into_iter().chain(arguments));
             assert!(parsed.is_ok(), "{}: {parsed:?}", entry.name);
         }
+    }
+
+    #[test]
+    fn options_that_name_files_are_known() {
+        let keys = STAGES.each_ref().map(Entry::path_keys);
+        let model = vec!["model".to_owned()];
+        assert_eq!(keys[0], ["files"]);
+        assert!(keys[1].is_empty() && keys[2].is_empty());
+        assert!(keys[3..].iter().all(|keys| *keys == model), "{keys:?}");
     }
 
     #[test]

@@ -20,9 +20,9 @@ const STAGES: [&str; 7] =
     ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
 
 /// The bundled home's pipeline with these arguments besides.
-fn home(mode: &str, more: &str) -> Command {
+fn home(mode: &str, arguments: &str) -> Command {
     let model = example("model.toml");
-    sizeleak(&format!("run pipeline.toml --model {model} --quiet --mode {mode} {more}"))
+    sizeleak(&format!("run pipeline.toml --model {model} --quiet --mode {mode} {arguments}"))
 }
 
 /// What a file holds, decompressed.
@@ -40,10 +40,10 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Runs with `--set STAGE.save=…` for each of these stages.
-fn saving(mode: &str, folder: &Path, stages: &[&str], more: &str) -> Command {
+fn saving(mode: &str, folder: &Path, stages: &[&str], arguments: &str) -> Command {
     let sets: Vec<String> =
         stages.iter().map(|stage| format!("--set {stage}.save={}/{stage}.frames.zst", folder.display())).collect();
-    home(mode, &format!("{} {more}", sets.join(" ")))
+    home(mode, &format!("{} {arguments}", sets.join(" ")))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sizeleak_signature::{Device, Inventory, Label, Labels};
 
 use super::{Failure, schema};
@@ -82,9 +82,10 @@ fn pipeline() -> String {
                  program of your own takes the place of a stage, or stands between two: `command = [\"python3\", \
                  \"my_segmenter.py\"]` in place of `run` and all options.";
     let whole = crate::pipeline::schema::schema();
+    let cache = table("", &json!({ "properties": { "cache": whole["properties"]["cache"] } }));
     let settings = table("[pipeline]", &whole["properties"]["pipeline"]);
     let stages = STAGES.iter().map(|entry| format!("\n{}{}", comment(entry.about()), of_stage(entry)));
-    format!("{head}{}\n{settings}{}", comment(about), stages.collect::<String>())
+    format!("{head}{}{cache}\n{settings}{}", comment(about), stages.collect::<String>())
 }
 
 fn of_stage(entry: &Entry) -> String {

@@ -1,6 +1,7 @@
 //! The command line of `sizeleak`: one module a subcommand.
 
 mod appearance;
+mod cache;
 mod check_stage;
 mod compare;
 mod documentation;
@@ -54,6 +55,7 @@ enum Subcommands {
     Compare(compare::Arguments),
     Frames(frames::Arguments),
     Plot(plot::Arguments),
+    Cache(cache::Arguments),
     Simulate(simulate::Arguments),
     CheckStage(check_stage::Arguments),
     Init(init::Arguments),
@@ -97,6 +99,7 @@ pub fn main() -> ExitCode {
         Subcommands::Compare(arguments) => compare::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),
         Subcommands::Plot(arguments) => plot::run(&arguments),
+        Subcommands::Cache(arguments) => cache::run(&arguments),
         Subcommands::Simulate(arguments) => simulate::run(&arguments),
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Init(arguments) => init::run(&arguments),

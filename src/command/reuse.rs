@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use bytesize::ByteSize;
 use clap::Args;
 use sizeleak_stage::Interrupt;
 use sizeleak_stage::log::say;
 
 use super::Failure;
 use super::observation::Telling;
+use crate::cache::{Session, Store, folder};
 use crate::pipeline::{Arrangement, Ending, Pipeline, Prepared, Replay, Report};
 
 /// Where a run begins.
@@ -17,11 +19,28 @@ pub(super) struct Reuse {
     /// `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     from: Option<PathBuf>,
+
+    /// Begin behind the last stage that has not changed since an earlier run, and keep what the stages put out for later ones
+    #[arg(long, conflicts_with = "from")]
+    cache: bool,
+
+    /// Do not use the cache, whatever the pipeline file says
+    #[arg(long, conflicts_with = "cache")]
+    no_cache: bool,
+
+    /// The folder of the cache [default: `$SIZELEAK_CACHE_DIR`, else `sizeleak` in the user's folder for caches]
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+
+    /// What all that is kept may take on disk; what was not used for the longest goes first
+    #[arg(long, value_name = "SIZE", default_value = "4GB")]
+    cache_size: ByteSize,
 }
 
 /// What is to be told or done when a run has ended.
 pub(super) struct Kept {
     saves: Vec<PathBuf>,
+    session: Option<Session>,
     telling: Telling,
 }
 
@@ -33,21 +52,29 @@ impl Reuse {
         interrupt: &Interrupt,
         telling: Telling,
     ) -> Result<(Prepared, Kept), Failure> {
-        let mut arrangement = Arrangement::default();
-        if let Some(file) = &self.from {
-            let replay = Replay::open(file, interrupt).map_err(|error| match interrupt.is_set() {
-                true => Failure::with_code(130, anyhow::anyhow!("stopped before the first frame")),
-                false => error.into(),
-            })?;
-            let place = pipeline.place_of(&replay)?;
-            if telling != Telling::Nothing {
-                say("sizeleak", &format!("{} from {}", pipeline.output_of(place), replay.name()));
+        let (session, arrangement) = match &self.from {
+            Some(file) => {
+                let replay = Replay::open(file, interrupt).map_err(|error| {
+                    if interrupt.is_set() {
+                        Failure::with_code(130, anyhow::anyhow!("stopped before the first frame"))
+                    } else {
+                        error.into()
+                    }
+                })?;
+                let place = pipeline.place_of(&replay)?;
+                tell(telling, &format!("{} from {}", pipeline.output_of(place), replay.name()));
+                (None, Arrangement { from: Some((place, replay)), taps: Vec::new() })
             }
-            arrangement.from = Some((place, replay));
-        }
+            None if self.cache || pipeline.cache && !self.no_cache => {
+                let store = Store::new(folder(self.cache_dir.as_deref())?, self.cache_size.as_u64());
+                let begun = Session::begin(store, pipeline, |text| tell(telling, &text));
+                begun.map_or_else(Default::default, |(session, arrangement)| (Some(session), arrangement))
+            }
+            None => Default::default(),
+        };
         let prepared = pipeline.prepare_with(arrangement)?;
         let saves = prepared.saves();
-        Ok((prepared, Kept { saves, telling }))
+        Ok((prepared, Kept { saves, session, telling }))
     }
 }
 
@@ -55,14 +82,24 @@ impl Kept {
     /// Ends it with what came of the run; `None` where it failed.
     pub(super) fn end(self, report: Option<&Report>) {
         let saved = report.map_or(&[][..], |report| &report.saved);
-        let why = match report.map(|report| report.ending) {
+        let ending = report.map(|report| report.ending);
+        let why = match ending {
             None => "the run failed",
             Some(Ending::Interrupted) => "the run was stopped",
             Some(Ending::Closed) => "nobody read the output to its end",
             Some(Ending::Done) => "the stage behind did not read to its end",
         };
-        for path in self.saves.iter().filter(|path| self.telling != Telling::Nothing && !saved.contains(path)) {
-            say("sizeleak", &format!("{} is not written: {why}", path.display()));
+        for path in self.saves.iter().filter(|path| !saved.contains(path)) {
+            tell(self.telling, &format!("{} is not written: {why}", path.display()));
         }
+        if let Some(session) = self.session.filter(|_| ending == Some(Ending::Done)) {
+            session.end(|text| tell(self.telling, &text));
+        }
+    }
+}
+
+fn tell(telling: Telling, text: &str) {
+    if telling != Telling::Nothing {
+        say("sizeleak", text);
     }
 }

@@ -40,7 +40,10 @@ impl Default for Settings {
 }
 
 /// What can stand at the top of the file.
-const TABLES: [&str; 2] = ["pipeline", "stage"];
+const TOP: [&str; 3] = [CACHE, "pipeline", "stage"];
+
+/// The key that has every run use the cache.
+pub(super) const CACHE: &str = "cache";
 
 /// What makes a table of `[[stage]]` a stage.
 const KEYS: [&str; 4] = ["run", "command", "name", SAVE];
@@ -67,7 +70,7 @@ impl Pipeline {
             let start = error.span().map_or(0, |span| span.start);
             source.fault(start, error.message().to_owned())
         })?;
-        let mut settings = Settings::default();
+        let (mut settings, mut cache) = (Settings::default(), false);
         let mut stages = Vec::new();
         for (key, value) in document.into_inner() {
             let start = key.span().start;
@@ -82,13 +85,16 @@ impl Pipeline {
                         stages.push(source.step(start, table)?);
                     }
                 }
+                (CACHE, DeValue::Boolean(used)) => cache = used,
+                (CACHE, _) => return Err(source.fault(start, format!("`{CACHE}` is true or false"))),
                 (name @ ("pipeline" | "stage"), _) => {
                     return Err(source.fault(start, format!("`{name}` is a table: `[pipeline]`, `[[stage]]`")));
                 }
                 (other, _) => {
-                    let meant = did_you_mean(other, TABLES);
-                    let fault =
-                        format!("`{other}` means nothing here{meant} (a file has `[pipeline]` and `[[stage]]`)");
+                    let meant = did_you_mean(other, TOP);
+                    let fault = format!(
+                        "`{other}` means nothing here{meant} (a file has `{CACHE}`, `[pipeline]` and `[[stage]]`)"
+                    );
                     return Err(source.fault(start, fault));
                 }
             }
@@ -98,6 +104,7 @@ impl Pipeline {
             mode: settings.mode,
             queue_depth: settings.queue_depth,
             latency_log: settings.latency_log.map(|log| folder.join(log)),
+            cache,
             file: Some(file.to_owned()),
             text: text.to_owned(),
             stages,
@@ -315,14 +322,14 @@ mod tests {
     #[test]
     fn stages_settings_and_paths() {
         let pipeline = parse(
-            "[pipeline]\nmode = \"processes\"\nqueue-depth = 4\nlatency-log = \"l.hlog\"\n\
+            "cache = true\n[pipeline]\nmode = \"processes\"\nqueue-depth = 4\nlatency-log = \"l.hlog\"\n\
              [[stage]]\nrun = \"capture\"\nfiles = [\"a.pcap\", \"/b.pcap\"]\n\
              [[stage]]\nrun = \"flow-filter\"\ngateway = [\"10.0.0.1\"]\nport = [443]\n\
              [[stage]]\ncommand = [\"./mine\", \"-x\"]\nsave = \"mine.frames.zst\"\n",
         )
         .unwrap();
         assert_eq!(pipeline.stages[2].save.as_deref(), Some(Path::new("there/mine.frames.zst")));
-        assert_eq!((pipeline.mode, pipeline.queue_depth), (Mode::Processes, 4));
+        assert_eq!((pipeline.mode, pipeline.queue_depth, pipeline.cache), (Mode::Processes, 4, true));
         assert_eq!(pipeline.latency_log.as_deref(), Some(Path::new("there/l.hlog")));
         let files: Value = vec!["there/a.pcap", "/b.pcap"].into();
         assert_eq!(pipeline.option("capture", "files"), Some(&files));
@@ -350,6 +357,7 @@ mod tests {
             ("stage = 3", 1, "table"),
             ("[[stage]]\nrun = \"decomposer\"\nlimit = 99999999999999999999", 3, "too large"),
             ("[[stage]]\nrun = \"capture\"\nsave = 3", 3, "the file to write to"),
+            ("cache = \"yes\"", 1, "true or false"),
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!((error.line, error.exit_code()), (Some(line), 2), "{text}: {error}");

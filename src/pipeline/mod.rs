@@ -47,11 +47,22 @@ pub struct Pipeline {
     pub queue_depth: usize,
     /// Where to write the stages' latencies as an `HdrHistogram` interval log.
     pub latency_log: Option<PathBuf>,
+    /// Whether its runs use the cache and fill it.
+    pub cache: bool,
     /// The file it was read from.
     file: Option<PathBuf>,
     /// What that file says, for quoting it.
     text: String,
     stages: Vec<Step>,
+}
+
+/// One of the seven stages as a pipeline has it.
+#[derive(Debug)]
+pub struct Effective {
+    /// The stage.
+    pub entry: &'static Entry,
+    /// Its options, also those that were not set; none that has neither value nor default.
+    pub options: Table,
 }
 
 /// Where the stages of a pipeline run.
@@ -112,6 +123,7 @@ impl Pipeline {
             mode: Mode::default(),
             queue_depth: QUEUE_DEPTH,
             latency_log: None,
+            cache: false,
             file: None,
             text: String::new(),
             stages: STAGES.iter().map(step).collect(),
@@ -236,6 +248,23 @@ impl Pipeline {
             part.stages.truncate(first);
         }
         part
+    }
+
+    /// The stages before the first program of somebody's, each with all its options.
+    pub fn effective(&self) -> Vec<Effective> {
+        let effective = |step: &Step| match &step.work {
+            Work::Known { entry, options } => {
+                let mut configured = entry.configure(options.clone()).ok()?;
+                Some(Effective { entry, options: configured.resolved_in(Path::new("")).ok()? })
+            }
+            Work::Foreign { .. } => None,
+        };
+        self.stages.iter().map_while(effective).collect()
+    }
+
+    /// The place of the first stage whose output is saved, counted from 0.
+    pub fn first_save(&self) -> Option<usize> {
+        self.stages.iter().position(|step| step.save.is_some())
     }
 
     /// What the stage of a place (counted from 0) puts out, in words: `records of record-sizer`.

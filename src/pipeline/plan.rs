@@ -99,7 +99,8 @@ impl Pipeline {
             taps.contains_key(&place) || self.stages.get(place).is_some_and(|step| step.save.is_some())
         })?;
         // All stages can be made: now files are.
-        let saves = self.begin_saves(first, &mut taps)?;
+        let first_save = if head.as_ref().is_some_and(Replay::is_named) { first } else { behind.unwrap_or(0) };
+        let saves = self.begin_saves(first_save, &mut taps)?;
         let mut whole = Vec::new();
         let recorded = behind.and_then(|place| taps.remove(&place)).unwrap_or_default();
         if let Some(replay) = &head

@@ -9,14 +9,15 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_frame::{Frame, FrameReader, Hello};
 use sizeleak_stage::{Interrupt, Interruptible};
 
-use super::{ConfigError, Pipeline, Work};
+use super::{ConfigError, Pipeline, Step, Work};
 use crate::recording::{decompressed, stdin};
 use crate::registry;
 
 /// A stream that was saved; what stands in its `hello` is known.
 pub struct Replay {
     name: String,
-    path: PathBuf,
+    /// The file, if it is one of the user's.
+    path: Option<PathBuf>,
     hello: Hello,
     input: Box<dyn Read + Send>,
 }
@@ -39,7 +40,7 @@ impl Replay {
         } else {
             decompressed(Interruptible::new(file, interrupt.clone()))
         };
-        Self::new(name.clone(), path.to_owned(), input.map_err(of_file)?)
+        Self::new(name.clone(), Some(path.to_owned()), input.map_err(of_file)?)
     }
 
     /// A stream out of a file that is open, which messages call `name`.
@@ -48,10 +49,10 @@ impl Replay {
     /// As [`Replay::open`].
     pub fn of_file(name: String, file: File) -> Result<Self, ConfigError> {
         let input = decompressed(file).map_err(|error| ConfigError::input(format!("{name}: {error}")))?;
-        Self::new(name, PathBuf::new(), input)
+        Self::new(name, None, input)
     }
 
-    fn new(name: String, path: PathBuf, input: Box<dyn Read + Send>) -> Result<Self, ConfigError> {
+    fn new(name: String, path: Option<PathBuf>, input: Box<dyn Read + Send>) -> Result<Self, ConfigError> {
         let mut reader = FrameReader::new(input);
         let fault = |fault: String| ConfigError::input(format!("{name}: {fault}"));
         let hello = match reader.next_frame() {
@@ -69,6 +70,11 @@ impl Replay {
     /// What messages call it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it is a file that the user named, so that there is no need to save it again.
+    pub(super) fn is_named(&self) -> bool {
+        self.path.is_some()
     }
 
     pub(super) fn into_input(self) -> Box<dyn Read + Send> {
@@ -90,19 +96,19 @@ impl Pipeline {
     /// [`ConfigError`] where no stage is called so, or the one behind it works on other frames.
     pub fn place_of(&self, replay: &Replay) -> Result<usize, ConfigError> {
         let made_by = &replay.hello.stage;
-        let same = |save: &Option<PathBuf>| {
-            save.as_ref().is_some_and(|save| save.canonicalize().ok() == replay.path.canonicalize().ok())
-        };
-        let saved = (replay.path.as_os_str() != "-").then(|| self.stages.iter().position(|step| same(&step.save)));
+        let file =
+            replay.path.as_ref().filter(|path| path.as_os_str() != "-").and_then(|path| path.canonicalize().ok());
+        let is_saved_there = |step: &Step| step.save.as_ref().is_some_and(|save| save.canonicalize().ok() == file);
+        let saved = file.is_some().then(|| self.stages.iter().position(is_saved_there));
         // A stage may be there several times: the first one's stream names it once, the second one's twice.
         let nth = replay.hello.upstream.iter().filter(|stage| *stage == made_by).count();
         let named: Vec<usize> =
             (0..).zip(&self.stages).filter(|(_, step)| step.name() == made_by).map(|(at, _)| at).collect();
         let place = saved.flatten().or_else(|| named.get(nth).or(named.last()).copied());
         let Some(place) = place else {
-            let names = self.stages.iter().map(super::Step::name).collect::<Vec<_>>().join(", ");
+            let all = self.stages.iter().map(Step::name).collect::<Vec<_>>().join(", ");
             return Err(ConfigError::usage(format!(
-                "{}: `{made_by}` made this stream, and it is not in this pipeline, which has {names}; to go on behind a \
+                "{}: `{made_by}` made this stream, and it is not in this pipeline, which has {all}; to go on behind a \
                  program of your own, give it that `name`",
                 replay.name
             )));
@@ -139,7 +145,7 @@ mod tests {
         let mut writer = FrameWriter::new(Vec::new());
         writer.write(&hello.into()).unwrap();
         let bytes = writer.into_output().unwrap();
-        Replay::new("file".into(), PathBuf::new(), Box::new(Cursor::new(bytes))).unwrap()
+        Replay::new("file".into(), None, Box::new(Cursor::new(bytes))).unwrap()
     }
 
     fn pipeline(text: &str) -> Pipeline {

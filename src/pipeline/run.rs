@@ -85,7 +85,7 @@ impl Prepared {
     /// [`RunError`]: the first cause, and the stage it began at. Whatever was whole before has been given to the sink.
     pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn Sink) -> Result<Report, RunError> {
         let (start, clock) = (SystemTime::now(), Instant::now());
-        let saves = std::mem::take(&mut self.saves);
+        let begun = std::mem::take(&mut self.saves);
         let ended = Mutex::new(Vec::new());
         let mut summary = None;
         let drained = thread::scope(|scope| {
@@ -106,7 +106,7 @@ impl Prepared {
         })?;
         let ended = ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let ending = settle(ended, drained)?;
-        let saved = if ending == Ending::Done { keep(saves)? } else { Vec::new() };
+        let saved = if ending == Ending::Done { keep(begun)? } else { Vec::new() };
         Ok(Report { ending, summary, saved, start, clock })
     }
 
@@ -163,12 +163,12 @@ impl Prepared {
 
 /// Gives the saved files their names.
 fn keep(saves: Vec<Save>) -> Result<Vec<PathBuf>, RunError> {
-    let mut saved = Vec::new();
+    let mut kept = Vec::new();
     for save in saves {
         let stage = save.stage.clone();
-        saved.extend(save.keep().map_err(|cause| RunError { stage, cause, code: 1 })?);
+        kept.extend(save.keep().map_err(|cause| RunError { stage, cause, code: 1 })?);
     }
-    Ok(saved)
+    Ok(kept)
 }
 
 /// Hands on what comes, which is a stream of bytes on both sides: the plan has no channel beside a relay.

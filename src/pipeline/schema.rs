@@ -34,6 +34,11 @@ pub fn schema() -> Value {
         "description": "A pipeline of sizeleak: its stages in order, each with its options. Paths are relative to this file",
         "type": "object",
         "properties": {
+            "cache": {
+                "description": "Begin runs behind the last stage that has not changed since an earlier one, and keep what the \
+                                stages put out for later ones",
+                "type": "boolean", "default": false,
+            },
             "pipeline": of_type::<Settings>(),
             "stage": {
                 "description": "The stages, first one first",

@@ -144,7 +144,7 @@ mod tests {
     fn a_limit_is_kept() {
         let file = tempfile::tempfile().unwrap();
         let mut recording = Recording::new(file.try_clone().unwrap(), Compression::None, Some(100)).unwrap();
-        let error = recording.write_all(&[7; 20_000]).and_then(|()| recording.finish().map(|_| ())).unwrap_err();
+        let error = recording.write_all(&vec![7; 20_000]).and_then(|()| recording.finish().map(|_| ())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
         assert!(file.metadata().unwrap().len() <= 100);
     }

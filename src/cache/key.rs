@@ -1,0 +1,251 @@
+//! What an output was made of, as one digest.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use blake3::{Hash, Hasher};
+use serde_json::{Value, json};
+use sizeleak_frame::SCHEMA;
+use sizeleak_stage::StageOptions;
+
+use super::Capture;
+use crate::pipeline::{Effective, Pipeline};
+
+/// Names the way keys are made: another one gives other keys.
+const CONTEXT: &str = "sizeleak cache 1";
+
+/// What is as large as the captures themselves and not kept.
+const BULK: [&str; 2] = ["packets", "segments"];
+
+/// An output that can be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keyed {
+    /// The place of the stage that puts it out, counted from 0.
+    pub place: usize,
+    /// That stage.
+    pub stage: &'static str,
+    /// The kind of frame it makes.
+    pub kind: &'static str,
+    /// What the output is made of.
+    pub key: Hash,
+}
+
+/// The keys of a pipeline's outputs.
+#[derive(Debug)]
+pub struct Keys {
+    /// The outputs that can be kept, first one first: up to the first program of somebody's, whose doings its command line does
+    /// not tell.
+    pub outputs: Vec<Keyed>,
+    /// The captures that all is made of.
+    pub captures: Vec<Capture>,
+}
+
+impl Keys {
+    /// The keys of the outputs of a pipeline that is run by the program of this digest. `digest` gives that of a file, and its
+    /// size.
+    ///
+    /// # Errors
+    /// One sentence that says why there are none: what is read cannot be read again to see whether it is the same.
+    pub fn of(
+        pipeline: &Pipeline,
+        program: Hash,
+        mut digest: impl FnMut(&Path) -> io::Result<(Hash, u64)>,
+    ) -> Result<Self, String> {
+        let stages = pipeline.effective();
+        let mut stages = stages.iter().enumerate();
+        let Some((_, source)) = stages.next().filter(|(_, first)| first.entry.name == sizeleak_capture::Options::NAME)
+        else {
+            return Err("what a program of your own reads is not known".into());
+        };
+        let mut keys = Self { outputs: Vec::new(), captures: Vec::new() };
+        let mut key = key_behind(
+            Hasher::new_derive_key(CONTEXT).update(program.as_bytes()).finalize(),
+            &json!([env!("CARGO_PKG_VERSION"), SCHEMA]),
+        );
+        let read = keys.read_by(source, &mut digest)?;
+        key = key_behind(key, &read);
+        for (place, Effective { entry, options }) in stages {
+            let files = entry.path_keys();
+            let mut plain = BTreeMap::new();
+            for (option, value) in options {
+                let value = if files.contains(option) { digested(value, &mut digest) } else { Ok(json!(value)) };
+                // The stage itself says it better, when it is made.
+                let Ok(value) = value else { return Ok(keys) };
+                plain.insert(option, value);
+            }
+            key = key_behind(key, &json!([entry.name, plain]));
+            if !BULK.contains(&entry.makes) {
+                keys.outputs.push(Keyed { place, stage: entry.name, kind: entry.makes, key });
+            }
+        }
+        Ok(keys)
+    }
+
+    /// What `capture` reads and how.
+    fn read_by(
+        &mut self,
+        source: &Effective,
+        digest: &mut impl FnMut(&Path) -> io::Result<(Hash, u64)>,
+    ) -> Result<Value, String> {
+        let mut options: BTreeMap<&String, Value> =
+            source.options.iter().map(|(option, value)| (option, json!(value))).collect();
+        if options.contains_key(&"interface".to_owned()) {
+            return Err("an interface is captured".into());
+        }
+        let files = options.remove(&"files".to_owned()).unwrap_or_default();
+        let files: Vec<&str> = files.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if files.is_empty() || files.contains(&"-") {
+            return Err("stdin can be read once".into());
+        }
+        let mut read = Vec::new();
+        for file in files.into_iter().map(Path::new) {
+            let cannot = |error: io::Error| format!("{}: {error}", file.display());
+            // What is no capture in a folder is told by its path.
+            let (paths, are_named) =
+                if file.is_dir() { (below(file).map_err(cannot)?, true) } else { (vec![file.to_owned()], false) };
+            for path in paths {
+                let (digest, bytes) = digest(&path).map_err(cannot)?;
+                read.push(json!([digest.to_string(), are_named.then_some(&path)]));
+                self.captures.push(Capture { path, bytes });
+            }
+        }
+        Ok(json!([source.entry.name, options, read]))
+    }
+}
+
+/// The key of what is made of something with this key by this.
+fn key_behind(before: Hash, by: &Value) -> Hash {
+    // A value's text is never the beginning of another's, so that what is put together can be taken apart again.
+    Hasher::new_derive_key(CONTEXT).update(before.as_bytes()).update(by.to_string().as_bytes()).finalize()
+}
+
+/// An option that names files, with the digest of each in place of its name.
+fn digested(value: &toml::Value, digest: &mut impl FnMut(&Path) -> io::Result<(Hash, u64)>) -> io::Result<Value> {
+    match value {
+        toml::Value::String(path) => Ok(json!({ "digest": digest(Path::new(path))?.0.to_string() })),
+        toml::Value::Array(values) => values.iter().map(|value| digested(value, digest)).collect(),
+        other => Ok(json!(other)),
+    }
+}
+
+/// All regular files below a folder in the order in which `capture --recursive` reads them.
+fn below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut folders, mut files) = (vec![folder.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            match entry.file_type()? {
+                kind if kind.is_dir() => folders.push(entry.path()),
+                kind if kind.is_symlink() && entry.path().is_dir() => {}
+                _ => files.push(entry.path()),
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files are digested by their names: two names are two contents.
+    fn keys(settings: &[&str]) -> Result<Vec<Keyed>, String> {
+        let mut pipeline = Pipeline::standard();
+        for setting in [&["capture.files=a.pcap", "flow-filter.gateway=10.0.0.1"][..], settings].concat() {
+            pipeline.set_text(setting).unwrap();
+        }
+        for stage in ["epsilon-corrector", "decomposer", "pruner"] {
+            if pipeline.option(stage, "model").is_none() {
+                pipeline.set(stage, "model", "m.toml").unwrap();
+            }
+        }
+        Keys::of(&pipeline, blake3::hash(b"program"), by_name).map(|keys| keys.outputs)
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "in place of what reads files")]
+    fn by_name(path: &Path) -> io::Result<(Hash, u64)> {
+        Ok((blake3::hash(path.as_os_str().as_encoded_bytes()), 1))
+    }
+
+    /// Which stages' outputs are made of the same with these settings as without.
+    fn same(settings: &[&str]) -> Vec<&'static str> {
+        let (usual, other) = (keys(&[]).unwrap(), keys(settings).unwrap());
+        usual.iter().zip(&other).filter(|(usual, other)| usual == other).map(|(usual, _)| usual.stage).collect()
+    }
+
+    const ALL: [&str; 5] = ["record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
+
+    #[test]
+    fn a_default_that_is_written_out_changes_nothing() {
+        assert_eq!(same(&[]), ALL);
+        for default in [
+            "command-segmenter.gap=40ms",
+            "command-segmenter.gap=0.04s",
+            "decomposer.limit=10000",
+            "capture.recursive=false",
+        ] {
+            assert_eq!(same(&[default]), ALL, "{default}");
+        }
+        assert_eq!(same(&["decomposer.limit=10000", "command-segmenter.min-size=16"]), ALL, "in any order");
+    }
+
+    #[test]
+    fn a_change_changes_what_is_behind_it_and_nothing_else() {
+        for (changed, until) in [
+            ("capture.files=b.pcap", 0),
+            ("capture.files=[\"a.pcap\", \"b.pcap\"]", 0),
+            ("flow-filter.gateway=10.0.0.2", 0),
+            ("flow-filter.port=443", 0),
+            ("command-segmenter.gap=80ms", 1),
+            ("command-segmenter.model=m.toml", 1),
+            ("epsilon-corrector.model=other.toml", 2),
+            ("decomposer.limit=7", 3),
+            ("pruner.mode=paper", 4),
+        ] {
+            assert_eq!(same(&[changed]), ALL[..until], "{changed}");
+        }
+        let order = |files| keys(&[files]).unwrap()[0].key;
+        assert_ne!(
+            order("capture.files=[\"a\", \"b\"]"),
+            order("capture.files=[\"b\", \"a\"]"),
+            "captures are merged in order"
+        );
+        let other = Keys::of(&Pipeline::standard(), blake3::hash(b"other"), by_name);
+        assert!(other.is_err(), "without files stdin is read");
+    }
+
+    #[test]
+    fn another_program_has_other_keys() {
+        let mut pipeline = Pipeline::standard();
+        pipeline.set_text("capture.files=a.pcap").unwrap();
+        let key = |program: &[u8]| Keys::of(&pipeline, blake3::hash(program), by_name).unwrap().outputs[0].key;
+        assert_ne!(key(b"one"), key(b"two"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_again_has_no_key() {
+        assert!(keys(&["capture.files=-"]).unwrap_err().contains("stdin"));
+        assert!(keys(&["capture.interface=eth1"]).unwrap_err().contains("interface"));
+        let lost =
+            |path: &Path| if path == Path::new("a.pcap") { by_name(path) } else { Err(io::ErrorKind::NotFound.into()) };
+        let mut pipeline = Pipeline::standard();
+        pipeline.set_text("capture.files=a.pcap").unwrap();
+        pipeline.use_model(Path::new("gone.toml")).unwrap();
+        let keys = Keys::of(&pipeline, blake3::hash(b"program"), lost).unwrap();
+        assert_eq!(keys.outputs.len(), 1, "the records do not depend on a model");
+    }
+
+    #[test]
+    fn folders_are_read_in_the_order_of_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("b")).unwrap();
+        for name in ["c.pcap", "b/x.pcap", "a.pcap"] {
+            fs::write(path(name), name).unwrap();
+        }
+        assert_eq!(below(folder.path()).unwrap(), ["a.pcap", "b/x.pcap", "c.pcap"].map(path));
+    }
+}

@@ -1,0 +1,366 @@
+//! The entries on disk: a folder each, which appears and goes in one step, so that runs at the same time never see half of one.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Seek};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Context;
+use blake3::{Hash, Hasher};
+use jiff::{SignedDuration, Timestamp};
+use tempfile::{Builder, TempDir};
+
+use super::{Digests, Entry};
+use crate::recording::{Compression, Recording};
+
+const STREAM: &str = "stream.frames.zst";
+const ABOUT: &str = "entry.json";
+
+/// What runs that were killed left is removed when it is this old.
+const LEFT_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+/// The folder of the cache.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+    /// The most bytes all entries may have.
+    limit: u64,
+}
+
+/// What came of looking for an entry.
+pub enum Lookup {
+    /// There is none.
+    Missing,
+    /// There was one; it was damaged, and it is removed.
+    Damaged(String),
+    /// An entry and its stream, which was checked to be as it was written.
+    Found(Box<Entry>, File),
+}
+
+/// An entry that is there.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// What it is.
+    pub entry: Entry,
+    /// When a run last began with it, or made it.
+    pub used: Timestamp,
+    folder: PathBuf,
+}
+
+/// An entry that is being written; gone when dropped.
+pub(super) struct Draft {
+    folder: TempDir,
+}
+
+impl Store {
+    /// The cache in this folder, of this size at most.
+    pub fn new(root: PathBuf, limit: u64) -> Self {
+        Self { root, limit }
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn entries(&self) -> PathBuf {
+        self.root.join("entries")
+    }
+
+    fn place(&self, key: Hash) -> PathBuf {
+        self.entries().join(key.to_hex().as_str())
+    }
+
+    /// The digests of files that earlier runs read.
+    pub fn digests(&self) -> Digests {
+        Digests::read(self.root.join("digests.json"))
+    }
+
+    /// Looks for the entry of a key. Its stream is read to see that it is undamaged, and counts as used from now on.
+    ///
+    /// # Errors
+    /// Where a damaged one cannot be removed.
+    pub fn look_up(&self, key: Hash) -> anyhow::Result<Lookup> {
+        let place = self.place(key);
+        let found = match about(&place) {
+            Ok(Some(entry)) if entry.key == key => open(&place, &entry).map(|file| file.map(|file| (entry, file))),
+            Ok(Some(_)) => Err("it says that it is another one".to_owned()),
+            Ok(None) => Ok(None),
+            Err(fault) => Err(fault),
+        };
+        match found {
+            Ok(None) => Ok(Lookup::Missing),
+            Ok(Some((entry, file))) => {
+                // Whoever may not set times uses it all the same.
+                let _touched = file.set_modified(SystemTime::now());
+                Ok(Lookup::Found(Box::new(entry), file))
+            }
+            Err(fault) => {
+                self.remove(&place)?;
+                Ok(Lookup::Damaged(fault))
+            }
+        }
+    }
+
+    /// Begins an entry.
+    pub(super) fn draft(&self) -> io::Result<(Draft, Recording)> {
+        fs::create_dir_all(self.entries())?;
+        let folder = Builder::new().prefix(".new-").tempdir_in(self.entries())?;
+        let file = File::create(folder.path().join(STREAM))?;
+        let recording = Recording::new(file, Compression::Zstd, Some(self.limit))?;
+        Ok((Draft { folder }, recording))
+    }
+
+    /// Makes an entry of a draft. Where another run has made it meanwhile, that one stays.
+    pub(super) fn keep(&self, draft: Draft, entry: &Entry) -> anyhow::Result<()> {
+        fs::write(draft.folder.path().join(ABOUT), serde_json::to_vec_pretty(entry)?)?;
+        match fs::rename(draft.folder.path(), self.place(entry.key)) {
+            Ok(()) => {
+                // It is no longer where it would be removed.
+                let _gone = draft.folder.keep();
+                Ok(())
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// All entries, the one used last first.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read.
+    pub fn list(&self) -> anyhow::Result<Vec<Stored>> {
+        let mut all = Vec::new();
+        for folder in self.folders()? {
+            // One that another run removes meanwhile is not there; a damaged one is told when it is looked for.
+            let Ok(Some(entry)) = about(&folder) else { continue };
+            let Ok(used) = used(&folder) else { continue };
+            all.push(Stored { entry, used, folder });
+        }
+        all.sort_by(|one, other| other.used.cmp(&one.used).then_with(|| one.folder.cmp(&other.folder)));
+        Ok(all)
+    }
+
+    /// Removes the entries that were last used before this moment, or all; gives them.
+    ///
+    /// # Errors
+    /// Where one cannot be removed.
+    pub fn clear(&self, before: Option<Timestamp>) -> anyhow::Result<Vec<Stored>> {
+        let mut removed = self.list()?;
+        removed.retain(|stored| before.is_none_or(|before| stored.used < before));
+        for stored in &removed {
+            self.remove(&stored.folder)?;
+        }
+        if before.is_none() {
+            // Also what is damaged or half.
+            for folder in self.folders()? {
+                self.remove(&folder)?;
+            }
+            match fs::remove_file(self.root.join("digests.json")) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes the entries that were not used for the longest until the others are within the limit, and what runs that were
+    /// killed left.
+    ///
+    /// # Errors
+    /// Where one cannot be removed.
+    pub fn tidy(&self) -> anyhow::Result<()> {
+        let mut bytes = 0_u64;
+        for stored in self.list()? {
+            bytes = bytes.saturating_add(stored.entry.bytes);
+            if bytes > self.limit {
+                self.remove(&stored.folder)?;
+            }
+        }
+        let before = SystemTime::from(Timestamp::now() - LEFT_FOR);
+        for folder in self.folders()? {
+            let is_left = folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if is_left && folder.metadata().is_ok_and(|left| left.modified().is_ok_and(|time| time < before)) {
+                self.remove(&folder)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn folders(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let entries = self.entries();
+        let read = match fs::read_dir(&entries) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            read => read.with_context(|| entries.display().to_string())?,
+        };
+        read.map(|entry| Ok(entry?.path())).collect()
+    }
+
+    /// Takes a folder away in one step, and then removes it. Another run may have done so meanwhile.
+    fn remove(&self, folder: &Path) -> anyhow::Result<()> {
+        let trash = Builder::new().prefix(".old-").tempdir_in(self.entries());
+        let trash = trash.with_context(|| folder.display().to_string())?;
+        match fs::rename(folder, trash.path().join("entry")) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| folder.display().to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What an entry says of itself; `None` where there is none.
+fn about(folder: &Path) -> Result<Option<Entry>, String> {
+    match fs::read(folder.join(ABOUT)) {
+        Err(error) if error.kind() == ErrorKind::NotFound && !folder.is_dir() => Ok(None),
+        Err(error) => Err(format!("{ABOUT}: {error}")),
+        Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| format!("{ABOUT}: {error}")),
+    }
+}
+
+/// The stream of an entry, if it is as it was written.
+fn open(folder: &Path, entry: &Entry) -> Result<Option<File>, String> {
+    let opened = File::open(folder.join(STREAM));
+    let mut file = match opened {
+        Ok(file) => file,
+        // Removed by another run since.
+        Err(error) if error.kind() == ErrorKind::NotFound && !folder.is_dir() => return Ok(None),
+        Err(error) => return Err(format!("{STREAM}: {error}")),
+    };
+    let of_stream = |error: io::Error| format!("{STREAM}: {error}");
+    let digest = Hasher::new().update_reader(&file).map_err(of_stream)?.finalize();
+    if digest != entry.digest {
+        return Err("its bytes are not those that were written".to_owned());
+    }
+    file.rewind().map_err(of_stream)?;
+    Ok(Some(file))
+}
+
+fn used(folder: &Path) -> anyhow::Result<Timestamp> {
+    Ok(Timestamp::try_from(folder.join(STREAM).metadata()?.modified()?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::time::Duration;
+
+    use super::*;
+
+    fn entry(name: &str) -> Entry {
+        Entry {
+            key: blake3::hash(name.as_bytes()),
+            stage: "record-sizer".into(),
+            kind: "record".into(),
+            version: "0".into(),
+            made: Timestamp::UNIX_EPOCH,
+            bytes: 0,
+            digest: blake3::hash(b""),
+            captures: Vec::new(),
+        }
+    }
+
+    /// Keeps an entry with this content, last used so many minutes ago.
+    fn keep(store: &Store, name: &str, content: &[u8], minutes: u64) -> Entry {
+        let (draft, mut recording) = store.draft().unwrap();
+        recording.write_all(content).unwrap();
+        let finished = recording.finish().unwrap();
+        let entry = Entry { bytes: finished.bytes, digest: finished.digest, ..entry(name) };
+        store.keep(draft, &entry).unwrap();
+        let time = SystemTime::now() - Duration::from_mins(minutes);
+        File::open(store.place(entry.key).join(STREAM)).unwrap().set_modified(time).unwrap();
+        entry
+    }
+
+    fn found(store: &Store, name: &str) -> Option<Vec<u8>> {
+        match store.look_up(entry(name).key).unwrap() {
+            Lookup::Found(_, file) => {
+                let mut content = Vec::new();
+                zstd::Decoder::new(file).unwrap().read_to_end(&mut content).unwrap();
+                Some(content)
+            }
+            _ => None,
+        }
+    }
+
+    fn names(store: &Store) -> usize {
+        fs::read_dir(store.entries()).unwrap().count()
+    }
+
+    #[test]
+    fn an_entry_is_found_as_it_was_written_and_the_first_of_two_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("c"), 1 << 20);
+        assert!(matches!(store.look_up(entry("a").key), Ok(Lookup::Missing)));
+        assert!(store.list().unwrap().is_empty(), "no folder at all");
+        keep(&store, "a", b"first", 0);
+        keep(&store, "a", b"second, of a run at the same time", 0);
+        assert_eq!(found(&store, "a").as_deref(), Some(&b"first"[..]));
+        assert_eq!(names(&store), 1, "no draft is left");
+        drop(store.draft().unwrap());
+        assert_eq!(names(&store), 1);
+    }
+
+    #[test]
+    fn damage_is_noticed_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().to_owned(), 1 << 20);
+        let place = |name: &str| store.place(entry(name).key);
+        let change = |name: &str| {
+            let mut bytes = fs::read(place(name).join(STREAM)).unwrap();
+            bytes[7] ^= 1;
+            fs::write(place(name).join(STREAM), bytes)
+        };
+        let cut = |name: &str| File::options().write(true).open(place(name).join(STREAM)).unwrap().set_len(5);
+        for name in ["a byte", "its end", "its stream", "what it is", "all it is"] {
+            keep(&store, name, b"some content", 0);
+            let damaged = match name {
+                "a byte" => change(name),
+                "its end" => cut(name),
+                "its stream" => fs::remove_file(place(name).join(STREAM)),
+                "what it is" => fs::write(place(name).join(ABOUT), "{}"),
+                _ => fs::remove_file(place(name).join(ABOUT)),
+            };
+            damaged.unwrap();
+            assert!(matches!(store.look_up(entry(name).key), Ok(Lookup::Damaged(_))), "{name}");
+            assert!(matches!(store.look_up(entry(name).key), Ok(Lookup::Missing)), "{name}");
+        }
+        keep(&store, "another's", b"some content", 0);
+        fs::rename(place("another's"), place("mine")).unwrap();
+        assert!(matches!(store.look_up(entry("mine").key), Ok(Lookup::Damaged(_))));
+        assert_eq!(names(&store), 0);
+    }
+
+    #[test]
+    fn what_was_not_used_for_the_longest_goes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_owned();
+        let store = Store::new(root.clone(), 1 << 20);
+        let size = keep(&store, "old", b"0123456789", 30).bytes;
+        keep(&store, "older", b"0123456789", 40);
+        keep(&store, "new", b"0123456789", 10);
+        store.tidy().unwrap();
+        assert_eq!(store.list().unwrap().len(), 3, "there is room");
+        // To look for one is to use it.
+        assert!(found(&store, "older").is_some());
+        Store::new(root.clone(), 2 * size).tidy().unwrap();
+        let left: Vec<Hash> = store.list().unwrap().iter().map(|stored| stored.entry.key).collect();
+        assert_eq!(left, [entry("older").key, entry("new").key]);
+        Store::new(root, size - 1).tidy().unwrap();
+        assert_eq!(names(&store), 0);
+    }
+
+    #[test]
+    fn clearing_by_age_and_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().to_owned(), 1 << 20);
+        keep(&store, "old", b"a", 30);
+        keep(&store, "new", b"b", 10);
+        let before = Timestamp::now() - SignedDuration::from_mins(20);
+        assert_eq!(store.clear(Some(before)).unwrap().len(), 1);
+        assert!(found(&store, "new").is_some() && found(&store, "old").is_none());
+        fs::create_dir(store.entries().join(".new-left")).unwrap();
+        assert_eq!(store.clear(None).unwrap().len(), 1);
+        assert_eq!(names(&store), 0);
+    }
+}
