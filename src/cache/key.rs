@@ -1,7 +1,6 @@
 //! What an output was made of, as one digest.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -132,23 +131,16 @@ fn digested(value: &toml::Value, digest: &mut impl FnMut(&Path) -> io::Result<(H
 
 /// All regular files below a folder in the order in which `capture --recursive` reads them.
 fn below(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let (mut folders, mut files) = (vec![folder.to_owned()], Vec::new());
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            match entry.file_type()? {
-                kind if kind.is_dir() => folders.push(entry.path()),
-                kind if kind.is_symlink() && entry.path().is_dir() => {}
-                _ => files.push(entry.path()),
-            }
-        }
-    }
+    let mut files = Vec::new();
+    sizeleak_capture::files_below(folder, &mut files)?;
     files.sort();
     Ok(files)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Files are digested by their names: two names are two contents.

@@ -215,8 +215,12 @@ fn total_bytes(files: &[PathBuf]) -> Option<u64> {
     files.iter().map(length).sum()
 }
 
-/// All regular files below a folder. Links to folders are not followed: they may lead in circles.
-fn files_below(folder: &Path, all: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Appends all regular files below a folder, in no order; `capture` reads them in that of their paths. Links to folders are
+/// not followed: they may lead in circles.
+///
+/// # Errors
+/// The system's.
+pub fn files_below(folder: &Path, all: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {

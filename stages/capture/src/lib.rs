@@ -19,7 +19,7 @@ mod pcapng;
 mod reader;
 mod window;
 
-pub use capture::Capture;
+pub use capture::{Capture, files_below};
 pub use error::{CaptureError, Damage};
 #[cfg(feature = "live")]
 pub use live::{LiveCapture, LiveError};
