@@ -5,8 +5,10 @@
 mod programs;
 mod timeless;
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, stdout, write};
@@ -151,7 +153,13 @@ fn a_program_that_is_missing_is_told_before_anything_runs() {
     let alone = folder.path().join("sizeleak");
     std::fs::copy(env!("CARGO_BIN_EXE_sizeleak"), &alone).unwrap();
     let file = pipeline_file(folder.path(), "");
-    let output = Command::new(alone).args(["run", &file, "--mode", "processes"]).env("PATH", "").output().unwrap();
+    let output = loop {
+        match Command::new(&alone).args(["run", &file, "--mode", "processes"]).env("PATH", "").output() {
+            // A program that another test starts at this moment has the copy open until its own begins.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => thread::sleep(Duration::from_millis(10)),
+            output => break output.unwrap(),
+        }
+    };
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("the program `capture` is missing"), "{}", stderr(&output));
 }

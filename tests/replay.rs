@@ -7,7 +7,7 @@ mod timeless;
 mod tool;
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -241,7 +241,7 @@ fn files_that_cannot_be_written_are_one_sentence() {
     let save = |path: &str| {
         home("threads", &format!("--set record-sizer.save={}/{path}", folder.path().display())).output().unwrap()
     };
-    fails(&save("no/such/r.frames"), 1, "no/such/r.frames cannot be written: No such file");
+    fails(&save("no/such/r.frames"), 1, "no/such/r.frames cannot be written: there is no such folder");
     let capture = write(folder.path(), "a.pcap", fs::read(root().join(example("test.pcap"))).unwrap());
     let before = fs::read(&capture).unwrap();
     fails(&save("a.pcap"), 1, "a.pcap is there and holds no frames");
@@ -290,6 +290,16 @@ fn streams_that_do_not_fit_are_one_sentence() {
     let whole = content(&packed);
     let cut = write(folder.path(), "cut.frames", &whole[..whole.len() / 2]);
     fails(&from(&cut, ""), 3, "`command-segmenter`: the frame stream from `record-sizer` ended");
+    let short = fs::read(&packed).unwrap();
+    fails(&from(&write(folder.path(), "cut.zst", &short[..short.len() / 2]), ""), 3, "cut.zst: the frame stream");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&whole).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let cut = write(folder.path(), "cut.gz", &gzip[..gzip.len() * 3 / 4]);
+    for mode in MODES {
+        let output = home(mode, &format!("--from {}", cut.display())).output().unwrap();
+        fails(&output, 3, "the frame stream from `record-sizer` cannot be read");
+    }
     let mut damaged = fs::read(&packed).unwrap();
     let middle = damaged.len() / 2;
     damaged[middle] ^= 0x55;

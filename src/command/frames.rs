@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match copied {
         Ok(None) => Ok(ExitCode::SUCCESS),
         Ok(Some(error)) => {
-            let code = if matches!(error, ReadError::Cut { .. }) { 3 } else { 1 };
+            let code = if error.is_cut() { 3 } else { 1 };
             Err(Failure::with_code(code, anyhow::anyhow!("{name}: {error}")))
         }
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),

@@ -63,6 +63,11 @@ impl ConfigError {
         Self { file: None, line: None, fault, quote: None, code: 1 }
     }
 
+    /// About input that was cut short.
+    pub(crate) fn cut(fault: String) -> Self {
+        Self { code: 3, ..Self::input(fault) }
+    }
+
     pub(crate) fn of_file(file: &Path, error: &io::Error) -> Self {
         Self { file: Some(file.to_owned()), line: None, fault: error.to_string(), quote: None, code: 1 }
     }

@@ -61,6 +61,7 @@ fn hand_on(
             Err(_) if is_begun && !is_ended && interrupt.is_some_and(Interrupt::is_set) => {
                 return end_early(output).map(|()| Outcome::Interrupted);
             }
+            Err(error @ ReadError::Io { .. }) if error.is_cut() => return Ok(Outcome::Cut(error.to_string())),
             Err(ReadError::Io { source, .. }) => return Ok(Outcome::Failed(format!("cannot be read on: {source}"))),
             Err(_) => {
                 let (rest, mut input) = reader.into_rest();

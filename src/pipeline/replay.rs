@@ -58,6 +58,7 @@ impl Replay {
         let hello = match reader.next_frame() {
             Ok(Some(Frame::Hello(hello))) => hello,
             Ok(_) => return Err(fault("a frame stream begins with `hello`".into())),
+            Err(error) if error.is_cut() => return Err(ConfigError::cut(format!("{name}: {error}"))),
             Err(error) => return Err(fault(error.to_string())),
         };
         // The next one reads it from its beginning.

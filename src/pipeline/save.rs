@@ -41,9 +41,15 @@ impl Save {
         // As any other file, not for the user alone as temporary ones are.
         let permissions = Permissions::from_mode(0o666);
         let made = Builder::new().prefix(&prefix).permissions(permissions).tempfile_in(folder);
-        // The message names the folder already, and a file in it nobody asked for.
-        let plain = |error: io::Error| error.get_ref().map_or_else(|| error.to_string(), ToString::to_string);
-        let cannot = |error: io::Error| format!("{} cannot be written: {}", path.display(), plain(error));
+        // What it says of itself names a file that nobody asked for.
+        let cannot = |error: io::Error| {
+            let why = if folder.is_dir() {
+                io::Error::from(error.kind()).to_string()
+            } else {
+                "there is no such folder".into()
+            };
+            format!("{} cannot be written: {why}", path.display())
+        };
         let file = made.map_err(cannot)?;
         let copy = file.as_file().try_clone().map_err(cannot)?;
         let recording = Recording::new(copy, Compression::of_name(path), None).map_err(cannot)?;
@@ -95,7 +101,7 @@ mod tests {
         assert!(fault("capture.pcap").contains("holds no frames"), "{}", fault("capture.pcap"));
         assert!(fault("").contains("holds no frames"), "a folder");
         assert!(
-            fault("no/folder.zst").contains("no/folder.zst cannot be written: No such file"),
+            fault("no/folder.zst").ends_with("no/folder.zst cannot be written: there is no such folder"),
             "{}",
             fault("no/folder.zst")
         );

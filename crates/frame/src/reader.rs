@@ -87,6 +87,17 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// Whether the stream was cut, rather than being wrong in itself; a compressed one tells so by an error of its input.
+    pub fn is_cut(&self) -> bool {
+        match self {
+            Self::Cut { .. } => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::UnexpectedEof,
+            _ => false,
+        }
+    }
+}
+
 impl<R: Read> FrameReader<R> {
     /// A reader of the stream that `input` brings.
     pub fn new(input: R) -> Self {

@@ -46,6 +46,9 @@ pub enum InputError {
 impl InputError {
     /// Whether the stream was cut, rather than being wrong in itself.
     pub fn is_cut(&self) -> bool {
-        matches!(self, Self::Dropped { .. } | Self::Read(ReadError::Cut { .. }))
+        match self {
+            Self::Dropped { .. } => true,
+            Self::Read(error) => error.is_cut(),
+        }
     }
 }

@@ -27,7 +27,12 @@ pub(super) enum SourceError {
 impl SourceError {
     /// Whether the input ended too early, and had nothing else wrong with it.
     pub(super) fn is_cut(&self) -> bool {
-        matches!(self, Self::Cut { .. } | Self::Frames(ReadError::Cut { .. }))
+        match self {
+            Self::Cut { .. } => true,
+            Self::Frames(error) => error.is_cut(),
+            Self::Io(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+            _ => false,
+        }
     }
 }
 
