@@ -21,6 +21,13 @@ struct Masked<T> {
     mask: T,
 }
 
+impl Masked<u32> {
+    #[inline]
+    fn holds_any<const N: usize>(self, addresses: [u32; N]) -> bool {
+        addresses.iter().any(|address| address & self.mask == self.bits)
+    }
+}
+
 impl Networks {
     /// Reads addresses (`192.168.1.20`) and networks (`10.0.0.0/8`, `2001:db8::/32`).
     ///
@@ -70,19 +77,11 @@ impl Networks {
     #[inline]
     pub(crate) fn contain_v4<const N: usize>(&self, addresses: [Ipv4Addr; N]) -> bool {
         let addresses = addresses.map(in_packets);
-        let holds = |network: &Masked<u32>| addresses.iter().any(|address| address & network.mask == network.bits);
-        // Most often there is one.
+        // Most often there is one, and no loop is needed.
         match self.four.as_slice() {
-            [] => false,
-            [only] => holds(only),
-            _ => self.four_hold(addresses),
+            [only] => only.holds_any(addresses),
+            all => any_holds(all, addresses),
         }
-    }
-
-    #[inline(never)]
-    fn four_hold<const N: usize>(&self, addresses: [u32; N]) -> bool {
-        let holds = |network: &Masked<u32>| addresses.iter().any(|address| address & network.mask == network.bits);
-        self.four.iter().any(holds)
     }
 
     /// As [`Self::contain_v4`].
@@ -111,6 +110,12 @@ impl Display for Networks {
         };
         formatter.write_str(&self.named.iter().map(shown).collect::<Vec<_>>().join(", "))
     }
+}
+
+/// Out of line, so that the usual case keeps its registers.
+#[inline(never)]
+fn any_holds<const N: usize>(networks: &[Masked<u32>], addresses: [u32; N]) -> bool {
+    networks.iter().any(|network| network.holds_any(addresses))
 }
 
 /// The bits of an address in the order they lie in memory: there is nothing to turn round in a packet's.

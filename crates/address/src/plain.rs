@@ -43,12 +43,16 @@ pub(crate) fn plain_tcp_ends(link_type: u16, data: &[u8]) -> Option<[Ipv4Addr; 2
     let header: &[u8; ETHERNET_HEADER + IPV4_HEADER] = data.first_chunk().filter(|_| link_type == ETHERNET)?;
     let is_ipv4 = u16::from_be_bytes([header[12], header[13]]) == 0x0800 && header[14] & 0xf0 == 0x40;
     let is_tcp = is_ipv4 && header[23] == TCP;
-    is_tcp.then(|| {
-        [
-            Ipv4Addr::new(header[26], header[27], header[28], header[29]),
-            Ipv4Addr::new(header[30], header[31], header[32], header[33]),
-        ]
-    })
+    is_tcp.then(|| ipv4_ends(header))
+}
+
+/// The source and the destination in IPv4's header behind Ethernet's.
+#[inline]
+fn ipv4_ends(header: &[u8; ETHERNET_HEADER + IPV4_HEADER]) -> [Ipv4Addr; 2] {
+    [
+        Ipv4Addr::new(header[26], header[27], header[28], header[29]),
+        Ipv4Addr::new(header[30], header[31], header[32], header[33]),
+    ]
 }
 
 /// As [`plain_addresses`].
@@ -64,8 +68,8 @@ pub(crate) fn plain_ends(link_type: u16, data: &[u8]) -> Option<Ends> {
             if protocol != TCP && !is_decided(protocol, ipv4_ports(data)) {
                 return None;
             }
-            let source = Ipv4Addr::new(header[26], header[27], header[28], header[29]);
-            Some(Ends::Four(source, Ipv4Addr::new(header[30], header[31], header[32], header[33])))
+            let [source, destination] = ipv4_ends(header);
+            Some(Ends::Four(source, destination))
         }
         [0x86, 0xdd, 0x60] => {
             let (protocol, behind) = (header[20], ETHERNET_HEADER + IPV6_HEADER);

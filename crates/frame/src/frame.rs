@@ -109,15 +109,13 @@ impl Frame {
     ) -> Option<Result<Self, rmp_serde::decode::Error>> {
         Some(match kind {
             "hello" => decode(body).map(Self::Hello),
-            "packets" => match frequent::decode_packets(body, buffer) {
-                Some(batch) => Ok(Self::Packets(batch)),
-                None => decode_by(SharedPackets(buffer), body).map(Self::Packets),
-            },
+            "packets" => frequent::decode_packets(body, buffer)
+                .map_or_else(|| decode_by(SharedPackets(buffer), body), Ok)
+                .map(Self::Packets),
             "flow" => decode(body).map(Self::Flow),
-            "segments" => match frequent::decode_segments(body, buffer) {
-                Some(batch) => Ok(Self::Segments(batch)),
-                None => decode_by(SharedSegments(buffer), body).map(Self::Segments),
-            },
+            "segments" => frequent::decode_segments(body, buffer)
+                .map_or_else(|| decode_by(SharedSegments(buffer), body), Ok)
+                .map(Self::Segments),
             "session" => decode(body).map(Self::Session),
             "record" => decode(body).map(Self::Record),
             "command" => decode(body).map(Self::Command),

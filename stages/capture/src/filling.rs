@@ -108,7 +108,7 @@ impl Filling {
         let shared = Some(buffer).filter(|_| self.keeping == Keeping::Shared);
         let before = self.counts.packets;
         let mut rest = bytes;
-        while self.has_room()
+        while !self.is_due()
             && let Some((packet, behind)) = first(rest)
             && packet.time_ns < stretch.before_ns
         {
@@ -251,19 +251,8 @@ impl Filling {
         self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
     }
 
-    /// Whether it takes another packet. One that holds nothing to be looked at begins anew instead of being full.
-    #[inline]
-    fn has_room(&mut self) -> bool {
-        if !self.is_full() {
-            return true;
-        }
-        if self.batch.is_empty() {
-            self.begin();
-        }
-        !self.is_full()
-    }
-
     /// Whether it has, and holds something to be looked at; one that is full of packets passed over is begun anew.
+    #[inline]
     pub(crate) fn is_due(&mut self) -> bool {
         let is_full = self.is_full();
         if is_full && self.batch.is_empty() {

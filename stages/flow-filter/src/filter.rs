@@ -212,7 +212,9 @@ impl FlowFilter {
         }
         let Some(gateways) = gateways else { return Ok(()) };
         match TransportSegment::read(packet) {
-            Ok(segment) => drop(self.segment(&segment, gateways, work)?),
+            Ok(segment) => {
+                self.segment(&segment, gateways, work)?;
+            }
             Err(NoSegment::Damaged) => self.tally.damaged += 1,
             Err(NoSegment::OtherProtocol) => self.tally.other_protocols += 1,
         }

@@ -22,8 +22,12 @@ pub(crate) struct PlainSegment<'a> {
     payload: &'a [u8],
 }
 
-/// Source and destination address, source and destination port.
-type Ends = u128;
+/// Source and destination address, source and destination port, in the order they lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ends {
+    addresses: u64,
+    ports: u32,
+}
 
 /// Where segments with the same ends belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +67,7 @@ impl<'a> PlainSegment<'a> {
         let length = total.checked_sub(20 + header).filter(|_| header >= 20 && flags != 0)?;
         let whole = data.get(..14 + usize::from(total)).unwrap_or(data);
         Some(Self {
-            ends: ends(headers),
+            ends: Ends::read(headers),
             sequence: u32::from_be_bytes([headers[38], headers[39], headers[40], headers[41]]),
             flags,
             length: length.into(),
@@ -83,7 +87,7 @@ impl Shortcuts {
     /// Where a segment belongs, if that is remembered and was true of this generation of flows.
     #[inline]
     pub(crate) fn find(&self, segment: &PlainSegment<'_>, generation: u32) -> Option<Belonging> {
-        let at = place_of(segment.ends);
+        let at = segment.ends.place();
         let found = |at: usize| {
             let place = self.places.get(at)?.as_ref()?;
             (place.ends == segment.ends && place.generation == generation).then_some(place.belonging)
@@ -96,7 +100,7 @@ impl Shortcuts {
         if self.places.is_empty() {
             self.places = vec![None; PLACES];
         }
-        let at = place_of(segment.ends);
+        let at = segment.ends.place();
         let is_taken =
             |at: usize| self.places.get(at).is_some_and(|place| place.is_some_and(|p| p.generation == generation));
         let at = if is_taken(at) && !is_taken(at ^ 1) { at ^ 1 } else { at };
@@ -111,22 +115,24 @@ impl Shortcuts {
     }
 }
 
-/// The addresses and the ports, which follow each other.
-#[inline]
-fn ends(headers: &[u8; HEADERS]) -> Ends {
-    let (_, behind) = headers.split_at(26);
-    let bytes: &[u8; 12] = behind.first_chunk().unwrap_or(&[0; 12]);
-    let (addresses, ports) = bytes.split_at(8);
-    let addresses = addresses.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    let ports = ports.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    Ends::from(addresses) | Ends::from(ports) << 64
-}
+impl Ends {
+    /// The addresses and the ports follow each other.
+    #[inline]
+    fn read(headers: &[u8; HEADERS]) -> Self {
+        let (_, behind) = headers.split_at(26);
+        let (addresses, behind) = behind.split_at(8);
+        Self {
+            addresses: addresses.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)),
+            ports: behind.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)),
+        }
+    }
 
-/// Ends that differ little have places far apart.
-#[inline]
-fn place_of(ends: Ends) -> usize {
-    let folded = (ends as u64) ^ ((ends >> 64) as u64).rotate_left(29);
-    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % PLACES
+    /// The first of its two places. Ends that differ little have places far apart.
+    #[inline]
+    fn place(self) -> usize {
+        let folded = self.addresses ^ u64::from(self.ports).rotate_left(29);
+        (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % PLACES
+    }
 }
 
 #[cfg(test)]

@@ -40,18 +40,7 @@ impl Report {
     }
 
     /// Reports what happened in a connection of which nothing waits, and in which nothing is amiss.
-    #[inline]
     pub(crate) fn events(
-        &mut self,
-        flow: u64,
-        connection: &mut Connection,
-        findings: &mut Findings,
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
-        if findings.events.is_empty() { Ok(()) } else { self.tell_events(flow, connection, findings, out) }
-    }
-
-    fn tell_events(
         &mut self,
         flow: u64,
         connection: &mut Connection,

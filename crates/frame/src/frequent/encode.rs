@@ -4,20 +4,18 @@ use rmp::encode::{ValueWriteError, write_array_len, write_bin_len, write_sint};
 
 use crate::{Packet, Packets, Record, Segment, Segments};
 
-type Encoded = Result<(), ValueWriteError>;
-
 /// Bytes of a row besides its data, at most: an array of six integers and the length of the data.
 const ROW_BYTES: usize = 48;
 
 /// Appends `{"packets": rows}`.
-pub(crate) fn packets(batch: &Packets, buffer: &mut Vec<u8>) -> Encoded {
+pub(crate) fn packets(batch: &Packets, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     buffer.extend_from_slice(b"\x81\xa7packets");
     buffer.reserve(batch.data_bytes() + ROW_BYTES * batch.len());
     write_array_len(buffer, batch.len() as u32)?;
     batch.iter().try_for_each(|packet| packet_row(&packet, buffer))
 }
 
-fn packet_row(packet: &Packet<'_>, buffer: &mut Vec<u8>) -> Encoded {
+fn packet_row(packet: &Packet<'_>, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     buffer.push(0x96);
     signed(packet.time_ns, buffer)?;
     unsigned(packet.link_type.into(), buffer);
@@ -29,14 +27,14 @@ fn packet_row(packet: &Packet<'_>, buffer: &mut Vec<u8>) -> Encoded {
 }
 
 /// Appends `{"segments": rows}`.
-pub(crate) fn segments(batch: &Segments, buffer: &mut Vec<u8>) -> Encoded {
+pub(crate) fn segments(batch: &Segments, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     buffer.extend_from_slice(b"\x81\xa8segments");
     buffer.reserve(batch.data_bytes() + ROW_BYTES * batch.len());
     write_array_len(buffer, batch.len() as u32)?;
     batch.iter().try_for_each(|segment| segment_row(&segment, buffer))
 }
 
-fn segment_row(segment: &Segment<'_>, buffer: &mut Vec<u8>) -> Encoded {
+fn segment_row(segment: &Segment<'_>, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     buffer.push(0x97);
     signed(segment.time_ns, buffer)?;
     unsigned(segment.flow, buffer);
@@ -48,7 +46,7 @@ fn segment_row(segment: &Segment<'_>, buffer: &mut Vec<u8>) -> Encoded {
 }
 
 /// Appends `{"record": body}`.
-pub(crate) fn record(record: &Record, buffer: &mut Vec<u8>) -> Encoded {
+pub(crate) fn record(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     let Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake } = record;
     buffer.extend_from_slice(b"\x81\xa6record\x88\xa7time_ns");
     signed(*time_ns, buffer)?;
@@ -97,7 +95,7 @@ fn unsigned(value: u64, buffer: &mut Vec<u8>) {
 }
 
 #[inline]
-fn signed(value: i64, buffer: &mut Vec<u8>) -> Encoded {
+fn signed(value: i64, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     match u64::try_from(value) {
         Ok(value) => unsigned(value, buffer),
         // A time before 1970.
@@ -107,7 +105,7 @@ fn signed(value: i64, buffer: &mut Vec<u8>) -> Encoded {
 }
 
 #[inline]
-fn bytes(data: &[u8], buffer: &mut Vec<u8>) -> Encoded {
+fn bytes(data: &[u8], buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     match u16::try_from(data.len()) {
         Ok(length @ 0..=0xff) => buffer.extend_from_slice(&[0xc4, length as u8]),
         Ok(length) => {
@@ -136,7 +134,7 @@ mod tests {
         buffer
     }
 
-    fn by_hand(encode: impl Fn(&mut Vec<u8>) -> Encoded) -> Vec<u8> {
+    fn by_hand(encode: impl Fn(&mut Vec<u8>) -> Result<(), ValueWriteError>) -> Vec<u8> {
         let mut buffer = Vec::new();
         encode(&mut buffer).unwrap();
         buffer
