@@ -250,8 +250,8 @@ impl Sink for Shown {
 impl Shown {
     fn show(&mut self) {
         self.unshown = 0;
-        self.count();
-        if let Some(telemetry) = &self.telemetry {
+        if let Some(telemetry) = self.telemetry.clone() {
+            self.count();
             telemetry.show_output(&self.rows);
         }
     }
