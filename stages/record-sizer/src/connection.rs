@@ -10,6 +10,7 @@ use crate::piece::Piece;
 use crate::reassembly::{Opening, Ordered, Reassembly};
 use crate::record::Sized;
 use crate::session::Session;
+use crate::steady::{Parts, Steady, SteadyStream};
 
 /// A connection seen from the middle waits so long for segments that should have come first, in nanoseconds.
 const BEGINNING_WITHIN: i64 = 100_000_000;
@@ -73,6 +74,21 @@ impl Connection {
         let (reassembly, mut lane) = self.stream_mut(direction).split(direction, findings);
         lane.opened = true;
         reassembly.open(sequence, &mut lane);
+    }
+
+    /// Takes what is left of a piece that is next in its direction.
+    pub(crate) fn go_on(&mut self, direction: Direction, piece: Piece<'_>, findings: &mut Findings) {
+        let (_, mut lane) = self.stream_mut(direction).split(direction, findings);
+        lane.piece(piece);
+    }
+
+    /// What there is to it, if it is in its steady state.
+    pub(crate) fn steady(&self) -> Option<Steady> {
+        if !self.queue.is_empty() || !self.is_tls() {
+            return None;
+        }
+        let [to_gateway, from_gateway] = [&self.to_gateway, &self.from_gateway].map(Stream::steady);
+        Some(Steady::new(to_gateway?, from_gateway?, self.session.agreement()?))
     }
 
     /// Takes a segment with payload.
@@ -158,7 +174,36 @@ impl Connection {
     }
 }
 
+/// A connection that leaves its steady state.
+impl From<Steady> for Connection {
+    fn from(steady: Steady) -> Self {
+        let ([to_gateway, from_gateway], agreement) = steady.into_parts();
+        Self {
+            to_gateway: to_gateway.into(),
+            from_gateway: from_gateway.into(),
+            session: Session::after(agreement),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<Parts> for Stream {
+    fn from(Parts { position, latest_ns, walk }: Parts) -> Self {
+        let framer = walk.map(|(minor, walker)| Framer::in_step(minor, walker));
+        Self { reassembly: Reassembly::standing_at(position), framer, latest_ns, ..Self::default() }
+    }
+}
+
 impl Stream {
+    fn steady(&self) -> Option<SteadyStream> {
+        let walk = match &self.framer {
+            Some(framer) => Some(framer.walker().map(|(minor, walker)| (minor, *walker))?),
+            None => None,
+        };
+        let position = self.reassembly.position().filter(|_| self.messages.is_between())?;
+        SteadyStream::of(&Parts { position, latest_ns: self.latest_ns, walk })
+    }
+
     fn deadline(&self, limits: &Limits) -> Option<i64> {
         let patience = if self.reassembly.is_unanchored() { BEGINNING_WITHIN } else { limits.hole_wait_ns };
         self.reassembly.waits_since().map(|since| since.saturating_add(patience.min(limits.hole_wait_ns)))

@@ -70,6 +70,16 @@ impl Framer {
         Self { mode: Mode::Search(Box::new(Search::new(None))), ..Self::at_beginning() }
     }
 
+    /// A framer that has sized records of version 3.`minor` and is in step with them.
+    pub(crate) fn in_step(minor: u8, walker: Walker) -> Self {
+        Self { walker, mode: Mode::InStep, minor: Some(minor) }
+    }
+
+    /// Where it is and the version of its records, if it is in step with them.
+    pub(crate) fn walker(&self) -> Option<(u8, &Walker)> {
+        self.minor.filter(|_| matches!(self.mode, Mode::InStep)).map(|minor| (minor, &self.walker))
+    }
+
     /// Whether a record was found in this direction.
     pub(crate) fn is_tls(&self) -> bool {
         self.minor.is_some()

@@ -65,15 +65,20 @@ enum State {
         bytes: [u8; HEADER],
         have: u8,
     },
-    Hello {
-        message: Vec<u8>,
-        length: usize,
-    },
+    Hello(Box<Partial>),
     Other {
         left: u32,
     },
     /// Out of step until the record ends.
     Lost,
+}
+
+/// A hello of which some bytes are still to come.
+#[derive(Debug)]
+struct Partial {
+    message: Vec<u8>,
+    /// Of the whole message.
+    length: usize,
 }
 
 impl Default for State {
@@ -96,7 +101,8 @@ impl Messages {
                         self.state = after_header(*bytes);
                     }
                 }
-                State::Hello { message, length } => {
+                State::Hello(partial) => {
+                    let Partial { message, length } = &mut **partial;
                     let (now, rest) = body.split_at(body.len().min(*length - message.len()));
                     message.extend_from_slice(now);
                     body = rest;
@@ -137,9 +143,14 @@ impl Messages {
         self.state = State::default();
     }
 
+    /// Whether the next byte begins a message.
+    pub(crate) fn is_between(&self) -> bool {
+        matches!(self.state, State::Header { have: 0, .. })
+    }
+
     /// Bytes of memory held by a message that is not complete.
     pub(crate) fn held(&self) -> usize {
-        if let State::Hello { message, .. } = &self.state { message.capacity() } else { 0 }
+        if let State::Hello(partial) = &self.state { partial.message.capacity() } else { 0 }
     }
 }
 
@@ -147,7 +158,9 @@ fn after_header(bytes: [u8; HEADER]) -> State {
     let [kind, long, middle, short] = bytes;
     let left = u32::from_be_bytes([0, long, middle, short]);
     match (kind, left) {
-        (1 | 2, 38..=MOST_MESSAGE) => State::Hello { message: bytes.to_vec(), length: HEADER + left as usize },
+        (1 | 2, 38..=MOST_MESSAGE) => {
+            State::Hello(Box::new(Partial { message: bytes.to_vec(), length: HEADER + left as usize }))
+        }
         (_, 0) => State::default(),
         // RFC 8446 section 4 and what TLS 1.2 has besides; anything else is ciphertext.
         (0 | 3..=5 | 8 | 11..=16 | 20..=25, 1..=MOST_SKIPPED) => State::Other { left },

@@ -9,6 +9,7 @@
 //! Nothing here does I/O or reads clocks, all state is bounded by [`Options`], and any bytes are taken.
 #![warn(clippy::indexing_slicing)]
 
+mod agreement;
 mod association;
 mod connection;
 mod counts;
@@ -29,8 +30,10 @@ mod report;
 mod resync;
 mod session;
 mod sizer;
+mod steady;
 mod table;
 mod tls13;
+mod tracked;
 mod waiting;
 
 pub use options::Options;

@@ -18,9 +18,9 @@ pub(crate) const TLS_1_3: u16 = 0x0304;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protection {
     /// So many bytes.
-    Added(u16),
+    Added(u8),
     /// An initialization vector, a MAC, and padding to the next block.
-    Block { vector: u16, mac: u16, block: u16, order: Order },
+    Block { vector: u8, mac: u8, block: u8, order: Order },
     /// Something not known.
     Unknown,
 }
@@ -49,14 +49,15 @@ impl Protection {
     }
 
     fn up_to_1_2(suite: &TlsCipherSuite, hello: ServerHello) -> Self {
-        let mac = suite.mac_length() as u16;
+        let (Ok(mac), Ok(block)) = (u8::try_from(suite.mac_length()), u8::try_from(suite.enc_block_size())) else {
+            return Self::Unknown;
+        };
         match (suite.enc, suite.enc_mode, tag(suite)) {
             (TlsCipherEnc::Chacha20_Poly1305, _, Some(tag)) => Self::Added(tag),
             // Eight bytes of the nonce are sent (RFC 5288, RFC 6655).
             (_, TlsCipherEncMode::Gcm | TlsCipherEncMode::Ccm, Some(tag)) => Self::Added(tag + 8),
             (TlsCipherEnc::Null | TlsCipherEnc::Rc4, _, _) => Self::Added(mac),
             (_, TlsCipherEncMode::Cbc, _) => {
-                let block = suite.enc_block_size() as u16;
                 let vector = if hello.version <= TLS_1_0 { 0 } else { block };
                 let order = if hello.encrypt_then_mac { Order::EncryptThenMac } else { Order::MacThenEncrypt };
                 Self::Block { vector, mac, block, order }
@@ -68,8 +69,9 @@ impl Protection {
     /// The least and the most bytes of plaintext in a record of this length; `None` where that is not known or cannot be.
     pub(crate) fn plaintext(self, length: u16) -> Option<[u64; 2]> {
         match self {
-            Self::Added(added) => length.checked_sub(added).map(exactly),
+            Self::Added(added) => length.checked_sub(added.into()).map(exactly),
             Self::Block { vector, mac, block, order } => {
+                let [vector, mac, block] = [vector, mac, block].map(u16::from);
                 let encrypted = match order {
                     Order::MacThenEncrypt => length.checked_sub(vector)?,
                     Order::EncryptThenMac => length.checked_sub(vector + mac)?,
@@ -100,7 +102,7 @@ pub(crate) fn is_1_3(version: u16) -> bool {
 }
 
 /// Bytes of an AEAD's tag; `None` for what is no AEAD.
-fn tag(suite: &TlsCipherSuite) -> Option<u16> {
+fn tag(suite: &TlsCipherSuite) -> Option<u8> {
     match (suite.enc, suite.mac) {
         // The registry's table gives the hash of the key schedule in place of the tag (RFC 9150 for the former).
         (TlsCipherEnc::Null, TlsCipherMac::HmacSha256) if suite.name == "TLS_SHA256_SHA256" => Some(32),

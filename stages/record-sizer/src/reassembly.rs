@@ -54,6 +54,29 @@ pub(crate) struct Reassembly {
     waiting: Option<Box<Waiting>>,
 }
 
+/// Where a direction stands of which no segment waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The sequence number that comes next.
+    pub(crate) next: u32,
+    /// That of the first byte, as far as it is known.
+    pub(crate) begins: u32,
+    pub(crate) beginning: Beginning,
+}
+
+/// What is known of the beginning of a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// Nothing of the direction was seen.
+    Unseen,
+    /// It was missed.
+    Missed,
+    /// It is the first byte that was seen.
+    Assumed,
+    /// A SYN told.
+    Opened,
+}
+
 #[derive(Debug)]
 struct Waiting {
     parts: Parts,
@@ -82,6 +105,27 @@ impl Reassembly {
             None if self.waiting.as_ref().is_none_or(|waiting| close(waiting.near, begins)) => Opening::First,
             _ => Opening::Another,
         }
+    }
+
+    /// Where it stands, if no segment waits.
+    pub(crate) fn position(&self) -> Option<Position> {
+        let settled = self.waiting.is_none() && self.strays == 0;
+        let beginning = match (self.begins, self.next) {
+            (None, None) => Beginning::Unseen,
+            (None, Some(_)) => Beginning::Missed,
+            (Some(_), _) if self.opened => Beginning::Opened,
+            (Some(_), _) => Beginning::Assumed,
+        };
+        let next = self.next.map_or(0, |next| next as u32);
+        settled.then_some(Position { next, begins: self.begins.unwrap_or_default(), beginning })
+    }
+
+    /// A direction that stands there.
+    pub(crate) fn standing_at(position: Position) -> Self {
+        let Position { next, begins, beginning } = position;
+        let begins = matches!(beginning, Beginning::Assumed | Beginning::Opened).then_some(begins);
+        let next = (beginning != Beginning::Unseen).then_some(ORIGIN + u64::from(next));
+        Self { next, begins, opened: beginning == Beginning::Opened, ..Self::default() }
     }
 
     /// Begins the stream after a SYN.

@@ -41,17 +41,28 @@ pub(crate) struct Sized {
 }
 
 /// Walks from header to header. It never looks for one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Walker {
     state: State,
     start_ns: i64,
     last_ns: i64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Header { bytes: [u8; HEADER], have: u8 },
     Body { header: Header, left: u16 },
+}
+
+/// A record whose header was seen and whose end was not reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Begun {
+    pub(crate) header: Header,
+    /// Bytes of its body that are still to come.
+    pub(crate) left: u16,
+    pub(crate) start_ns: i64,
+    /// When the last of its bytes was captured.
+    pub(crate) last_ns: i64,
 }
 
 /// What a walk came to.
@@ -110,6 +121,21 @@ impl Walker {
     /// Whether a record has begun and not ended.
     pub(crate) fn is_inside(&self) -> bool {
         !matches!(self.state, State::Header { have: 0, .. })
+    }
+
+    /// A walk inside a record, of whose body `left` bytes are still to come; before a header where that is none.
+    pub(crate) fn within(record: Begun) -> Self {
+        let Begun { header, left, start_ns, last_ns } = record;
+        match left {
+            0 => Self::new(),
+            _ => Self { state: State::Body { header, left }, start_ns, last_ns },
+        }
+    }
+
+    /// The record it is inside of.
+    pub(crate) fn begun(&self) -> Option<Begun> {
+        let State::Body { header, left } = self.state else { return None };
+        Some(Begun { header, left, start_ns: self.start_ns, last_ns: self.last_ns })
     }
 
     /// Goes on by one step along a piece.

@@ -133,7 +133,8 @@ impl Report {
         self.notices.tell((flow, time_ns, self.counts.segments), said, out)
     }
 
-    fn record(
+    /// Reports a record.
+    pub(crate) fn record(
         &mut self,
         flow: u64,
         (direction, sized): (Direction, Sized),

@@ -3,6 +3,7 @@
 use sizeleak_frame::{ContentType, Direction, Session as Told};
 use tls_parser::TlsCipherSuite;
 
+use crate::agreement::{Agreement, Keys};
 use crate::handshake::{ClientHello, Hello, ServerHello};
 use crate::plaintext::{Protection, exactly, is_1_3};
 use crate::record::Header;
@@ -11,42 +12,25 @@ use crate::tls13::{End, Flights};
 /// A session, or the absence of one where its handshake was not seen.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
-    client: Option<Direction>,
-    greeting: Option<ClientHello>,
-    server: Option<ServerHello>,
+    agreement: Agreement,
     phase: Phase,
-    /// By direction, in the order of their numbers.
-    keys: [Keys; 2],
+    client: Option<Direction>,
+    /// Only as long as a handshake goes on.
+    greeting: Option<Box<ClientHello>>,
     told: bool,
 }
 
 #[derive(Debug, Default)]
 enum Phase {
-    /// No handshake was seen.
+    /// No handshake was seen, or it is over.
     #[default]
-    Unknown,
+    Quiet,
     /// Hellos are exchanged.
     Greeting,
     /// Up to TLS 1.2: until both have sent their `Finished`.
     Agreeing,
     /// TLS 1.3.
     Flights(Box<Flights>),
-    Agreed,
-}
-
-/// What protects one direction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Keys {
-    #[default]
-    Unknown,
-    /// Nothing yet.
-    Clear,
-    /// Something the handshake has not shown yet: keys changed before the server's hello was seen.
-    Early,
-    Known {
-        protection: Protection,
-        finished: bool,
-    },
 }
 
 /// What a record is worth knowing.
@@ -59,7 +43,17 @@ pub(crate) struct Marks {
 impl Session {
     /// A session whose stream was seen from its beginning.
     pub(crate) fn from_beginning() -> Self {
-        Self { keys: [Keys::Clear; 2], ..Self::default() }
+        Self { agreement: Agreement::none(), ..Self::default() }
+    }
+
+    /// A session whose handshake is over, if there was any.
+    pub(crate) fn after(agreement: Agreement) -> Self {
+        Self { agreement, ..Self::default() }
+    }
+
+    /// What is all there is to know of it, as long as no other handshake begins; `None` while one goes on.
+    pub(crate) fn agreement(&self) -> Option<Agreement> {
+        (matches!(self.phase, Phase::Quiet) && self.greeting.is_none()).then_some(self.agreement)
     }
 
     /// Takes a hello. True if it tells something new.
@@ -74,18 +68,17 @@ impl Session {
     pub(crate) fn client_hello(&mut self, hello: ClientHello, direction: Direction) -> bool {
         self.client = Some(direction);
         let answered = matches!(self.phase, Phase::Agreeing | Phase::Flights(_));
-        if answered && self.greeting.as_ref() == Some(&hello) {
+        if answered && self.greeting.as_deref() == Some(&hello) {
             // A datagram sent again.
             return false;
         }
         // The server's hello may be seen first, where packets were captured out of order.
         let late = self.greeting.is_none() && answered;
-        let renewed = self.greeting.replace(hello);
+        let renewed = self.greeting.replace(Box::new(hello));
         if late {
             return self.greeting != renewed;
         }
-        self.server = None;
-        self.keys = [Keys::Clear; 2];
+        self.agreement = Agreement::none();
         self.phase = Phase::Greeting;
         self.told = false;
         false
@@ -99,21 +92,21 @@ impl Session {
         if !matches!(self.phase, Phase::Greeting) {
             // Of the client's hello, if there was one, nothing is known.
             self.greeting = None;
-            self.keys = [Keys::Clear; 2];
+            self.agreement.keys = [Keys::Clear; 2];
         }
         let protection = Protection::of(hello);
         if is_1_3(hello.version) {
             let early_data = self.greeting.as_ref().is_some_and(|greeting| greeting.early_data);
-            let added = if let Protection::Added(added) = protection { added } else { 17 };
-            self.keys = [Keys::Known { protection, finished: false }; 2];
+            let added = if let Protection::Added(added) = protection { added.into() } else { 17 };
+            self.agreement.keys = [Keys::Known { protection, finished: false }; 2];
             self.phase = Phase::Flights(Box::new(Flights::new(hello, added, early_data, time_ns)));
         } else {
-            for keys in self.keys.iter_mut().filter(|keys| **keys == Keys::Early) {
+            for keys in self.agreement.keys.iter_mut().filter(|keys| **keys == Keys::Early) {
                 *keys = Keys::Known { protection, finished: false };
             }
             self.phase = Phase::Agreeing;
         }
-        self.server = Some(hello);
+        self.agreement.server = Some(hello);
         self.told = true;
         true
     }
@@ -125,15 +118,15 @@ impl Session {
             ContentType::Alert | ContentType::Heartbeat => self.is_agreeing(),
             ContentType::ApplicationData => self.is_flight(header, direction, time_ns),
         };
-        let marks = Marks { plaintext: self.plaintext(header, direction), handshake };
+        let marks = Marks { plaintext: self.agreement.plaintext(header, direction), handshake };
         self.move_on(header, direction);
         marks
     }
 
     /// What a record of DTLS is: its epoch tells whether it is protected, where the change to it may have been lost.
     pub(crate) fn datagram_record(&mut self, header: Header, direction: Direction, epoch: u16, time_ns: i64) -> Marks {
-        let protection = self.server.map(Protection::of);
-        let keys = self.keys_mut(direction);
+        let protection = self.agreement.protection();
+        let keys = self.agreement.keys_mut(direction);
         match (epoch, *keys) {
             (0, Keys::Known { .. } | Keys::Early) => {
                 return Marks { plaintext: Some(exactly(header.length)), handshake: true };
@@ -161,8 +154,8 @@ impl Session {
             time_ns,
             flow,
             server_name: self.greeting.as_ref().and_then(|greeting| greeting.server_name.as_deref().map(str::to_owned)),
-            tls_version: self.server.map(|server| version_name(server.version)),
-            cipher_suite: self.server.map(|server| suite_name(server.cipher_suite)),
+            tls_version: self.agreement.server.map(|server| version_name(server.version)),
+            cipher_suite: self.agreement.server.map(|server| suite_name(server.cipher_suite)),
         }
     }
 
@@ -170,35 +163,32 @@ impl Session {
         match &self.phase {
             Phase::Greeting | Phase::Agreeing => true,
             Phase::Flights(flights) => flights.is_open(),
-            Phase::Unknown | Phase::Agreed => false,
+            Phase::Quiet => false,
         }
     }
 
     /// Whether application data are none: TLS 1.3 hides its handshake in them.
     fn is_flight(&mut self, header: Header, direction: Direction, time_ns: i64) -> bool {
         let end = if self.client == Some(direction) { End::Client } else { End::Server };
-        match &mut self.phase {
-            Phase::Flights(flights) => flights.takes(end, header.length, time_ns),
-            _ => false,
+        let Phase::Flights(flights) = &mut self.phase else { return false };
+        let takes = flights.takes(end, header.length, time_ns);
+        if flights.are_over() {
+            self.be_quiet();
         }
+        takes
     }
 
-    fn plaintext(&self, header: Header, direction: Direction) -> Option<[u64; 2]> {
-        let is_data = header.content_type == ContentType::ApplicationData;
-        match self.keys(direction) {
-            Keys::Clear if !is_data => Some(exactly(header.length)),
-            Keys::Known { .. } if self.is_1_3() && !is_data => Some(exactly(header.length)),
-            Keys::Known { protection, .. } => protection.plaintext(header.length),
-            Keys::Unknown | Keys::Early | Keys::Clear => None,
-        }
+    /// The handshake is over.
+    fn be_quiet(&mut self) {
+        (self.phase, self.greeting) = (Phase::Quiet, None);
     }
 
     fn move_on(&mut self, header: Header, direction: Direction) {
-        if self.is_1_3() {
+        if self.agreement.is_1_3() {
             return;
         }
-        let protection = self.server.map(Protection::of);
-        let keys = self.keys_mut(direction);
+        let protection = self.agreement.protection();
+        let keys = self.agreement.keys_mut(direction);
         match (header.content_type, *keys) {
             (ContentType::ChangeCipherSpec, Keys::Clear) => {
                 *keys = match protection {
@@ -210,26 +200,12 @@ impl Session {
             (ContentType::ChangeCipherSpec, Keys::Known { .. }) => *keys = Keys::Unknown,
             (ContentType::Handshake, Keys::Known { protection, finished: false }) => {
                 *keys = Keys::Known { protection, finished: true };
-                if self.keys.iter().all(|keys| matches!(keys, Keys::Known { finished: true, .. })) {
-                    self.phase = Phase::Agreed;
+                if self.agreement.is_finished() {
+                    self.be_quiet();
                 }
             }
             _ => {}
         }
-    }
-
-    fn is_1_3(&self) -> bool {
-        self.server.is_some_and(|server| is_1_3(server.version))
-    }
-
-    fn keys(&self, direction: Direction) -> Keys {
-        let [to_gateway, from_gateway] = self.keys;
-        if direction == Direction::ToGateway { to_gateway } else { from_gateway }
-    }
-
-    fn keys_mut(&mut self, direction: Direction) -> &mut Keys {
-        let [to_gateway, from_gateway] = &mut self.keys;
-        if direction == Direction::ToGateway { to_gateway } else { from_gateway }
     }
 }
 

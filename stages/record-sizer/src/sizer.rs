@@ -4,29 +4,39 @@ use sizeleak_frame::{Direction, Segment, Segments, what};
 use sizeleak_stage::{Closed, ConfigureError, Emit, Stage, StageError};
 
 use crate::association::Association;
-use crate::connection::Connection;
 use crate::finding::Findings;
 use crate::notices::notice;
 use crate::options::{Limits, Options};
 use crate::reassembly::Opening;
 use crate::report::Report;
-use crate::table::Generations;
+use crate::table::Flows;
+use crate::tracked::Tracked;
 use crate::waiting::Waiting;
 
 /// Sizes the TLS records of a gateway's connections.
 #[derive(Debug)]
 pub struct RecordSizer {
     limits: Limits,
-    connections: Generations<Box<Connection>>,
+    connections: Flows<Tracked>,
     /// Flows over UDP that carry DTLS or QUIC.
-    associations: Generations<Box<Association>>,
+    associations: Flows<Box<Association>>,
     /// Connections of which no more than a SYN was seen, with the sequence numbers of both directions: a flood of them
     /// must not drive out the others.
-    opened: Generations<[Option<u32>; 2]>,
+    opened: Flows<[Option<u32>; 2]>,
     waiting: Waiting,
     findings: Findings,
     report: Report,
     now_ns: i64,
+    rest: Rest,
+}
+
+/// Whether connections are kept small in their steady state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Taken,
+    /// To compare with: all there is of a connection is kept, always.
+    #[cfg(test)]
+    Never,
 }
 
 impl RecordSizer {
@@ -38,13 +48,14 @@ impl RecordSizer {
         let limits = options.limits()?;
         Ok(Self {
             limits,
-            connections: Generations::new(limits.flows),
-            associations: Generations::new(limits.flows / 4),
-            opened: Generations::new(limits.flows),
+            connections: Flows::new(limits.flows),
+            associations: Flows::new(limits.flows / 4),
+            opened: Flows::new(limits.flows),
             waiting: Waiting::default(),
             findings: Findings::default(),
             report: Report::default(),
             now_ns: i64::MIN,
+            rest: Rest::Taken,
         })
     }
 
@@ -84,26 +95,57 @@ impl RecordSizer {
                 return self.settle(segment.flow, out);
             }
         }
-        let connection = match self.connections.find(segment.flow) {
-            Some(connection) => connection,
+        let tracked = match self.connections.find(segment.flow) {
+            Some(tracked) => tracked,
             None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
         };
-        connection.data(segment, &mut self.findings);
-        if self.waiting.is_empty() && self.findings.is_quiet() && connection.held() == 0 {
-            return self.report.events(segment.flow, connection, &mut self.findings, out);
+        if let Tracked::Steady(steady) = tracked
+            && !is_syn
+        {
+            let (stream, protected) = steady.stream(segment.direction);
+            if let Some(mut piece) = stream.take(segment) {
+                while let Some(record) = stream.next_record(&mut piece) {
+                    let marks = protected.marks(record.header);
+                    self.report.record(segment.flow, (segment.direction, record), marks, out)?;
+                }
+                if piece.is_empty() {
+                    return Ok(());
+                }
+                tracked.connection().go_on(segment.direction, piece, &mut self.findings);
+                return self.busy(segment.flow, out);
+            }
         }
-        self.report.found(segment.flow, connection, &mut self.findings, out)?;
-        self.settle(segment.flow, out)
+        tracked.connection().data(segment, &mut self.findings);
+        self.busy(segment.flow, out)
+    }
+
+    /// Reports what was found in a connection that is not steady, or was not, and lets it rest if it is now.
+    #[inline(never)]
+    fn busy(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
+        let Some(tracked) = self.connections.find(flow) else { return Ok(()) };
+        let connection = tracked.connection();
+        if self.waiting.is_empty() && self.findings.is_quiet() && connection.held() == 0 {
+            self.report.events(flow, connection, &mut self.findings, out)?;
+            if self.rest == Rest::Taken {
+                tracked.rest();
+            }
+            return Ok(());
+        }
+        self.report.found(flow, connection, &mut self.findings, out)?;
+        self.settle(flow, out)
     }
 
     /// Takes note of what a flow holds now, and makes it let go of what is too much.
     fn settle(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
-        let Some(connection) = self.connections.find(flow) else { return Ok(()) };
+        let Some(tracked) = self.connections.find(flow) else { return Ok(()) };
+        let connection = tracked.connection();
         self.report.found(flow, connection, &mut self.findings, out)?;
         let held = connection.held();
         self.waiting.update(flow, connection.deadline(&self.limits), held);
         if held > self.limits.flow_bytes {
             self.release(flow, out)?;
+        } else if held == 0 && self.rest == Rest::Taken {
+            tracked.rest();
         }
         while self.waiting.bytes() > self.limits.bytes {
             let Some(flow) = self.waiting.first() else { break };
@@ -116,7 +158,7 @@ impl RecordSizer {
     fn datagram(&mut self, datagram: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         self.report.counts.datagrams += 1;
         if self.associations.is_full() || self.associations.is_older(self.now_ns, self.limits.idle_timeout_ns) {
-            self.report.counts.idle_flows += self.associations.turn(self.now_ns).len() as u64;
+            self.report.counts.idle_flows += self.associations.forget_unused(self.now_ns).len() as u64;
         }
         if self.associations.find(datagram.flow).is_none() {
             if !Association::is_known_kind(datagram) {
@@ -147,10 +189,11 @@ impl RecordSizer {
 
     /// Takes a SYN of a connection that is known, or has data with it.
     fn syn(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        let connection = match self.connections.find(segment.flow) {
-            Some(connection) => connection,
+        let tracked = match self.connections.find(segment.flow) {
+            Some(tracked) => tracked,
             None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
         };
+        let connection = tracked.connection();
         match connection.opening(segment) {
             Opening::Known => return Ok(()),
             Opening::First => {}
@@ -158,29 +201,35 @@ impl RecordSizer {
                 connection.release(&mut self.findings);
                 self.report.found(segment.flow, connection, &mut self.findings, out)?;
                 self.report.ended(segment.flow, segment.time_ns, connection, out)?;
-                *connection = Connection::default();
+                *tracked = Tracked::default();
             }
         }
-        connection.open(segment.direction, segment.sequence, &mut self.findings);
+        tracked.connection().open(segment.direction, segment.sequence, &mut self.findings);
         Ok(())
     }
 
     /// Gives up what a flow has waited for too long.
     fn expire(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
-        let Some(connection) = self.connections.find(flow) else {
+        let Some(tracked) = self.connections.find(flow) else {
             self.waiting.update(flow, None, 0);
             return Ok(());
         };
+        let connection = tracked.connection();
         connection.expire(self.now_ns, &self.limits, &mut self.findings);
         self.report.found(flow, connection, &mut self.findings, out)?;
-        self.waiting.update(flow, connection.deadline(&self.limits), connection.held());
+        let held = connection.held();
+        self.waiting.update(flow, connection.deadline(&self.limits), held);
+        if held == 0 && self.rest == Rest::Taken {
+            tracked.rest();
+        }
         Ok(())
     }
 
     /// Gives up all a flow holds, because memory is needed.
     fn release(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         let held = match self.connections.find(flow) {
-            Some(connection) => {
+            Some(tracked) => {
+                let connection = tracked.connection();
                 let held = connection.held();
                 connection.release(&mut self.findings);
                 self.report.found(flow, connection, &mut self.findings, out)?;
@@ -212,14 +261,14 @@ impl RecordSizer {
     #[cold]
     fn make_room(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
         if self.opened.is_full() || self.opened.is_older(self.now_ns, self.limits.idle_timeout_ns) {
-            let forgotten = self.opened.turn(self.now_ns).len() as u64;
+            let forgotten = self.opened.forget_unused(self.now_ns).len() as u64;
             self.report.counts.idle_flows += forgotten;
         }
         let is_full = self.connections.is_full();
         if !is_full && !self.connections.is_older(self.now_ns, self.limits.idle_timeout_ns) {
             return Ok(());
         }
-        let forgotten = self.connections.turn(self.now_ns);
+        let forgotten = self.connections.forget_unused(self.now_ns);
         let count = forgotten.len() as u64;
         if is_full && count > 0 {
             self.report.counts.evicted_flows += count;
@@ -232,11 +281,12 @@ impl RecordSizer {
         self.end(forgotten, out)
     }
 
-    fn end(&mut self, connections: Vec<(u64, Box<Connection>)>, out: &mut dyn Emit) -> Result<(), Closed> {
-        for (flow, mut connection) in connections {
+    fn end(&mut self, connections: Vec<(u64, Tracked)>, out: &mut dyn Emit) -> Result<(), Closed> {
+        for (flow, mut tracked) in connections {
+            let connection = tracked.connection();
             connection.release(&mut self.findings);
-            self.report.found(flow, &mut connection, &mut self.findings, out)?;
-            self.report.ended(flow, self.now_ns, &mut connection, out)?;
+            self.report.found(flow, connection, &mut self.findings, out)?;
+            self.report.ended(flow, self.now_ns, connection, out)?;
             self.waiting.update(flow, None, 0);
         }
         Ok(())
@@ -245,18 +295,18 @@ impl RecordSizer {
 
 /// Begins a connection, with the SYNs that were seen of it.
 fn begin<'a>(
-    connections: &'a mut Generations<Box<Connection>>,
-    opened: &mut Generations<[Option<u32>; 2]>,
+    connections: &'a mut Flows<Tracked>,
+    opened: &mut Flows<[Option<u32>; 2]>,
     flow: u64,
     findings: &mut Findings,
-) -> &'a mut Connection {
-    let connection = connections.insert(flow, Box::default());
+) -> &'a mut Tracked {
+    let tracked = connections.insert(flow, Tracked::default());
     for (direction, sequence) in Direction::BOTH.into_iter().zip(opened.remove(flow).unwrap_or_default()) {
         if let Some(sequence) = sequence {
-            connection.open(direction, sequence, findings);
+            tracked.connection().open(direction, sequence, findings);
         }
     }
-    connection
+    tracked
 }
 
 impl Stage for RecordSizer {
@@ -287,3 +337,6 @@ impl Stage for RecordSizer {
         counters
     }
 }
+
+#[cfg(test)]
+mod tests;

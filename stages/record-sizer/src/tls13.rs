@@ -74,6 +74,11 @@ impl Flights {
         matches!(self.stage, Stage::Server | Stage::Client)
     }
 
+    /// Whether no record can belong to it any more.
+    pub(crate) fn are_over(&self) -> bool {
+        matches!(self.stage, Stage::Done)
+    }
+
     /// Takes the length of an encrypted record; true if it belongs to the handshake.
     pub(crate) fn takes(&mut self, end: End, length: u16, time_ns: i64) -> bool {
         if self.is_open() && time_ns.saturating_sub(self.began_ns) > LONGEST {

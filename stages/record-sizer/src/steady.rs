@@ -1,0 +1,156 @@
+//! A connection in its steady state: no handshake goes on, each direction is in step with its records, and nothing waits.
+//!
+//! Most connections are so nearly always. So this is small, and has a way of its own for segments that come in order and
+//! hold data. Whatever else comes is for a [`Connection`](crate::connection::Connection), which it is made into for as long
+//! as that takes.
+
+use sizeleak_frame::{ContentType, Direction, Segment};
+
+use crate::agreement::Agreement;
+use crate::piece::Piece;
+use crate::reassembly::{Beginning, Position};
+use crate::record::{Begun, Header, Sized, Walker};
+use crate::session::Marks;
+
+/// The state of a connection, in 88 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Steady {
+    to_gateway: SteadyStream,
+    from_gateway: SteadyStream,
+    agreement: Agreement,
+}
+
+/// One direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SteadyStream {
+    /// When the last of what is in order was captured.
+    latest_ns: i64,
+    /// When the record that has begun was, if one has.
+    start_ns: i64,
+    next: u32,
+    begins: u32,
+    /// Of the record seen last; `None` before the first one.
+    header: Option<Header>,
+    /// Bytes of its body that are still to come.
+    left: u16,
+    beginning: Beginning,
+}
+
+/// What a steady direction is made of, and made into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub(crate) position: Position,
+    pub(crate) latest_ns: Option<i64>,
+    /// The version of its records, and the walk along them.
+    pub(crate) walk: Option<(u8, Walker)>,
+}
+
+impl Steady {
+    pub(crate) fn new(to_gateway: SteadyStream, from_gateway: SteadyStream, agreement: Agreement) -> Self {
+        Self { to_gateway, from_gateway, agreement }
+    }
+
+    /// What it is made into: both directions, the one to the gateway first, and what the session is.
+    pub(crate) fn into_parts(self) -> ([Parts; 2], Agreement) {
+        ([self.to_gateway, self.from_gateway].map(SteadyStream::into_parts), self.agreement)
+    }
+
+    /// A direction, and what its records are.
+    #[inline]
+    pub(crate) fn stream(&mut self, direction: Direction) -> (&mut SteadyStream, Protected) {
+        let protected = Protected { agreement: self.agreement, direction };
+        (if direction == Direction::ToGateway { &mut self.to_gateway } else { &mut self.from_gateway }, protected)
+    }
+}
+
+/// What the records of a direction are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Protected {
+    agreement: Agreement,
+    direction: Direction,
+}
+
+impl Protected {
+    /// What is worth knowing of a record.
+    #[inline]
+    pub(crate) fn marks(&self, header: Header) -> Marks {
+        Marks { plaintext: self.agreement.plaintext(header, self.direction), handshake: false }
+    }
+}
+
+impl SteadyStream {
+    /// A direction in its steady state; `None` if it is not.
+    pub(crate) fn of(parts: &Parts) -> Option<Self> {
+        let Parts { position: Position { next, begins, beginning }, latest_ns, walk } = *parts;
+        let untouched = Self { latest_ns: 0, start_ns: 0, next, begins, header: None, left: 0, beginning };
+        let (latest_ns, (minor, walker)) = match (latest_ns, walk) {
+            (None, None) => return Some(untouched),
+            (Some(latest_ns), Some(walk)) => (latest_ns, walk),
+            _ => return None,
+        };
+        let outside = Header { content_type: ContentType::ApplicationData, minor, length: 0 };
+        let begun = walker.begun().filter(|begun| begun.header.minor == minor && begun.last_ns == latest_ns);
+        match begun {
+            Some(Begun { header, left, start_ns, .. }) if is_steady(header) && left > 0 => {
+                Some(Self { latest_ns, start_ns, header: Some(header), left, ..untouched })
+            }
+            _ if walker.is_inside() => None,
+            _ => Some(Self { latest_ns, header: Some(outside), ..untouched }),
+        }
+    }
+
+    fn into_parts(self) -> Parts {
+        let Self { latest_ns, start_ns, next, begins, header, left, beginning } = self;
+        let walk =
+            header.map(|header| (header.minor, Walker::within(Begun { header, left, start_ns, last_ns: latest_ns })));
+        Parts { position: Position { next, begins, beginning }, latest_ns: walk.map(|_| latest_ns), walk }
+    }
+
+    /// Takes a segment that comes in order, for [`next_record`](Self::next_record); no other.
+    #[inline]
+    pub(crate) fn take<'a>(&mut self, segment: &Segment<'a>) -> Option<Piece<'a>> {
+        if segment.sequence != self.next || self.header.is_none() {
+            return None;
+        }
+        let hidden = segment.length.saturating_sub(segment.payload.len() as u32);
+        self.next = self.next.wrapping_add(segment.payload.len() as u32).wrapping_add(hidden);
+        // What came too early is there for its reader when all before it is: so time goes the way of the stream.
+        self.latest_ns = self.latest_ns.max(segment.time_ns);
+        Some(Piece {
+            time_ns: self.latest_ns,
+            payload: segment.payload,
+            hidden,
+            starts_segment: true,
+            ends_segment: true,
+        })
+    }
+
+    /// Goes on along a piece to the end of a record. What is left of the piece where there is none is for a
+    /// [`Connection`](crate::connection::Connection).
+    #[inline]
+    pub(crate) fn next_record(&mut self, piece: &mut Piece<'_>) -> Option<Sized> {
+        if self.left == 0 {
+            let (bytes, behind) = piece.payload.split_first_chunk()?;
+            let header = Header::parse(*bytes).filter(|header| is_steady(*header))?;
+            *piece = piece.behind(behind);
+            (self.header, self.left, self.start_ns) = (Some(header), header.length, piece.time_ns);
+        }
+        if let Some(behind) = piece.payload.get(self.left.into()..) {
+            *piece = piece.behind(behind);
+            self.left = 0;
+        } else {
+            let (_, taken) = piece.advance(self.left.into());
+            self.left -= taken as u16;
+            if self.left > 0 {
+                return None;
+            }
+        }
+        self.header.map(|header| Sized { header, start_ns: self.start_ns, time_ns: piece.time_ns })
+    }
+}
+
+/// Whether a record changes nothing but what comes next.
+#[inline]
+fn is_steady(header: Header) -> bool {
+    !matches!(header.content_type, ContentType::Handshake | ContentType::ChangeCipherSpec)
+}
