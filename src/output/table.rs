@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
-        Frame::Identification(Identification {
+        Frame::from(Identification {
             command: command(),
             listed: candidates.len() as u64,
             candidates,

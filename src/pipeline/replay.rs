@@ -56,7 +56,7 @@ impl Replay {
         let mut reader = FrameReader::new(input);
         let fault = |fault: String| ConfigError::input(format!("{name}: {fault}"));
         let hello = match reader.next_frame() {
-            Ok(Some(Frame::Hello(hello))) => hello,
+            Ok(Some(Frame::Hello(hello))) => *hello,
             Ok(_) => return Err(fault("a frame stream begins with `hello`".into())),
             Err(error) if error.is_cut() => return Err(ConfigError::cut(format!("{name}: {error}"))),
             Err(error) => return Err(fault(error.to_string())),

@@ -57,15 +57,15 @@ impl Sized {
         for frame in &segments {
             match frame {
                 Frame::Segments(batch) => sized.segments.extend(batch.iter().map(|row| Carrier::of(&row))),
-                Frame::Flow(flow) => drop(sized.flows.insert(flow.flow, flow.clone())),
+                Frame::Flow(flow) => drop(sized.flows.insert(flow.flow, Flow::clone(flow))),
                 _ => {}
             }
         }
         for frame in through(record_sizer(), segments) {
             match frame {
                 Frame::Record(record) => sized.records.push(record),
-                Frame::Session(session) => sized.sessions.push(session),
-                Frame::Notice(notice) => sized.notices.push(notice),
+                Frame::Session(session) => sized.sessions.push(*session),
+                Frame::Notice(notice) => sized.notices.push(*notice),
                 _ => {}
             }
         }

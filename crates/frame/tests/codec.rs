@@ -15,7 +15,7 @@ use sizeleak_frame::{
 use stream::encode;
 
 fn hello() -> Frame {
-    Frame::Hello(Hello { schema: SCHEMA, stage: "capture".into(), version: "0.1.0".into(), upstream: vec![] })
+    Frame::from(Hello { schema: SCHEMA, stage: "capture".into(), version: "0.1.0".into(), upstream: vec![] })
 }
 
 fn decode(bytes: impl Read) -> (Vec<Frame>, Option<ReadError>) {
@@ -85,7 +85,7 @@ fn packets() -> impl Strategy<Value = Frame> {
                 let (time_ns, link_type, original_length) = (*time_ns, *link_type, *original_length);
                 batch.push(Packet { time_ns, link_type, original_length, data, capture: *capture, number: *number });
             }
-            Frame::Packets(batch)
+            Frame::from(batch)
         })
 }
 
@@ -97,7 +97,7 @@ fn segments() -> impl Strategy<Value = Frame> {
             let (time_ns, flow, direction, sequence) = (*time_ns, *flow, *direction, *sequence);
             batch.push(Segment { time_ns, flow, direction, sequence, flags: *flags, length: *length, payload });
         }
-        Frame::Segments(batch)
+        Frame::from(batch)
     })
 }
 
@@ -124,33 +124,26 @@ fn body() -> impl Strategy<Value = Frame> {
         segments(),
         flow.prop_map(|(flow, gateway, service, port, tcp)| {
             let transport = if tcp { Transport::Tcp } else { Transport::Udp };
-            Frame::Flow(Flow { flow, gateway, service: (service, port).into(), transport })
+            Frame::from(Flow { flow, gateway, service: (service, port).into(), transport })
         }),
         session.prop_map(|(time_ns, flow, [server_name, tls_version, cipher_suite])| {
-            Frame::Session(Session { time_ns, flow, server_name, tls_version, cipher_suite })
+            Frame::from(Session { time_ns, flow, server_name, tls_version, cipher_suite })
         }),
         record.prop_map(|([time_ns, start_ns], flow, direction, content_type, length, plaintext)| {
             let content_type = ContentType::try_from(content_type).unwrap();
             let handshake = length % 2 == 0;
             Frame::Record(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake })
         }),
-        command().prop_map(Frame::Command),
+        command().prop_map(Frame::from),
         (command(), prop::collection::vec(epsilon, 0..5))
-            .prop_map(|(command, epsilons)| Frame::Correction(Correction { command, epsilons })),
+            .prop_map(|(command, epsilons)| Frame::from(Correction { command, epsilons })),
         (command(), prop::collection::vec(candidate(), 0..5), bounds).prop_map(
             |(command, candidates, (candidate_count, listed, min_actions, max_actions))| {
-                Frame::Identification(Identification {
-                    command,
-                    candidates,
-                    candidate_count,
-                    listed,
-                    min_actions,
-                    max_actions,
-                })
+                Frame::from(Identification { command, candidates, candidate_count, listed, min_actions, max_actions })
             }
         ),
         notice.prop_map(|(time_ns, stage, flow, what, detail)| {
-            Frame::Notice(Notice { time_ns, stage: stage.into(), flow, what: what.into(), bytes: flow, detail })
+            Frame::from(Notice { time_ns, stage: stage.into(), flow, what: what.into(), bytes: flow, detail })
         }),
         bytes().prop_map(|data| {
             let mut value = vec![0x81, 0xa3, b'n', b'e', b'w', 0xc4, data.len() as u8];
@@ -255,7 +248,7 @@ fn a_segment_row_is_a_list_with_binary_payload() {
         payload: &[1, 2],
     });
     assert_eq!(
-        encode(&[Frame::Segments(batch)]),
+        encode(&[Frame::from(batch)]),
         [b"\x81\xa8segments\x91\x97\x05\x01\x01\x09\x18\x03\xc4\x02\x01\x02".as_slice()].concat()
     );
 }
@@ -287,7 +280,7 @@ fn errors_say_what_is_wrong() {
     assert!(message(&framed(&encode(&[hello()]))).contains("second `hello`"));
     assert!(message(&framed(b"\x81\xa6record\x80")).contains("`record` that cannot be read: missing field"));
     assert!(message(&framed(b"\x82\xa1a\x01\xa1b\x02")).contains("one entry"));
-    let newer = Frame::Hello(Hello { schema: 2, stage: "x".into(), version: "9".into(), upstream: vec![] });
+    let newer = Frame::from(Hello { schema: 2, stage: "x".into(), version: "9".into(), upstream: vec![] });
     assert!(message(&encode(&[newer])).contains("schema 2"));
     let deep = framed(&[b"\x81\xa6record".as_slice(), &[0x91; 5000], b"\x01"].concat());
     assert!(message(&deep).contains("cannot be read"));

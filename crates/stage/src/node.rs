@@ -156,7 +156,7 @@ impl<S: Stage> Node<S> {
                 self.bytes_in += bytes;
                 self.stage.process(input, out)
             }
-            Err(Frame::Hello(hello)) => Ok(self.greet(Some(hello), out)?),
+            Err(Frame::Hello(hello)) => Ok(self.greet(Some(*hello), out)?),
             Err(Frame::Summary(summary)) => {
                 self.upstream = summary;
                 Ok(())
@@ -267,11 +267,11 @@ pub(crate) fn own_hello(stage: &str, before: Option<Hello>) -> Frame {
         upstream
     });
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Frame::Hello(Hello { schema: SCHEMA, stage: stage.to_owned(), version, upstream })
+    Frame::from(Hello { schema: SCHEMA, stage: stage.to_owned(), version, upstream })
 }
 
 fn end_notice(stage: &'static str, what: &'static str, cause: &str) -> Frame {
-    Frame::Notice(Notice {
+    Frame::from(Notice {
         time_ns: None,
         stage: stage.into(),
         flow: None,

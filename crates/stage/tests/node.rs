@@ -45,7 +45,7 @@ fn command(size: u64) -> Command {
 }
 
 fn hello() -> Frame {
-    Frame::Hello(Hello { schema: SCHEMA, stage: "first".into(), version: "x".into(), upstream: vec![] })
+    Frame::from(Hello { schema: SCHEMA, stage: "first".into(), version: "x".into(), upstream: vec![] })
 }
 
 fn summary() -> Frame {
@@ -254,7 +254,7 @@ fn a_reader_that_goes_away_ends_the_source() {
     drop(input);
     let outcome = Box::new(SourceNode::new(Counter(u64::MAX))).run(None, &mut output, &Interrupt::new(), &mut Silent);
     assert_eq!(outcome, Outcome::Closed);
-    assert_eq!(output.emit(Frame::Notice(notice())).and(Err::<(), Closed>(Closed)), Err(Closed));
+    assert_eq!(output.emit(notice().into()).and(Err::<(), Closed>(Closed)), Err(Closed));
 }
 
 fn notice() -> Notice {

@@ -20,8 +20,9 @@ fn times_of(frame: &Frame) -> Vec<i64> {
         Frame::Session(session) => vec![session.time_ns],
         Frame::Record(record) => vec![record.start_ns, record.time_ns],
         Frame::Command(command) => vec![command.time_ns, command.end_ns],
-        Frame::Correction(Correction { command, .. }) | Frame::Identification(Identification { command, .. }) => {
-            vec![command.time_ns, command.end_ns]
+        Frame::Correction(correction) => vec![correction.command.time_ns, correction.command.end_ns],
+        Frame::Identification(identification) => {
+            vec![identification.command.time_ns, identification.command.end_ns]
         }
         Frame::Notice(notice) => notice.time_ns.into_iter().collect(),
         Frame::Hello(_) | Frame::Flow(_) | Frame::Summary(_) | Frame::Unknown(_) => Vec::new(),

@@ -22,7 +22,7 @@ impl Output {
     }
 
     pub(super) fn hello(&self) -> Option<&Hello> {
-        self.frames.iter().find_map(|frame| if let Frame::Hello(hello) = frame { Some(hello) } else { None })
+        self.frames.iter().find_map(|frame| if let Frame::Hello(hello) = frame { Some(&**hello) } else { None })
     }
 
     pub(super) fn summary(&self) -> Option<&Summary> {

@@ -90,7 +90,7 @@ impl Recorded {
 
     fn of(frames: Vec<Frame>) -> Result<Self, Failure> {
         match (frames.first().cloned(), frames.last().cloned()) {
-            (Some(Frame::Hello(hello)), Some(Frame::Summary(summary))) => Ok(Self { frames, hello, summary }),
+            (Some(Frame::Hello(hello)), Some(Frame::Summary(summary))) => Ok(Self { frames, hello: *hello, summary }),
             _ => Err(anyhow!("a recorded stream has a hello and a summary").into()),
         }
     }
@@ -142,13 +142,13 @@ fn then(stage: &str, frames: Vec<Frame>, make: impl Fn(Command) -> Frame) -> Vec
     let of = |frame| match frame {
         Frame::Hello(mut hello) => {
             hello.upstream.push(hello.stage);
-            Hello { stage: stage.to_owned(), ..hello }.into()
+            Hello { stage: stage.to_owned(), ..*hello }.into()
         }
         Frame::Summary(mut summary) => {
             summary.stages.push(StageSummary { stage: stage.to_owned(), ..StageSummary::default() });
             summary.into()
         }
-        Frame::Command(command) => make(command),
+        Frame::Command(command) => make(*command),
         other => other,
     };
     frames.into_iter().map(of).collect()

@@ -1,7 +1,7 @@
 //! Variations of a stream on the level of its `MessagePack` values: what every stage must take, and what none may.
 
 use rmpv::Value;
-use sizeleak_frame::{Correction, Frame, Identification, KINDS};
+use sizeleak_frame::{Frame, KINDS};
 
 use super::recorded::encode;
 
@@ -124,9 +124,9 @@ pub(super) fn with_nulls(frames: &[Frame]) -> Vec<Frame> {
     for frame in &mut frames {
         match frame {
             Frame::Record(record) => record.plaintext = None,
-            Frame::Command(command)
-            | Frame::Correction(Correction { command, .. })
-            | Frame::Identification(Identification { command, .. }) => command.plaintext = None,
+            Frame::Command(command) => command.plaintext = None,
+            Frame::Correction(correction) => correction.command.plaintext = None,
+            Frame::Identification(identification) => identification.command.plaintext = None,
             _ => {}
         }
     }

@@ -163,7 +163,7 @@ impl Course<'_> {
             }
             Frame::Command(command) => {
                 let cipher_suite = suites.get(&command.flow).cloned().flatten();
-                commands.push(Observed { command, cipher_suite });
+                commands.push(Observed { command: *command, cipher_suite });
             }
             _ => {}
         })?;
@@ -192,7 +192,7 @@ impl Course<'_> {
         watch(&pipeline.before(SEGMENTER), Telling::Nothing, |frame| match frame {
             Frame::Record(record) if records.len() < MOST_RECORDS => records.push(record),
             Frame::Record(_) => surplus += 1,
-            Frame::Flow(flow) => flows.push(flow),
+            Frame::Flow(flow) => flows.push(*flow),
             _ => {}
         })?;
         let commands_at = |places: &[usize]| -> Vec<Command> {

@@ -55,7 +55,7 @@ impl TryFrom<Frame> for Input {
     fn try_from(frame: Frame) -> Result<Self, Frame> {
         match frame {
             Frame::Record(record) => Ok(Self::Record(record)),
-            Frame::Flow(flow) => Ok(Self::Flow(flow)),
+            Frame::Flow(flow) => Ok(Self::Flow(*flow)),
             other => Err(other),
         }
     }

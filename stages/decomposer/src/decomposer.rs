@@ -269,7 +269,7 @@ mod tests {
         let mut out: Vec<Frame> = Vec::new();
         decomposer.process(Correction { command, epsilons: epsilons.collect() }, &mut out).unwrap();
         let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
-        (identification, out)
+        (*identification, out)
     }
 
     fn listed(identification: &Identification) -> Vec<([u32; 2], i64, f64)> {

@@ -112,7 +112,7 @@ impl Instance {
         let mut out: Vec<Frame> = Vec::new();
         Decomposer::new(self.model(), 10).unwrap().process(Correction { command, epsilons }, &mut out).unwrap();
         let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
-        identification
+        *identification
     }
 
     /// The score of the decomposer's best answer.

@@ -47,7 +47,7 @@ fn decompose(decomposer: &mut Decomposer, plaintext: [u64; 2]) -> (Identificatio
     let mut out: Vec<Frame> = Vec::new();
     decomposer.process(Correction { command, epsilons }, &mut out).unwrap();
     let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
-    (identification, out.len())
+    (*identification, out.len())
 }
 
 /// How many multisets of the actions make up each sum: coefficients of the generating function, in 128 bits that stop at

@@ -32,8 +32,8 @@ impl TryFrom<Frame> for Input {
 
     fn try_from(frame: Frame) -> Result<Self, Frame> {
         match frame {
-            Frame::Command(command) => Ok(Self::Command(command)),
-            Frame::Session(session) => Ok(Self::Session(session)),
+            Frame::Command(command) => Ok(Self::Command(*command)),
+            Frame::Session(session) => Ok(Self::Session(*session)),
             other => Err(other),
         }
     }
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn other_frames_are_not_its_own() {
-        let other = Frame::Correction(Correction { command: command(1, None), epsilons: vec![] });
+        let other = Frame::from(Correction { command: command(1, None), epsilons: vec![] });
         assert_eq!(Input::try_from(other.clone()), Err(other));
     }
 }

@@ -202,7 +202,7 @@ mod tests {
         pruner.process(identification, &mut out).unwrap();
         let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
         assert_eq!(identification.listed, identification.candidates.len() as u64);
-        (identification, out)
+        (*identification, out)
     }
 
     fn totals(identification: &Identification) -> Vec<u64> {

@@ -52,7 +52,7 @@ fn split(frames: Vec<Frame>) -> (Vec<Record>, Vec<Session>) {
     for frame in frames {
         match frame {
             Frame::Record(record) => records.push(record),
-            Frame::Session(session) => sessions.push(session),
+            Frame::Session(session) => sessions.push(*session),
             other => panic!("{other:?}"),
         }
     }
