@@ -157,8 +157,11 @@ impl RecordSizer {
     /// Takes a datagram: rows of UDP have no flags, those of TCP always have one.
     fn datagram(&mut self, datagram: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         self.report.counts.datagrams += 1;
-        if self.associations.is_full() || self.associations.is_older(self.now_ns, self.limits.idle_timeout_ns) {
-            self.report.counts.idle_flows += self.associations.forget_unused(self.now_ns).len() as u64;
+        if self.associations.is_full() {
+            self.report.counts.idle_flows += self.associations.make_room().len() as u64;
+        }
+        if self.associations.is_older(self.now_ns, self.limits.idle_timeout_ns) {
+            self.report.counts.idle_flows += self.associations.forget_silent(self.now_ns).len() as u64;
         }
         if self.associations.find(datagram.flow).is_none() {
             if !Association::is_known_kind(datagram) {
@@ -260,24 +263,30 @@ impl RecordSizer {
     /// Forgets flows where there are too many, or those silent for too long.
     #[cold]
     fn make_room(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
-        if self.opened.is_full() || self.opened.is_older(self.now_ns, self.limits.idle_timeout_ns) {
-            let forgotten = self.opened.forget_unused(self.now_ns).len() as u64;
-            self.report.counts.idle_flows += forgotten;
+        if self.opened.is_full() {
+            self.report.counts.idle_flows += self.opened.make_room().len() as u64;
         }
-        let is_full = self.connections.is_full();
-        if !is_full && !self.connections.is_older(self.now_ns, self.limits.idle_timeout_ns) {
+        if self.opened.is_older(self.now_ns, self.limits.idle_timeout_ns) {
+            self.report.counts.idle_flows += self.opened.forget_silent(self.now_ns).len() as u64;
+        }
+        if self.connections.is_older(self.now_ns, self.limits.idle_timeout_ns) {
+            let forgotten = self.connections.forget_silent(self.now_ns);
+            self.report.counts.idle_flows += forgotten.len() as u64;
+            self.end(forgotten, out)?;
+        }
+        if !self.connections.is_full() {
             return Ok(());
         }
-        let forgotten = self.connections.forget_unused(self.now_ns);
-        let count = forgotten.len() as u64;
-        if is_full && count > 0 {
-            self.report.counts.evicted_flows += count;
-            let most = self.limits.flows;
-            let detail = format!("more than {most} flows at once: the {count} silent for longest are forgotten");
+        let forgotten = self.connections.make_room();
+        let most = self.limits.flows;
+        if self.report.counts.evicted_flows == 0 {
+            let detail = format!(
+                "more than {most} flows at once (`max-flows`): those silent for longest are forgotten; more of these are only \
+                 counted"
+            );
             out.emit(notice(what::EVICTED, Some(self.now_ns), None, None, detail).into())?;
-        } else {
-            self.report.counts.idle_flows += count;
         }
+        self.report.counts.evicted_flows += forgotten.len() as u64;
         self.end(forgotten, out)
     }
 

@@ -1,45 +1,55 @@
-//! The flows remembered, in the order they came. When too many were used, or time is over, those are forgotten that were
-//! not used since the last time, so that memory is bounded, what is in use stays, and nothing depends on the order of a
-//! hash table.
+//! The flows remembered, in the order they came. Where there are too many those are forgotten that were silent for longest,
+//! so that memory is bounded, what is in use stays, and nothing depends on the order of a hash table.
+//!
+//! How long ago a flow was used is known by periods, each of which an eighth of the table is used in: that costs little, and
+//! room is made for many at once.
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
+
+/// So many periods it takes to use a full table once.
+const PERIODS: usize = 8;
 
 /// Values by flow.
 #[derive(Debug)]
 pub(crate) struct Flows<V> {
     values: IndexMap<u64, V, RandomState>,
-    /// Whether each was used since the last time some were forgotten.
-    used: Vec<bool>,
-    used_count: usize,
-    /// So many may be used before others are forgotten.
+    /// The period that each was used in last.
+    used: Vec<u32>,
+    period: u32,
+    /// How many were used in it.
+    used_in_period: usize,
     most: usize,
-    since_ns: Option<i64>,
+    /// When the silent ones were forgotten last, and the period that ended then.
+    swept: Option<(i64, u32)>,
 }
 
 impl<V> Flows<V> {
     /// A table of at most `most` values.
     pub(crate) fn new(most: usize) -> Self {
-        Self { values: IndexMap::default(), used: Vec::new(), used_count: 0, most: (most / 2).max(1), since_ns: None }
+        Self { values: IndexMap::default(), used: Vec::new(), period: 1, used_in_period: 0, most, swept: None }
     }
 
     /// The value of a flow.
     #[inline]
     pub(crate) fn find(&mut self, flow: u64) -> Option<&mut V> {
-        let (at, _, value) = self.values.get_full_mut(&flow)?;
-        if let Some(used @ false) = self.used.get_mut(at) {
-            *used = true;
-            self.used_count += 1;
+        let at = self.values.get_index_of(&flow)?;
+        if let Some(used) = self.used.get_mut(at)
+            && *used != self.period
+        {
+            *used = self.period;
+            self.count_use();
         }
-        Some(value)
+        self.values.get_index_mut(at).map(|(_, value)| value)
     }
 
     /// Adds the value of a flow that has none.
     pub(crate) fn insert(&mut self, flow: u64, value: V) -> &mut V {
+        let period = self.period;
+        self.count_use();
         let entry = self.values.entry(flow);
         if entry.index() == self.used.len() {
-            self.used.push(true);
-            self.used_count += 1;
+            self.used.push(period);
         }
         entry.insert_entry(value).into_mut()
     }
@@ -47,36 +57,65 @@ impl<V> Flows<V> {
     /// Removes a value. Another one may come sooner in the order for it.
     pub(crate) fn remove(&mut self, flow: u64) -> Option<V> {
         let (at, _, value) = self.values.swap_remove_full(&flow)?;
-        self.used_count -= usize::from(self.used.swap_remove(at));
+        self.used.swap_remove(at);
         Some(value)
     }
 
-    /// Whether so many were used that others are to be forgotten.
+    /// Whether there is room for no more.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.used_count >= self.most
+        self.values.len() >= self.most
     }
 
-    /// Whether it was longer ago than this that some were forgotten.
+    /// Whether it was longer ago than this that the silent ones were forgotten.
     #[inline]
     pub(crate) fn is_older(&mut self, now_ns: i64, most_ns: i64) -> bool {
-        now_ns.saturating_sub(*self.since_ns.get_or_insert(now_ns)) > most_ns
+        let (swept_ns, _) = *self.swept.get_or_insert((now_ns, 0));
+        now_ns.saturating_sub(swept_ns) > most_ns
     }
 
-    /// Forgets those that were not used since the last time; returns them.
-    pub(crate) fn forget_unused(&mut self, now_ns: i64) -> Vec<(u64, V)> {
-        self.since_ns = Some(now_ns);
-        let mut used = std::mem::take(&mut self.used).into_iter();
-        let forgotten = self.values.extract_if(.., |_, _| !used.next().unwrap_or_default()).collect();
-        self.used = vec![false; self.values.len()];
-        self.used_count = 0;
-        forgotten
+    /// Forgets those that were silent since the last time; returns them.
+    pub(crate) fn forget_silent(&mut self, now_ns: i64) -> Vec<(u64, V)> {
+        let before = self.swept.map_or(0, |(_, period)| period);
+        self.swept = Some((now_ns, self.period));
+        self.begin_period();
+        self.forget(before)
+    }
+
+    /// Makes room where there is none: forgets an eighth of all, those that were silent for longest; returns them.
+    pub(crate) fn make_room(&mut self) -> Vec<(u64, V)> {
+        let mut used = self.used.clone();
+        let Some(last) = used.len().min((self.most / PERIODS).max(1)).checked_sub(1) else { return Vec::new() };
+        let (_, latest, _) = used.select_nth_unstable(last);
+        self.forget(*latest)
     }
 
     /// Takes out all values.
     pub(crate) fn drain(&mut self) -> Vec<(u64, V)> {
-        (self.used, self.used_count) = (Vec::new(), 0);
+        self.used.clear();
         std::mem::take(&mut self.values).into_iter().collect()
+    }
+
+    /// Forgets those that were not used after this period.
+    fn forget(&mut self, latest: u32) -> Vec<(u64, V)> {
+        let mut used = self.used.iter();
+        let is_silent = |_: &u64, _: &mut V| used.next().is_some_and(|used| *used <= latest);
+        let forgotten = self.values.extract_if(.., is_silent).collect();
+        self.used.retain(|used| *used > latest);
+        forgotten
+    }
+
+    fn count_use(&mut self) {
+        self.used_in_period += 1;
+        if self.used_in_period >= self.most / PERIODS {
+            self.begin_period();
+        }
+    }
+
+    fn begin_period(&mut self) {
+        // There is no end of them that anybody will see.
+        self.period = self.period.saturating_add(1);
+        self.used_in_period = 0;
     }
 }
 
@@ -85,25 +124,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_stays_and_the_rest_leaves_in_order() {
+    fn those_silent_for_longest_are_forgotten() {
         let mut table = Flows::new(4);
-        table.insert(9, 'a');
-        table.insert(3, 'b');
+        for (flow, value) in [(9, 'a'), (3, 'b'), (5, 'c'), (7, 'd')] {
+            assert!(!table.is_full());
+            table.insert(flow, value);
+        }
+        assert_eq!(table.find(9), Some(&mut 'a'));
         assert!(table.is_full());
-        assert!(table.forget_unused(10).is_empty());
+        assert_eq!(table.make_room(), [(3, 'b')]);
+        assert_eq!(table.find(3), None);
         assert!(!table.is_full());
-        table.insert(5, 'c');
-        assert_eq!(table.find(3), Some(&mut 'b'));
-        assert!(table.is_full());
-        assert_eq!(table.forget_unused(20), [(9, 'a')]);
-        assert_eq!(table.find(9), None);
         assert_eq!(table.remove(5), Some('c'));
-        table.insert(1, 'd');
-        assert_eq!(table.find(3), Some(&mut 'b'));
-        assert!(table.is_full());
-        assert_eq!(table.drain(), [(3, 'b'), (1, 'd')]);
-        assert!(!table.is_full());
+        assert_eq!(table.drain(), [(9, 'a'), (7, 'd')]);
+        assert!(table.make_room().is_empty());
+    }
+
+    #[test]
+    fn room_is_made_for_many_at_once_and_what_is_in_use_stays() {
+        let mut table = Flows::new(1000);
+        let mut forgotten = 0;
+        for flow in 0..100_000 {
+            if table.is_full() {
+                let silent = table.make_room();
+                assert!(silent.is_sorted() && silent.len() >= 125 && silent.len() < 400, "{}", silent.len());
+                forgotten += silent.len();
+            }
+            table.insert(flow, flow);
+            assert_eq!(table.find(7.min(flow)), Some(&mut 7.min(flow)), "at {flow}");
+        }
+        assert_eq!(forgotten + table.drain().len(), 100_000);
+    }
+
+    #[test]
+    fn time_makes_silent() {
+        let mut table = Flows::new(1000);
         assert!(!table.is_older(50, 30));
-        assert!(table.is_older(51, 30));
+        table.insert(1, 'a');
+        table.insert(2, 'b');
+        assert!(!table.is_older(80, 30));
+        assert!(table.is_older(81, 30));
+        assert!(table.forget_silent(81).is_empty());
+        assert_eq!(table.find(2), Some(&mut 'b'));
+        assert!(!table.is_older(111, 30));
+        assert_eq!(table.forget_silent(112), [(1, 'a')]);
+        assert_eq!(table.forget_silent(143), [(2, 'b')]);
     }
 }
