@@ -14,9 +14,9 @@ cargo build --quiet --release
 cargo build --quiet --release --example archive
 printf '[[stage]]\nrun = "%s"\n' capture flow-filter record-sizer > "$folder/sizes.toml"
 
-line() { # TITLE SHAPE BYTES FLOWS
+line() { # TITLE SHAPE BYTES FLOWS [AT-ONCE]
     local packets
-    packets=$(target/release/examples/archive write "$2" "$3" "$folder/capture.pcap" --flows "$4" | cut -d' ' -f1)
+    packets=$(target/release/examples/archive write "$2" "$3" "$folder/capture.pcap" --flows "$4" --at-once "${5:-$4}" | cut -d' ' -f1)
     cat "$folder/capture.pcap" > /dev/null
     for _ in 1 2 3; do
         /usr/bin/time -f '%U %S %M' target/release/sizeleak run "$folder/sizes.toml" --input "$folder/capture.pcap" \
@@ -31,4 +31,7 @@ line 'A, 10 MB' mtu 10000000 256
 line 'A, 100 MB' mtu 100000000 256
 line 'A, 1 GB' mtu 1000000000 256
 line 'A, 10 GB' mtu 10000000000 256
-for flows in 1 100 10000 100000 1000000; do line "C, 1 GB, $flows flows" records 1000000000 "$flows"; done
+for flows in 1 100 10000 100000 1000000; do
+    line "C, 1 GB, $flows connections, 100 at once" records 1000000000 "$flows" "$((flows < 100 ? flows : 100))"
+done
+for flows in 1000 10000 50000 100000 1000000; do line "C, 1 GB, $flows at once" records 1000000000 "$flows"; done

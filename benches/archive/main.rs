@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Parser, Subcommand};
-use traffic::{Shape, Traffic};
+use traffic::{Connections, Shape, Traffic};
 
 #[derive(Parser)]
 #[command(about = "Captures to measure with")]
@@ -37,6 +37,9 @@ enum Work {
         /// How many connections the gateway has
         #[arg(long, default_value_t = 256)]
         flows: u32,
+        /// How many of them it has at once; the others follow as these end
+        #[arg(long, value_name = "FLOWS")]
+        at_once: Option<u32>,
         /// When its first packet was captured, in seconds since the epoch
         #[arg(long, default_value_t = 1_767_600_000)]
         begins: u32,
@@ -50,8 +53,9 @@ enum Work {
 
 fn main() -> io::Result<()> {
     match Arguments::parse().work {
-        Work::Write { shape, bytes, file, seed, flows, begins } => {
-            let mut traffic = Traffic::new(shape, seed, flows, begins);
+        Work::Write { shape, bytes, file, seed, flows, at_once, begins } => {
+            let at_once = at_once.unwrap_or(flows).clamp(1, flows.max(1));
+            let mut traffic = Traffic::new(shape, seed, Connections { flows, at_once }, begins);
             let packets = traffic.write(File::create(file)?, bytes)?;
             println!("{packets} packets");
         }

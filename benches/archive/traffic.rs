@@ -32,27 +32,40 @@ pub(crate) enum Shape {
     Records,
 }
 
+/// The gateway's connections.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Connections {
+    /// How many in all.
+    pub(crate) flows: u32,
+    /// How many there are at once.
+    pub(crate) at_once: u32,
+}
+
 /// Traffic, packet by packet.
 pub(crate) struct Traffic {
     shape: Shape,
     random: ChaCha8Rng,
     filler: Vec<u8>,
     conversations: Vec<Conversation>,
+    at_once: usize,
+    /// How much of the capture was written, between 0 and 1.
+    progress: f64,
     time_us: u64,
 }
 
 impl Traffic {
-    pub(crate) fn new(shape: Shape, seed: u64, flows: u32, begins: u32) -> Self {
+    pub(crate) fn new(shape: Shape, seed: u64, connections: Connections, begins: u32) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut filler = vec![0; 64 << 10];
         random.fill_bytes(&mut filler);
-        let conversations = (0..flows).map(|flow| {
+        let conversations = (0..connections.flows.max(1)).map(|flow| {
             let gateway = SocketAddr::from((GATEWAY, 20_000 + (flow % 40_000) as u16));
             let service = Ipv4Addr::from(u32::from(Ipv4Addr::new(203, 0, 113, 1)) + flow / 40_000);
             Conversation::new(gateway, (service, 443).into(), random.random())
         });
         let conversations = conversations.collect();
-        Self { shape, random, filler, conversations, time_us: u64::from(begins) * 1_000_000 }
+        let (at_once, time_us) = (connections.at_once as usize, u64::from(begins) * 1_000_000);
+        Self { shape, random, filler, conversations, at_once, progress: 0.0, time_us }
     }
 
     /// Writes a capture of about `bytes` bytes; gives the number of its packets.
@@ -62,6 +75,7 @@ impl Traffic {
         while written + (capture.len() as u64) < bytes {
             self.packet(&mut capture);
             packets += 1;
+            self.progress = (written + capture.len() as u64) as f64 / bytes as f64;
             if capture.len() >= 1 << 20 {
                 output.write_all(&capture)?;
                 written += capture.len() as u64;
@@ -76,7 +90,8 @@ impl Traffic {
         self.time_us += APART_US;
         let cut = if self.shape == Shape::Records { Cut::Anywhere } else { Cut::AtRecords };
         if self.shape == Shape::Records || self.random.random_bool(0.01) {
-            let flow = self.random.random_range(0..self.conversations.len());
+            let ended = (self.progress * (self.conversations.len() - self.at_once) as f64) as usize;
+            let flow = ended + self.random.random_range(0..self.at_once);
             self.conversations[flow].write(capture, self.time_us, cut, &mut self.random, &self.filler);
             return;
         }
