@@ -84,8 +84,8 @@ mod tests {
             replies: 8,
             reply_bytes: 9,
         };
-        let actions = Actions(vec![(Arc::from("on"), 2), (Arc::from("a b"), 1)]);
-        let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }];
+        let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("a b"), 1)]);
+        let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();
         let (min_actions, max_actions) = (Some(1), None);
         let frame = Identification { command, candidates, candidate_count: 10, listed: 1, min_actions, max_actions };
         let text = written("identification", &[frame.into()]);

@@ -66,7 +66,7 @@ impl Table {
 
 /// `2 on, 1 colour`.
 fn named(actions: &Actions) -> String {
-    let each: Vec<String> = actions.0.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let each: Vec<String> = actions.iter().map(|(name, count)| format!("{count} {name}")).collect();
     if each.is_empty() { "none".to_owned() } else { each.join(", ") }
 }
 
@@ -129,7 +129,7 @@ mod tests {
         Frame::from(Identification {
             command: command(),
             listed: candidates.len() as u64,
-            candidates,
+            candidates: candidates.into(),
             candidate_count: count,
             min_actions: None,
             max_actions: None,
@@ -146,7 +146,7 @@ mod tests {
         };
         let mut table = Table::new(Look::default());
         table.see(&flow.into());
-        let actions = Actions(vec![(Arc::from("on"), 2), (Arc::from("colour"), 1)]);
+        let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("colour"), 1)]);
         let best = Candidate { actions, epsilon: 0, probability: 0.41249 };
         let mut output = Vec::new();
         table.write(&identification(vec![best], 18), &mut output).unwrap();
@@ -181,7 +181,7 @@ time (UTC)                  gateway            size  replies  candidates  probab
         let session =
             Session { time_ns: 0, flow: 1, server_name: None, tls_version: None, cipher_suite: Some("X".into()) };
         let hello = Hello { schema: 1, stage: "capture".into(), version: "1".into(), upstream: vec![] };
-        let epsilons = [0, 1, -2, 3].map(|epsilon| WeightedEpsilon { epsilon, weight: 0.25 }).to_vec();
+        let epsilons = [0, 1, -2, 3].map(|epsilon| WeightedEpsilon { epsilon, weight: 0.25 }).into();
         let notice = Notice {
             time_ns: None,
             stage: "record-sizer".into(),

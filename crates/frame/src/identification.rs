@@ -7,7 +7,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Command;
+use crate::{Command, Shared};
 
 /// A command and its candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Identification {
     #[serde(flatten)]
     pub command: Command,
     /// The candidates that are listed, most probable first.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Shared<Candidate>,
     /// How many candidates there are, exact also where the list is cut; `u64::MAX` stands for that many or more.
     pub candidate_count: u64,
     /// How many of them are listed.
@@ -39,11 +39,26 @@ pub struct Candidate {
 }
 
 /// Action names with their counts, in the model's order; a map `{name: count}` in frames. Names are shared, since
-/// thousands of candidates repeat the same few.
+/// thousands of candidates repeat the same few, and so are whole lists, since the same sizes come again and again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Actions(pub Vec<(Arc<str>, u32)>);
+pub struct Actions(Shared<(Arc<str>, u32)>);
 
 impl Actions {
+    /// The names with their counts.
+    pub fn iter(&self) -> std::slice::Iter<'_, (Arc<str>, u32)> {
+        self.0.iter()
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// How often an action occurs.
     pub fn count(&self, name: &str) -> u32 {
         self.0.iter().find(|(action, _)| &**action == name).map_or(0, |(_, count)| *count)
@@ -55,10 +70,31 @@ impl Actions {
     }
 }
 
+impl From<Vec<(Arc<str>, u32)>> for Actions {
+    fn from(counts: Vec<(Arc<str>, u32)>) -> Self {
+        Self(counts.into())
+    }
+}
+
+impl FromIterator<(Arc<str>, u32)> for Actions {
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, u32)>>(counts: I) -> Self {
+        Self(counts.into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a Actions {
+    type Item = &'a (Arc<str>, u32);
+    type IntoIter = std::slice::Iter<'a, (Arc<str>, u32)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 impl Serialize for Actions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, count) in &self.0 {
+        for (name, count) in self {
             map.serialize_entry(&**name, count)?;
         }
         map.end()
@@ -85,6 +121,6 @@ impl<'de> Visitor<'de> for ActionsVisitor {
         while let Some((name, count)) = map.next_entry::<String, u32>()? {
             actions.push((Arc::from(name), count));
         }
-        Ok(Actions(actions))
+        Ok(actions.into())
     }
 }

@@ -72,7 +72,7 @@ prop_compose! {
         epsilon: i64,
         probability in 0.0..=1.0f64,
     ) -> Candidate {
-        let actions = Actions(actions.into_iter().map(|(name, count)| (Arc::from(name), count)).collect());
+        let actions = actions.into_iter().map(|(name, count)| (Arc::from(name), count)).collect::<Actions>();
         Candidate { actions, epsilon, probability }
     }
 }
@@ -136,10 +136,17 @@ fn body() -> impl Strategy<Value = Frame> {
         }),
         command().prop_map(Frame::from),
         (command(), prop::collection::vec(epsilon, 0..5))
-            .prop_map(|(command, epsilons)| Frame::from(Correction { command, epsilons })),
+            .prop_map(|(command, epsilons)| Frame::from(Correction { command, epsilons: epsilons.into() })),
         (command(), prop::collection::vec(candidate(), 0..5), bounds).prop_map(
             |(command, candidates, (candidate_count, listed, min_actions, max_actions))| {
-                Frame::from(Identification { command, candidates, candidate_count, listed, min_actions, max_actions })
+                Frame::from(Identification {
+                    command,
+                    candidates: candidates.into(),
+                    candidate_count,
+                    listed,
+                    min_actions,
+                    max_actions,
+                })
             }
         ),
         notice.prop_map(|(time_ns, stage, flow, what, detail)| {

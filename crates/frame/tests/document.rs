@@ -213,7 +213,7 @@ fn freedoms_of_writers_are_kept() {
     entries.extend(fields.map(|name| (name, Value::from(5))));
     let command =
         Command { time_ns: 5, end_ns: 5, flow: 5, size: 5, plaintext: None, records: 5, replies: 5, reply_bytes: 5 };
-    let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }];
+    let epsilons = [WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
     let read = stream(&map(&[("correction", map(&entries))])).unwrap();
     assert_eq!(read, Correction { command, epsilons }.into());
     *entries.last_mut().unwrap() = ("time_ns", Value::from(5.0));

@@ -161,11 +161,11 @@ fn corrected(command: Command) -> Correction {
 
 fn identified(command: Command) -> Identification {
     let candidate = |action: &str, epsilon, probability| Candidate {
-        actions: Actions(vec![(action.into(), 1)]),
+        actions: Actions::from(vec![(action.into(), 1)]),
         epsilon,
         probability,
     };
-    let candidates = vec![candidate("on", 0, 0.75), candidate("off", -1, 0.25)];
+    let candidates = [candidate("on", 0, 0.75), candidate("off", -1, 0.25)].into();
     Identification { command, candidates, candidate_count: 2, listed: 2, min_actions: None, max_actions: None }
 }
 

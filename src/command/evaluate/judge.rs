@@ -177,7 +177,7 @@ mod tests {
 
     fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_count: u64) -> Identification {
         let candidate = |(on, off, epsilon): &(u32, u32, i64)| Candidate {
-            actions: Actions(vec![(Arc::from("off"), *off), (Arc::from("on"), *on)]),
+            actions: Actions::from(vec![(Arc::from("off"), *off), (Arc::from("on"), *on)]),
             epsilon: *epsilon,
             probability: 0.5,
         };

@@ -92,7 +92,7 @@ impl Timeline {
     fn bars(&mut self, identification: &Identification) -> Vec<(usize, u64)> {
         let Some(best) = identification.candidates.first() else { return vec![(self.place(Lane::Unexplained), 0)] };
         let mut bars: Vec<(usize, u64)> = Vec::new();
-        for (name, count) in best.actions.0.iter().filter(|(_, count)| *count > 0) {
+        for (name, count) in best.actions.iter().filter(|(_, count)| *count > 0) {
             let (at, count) = (self.place(Lane::Action(name.to_string())), u64::from(*count));
             match bars.iter_mut().find(|(lane, _)| *lane == at) {
                 Some((_, sum)) => *sum += count,
@@ -160,7 +160,7 @@ impl Take for Timeline {
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, Candidate, Command};
+    use sizeleak_frame::{Actions, Candidate, Command, Shared};
 
     use super::*;
 
@@ -175,10 +175,11 @@ mod tests {
             replies: 0,
             reply_bytes: 0,
         };
-        let actions = actions.map(|pairs| pairs.into_iter().map(|(name, count)| (Arc::from(name), count)).collect());
-        let candidates: Vec<Candidate> = actions
+        let named =
+            |pairs: Vec<_>| pairs.into_iter().map(|(name, count)| (Arc::from(name), count)).collect::<Actions>();
+        let candidates: Shared<Candidate> = actions
             .into_iter()
-            .map(|pairs| Candidate { actions: Actions(pairs), epsilon: 0, probability: 0.5 })
+            .map(|pairs| Candidate { actions: named(pairs), epsilon: 0, probability: 0.5 })
             .collect();
         let listed = candidates.len() as u64;
         Identification { command, candidates, candidate_count: listed, listed, min_actions: None, max_actions: None }

@@ -97,7 +97,7 @@ fn rank(criterion: &mut Criterion) {
         reply_bytes: 0,
     };
     let epsilons = [(0, 0.9), (-1, 0.09), (1, 0.01)].map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
-    let correction = Correction { command, epsilons: epsilons.to_vec() };
+    let correction = Correction { command, epsilons: epsilons.to_vec().into() };
     for limit in [1, 10, 100, 1000] {
         let Ok(mut decomposer) = Decomposer::new(model(), limit) else { continue };
         let mut out: Vec<Frame> = Vec::new();

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Actions, Candidate, Correction, Identification, Notice, WeightedEpsilon, what};
+use sizeleak_frame::{Actions, Candidate, Command, Correction, Identification, Notice, Shared, WeightedEpsilon, what};
 use sizeleak_signature::Model;
 use sizeleak_stage::{Emit, Stage, StageError};
 
+use crate::answers::{Answer, Answers, Unexplained};
 use crate::count::{Solver, SolverError, SumTooLarge, sizes};
 use crate::ranked::Ranked;
 use crate::ranking::Ranking;
-use crate::sums::{Sum, sums};
+use crate::sums::{Sum, Sums, sums};
 
 /// The candidates of a command take this many bytes at most in a frame, which may have 16 MiB; a list is cut there, as
 /// it is at the limit the user sets.
@@ -27,6 +28,7 @@ pub struct Decomposer {
     /// What ways are compared by; the first that has room for a command's sums. None where the prior is flat.
     rankings: Vec<Ranking>,
     limit: usize,
+    answers: Answers,
     counts: Counts,
 }
 
@@ -60,29 +62,50 @@ impl Decomposer {
             .flat_map(|prior| [Ranking::counted(&sizes, &limits, prior), Ranking::geometric(&sizes, &limits, prior)]);
         let rankings = ranked.flatten().collect();
         let names = model.actions.iter().map(|action| Arc::from(action.name.as_str())).collect();
-        Ok(Self { model, names, solver, rankings, limit, counts: Counts::default() })
+        Ok(Self { model, names, solver, rankings, limit, answers: Answers::default(), counts: Counts::default() })
     }
 
-    /// The sums that explain a command, heaviest first; or why there is none.
-    fn explain(&mut self, sizes: [i64; 2], epsilons: &[WeightedEpsilon]) -> Result<Vec<Explained>, String> {
+    /// What explains a command: remembered from the same question before, or worked out.
+    fn answer(&mut self, sizes: [i64; 2], epsilons: &Shared<WeightedEpsilon>) -> Result<Answer, StageError> {
+        if let Some(answer) = self.answers.recall(sizes, epsilons) {
+            return Ok(answer);
+        }
+        let answer = self.work_out(sizes, epsilons)?;
+        self.answers.remember(sizes, epsilons.clone(), answer.clone());
+        Ok(answer)
+    }
+
+    fn work_out(&mut self, sizes: [i64; 2], epsilons: &[WeightedEpsilon]) -> Result<Answer, StageError> {
         let [least, most] = sizes;
-        let Some(sums) = sums(sizes, self.model.overhead, epsilons) else {
-            return Err(format!("a message of {least} to {most} bytes is none that a cipher leaves: not taken apart"));
+        let unexplained = |detail: String, is_too_large, unused_epsilons| Answer {
+            candidates: Shared::default(),
+            candidate_count: 0,
+            unused_epsilons,
+            unexplained: Some(Unexplained { detail: detail.into(), is_too_large }),
         };
-        self.counts.unused_epsilons += sums.unused;
-        let counted = sums.sums.into_iter().map(|sum| Ok(Explained { sum, count: self.solver.count(sum.bytes)? }));
-        let counted: Result<Vec<Explained>, SumTooLarge> =
-            counted.filter(|explained| !matches!(explained, Ok(Explained { count: 0, .. }))).collect();
-        let explained = counted.map_err(|error| {
-            self.counts.too_large += 1;
-            error.to_string()
-        })?;
+        let Some(Sums { sums, unused }) = sums(sizes, self.model.overhead, epsilons) else {
+            let detail = format!("a message of {least} to {most} bytes is none that a cipher leaves: not taken apart");
+            return Ok(unexplained(detail, false, 0));
+        };
+        let explained = match self.count(sums) {
+            Ok(explained) => explained,
+            Err(error) => return Ok(unexplained(error.to_string(), true, unused)),
+        };
         if explained.is_empty() {
             let size = if least == most { format!("{least}") } else { format!("{least} to {most}") };
             let cause = "another kind of message, or another gateway";
-            return Err(format!("no actions add up to the {size} bytes of this message: {cause}"));
+            let detail = format!("no actions add up to the {size} bytes of this message: {cause}");
+            return Ok(unexplained(detail, false, unused));
         }
-        Ok(explained)
+        let candidates = self.candidates(&explained).map_err(StageError::failed)?.into();
+        let candidate_count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
+        Ok(Answer { candidates, candidate_count, unused_epsilons: unused, unexplained: None })
+    }
+
+    /// The sums that some multisets of actions have, heaviest first.
+    fn count(&mut self, sums: Vec<Sum>) -> Result<Vec<Explained>, SumTooLarge> {
+        let counted = sums.into_iter().map(|sum| Ok(Explained { sum, count: self.solver.count(sum.bytes)? }));
+        counted.filter(|explained| !matches!(explained, Ok(Explained { count: 0, .. }))).collect()
     }
 
     /// The candidates of these sums, as many as are listed, with their probabilities among all, listed or not.
@@ -131,18 +154,19 @@ impl Decomposer {
 
     fn tell_unexplained(
         &mut self,
-        correction: &Correction,
-        detail: String,
+        command: &Command,
+        unexplained: &Unexplained,
         out: &mut dyn Emit,
     ) -> Result<(), StageError> {
         self.counts.unexplained += 1;
+        self.counts.too_large += u64::from(unexplained.is_too_large);
         let notice = Notice {
-            time_ns: Some(correction.command.time_ns),
+            time_ns: Some(command.time_ns),
             stage: Self::NAME.into(),
-            flow: Some(correction.command.flow),
+            flow: Some(command.flow),
             what: what::UNEXPLAINED.into(),
-            bytes: Some(correction.command.size),
-            detail: Some(detail),
+            bytes: Some(command.size),
+            detail: Some(unexplained.detail.as_ref().to_owned()),
         };
         Ok(out.emit(notice.into())?)
     }
@@ -152,21 +176,15 @@ impl Stage for Decomposer {
     const NAME: &'static str = "decomposer";
     type Input = Correction;
 
-    fn process(&mut self, correction: Correction, out: &mut dyn Emit) -> Result<(), StageError> {
-        let command = &correction.command;
+    fn process(&mut self, Correction { command, epsilons }: Correction, out: &mut dyn Emit) -> Result<(), StageError> {
         let sizes = self.model.sizes(command.size, command.records, command.plaintext).map_err(StageError::failed)?;
-        let explained = match self.explain(sizes, &correction.epsilons) {
-            Ok(explained) => explained,
-            Err(detail) => {
-                self.tell_unexplained(&correction, detail, out)?;
-                Vec::new()
-            }
-        };
-        let candidates = self.candidates(&explained).map_err(StageError::failed)?;
-        let candidate_count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
+        let Answer { candidates, candidate_count, unused_epsilons, unexplained } = self.answer(sizes, &epsilons)?;
+        self.counts.unused_epsilons += unused_epsilons;
+        if let Some(unexplained) = unexplained {
+            self.tell_unexplained(&command, &unexplained, out)?;
+        }
         let listed = candidates.len() as u64;
         self.counts.cut_lists += u64::from(listed < candidate_count);
-        let command = correction.command;
         let (min_actions, max_actions) = (None, None);
         Ok(out.emit(Identification { command, candidates, candidate_count, listed, min_actions, max_actions }.into())?)
     }
@@ -205,7 +223,7 @@ impl<'a> List<'a> {
     /// Lists a candidate, or finds that there is no room for it: of the actions given by their places.
     fn push(&mut self, actions: impl Iterator<Item = (usize, u32)>, epsilon: i64, probability: f64) {
         let named = actions.filter_map(|(action, count)| Some((Arc::clone(self.names.get(action)?), count)));
-        let actions = Actions(named.collect());
+        let actions = named.collect::<Actions>();
         self.room = self.room.and_then(|room| room.checked_sub(encoded_bytes(&actions)));
         if self.room.is_some() {
             self.candidates.push(Candidate { actions, epsilon, probability });
@@ -221,13 +239,13 @@ fn ln_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
 
 /// How many bytes a candidate takes in a frame at most: its three fields, and for each action a name and a count.
 fn encoded_bytes(actions: &Actions) -> usize {
-    let names: usize = actions.0.iter().map(|(name, _)| name.len() + 10).sum();
+    let names: usize = actions.iter().map(|(name, _)| name.len() + 10).sum();
     LEAST_BYTES + names
 }
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_frame::{Command, Frame, FrameWriter};
+    use sizeleak_frame::{Frame, FrameWriter};
 
     use super::*;
 

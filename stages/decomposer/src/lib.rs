@@ -6,6 +6,7 @@
 //! the largest sum asked for, and [`Solutions`] (`enumerate`) walks it without dead ends. Where the model has a prior, the
 //! same automaton is walked with weights (`ranking`), so that the most probable ways come first (`ranked`).
 
+mod answers;
 mod cache;
 mod count;
 mod decomposer;

@@ -108,7 +108,7 @@ impl Instance {
             replies: 0,
             reply_bytes: 0,
         };
-        let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }];
+        let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
         let mut out: Vec<Frame> = Vec::new();
         Decomposer::new(self.model(), 10).unwrap().process(Correction { command, epsilons }, &mut out).unwrap();
         let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
@@ -122,7 +122,7 @@ impl Instance {
         let of_action = |(name, count): &(std::sync::Arc<str>, u32)| -> i64 {
             scores[name.parse::<usize>().unwrap()].iter().take(*count as usize).sum()
         };
-        Some(number_scores[best.actions.total() as usize] + best.actions.0.iter().map(of_action).sum::<i64>())
+        Some(number_scores[best.actions.total() as usize] + best.actions.iter().map(of_action).sum::<i64>())
     }
 }
 

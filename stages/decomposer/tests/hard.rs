@@ -43,7 +43,7 @@ fn decompose(decomposer: &mut Decomposer, plaintext: [u64; 2]) -> (Identificatio
         replies: 0,
         reply_bytes: 0,
     };
-    let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }];
+    let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
     let mut out: Vec<Frame> = Vec::new();
     decomposer.process(Correction { command, epsilons }, &mut out).unwrap();
     let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
@@ -76,7 +76,7 @@ fn counts_over_ranges_are_exact_or_say_that_many_or_more() {
             assert_eq!((identification.candidate_count, notices), (expected, 0), "{least}");
             assert_eq!(identification.listed, expected.min(50));
             for candidate in &identification.candidates {
-                let actions = candidate.actions.0.iter();
+                let actions = candidate.actions.iter();
                 let sum: i64 =
                     actions.map(|(name, count)| size(name.parse().unwrap()) * i64::from(*count)).sum::<i64>() + 60;
                 assert!((least..=least + 15).contains(&(sum as u64)), "{candidate:?}");

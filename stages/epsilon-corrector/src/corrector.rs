@@ -1,7 +1,9 @@
 //! The stage: commands in, commands with the likely values of ε out.
 
-use sizeleak_frame::{Command, Correction, Frame, Notice, Session, WeightedEpsilon, what};
-use sizeleak_signature::{Basis, Model, Smoothing, WeightedEpsilon as Estimate};
+use std::fmt::{Display, Formatter};
+
+use sizeleak_frame::{Command, Correction, Frame, Notice, Session, what};
+use sizeleak_signature::{Basis, Model, Smoothing};
 use sizeleak_stage::{Emit, Stage, StageError};
 
 use crate::estimates::Estimates;
@@ -39,6 +41,36 @@ impl TryFrom<Frame> for Input {
     }
 }
 
+/// What is assumed of a session.
+#[derive(Debug, Clone, Copy)]
+enum Assumption<'a> {
+    /// Its cipher suite adds to a record what the model's does.
+    AddsAsMuch { own: &'a str, models: &'a str },
+    /// It uses the model's cipher suite.
+    UsesTheModels(&'a str),
+    /// The sizes the model was learned on are of its suite.
+    IsTheSame { own: &'a str },
+}
+
+impl Display for Assumption<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::AddsAsMuch { own, models } => write!(
+                formatter,
+                "what its cipher suite {own} adds to a record is not known: taken to add what {models} does, which the \
+                 model was learned on"
+            ),
+            Self::UsesTheModels(models) => {
+                write!(formatter, "its handshake was not seen: taken to use the model's cipher suite, {models}")
+            }
+            Self::IsTheSame { own } => write!(
+                formatter,
+                "its cipher suite is {own}, the model was learned on sizes on the wire: taken to be of the same suite"
+            ),
+        }
+    }
+}
+
 impl EpsilonCorrector {
     /// A corrector that asks the labelled commands of the model in this way.
     pub fn new(model: Model, smoothing: Smoothing) -> Self {
@@ -48,22 +80,17 @@ impl EpsilonCorrector {
     }
 
     /// What has to be assumed of a command's session for its size to be in the model's basis; `None` if nothing has.
-    fn assumption(&self, command: &Command) -> Option<String> {
+    fn assumption(&self, command: &Command) -> Option<Assumption<'_>> {
         if command.plaintext.is_some() {
             return None;
         }
         match (&self.model.learned.basis, self.sessions.cipher_suite(command.flow)) {
             (Basis::Plaintext { cipher_suite, .. }, Some(own)) if own == cipher_suite => None,
-            (Basis::Plaintext { cipher_suite, .. }, Some(own)) => Some(format!(
-                "what its cipher suite {own} adds to a record is not known: taken to add what {cipher_suite} does, which \
-                 the model was learned on"
-            )),
-            (Basis::Plaintext { cipher_suite, .. }, None) => {
-                Some(format!("its handshake was not seen: taken to use the model's cipher suite, {cipher_suite}"))
-            }
-            (Basis::Wire, Some(own)) => Some(format!(
-                "its cipher suite is {own}, the model was learned on sizes on the wire: taken to be of the same suite"
-            )),
+            (Basis::Plaintext { cipher_suite, .. }, own) => Some(match own {
+                Some(own) => Assumption::AddsAsMuch { own, models: cipher_suite },
+                None => Assumption::UsesTheModels(cipher_suite),
+            }),
+            (Basis::Wire, Some(own)) => Some(Assumption::IsTheSame { own }),
             // Neither side's suite is known; that they are the same is what a model of wire sizes is for.
             (Basis::Wire, None) => None,
         }
@@ -72,17 +99,17 @@ impl EpsilonCorrector {
     /// Tells once a session what is assumed of it.
     fn tell_assumption(&mut self, command: &Command, out: &mut dyn Emit) -> Result<(), StageError> {
         let Some(assumption) = self.assumption(command) else { return Ok(()) };
+        // In words only if they are told: that is once, and commands are many.
+        let in_words = (!self.sessions.is_told(command.flow)).then(|| assumption.to_string());
         self.assumed += 1;
-        if !self.sessions.is_news(command.flow) {
-            return Ok(());
-        }
+        let Some(detail) = in_words.filter(|_| self.sessions.is_news(command.flow)) else { return Ok(()) };
         let notice = Notice {
             time_ns: Some(command.time_ns),
             stage: Self::NAME.into(),
             flow: Some(command.flow),
             what: what::ASSUMED.into(),
             bytes: None,
-            detail: Some(assumption),
+            detail: Some(detail),
         };
         Ok(out.emit(notice.into())?)
     }
@@ -105,10 +132,7 @@ impl Stage for EpsilonCorrector {
         if let Some(notice) = self.strangers.notice(&self.model, &command, sizes) {
             out.emit(notice.into())?;
         }
-        let weighted = self.estimates.over(sizes).iter();
-        let epsilons =
-            weighted.map(|Estimate { epsilon, weight }| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
-        let epsilons = epsilons.collect();
+        let epsilons = self.estimates.over(sizes);
         Ok(out.emit(Correction { command, epsilons }.into())?)
     }
 
@@ -127,6 +151,8 @@ impl Stage for EpsilonCorrector {
 
 #[cfg(test)]
 mod tests {
+    use sizeleak_frame::Shared;
+
     use super::*;
 
     const MODEL: &str = "schema = 1\noverhead = 60\nk = 2\ntuples = [[100, 0, 1], [102, 1, 1], [200, 5, 1]]\n\
@@ -240,7 +266,7 @@ mod tests {
 
     #[test]
     fn other_frames_are_not_its_own() {
-        let other = Frame::from(Correction { command: command(1, None), epsilons: vec![] });
+        let other = Frame::from(Correction { command: command(1, None), epsilons: Shared::default() });
         assert_eq!(Input::try_from(other.clone()), Err(other));
     }
 }

@@ -3,14 +3,19 @@
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
+use sizeleak_frame::{Shared, WeightedEpsilon as Offered};
 use sizeleak_signature::{Neighbours, Smoothing, Variation, WeightedEpsilon};
 
 /// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to so many; of a wider one, which no
 /// cipher leaves, as many at equal distances.
 const MAX_SIZES: i64 = 4096;
 
-/// So many values of ε are remembered at most, of all sizes together: some megabytes.
+/// So many values of ε are remembered at most, of all sizes together: some megabytes. That a size is remembered at all
+/// counts as [`OF_A_SIZE`] more.
 const MAX_REMEMBERED: usize = 1 << 19;
+
+/// What remembering a size takes beside the values, in places of values.
+const OF_A_SIZE: usize = 4;
 
 /// Estimates of ε, remembered by size.
 #[derive(Debug)]
@@ -18,38 +23,40 @@ pub struct Estimates {
     neighbours: Neighbours,
     /// `None` takes the nearest neighbours at their word.
     variation: Option<Variation>,
-    /// Where each range's values begin and end in `values`. Only looked up: its order shows nowhere.
-    known: HashMap<[i64; 2], [usize; 2], FixedState>,
-    values: Vec<WeightedEpsilon>,
+    /// Each range's values. Only looked up: its order shows nowhere.
+    known: HashMap<[i64; 2], Shared<Offered>, FixedState>,
+    remembered: usize,
 }
 
 impl Estimates {
     /// Estimates from these labelled commands, asked in this way.
     pub fn new(neighbours: Neighbours, smoothing: Smoothing) -> Self {
         let variation = (smoothing != Smoothing::NEAREST).then(|| Variation::new(&neighbours, smoothing));
-        Self { neighbours, variation, known: HashMap::default(), values: Vec::new() }
+        Self { neighbours, variation, known: HashMap::default(), remembered: 0 }
     }
 
     /// The values of ε over the sizes from the least to the most, which are taken to be equally likely; heaviest first,
-    /// lower ones first among equals. The weights sum to 1.
-    pub fn over(&mut self, sizes: [i64; 2]) -> &[WeightedEpsilon] {
-        let [start, end] = match self.known.get(&sizes) {
-            Some(place) => *place,
+    /// lower ones first among equals. The weights sum to 1. Asked again, it gives the same list once more.
+    pub fn over(&mut self, sizes: [i64; 2]) -> Shared<Offered> {
+        match self.known.get(&sizes) {
+            Some(values) => values.clone(),
             None => self.remember(sizes),
-        };
-        self.values.get(start..end).unwrap_or_default()
+        }
     }
 
-    fn remember(&mut self, sizes: [i64; 2]) -> [usize; 2] {
+    fn remember(&mut self, sizes: [i64; 2]) -> Shared<Offered> {
         let found = self.work_out(sizes);
-        if self.values.len() + found.len() > MAX_REMEMBERED {
+        let offered =
+            found.iter().map(|WeightedEpsilon { epsilon, weight }| Offered { epsilon: *epsilon, weight: *weight });
+        let values: Shared<Offered> = offered.collect();
+        let room = values.len() + OF_A_SIZE;
+        if self.remembered + room > MAX_REMEMBERED {
             self.known.clear();
-            self.values.clear();
+            self.remembered = 0;
         }
-        let place = [self.values.len(), self.values.len() + found.len()];
-        self.values.extend(found);
-        self.known.insert(sizes, place);
-        place
+        self.remembered += room;
+        self.known.insert(sizes, values.clone());
+        values
     }
 
     fn work_out(&self, [least, most]: [i64; 2]) -> Vec<WeightedEpsilon> {
@@ -113,11 +120,18 @@ mod tests {
         let smoothing = Smoothing { k: 2, strength: 3.0 };
         let (mut estimates, fresh) = (estimates(smoothing), estimates(smoothing));
         for size in (0..300_000).chain(0..300) {
-            let found = estimates.over([size; 2]).to_vec();
+            let found = estimates.over([size; 2]);
             if size % 1000 < 5 {
-                assert_eq!(found, fresh.at(size));
+                let worked_out = fresh.at(size);
+                let pairs = worked_out.iter().map(|value| (value.epsilon, value.weight));
+                assert!(pairs.eq(found.iter().map(|value| (value.epsilon, value.weight))));
+                assert!(estimates.over([size; 2]).is_clone_of(&found), "the same list again");
             }
-            assert!(estimates.values.len() <= MAX_REMEMBERED);
+            assert!(estimates.remembered <= MAX_REMEMBERED);
+            if size % 10_000 == 0 {
+                let remembered = estimates.known.values().map(|values| values.len() + OF_A_SIZE).sum::<usize>();
+                assert_eq!(remembered, estimates.remembered);
+            }
         }
     }
 }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn actions(name: &str, count: u32) -> Actions {
-        Actions(vec![(Arc::from(name), count)])
+        Actions::from(vec![(Arc::from(name), count)])
     }
 
     #[test]

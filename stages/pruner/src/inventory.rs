@@ -1,15 +1,16 @@
 //! Whether candidates are within the inventory: a decomposer that is not ours may not have looked.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use sizeleak_frame::Actions;
-use sizeleak_signature::{InventoryError, Limits, Model};
+use sizeleak_signature::{InventoryError, Limits, MOST_CLASSES, Model};
 
 /// The model's inventory, by action names.
 #[derive(Debug)]
 pub(crate) struct Inventory {
-    /// The class of each action.
-    classes: BTreeMap<String, usize>,
+    /// The class of each action. Only looked up: its order shows nowhere.
+    classes: HashMap<String, usize, RandomState>,
     limits: Limits,
 }
 
@@ -27,13 +28,14 @@ impl Inventory {
         if self.limits.is_free() {
             return true;
         }
-        let mut totals = vec![0_u32; self.limits.classes()];
-        for (name, count) in actions.0.iter().filter(|(_, count)| *count > 0) {
+        let mut totals = [0_u32; MOST_CLASSES];
+        let totals = totals.get_mut(..self.limits.classes()).unwrap_or_default();
+        for (name, count) in actions.iter().filter(|(_, count)| *count > 0) {
             let class = self.classes.get(&**name).and_then(|class| totals.get_mut(*class));
             let Some(total) = class else { return false };
             *total = total.saturating_add(*count);
         }
-        self.limits.admits_totals(&totals)
+        self.limits.admits_totals(totals)
     }
 
     /// How many actions a command can have; `u32::MAX` where nothing limits them.
@@ -59,7 +61,7 @@ mod tests {
     }
 
     fn actions(counts: &[(&str, u32)]) -> Actions {
-        Actions(counts.iter().map(|(name, count)| (Arc::from(*name), *count)).collect())
+        counts.iter().map(|(name, count)| (Arc::from(*name), *count)).collect()
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod inventory;
 mod options;
 mod posterior;
 mod pruner;
+mod remembered;
 #[cfg(test)]
 mod testing;
 

@@ -1,6 +1,6 @@
 //! Candidates weighed by the replies: P(candidate | replies) ∝ probability · P(replies | its number of actions).
 
-use sizeleak_frame::Candidate;
+use sizeleak_frame::{Candidate, Shared};
 
 use crate::evidence::Evidence;
 
@@ -8,30 +8,43 @@ use crate::evidence::Evidence;
 const EQUAL: f64 = 1e-9;
 
 /// The candidates of a command with what the list leaves out.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Distribution {
-    pub(crate) candidates: Vec<Candidate>,
+#[derive(Debug)]
+pub(crate) struct Distribution<'a> {
+    listed: &'a Shared<Candidate>,
+    /// Those not left out yet, best first.
+    weighed: Vec<Weighed>,
     /// The probability of all candidates that are not listed.
-    pub(crate) unlisted: f64,
+    unlisted: f64,
 }
 
-impl Distribution {
+/// A listed candidate, by its place, and what its probability has become.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Weighed {
+    at: usize,
+    probability: f64,
+}
+
+impl<'a> Distribution<'a> {
     /// The candidates as they came. Of a cut list, what the probabilities leave to 1 is that of the candidates not listed.
-    pub(crate) fn new(mut candidates: Vec<Candidate>, unlisted_count: u64) -> Self {
-        for candidate in &mut candidates {
-            let probability = candidate.probability;
-            candidate.probability = if probability.is_nan() { 0.0 } else { probability.clamp(0.0, 1.0) };
-        }
-        let listed: f64 = candidates.iter().map(|candidate| candidate.probability).sum();
-        let unlisted = if unlisted_count > 0 { (1.0 - listed).max(0.0) } else { 0.0 };
-        Self { candidates, unlisted }
+    pub(crate) fn new(listed: &'a Shared<Candidate>, unlisted_count: u64) -> Self {
+        let probabilities = listed.iter().map(|candidate| candidate.probability);
+        let sound = probabilities.map(|given| if given.is_nan() { 0.0 } else { given.clamp(0.0, 1.0) });
+        let weighed: Vec<Weighed> = sound.enumerate().map(|(at, probability)| Weighed { at, probability }).collect();
+        let sum = sum(&weighed);
+        let unlisted = if unlisted_count > 0 { (1.0 - sum).max(0.0) } else { 0.0 };
+        Self { listed, weighed, unlisted }
+    }
+
+    /// How many candidates there still are.
+    pub(crate) fn len(&self) -> usize {
+        self.weighed.len()
     }
 
     /// Leaves out what is not wanted, and scales the probabilities of the rest to sum to 1.
-    pub(crate) fn retain(&mut self, wanted: impl Fn(&Candidate) -> bool) -> u64 {
-        let before = self.candidates.len();
-        self.candidates.retain(wanted);
-        let dropped = before - self.candidates.len();
+    pub(crate) fn retain(&mut self, mut wanted: impl FnMut(&Candidate) -> bool) -> u64 {
+        let before = self.weighed.len();
+        self.weighed.retain(|weighed| self.listed.get(weighed.at).is_some_and(&mut wanted));
+        let dropped = before - self.weighed.len();
         if dropped > 0 {
             self.normalise();
         }
@@ -42,20 +55,19 @@ impl Distribution {
     /// What is not listed cannot be looked at: it weighs as much as `greatest`, the greatest likelihood it can have, so
     /// that what is said of the listed ones is never too much.
     pub(crate) fn weigh(&mut self, evidence: &mut Evidence<'_>, greatest: f64) {
-        let mut top = if self.unlisted > 0.0 { greatest } else { 0.0 };
-        let mut likelihood = |candidate: &Candidate| evidence.likelihood(&candidate.actions);
-        for candidate in &self.candidates {
-            top = top.max(likelihood(candidate));
-        }
+        let candidates = self.weighed.iter().filter_map(|weighed| self.listed.get(weighed.at));
+        let likelihoods: Vec<f64> = candidates.map(|candidate| evidence.likelihood(&candidate.actions)).collect();
+        let unlisted = if self.unlisted > 0.0 { greatest } else { 0.0 };
+        let top = likelihoods.iter().copied().fold(unlisted, f64::max);
         // Relative to the greatest: the least likelihoods would vanish in a product.
-        for candidate in &mut self.candidates {
-            candidate.probability *= likelihood(candidate) / top;
+        for (weighed, likelihood) in self.weighed.iter_mut().zip(likelihoods) {
+            weighed.probability *= likelihood / top;
         }
         if top > 0.0 {
             self.unlisted *= greatest / top;
         }
         self.normalise();
-        self.candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        self.weighed.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     }
 
     /// Keeps the fewest candidates, most probable first, that hold `keep` of the probability; those as probable as the
@@ -63,31 +75,47 @@ impl Distribution {
     /// candidates. Says whether the kept ones hold that much; if not, all that are listed are kept.
     pub(crate) fn keep(&mut self, keep: f64) -> Held {
         let (mut held, mut last) = (0.0, f64::INFINITY);
-        let kept = self.candidates.iter().take_while(|candidate| {
-            let wanted = keep >= 1.0 || held < keep || candidate.probability >= last * (1.0 - EQUAL);
+        let kept = self.weighed.iter().take_while(|weighed| {
+            let wanted = keep >= 1.0 || held < keep || weighed.probability >= last * (1.0 - EQUAL);
             if wanted {
-                held += candidate.probability;
-                last = candidate.probability;
+                held += weighed.probability;
+                last = weighed.probability;
             }
             wanted
         });
         let kept = kept.count();
-        self.candidates.truncate(kept);
+        self.weighed.truncate(kept);
         if keep < 1.0 && held >= keep { Held::Enough } else { Held::AllThereIs }
+    }
+
+    /// The candidates there still are, with their probabilities: the list itself where it is unchanged.
+    pub(crate) fn candidates(&self) -> Shared<Candidate> {
+        let given = self.listed.iter().enumerate().map(|(at, candidate)| (at, candidate.probability.to_bits()));
+        if given.eq(self.weighed.iter().map(|weighed| (weighed.at, weighed.probability.to_bits()))) {
+            return self.listed.clone();
+        }
+        let reweighed = |weighed: &Weighed| {
+            let Candidate { actions, epsilon, .. } = self.listed.get(weighed.at)?;
+            Some(Candidate { actions: actions.clone(), epsilon: *epsilon, probability: weighed.probability })
+        };
+        self.weighed.iter().filter_map(reweighed).collect()
     }
 
     /// Scales probabilities to sum to 1; where none is above 0, the listed ones share it.
     fn normalise(&mut self) {
-        let listed: f64 = self.candidates.iter().map(|candidate| candidate.probability).sum();
-        let total = listed + self.unlisted;
-        let equal = 1.0 / self.candidates.len() as f64;
-        for candidate in &mut self.candidates {
-            candidate.probability = if total > 0.0 { candidate.probability / total } else { equal };
+        let total = sum(&self.weighed) + self.unlisted;
+        let equal = 1.0 / self.weighed.len() as f64;
+        for weighed in &mut self.weighed {
+            weighed.probability = if total > 0.0 { weighed.probability / total } else { equal };
         }
         if total > 0.0 {
             self.unlisted /= total;
         }
     }
+}
+
+fn sum(weighed: &[Weighed]) -> f64 {
+    weighed.iter().map(|weighed| weighed.probability).sum()
 }
 
 /// Whether the candidates that were kept hold what was to be kept.
@@ -109,17 +137,17 @@ mod tests {
     use super::*;
     use crate::testing::{command, model};
 
-    fn distribution(candidates: &[(u32, f64)], unlisted_count: u64) -> Distribution {
+    fn listed(candidates: &[(u32, f64)]) -> Shared<Candidate> {
         let candidate = |(actions, probability): &(u32, f64)| Candidate {
-            actions: Actions(vec![(Arc::from("on"), *actions)]),
+            actions: Actions::from(vec![(Arc::from("on"), *actions)]),
             epsilon: 0,
             probability: *probability,
         };
-        Distribution::new(candidates.iter().map(candidate).collect(), unlisted_count)
+        candidates.iter().map(candidate).collect()
     }
 
-    fn weighed(candidates: &[(u32, f64)], unlisted_count: u64, replies: u32) -> Distribution {
-        let mut distribution = distribution(candidates, unlisted_count);
+    fn weighed(listed: &Shared<Candidate>, unlisted_count: u64, replies: u32) -> Distribution<'_> {
+        let mut distribution = Distribution::new(listed, unlisted_count);
         let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
         let command = command(replies, 0);
         let mut evidence = Evidence::new(&model, &command).unwrap();
@@ -128,12 +156,13 @@ mod tests {
         distribution
     }
 
-    fn totals(distribution: &Distribution) -> Vec<u32> {
-        distribution.candidates.iter().map(|candidate| candidate.actions.count("on")).collect()
+    fn totals(distribution: &Distribution<'_>) -> Vec<u32> {
+        distribution.candidates().iter().map(|candidate| candidate.actions.count("on")).collect()
     }
 
     fn kept(candidates: &[(u32, f64)], replies: u32, keep: f64) -> Vec<u32> {
-        let mut distribution = weighed(candidates, 0, replies);
+        let listed = listed(candidates);
+        let mut distribution = weighed(&listed, 0, replies);
         distribution.keep(keep);
         totals(&distribution)
     }
@@ -148,9 +177,10 @@ mod tests {
 
     #[test]
     fn the_least_likelihoods_do_not_vanish() {
-        assert_eq!(totals(&weighed(&[(1, 0.5), (5, 0.5)], 0, 100)), [5, 1]);
-        let beyond = weighed(&[(1, 0.75), (5, 0.25)], 0, 4_000_000);
-        assert_eq!((totals(&beyond), beyond.candidates[0].probability), (vec![1, 5], 0.75), "as they came");
+        assert_eq!(totals(&weighed(&listed(&[(1, 0.5), (5, 0.5)]), 0, 100)), [5, 1]);
+        let listed = listed(&[(1, 0.75), (5, 0.25)]);
+        let beyond = weighed(&listed, 0, 4_000_000);
+        assert_eq!((totals(&beyond), beyond.candidates()[0].probability), (vec![1, 5], 0.75), "as they came");
     }
 
     #[test]
@@ -162,19 +192,21 @@ mod tests {
 
     #[test]
     fn what_is_not_listed_keeps_its_share() {
-        let mut cut = weighed(&[(4, 0.3), (5, 0.2)], 70, 4);
+        let (half, nearly_all) = (listed(&[(4, 0.3), (5, 0.2)]), listed(&[(4, 0.9999), (5, 0.000_01)]));
+        let mut cut = weighed(&half, 70, 4);
         assert!(cut.unlisted >= 0.5, "no evidence speaks against it");
-        let listed: f64 = cut.candidates.iter().map(|candidate| candidate.probability).sum();
+        let listed: f64 = cut.candidates().iter().map(|candidate| candidate.probability).sum();
         assert!((listed + cut.unlisted - 1.0).abs() < 1e-12);
-        assert_eq!((cut.keep(0.9), cut.candidates.len()), (Held::AllThereIs, 2));
-        let mut nearly_whole = weighed(&[(4, 0.9999), (5, 0.000_01)], 1, 4);
-        assert_eq!((nearly_whole.keep(0.9), nearly_whole.candidates.len()), (Held::Enough, 1));
+        assert_eq!((cut.keep(0.9), cut.len()), (Held::AllThereIs, 2));
+        let mut nearly_whole = weighed(&nearly_all, 1, 4);
+        assert_eq!((nearly_whole.keep(0.9), nearly_whole.len()), (Held::Enough, 1));
     }
 
     #[test]
     fn strange_probabilities_do_no_harm() {
         let strange = [(4, f64::NAN), (4, f64::INFINITY), (4, -1.0), (4, f64::NEG_INFINITY)];
-        let total: f64 = weighed(&strange, 0, 4).candidates.iter().map(|candidate| candidate.probability).sum();
+        let total: f64 =
+            weighed(&listed(&strange), 0, 4).candidates().iter().map(|candidate| candidate.probability).sum();
         assert!((total - 1.0).abs() < 1e-12);
         assert_eq!(kept(&strange, 4, 0.9).len(), 1);
     }
@@ -189,18 +221,19 @@ mod tests {
         ) {
             let total: f64 = candidates.iter().map(|(_, weight)| weight).sum();
             let candidates: Vec<(u32, f64)> = candidates.iter().map(|(actions, weight)| (*actions, weight / total)).collect();
-            let whole = weighed(&candidates, 0, replies);
-            let mut kept = weighed(&candidates, 0, replies);
+            let listed = listed(&candidates);
+            let whole = weighed(&listed, 0, replies).candidates();
+            let mut kept = weighed(&listed, 0, replies);
             prop_assert_eq!(kept.keep(keep), Held::Enough);
-            let number = kept.candidates.len();
-            prop_assert_eq!(&kept.candidates[..], &whole.candidates[..number]);
-            let held: f64 = kept.candidates.iter().map(|candidate| candidate.probability).sum();
+            let (number, kept) = (kept.len(), kept.candidates());
+            prop_assert_eq!(&kept[..], &whole[..number]);
+            let held: f64 = kept.iter().map(|candidate| candidate.probability).sum();
             prop_assert!(held >= keep);
-            let least = kept.candidates[number - 1].probability;
-            let above: f64 = kept.candidates.iter().map(|candidate| candidate.probability)
+            let least = kept[number - 1].probability;
+            let above: f64 = kept.iter().map(|candidate| candidate.probability)
                 .filter(|probability| *probability > least * (1.0 + 1e-6)).sum();
             prop_assert!(above < keep);
-            if let Some(next) = whole.candidates.get(number) {
+            if let Some(next) = whole.get(number) {
                 prop_assert!(next.probability < least);
             }
         }

@@ -8,6 +8,7 @@ use crate::evidence::{Bounds, Evidence};
 use crate::inventory::Inventory;
 use crate::options::Mode;
 use crate::posterior::{Distribution, Held};
+use crate::remembered::{Pruned, Remembered};
 
 /// Drops the candidates that the inventory or the replies speak against.
 ///
@@ -20,6 +21,7 @@ pub struct Pruner {
     keep: f64,
     model: Model,
     inventory: Inventory,
+    remembered: Remembered,
     told_cut: bool,
     counts: Counts,
 }
@@ -44,6 +46,7 @@ impl Pruner {
             keep,
             model: model.clone(),
             inventory: Inventory::new(model)?,
+            remembered: Remembered::default(),
             told_cut: false,
             counts: Counts::default(),
         })
@@ -52,32 +55,42 @@ impl Pruner {
     /// Leaves the candidates that inventory and replies allow.
     fn prune(&mut self, identification: &mut Identification, out: &mut dyn Emit) -> Result<(), StageError> {
         let had_some = identification.candidate_count > 0;
-        let candidates = std::mem::take(&mut identification.candidates);
-        let unlisted = unlisted(identification.candidate_count, candidates.len() as u64);
-        let mut distribution = Distribution::new(candidates, unlisted);
-        let beyond = distribution.retain(|candidate| self.inventory.allows(&candidate.actions));
-        self.counts.beyond_inventory += beyond;
-        let possible = !distribution.candidates.is_empty();
-        let (bounds, held) = self.weigh(&mut distribution, &identification.command);
-        let unlisted = if held == Held::Enough { 0 } else { unlisted };
-        identification.candidate_count = unlisted.saturating_add(distribution.candidates.len() as u64);
-        identification.candidates = distribution.candidates;
-        identification.min_actions = bounds.map(|bounds| bounds.least);
-        identification.max_actions = bounds.and_then(|bounds| bounds.most);
-        if unlisted > 0 {
+        let reply_bytes = if self.model.reply_bytes.is_some() { identification.command.reply_bytes } else { 0 };
+        let pruned = self.remembered.recall(identification, reply_bytes).unwrap_or_else(|| {
+            let pruned = self.work_out(identification);
+            self.remembered.remember(identification, reply_bytes, pruned.clone());
+            pruned
+        });
+        self.counts.beyond_inventory += pruned.beyond_inventory;
+        identification.candidate_count = pruned.unlisted.saturating_add(pruned.candidates.len() as u64);
+        identification.candidates = pruned.candidates;
+        identification.min_actions = pruned.bounds.map(|bounds| bounds.least);
+        identification.max_actions = pruned.bounds.and_then(|bounds| bounds.most);
+        if pruned.unlisted > 0 {
             self.tell_cut(identification, out)?;
         }
         if had_some && identification.candidate_count == 0 {
             self.counts.emptied += 1;
-            let cause = if possible { "the replies contradict every" } else { "the inventory allows no" };
+            let cause = if pruned.is_possible { "the replies contradict every" } else { "the inventory allows no" };
             let detail = format!("{cause} candidate: the gateway may have changed, or replies were lost");
             out.emit(notice(identification, what::UNEXPLAINED, detail).into())?;
         }
         Ok(())
     }
 
+    fn work_out(&self, identification: &Identification) -> Pruned {
+        let listed = &identification.candidates;
+        let unlisted = unlisted(identification.candidate_count, listed.len() as u64);
+        let mut distribution = Distribution::new(listed, unlisted);
+        let beyond_inventory = distribution.retain(|candidate| self.inventory.allows(&candidate.actions));
+        let is_possible = distribution.len() > 0;
+        let (bounds, held) = self.weigh(&mut distribution, &identification.command);
+        let unlisted = if held == Held::Enough { 0 } else { unlisted };
+        Pruned { candidates: distribution.candidates(), unlisted, bounds, beyond_inventory, is_possible }
+    }
+
     /// Keeps what the replies leave, and says which numbers of actions that is; all where they say nothing.
-    fn weigh(&self, distribution: &mut Distribution, command: &Command) -> (Option<Bounds>, Held) {
+    fn weigh(&self, distribution: &mut Distribution<'_>, command: &Command) -> (Option<Bounds>, Held) {
         let Some(mut evidence) = Evidence::new(&self.model, command) else { return (None, Held::AllThereIs) };
         if self.mode == Mode::Paper {
             let bounds = evidence.paper_bounds();
@@ -154,6 +167,7 @@ fn notice(identification: &Identification, what: &'static str, detail: String) -
 mod tests {
     use std::sync::Arc;
 
+    use proptest::prelude::*;
     use sizeleak_frame::{Actions, Candidate, Command, Frame};
 
     use super::*;
@@ -174,7 +188,7 @@ mod tests {
     /// An identification of equally probable candidates, given by one action each, and three replies.
     fn identification(candidates: &[(u32, &str)], count: u64) -> Identification {
         let candidate = |(times, name): &(u32, &str)| Candidate {
-            actions: Actions(vec![(Arc::from(*name), *times)]),
+            actions: Actions::from(vec![(Arc::from(*name), *times)]),
             epsilon: 0,
             probability: 1.0 / count as f64,
         };
@@ -195,6 +209,13 @@ mod tests {
             min_actions: None,
             max_actions: None,
         }
+    }
+
+    fn with_probability(mut identification: Identification, at: usize, probability: f64) -> Identification {
+        let mut candidates = identification.candidates.to_vec();
+        candidates[at].probability = probability;
+        identification.candidates = candidates.into();
+        identification
     }
 
     fn prune(pruner: &mut Pruner, identification: Identification) -> (Identification, Vec<Frame>) {
@@ -243,7 +264,7 @@ mod tests {
     fn a_gateway_without_replies_loses_nothing() {
         for mode in [Mode::Learned, Mode::Paper] {
             let mut before = identification(&[(2, "on"), (3, "on"), (4, "off")], 3);
-            before.candidates[2].probability = 1e-30;
+            before = with_probability(before, 2, 1e-30);
             let (after, _) = prune(&mut pruner(mode, NO_REPLIES), before.clone());
             assert_eq!(after, before);
         }
@@ -278,7 +299,7 @@ mod tests {
     #[test]
     fn a_cut_list_that_holds_enough_is_all_there_is() {
         let mut before = identification(&[(3, "on"), (1, "off")], 900);
-        before.candidates[0].probability = 0.99;
+        before = with_probability(before, 0, 0.99);
         let (after, notices) = prune(&mut pruner(Mode::Learned, ONE_REPLY_AN_ACTION), before);
         assert_eq!((after.candidate_count, totals(&after), notices), (1, vec![3], vec![]));
     }
@@ -291,5 +312,39 @@ mod tests {
         assert!(detail(&notices).contains("replies contradict"));
         assert_eq!(paper.counters()[4], ("emptied", 1));
         assert_eq!(prune(&mut paper, identification(&[], 0)).1, [], "there was nothing to contradict");
+    }
+
+    /// Replies, candidates and how many are not listed, drawn so that the same come again.
+    fn asked() -> impl Strategy<Value = Vec<(u32, usize, u64)>> {
+        prop::collection::vec((0u32..4, 0usize..4, 0u64..2), 1..40)
+    }
+
+    proptest! {
+        /// What is remembered of lists pruned before, or of equal ones, is what pruning them comes to.
+        #[test]
+        fn pruned_again_it_is_the_same(asked in asked(), is_paper in any::<bool>()) {
+            let lists = [&[(2, "on"), (3, "on"), (4, "off")][..], &[(9, "on")], &[(3, "off"), (1, "on")], &[]];
+            let mode = if is_paper { Mode::Paper } else { Mode::Learned };
+            let mut remembering = pruner(mode, ONE_REPLY_AN_ACTION);
+            for (replies, list, unlisted) in asked {
+                let list = lists[list];
+                let mut given = identification(list, list.len() as u64 + unlisted);
+                given.command.replies = replies;
+                let (worked_out, _) = prune(&mut pruner(mode, ONE_REPLY_AN_ACTION), given.clone());
+                for again in [given.clone(), given] {
+                    prop_assert_eq!(&prune(&mut remembering, again).0, &worked_out);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lists_are_shared_where_nothing_is_left_out_and_where_the_same_is() {
+        let mut learned = pruner(Mode::Learned, NO_REPLIES);
+        let whole = identification(&[(2, "on"), (3, "on")], 2);
+        assert!(prune(&mut learned, whole.clone()).0.candidates.is_clone_of(&whole.candidates));
+        let mut paper = pruner(Mode::Paper, ONE_REPLY_AN_ACTION);
+        let once = prune(&mut paper, whole.clone()).0.candidates;
+        assert!(once.len() == 1 && prune(&mut paper, whole).0.candidates.is_clone_of(&once));
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
     segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload: &[1] });
     let plaintext = nulls.of([u64::MAX; 2]);
     let content_type = ContentType::Heartbeat;
-    let actions = Actions(vec![("on".into(), u32::MAX)]);
+    let actions = Actions::from(vec![("on".into(), u32::MAX)]);
     let stage = StageSummary {
         stage: text(),
         frames_in: u64::MAX,
@@ -76,11 +76,14 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
         .into(),
         Record { time_ns, start_ns: time_ns, flow, direction, content_type, length, plaintext, handshake: true }.into(),
         command(nulls).into(),
-        Correction { command: command(nulls), epsilons: vec![WeightedEpsilon { epsilon: i64::MIN, weight: 0.5 }] }
-            .into(),
+        Correction {
+            command: command(nulls),
+            epsilons: vec![WeightedEpsilon { epsilon: i64::MIN, weight: 0.5 }].into(),
+        }
+        .into(),
         Identification {
             command: command(nulls),
-            candidates: vec![Candidate { actions, epsilon: i64::MIN, probability: 0.5 }],
+            candidates: vec![Candidate { actions, epsilon: i64::MIN, probability: 0.5 }].into(),
             candidate_count: u64::MAX,
             listed: u64::MAX,
             min_actions: nulls.of(u32::MAX),

@@ -1,0 +1,70 @@
+//! What was found for a command's sizes and values of ε, remembered: a home's commands have the same few sizes.
+
+use std::sync::Arc;
+
+use sizeleak_frame::{Candidate, Shared, WeightedEpsilon};
+use sizeleak_stage::Memo;
+
+/// Answers take this many bytes at most.
+const MAX_BYTES: usize = 16 << 20;
+
+/// What an answer takes beside its candidates and values of ε, in bytes: itself, its places in tables and on the heap.
+const OF_AN_ANSWER: usize = 256;
+
+/// What a candidate takes, in bytes: itself, and its actions' place on the heap.
+const OF_A_CANDIDATE: usize = size_of::<Candidate>() + 32;
+
+/// What decomposing came to.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) candidates: Shared<Candidate>,
+    /// How many there are, listed or not; `u64::MAX` stands for that many or more.
+    pub(crate) candidate_count: u64,
+    /// How many values of ε were not used.
+    pub(crate) unused_epsilons: u64,
+    /// Why there are none.
+    pub(crate) unexplained: Option<Unexplained>,
+}
+
+/// Why nothing explains a command.
+#[derive(Debug, Clone)]
+pub(crate) struct Unexplained {
+    /// For a person.
+    pub(crate) detail: Arc<str>,
+    /// Whether it is for want of room, not of actions.
+    pub(crate) is_too_large: bool,
+}
+
+/// The answers given lately, by the sizes asked about.
+#[derive(Debug)]
+pub(crate) struct Answers(Memo<[i64; 2], (Shared<WeightedEpsilon>, Answer)>);
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self(Memo::new(MAX_BYTES))
+    }
+}
+
+impl Answers {
+    /// The answer to the same question.
+    pub(crate) fn recall(&mut self, sizes: [i64; 2], epsilons: &Shared<WeightedEpsilon>) -> Option<Answer> {
+        let (asked, answer) = self.0.recall(&sizes)?;
+        (asked.is_clone_of(epsilons) || is_same(asked, epsilons)).then(|| answer.clone())
+    }
+
+    /// Remembers an answer.
+    pub(crate) fn remember(&mut self, sizes: [i64; 2], epsilons: Shared<WeightedEpsilon>, answer: Answer) {
+        let actions: usize =
+            answer.candidates.iter().map(|candidate| candidate.actions.len() * size_of::<(Arc<str>, u32)>()).sum();
+        let detail = answer.unexplained.as_ref().map_or(0, |unexplained| unexplained.detail.len());
+        let candidates = answer.candidates.len() * OF_A_CANDIDATE + actions;
+        let bytes = OF_AN_ANSWER + size_of_val(&*epsilons) + detail + candidates;
+        self.0.remember(sizes, (epsilons, answer), bytes);
+    }
+}
+
+/// Whether values and weights are the same to the last bit.
+fn is_same(one: &[WeightedEpsilon], other: &[WeightedEpsilon]) -> bool {
+    let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
+    one.iter().map(bits).eq(other.iter().map(bits))
+}
