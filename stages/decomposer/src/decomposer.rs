@@ -11,6 +11,7 @@ use crate::count::{Solver, SolverError, SumTooLarge, sizes};
 use crate::ranked::Ranked;
 use crate::ranking::Ranking;
 use crate::sums::{Sum, Sums, sums};
+use crate::whole::Whole;
 
 /// The candidates of a command take this many bytes at most in a frame, which may have 16 MiB; a list is cut there, as
 /// it is at the limit the user sets.
@@ -141,13 +142,27 @@ impl Decomposer {
             return None;
         }
         let mut list = List::new(&self.names, self.limit);
-        let mut ways = Ranked::new(ranking, &sums, self.limit.min(MAX_LISTED_BYTES / LEAST_BYTES));
+        let most = self.limit.min(MAX_LISTED_BYTES / LEAST_BYTES);
+        let probability = |ln: f64| (ln - ln_total).exp().min(1.0);
+        let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
+        if Whole::pays(count, most)
+            && let Some(whole) = Whole::of(ranking, &sums)
+        {
+            let mut ways = whole.ways().take(most);
+            while list.has_room()
+                && let Some((sum, actions, ln)) = ways.next()
+            {
+                list.push(actions.iter().copied(), explained.get(sum)?.sum.epsilon, probability(ln));
+            }
+            return Some(list.candidates);
+        }
+        let mut ways = Ranked::new(ranking, &sums, most);
         while list.has_room()
             && let Some(mut way) = ways.next()
         {
             way.actions.sort_unstable();
             let epsilon = explained.get(way.sum)?.sum.epsilon;
-            list.push(way.actions.into_iter(), epsilon, (way.ln - ln_total).exp().min(1.0));
+            list.push(way.actions.into_iter(), epsilon, probability(way.ln));
         }
         Some(list.candidates)
     }
@@ -209,11 +224,13 @@ struct List<'a> {
     limit: usize,
     room: Option<usize>,
     candidates: Vec<Candidate>,
+    /// The actions of the candidate that is listed next.
+    named: Vec<(Arc<str>, u32)>,
 }
 
 impl<'a> List<'a> {
     fn new(names: &'a [Arc<str>], limit: usize) -> Self {
-        Self { names, limit, room: Some(MAX_LISTED_BYTES), candidates: Vec::new() }
+        Self { names, limit, room: Some(MAX_LISTED_BYTES), candidates: Vec::new(), named: Vec::new() }
     }
 
     fn has_room(&self) -> bool {
@@ -222,8 +239,9 @@ impl<'a> List<'a> {
 
     /// Lists a candidate, or finds that there is no room for it: of the actions given by their places.
     fn push(&mut self, actions: impl Iterator<Item = (usize, u32)>, epsilon: i64, probability: f64) {
-        let named = actions.filter_map(|(action, count)| Some((Arc::clone(self.names.get(action)?), count)));
-        let actions = named.collect::<Actions>();
+        self.named.extend(actions.filter_map(|(action, count)| Some((Arc::clone(self.names.get(action)?), count))));
+        // Whose length is known, so that it takes one place on the heap and no second.
+        let actions: Actions = self.named.drain(..).collect();
         self.room = self.room.and_then(|room| room.checked_sub(encoded_bytes(&actions)));
         if self.room.is_some() {
             self.candidates.push(Candidate { actions, epsilon, probability });

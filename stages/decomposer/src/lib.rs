@@ -17,6 +17,7 @@ mod ranked;
 mod ranking;
 mod sums;
 mod uncertainty;
+mod whole;
 
 pub use count::{Solver, SolverError, SumTooLarge};
 pub use decomposer::Decomposer;

@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use crate::ranking::{Choice, Ranking};
 
 /// So many turns are looked at for one command, and the list ends there.
-const MAX_TURNS: u64 = 1 << 26;
+pub(crate) const MAX_TURNS: u64 = 1 << 26;
 
 /// Some sums' ways, most probable first.
 #[derive(Debug)]

@@ -148,6 +148,56 @@ impl Ranking {
         })
     }
 
+    /// Rates the ways to go on from a state of a layer that lead to an end, into `rated`: each with the logarithm of the weight
+    /// of the best way that takes it, where `before` is that of what led here. Gives how many were looked at.
+    pub(crate) fn rate(
+        &self,
+        layer: usize,
+        state: u32,
+        sum: usize,
+        before: f64,
+        rated: &mut Vec<(f64, Choice)>,
+    ) -> u64 {
+        rated.clear();
+        let Some(known) = self.automaton.layers.get(layer) else { return 0 };
+        let next = self.automaton.layers.get(layer + 1);
+        let Form::Counted { .. } = self.form else {
+            let choices = self.choices(layer, state, sum);
+            return choices.map(|choice| self.rate_one(next, before, choice, rated)).sum();
+        };
+        let turns = self.form.turns(known.offset + state as usize);
+        if next.is_none() {
+            // What is left is made up here or nowhere.
+            let taken = sum / known.size;
+            if let Some(turn) = turns.get(taken).filter(|_| taken * known.size == sum) {
+                let choice = Choice { taken: taken as u32, state: turn.pass, rest: 0, ln: turn.ln };
+                rated.push((before + turn.ln + Cell::end(0).best, choice));
+            }
+            return turns.len().min(taken + 1) as u64;
+        }
+        let mut rest = Some(sum);
+        let mut looked_at = 0;
+        for (turn, taken) in turns.iter().zip(0..) {
+            let Some(left) = rest else { break };
+            let choice = Choice { taken, state: turn.pass, rest: left, ln: turn.ln };
+            looked_at += self.rate_one(next, before, choice, rated);
+            rest = left.checked_sub(known.size);
+        }
+        looked_at
+    }
+
+    fn rate_one(&self, next: Option<&Layer>, before: f64, choice: Choice, rated: &mut Vec<(f64, Choice)>) -> u64 {
+        let best = match next {
+            Some(next) => self.cache.cell(choice.rest, next.offset + choice.state as usize).best,
+            None => Cell::end(choice.rest).best,
+        };
+        let ln = before + choice.ln + best;
+        if ln > f64::NEG_INFINITY {
+            rated.push((ln, choice));
+        }
+        1
+    }
+
     /// The action of a layer, by its place in the model's list; `None` beyond the last.
     pub(crate) fn action(&self, layer: usize) -> Option<usize> {
         self.automaton.layers.get(layer).map(|layer| layer.action)

@@ -1,0 +1,254 @@
+//! All ways to make up some sums, most probable first: walked through one after another, and put in order at the end.
+//!
+//! Where all ways, or a good part of them, are wanted, this costs a fraction of finding the next best each time
+//! (`ranked`), and comes to the same ways with the same weights in the same order, to the last bit. For that, a way's
+//! weight is put together here as there: a way turns off from another at one place, where it was the sum of what led
+//! there, of the turn and of the best way on; and ways of equal weight stand in the order in which they are met there.
+
+use crate::ranked::MAX_TURNS;
+use crate::ranking::{Choice, Ranking};
+
+/// With more actions than this a way is as much work as finding the next best.
+const MAX_LAYERS: usize = 512;
+
+/// So many times as many ways as are wanted are still found faster all at once.
+const TIMES_AS_MANY: u64 = 8;
+
+/// Of more ways than this are never all found at once: they take memory.
+const MAX_WAYS: u64 = 1 << 16;
+
+/// All ways to make up some sums.
+#[derive(Debug, Default)]
+pub(crate) struct Whole {
+    ways: Vec<Way>,
+    /// The actions of all ways with their counts, those of one way by their places in the model's list.
+    counts: Vec<(usize, u32)>,
+    /// The places of ways, most probable first.
+    order: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    /// The logarithm of its weight.
+    ln: f64,
+    sum: usize,
+    /// The way it turns off from, and how many turned off from that before it; without one, the place of the sum.
+    parent: Option<usize>,
+    nth: usize,
+    /// Where its counts begin.
+    counts: usize,
+}
+
+/// A turn not taken yet.
+#[derive(Debug, Clone, Copy)]
+struct Deviation {
+    ln: f64,
+    parent: Option<usize>,
+    nth: usize,
+    /// How many are taken in the layer before.
+    taken: u32,
+    layer: usize,
+    state: u32,
+    rest: usize,
+    /// The logarithm of the weight so far.
+    before: f64,
+}
+
+/// What is walked with.
+struct Walk<'a> {
+    ranking: &'a Ranking,
+    /// How many are taken in each layer.
+    path: Vec<u32>,
+    /// The layers of actions, in the order of the model's list.
+    layers: Vec<(usize, usize)>,
+    waiting: Vec<Deviation>,
+    rated: Vec<(f64, Choice)>,
+    turns: u64,
+}
+
+impl Whole {
+    /// Whether it pays to find so many ways where `most` are wanted.
+    pub(crate) fn pays(ways: u64, most: usize) -> bool {
+        ways <= (most as u64).saturating_mul(TIMES_AS_MANY).min(MAX_WAYS)
+    }
+
+    /// The ways to make up sums that are in the table, each with the logarithm of its weight; `None` where finding the next
+    /// best would end early, or is as good.
+    pub(crate) fn of(ranking: &Ranking, sums: &[(usize, f64)]) -> Option<Self> {
+        let mut layers: Vec<(usize, usize)> = (0..).map_while(|layer| Some((ranking.action(layer)?, layer))).collect();
+        if layers.len() > MAX_LAYERS {
+            return None;
+        }
+        let path = vec![0; layers.len()];
+        layers.sort_unstable();
+        let mut walk = Walk { ranking, path, layers, waiting: Vec::new(), rated: Vec::new(), turns: 0 };
+        let mut whole = Self::default();
+        for (sum, (bytes, before)) in sums.iter().enumerate() {
+            let ln = before + ranking.best(0, 0, *bytes);
+            if ln == f64::NEG_INFINITY {
+                continue;
+            }
+            let (parent, taken, layer, state) = (None, 0, 0, 0);
+            let start = Deviation { ln, parent, nth: sum, taken, layer, state, rest: *bytes, before: *before };
+            walk.waiting.push(start);
+            while let Some(start) = walk.waiting.pop() {
+                walk.on(start, whole.ways.len());
+                let counts = whole.counts.len();
+                whole.ways.push(Way { ln: start.ln, sum, parent: start.parent, nth: start.nth, counts });
+                whole.counts.extend(walk.counts());
+                if walk.turns > MAX_TURNS {
+                    return None;
+                }
+            }
+        }
+        whole.put_in_order();
+        Some(whole)
+    }
+
+    /// The ways, most probable first: which of the sums, the actions with their counts, and the logarithm of the weight.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (usize, &[(usize, u32)], f64)> {
+        self.order.iter().filter_map(|at| {
+            let way = self.ways.get(*at)?;
+            let end = self.ways.get(at + 1).map_or(self.counts.len(), |next| next.counts);
+            Some((way.sum, self.counts.get(way.counts..end)?, way.ln))
+        })
+    }
+
+    fn put_in_order(&mut self) {
+        let mut order: Vec<(f64, usize)> = self.ways.iter().map(|way| way.ln).zip(0..).collect();
+        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        self.order.reserve(order.len());
+        // Of each way, its place in the order, counted from 1: that of a way that turns off from none is 0.
+        let mut places = vec![0; order.len()];
+        for equals in order.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
+            let begins = self.order.len();
+            match equals {
+                [(_, only)] => self.order.push(*only),
+                _ => self.line_up(equals, &places),
+            }
+            for (place, at) in self.order.iter().enumerate().skip(begins) {
+                if let Some(slot) = places.get_mut(*at) {
+                    *slot = place + 1;
+                }
+            }
+        }
+    }
+
+    /// Lines up ways of equal weight as they are met: those that turn off from better ways by the order of these, and behind
+    /// all of them those that turn off from one of their own.
+    fn line_up(&mut self, equals: &[(f64, usize)], places: &[usize]) {
+        let way = |at: usize| self.ways.get(at).map_or((None, 0), |way| (way.parent, way.nth));
+        let place = |parent: Option<usize>| parent.and_then(|parent| places.get(parent)).copied().unwrap_or(0);
+        let met = |parent: Option<usize>| parent.is_none() || place(parent) > 0;
+        let (mut line, mut later): (Vec<usize>, Vec<usize>) =
+            equals.iter().map(|(_, at)| *at).partition(|at| met(way(*at).0));
+        line.sort_unstable_by_key(|at| (place(way(*at).0), way(*at).1));
+        later.sort_unstable_by_key(|at| way(*at));
+        let mut next = 0;
+        while let Some(at) = line.get(next).copied() {
+            let from = later.partition_point(|later| way(*later).0 < Some(at));
+            line.extend(later.iter().skip(from).take_while(|later| way(**later).0 == Some(at)));
+            next += 1;
+        }
+        self.order.extend(line);
+    }
+}
+
+impl Walk<'_> {
+    /// Walks on from a deviation, each time the best turn, to the way of this number; all others wait.
+    fn on(&mut self, start: Deviation, number: usize) {
+        if let Some(slot) = start.layer.checked_sub(1).and_then(|layer| self.path.get_mut(layer)) {
+            *slot = start.taken;
+        }
+        let (mut state, mut rest, mut before, mut nth) = (start.state, start.rest, start.before, 0);
+        for layer in start.layer..self.path.len() {
+            self.turns += self.ranking.rate(layer, state, rest, before, &mut self.rated);
+            // Of equally good ones that which takes most.
+            let best = (0..self.rated.len()).max_by(|a, b| self.ln(*a).total_cmp(&self.ln(*b)));
+            let Some((best, taken)) = best.and_then(|at| Some((at, self.rated.get(at)?.1))) else { return };
+            for (at, (ln, choice)) in self.rated.iter().enumerate().rev() {
+                if at != best {
+                    let Choice { taken, state, rest, ln: weight } = *choice;
+                    // Rounding must not put what begins here before what led here.
+                    let (ln, before) = (ln.min(start.ln), before + weight);
+                    let parent = Some(number);
+                    self.waiting.push(Deviation { ln, parent, nth, taken, layer: layer + 1, state, rest, before });
+                    nth += 1;
+                }
+            }
+            if let Some(slot) = self.path.get_mut(layer) {
+                *slot = taken.taken;
+            }
+            (state, rest, before) = (taken.state, taken.rest, before + taken.ln);
+        }
+    }
+
+    fn ln(&self, at: usize) -> f64 {
+        self.rated.get(at).map_or(f64::NEG_INFINITY, |(ln, _)| *ln)
+    }
+
+    /// The actions of the way walked last.
+    fn counts(&self) -> impl Iterator<Item = (usize, u32)> {
+        let taken = |layer: usize| self.path.get(layer).copied().filter(|taken| *taken > 0);
+        self.layers.iter().filter_map(move |(action, layer)| Some((*action, taken(*layer)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sizeleak_signature::{Action, Device, Inventory, Limits, Prior};
+
+    use super::*;
+    use crate::ranked::Ranked;
+
+    fn limits(devices: u32, actions: usize) -> Limits {
+        let names: Vec<String> = (0..actions).map(|at| at.to_string()).collect();
+        let device =
+            |name: &str, count, actions: &[String]| Device { name: name.into(), count, actions: actions.to_vec() };
+        let devices = vec![device("all", devices, &names), device("last", 2, &names[actions - 1..])];
+        let actions: Vec<Action> = names.into_iter().map(|name| Action { name, size: 1 }).collect();
+        Inventory { devices }.limits(&actions).unwrap()
+    }
+
+    /// The same ways, weights and order, to the last bit, as finding the next best each time.
+    fn is_as_ranked(ranking: &Ranking, sums: &[(usize, f64)], most: usize) {
+        let ranked = Ranked::new(ranking, sums, most).map(|mut way| {
+            way.actions.sort_unstable();
+            (way.sum, way.actions, way.ln.to_bits())
+        });
+        let whole = Whole::of(ranking, sums).unwrap();
+        let found = whole.ways().take(most).map(|(sum, actions, ln)| (sum, actions.to_vec(), ln.to_bits()));
+        assert_eq!(found.collect::<Vec<_>>(), ranked.collect::<Vec<_>>());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn agrees_with_the_next_best_each_time(
+            sizes in prop::collection::vec(1usize..9, 1..5),
+            // Few shares and sizes: many ways are equally good.
+            shares in prop::collection::vec((1u8..4).prop_map(f64::from), 5),
+            numbers in prop::collection::vec((1u8..3).prop_map(f64::from), 1..5),
+            concentration in prop_oneof![Just(1e9), 0.5f64..50.0],
+            devices in prop::option::of(1u32..6),
+            sums in prop::collection::btree_map(1usize..30, prop_oneof![Just(0.5), 0.01f64..1.0], 1..5),
+            most in 1usize..400,
+        ) {
+            let shares: Vec<f64> = shares.into_iter().take(sizes.len()).collect();
+            let (all_shares, all_numbers) = (shares.iter().sum::<f64>(), numbers.iter().sum::<f64>());
+            let shares = shares.iter().map(|share| share / all_shares).collect();
+            let numbers = numbers.iter().map(|share| share / all_numbers * 0.9).collect();
+            let prior = Prior { numbers, decay: 0.6, shares, concentration };
+            let limits = devices.map_or(Limits::free(sizes.len()), |count| limits(count, sizes.len()));
+            let sums: Vec<(usize, f64)> = sums.into_iter().map(|(sum, weight)| (sum, weight.ln())).collect();
+            for ranking in [Ranking::counted(&sizes, &limits, &prior), Ranking::geometric(&sizes, &limits, &prior)] {
+                let mut ranking = ranking.unwrap();
+                let largest = devices.map_or(30, |count| 30.min((count as usize + 2) * sizes.iter().max().unwrap()));
+                prop_assert!(ranking.prepare(largest));
+                is_as_ranked(&ranking, &sums, most);
+            }
+        }
+    }
+}
