@@ -1,14 +1,17 @@
 //! Stages that work on the thread of the stage before: no channel between them, and nothing is copied for it.
 
+use std::mem;
 use std::time::{Duration, Instant};
 
-use sizeleak_frame::Frame;
+use sizeleak_frame::{BATCH_ROWS, Frame};
 
 use crate::node::{Counted, Node, conclude};
 use crate::witness::Witness;
 use crate::{Closed, Emit, Input, Interrupt, Outcome, Output, Runnable, Silent, Stage, StageError};
 
-/// A stage that takes each frame when it is emitted, and comes to its end when it is told to.
+/// A stage that takes frames as they are emitted, and comes to its end when it is told to. Batches it takes at once; of
+/// single frames as many as a channel carries together, or those there are when the stage before waits for input, so that
+/// clocks are read once for all of them.
 pub trait Attached: Output {
     /// No more frames come.
     fn end(self: Box<Self>) -> Outcome;
@@ -18,6 +21,9 @@ pub(crate) struct AttachedNode<'a, S> {
     node: Node<S>,
     out: Counted<'a>,
     witness: Witness,
+    /// Frames not taken yet, and since when the first of them waits.
+    gathered: Vec<Frame>,
+    since: Option<Instant>,
     /// What it spent, which to the stage before is time of waiting.
     spent: Duration,
     /// How it ended, if that was before its input did.
@@ -26,7 +32,30 @@ pub(crate) struct AttachedNode<'a, S> {
 
 impl<'a, S: Stage> AttachedNode<'a, S> {
     pub(crate) fn new(node: Node<S>, out: Counted<'a>) -> Self {
-        Self { node, out, witness: Witness::default(), spent: Duration::ZERO, outcome: None }
+        let (gathered, since) = (Vec::with_capacity(BATCH_ROWS), None);
+        Self { node, out, witness: Witness::default(), gathered, since, spent: Duration::ZERO, outcome: None }
+    }
+
+    /// Takes what has gathered; one pair of clock readings serves all of it.
+    fn take(&mut self) -> Result<(), Closed> {
+        let mut gathered = mem::take(&mut self.gathered);
+        if gathered.is_empty() || self.outcome.is_some() {
+            return Ok(());
+        }
+        let (start, waited, before) = (Instant::now(), self.out.waited(), self.node.frames_in());
+        let mut frames = gathered.drain(..);
+        let result = frames.try_for_each(|frame| self.node.dispatch(frame, &mut self.out));
+        drop(frames);
+        self.gathered = gathered;
+        let spent = start.elapsed();
+        self.spent += spent;
+        let service = spent.saturating_sub(self.out.waited().saturating_sub(waited));
+        let queue = self.since.take().map_or(Duration::ZERO, |since| start.saturating_duration_since(since));
+        self.node.record(service, queue, self.node.frames_in() - before, &self.out);
+        result.map_err(|error| {
+            self.outcome = Some(self.conclude(Err(error)));
+            Closed
+        })
     }
 
     fn conclude(&mut self, result: Result<Outcome, StageError>) -> Outcome {
@@ -40,21 +69,19 @@ impl<S: Stage> Emit for AttachedNode<'_, S> {
             return Err(Closed);
         }
         self.witness.see(&frame);
-        let (start, waited, before) = (Instant::now(), self.out.waited(), self.node.frames_in());
-        let result = self.node.dispatch(frame, &mut self.out);
-        let spent = start.elapsed();
-        self.spent += spent;
-        let service = spent.saturating_sub(self.out.waited().saturating_sub(waited));
-        self.node.record(service, Duration::ZERO, self.node.frames_in() - before, &self.out);
-        result.map_err(|error| {
-            self.outcome = Some(self.conclude(Err(error)));
-            Closed
-        })
+        let is_batch = matches!(frame, Frame::Packets(_) | Frame::Segments(_));
+        if self.gathered.is_empty() && !is_batch {
+            self.since = Some(Instant::now());
+        }
+        self.gathered.push(frame);
+        // The buffer that a batch lies in is wanted again.
+        if is_batch || self.gathered.len() >= BATCH_ROWS { self.take() } else { Ok(()) }
     }
 }
 
 impl<S: Stage> Output for AttachedNode<'_, S> {
     fn flush(&mut self) -> Result<(), Closed> {
+        self.take()?;
         self.out.output.flush()
     }
 
@@ -65,6 +92,8 @@ impl<S: Stage> Output for AttachedNode<'_, S> {
 
 impl<S: Stage> Attached for AttachedNode<'_, S> {
     fn end(mut self: Box<Self>) -> Outcome {
+        // Where it fails, its outcome says so.
+        let _taken = self.take();
         if let Some(outcome) = self.outcome.take() {
             return outcome;
         }
