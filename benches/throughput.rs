@@ -99,13 +99,20 @@ impl Output for Nowhere {
 }
 
 fn stage(name: &str) -> Box<dyn Runnable> {
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/home/model.toml");
-    let mut options = Table::new();
     match name {
-        "flow-filter" => _ = options.insert("gateway".into(), vec![GATEWAY.to_string()].into()),
-        "epsilon-corrector" | "decomposer" | "pruner" => _ = options.insert("model".into(), Value::from(model)),
-        _ => {}
+        "flow-filter" => configured(name, "gateway", vec![GATEWAY.to_string()].into()),
+        "epsilon-corrector" | "decomposer" | "pruner" => knowing(name),
+        _ => registry::find(name).unwrap().configure(Table::new()).unwrap().build().unwrap(),
     }
+}
+
+/// A stage with the model of the example's home.
+fn knowing(name: &str) -> Box<dyn Runnable> {
+    configured(name, "model", Value::from(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/home/model.toml")))
+}
+
+fn configured(name: &str, option: &str, value: Value) -> Box<dyn Runnable> {
+    let options = Table::from_iter([(option.to_owned(), value)]);
     registry::find(name).unwrap().configure(options).unwrap().build().unwrap()
 }
 
@@ -148,13 +155,42 @@ fn each(criterion: &mut Criterion) {
     }
 }
 
+/// The records of the example's home, of 1970 of which 307 are commands, again and again: as a home has them, day by day.
+fn at_home(days: i64) -> Vec<Frame> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/home/test.pcap");
+    let frames = made(&file, "record-sizer");
+    let mut all: Vec<Frame> = Vec::new();
+    for day in 0..days {
+        let later = |ns: i64| ns + day * 24 * 3600 * 1_000_000_000;
+        all.extend(frames.iter().filter_map(|frame| match frame {
+            Frame::Record(record) => {
+                let (start_ns, time_ns) = (later(record.start_ns), later(record.time_ns));
+                Some(Frame::Record(Record { start_ns, time_ns, ..record.clone() }))
+            }
+            Frame::Summary(_) => (day + 1 == days).then(|| frame.clone()),
+            other => (day == 0).then(|| other.clone()),
+        }));
+    }
+    all
+}
+
+/// What `record-sizer` makes of some traffic, and what segments it.
+struct Records {
+    name: &'static str,
+    frames: Vec<Frame>,
+    segmenter: fn(&str) -> Box<dyn Runnable>,
+}
+
+fn records(frames: &[Frame]) -> Throughput {
+    Throughput::Elements(frames.iter().filter(|frame| matches!(frame, Frame::Record(_))).count() as u64)
+}
+
 fn downstream(criterion: &mut Criterion) {
     let folder = TempDir::new().unwrap();
     let capture = &captures(&folder)[2];
     let frames = made(&capture.file, "record-sizer");
-    let records = frames.iter().filter(|frame| matches!(frame, Frame::Record(Record { .. }))).count();
     let mut group = criterion.benchmark_group("records downstream");
-    group.throughput(Throughput::Elements(records as u64));
+    group.throughput(records(&frames));
     group.bench_function("hop between two threads", |bencher| {
         bencher.iter_batched(
             || frames.clone(),
@@ -174,16 +210,29 @@ fn downstream(criterion: &mut Criterion) {
             BatchSize::LargeInput,
         );
     });
-    group.bench_function("the last four stages", |bencher| {
-        let names = ["epsilon-corrector", "decomposer", "pruner"];
-        bencher.iter_batched(
-            || (stage("command-segmenter"), names.map(stage).into(), Frames(frames.clone().into_iter())),
-            |(first, others, mut input)| {
-                run_attached(first, others, Some(&mut input), &mut Nowhere, &Interrupt::new(), &mut |_, _| {});
-            },
-            BatchSize::LargeInput,
-        );
-    });
+    let traffic = [
+        Records { name: "commands of any size", frames, segmenter: stage },
+        Records { name: "a home's", frames: at_home(50), segmenter: knowing },
+    ];
+    for Records { name, frames, segmenter } in traffic {
+        group.throughput(records(&frames));
+        for (what, others) in [
+            ("command-segmenter", &[][..]),
+            ("command-segmenter, epsilon-corrector", &["epsilon-corrector"]),
+            ("the last four stages", &["epsilon-corrector", "decomposer", "pruner"]),
+        ] {
+            group.bench_function(format!("{what}, {name}"), |bencher| {
+                let stages = || (segmenter("command-segmenter"), others.iter().copied().map(stage).collect());
+                bencher.iter_batched(
+                    || (stages(), Frames(frames.clone().into_iter())),
+                    |((first, others), mut input)| {
+                        run_attached(first, others, Some(&mut input), &mut Nowhere, &Interrupt::new(), &mut |_, _| {});
+                    },
+                    BatchSize::LargeInput,
+                );
+            });
+        }
+    }
     group.finish();
 }
 
