@@ -25,7 +25,7 @@ pub(crate) struct Knowledge {
     pub(crate) noise: Noise,
     /// The sizes a command may have at all, from the least to the most.
     explained: [i64; 2],
-    /// How often commands of these sizes were labelled.
+    /// How often commands of these sizes were labelled, smallest first.
     labelled: Vec<(i64, u64)>,
 }
 
@@ -33,8 +33,9 @@ impl Knowledge {
     /// What a model knows; `None` where it holds nothing of records that are no commands.
     pub(crate) fn of(model: &Model) -> Option<Self> {
         let noise = model.noise.clone()?;
-        let labelled: Vec<(i64, u64)> =
+        let mut labelled: Vec<(i64, u64)> =
             model.neighbours.tuples().iter().map(|tuple| (tuple.size, tuple.times)).collect();
+        labelled.sort_by_key(|(size, _)| *size);
         Some(Self { explained: explained(model), labelled, basis: model.learned.basis.clone(), noise })
     }
 
@@ -58,9 +59,15 @@ impl Knowledge {
 
     /// How many labelled commands have a size.
     pub(crate) fn commands(&self, size: u32) -> u64 {
-        let labelled = self.labelled.iter().filter(|(labelled, _)| *labelled == i64::from(size));
-        let times = labelled.fold(0_u64, |sum, (_, times)| sum.saturating_add(*times));
+        let times = self.labelled([i64::from(size); 2]);
         self.service(size).map_or(0, |kind| kind.commands).max(times)
+    }
+
+    /// How many labelled commands have a size from the least to the most.
+    fn labelled(&self, [least, most]: [i64; 2]) -> u64 {
+        let from = self.labelled.partition_point(|(size, _)| *size < least);
+        let near = self.labelled.iter().skip(from).take_while(|(size, _)| *size <= most);
+        near.fold(0, |sum: u64, (_, times)| sum.saturating_add(*times))
     }
 
     /// The size of a record that the next one continues, where messages are cut.
@@ -80,9 +87,7 @@ impl Knowledge {
 
     /// How many commands of a size are to be expected where as many were as labelled.
     pub(crate) fn expected(&self, size: u32) -> f64 {
-        let near = i64::from(size).saturating_sub(NEAR)..=i64::from(size).saturating_add(NEAR);
-        let times = |(size, times): &(i64, u64)| if near.contains(size) { *times } else { 0 };
-        let near: u64 = self.labelled.iter().map(times).fold(0, u64::saturating_add);
+        let near = self.labelled([i64::from(size).saturating_sub(NEAR), i64::from(size).saturating_add(NEAR)]);
         let seen = self.commands(size) as f64;
         seen.max(near as f64 / (2 * NEAR + 1) as f64).max(LEAST_EXPECTED)
     }

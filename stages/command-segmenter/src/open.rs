@@ -1,7 +1,8 @@
 //! Commands that are not handed on yet, in the order they began.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use foldhash::fast::RandomState;
 use sizeleak_frame::{Command, Record};
 
 use crate::options::Times;
@@ -17,8 +18,8 @@ const MOST_HELD: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommands {
     queue: BTreeMap<Place, Held>,
-    /// The command that is open on each flow.
-    open: BTreeMap<u64, Place>,
+    /// The command that is open on each flow. Only looked up: its order shows nowhere.
+    open: HashMap<u64, Open, RandomState>,
     begun: u64,
 }
 
@@ -29,23 +30,31 @@ struct Place {
     number: u64,
 }
 
+/// What waits for its turn.
 #[derive(Debug)]
-struct Held {
+enum Held {
+    /// The command that is open on a flow.
+    Open(u64),
+    /// One that gets no more replies.
+    Closed(Over),
+}
+
+/// A command that may get replies.
+#[derive(Debug)]
+struct Open {
+    place: Place,
     command: Command,
     last_reply_ns: i64,
-    is_open: bool,
     belief: Belief,
 }
 
-impl Held {
+impl Open {
     /// Whether its replies have ended, if its flow has come to this time.
     fn is_over(&self, flow_ns: i64, times: &Times) -> bool {
         flow_ns.saturating_sub(self.last_reply_ns) > times.reply_gap
             || flow_ns.saturating_sub(self.command.end_ns) > times.reply_within
     }
-}
 
-impl Held {
     /// Whether it is a command, now that its replies are over.
     fn is_command(&self) -> bool {
         match self.belief {
@@ -66,9 +75,9 @@ pub(crate) enum Over {
     Noise,
 }
 
-impl From<Held> for Over {
-    fn from(held: Held) -> Self {
-        if held.is_command() { Self::Command(held.command) } else { Self::Noise }
+impl From<Open> for Over {
+    fn from(open: Open) -> Self {
+        if open.is_command() { Self::Command(open.command) } else { Self::Noise }
     }
 }
 
@@ -88,15 +97,15 @@ impl OpenCommands {
         };
         let place = Place { time_ns: record.start_ns, number: self.begun };
         self.begun += 1;
-        self.open.insert(record.flow, place);
-        self.queue
-            .insert(place, Held { command, last_reply_ns: record.time_ns, is_open: true, belief: Belief::Command });
+        let open = Open { place, command, last_reply_ns: record.time_ns, belief: Belief::Command };
+        self.open.insert(record.flow, open);
+        self.queue.insert(place, Held::Open(record.flow));
     }
 
     /// Adds a record to the command that is open on its flow; false where none is.
     pub(crate) fn extend(&mut self, record: &Record) -> bool {
-        let Some(held) = self.on_flow(record.flow) else { return false };
-        let command = &mut held.command;
+        let Some(open) = self.open.get_mut(&record.flow) else { return false };
+        let command = &mut open.command;
         command.end_ns = command.end_ns.max(record.time_ns);
         command.size = command.size.saturating_add(record.length.into());
         command.records = command.records.saturating_add(1);
@@ -106,29 +115,29 @@ impl OpenCommands {
             }
             _ => None,
         };
-        held.last_reply_ns = held.last_reply_ns.max(record.time_ns);
+        open.last_reply_ns = open.last_reply_ns.max(record.time_ns);
         true
     }
 
     /// What the command that is open on a flow is taken for; it may still turn out to be a piece of something else.
     pub(crate) fn believe(&mut self, flow: u64, belief: Belief) {
-        if let Some(held) = self.on_flow(flow) {
-            held.belief = belief;
+        if let Some(open) = self.open.get_mut(&flow) {
+            open.belief = belief;
         }
     }
 
     /// Counts a record of the gateway's as a reply; false where no command waits for one.
     pub(crate) fn reply(&mut self, record: &Record) -> bool {
-        let Some(held) = self.on_flow(record.flow) else { return false };
-        held.command.replies = held.command.replies.saturating_add(1);
-        held.command.reply_bytes = held.command.reply_bytes.saturating_add(record.length.into());
-        held.last_reply_ns = held.last_reply_ns.max(record.time_ns);
+        let Some(open) = self.open.get_mut(&record.flow) else { return false };
+        open.command.replies = open.command.replies.saturating_add(1);
+        open.command.reply_bytes = open.command.reply_bytes.saturating_add(record.length.into());
+        open.last_reply_ns = open.last_reply_ns.max(record.time_ns);
         true
     }
 
     /// A flow has come to a time: the command on it may be over.
     pub(crate) fn advance(&mut self, flow: u64, time_ns: i64, times: &Times) {
-        if self.on_flow(flow).is_some_and(|held| held.is_over(time_ns, times)) {
+        if self.open.get(&flow).is_some_and(|open| open.is_over(time_ns, times)) {
             self.close(flow);
         }
     }
@@ -138,32 +147,35 @@ impl OpenCommands {
     pub(crate) fn complete(&mut self, now_ns: i64, times: &Times) -> Option<Over> {
         let surplus = self.queue.len() > MOST_HELD;
         let slowest_ns = now_ns.saturating_sub(times.hole_wait);
-        let first = self.queue.first_entry()?;
-        let may_be_preceded = first.key().time_ns >= slowest_ns;
-        let is_over = !first.get().is_open || first.get().is_over(slowest_ns, times);
-        if !surplus && (may_be_preceded || !is_over) {
+        let (first, held) = self.queue.first_key_value()?;
+        let may_be_preceded = first.time_ns >= slowest_ns;
+        let is_over = || match held {
+            Held::Open(flow) => self.open.get(flow).is_none_or(|open| open.is_over(slowest_ns, times)),
+            Held::Closed(_) => true,
+        };
+        if !surplus && (may_be_preceded || !is_over()) {
             return None;
         }
-        let (place, held) = first.remove_entry();
-        if self.open.get(&held.command.flow) == Some(&place) {
-            self.open.remove(&held.command.flow);
-        }
-        Some(held.into())
+        let (_, held) = self.queue.pop_first()?;
+        self.over(held)
     }
 
     /// Takes out all commands.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Over> + use<> {
-        self.open.clear();
-        std::mem::take(&mut self.queue).into_values().map(Over::from)
+    pub(crate) fn drain(&mut self) -> Vec<Over> {
+        let queue = std::mem::take(&mut self.queue);
+        queue.into_values().filter_map(|held| self.over(held)).collect()
     }
 
     fn close(&mut self, flow: u64) {
-        if let Some(held) = self.open.remove(&flow).and_then(|place| self.queue.get_mut(&place)) {
-            held.is_open = false;
+        if let Some(open) = self.open.remove(&flow) {
+            self.queue.insert(open.place, Held::Closed(open.into()));
         }
     }
 
-    fn on_flow(&mut self, flow: u64) -> Option<&mut Held> {
-        self.queue.get_mut(self.open.get(&flow)?)
+    fn over(&mut self, held: Held) -> Option<Over> {
+        match held {
+            Held::Open(flow) => self.open.remove(&flow).map(Over::from),
+            Held::Closed(over) => Some(over),
+        }
     }
 }

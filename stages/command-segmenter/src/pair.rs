@@ -10,7 +10,7 @@ use crate::recent::Recent;
 const MOST_FLOWS: usize = 50_000;
 
 /// A gateway and a service that talk to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Pair {
     /// Known by their addresses.
     Ends(IpAddr, SocketAddr),

@@ -1,22 +1,26 @@
 //! A map of what was used last: bounded, at a constant cost.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::Hash;
 
-/// Holds at most twice `MOST` entries and forgets those not used for longest, as many as `MOST` at a time.
+use foldhash::fast::RandomState;
+
+/// Holds at most twice `MOST` entries and forgets those not used for longest, as many as `MOST` at a time. They are only
+/// looked up, so the order of its tables shows nowhere.
 #[derive(Debug)]
 pub(crate) struct Recent<K, V, const MOST: usize> {
-    young: BTreeMap<K, V>,
-    old: BTreeMap<K, V>,
+    young: HashMap<K, V, RandomState>,
+    old: HashMap<K, V, RandomState>,
     pub(crate) forgotten: u64,
 }
 
 impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
     fn default() -> Self {
-        Self { young: BTreeMap::new(), old: BTreeMap::new(), forgotten: 0 }
+        Self { young: HashMap::default(), old: HashMap::default(), forgotten: 0 }
     }
 }
 
-impl<K: Ord + Copy, V: Default, const MOST: usize> Recent<K, V, MOST> {
+impl<K: Eq + Hash + Copy, V: Default, const MOST: usize> Recent<K, V, MOST> {
     /// The entry of a key, made where there is none.
     pub(crate) fn entry(&mut self, key: K) -> &mut V {
         if !self.young.contains_key(&key) {

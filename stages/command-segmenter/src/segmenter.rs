@@ -1,7 +1,8 @@
 //! The stage: records in, commands out.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use sizeleak_frame::{ContentType, Flow, Frame, Notice, Record, what};
 use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
 
@@ -33,7 +34,7 @@ pub struct CommandSegmenter {
 #[derive(Debug)]
 enum State {
     /// `gap` and `record`, which differ in when a record continues a command.
-    Rules { conversations: BTreeMap<u64, Conversation>, continued_within: Option<i64> },
+    Rules { conversations: HashMap<u64, Conversation, RandomState>, continued_within: Option<i64> },
     /// `adaptive`.
     Adaptive(Box<Adaptive>),
     /// `learned`.
@@ -86,7 +87,7 @@ impl CommandSegmenter {
 
     fn with(method: Method, options: &Options) -> Result<Self, ConfigureError> {
         let times = options.times()?;
-        let rules = |continued_within| State::Rules { conversations: BTreeMap::new(), continued_within };
+        let rules = |continued_within| State::Rules { conversations: HashMap::default(), continued_within };
         let algorithm = match method {
             Method::Gap => rules(Some(times.gap)),
             Method::Record => rules(None),
@@ -250,12 +251,12 @@ impl CommandSegmenter {
         let mut times: Vec<i64> = conversations.values().map(|conversation| conversation.last_ns).collect();
         let (_, &mut median, _) = times.select_nth_unstable(MOST_FLOWS / 2);
         let before = conversations.len();
-        let mut spare = MOST_FLOWS / 2 + 1;
-        conversations.retain(|_, conversation| {
-            let keep = conversation.last_ns >= median && spare > 0;
-            spare -= usize::from(keep);
-            keep
-        });
+        // Of those silent since the same time the flows with lower numbers, whatever the order of the table.
+        let later = conversations.iter().filter(|(_, conversation)| conversation.last_ns >= median);
+        let mut kept: Vec<u64> = later.map(|(flow, _)| *flow).collect();
+        kept.sort_unstable();
+        kept.truncate(MOST_FLOWS / 2 + 1);
+        conversations.retain(|flow, _| kept.binary_search(flow).is_ok());
         let forgotten = (before - conversations.len()) as u64;
         self.tell_evicted(forgotten, out)
     }
