@@ -1,10 +1,14 @@
 //! Whether candidates are within the inventory: a decomposer that is not ours may not have looked.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::Actions;
 use sizeleak_signature::{InventoryError, Limits, MOST_CLASSES, Model};
+
+/// More names than this are looked up each time, as those that are not shared are.
+const MOST_MET: usize = 16;
 
 /// The model's inventory, by action names.
 #[derive(Debug)]
@@ -23,19 +27,9 @@ impl Inventory {
         Ok(Self { classes, limits })
     }
 
-    /// Whether each of the actions finds a device of its own; always where the model has no inventory.
-    pub(crate) fn allows(&self, actions: &Actions) -> bool {
-        if self.limits.is_free() {
-            return true;
-        }
-        let mut totals = [0_u32; MOST_CLASSES];
-        let totals = totals.get_mut(..self.limits.classes()).unwrap_or_default();
-        for (name, count) in actions.iter().filter(|(_, count)| *count > 0) {
-            let class = self.classes.get(&**name).and_then(|class| totals.get_mut(*class));
-            let Some(total) = class else { return false };
-            *total = total.saturating_add(*count);
-        }
-        self.limits.admits_totals(totals)
+    /// Asks about the candidates of one list.
+    pub(crate) fn check(&self) -> Check<'_> {
+        Check { inventory: self, met: Vec::with_capacity(MOST_MET) }
     }
 
     /// How many actions a command can have; `u32::MAX` where nothing limits them.
@@ -44,10 +38,44 @@ impl Inventory {
     }
 }
 
+/// Asks an inventory about candidates, which share their names: each is looked up once.
+#[derive(Debug)]
+pub(crate) struct Check<'a> {
+    inventory: &'a Inventory,
+    met: Vec<(Arc<str>, usize)>,
+}
+
+impl Check<'_> {
+    /// Whether each of the actions finds a device of its own; always where the model has no inventory.
+    pub(crate) fn allows(&mut self, actions: &Actions) -> bool {
+        let limits = &self.inventory.limits;
+        if limits.is_free() {
+            return true;
+        }
+        let mut totals = [0_u32; MOST_CLASSES];
+        let totals = totals.get_mut(..limits.classes()).unwrap_or_default();
+        for (name, count) in actions.iter().filter(|(_, count)| *count > 0) {
+            let total = self.class(name).and_then(|class| totals.get_mut(class));
+            let Some(total) = total else { return false };
+            *total = total.saturating_add(*count);
+        }
+        limits.admits_totals(totals)
+    }
+
+    fn class(&mut self, name: &Arc<str>) -> Option<usize> {
+        if let Some((_, class)) = self.met.iter().find(|(met, _)| Arc::ptr_eq(met, name)) {
+            return Some(*class);
+        }
+        let class = self.inventory.classes.get(&**name).copied()?;
+        if self.met.len() < MOST_MET {
+            self.met.push((Arc::clone(name), class));
+        }
+        Some(class)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn inventory(devices: &str) -> Inventory {
@@ -70,7 +98,7 @@ mod tests {
             "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\"]\n\
              [[device]]\nname = \"lamp\"\ncount = 1\nactions = [\"on\", \"red\"]\n",
         );
-        let allows = |counts: &[(&str, u32)]| home.allows(&actions(counts));
+        let allows = |counts: &[(&str, u32)]| home.check().allows(&actions(counts));
         assert!(allows(&[("on", 3)]) && allows(&[("on", 2), ("red", 1)]) && allows(&[("red", 1), ("blink", 0)]));
         assert!(!allows(&[("on", 4)]) && !allows(&[("on", 3), ("red", 1)]) && !allows(&[("red", 2)]));
         assert!(
@@ -82,7 +110,7 @@ mod tests {
     #[test]
     fn without_devices_anything_goes() {
         let free = inventory("");
-        assert!(free.allows(&actions(&[("on", u32::MAX), ("blink", 1)])));
+        assert!(free.check().allows(&actions(&[("on", u32::MAX), ("blink", 1)])));
         assert_eq!(free.max_actions(), u32::MAX);
     }
 }

@@ -82,7 +82,8 @@ impl Pruner {
         let listed = &identification.candidates;
         let unlisted = unlisted(identification.candidate_count, listed.len() as u64);
         let mut distribution = Distribution::new(listed, unlisted);
-        let beyond_inventory = distribution.retain(|candidate| self.inventory.allows(&candidate.actions));
+        let mut check = self.inventory.check();
+        let beyond_inventory = distribution.retain(|candidate| check.allows(&candidate.actions));
         let is_possible = distribution.len() > 0;
         let (bounds, held) = self.weigh(&mut distribution, &identification.command);
         let unlisted = if held == Held::Enough { 0 } else { unlisted };
