@@ -83,28 +83,72 @@ fn enumerate(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The k most probable of some thousand: the cost is to grow with k.
-fn rank(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("rank");
+fn correction(sum: i64) -> Correction {
     let command = Command {
         time_ns: 1,
         end_ns: 1,
         flow: 1,
-        size: 67 + 312,
+        size: 67 + sum.cast_unsigned(),
         plaintext: None,
         records: 1,
         replies: 0,
         reply_bytes: 0,
     };
     let epsilons = [(0, 0.9), (-1, 0.09), (1, 0.01)].map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
-    let correction = Correction { command, epsilons: epsilons.to_vec().into() };
+    Correction { command, epsilons: epsilons.into() }
+}
+
+/// What the stage takes for a command of up to 5 actions: the first time, and each time after that.
+fn query(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("query of up to 5 actions");
+    group.throughput(Throughput::Elements(SMALL.count() as u64));
+    let corrections = || SMALL.map(correction).collect::<Vec<_>>();
+    let take = |decomposer: &mut Decomposer, corrections: Vec<Correction>, out: &mut Vec<Frame>| {
+        for correction in corrections {
+            let _taken = black_box(decomposer.process(correction, out));
+            out.clear();
+        }
+    };
+    let Ok(mut asked) = Decomposer::new(model(), 10_000) else { return };
+    let mut out: Vec<Frame> = Vec::new();
+    take(&mut asked, corrections(), &mut out);
+    group.bench_function("asked before", |bencher| {
+        bencher.iter_batched(corrections, |corrections| take(&mut asked, corrections, &mut out), BatchSize::SmallInput);
+    });
+    group.bench_function("new", |bencher| {
+        let fresh = || Decomposer::new(model(), 10_000).map(|decomposer| (decomposer, corrections()));
+        let fresh = || fresh().expect("it can be solved for");
+        bencher.iter_batched(
+            fresh,
+            |(mut decomposer, corrections)| {
+                take(&mut decomposer, corrections, &mut out);
+                decomposer
+            },
+            BatchSize::SmallInput,
+        );
+    });
+    group.finish();
+}
+
+/// The k most probable of some thousand: the cost is to grow with k. Each time the weights are new ones, so that nothing is
+/// remembered.
+fn rank(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("rank");
+    let correction = correction(312);
+    let mut weights = (0..).map(|times| 0.9 - f64::from(times) * 1e-12);
     for limit in [1, 10, 100, 1000] {
         let Ok(mut decomposer) = Decomposer::new(model(), limit) else { continue };
         let mut out: Vec<Frame> = Vec::new();
         group.throughput(Throughput::Elements(limit as u64));
         group.bench_function(BenchmarkId::from_parameter(limit), |bencher| {
             bencher.iter_batched(
-                || correction.clone(),
+                || {
+                    let mut epsilons = correction.epsilons.to_vec();
+                    for heaviest in epsilons.iter_mut().take(1) {
+                        heaviest.weight = weights.next().unwrap_or(0.9);
+                    }
+                    Correction { epsilons: epsilons.into(), ..correction.clone() }
+                },
                 |correction| {
                     out.clear();
                     decomposer.process(correction, &mut out)
@@ -116,5 +160,5 @@ fn rank(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, table, count, enumerate, rank);
+criterion_group!(benches, table, count, enumerate, query, rank);
 criterion_main!(benches);

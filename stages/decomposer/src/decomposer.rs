@@ -146,7 +146,7 @@ impl Decomposer {
         let probability = |ln: f64| (ln - ln_total).exp().min(1.0);
         let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
         if Whole::pays(count, most)
-            && let Some(whole) = Whole::of(ranking, &sums)
+            && let Some(whole) = Whole::of(ranking, &sums, usize::try_from(count).unwrap_or(most))
         {
             let mut ways = whole.ways().take(most);
             while list.has_room()

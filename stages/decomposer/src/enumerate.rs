@@ -9,7 +9,7 @@ use crate::inventory::Step;
 pub struct Solutions<'a> {
     solver: &'a Solver,
     progress: Progress,
-    /// Where the walk is in each layer.
+    /// Where the walk is in each layer but the last, where what is left of the sum says how often its action is taken.
     path: Vec<Place>,
     /// How often each action is taken, in the model's order.
     counts: Vec<u32>,
@@ -55,6 +55,10 @@ impl<'a> Solutions<'a> {
     fn descend(&mut self, mut state: u32, mut sum: usize) {
         while let Some(layer) = self.solver.layer(self.path.len()) {
             let at = self.path.len();
+            if at + 1 == self.solver.actions() {
+                self.set(layer.action, u32::try_from(sum / layer.size).unwrap_or(u32::MAX));
+                return;
+            }
             let mut taken = 0;
             while let Some((next, rest)) = take(layer.steps.get(state as usize), sum, layer.size)
                 && self.solver.ways(at, next, rest) > 0

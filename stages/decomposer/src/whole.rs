@@ -14,7 +14,10 @@ const MAX_LAYERS: usize = 512;
 /// So many times as many ways as are wanted are still found faster all at once.
 const TIMES_AS_MANY: u64 = 8;
 
-/// Of more ways than this are never all found at once: they take memory.
+/// A way has rarely more actions that differ.
+const USUAL: usize = 5;
+
+/// More ways than this are never found all at once: they take memory.
 const MAX_WAYS: u64 = 1 << 16;
 
 /// All ways to make up some sums.
@@ -72,9 +75,9 @@ impl Whole {
         ways <= (most as u64).saturating_mul(TIMES_AS_MANY).min(MAX_WAYS)
     }
 
-    /// The ways to make up sums that are in the table, each with the logarithm of its weight; `None` where finding the next
-    /// best would end early, or is as good.
-    pub(crate) fn of(ranking: &Ranking, sums: &[(usize, f64)]) -> Option<Self> {
+    /// The ways to make up sums that are in the table, no more than `most`, each with the logarithm of its weight; `None`
+    /// where finding the next best would end early, or is as good.
+    pub(crate) fn of(ranking: &Ranking, sums: &[(usize, f64)], most: usize) -> Option<Self> {
         let mut layers: Vec<(usize, usize)> = (0..).map_while(|layer| Some((ranking.action(layer)?, layer))).collect();
         if layers.len() > MAX_LAYERS {
             return None;
@@ -82,7 +85,8 @@ impl Whole {
         let path = vec![0; layers.len()];
         layers.sort_unstable();
         let mut walk = Walk { ranking, path, layers, waiting: Vec::new(), rated: Vec::new(), turns: 0 };
-        let mut whole = Self::default();
+        let mut whole = Self { ways: Vec::with_capacity(most), ..Self::default() };
+        whole.counts.reserve(most.saturating_mul(walk.path.len().min(USUAL)));
         for (sum, (bytes, before)) in sums.iter().enumerate() {
             let ln = before + ranking.best(0, 0, *bytes);
             if ln == f64::NEG_INFINITY {
@@ -217,7 +221,7 @@ mod tests {
             way.actions.sort_unstable();
             (way.sum, way.actions, way.ln.to_bits())
         });
-        let whole = Whole::of(ranking, sums).unwrap();
+        let whole = Whole::of(ranking, sums, most).unwrap();
         let found = whole.ways().take(most).map(|(sum, actions, ln)| (sum, actions.to_vec(), ln.to_bits()));
         assert_eq!(found.collect::<Vec<_>>(), ranked.collect::<Vec<_>>());
     }
