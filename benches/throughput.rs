@@ -212,7 +212,7 @@ fn downstream(criterion: &mut Criterion) {
     });
     let traffic = [
         Records { name: "commands of any size", frames, segmenter: stage },
-        Records { name: "a home's", frames: at_home(50), segmenter: knowing },
+        Records { name: "a home's", frames: at_home(200), segmenter: knowing },
     ];
     for Records { name, frames, segmenter } in traffic {
         group.throughput(records(&frames));
