@@ -41,6 +41,8 @@ impl Weight {
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     asks: VecDeque<Ask>,
+    /// When the latest of them came, or a later one that has its answer.
+    asked_ns: Option<i64>,
     last: Option<Last>,
     /// What the service's records since the gateway last spoke are.
     pub(crate) run: Run,
@@ -91,6 +93,7 @@ impl Exchange {
             self.asks.pop_front();
         }
         let Record { time_ns, length, .. } = *heard.record;
+        self.asked_ns = self.asked_ns.max(Some(time_ns));
         self.asks.push_back(Ask { time_ns, length, weight: heard.weight });
     }
 
@@ -127,6 +130,8 @@ impl Exchange {
         is_possible: impl Fn(&Ask) -> bool,
     ) -> Option<(usize, Ask)> {
         let time_ns = heard.record.start_ns;
+        // Most records come long after the last message: then none has to be looked at.
+        self.asked_ns.filter(|asked_ns| time_ns.saturating_sub(*asked_ns) <= within_ns)?;
         let possible = self.asks.iter().copied().enumerate().filter(|(_, ask)| {
             time_ns.saturating_sub(ask.time_ns) <= within_ns
                 && (heard.weight == Weight::Tiny || ask.weight == Weight::Full)

@@ -142,10 +142,9 @@ impl Judge<'_> {
         let late = || {
             let is_partner =
                 |size_asked: u32| self.knowledge.gateway(size_asked).is_some_and(|asked| asked.by == Some(size));
-            let late = exchange.asked(heard, self.times.reply_within, |ask| is_partner(ask.length));
-            late.filter(|_| is_surely_answer)
+            exchange.asked(heard, self.times.reply_within, |ask| is_partner(ask.length))
         };
-        soon.or_else(late).map(|(at, _)| at)
+        soon.or_else(|| is_surely_answer.then(late).flatten()).map(|(at, _)| at)
     }
 
     /// Whether a message comes on the beat of the noise of its size, and how probable that is by chance.
