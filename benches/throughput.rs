@@ -19,12 +19,12 @@ use sizeleak_frame::{Frame, Record};
 use sizeleak_stage::{Emit, Input, InputError, Interrupt, Output, Received, Runnable, Silent, channel, run_attached};
 use tempfile::TempDir;
 use toml::{Table, Value};
-use traffic::{GATEWAY, Shape, Traffic};
+use traffic::{Connections, GATEWAY, Shape, Traffic};
 
 const SHAPES: [(&str, Shape); 3] =
     [("A, archive", Shape::Mtu), ("B, small packets", Shape::Small), ("C, all the gateway's", Shape::Records)];
 const BYTES: u64 = 64 << 20;
-const FLOWS: u32 = 256;
+const CONNECTIONS: Connections = Connections { flows: 256, at_once: 256 };
 
 /// A capture on disk.
 struct Captured {
@@ -42,7 +42,7 @@ impl Captured {
 fn captures(folder: &TempDir) -> Vec<Captured> {
     let write = |(name, shape): (&'static str, Shape)| {
         let file = folder.path().join(format!("{shape:?}.pcap"));
-        let packets = Traffic::new(shape, 1, FLOWS, 0).write(File::create(&file).unwrap(), BYTES).unwrap();
+        let packets = Traffic::new(shape, 1, CONNECTIONS, 0).write(File::create(&file).unwrap(), BYTES).unwrap();
         Captured { name, file, packets }
     };
     SHAPES.into_iter().map(write).collect()
