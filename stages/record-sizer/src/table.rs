@@ -10,6 +10,9 @@ use indexmap::IndexMap;
 /// So many periods it takes to use a full table once.
 const PERIODS: usize = 8;
 
+/// The table grows by so many flows at least.
+const LEAST_GROWTH: usize = 64;
+
 /// Values by flow.
 #[derive(Debug)]
 pub(crate) struct Flows<V> {
@@ -47,6 +50,9 @@ impl<V> Flows<V> {
     pub(crate) fn insert(&mut self, flow: u64, value: V) -> &mut V {
         let period = self.period;
         self.count_use();
+        if self.values.len() == self.values.capacity() {
+            self.grow();
+        }
         let entry = self.values.entry(flow);
         if entry.index() == self.used.len() {
             self.used.push(period);
@@ -103,6 +109,13 @@ impl<V> Flows<V> {
         let forgotten = self.values.extract_if(.., is_silent).collect();
         self.used.retain(|used| *used > latest);
         forgotten
+    }
+
+    /// Makes the table larger, by half, and never larger than it may be used.
+    fn grow(&mut self) {
+        let known = self.values.len();
+        let room = self.most.saturating_sub(known).max(1);
+        self.values.reserve_exact((known / 2).max(LEAST_GROWTH).min(room));
     }
 
     fn count_use(&mut self) {
