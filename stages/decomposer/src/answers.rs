@@ -6,7 +6,7 @@ use sizeleak_frame::{Candidate, Shared, WeightedEpsilon};
 use sizeleak_stage::Memo;
 
 /// Answers take this many bytes at most.
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// What an answer takes beside its candidates and values of ε, in bytes: itself, its places in tables and on the heap.
 const OF_AN_ANSWER: usize = 256;

@@ -8,7 +8,7 @@ use sizeleak_stage::Memo;
 use crate::evidence::Bounds;
 
 /// What is remembered takes this many bytes at most; lists that a decomposer remembers too are counted as if it did not.
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 24 << 20;
 
 /// What remembering takes beside the candidates, in bytes.
 const OF_ALL: usize = 256;
