@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Command, Shared};
 
+/// What the place of a shared list on the heap takes besides its items, in bytes.
+const OF_AN_ALLOCATION: usize = 32;
+
 /// A command and its candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Identification {
@@ -67,6 +70,14 @@ impl Actions {
     /// How many actions there are in all.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|(_, count)| u64::from(*count)).sum()
+    }
+}
+
+impl Shared<Candidate> {
+    /// About how many bytes of memory the list takes, names aside: the candidates, and their actions on the heap.
+    pub fn memory_bytes(&self) -> usize {
+        let actions: usize = self.iter().map(|one| size_of_val(&*one.actions.0)).sum();
+        actions + self.len() * (size_of::<Candidate>() + OF_AN_ALLOCATION)
     }
 }
 

@@ -11,9 +11,6 @@ const MAX_BYTES: usize = 16 << 20;
 /// What an answer takes beside its candidates and values of ε, in bytes: itself, its places in tables and on the heap.
 const OF_AN_ANSWER: usize = 256;
 
-/// What a candidate takes, in bytes: itself, and its actions' place on the heap.
-const OF_A_CANDIDATE: usize = size_of::<Candidate>() + 32;
-
 /// What decomposing came to.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
@@ -54,11 +51,8 @@ impl Answers {
 
     /// Remembers an answer.
     pub(crate) fn remember(&mut self, sizes: [i64; 2], epsilons: Shared<WeightedEpsilon>, answer: Answer) {
-        let actions: usize =
-            answer.candidates.iter().map(|candidate| candidate.actions.len() * size_of::<(Arc<str>, u32)>()).sum();
         let detail = answer.unexplained.as_ref().map_or(0, |unexplained| unexplained.detail.len());
-        let candidates = answer.candidates.len() * OF_A_CANDIDATE + actions;
-        let bytes = OF_AN_ANSWER + size_of_val(&*epsilons) + detail + candidates;
+        let bytes = OF_AN_ANSWER + size_of_val(&*epsilons) + detail + answer.candidates.memory_bytes();
         self.0.remember(sizes, (epsilons, answer), bytes);
     }
 }

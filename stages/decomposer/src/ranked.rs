@@ -116,15 +116,8 @@ impl<'a> Ranked<'a> {
 
     /// The best turn at a place, of equally good ones that which takes most, and all others that lead to an end.
     fn turns(&mut self, place: Place) -> Option<(Choice, Vec<(f64, Choice)>)> {
-        let choices = self.ranking.choices(place.layer, place.state, place.rest);
-        let rated = choices.map(|choice| {
-            let best = self.ranking.best(place.layer + 1, choice.state, choice.rest);
-            (place.before + choice.ln + best, choice)
-        });
-        let mut looked_at = 0;
-        let mut turns: Vec<(f64, Choice)> =
-            rated.inspect(|_| looked_at += 1).filter(|(ln, _)| *ln > f64::NEG_INFINITY).collect();
-        self.turns += looked_at;
+        let mut turns = Vec::new();
+        self.turns += self.ranking.rate(place.layer, place.state, place.rest, place.before, &mut turns);
         let best = (0..turns.len()).max_by(|a, b| {
             let ln = |at: &usize| turns.get(*at).map_or(f64::NEG_INFINITY, |(ln, _)| *ln);
             ln(a).total_cmp(&ln(b))

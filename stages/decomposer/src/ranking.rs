@@ -132,24 +132,9 @@ impl Ranking {
         self.cell(layer, state, sum).best
     }
 
-    /// The ways to go on from a state of a layer, those that lead to no end as well; none beyond the last layer.
-    pub(crate) fn choices(&self, layer: usize, state: u32, sum: usize) -> impl Iterator<Item = Choice> {
-        let known = self.automaton.layers.get(layer);
-        let mut here = known.map(|known| (known, state, sum, 0));
-        std::iter::from_fn(move || {
-            let (known, at, rest, taken) = here?;
-            let step = known.steps.get(at as usize)?;
-            here = step.take.zip(rest.checked_sub(known.size)).map(|(at, rest)| (known, at, rest, taken + 1));
-            let ln = match &self.form {
-                Form::Counted { .. } => self.form.turns(known.offset + state as usize).get(taken as usize)?.ln,
-                Form::Geometric { takes, .. } => takes.get(layer)?.ln * f64::from(taken),
-            };
-            Some(Choice { taken, state: step.pass, rest, ln })
-        })
-    }
-
     /// Rates the ways to go on from a state of a layer that lead to an end, into `rated`: each with the logarithm of the weight
-    /// of the best way that takes it, where `before` is that of what led here. Gives how many were looked at.
+    /// of the best way that takes it, where `before` is that of what led here. None beyond the last layer. Gives how many were
+    /// looked at.
     pub(crate) fn rate(
         &self,
         layer: usize,
@@ -161,17 +146,33 @@ impl Ranking {
         rated.clear();
         let Some(known) = self.automaton.layers.get(layer) else { return 0 };
         let next = self.automaton.layers.get(layer + 1);
-        let Form::Counted { .. } = self.form else {
-            let choices = self.choices(layer, state, sum);
-            return choices.map(|choice| self.rate_one(next, before, choice, rated)).sum();
-        };
-        let turns = self.form.turns(known.offset + state as usize);
+        match &self.form {
+            Form::Counted { .. } => {
+                let turns = self.form.turns(known.offset + state as usize);
+                self.rate_counted(turns, (known, next), sum, before, rated)
+            }
+            Form::Geometric { takes, .. } => {
+                let ln = takes.get(layer).map_or(f64::NEG_INFINITY, |take| take.ln);
+                let choices = geometric_choices(known, state, sum, ln);
+                choices.map(|choice| self.rate_one(next, before, choice, rated)).count() as u64
+            }
+        }
+    }
+
+    fn rate_counted(
+        &self,
+        turns: &[Turn],
+        (here, next): (&Layer, Option<&Layer>),
+        sum: usize,
+        before: f64,
+        rated: &mut Vec<(f64, Choice)>,
+    ) -> u64 {
         if next.is_none() {
             // What is left is made up here or nowhere.
-            let taken = sum / known.size;
-            if let Some(turn) = turns.get(taken).filter(|_| taken * known.size == sum) {
+            let taken = sum / here.size;
+            if let Some(turn) = turns.get(taken).filter(|_| taken * here.size == sum) {
                 let choice = Choice { taken: taken as u32, state: turn.pass, rest: 0, ln: turn.ln };
-                rated.push((before + turn.ln + Cell::end(0).best, choice));
+                self.rate_one(next, before, choice, rated);
             }
             return turns.len().min(taken + 1) as u64;
         }
@@ -180,13 +181,14 @@ impl Ranking {
         for (turn, taken) in turns.iter().zip(0..) {
             let Some(left) = rest else { break };
             let choice = Choice { taken, state: turn.pass, rest: left, ln: turn.ln };
-            looked_at += self.rate_one(next, before, choice, rated);
-            rest = left.checked_sub(known.size);
+            self.rate_one(next, before, choice, rated);
+            looked_at += 1;
+            rest = left.checked_sub(here.size);
         }
         looked_at
     }
 
-    fn rate_one(&self, next: Option<&Layer>, before: f64, choice: Choice, rated: &mut Vec<(f64, Choice)>) -> u64 {
+    fn rate_one(&self, next: Option<&Layer>, before: f64, choice: Choice, rated: &mut Vec<(f64, Choice)>) {
         let best = match next {
             Some(next) => self.cache.cell(choice.rest, next.offset + choice.state as usize).best,
             None => Cell::end(choice.rest).best,
@@ -195,7 +197,6 @@ impl Ranking {
         if ln > f64::NEG_INFINITY {
             rated.push((ln, choice));
         }
-        1
     }
 
     /// The action of a layer, by its place in the model's list; `None` beyond the last.
@@ -207,6 +208,18 @@ impl Ranking {
         let Some(layer) = self.automaton.layers.get(layer) else { return Cell::end(sum) };
         self.cache.cell(sum, layer.offset + state as usize)
     }
+}
+
+/// The ways to go on from a state of a layer where every action taken weighs the same, by this logarithm; those that lead to
+/// no end as well.
+fn geometric_choices(layer: &Layer, state: u32, sum: usize, ln: f64) -> impl Iterator<Item = Choice> {
+    let mut here = Some((state, sum, 0));
+    std::iter::from_fn(move || {
+        let (at, rest, taken) = here?;
+        let step = layer.steps.get(at as usize)?;
+        here = step.take.zip(rest.checked_sub(layer.size)).map(|(at, rest)| (at, rest, taken + 1));
+        Some(Choice { taken, state: step.pass, rest, ln: ln * f64::from(taken) })
+    })
 }
 
 impl Form {

@@ -98,18 +98,22 @@ impl EpsilonCorrector {
 
     /// Tells once a session what is assumed of it.
     fn tell_assumption(&mut self, command: &Command, out: &mut dyn Emit) -> Result<(), StageError> {
-        let Some(assumption) = self.assumption(command) else { return Ok(()) };
-        // In words only if they are told: that is once, and commands are many.
-        let in_words = (!self.sessions.is_told(command.flow)).then(|| assumption.to_string());
+        if self.assumption(command).is_none() {
+            return Ok(());
+        }
         self.assumed += 1;
-        let Some(detail) = in_words.filter(|_| self.sessions.is_news(command.flow)) else { return Ok(()) };
+        if !self.sessions.is_news(command.flow) {
+            return Ok(());
+        }
+        // In words only here: commands are many.
+        let detail = self.assumption(command).map(|assumption| assumption.to_string());
         let notice = Notice {
             time_ns: Some(command.time_ns),
             stage: Self::NAME.into(),
             flow: Some(command.flow),
             what: what::ASSUMED.into(),
             bytes: None,
-            detail: Some(detail),
+            detail,
         };
         Ok(out.emit(notice.into())?)
     }

@@ -36,11 +36,6 @@ impl Sessions {
         self.flows.get(&flow)?.cipher_suite.as_deref()
     }
 
-    /// Whether something was told of a flow's session.
-    pub(crate) fn is_told(&self, flow: u64) -> bool {
-        self.flows.get(&flow).is_some_and(|known| known.told)
-    }
-
     /// Whether something is told of a flow's session for the first time.
     pub(crate) fn is_news(&mut self, flow: u64) -> bool {
         !std::mem::replace(&mut self.flow(flow).told, true)

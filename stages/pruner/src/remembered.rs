@@ -1,7 +1,5 @@
 //! What pruning came to, remembered: the same sizes come with the same replies again and again.
 
-use std::sync::Arc;
-
 use sizeleak_frame::{Candidate, Identification, Shared};
 use sizeleak_stage::Memo;
 
@@ -12,9 +10,6 @@ const MAX_BYTES: usize = 24 << 20;
 
 /// What remembering takes beside the candidates, in bytes.
 const OF_ALL: usize = 256;
-
-/// What a candidate takes beside its actions, in bytes: itself, and their place on the heap.
-const OF_A_CANDIDATE: usize = size_of::<Candidate>() + 32;
 
 /// What is left of a list of candidates.
 #[derive(Debug, Clone)]
@@ -61,9 +56,8 @@ impl Remembered {
     /// Remembers what it came to.
     pub(crate) fn remember(&mut self, identification: &Identification, reply_bytes: u64, pruned: Pruned) {
         let given = &identification.candidates;
-        let actions: usize = given.iter().map(|one| one.actions.len() * size_of::<(Arc<str>, u32)>()).sum();
         let left = if pruned.candidates.is_clone_of(given) { 0 } else { size_of_val(&*pruned.candidates) };
-        let bytes = OF_ALL + given.len() * OF_A_CANDIDATE + actions + left;
+        let bytes = OF_ALL + given.memory_bytes() + left;
         self.0.remember(Asked::of(identification, reply_bytes), (given.clone(), pruned), bytes);
     }
 }

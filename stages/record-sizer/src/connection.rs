@@ -10,7 +10,7 @@ use crate::piece::Piece;
 use crate::reassembly::{Opening, Ordered, Reassembly};
 use crate::record::Sized;
 use crate::session::Session;
-use crate::steady::{Parts, Steady, SteadyStream};
+use crate::steady::{Standing, Steady, SteadyStream};
 
 /// A connection seen from the middle waits so long for segments that should have come first, in nanoseconds.
 const BEGINNING_WITHIN: i64 = 100_000_000;
@@ -177,7 +177,7 @@ impl Connection {
 /// A connection that leaves its steady state.
 impl From<Steady> for Connection {
     fn from(steady: Steady) -> Self {
-        let ([to_gateway, from_gateway], agreement) = steady.into_parts();
+        let ([to_gateway, from_gateway], agreement) = steady.into_standing();
         Self {
             to_gateway: to_gateway.into(),
             from_gateway: from_gateway.into(),
@@ -187,8 +187,8 @@ impl From<Steady> for Connection {
     }
 }
 
-impl From<Parts> for Stream {
-    fn from(Parts { position, latest_ns, walk }: Parts) -> Self {
+impl From<Standing> for Stream {
+    fn from(Standing { position, latest_ns, walk }: Standing) -> Self {
         let framer = walk.map(|(minor, walker)| Framer::in_step(minor, walker));
         Self { reassembly: Reassembly::standing_at(position), framer, latest_ns, ..Self::default() }
     }
@@ -201,7 +201,7 @@ impl Stream {
             None => None,
         };
         let position = self.reassembly.position().filter(|_| self.messages.is_between())?;
-        SteadyStream::of(&Parts { position, latest_ns: self.latest_ns, walk })
+        SteadyStream::of(&Standing { position, latest_ns: self.latest_ns, walk })
     }
 
     fn deadline(&self, limits: &Limits) -> Option<i64> {

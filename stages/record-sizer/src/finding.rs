@@ -58,12 +58,6 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Whether there is nothing but events.
-    #[inline]
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.incidents.is_empty() && self.repeated == 0 && self.early == 0
-    }
-
     /// Takes note of an incident.
     pub(crate) fn tell(&mut self, time_ns: i64, incident: Incident) {
         self.incidents.push((time_ns, incident));

@@ -1,5 +1,7 @@
 //! A piece of one direction's byte stream, in its place: what was captured of it and how much the snaplen hid.
 
+use sizeleak_frame::Segment;
+
 /// Bytes that follow the ones before without a gap. The hidden ones come after the captured ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
@@ -16,6 +18,18 @@ pub(crate) struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
+    /// What a segment holds.
+    #[inline]
+    pub(crate) fn of(segment: &Segment<'a>) -> Self {
+        Self {
+            time_ns: segment.time_ns,
+            payload: segment.payload,
+            hidden: segment.length.saturating_sub(segment.payload.len() as u32),
+            starts_segment: true,
+            ends_segment: true,
+        }
+    }
+
     /// Bytes on the wire.
     #[inline]
     pub(crate) fn length(&self) -> u64 {

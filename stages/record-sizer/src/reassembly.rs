@@ -168,13 +168,7 @@ impl Reassembly {
     pub(crate) fn take(&mut self, segment: &Segment<'_>, out: &mut impl Ordered) {
         let is_syn = segment.flags & Segment::SYN != 0;
         let sequence = segment.sequence.wrapping_add(is_syn.into());
-        let piece = Piece {
-            time_ns: segment.time_ns,
-            payload: segment.payload,
-            hidden: segment.length.saturating_sub(segment.payload.len() as u32),
-            starts_segment: true,
-            ends_segment: true,
-        };
+        let piece = Piece::of(segment);
         match self.next {
             Some(next) if sequence == next as u32 && self.waiting.is_none() => {
                 self.next = Some(next + piece.length());

@@ -41,14 +41,14 @@ pub(crate) struct Sized {
 }
 
 /// Walks from header to header. It never looks for one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Walker {
     state: State,
     start_ns: i64,
     last_ns: i64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum State {
     Header { bytes: [u8; HEADER], have: u8 },
     Body { header: Header, left: u16 },

@@ -36,17 +36,6 @@ impl Report {
             self.incidents(flow, connection, findings, out)?;
         }
         connection.settle(findings);
-        self.events(flow, connection, findings, out)
-    }
-
-    /// Reports what happened in a connection of which nothing waits, and in which nothing is amiss.
-    pub(crate) fn events(
-        &mut self,
-        flow: u64,
-        connection: &mut Connection,
-        findings: &mut Findings,
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
         for event in findings.events.drain(..) {
             self.event(flow, connection.session(), event, out)?;
         }

@@ -112,30 +112,16 @@ impl RecordSizer {
                     return Ok(());
                 }
                 tracked.connection().go_on(segment.direction, piece, &mut self.findings);
-                return self.busy(segment.flow, out);
+                return self.settle(segment.flow, out);
             }
         }
         tracked.connection().data(segment, &mut self.findings);
-        self.busy(segment.flow, out)
+        self.settle(segment.flow, out)
     }
 
-    /// Reports what was found in a connection that is not steady, or was not, and lets it rest if it is now.
+    /// Reports what was found in a flow and takes note of what it holds now. Makes it let go of what is too much, and rest if
+    /// it holds nothing.
     #[inline(never)]
-    fn busy(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
-        let Some(tracked) = self.connections.find(flow) else { return Ok(()) };
-        let connection = tracked.connection();
-        if self.waiting.is_empty() && self.findings.is_quiet() && connection.held() == 0 {
-            self.report.events(flow, connection, &mut self.findings, out)?;
-            if self.rest == Rest::Taken {
-                tracked.rest();
-            }
-            return Ok(());
-        }
-        self.report.found(flow, connection, &mut self.findings, out)?;
-        self.settle(flow, out)
-    }
-
-    /// Takes note of what a flow holds now, and makes it let go of what is too much.
     fn settle(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         let Some(tracked) = self.connections.find(flow) else { return Ok(()) };
         let connection = tracked.connection();

@@ -37,8 +37,8 @@ pub(crate) struct SteadyStream {
 }
 
 /// What a steady direction is made of, and made into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Parts {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
     pub(crate) position: Position,
     pub(crate) latest_ns: Option<i64>,
     /// The version of its records, and the walk along them.
@@ -51,8 +51,8 @@ impl Steady {
     }
 
     /// What it is made into: both directions, the one to the gateway first, and what the session is.
-    pub(crate) fn into_parts(self) -> ([Parts; 2], Agreement) {
-        ([self.to_gateway, self.from_gateway].map(SteadyStream::into_parts), self.agreement)
+    pub(crate) fn into_standing(self) -> ([Standing; 2], Agreement) {
+        ([self.to_gateway, self.from_gateway].map(SteadyStream::into_standing), self.agreement)
     }
 
     /// A direction, and what its records are.
@@ -80,8 +80,8 @@ impl Protected {
 
 impl SteadyStream {
     /// A direction in its steady state; `None` if it is not.
-    pub(crate) fn of(parts: &Parts) -> Option<Self> {
-        let Parts { position: Position { next, begins, beginning }, latest_ns, walk } = *parts;
+    pub(crate) fn of(standing: &Standing) -> Option<Self> {
+        let Standing { position: Position { next, begins, beginning }, latest_ns, walk } = *standing;
         let untouched = Self { latest_ns: 0, start_ns: 0, next, begins, header: None, left: 0, beginning };
         let (latest_ns, (minor, walker)) = match (latest_ns, walk) {
             (None, None) => return Some(untouched),
@@ -99,11 +99,11 @@ impl SteadyStream {
         }
     }
 
-    fn into_parts(self) -> Parts {
+    fn into_standing(self) -> Standing {
         let Self { latest_ns, start_ns, next, begins, header, left, beginning } = self;
         let walk =
             header.map(|header| (header.minor, Walker::within(Begun { header, left, start_ns, last_ns: latest_ns })));
-        Parts { position: Position { next, begins, beginning }, latest_ns: walk.map(|_| latest_ns), walk }
+        Standing { position: Position { next, begins, beginning }, latest_ns: walk.map(|_| latest_ns), walk }
     }
 
     /// Takes a segment that comes in order, for [`next_record`](Self::next_record); no other.
@@ -112,17 +112,11 @@ impl SteadyStream {
         if segment.sequence != self.next || self.header.is_none() {
             return None;
         }
-        let hidden = segment.length.saturating_sub(segment.payload.len() as u32);
-        self.next = self.next.wrapping_add(segment.payload.len() as u32).wrapping_add(hidden);
+        let piece = Piece::of(segment);
+        self.next = self.next.wrapping_add(piece.length() as u32);
         // What came too early is there for its reader when all before it is: so time goes the way of the stream.
         self.latest_ns = self.latest_ns.max(segment.time_ns);
-        Some(Piece {
-            time_ns: self.latest_ns,
-            payload: segment.payload,
-            hidden,
-            starts_segment: true,
-            ends_segment: true,
-        })
+        Some(Piece { time_ns: self.latest_ns, ..piece })
     }
 
     /// Goes on along a piece to the end of a record. What is left of the piece where there is none is for a
