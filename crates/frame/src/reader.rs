@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::extent::{Extent, ExtentError};
-use crate::{Frame, Hello, ReadBuffer, SCHEMA, Unknown};
+use crate::extent::Extent;
+use crate::{Frame, Hello, ReadBuffer, SCHEMA, Unknown, frequent};
 
 /// At most so many bytes are asked for at once.
 const READ_BYTES: usize = 256 << 10;
@@ -133,27 +133,32 @@ impl<R: Read> FrameReader<R> {
     /// # Errors
     /// As [`FrameReader::next_frame`].
     pub fn buffered_frame(&mut self) -> Result<Option<Frame>, ReadError> {
-        let value = self.buffer.unread();
-        if self.state == State::Broken || value.is_empty() {
+        if self.state == State::Broken {
             return Ok(None);
         }
-        let length = match self.extent.advance(value) {
+        let (frame, length) = match self.decode_unread() {
+            Ok(Some(decoded)) => decoded,
             Ok(None) => return Ok(None),
-            Ok(Some(length)) => length,
-            Err(error) => return Err(self.malformed(extent_fault(error))),
+            Err(fault) => return Err(self.malformed(fault)),
         };
-        let decoded = value.get(..length).map(|value| decode_value(value, self.buffer.shared()));
-        let frame = match decoded {
-            Some(Ok(frame)) => self.check(frame)?,
-            Some(Err(fault)) => return Err(self.malformed(fault)),
-            None => return Ok(None),
-        };
+        let frame = self.check(frame)?;
         self.buffer.consume(length);
         self.last = length;
         self.offset += length as u64;
         self.values += 1;
         self.extent = Extent::new();
         Ok(Some(frame))
+    }
+
+    /// The frame the bytes not yet decoded begin with, and its length; `None` if it is not all there.
+    fn decode_unread(&mut self) -> Result<Option<(Frame, usize)>, String> {
+        let unread = self.buffer.unread();
+        if let Some((record, length)) = frequent::decode_record(unread) {
+            return Ok(Some((Frame::Record(record), length)));
+        }
+        let length = self.extent.advance(unread).map_err(|error| error.to_string())?;
+        let Some(value) = length.and_then(|length| unread.get(..length)) else { return Ok(None) };
+        Ok(Some((decode_value(value, self.buffer.shared())?, value.len())))
     }
 
     /// Waits for more bytes; false at the end of a stream that ended as it should.
@@ -238,10 +243,6 @@ impl<R: Read> FrameReader<R> {
             fault: fault + hint,
         }
     }
-}
-
-fn extent_fault(error: ExtentError) -> String {
-    error.to_string()
 }
 
 /// Decodes one whole value, `{kind: body}`, which lies in `buffer`.

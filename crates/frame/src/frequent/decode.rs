@@ -1,9 +1,37 @@
-//! From bytes to batches: those that are encoded as [`encode`](super::encode) does it. Whatever else is a batch in the
-//! contract's eyes, or none at all, is left to serde, which also says what is wrong with it.
+//! From bytes to records and batches: those that are encoded as [`encode`](super::encode) does it. Whatever else is one in
+//! the contract's eyes, or none at all, is left to serde, which also says what is wrong with it.
 
 use std::sync::Arc;
 
-use crate::{Direction, Packet, Packets, Segment, Segments};
+use crate::{Direction, Packet, Packets, Record, Segment, Segments};
+
+/// Reads `{"record": body}` from the front of a stream, and gives its length too; `None` where it is something else, written
+/// otherwise, or not all there yet.
+pub(crate) fn record(stream: &[u8]) -> Option<(Record, usize)> {
+    let mut bytes = Bytes(stream);
+    bytes.skip(b"\x81\xa6record\x88\xa7time_ns")?;
+    let time_ns = bytes.signed()?;
+    bytes.skip(b"\xa8start_ns")?;
+    let start_ns = bytes.signed()?;
+    bytes.skip(b"\xa4flow")?;
+    let flow = bytes.unsigned()?;
+    bytes.skip(b"\xa9direction")?;
+    let direction = bytes.direction()?;
+    bytes.skip(b"\xaccontent_type")?;
+    let content_type = bytes.small::<u8>()?.try_into().ok()?;
+    bytes.skip(b"\xa6length")?;
+    let length = bytes.small()?;
+    bytes.skip(b"\xa9plaintext")?;
+    let plaintext = bytes.range()?;
+    bytes.skip(b"\xa9handshake")?;
+    let handshake = match bytes.take()? {
+        [0xc2] => false,
+        [0xc3] => true,
+        _ => return None,
+    };
+    let record = Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake };
+    Some((record, stream.len() - bytes.0.len()))
+}
 
 /// Reads the body of `packets`, which lies in `buffer`; `None` where it is written otherwise.
 pub(crate) fn packets(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Packets> {
@@ -11,7 +39,7 @@ pub(crate) fn packets(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Packets> {
     let rows = bytes.array_length()?;
     let mut batch = Packets::with_capacity(rows as usize);
     for _ in 0..rows {
-        bytes.skip(0x96)?;
+        bytes.skip(&[0x96])?;
         let (time_ns, link_type, original_length) = (bytes.signed()?, bytes.small()?, bytes.small()?);
         let data = bytes.data()?;
         let (capture, number) = (bytes.small()?, bytes.unsigned()?);
@@ -26,7 +54,7 @@ pub(crate) fn segments(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Segments> {
     let rows = bytes.array_length()?;
     let mut batch = Segments::with_capacity(rows as usize);
     for _ in 0..rows {
-        bytes.skip(0x97)?;
+        bytes.skip(&[0x97])?;
         let (time_ns, flow) = (bytes.signed()?, bytes.unsigned()?);
         let direction = Direction::from_number(bytes.small()?)?;
         let (sequence, flags, length) = (bytes.small()?, bytes.small()?, bytes.small()?);
@@ -48,10 +76,29 @@ impl<'a> Bytes<'a> {
         Some(*first)
     }
 
-    /// Goes over this byte.
+    /// Goes over these bytes.
     #[inline]
-    fn skip(&mut self, byte: u8) -> Option<()> {
-        (self.take()? == [byte]).then_some(())
+    fn skip<const N: usize>(&mut self, bytes: &[u8; N]) -> Option<()> {
+        (self.take()? == *bytes).then_some(())
+    }
+
+    #[inline]
+    fn direction(&mut self) -> Option<Direction> {
+        let [marker] = self.take()?;
+        let length = marker.checked_sub(0xa0)?;
+        let (word, rest) = self.0.split_at_checked(length.into())?;
+        self.0 = rest;
+        Direction::BOTH.into_iter().find(|direction| direction.word().as_bytes() == word)
+    }
+
+    /// Two integers, or nil.
+    #[inline]
+    fn range(&mut self) -> Option<Option<[u64; 2]>> {
+        match self.take()? {
+            [0xc0] => Some(None),
+            [0x92] => Some(Some([self.unsigned()?, self.unsigned()?])),
+            _ => None,
+        }
     }
 
     #[inline]
@@ -106,9 +153,12 @@ impl<'a> Bytes<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::frequent::encode_record;
 
     /// What serde makes of it.
     fn by_serde<T: serde::de::DeserializeOwned>(body: &[u8]) -> Option<T> {
@@ -136,6 +186,35 @@ mod tests {
             None => {}
         }
         bytes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn records_are_what_serde_reads(
+            times: [i64; 2], numbers in [any::<u64>(), any::<u64>(), any::<u64>()], least in 0u32..64, from: bool,
+            content_type in 20u8..=24, range: bool, handshake: bool, damaged: (usize, u8, bool), behind: [u8; 3],
+        ) {
+            let [flow, length, most] = numbers.map(|number| number >> least);
+            let [time_ns, start_ns] = times.map(|time| time >> least);
+            let plaintext = range.then_some([most >> 3, most]);
+            let direction = Direction::BOTH[usize::from(from)];
+            let content_type = content_type.try_into().unwrap();
+            let length = length as u32;
+            let body = Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake };
+            let mut whole = Vec::new();
+            encode_record(&body, &mut whole).unwrap();
+            if time_ns >= 0 && start_ns >= 0 {
+                let stream = [&whole, &behind[..]].concat();
+                prop_assert_eq!(record(&stream), Some((body, whole.len())));
+            }
+            let bytes = damage(whole, damaged);
+            if let Some((read, length)) = record(&bytes) {
+                prop_assert_eq!(length, bytes.len());
+                prop_assert_eq!(Some(BTreeMap::from([("record".to_owned(), read)])), by_serde(&bytes));
+            }
+        }
     }
 
     proptest! {
