@@ -1,11 +1,14 @@
 //! From frames to bytes: those that serde gives, in a third of the time.
 
-use rmp::encode::{ValueWriteError, write_array_len, write_bin_len, write_sint};
+use rmp::encode::{ValueWriteError, write_array_len, write_sint};
 
-use crate::{Packet, Packets, Record, Segment, Segments};
+use crate::{Direction, Packet, Packets, Record, Segment, Segments};
 
 /// Bytes of a row besides its data, at most: an array of six integers and the length of the data.
 const ROW_BYTES: usize = 48;
+
+/// Bytes of a record, at most.
+const RECORD_BYTES: usize = 160;
 
 /// Appends `{"packets": rows}`.
 pub(crate) fn packets(batch: &Packets, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
@@ -16,13 +19,18 @@ pub(crate) fn packets(batch: &Packets, buffer: &mut Vec<u8>) -> Result<(), Value
 }
 
 fn packet_row(packet: &Packet<'_>, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
-    buffer.push(0x96);
-    signed(packet.time_ns, buffer)?;
-    unsigned(packet.link_type.into(), buffer);
-    unsigned(packet.original_length.into(), buffer);
-    bytes(packet.data, buffer)?;
-    unsigned(packet.capture.into(), buffer);
-    unsigned(packet.number, buffer);
+    let mut line = Line::<ROW_BYTES>::new();
+    line.put(b"\x96");
+    line.signed(packet.time_ns)?;
+    line.unsigned(packet.link_type.into());
+    line.unsigned(packet.original_length.into());
+    line.data_length(packet.data);
+    line.append_to(buffer);
+    buffer.extend_from_slice(packet.data);
+    let mut line = Line::<ROW_BYTES>::new();
+    line.unsigned(packet.capture.into());
+    line.unsigned(packet.number);
+    line.append_to(buffer);
     Ok(())
 }
 
@@ -35,87 +43,125 @@ pub(crate) fn segments(batch: &Segments, buffer: &mut Vec<u8>) -> Result<(), Val
 }
 
 fn segment_row(segment: &Segment<'_>, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
-    buffer.push(0x97);
-    signed(segment.time_ns, buffer)?;
-    unsigned(segment.flow, buffer);
-    buffer.push(segment.direction.number());
-    unsigned(segment.sequence.into(), buffer);
-    unsigned(segment.flags.into(), buffer);
-    unsigned(segment.length.into(), buffer);
-    bytes(segment.payload, buffer)
+    let mut line = Line::<ROW_BYTES>::new();
+    line.put(b"\x97");
+    line.signed(segment.time_ns)?;
+    line.unsigned(segment.flow);
+    line.put(&[segment.direction.number()]);
+    line.unsigned(segment.sequence.into());
+    line.unsigned(segment.flags.into());
+    line.unsigned(segment.length.into());
+    line.data_length(segment.payload);
+    line.append_to(buffer);
+    buffer.extend_from_slice(segment.payload);
+    Ok(())
 }
 
 /// Appends `{"record": body}`.
 pub(crate) fn record(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     let Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake } = record;
-    buffer.extend_from_slice(b"\x81\xa6record\x88\xa7time_ns");
-    signed(*time_ns, buffer)?;
-    buffer.extend_from_slice(b"\xa8start_ns");
-    signed(*start_ns, buffer)?;
-    buffer.extend_from_slice(b"\xa4flow");
-    unsigned(*flow, buffer);
-    buffer.extend_from_slice(b"\xa9direction");
-    let word = direction.word();
-    buffer.push(0xa0 | word.len() as u8);
-    buffer.extend_from_slice(word.as_bytes());
-    buffer.extend_from_slice(b"\xaccontent_type");
-    buffer.push((*content_type).into());
-    buffer.extend_from_slice(b"\xa6length");
-    unsigned((*length).into(), buffer);
-    buffer.extend_from_slice(b"\xa9plaintext");
+    let mut line = Line::<RECORD_BYTES>::new();
+    line.put(b"\x81\xa6record\x88\xa7time_ns");
+    line.signed(*time_ns)?;
+    line.put(b"\xa8start_ns");
+    line.signed(*start_ns)?;
+    line.put(b"\xa4flow");
+    line.unsigned(*flow);
+    line.put(b"\xa9direction");
+    match direction {
+        Direction::ToGateway => line.put(b"\xaato_gateway"),
+        Direction::FromGateway => line.put(b"\xacfrom_gateway"),
+    }
+    line.put(b"\xaccontent_type");
+    line.put(&[(*content_type).into()]);
+    line.put(b"\xa6length");
+    line.unsigned((*length).into());
+    line.put(b"\xa9plaintext");
     match plaintext {
-        None => buffer.push(0xc0),
+        None => line.put(b"\xc0"),
         Some([least, most]) => {
-            buffer.push(0x92);
-            unsigned(*least, buffer);
-            unsigned(*most, buffer);
+            line.put(b"\x92");
+            line.unsigned(*least);
+            line.unsigned(*most);
         }
     }
-    buffer.extend_from_slice(b"\xa9handshake");
-    buffer.push(if *handshake { 0xc3 } else { 0xc2 });
+    line.put(b"\xa9handshake");
+    line.put(if *handshake { b"\xc3" } else { b"\xc2" });
+    line.append_to(buffer);
     Ok(())
 }
 
-/// An integer in as few bytes as hold it.
-#[inline]
-fn unsigned(value: u64, buffer: &mut Vec<u8>) {
-    let [.., b3, b2, b1, b0] = value.to_be_bytes();
-    match value {
-        0..=0x7f => buffer.push(b0),
-        0x80..=0xff => buffer.extend_from_slice(&[0xcc, b0]),
-        0x100..=0xffff => buffer.extend_from_slice(&[0xcd, b1, b0]),
-        0x1_0000..=0xffff_ffff => buffer.extend_from_slice(&[0xce, b3, b2, b1, b0]),
-        _ => {
-            let mut nine = [0xcf; 9];
-            let [_, rest @ ..] = &mut nine;
-            *rest = value.to_be_bytes();
-            buffer.extend_from_slice(&nine);
-        }
-    }
+/// A few bytes in a place of their own, where room need not be asked for each of them. What would not fit is not put; none
+/// of the lines here is so long.
+struct Line<const ROOM: usize> {
+    bytes: [u8; ROOM],
+    length: usize,
 }
 
-#[inline]
-fn signed(value: i64, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
-    match u64::try_from(value) {
-        Ok(value) => unsigned(value, buffer),
-        // A time before 1970.
-        Err(_) => drop(write_sint(buffer, value)?),
+impl<const ROOM: usize> Line<ROOM> {
+    fn new() -> Self {
+        Self { bytes: [0; ROOM], length: 0 }
     }
-    Ok(())
-}
 
-#[inline]
-fn bytes(data: &[u8], buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
-    match u16::try_from(data.len()) {
-        Ok(length @ 0..=0xff) => buffer.extend_from_slice(&[0xc4, length as u8]),
-        Ok(length) => {
-            let [high, low] = length.to_be_bytes();
-            buffer.extend_from_slice(&[0xc5, high, low]);
-        }
-        Err(_) => drop(write_bin_len(buffer, data.len() as u32)?),
+    fn append_to(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(self.bytes.get(..self.length).unwrap_or_default());
     }
-    buffer.extend_from_slice(data);
-    Ok(())
+
+    #[inline]
+    fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
+        let place = self.bytes.get_mut(self.length..).and_then(|free| free.first_chunk_mut());
+        debug_assert!(place.is_some(), "a line of more than {ROOM} bytes");
+        if let Some(place) = place {
+            *place = *bytes;
+            self.length += N;
+        }
+    }
+
+    /// An integer in as few bytes as hold it.
+    #[inline]
+    fn unsigned(&mut self, value: u64) {
+        let [b7, b6, b5, b4, b3, b2, b1, b0] = value.to_be_bytes();
+        match value {
+            0..=0x7f => self.put(&[b0]),
+            0x80..=0xff => self.put(&[0xcc, b0]),
+            0x100..=0xffff => self.put(&[0xcd, b1, b0]),
+            0x1_0000..=0xffff_ffff => self.put(&[0xce, b3, b2, b1, b0]),
+            _ => self.put(&[0xcf, b7, b6, b5, b4, b3, b2, b1, b0]),
+        }
+    }
+
+    #[inline]
+    fn signed(&mut self, value: i64) -> Result<(), ValueWriteError> {
+        let Ok(value) = u64::try_from(value) else { return self.negative(value) };
+        self.unsigned(value);
+        Ok(())
+    }
+
+    /// A time before 1970.
+    #[cold]
+    fn negative(&mut self, value: i64) -> Result<(), ValueWriteError> {
+        let mut free = self.bytes.get_mut(self.length..).unwrap_or_default();
+        let room = free.len();
+        write_sint(&mut free, value)?;
+        self.length += room - free.len();
+        Ok(())
+    }
+
+    /// What goes before data.
+    #[inline]
+    fn data_length(&mut self, data: &[u8]) {
+        match u16::try_from(data.len()) {
+            Ok(length @ 0..=0xff) => self.put(&[0xc4, length as u8]),
+            Ok(length) => {
+                let [high, low] = length.to_be_bytes();
+                self.put(&[0xc5, high, low]);
+            }
+            Err(_) => {
+                let [b3, b2, b1, b0] = (data.len() as u32).to_be_bytes();
+                self.put(&[0xc6, b3, b2, b1, b0]);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -123,7 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{ContentType, Direction};
+    use crate::ContentType;
 
     /// What serde makes of it.
     fn by_serde(kind: &str, body: &impl serde::Serialize) -> Vec<u8> {
