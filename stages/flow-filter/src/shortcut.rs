@@ -43,12 +43,16 @@ pub(crate) struct Shortcuts {
     places: Vec<Option<Place>>,
 }
 
+/// Half a cache line, and never parts of two.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
 struct Place {
-    ends: Ends,
-    belonging: Belonging,
+    addresses: u64,
+    flow: u64,
+    ports: u32,
     /// Which generation of flows this is true of.
     generation: u32,
+    direction: Direction,
 }
 
 impl<'a> PlainSegment<'a> {
@@ -89,8 +93,9 @@ impl Shortcuts {
     pub(crate) fn find(&self, segment: &PlainSegment<'_>, generation: u32) -> Option<Belonging> {
         let at = segment.ends.place();
         let found = |at: usize| {
-            let place = self.places.get(at)?.as_ref()?;
-            (place.ends == segment.ends && place.generation == generation).then_some(place.belonging)
+            let Place { addresses, flow, ports, generation: then, direction } = (*self.places.get(at)?)?;
+            let is_this = Ends { addresses, ports } == segment.ends && then == generation;
+            is_this.then_some(Belonging { flow, direction })
         };
         found(at).or_else(|| found(at ^ 1))
     }
@@ -105,7 +110,8 @@ impl Shortcuts {
             |at: usize| self.places.get(at).is_some_and(|place| place.is_some_and(|p| p.generation == generation));
         let at = if is_taken(at) && !is_taken(at ^ 1) { at ^ 1 } else { at };
         if let Some(place) = self.places.get_mut(at) {
-            *place = Some(Place { ends: segment.ends, belonging, generation });
+            let (Ends { addresses, ports }, Belonging { flow, direction }) = (segment.ends, belonging);
+            *place = Some(Place { addresses, flow, ports, generation, direction });
         }
     }
 
@@ -176,6 +182,11 @@ mod tests {
                 prop_assert!(longer.is_none(), "{:?}", longer);
             }
         }
+    }
+
+    #[test]
+    fn two_places_are_a_cache_line() {
+        assert_eq!(size_of::<Option<Place>>(), 32);
     }
 
     #[test]
