@@ -27,6 +27,11 @@ impl Extent {
         Self { at: 0, pending: 1 }
     }
 
+    /// Whether nothing was looked at yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.at == 0
+    }
+
     /// Goes on through `value`, which holds all bytes of the value that are there; gives its length once it is whole.
     pub(crate) fn advance(&mut self, value: &[u8]) -> Result<Option<usize>, ExtentError> {
         // In registers, until there is something to remember.

@@ -109,13 +109,9 @@ impl Frame {
     ) -> Option<Result<Self, rmp_serde::decode::Error>> {
         Some(match kind {
             "hello" => decode(body).map(Self::Hello),
-            "packets" => frequent::decode_packets(body, buffer)
-                .map_or_else(|| decode_by(SharedPackets(buffer), body), Ok)
-                .map(Self::from),
+            "packets" => decode_by(SharedPackets(buffer), body).map(Self::from),
             "flow" => decode(body).map(Self::Flow),
-            "segments" => frequent::decode_segments(body, buffer)
-                .map_or_else(|| decode_by(SharedSegments(buffer), body), Ok)
-                .map(Self::from),
+            "segments" => decode_by(SharedSegments(buffer), body).map(Self::from),
             "session" => decode(body).map(Self::Session),
             "record" => decode(body).map(Self::Record),
             "command" => decode(body).map(Self::Command),

@@ -152,13 +152,20 @@ impl<R: Read> FrameReader<R> {
 
     /// The frame the bytes not yet decoded begin with, and its length; `None` if it is not all there.
     fn decode_unread(&mut self) -> Result<Option<(Frame, usize)>, String> {
-        let unread = self.buffer.unread();
-        if let Some((record, length)) = frequent::decode_record(unread) {
-            return Ok(Some((Frame::Record(record), length)));
+        let (unread, buffer) = (self.buffer.unread(), self.buffer.shared());
+        // Nearly all are there whole when they are first looked at: then nobody has to look for their end.
+        if self.extent.is_new()
+            && let Some(decoded) = frequent::decode(unread, buffer)
+        {
+            return Ok(Some(decoded));
         }
         let length = self.extent.advance(unread).map_err(|error| error.to_string())?;
         let Some(value) = length.and_then(|length| unread.get(..length)) else { return Ok(None) };
-        Ok(Some((decode_value(value, self.buffer.shared())?, value.len())))
+        let frame = match frequent::decode(value, buffer) {
+            Some((frame, _)) => frame,
+            None => decode_value(value, buffer)?,
+        };
+        Ok(Some((frame, value.len())))
     }
 
     /// Waits for more bytes; false at the end of a stream that ended as it should.

@@ -3,12 +3,23 @@
 
 use std::sync::Arc;
 
-use crate::{Direction, Packet, Packets, Record, Segment, Segments};
+use crate::{Direction, Frame, Packet, Packets, Record, Segment, Segments};
 
-/// Reads `{"record": body}` from the front of a stream, and gives its length too; `None` where it is something else, written
-/// otherwise, or not all there yet.
-pub(crate) fn record(stream: &[u8]) -> Option<(Record, usize)> {
-    let mut bytes = Bytes(stream);
+/// Reads `{kind: body}` from the front of bytes that lie in `buffer`, and gives its length too; `None` where it is of another
+/// kind, written otherwise, or not all there.
+pub(crate) fn frame(bytes: &[u8], buffer: &Arc<Vec<u8>>) -> Option<(Frame, usize)> {
+    let [_, name, ..] = bytes else { return None };
+    let mut rest = Bytes(bytes);
+    let frame = match name {
+        0xa6 => record(&mut rest)?.into(),
+        0xa7 => packets(&mut rest, buffer)?.into(),
+        0xa8 => segments(&mut rest, buffer)?.into(),
+        _ => return None,
+    };
+    Some((frame, bytes.len() - rest.0.len()))
+}
+
+fn record(bytes: &mut Bytes<'_>) -> Option<Record> {
     bytes.skip(b"\x81\xa6record\x88\xa7time_ns")?;
     let time_ns = bytes.signed()?;
     bytes.skip(b"\xa8start_ns")?;
@@ -29,13 +40,11 @@ pub(crate) fn record(stream: &[u8]) -> Option<(Record, usize)> {
         [0xc3] => true,
         _ => return None,
     };
-    let record = Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake };
-    Some((record, stream.len() - bytes.0.len()))
+    Some(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake })
 }
 
-/// Reads the body of `packets`, which lies in `buffer`; `None` where it is written otherwise.
-pub(crate) fn packets(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Packets> {
-    let mut bytes = Bytes(body);
+fn packets(bytes: &mut Bytes<'_>, buffer: &Arc<Vec<u8>>) -> Option<Packets> {
+    bytes.skip(b"\x81\xa7packets")?;
     let rows = bytes.array_length()?;
     let mut batch = Packets::with_capacity(rows as usize);
     for _ in 0..rows {
@@ -45,12 +54,11 @@ pub(crate) fn packets(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Packets> {
         let (capture, number) = (bytes.small()?, bytes.unsigned()?);
         batch.push_shared(Packet { time_ns, link_type, original_length, data, capture, number }, buffer);
     }
-    bytes.0.is_empty().then_some(batch)
+    Some(batch)
 }
 
-/// Reads the body of `segments`, which lies in `buffer`; `None` where it is written otherwise.
-pub(crate) fn segments(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Segments> {
-    let mut bytes = Bytes(body);
+fn segments(bytes: &mut Bytes<'_>, buffer: &Arc<Vec<u8>>) -> Option<Segments> {
+    bytes.skip(b"\x81\xa8segments")?;
     let rows = bytes.array_length()?;
     let mut batch = Segments::with_capacity(rows as usize);
     for _ in 0..rows {
@@ -62,7 +70,7 @@ pub(crate) fn segments(body: &[u8], buffer: &Arc<Vec<u8>>) -> Option<Segments> {
         let segment = Segment { time_ns, flow, direction, sequence, flags, length, payload };
         batch.push_shared(segment, buffer);
     }
-    bytes.0.is_empty().then_some(batch)
+    Some(batch)
 }
 
 /// Bytes that are read from the front.
@@ -153,17 +161,24 @@ impl<'a> Bytes<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
     use super::*;
-    use crate::frequent::encode_record;
+    use crate::extent::Extent;
+    use crate::frequent::{encode_packets, encode_record, encode_segments};
 
-    /// What serde makes of it.
-    fn by_serde<T: serde::de::DeserializeOwned>(body: &[u8]) -> Option<T> {
-        let mut deserializer = rmp_serde::Deserializer::from_read_ref(body);
-        T::deserialize(&mut deserializer).ok()
+    /// What serde makes of it, if it is one whole frame.
+    fn by_serde(mut bytes: &[u8]) -> Option<Frame> {
+        let is_whole = Extent::new().advance(bytes) == Ok(Some(bytes.len()));
+        let entries = rmp::decode::read_map_len(&mut bytes).ok()?;
+        let (kind, body) = rmp::decode::read_str_from_slice(bytes).ok()?;
+        Frame::decode(kind, body, &Arc::default())?.ok().filter(|_| is_whole && entries == 1)
+    }
+
+    fn encoded<E>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        assert!(encode(&mut bytes).is_ok());
+        bytes
     }
 
     fn rows() -> impl Strategy<Value = Vec<(i64, u64, u32, u8)>> {
@@ -188,13 +203,36 @@ mod tests {
         bytes
     }
 
+    /// The whole frame is read, with others behind it as well, unless a time is from before 1970; what is read of a damaged one
+    /// is what serde reads.
+    fn check(
+        whole: Vec<u8>,
+        expected: &Frame,
+        mut times: impl Iterator<Item = i64>,
+        damaged: (usize, u8, bool),
+    ) -> Result<(), TestCaseError> {
+        let stream = [&whole, &[0x81, 0xa6][..]].concat();
+        let read = frame(&stream, &Arc::default());
+        prop_assert_eq!(by_serde(&whole), Some(expected.clone()));
+        if times.all(|time_ns| time_ns >= 0) {
+            prop_assert_eq!(read, Some((expected.clone(), whole.len())));
+        } else {
+            prop_assert_eq!(read, None);
+        }
+        let bytes = damage(whole, damaged);
+        if let Some((read, length)) = frame(&bytes, &Arc::default()) {
+            prop_assert_eq!(Some(read), by_serde(&bytes[..length]));
+        }
+        Ok(())
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
         fn records_are_what_serde_reads(
             times: [i64; 2], numbers in [any::<u64>(), any::<u64>(), any::<u64>()], least in 0u32..64, from: bool,
-            content_type in 20u8..=24, range: bool, handshake: bool, damaged: (usize, u8, bool), behind: [u8; 3],
+            content_type in 20u8..=24, range: bool, handshake: bool, damaged: (usize, u8, bool),
         ) {
             let [flow, length, most] = numbers.map(|number| number >> least);
             let [time_ns, start_ns] = times.map(|time| time >> least);
@@ -203,22 +241,12 @@ mod tests {
             let content_type = content_type.try_into().unwrap();
             let length = length as u32;
             let body = Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake };
-            let mut whole = Vec::new();
-            encode_record(&body, &mut whole).unwrap();
-            if time_ns >= 0 && start_ns >= 0 {
-                let stream = [&whole, &behind[..]].concat();
-                prop_assert_eq!(record(&stream), Some((body, whole.len())));
-            }
-            let bytes = damage(whole, damaged);
-            if let Some((read, length)) = record(&bytes) {
-                prop_assert_eq!(length, bytes.len());
-                prop_assert_eq!(Some(BTreeMap::from([("record".to_owned(), read)])), by_serde(&bytes));
-            }
+            let whole = encoded(|bytes| encode_record(&body, bytes));
+            check(whole, &body.into(), [time_ns, start_ns].into_iter(), damaged)?;
         }
     }
 
     proptest! {
-        /// What it reads is what serde reads; where it reads nothing, that may.
         #[test]
         fn packets_are_what_serde_reads(rows in rows(), damaged: (usize, u8, bool)) {
             let mut batch = Packets::new();
@@ -227,14 +255,8 @@ mod tests {
                 let (link_type, original_length) = (*other as u16, *other >> 3);
                 batch.push(Packet { time_ns: *time_ns, link_type, original_length, data: &data, capture: *other, number: *number });
             }
-            let whole = rmp_serde::to_vec(&batch).unwrap();
-            if rows.iter().all(|(time_ns, ..)| *time_ns >= 0) {
-                prop_assert_eq!(packets(&whole, &Arc::default()), Some(batch));
-            }
-            let bytes = damage(whole, damaged);
-            if let Some(read) = packets(&bytes, &Arc::default()) {
-                prop_assert_eq!(Some(read), by_serde(&bytes));
-            }
+            let whole = encoded(|bytes| encode_packets(&batch, bytes));
+            check(whole, &batch.into(), rows.iter().map(|(time_ns, ..)| *time_ns), damaged)?;
         }
 
         #[test]
@@ -246,14 +268,8 @@ mod tests {
                 let (sequence, length) = (*other, *other >> 5);
                 batch.push(Segment { time_ns: *time_ns, flow: *flow, direction, sequence, flags, length, payload: &payload });
             }
-            let whole = rmp_serde::to_vec(&batch).unwrap();
-            if rows.iter().all(|(time_ns, ..)| *time_ns >= 0) {
-                prop_assert_eq!(segments(&whole, &Arc::default()), Some(batch));
-            }
-            let bytes = damage(whole, damaged);
-            if let Some(read) = segments(&bytes, &Arc::default()) {
-                prop_assert_eq!(Some(read), by_serde(&bytes));
-            }
+            let whole = encoded(|bytes| encode_segments(&batch, bytes));
+            check(whole, &batch.into(), rows.iter().map(|(time_ns, ..)| *time_ns), damaged)?;
         }
     }
 }

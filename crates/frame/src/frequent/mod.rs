@@ -4,5 +4,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::{packets as decode_packets, record as decode_record, segments as decode_segments};
+pub(crate) use decode::frame as decode;
 pub(crate) use encode::{packets as encode_packets, record as encode_record, segments as encode_segments};
