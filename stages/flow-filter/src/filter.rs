@@ -187,7 +187,6 @@ impl FlowFilter {
             && let Some(answer) = dns_answer(&packet.content)
         {
             self.names.learn(answer);
-            self.shortcuts.forget();
         }
         let unread = match (inside(&packet.content), level) {
             (Ok(None), _) => None,
