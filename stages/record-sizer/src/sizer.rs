@@ -9,7 +9,7 @@ use crate::notices::notice;
 use crate::options::{Limits, Options};
 use crate::reassembly::Opening;
 use crate::report::Report;
-use crate::table::Flows;
+use crate::table::{Flows, Place};
 use crate::tracked::Tracked;
 use crate::waiting::Waiting;
 
@@ -18,6 +18,8 @@ use crate::waiting::Waiting;
 pub struct RecordSizer {
     limits: Limits,
     connections: Flows<Tracked>,
+    /// Where those are that the rows of a batch belong to, if they have data.
+    places: Vec<Option<Place>>,
     /// Flows over UDP that carry DTLS or QUIC.
     associations: Flows<Box<Association>>,
     /// Connections of which no more than a SYN was seen, with the sequence numbers of both directions: a flood of them
@@ -49,6 +51,7 @@ impl RecordSizer {
         Ok(Self {
             limits,
             connections: Flows::new(limits.flows),
+            places: Vec::new(),
             associations: Flows::new(limits.flows / 4),
             opened: Flows::new(limits.flows),
             waiting: Waiting::default(),
@@ -64,7 +67,7 @@ impl RecordSizer {
         self.waiting.bytes()
     }
 
-    fn segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+    fn segment(&mut self, segment: &Segment<'_>, place: Option<Place>, out: &mut dyn Emit) -> Result<(), Closed> {
         self.report.counts.segments += 1;
         let hidden = u64::from(segment.length).saturating_sub(segment.payload.len() as u64);
         self.report.counts.hidden_bytes = self.report.counts.hidden_bytes.saturating_add(hidden);
@@ -95,7 +98,7 @@ impl RecordSizer {
                 return self.settle(segment.flow, out);
             }
         }
-        let tracked = match self.connections.find(segment.flow) {
+        let tracked = match self.connections.find_at(place, segment.flow) {
             Some(tracked) => tracked,
             None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
         };
@@ -309,10 +312,12 @@ impl Stage for RecordSizer {
     type Input = Segments;
 
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
-        for segment in segments.iter() {
-            self.segment(&segment, out)?;
-        }
-        Ok(())
+        let mut places = std::mem::take(&mut self.places);
+        let with_data = |segment: Segment<'_>| (segment.flags != 0 && segment.length > 0).then_some(segment.flow);
+        self.connections.places(segments.iter().map(with_data), &mut places);
+        let taken = segments.iter().zip(&places).try_for_each(|(segment, place)| self.segment(&segment, *place, out));
+        self.places = places;
+        Ok(taken?)
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {

@@ -13,6 +13,10 @@ const PERIODS: usize = 8;
 /// The table grows by so many flows at least.
 const LEAST_GROWTH: usize = 64;
 
+/// Where a flow is in its table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place(usize);
+
 /// Values by flow.
 #[derive(Debug)]
 pub(crate) struct Flows<V> {
@@ -37,6 +41,26 @@ impl<V> Flows<V> {
     #[inline]
     pub(crate) fn find(&mut self, flow: u64) -> Option<&mut V> {
         let at = self.values.get_index_of(&flow)?;
+        self.take_at(at)
+    }
+
+    /// Where flows are now. Asked for together, they wait for memory together, not one after the other.
+    pub(crate) fn places(&self, flows: impl Iterator<Item = Option<u64>>, places: &mut Vec<Option<Place>>) {
+        places.clear();
+        places.extend(flows.map(|flow| self.values.get_index_of(&flow?).map(Place)));
+    }
+
+    /// The value of a flow, which is where it was when [`places`](Self::places) were asked for, or elsewhere by now.
+    #[inline]
+    pub(crate) fn find_at(&mut self, place: Option<Place>, flow: u64) -> Option<&mut V> {
+        match place {
+            Some(Place(at)) if self.values.get_index(at).is_some_and(|(there, _)| *there == flow) => self.take_at(at),
+            _ => self.find(flow),
+        }
+    }
+
+    #[inline]
+    fn take_at(&mut self, at: usize) -> Option<&mut V> {
         if let Some(used) = self.used.get_mut(at)
             && *used != self.period
         {
@@ -151,6 +175,27 @@ mod tests {
         assert_eq!(table.remove(5), Some('c'));
         assert_eq!(table.drain(), [(9, 'a'), (7, 'd')]);
         assert!(table.make_room().is_empty());
+    }
+
+    #[test]
+    fn a_place_is_no_more_than_where_to_look_first() {
+        let mut table = Flows::new(4);
+        for (flow, value) in [(9, 'a'), (3, 'b'), (5, 'c')] {
+            table.insert(flow, value);
+        }
+        let mut places = Vec::new();
+        table.places([Some(5), None, Some(7), Some(9)].into_iter(), &mut places);
+        let [of_five, of_none, of_seven, of_nine] = places[..] else { unreachable!("as many as were asked for") };
+        assert_eq!(table.find_at(of_five, 5), Some(&mut 'c'));
+        assert_eq!(table.find_at(of_none, 3), Some(&mut 'b'));
+        // Another one takes its place, and it another's.
+        table.remove(9);
+        assert_eq!(table.find_at(of_nine, 9), None);
+        assert_eq!(table.find_at(of_five, 5), Some(&mut 'c'));
+        table.insert(7, 'd');
+        assert_eq!(table.find_at(of_seven, 7), Some(&mut 'd'));
+        table.drain();
+        assert_eq!(table.find_at(of_five, 5), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Connections at rest against those of which everything is kept.
+//! Connections at rest against those of which everything is kept, and batches against single segments.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -100,7 +100,7 @@ fn sized(segments: &[Segment<'_>], rest: Rest) -> (Vec<Frame>, Vec<(&'static str
     let mut sizer = RecordSizer { rest, ..RecordSizer::new(&Options::default()).unwrap() };
     let (mut out, mut resting) = (Vec::new(), 0);
     for segment in segments {
-        sizer.segment(segment, &mut out).unwrap();
+        sizer.segment(segment, None, &mut out).unwrap();
         resting += usize::from(matches!(sizer.connections.find(7), Some(Tracked::Steady(_))));
     }
     sizer.finish(&mut out).unwrap();
@@ -121,6 +121,31 @@ proptest! {
         };
         prop_assert_eq!(apart(found), apart(expected));
         prop_assert_eq!(counted, expected_counts);
+    }
+}
+
+fn sized_in_batches(segments: &[Segment<'_>], of: usize) -> (Vec<Frame>, Vec<(&'static str, u64)>) {
+    let mut sizer = RecordSizer::new(&Options { max_flows: 4, ..Options::default() }).unwrap();
+    let mut out = Vec::new();
+    for rows in segments.chunks(of) {
+        let mut batch = Segments::new();
+        rows.iter().for_each(|row| batch.push(*row));
+        sizer.process(batch, &mut out).unwrap();
+    }
+    sizer.finish(&mut out).unwrap();
+    (out, sizer.counters())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// However segments are put into batches, they come to the same; also where flows are forgotten in the middle of one.
+    #[test]
+    fn batches_change_nothing(mut segments in traffic(), flows in prop::collection::vec(1u64..7, 1..30), of in 2usize..300) {
+        for (segment, flow) in segments.iter_mut().zip(flows.iter().cycle()) {
+            segment.flow = *flow;
+        }
+        prop_assert_eq!(sized_in_batches(&segments, of), sized_in_batches(&segments, 1));
     }
 }
 
