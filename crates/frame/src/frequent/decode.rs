@@ -33,7 +33,11 @@ fn record(bytes: &mut Bytes<'_>) -> Option<Record> {
     bytes.skip(b"\xa6length")?;
     let length = bytes.small()?;
     bytes.skip(b"\xa9plaintext")?;
-    let plaintext = bytes.range()?;
+    let plaintext = match bytes.take()? {
+        [0xc0] => None,
+        [0x92] => Some([bytes.unsigned()?, bytes.unsigned()?]),
+        _ => return None,
+    };
     bytes.skip(b"\xa9handshake")?;
     let handshake = match bytes.take()? {
         [0xc2] => false,
@@ -97,16 +101,6 @@ impl<'a> Bytes<'a> {
         let (word, rest) = self.0.split_at_checked(length.into())?;
         self.0 = rest;
         Direction::BOTH.into_iter().find(|direction| direction.word().as_bytes() == word)
-    }
-
-    /// Two integers, or nil.
-    #[inline]
-    fn range(&mut self) -> Option<Option<[u64; 2]>> {
-        match self.take()? {
-            [0xc0] => Some(None),
-            [0x92] => Some(Some([self.unsigned()?, self.unsigned()?])),
-            _ => None,
-        }
     }
 
     #[inline]
