@@ -185,17 +185,17 @@ mod tests {
         }
         let mut places = Vec::new();
         table.places([Some(5), None, Some(7), Some(9)].into_iter(), &mut places);
-        let [of_five, of_none, of_seven, of_nine] = places[..] else { unreachable!("as many as were asked for") };
-        assert_eq!(table.find_at(of_five, 5), Some(&mut 'c'));
-        assert_eq!(table.find_at(of_none, 3), Some(&mut 'b'));
+        let [five, nothing, seven, nine] = places[..] else { unreachable!("as many as were asked for") };
+        assert_eq!(table.find_at(five, 5), Some(&mut 'c'));
+        assert_eq!(table.find_at(nothing, 3), Some(&mut 'b'));
         // Another one takes its place, and it another's.
         table.remove(9);
-        assert_eq!(table.find_at(of_nine, 9), None);
-        assert_eq!(table.find_at(of_five, 5), Some(&mut 'c'));
+        assert_eq!(table.find_at(nine, 9), None);
+        assert_eq!(table.find_at(five, 5), Some(&mut 'c'));
         table.insert(7, 'd');
-        assert_eq!(table.find_at(of_seven, 7), Some(&mut 'd'));
+        assert_eq!(table.find_at(seven, 7), Some(&mut 'd'));
         table.drain();
-        assert_eq!(table.find_at(of_five, 5), None);
+        assert_eq!(table.find_at(five, 5), None);
     }
 
     #[test]

@@ -129,7 +129,9 @@ fn sized_in_batches(segments: &[Segment<'_>], of: usize) -> (Vec<Frame>, Vec<(&'
     let mut out = Vec::new();
     for rows in segments.chunks(of) {
         let mut batch = Segments::new();
-        rows.iter().for_each(|row| batch.push(*row));
+        for row in rows {
+            batch.push(*row);
+        }
         sizer.process(batch, &mut out).unwrap();
     }
     sizer.finish(&mut out).unwrap();
