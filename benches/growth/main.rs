@@ -1,0 +1,144 @@
+//! Draws what `benches/growth.sh` measured: time by bytes, and time by connections.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use serde::Deserialize;
+
+#[derive(Parser)]
+#[command(about = "Draws how the time of a run grows")]
+struct Arguments {
+    /// What was measured: a table with the columns series, amount and seconds, tabs between
+    results: PathBuf,
+    /// The SVG to write
+    picture: PathBuf,
+}
+
+/// A line of the results.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Measured {
+    series: Series,
+    /// Bytes of the capture, or connections in it.
+    amount: f64,
+    /// User and system time.
+    seconds: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Series {
+    /// Captures of other people's traffic, by bytes.
+    Bytes,
+    /// Captures of one size, by connections of which a hundred are there at once.
+    Connections,
+    /// Captures of one size, by connections that are all there at once.
+    AtOnce,
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Two colours that differ in lightness too.
+const FIRST: RGBColor = RGBColor(2, 56, 88);
+const SECOND: RGBColor = RGBColor(213, 94, 0);
+const PROPORTION: RGBColor = RGBColor(120, 120, 120);
+
+fn main() -> Result<()> {
+    let Arguments { results, picture } = Arguments::parse();
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(b'\t')
+        .from_path(&results)
+        .with_context(|| format!("{} cannot be read", results.display()))?;
+    let measured: Vec<Measured> = reader
+        .deserialize()
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{} is not what growth.sh writes", results.display()))?;
+    let root = SVGBackend::new(&picture, (1000, 420)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let (left, right) = root.split_horizontally(500);
+    by_bytes(&left, &of(&measured, Series::Bytes))?;
+    by_connections(&right, &of(&measured, Series::Connections), &of(&measured, Series::AtOnce))?;
+    root.present().with_context(|| format!("{} cannot be written", picture.display()))
+}
+
+/// The seconds of a series, in the order of its amounts.
+fn of(measured: &[Measured], series: Series) -> Vec<(f64, f64)> {
+    let mut points: Vec<_> =
+        measured.iter().filter(|one| one.series == series).map(|one| (one.amount, one.seconds)).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// Seconds by bytes, with what would be in proportion to the largest.
+fn by_bytes(area: &Area<'_>, points: &[(f64, f64)]) -> Result<()> {
+    let mut chart = ChartBuilder::on(area)
+        .caption("A: time by bytes", ("sans-serif", 16))
+        .margin(14)
+        .x_label_area_size(42)
+        .y_label_area_size(62)
+        .build_cartesian_2d((5e6..2e10).log_scale(), (1e-3..1e1).log_scale())?;
+    chart
+        .configure_mesh()
+        .x_desc("bytes of the capture")
+        .y_desc("user and system time, s")
+        .x_label_formatter(&|bytes| amount(*bytes))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    if let Some((most, seconds)) = points.last() {
+        let proportional = [5e6, 2e10].map(|bytes| (bytes, seconds * bytes / most));
+        chart
+            .draw_series(LineSeries::new(proportional, PROPORTION))?
+            .label("in proportion to 10 GB")
+            .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], PROPORTION));
+    }
+    chart
+        .draw_series(points.iter().map(|point| Circle::new(*point, 4, FIRST.filled())))?
+        .label("measured")
+        .legend(|(x, y)| Circle::new((x + 8, y), 4, FIRST.filled()));
+    chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).border_style(PROPORTION).draw()?;
+    Ok(())
+}
+
+/// Seconds by connections, with what would be a straight line from the fewest to the most of them.
+fn by_connections(area: &Area<'_>, hundred: &[(f64, f64)], at_once: &[(f64, f64)]) -> Result<()> {
+    let mut chart = ChartBuilder::on(area)
+        .caption("C, 1 GB: time by connections", ("sans-serif", 16))
+        .margin(14)
+        .x_label_area_size(42)
+        .y_label_area_size(62)
+        .build_cartesian_2d((0.7..2e6).log_scale(), (1e-1..1e2).log_scale())?;
+    chart
+        .configure_mesh()
+        .x_desc("connections in the capture")
+        .y_desc("user and system time, s")
+        .x_label_formatter(&|connections| amount(*connections))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    if let (Some((fewest, begin)), Some((most, end))) = (hundred.first(), hundred.last()) {
+        let each = (end - begin) / (most - fewest);
+        let linear = (0..=60).map(|step| 10_f64.powf(f64::from(step) / 10.0)).map(|at| (at, begin + each * at));
+        chart
+            .draw_series(LineSeries::new(linear, PROPORTION))?
+            .label(format!("{begin:.2} s and {:.1} µs a connection", each * 1e6))
+            .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], PROPORTION));
+    }
+    for (points, colour, label) in [(hundred, FIRST, "a hundred at once"), (at_once, SECOND, "all at once")] {
+        chart
+            .draw_series(points.iter().map(|point| Circle::new(*point, 4, colour.filled())))?
+            .label(label)
+            .legend(move |(x, y)| Circle::new((x + 8, y), 4, colour.filled()));
+    }
+    chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).border_style(PROPORTION).draw()?;
+    Ok(())
+}
+
+/// A number in few characters.
+fn amount(value: f64) -> String {
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    units
+        .iter()
+        .find(|(unit, _)| value >= *unit)
+        .map_or_else(|| format!("{value}"), |(unit, name)| format!("{} {name}", value / unit))
+}
