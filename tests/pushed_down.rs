@@ -40,6 +40,8 @@ enum Kind {
     /// VXLAN, with the ends inside.
     Vxlan(Ipv4Addr, Ipv4Addr),
     Arp,
+    /// Neither IP nor usual.
+    Other(u16),
     /// Anything.
     Noise(Vec<u8>),
 }
@@ -72,6 +74,7 @@ fn captured() -> impl Strategy<Value = Captured> {
         1 => (address(), address()).prop_map(|(source, destination)| Kind::Tunnel(source, destination)),
         1 => (address(), address()).prop_map(|(source, destination)| Kind::Vxlan(source, destination)),
         1 => Just(Kind::Arp),
+        1 => (0x1200u16..0x1208).prop_map(Kind::Other),
         1 => prop::collection::vec(any::<u8>(), 0..60).prop_map(Kind::Noise),
     ];
     let cut = prop_oneof![6 => Just(2000usize), 1 => 10usize..70];
@@ -96,9 +99,12 @@ fn ipv4(protocol: u8, ends: [Ipv4Addr; 2], fragment: [u16; 2], content: &[u8]) -
     [&start[..], &[64, protocol, 0, 0], &source, &destination, content].concat()
 }
 
+/// A segment that holds a TLS record, or a part of its header.
 fn tcp(sequence: u32, payload: usize) -> Vec<u8> {
+    let [high, low] = (payload.saturating_sub(5) as u16).to_be_bytes();
+    let record = [&[23, 3, 3, high, low][..], &vec![7; payload]].concat();
     let ports = [40_000_u16.to_be_bytes(), 443_u16.to_be_bytes()].concat();
-    [&ports[..], &sequence.to_be_bytes(), &[0, 0, 0, 0, 0x50, 24, 1, 1, 0, 0, 0, 0], &vec![23; payload]].concat()
+    [&ports[..], &sequence.to_be_bytes(), &[0, 0, 0, 0, 0x50, 24, 1, 1, 0, 0, 0, 0], &record[..payload]].concat()
 }
 
 fn udp(ports: [u16; 2], content: &[u8]) -> Vec<u8> {
@@ -136,6 +142,7 @@ impl Captured {
                 (0x0800, ipv4(UDP, ends, [0, 0], &udp([5, 4789], &inside)))
             }
             Kind::Arp => (0x0806, vec![0; 28]),
+            Kind::Other(ether_type) => (*ether_type, vec![0; 28]),
             Kind::Noise(bytes) => (0x0800, bytes.clone()),
         };
         let tag: &[u8] = if self.tag { &[0x81, 0, 0, 7] } else { &[] };
@@ -186,23 +193,27 @@ fn stage(name: &str, options: Table) -> Box<dyn Runnable> {
     registry::find(name).unwrap().configure(options).unwrap().build().unwrap()
 }
 
-/// The two stages one after the other, each doing all its own work.
-fn apart(capture: &Path) -> (Vec<Frame>, Option<String>) {
+/// The stages from `capture` to this one, one after the other, each doing all its own work.
+fn apart(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
     let files = Value::from(vec![capture.to_str().unwrap()]);
     let first = stage("capture", Table::from_iter([("files".to_owned(), files)]));
+    let mut others = vec![stage("flow-filter", filter_options())];
+    if last == "record-sizer" {
+        others.push(stage(last, Table::new()));
+    }
     let (mut out, mut error) = (Taken(Vec::new()), None);
     let mut tell = |_, outcome| {
         if let Outcome::Failed(cause) = outcome {
             error.get_or_insert(cause);
         }
     };
-    run_attached(first, vec![stage("flow-filter", filter_options())], None, &mut out, &Interrupt::new(), &mut tell);
+    run_attached(first, others, None, &mut out, &Interrupt::new(), &mut tell);
     (out.0, error)
 }
 
 /// As the runner runs them.
-fn together(capture: &Path) -> (Vec<Frame>, Option<String>) {
-    let mut pipeline = Pipeline::standard().until("flow-filter").unwrap();
+fn together(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
+    let mut pipeline = Pipeline::standard().until(last).unwrap();
     pipeline.read_captures(&[capture.to_owned()]).unwrap();
     for (key, value) in filter_options() {
         pipeline.set("flow-filter", &key, value).unwrap();
@@ -245,8 +256,10 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.pcap");
         std::fs::write(&file, pcap(&packets)).unwrap();
-        let ((apart, apart_error), (together, together_error)) = (apart(&file), together(&file));
-        prop_assert_eq!(timeless(apart), timeless(together));
-        prop_assert_eq!(apart_error, together_error);
+        for last in ["flow-filter", "record-sizer"] {
+            let ((apart, apart_error), (together, together_error)) = (apart(&file, last), together(&file, last));
+            prop_assert_eq!(timeless(apart), timeless(together), "up to {}", last);
+            prop_assert_eq!(apart_error, together_error);
+        }
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use sizeleak_capture::Batches;
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 use toml::Value;
@@ -129,12 +130,17 @@ impl Pipeline {
         for step in self.stages.iter().skip(first) {
             step.tell();
         }
+        // Whether the batches of the filter at a place are seen by any but the stage that shares its thread.
+        let batches = |place: usize| match self.stages.get(place + 1) {
+            Some(behind) if behind.takes_batches() && !is_recorded(place) => Batches::OfThread,
+            _ => Batches::OfContract,
+        };
         let mut steps = self.stages.iter().enumerate().skip(first).peekable();
         while let Some((place, step)) = steps.next() {
             if self.mode == Mode::Threads
                 && !is_recorded(place)
                 && let Some((_, next)) = steps.peek().copied()
-                && let Some([capture, filter]) = pushed_down(step, next)
+                && let Some([capture, filter]) = pushed_down(step, next, batches(place + 1))
             {
                 let capture = capture.map_err(|error| self.fault(step, error))?;
                 let filter = filter.map_err(|error| self.fault(next, error))?;
@@ -188,11 +194,15 @@ impl Pipeline {
 }
 
 /// A capture that makes the address test of the filter right behind it, and that filter; `None` where the two are others.
-fn pushed_down(capture: &Step, filter: &Step) -> Option<[Result<Box<dyn Runnable>, ConfigureError>; 2]> {
+fn pushed_down(
+    capture: &Step,
+    filter: &Step,
+    batches: Batches,
+) -> Option<[Result<Box<dyn Runnable>, ConfigureError>; 2]> {
     let capture = capture.options::<sizeleak_capture::Options>()?;
     let filter = FlowFilter::new(&filter.options::<sizeleak_flow_filter::Options>()?);
     let capture = match &filter {
-        Ok(filter) => capture.build_for(filter.sieve()),
+        Ok(filter) => capture.build_for(filter.sieve(), batches),
         Err(_) => capture.build(),
     };
     let filter = filter.map(|filter| Box::new(Node::new(filter)) as Box<dyn Runnable>);

@@ -8,6 +8,7 @@ use sizeleak_stage::{Closed, SourceEmit};
 
 use crate::capture::notice;
 use crate::reader::CapturedPacket;
+use crate::window::WINDOW_BYTES;
 
 /// Which packets are handed on.
 #[derive(Debug, Clone)]
@@ -17,7 +18,24 @@ pub(crate) enum Selection {
     /// Those that may matter to these addresses. Of the others nothing is told further down.
     Only(Sieve),
     /// Those that the stage behind this one does not drop at once; the batch stands for the others too.
-    For(Sieve),
+    For(Sieve, Batches),
+}
+
+/// How large batches get that are sifted for the stage behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batches {
+    /// As large as the contract lets them: what that stage makes of them is seen by others, and is to be the same without
+    /// sifting.
+    OfContract,
+    /// Each stands for a few times as much, since it costs something, and nobody sees where one ends. What it holds is no more.
+    OfThread,
+}
+
+/// When a batch is full: if it stands for so many packets, or so many bytes of data in them.
+#[derive(Debug, Clone, Copy)]
+struct Full {
+    rows: usize,
+    bytes: usize,
 }
 
 /// Where the bytes of packets are kept.
@@ -46,6 +64,7 @@ pub(crate) struct Filling {
     /// What the batch stands for since it was begun: packets, and bytes of data in them.
     rows: usize,
     bytes: usize,
+    full: Full,
     selection: Selection,
     keeping: Keeping,
     /// Whether the selection leaves anything out for now.
@@ -70,7 +89,15 @@ impl Selection {
     fn sieve(&self) -> Option<&Sieve> {
         match self {
             Self::All => None,
-            Self::Only(sieve) | Self::For(sieve) => Some(sieve),
+            Self::Only(sieve) | Self::For(sieve, _) => Some(sieve),
+        }
+    }
+
+    fn full(&self) -> Full {
+        match self {
+            // As much as is read at once.
+            Self::For(_, Batches::OfThread) => Full { rows: 16 * BATCH_ROWS, bytes: WINDOW_BYTES },
+            _ => Full { rows: BATCH_ROWS, bytes: BATCH_BYTES },
         }
     }
 }
@@ -83,6 +110,7 @@ impl Filling {
             batch: Packets::new(),
             rows: 0,
             bytes: 0,
+            full: selection.full(),
             selection,
             keeping,
             is_sifting: false,
@@ -138,9 +166,9 @@ impl Filling {
         first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])>,
     ) -> &'a [u8] {
         let Some(sieve) = self.selection.sieve() else { return bytes };
-        let is_told = matches!(self.selection, Selection::For(_));
+        let is_told = matches!(self.selection, Selection::For(..));
         // A packet may be longer than there is room for: then it is the last of its batch.
-        let (whole_rows, whole_bytes) = (BATCH_ROWS.cast_signed(), BATCH_BYTES.cast_signed());
+        let (whole_rows, whole_bytes) = (self.full.rows.cast_signed(), self.full.bytes.cast_signed());
         let (mut rows_left, mut bytes_left) = if is_told {
             (whole_rows - self.rows.cast_signed(), whole_bytes - self.bytes.cast_signed())
         } else {
@@ -245,10 +273,10 @@ impl Filling {
         self.passed_over.last_ns.or(self.last_row_ns)
     }
 
-    /// Whether the batch has reached the contract's size.
+    /// Whether the batch has reached its size.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+        self.rows >= self.full.rows || self.bytes >= self.full.bytes || self.batch.is_full()
     }
 
     /// Whether it has, and holds something to be looked at; one that is full of packets passed over is begun anew.
@@ -288,7 +316,7 @@ impl Filling {
         (self.rows, self.bytes) = (0, 0);
         self.is_sifting = match &self.selection {
             Selection::All => false,
-            Selection::Only(sieve) | Selection::For(sieve) => sieve.is_active(),
+            Selection::Only(sieve) | Selection::For(sieve, _) => sieve.is_active(),
         };
     }
 }

@@ -10,7 +10,7 @@ use sizeleak_address::{Networks, Sieve};
 use sizeleak_stage::{ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
-use crate::filling::Selection;
+use crate::filling::{Batches, Selection};
 
 /// Which captures to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
@@ -87,12 +87,12 @@ impl Options {
 }
 
 impl Options {
-    /// The stage, for a stage behind it in the same process that drops what does not pass its `sieve`.
+    /// The stage, for a stage behind it on the same thread that drops what does not pass its `sieve`.
     ///
     /// # Errors
     /// As [`StageOptions::build`].
-    pub fn build_for(&self, sieve: Sieve) -> Result<Box<dyn Runnable>, ConfigureError> {
-        self.build_sifted(Selection::For(sieve))
+    pub fn build_for(&self, sieve: Sieve, batches: Batches) -> Result<Box<dyn Runnable>, ConfigureError> {
+        self.build_sifted(Selection::For(sieve, batches))
     }
 
     fn build_sifted(&self, behind: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {

@@ -7,7 +7,7 @@ use sizeleak_frame::ReadBuffer;
 
 use crate::error::Damage;
 
-const WINDOW_BYTES: usize = 256 << 10;
+pub(crate) const WINDOW_BYTES: usize = 256 << 10;
 
 /// No packet, and no block that describes packets, is longer than this, in bytes: libpcap has none above 256 KiB, and a
 /// batch with one must fit into a frame.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use sizeleak_address::{Appearance, Networks, Sieve, may_be_tunnel, plain_addresses};
-use sizeleak_frame::{Flow, Packet, Packets, Segment, Segments, Transport, what};
+use sizeleak_frame::{Flow, Notice, Packet, Packets, Segment, Segments, Transport, what};
 use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
 
 use crate::absent::SeenAddresses;
@@ -161,7 +161,7 @@ impl FlowFilter {
         let mut given_up = Vec::new();
         let added = self.reassembly.add(work.time_ns, &packet, fragment, &mut |packet| given_up.push(packet));
         for notice in given_up.iter().filter_map(|packet| self.tally.incomplete(packet)) {
-            work.out.emit(notice.into())?;
+            work.tell(notice)?;
         }
         if !matches!(added, Ok(Some(_))) {
             self.tally.gateway_packets += u64::from(gateways.is_some());
@@ -252,7 +252,7 @@ impl FlowFilter {
         if self.flows.forgotten > 0
             && let Some(notice) = self.tally.forgot(self.flows.most())
         {
-            work.out.emit(notice.into())?;
+            work.tell(notice)?;
         }
         let (Lookup::Known(flow) | Lookup::New(flow)) = lookup;
         if !self.is_wanted(flow.service.ip(), flow.service.port()) {
@@ -287,7 +287,7 @@ impl FlowFilter {
     }
 
     fn tell_unread(&mut self, reason: NoIp, work: &mut Work<'_>) -> Result<(), StageError> {
-        Ok(self.tally.unread(work.number, reason).map_or(Ok(()), |notice| work.out.emit(notice.into()))?)
+        self.tally.unread(work.number, reason).map_or(Ok(()), |notice| work.tell(notice))
     }
 
     /// Who was there instead of the gateway.
@@ -308,6 +308,12 @@ impl Work<'_> {
     fn keep(&mut self, segment: Segment<'_>) -> Result<(), StageError> {
         self.batch.push_from(segment, self.packets);
         if self.batch.is_full() { self.send() } else { Ok(()) }
+    }
+
+    /// Tells of something behind the rows before it: so it does not matter where batches end.
+    fn tell(&mut self, notice: Notice) -> Result<(), StageError> {
+        self.send()?;
+        Ok(self.out.emit(notice.into())?)
     }
 
     /// Sends what has gathered.
