@@ -43,7 +43,7 @@ impl Adaptive {
     pub(crate) fn learn(&mut self, heard: Heard<'_>, times: &Times) {
         let record = heard.record;
         self.now_ns = self.now_ns.max(Some(record.time_ns));
-        let habits = self.habits.entry(self.pairs.of(record.flow));
+        let habits = self.habits.entry(*self.pairs.of(record.flow));
         study::learn(heard, self.learned.entry(record.flow), habits, times);
         self.waiting.push_back(record.clone());
     }
@@ -70,7 +70,7 @@ impl Adaptive {
     /// Decides about a record.
     pub(crate) fn decide(&mut self, heard: Heard<'_>, times: &Times) -> Verdict {
         let flow = heard.record.flow;
-        let habits = self.habits.entry(self.pairs.of(flow));
+        let habits = self.habits.entry(*self.pairs.of(flow));
         verdict::decide(heard, self.decided.entry(flow), habits, times)
     }
 

@@ -91,7 +91,7 @@ impl Counts {
             }
         }
         talk.spoken = Some((time_ns, length));
-        talk.exchange.ask(Heard { record: &said.record, weight: said.weight });
+        talk.exchange.ask(Heard { record: &said.record, weight: said.weight }, length);
     }
 
     fn of_service(&mut self, said: &Said, talk: &mut Talk, before: &Self, times: &Times) {

@@ -41,8 +41,6 @@ impl Weight {
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     asks: VecDeque<Ask>,
-    /// When the latest of them came, or a later one that has its answer.
-    asked_ns: Option<i64>,
     last: Option<Last>,
     /// What the service's records since the gateway last spoke are.
     pub(crate) run: Run,
@@ -68,6 +66,8 @@ pub(crate) struct Ask {
     pub(crate) time_ns: i64,
     pub(crate) length: u32,
     weight: Weight,
+    /// The latest time of this one and all before it.
+    latest_ns: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,14 +87,14 @@ impl Exchange {
         }
     }
 
-    /// A message of the gateway's waits for its answer.
-    pub(crate) fn ask(&mut self, heard: Heard<'_>) {
+    /// A message of the gateway's, of this length, that ends with a record waits for its answer.
+    pub(crate) fn ask(&mut self, heard: Heard<'_>, length: u32) {
         if self.asks.len() >= MOST_ASKS {
             self.asks.pop_front();
         }
-        let Record { time_ns, length, .. } = *heard.record;
-        self.asked_ns = self.asked_ns.max(Some(time_ns));
-        self.asks.push_back(Ask { time_ns, length, weight: heard.weight });
+        let time_ns = heard.record.time_ns;
+        let latest_ns = self.asks.back().map_or(time_ns, |before| before.latest_ns.max(time_ns));
+        self.asks.push_back(Ask { time_ns, length, weight: heard.weight, latest_ns });
     }
 
     /// When a record comes, and after what silence.
@@ -129,13 +129,12 @@ impl Exchange {
         within_ns: i64,
         is_possible: impl Fn(&Ask) -> bool,
     ) -> Option<(usize, Ask)> {
-        let time_ns = heard.record.start_ns;
-        // Most records come long after the last message: then none has to be looked at.
-        self.asked_ns.filter(|asked_ns| time_ns.saturating_sub(*asked_ns) <= within_ns)?;
-        let possible = self.asks.iter().copied().enumerate().filter(|(_, ask)| {
-            time_ns.saturating_sub(ask.time_ns) <= within_ns
-                && (heard.weight == Weight::Tiny || ask.weight == Weight::Full)
-                && is_possible(ask)
+        let is_within = |asked_ns: i64| heard.record.start_ns.saturating_sub(asked_ns) <= within_ns;
+        // Most records come long after most messages, if not all: those are not looked at one by one.
+        self.asks.back().filter(|ask| is_within(ask.latest_ns))?;
+        let from = self.asks.partition_point(|ask| !is_within(ask.latest_ns));
+        let possible = (from..).zip(self.asks.range(from..).copied()).filter(|(_, ask)| {
+            is_within(ask.time_ns) && (heard.weight == Weight::Tiny || ask.weight == Weight::Full) && is_possible(ask)
         });
         let mut possible = possible.peekable();
         let first = possible.peek().copied();
@@ -145,5 +144,52 @@ impl Exchange {
     /// The message at this place has its answer.
     pub(crate) fn answer(&mut self, at: usize) {
         self.asks.remove(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{from, to};
+
+    /// A message or an answer: its time in milliseconds, its length, and whether it is tiny.
+    fn said() -> impl Strategy<Value = (bool, i64, u32, bool)> {
+        (any::<bool>(), 0i64..400, 0u32..3, any::<bool>())
+    }
+
+    proptest! {
+        /// It is that found by looking at every message, also where times go back.
+        #[test]
+        fn what_is_asked_is_found(said in prop::collection::vec(said(), 0..120), within in 0i64..200) {
+            let (mut exchange, mut waiting) = (Exchange::default(), VecDeque::new());
+            for (is_asked, time, length, is_tiny) in said {
+                let weight = if is_tiny { Weight::Tiny } else { Weight::Full };
+                if is_asked {
+                    let record = from(time, 0);
+                    exchange.ask(Heard { record: &record, weight }, length);
+                    if waiting.len() >= MOST_ASKS {
+                        waiting.pop_front();
+                    }
+                    waiting.push_back((record.time_ns, length, weight));
+                    continue;
+                }
+                let record = to(time, 0);
+                let within_ns = within * crate::testing::MS;
+                let is_possible = |(time_ns, asked, asked_weight): &(i64, u32, Weight)| {
+                    let is_big_enough = weight == Weight::Tiny || *asked_weight == Weight::Full;
+                    record.start_ns - time_ns <= within_ns && is_big_enough && *asked != length
+                };
+                let alike = |of: &(i64, u32, Weight)| is_possible(of) && of.2 == weight;
+                let expected = waiting.iter().position(alike).or_else(|| waiting.iter().position(is_possible));
+                let asked = exchange.asked(Heard { record: &record, weight }, within_ns, |ask| ask.length != length);
+                prop_assert_eq!(asked.map(|(at, _)| at), expected);
+                if let Some((at, ask)) = asked {
+                    prop_assert_eq!(waiting.remove(at), Some((ask.time_ns, ask.length, ask.weight)));
+                    exchange.answer(at);
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Judges by what was learned from labelled captures what a message is that the service has sent.
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_signature::Written;
+use sizeleak_signature::{ServiceRecords, Written};
 
 use crate::beat::{Beat, Occurrence, chance};
 use crate::exchange::{Exchange, Heard, Run};
@@ -58,7 +58,7 @@ impl Decision {
 pub(crate) struct Judge<'a> {
     pub(crate) knowledge: &'a Knowledge,
     pub(crate) beats: &'a mut Recent<(Pair, u32), Beat, MOST_BEATS>,
-    pub(crate) pair: Pair,
+    pub(crate) pair: &'a Pair,
     pub(crate) times: &'a Times,
 }
 
@@ -73,10 +73,10 @@ impl Judge<'_> {
     }
 
     /// Judges any other; `heard` is its last record so far.
-    pub(crate) fn of_message(&mut self, heard: Heard<'_>, message: Message, exchange: &Exchange) -> Judged {
+    pub(crate) fn of_message(&mut self, heard: Heard<'_>, message: &Message, exchange: &Exchange) -> Judged {
         let size = message.size;
         let kind = self.knowledge.service(size).copied().unwrap_or_default();
-        if let Some(at) = self.answered(heard, size, exchange) {
+        if let Some(at) = self.answered(heard, size, &kind, exchange) {
             return Judged { decision: Verdict::Answer.into(), answers: Some(at) };
         }
         let follows_answer = exchange.run == Run::Answer && exchange.followed(heard.record, self.times.gap).is_some();
@@ -97,7 +97,7 @@ impl Judge<'_> {
                 Verdict::KeepAlive.into()
             };
         }
-        let (timing, chance) = self.timing(size, message.begun);
+        let (timing, chance) = self.timing(size, &kind, message.begun);
         match weigh(self.knowledge, size, timing, chance) {
             Belief::Noise => Verdict::KeepAlive.into(),
             belief => Decision { verdict: Verdict::Command, belief }.into(),
@@ -127,32 +127,30 @@ impl Judge<'_> {
     }
 
     /// The place of the gateway's message that a message of this size answers, if it does.
-    fn answered(&self, heard: Heard<'_>, size: u32, exchange: &Exchange) -> Option<usize> {
-        let kind = self.knowledge.service(size).copied().unwrap_or_default();
-        let was_command = self.knowledge.commands(size) > 0;
-        let is_answer = kind.answers > 0 && !was_command;
-        let may_be_first = kind.alone == 0 && !was_command;
+    fn answered(&self, heard: Heard<'_>, size: u32, kind: &ServiceRecords, exchange: &Exchange) -> Option<usize> {
+        let was_command = || self.knowledge.commands(size) > 0;
+        let is_answer = || kind.answers > 0 && !was_command();
+        let may_be_first = || kind.alone == 0 && !was_command();
         let soon = exchange.asked(heard, self.answer_within(), |ask| match self.knowledge.gateway(ask.length) {
-            Some(asked) if asked.by.is_some() => asked.by == Some(size) || is_answer,
+            Some(asked) if asked.by.is_some() => asked.by == Some(size) || is_answer(),
             Some(asked) if asked.brings_commands() => kind.answers > 0,
-            None | Some(_) => is_answer || may_be_first,
+            None | Some(_) => is_answer() || may_be_first(),
         });
         // What is known to answer nothing else may do so late.
-        let is_surely_answer = is_answer && kind.answers >= WELL_KNOWN;
+        let is_surely_answer = || kind.answers >= WELL_KNOWN && !was_command();
         let late = || {
             let is_partner =
                 |size_asked: u32| self.knowledge.gateway(size_asked).is_some_and(|asked| asked.by == Some(size));
             exchange.asked(heard, self.times.reply_within, |ask| is_partner(ask.length))
         };
-        soon.or_else(|| is_surely_answer.then(late).flatten()).map(|(at, _)| at)
+        soon.or_else(|| if is_surely_answer() { late() } else { None }).map(|(at, _)| at)
     }
 
     /// Whether a message comes on the beat of the noise of its size, and how probable that is by chance.
-    fn timing(&mut self, size: u32, occurrence: Occurrence) -> (Timing, f64) {
-        let kind = self.knowledge.service(size).copied().unwrap_or_default();
+    fn timing(&mut self, size: u32, kind: &ServiceRecords, occurrence: Occurrence) -> (Timing, f64) {
         let period_of = |ms: u64| i64::try_from(ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
         let (is_on, period) = if let Some(period) = kind.every_ms.map(period_of) {
-            let beat = self.beats.entry((self.pair, size));
+            let beat = self.beats.entry((*self.pair, size));
             let is_on = beat.keeps(occurrence.time_ns, period);
             beat.learn(occurrence);
             (is_on, period)

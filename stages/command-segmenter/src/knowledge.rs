@@ -1,5 +1,8 @@
 //! What a model knows of a gateway's records, looked up by size.
 
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 use sizeleak_frame::{Direction, Record};
 use sizeleak_signature::{Basis, GatewayRecords, Model, Noise, OFTEN, ServiceRecords, Written};
 
@@ -23,6 +26,9 @@ pub(crate) const WELL_KNOWN: u64 = 8;
 pub(crate) struct Knowledge {
     basis: Basis,
     pub(crate) noise: Noise,
+    /// The noise to the gateway and what it sends, by size. Only looked up: their order shows nowhere.
+    service: HashMap<u32, ServiceRecords, FixedState>,
+    gateway: HashMap<u32, GatewayRecords, FixedState>,
     /// The sizes a command may have at all, from the least to the most.
     explained: [i64; 2],
     /// How often commands of these sizes were labelled, smallest first.
@@ -36,7 +42,18 @@ impl Knowledge {
         let mut labelled: Vec<(i64, u64)> =
             model.neighbours.tuples().iter().map(|tuple| (tuple.size, tuple.times)).collect();
         labelled.sort_by_key(|(size, _)| *size);
-        Some(Self { explained: explained(model), labelled, basis: model.learned.basis.clone(), noise })
+        let service = noise.to_gateway.iter().map(|kind| (kind.size, *kind)).collect();
+        // That a few have no answer means nothing.
+        let known = noise.from_gateway.iter().filter(|kind| kind.times >= OFTEN || kind.answered > 0);
+        let gateway = known.map(|kind| (kind.size, *kind)).collect();
+        Some(Self {
+            explained: explained(model),
+            labelled,
+            basis: model.learned.basis.clone(),
+            noise,
+            service,
+            gateway,
+        })
     }
 
     /// A record with the size that it has in the model's basis.
@@ -46,15 +63,12 @@ impl Knowledge {
 
     /// What is known of records of a size to the gateway.
     pub(crate) fn service(&self, size: u32) -> Option<&ServiceRecords> {
-        let kinds = &self.noise.to_gateway;
-        kinds.binary_search_by_key(&size, |kind| kind.size).ok().and_then(|at| kinds.get(at))
+        self.service.get(&size)
     }
 
-    /// What is known of records of a size from the gateway. That a few have no answer means nothing.
+    /// What is known of records of a size from the gateway.
     pub(crate) fn gateway(&self, size: u32) -> Option<&GatewayRecords> {
-        let kinds = &self.noise.from_gateway;
-        let kind = kinds.binary_search_by_key(&size, |kind| kind.size).ok().and_then(|at| kinds.get(at));
-        kind.filter(|kind| kind.times >= OFTEN || kind.answered > 0)
+        self.gateway.get(&size)
     }
 
     /// How many labelled commands have a size.

@@ -22,7 +22,7 @@ use crate::beat::Beat;
 use crate::exchange::{Exchange, Heard, Run, Weight};
 use crate::judge::{Decision, Judge, Judged, MOST_BEATS};
 use crate::knowledge::Knowledge;
-use crate::message::{Message, Piece, Taken, Unfinished};
+use crate::message::{Piece, Taken, Unfinished};
 use crate::options::Times;
 use crate::pair::{Pair, Pairs};
 use crate::recent::Recent;
@@ -69,19 +69,18 @@ impl Learned {
     pub(crate) fn decide(&mut self, heard: Heard<'_>, times: &Times) -> Decision {
         let record = self.knowledge.in_basis(heard.record);
         let heard = Heard { record: &record, weight: heard.weight };
-        let pair = self.pairs.of(record.flow);
-        let Self { knowledge, beats, flows, .. } = self;
+        let Self { knowledge, pairs, beats, flows } = self;
+        let pair = pairs.of(record.flow);
         let talk = flows.entry(record.flow);
-        let Taken { message, piece, ended } =
-            talk.unfinished.take(&record, &talk.exchange, knowledge.full(record.direction), times.gap);
-        if let Some(judged) = talk.so_far.take().filter(|_| ended.is_some()) {
+        let taken = talk.unfinished.take(&record, &talk.exchange, knowledge.full(record.direction), times.gap);
+        if let Some(judged) = talk.so_far.take().filter(|_| taken.ended.is_some()) {
             talk.settle(judged);
         }
         let decision = match record.direction {
-            Direction::FromGateway => talk.of_gateway(heard, message, piece, knowledge, times).into(),
+            Direction::FromGateway => talk.of_gateway(heard, &taken, knowledge, times).into(),
             Direction::ToGateway => {
                 let mut judge = Judge { knowledge, beats, pair, times };
-                talk.of_service(heard, message, piece, &mut judge)
+                talk.of_service(heard, &taken, &mut judge)
             }
         };
         talk.exchange.remember(heard);
@@ -90,28 +89,21 @@ impl Learned {
 }
 
 impl Talk {
-    fn of_gateway(
-        &mut self,
-        heard: Heard<'_>,
-        message: Message,
-        piece: Piece,
-        knowledge: &Knowledge,
-        times: &Times,
-    ) -> Verdict {
+    fn of_gateway(&mut self, heard: Heard<'_>, taken: &Taken, knowledge: &Knowledge, times: &Times) -> Verdict {
+        let Taken { message, piece, .. } = taken;
         let is_after_command = self.is_after_command(heard.record, times);
         let kind = knowledge.gateway(message.size);
         if piece.is_end() {
             // What is not known and follows a command is a reply to it.
             if kind.map_or(!is_after_command, GatewayRecords::is_answered) {
-                let record = Record { length: message.size, ..heard.record.clone() };
-                self.exchange.ask(Heard { record: &record, ..heard });
+                self.exchange.ask(heard, message.size);
             }
         }
         if is_after_command {
             self.exchange.command_ns = Some(heard.record.time_ns);
         }
         match heard.weight {
-            Weight::Tiny if piece == Piece::Whole => Verdict::Tiny,
+            Weight::Tiny if *piece == Piece::Whole => Verdict::Tiny,
             _ if kind.is_some_and(GatewayRecords::is_telemetry) => Verdict::Telemetry,
             _ => Verdict::Reply,
         }
@@ -122,12 +114,13 @@ impl Talk {
         self.exchange.command_ns.is_some_and(within)
     }
 
-    fn of_service(&mut self, heard: Heard<'_>, message: Message, piece: Piece, judge: &mut Judge<'_>) -> Decision {
+    fn of_service(&mut self, heard: Heard<'_>, taken: &Taken, judge: &mut Judge<'_>) -> Decision {
+        let piece = taken.piece;
         let judged = if heard.weight == Weight::Tiny && piece == Piece::Whole {
             judge.of_tiny(heard, &self.exchange)
         } else {
             // What is tiny is so as a whole.
-            judge.of_message(Heard { weight: Weight::Full, ..heard }, message, &self.exchange)
+            judge.of_message(Heard { weight: Weight::Full, ..heard }, &taken.message, &self.exchange)
         };
         self.so_far = (!piece.is_end()).then_some(judged);
         if piece.is_end() {

@@ -48,9 +48,21 @@ pub(crate) struct Taken {
 pub(crate) struct Unfinished(Option<Message>);
 
 impl Unfinished {
-    /// Adds the flow's next record to its message. `full` is the size of a record that the next one continues.
+    /// Adds the flow's next record to its message. `full` is the size of a record that the next one continues, if the
+    /// messages of its direction are cut.
+    #[inline]
     pub(crate) fn take(&mut self, record: &Record, exchange: &Exchange, full: Option<u32>, within_ns: i64) -> Taken {
-        let may_continue = Some(record.length) <= full && exchange.followed(record, within_ns).is_some();
+        if let Some(full) = full {
+            return self.add(record, exchange, full, within_ns);
+        }
+        let message = Message { size: record.length, start_ns: record.start_ns, begun: exchange.occurrence(record) };
+        // What the other side had begun has ended.
+        Taken { message, piece: Piece::Whole, ended: self.0.take() }
+    }
+
+    /// The same where messages are cut.
+    fn add(&mut self, record: &Record, exchange: &Exchange, full: u32, within_ns: i64) -> Taken {
+        let may_continue = record.length <= full && exchange.followed(record, within_ns).is_some();
         let last = self.0.take();
         let (before, ended) = if may_continue { (last, None) } else { (None, last) };
         let message = Message {
@@ -58,7 +70,7 @@ impl Unfinished {
             start_ns: before.map_or(record.start_ns, |before| before.start_ns),
             begun: before.map_or_else(|| exchange.occurrence(record), |before| before.begun),
         };
-        let is_full = Some(record.length) == full;
+        let is_full = record.length == full;
         self.0 = is_full.then_some(message);
         let piece = match (before.is_some(), is_full) {
             (false, false) => Piece::Whole,
@@ -105,5 +117,15 @@ mod tests {
         assert_eq!(sizes_so_far, expected, "not by the other side, nor after the gap");
         assert_eq!(ends, [100, 100]);
         assert_eq!(sizes(&[to(0, 76), to(1, 90)], 100).0[1], (114, Piece::Whole), "none is longer than a full one");
+    }
+
+    #[test]
+    fn what_is_never_cut_ends_what_the_other_side_had_begun() {
+        let (exchange, mut unfinished) = (Exchange::default(), Unfinished::default());
+        let mut take = |record: &Record, full| unfinished.take(record, &exchange, full, 40 * MS);
+        assert_eq!(take(&to(0, 76), Some(100)).piece, Piece::First);
+        let reply = take(&from(1, 76), None);
+        assert_eq!((reply.piece, reply.ended.map(|ended| ended.size)), (Piece::Whole, Some(100)));
+        assert!(take(&from(2, 76), None).ended.is_none(), "once");
     }
 }

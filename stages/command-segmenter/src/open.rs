@@ -43,7 +43,7 @@ enum Held {
 #[derive(Debug)]
 struct Open {
     place: Place,
-    command: Command,
+    command: Box<Command>,
     last_reply_ns: i64,
     belief: Belief,
 }
@@ -70,7 +70,7 @@ impl Open {
 #[derive(Debug)]
 pub(crate) enum Over {
     /// A command.
-    Command(Command),
+    Command(Box<Command>),
     /// None: so say the replies, or that there are none.
     Noise,
 }
@@ -82,9 +82,8 @@ impl From<Open> for Over {
 }
 
 impl OpenCommands {
-    /// Begins a command; one that was open on the same flow gets no more replies.
-    pub(crate) fn begin(&mut self, record: &Record) {
-        self.close(record.flow);
+    /// Begins what is taken for a command; one that was open on the same flow gets no more replies.
+    pub(crate) fn begin(&mut self, record: &Record, belief: Belief) {
         let command = Command {
             time_ns: record.start_ns,
             end_ns: record.time_ns,
@@ -97,13 +96,16 @@ impl OpenCommands {
         };
         let place = Place { time_ns: record.start_ns, number: self.begun };
         self.begun += 1;
-        let open = Open { place, command, last_reply_ns: record.time_ns, belief: Belief::Command };
-        self.open.insert(record.flow, open);
+        let open = Open { place, command: command.into(), last_reply_ns: record.time_ns, belief };
+        if let Some(before) = self.open.insert(record.flow, open) {
+            self.queue.insert(before.place, Held::Closed(before.into()));
+        }
         self.queue.insert(place, Held::Open(record.flow));
     }
 
-    /// Adds a record to the command that is open on its flow; false where none is.
-    pub(crate) fn extend(&mut self, record: &Record) -> bool {
+    /// Adds a record to the command that is open on its flow, which with it is taken for what is said here; false where
+    /// none is open. It may still turn out to be a piece of something else.
+    pub(crate) fn extend(&mut self, record: &Record, belief: Belief) -> bool {
         let Some(open) = self.open.get_mut(&record.flow) else { return false };
         let command = &mut open.command;
         command.end_ns = command.end_ns.max(record.time_ns);
@@ -116,14 +118,8 @@ impl OpenCommands {
             _ => None,
         };
         open.last_reply_ns = open.last_reply_ns.max(record.time_ns);
+        open.belief = belief;
         true
-    }
-
-    /// What the command that is open on a flow is taken for; it may still turn out to be a piece of something else.
-    pub(crate) fn believe(&mut self, flow: u64, belief: Belief) {
-        if let Some(open) = self.open.get_mut(&flow) {
-            open.belief = belief;
-        }
     }
 
     /// Counts a record of the gateway's as a reply; false where no command waits for one.

@@ -101,7 +101,7 @@ impl Options {
             (None | Some(Algorithm::Learned), Some(file)) => {
                 let model = Model::read(file).map_err(|error| ConfigureError::Input(error.to_string()))?;
                 match Knowledge::of(&model) {
-                    Some(knowledge) => Ok(Method::Learned(knowledge)),
+                    Some(knowledge) => Ok(Method::Learned(knowledge.into())),
                     None if self.algorithm.is_none() => Ok(Method::Gap),
                     None => Err(ConfigureError::Input(format!(
                         "{}: it has no [noise], which the algorithm `learned` needs: learn it again, or use another \
@@ -131,7 +131,7 @@ pub(crate) enum Method {
     Gap,
     Record,
     Adaptive,
-    Learned(Knowledge),
+    Learned(Box<Knowledge>),
 }
 
 /// The times of [`Options`] in nanoseconds.

@@ -22,17 +22,22 @@ pub(crate) enum Pair {
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     flows: Recent<u64, Option<Pair>, MOST_FLOWS>,
+    /// The flow asked about last and its pair: most records are of the flow of the record before.
+    last: Option<(u64, Pair)>,
 }
 
 impl Pairs {
     /// Takes note of a flow's ends.
     pub(crate) fn learn(&mut self, flow: &Flow) {
         *self.flows.entry(flow.flow) = Some(Pair::Ends(flow.gateway, flow.service));
+        self.last = None;
     }
 
     /// Who talks on a flow.
-    pub(crate) fn of(&mut self, flow: u64) -> Pair {
-        self.flows.entry(flow).unwrap_or(Pair::Flow(flow))
+    pub(crate) fn of(&mut self, flow: u64) -> &Pair {
+        self.last.take_if(|(last, _)| *last != flow);
+        let Self { flows, last } = self;
+        &last.get_or_insert_with(|| (flow, flows.entry(flow).unwrap_or(Pair::Flow(flow)))).1
     }
 }
 
@@ -49,8 +54,18 @@ mod tests {
             let (gateway, service) = (gateway.parse().unwrap(), "203.0.113.10:443".parse().unwrap());
             pairs.learn(&Flow { flow, gateway, service, transport: Transport::Tcp });
         }
-        assert_eq!(pairs.of(1), pairs.of(2));
-        assert_ne!(pairs.of(1), pairs.of(3));
-        assert_eq!(pairs.of(4), Pair::Flow(4));
+        let mut pair = |flow| *pairs.of(flow);
+        assert_eq!(pair(1), pair(2));
+        assert_ne!(pair(1), pair(3));
+        assert_eq!([pair(4), pair(4)], [Pair::Flow(4); 2]);
+    }
+
+    #[test]
+    fn ends_told_late_are_taken_note_of() {
+        let mut pairs = Pairs::default();
+        assert_eq!(*pairs.of(1), Pair::Flow(1));
+        let (gateway, service) = ("192.168.1.20".parse().unwrap(), "203.0.113.10:443".parse().unwrap());
+        pairs.learn(&Flow { flow: 1, gateway, service, transport: Transport::Tcp });
+        assert_eq!(*pairs.of(1), Pair::Ends(gateway, service));
     }
 }

@@ -23,15 +23,13 @@ impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
 impl<K: Eq + Hash + Copy, V: Default, const MOST: usize> Recent<K, V, MOST> {
     /// The entry of a key, made where there is none.
     pub(crate) fn entry(&mut self, key: K) -> &mut V {
-        if !self.young.contains_key(&key) {
-            let value = self.old.remove(&key).unwrap_or_default();
-            if self.young.len() >= MOST {
-                self.forgotten += self.old.len() as u64;
-                self.old = std::mem::take(&mut self.young);
-            }
-            self.young.insert(key, value);
+        if self.young.len() >= MOST && !self.young.contains_key(&key) {
+            let value = self.old.remove(&key);
+            self.forgotten += self.old.len() as u64;
+            self.old = std::mem::take(&mut self.young);
+            self.young.extend(value.map(|value| (key, value)));
         }
-        self.young.entry(key).or_default()
+        self.young.entry(key).or_insert_with(|| self.old.remove(&key).unwrap_or_default())
     }
 
     /// The entry of a key, if there is one; it does not count as used.

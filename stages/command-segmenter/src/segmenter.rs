@@ -47,7 +47,7 @@ pub enum Input {
     /// A record.
     Record(Record),
     /// A flow: its ends are remembered, and it is passed on as it came.
-    Flow(Flow),
+    Flow(Box<Flow>),
 }
 
 impl TryFrom<Frame> for Input {
@@ -56,7 +56,7 @@ impl TryFrom<Frame> for Input {
     fn try_from(frame: Frame) -> Result<Self, Frame> {
         match frame {
             Frame::Record(record) => Ok(Self::Record(record)),
-            Frame::Flow(flow) => Ok(Self::Flow(*flow)),
+            Frame::Flow(flow) => Ok(Self::Flow(flow)),
             other => Err(other),
         }
     }
@@ -92,7 +92,7 @@ impl CommandSegmenter {
             Method::Gap => rules(Some(times.gap)),
             Method::Record => rules(None),
             Method::Adaptive => State::Adaptive(Box::default()),
-            Method::Learned(knowledge) => State::Learned(Box::new(Learned::new(knowledge))),
+            Method::Learned(knowledge) => State::Learned(Box::new(Learned::new(*knowledge))),
         };
         Ok(Self {
             min_size: options.min_size,
@@ -113,7 +113,7 @@ impl CommandSegmenter {
                 self.advance(record, out)?;
                 if is_data {
                     let verdict = self.by_rules(heard);
-                    self.apply(verdict, record);
+                    self.apply(verdict.into(), record);
                 }
                 self.forget_silent(out)
             }
@@ -157,7 +157,7 @@ impl CommandSegmenter {
 
     fn emit(&mut self, over: Over, out: &mut dyn Emit) -> Result<(), StageError> {
         match over {
-            Over::Command(command) => out.emit(command.into())?,
+            Over::Command(command) => out.emit(Frame::Command(command))?,
             Over::Noise => {
                 self.counts.commands -= 1;
                 self.counts.keep_alives += 1;
@@ -169,12 +169,9 @@ impl CommandSegmenter {
     /// Decides about a record by what was learned from labelled captures.
     fn by_knowledge(&mut self, heard: Heard<'_>, out: &mut dyn Emit) -> Result<(), StageError> {
         let State::Learned(learned) = &mut self.algorithm else { return Ok(()) };
-        let Decision { verdict, belief } = learned.decide(heard, &self.times);
-        self.apply(verdict, heard.record);
-        if matches!(verdict, Verdict::Command | Verdict::Continued) {
-            self.open.believe(heard.record.flow, belief);
-        }
-        if verdict != Verdict::Unexplained {
+        let decision = learned.decide(heard, &self.times);
+        self.apply(decision, heard.record);
+        if decision.verdict != Verdict::Unexplained {
             return Ok(());
         }
         let notice = Notice {
@@ -198,7 +195,7 @@ impl CommandSegmenter {
         let heard = Heard { record, weight: Weight::of(record, self.min_size) };
         if let State::Adaptive(adaptive) = &mut self.algorithm {
             let verdict = adaptive.decide(heard, &self.times);
-            self.apply(verdict, record);
+            self.apply(verdict.into(), record);
         }
         Ok(())
     }
@@ -225,7 +222,7 @@ impl CommandSegmenter {
         }
     }
 
-    fn apply(&mut self, verdict: Verdict, record: &Record) {
+    fn apply(&mut self, Decision { verdict, belief }: Decision, record: &Record) {
         match verdict {
             Verdict::Reply if self.open.reply(record) => self.counts.replies += 1,
             Verdict::Reply | Verdict::Telemetry => self.counts.unprompted += 1,
@@ -233,10 +230,10 @@ impl CommandSegmenter {
             Verdict::KeepAlive => self.counts.keep_alives += 1,
             Verdict::Tiny => self.counts.tiny += 1,
             Verdict::Unexplained => self.counts.unexplained += 1,
-            Verdict::Continued if self.open.extend(record) => {}
+            Verdict::Continued if self.open.extend(record, belief) => {}
             Verdict::Continued | Verdict::Command => {
                 self.counts.commands += 1;
-                self.open.begin(record);
+                self.open.begin(record, belief);
             }
         }
     }
@@ -294,14 +291,14 @@ impl Stage for CommandSegmenter {
 
     fn process(&mut self, input: Input, out: &mut dyn Emit) -> Result<(), StageError> {
         match input {
-            Input::Record(record) => self.record(&record, out),
+            Input::Record(ref record) => self.record(record, out),
             Input::Flow(flow) => {
                 match &mut self.algorithm {
                     State::Rules { .. } => {}
                     State::Adaptive(adaptive) => adaptive.flow(&flow),
                     State::Learned(learned) => learned.flow(&flow),
                 }
-                Ok(out.emit(flow.into())?)
+                Ok(out.emit(Frame::Flow(flow))?)
             }
         }
     }

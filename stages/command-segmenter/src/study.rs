@@ -29,7 +29,7 @@ fn learn_gateway(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits,
         kind.learn_after_command();
         exchange.command_ns = Some(time_ns);
     }
-    exchange.ask(heard);
+    exchange.ask(heard, heard.record.length);
 }
 
 fn learn_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits, times: &Times) {

@@ -142,7 +142,7 @@ impl LabelledTraffic<'_> {
         let mut add = |record: &Record, message: Message, weight: Weight| {
             let record = Record { length: message.size, start_ns: message.start_ns, ..record.clone() };
             let part = labels.part(&record);
-            all.push(Said { weight, begun: message.begun, pair: pairs.of(record.flow), part, record });
+            all.push(Said { weight, begun: message.begun, pair: *pairs.of(record.flow), part, record });
         };
         for (record, weight) in records {
             let talk = talks.entry(record.flow).or_default();
@@ -210,7 +210,7 @@ fn answer_within(records: &[(Record, Weight)], pairs: &mut Pairs, times: &Times)
     let mut habits: BTreeMap<Pair, Habits> = BTreeMap::new();
     for (record, weight) in records {
         let heard = Heard { record, weight: *weight };
-        let habits = habits.entry(pairs.of(record.flow)).or_default();
+        let habits = habits.entry(*pairs.of(record.flow)).or_default();
         study::learn(heard, exchanges.entry(record.flow).or_default(), habits, times);
     }
     let longest = habits.values().map(|habits| habits.answer_within(times)).max()?;

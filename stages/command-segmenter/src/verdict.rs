@@ -46,7 +46,7 @@ pub(crate) fn decide(heard: Heard<'_>, exchange: &mut Exchange, habits: &Habits,
 fn of_gateway(heard: Heard<'_>, exchange: &mut Exchange, habits: &Habits, times: &Times) -> Verdict {
     let Record { length, .. } = *heard.record;
     if !exchange.is_cut(heard.record, times.gap, habits) {
-        exchange.ask(heard);
+        exchange.ask(heard, length);
     }
     match heard.weight {
         Weight::Tiny => Verdict::Tiny,

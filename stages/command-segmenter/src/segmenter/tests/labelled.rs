@@ -62,7 +62,7 @@ fn taught(others: impl IntoIterator<Item = Record>) -> Noise {
 
 fn segmenter(noise: &Noise) -> CommandSegmenter {
     let knowledge = Knowledge::of(&model(noise.clone())).unwrap();
-    CommandSegmenter::with(Method::Learned(knowledge), &Options::default()).unwrap()
+    CommandSegmenter::with(Method::Learned(knowledge.into()), &Options::default()).unwrap()
 }
 
 /// The commands in records, which may come in any order here: their times in milliseconds, sizes and replies.
@@ -237,7 +237,9 @@ fn several_gateways_and_connections_keep_their_own_beat() {
     for flow in 1..=6 {
         let gateway = if flow <= 3 { "192.168.1.20" } else { "192.168.1.21" }.parse().unwrap();
         let service = "203.0.113.10:443".parse().unwrap();
-        segmenter.process(Input::Flow(Flow { flow, gateway, service, transport: Transport::Tcp }), &mut out).unwrap();
+        segmenter
+            .process(Input::Flow(Flow { flow, gateway, service, transport: Transport::Tcp }.into()), &mut out)
+            .unwrap();
     }
     let found: Vec<_> = run(segmenter, &records).iter().map(|command| (command.flow, command.time_ns / MS)).collect();
     assert_eq!(found, [(2, 200_100), (5, 200_150)]);

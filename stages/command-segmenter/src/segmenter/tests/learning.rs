@@ -138,7 +138,7 @@ fn habits_are_those_of_a_pair_over_all_its_connections() {
     for connection in 1..=4_u32 {
         let flow = connection.into();
         let ends = Flow { flow, gateway, service, transport: Transport::Tcp };
-        segmenter.process(Input::Flow(ends), &mut out).unwrap();
+        segmenter.process(Input::Flow(ends.into()), &mut out).unwrap();
         for n in 0..6 {
             let beat = Record { flow, ..to((i64::from(connection) * 6 + n) * MINUTE, 90) };
             segmenter.process(Input::Record(beat), &mut out).unwrap();
