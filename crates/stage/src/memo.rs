@@ -30,8 +30,9 @@ impl<K: Eq + Hash + Copy, V> Memo<K, V> {
 
     /// What is remembered of a key.
     pub fn recall(&mut self, key: &K) -> Option<&V> {
-        if !self.young.contains_key(key) {
-            let Kept { value, bytes } = self.old.remove(key)?;
+        if !self.old.is_empty()
+            && let Some(Kept { value, bytes }) = self.old.remove(key)
+        {
             self.remember(*key, value, bytes);
         }
         self.young.get(key).map(|kept| &kept.value)
