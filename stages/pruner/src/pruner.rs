@@ -1,6 +1,6 @@
 //! The stage: identifications in, with fewer and better ordered candidates out.
 
-use sizeleak_frame::{Command, Identification, Notice, what};
+use sizeleak_frame::{Command, Frame, Identification, Notice, what};
 use sizeleak_signature::{InventoryError, Model};
 use sizeleak_stage::{Emit, Stage, StageError};
 
@@ -24,6 +24,27 @@ pub struct Pruner {
     remembered: Remembered,
     told_cut: bool,
     counts: Counts,
+}
+
+/// What the pruner consumes: an identification, which leaves in the box it came in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Input(Box<Identification>);
+
+impl From<Identification> for Input {
+    fn from(identification: Identification) -> Self {
+        Self(identification.into())
+    }
+}
+
+impl TryFrom<Frame> for Input {
+    type Error = Frame;
+
+    fn try_from(frame: Frame) -> Result<Self, Frame> {
+        match frame {
+            Frame::Identification(identification) => Ok(Self(identification)),
+            other => Err(other),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -117,9 +138,9 @@ impl Pruner {
 
 impl Stage for Pruner {
     const NAME: &'static str = "pruner";
-    type Input = Identification;
+    type Input = Input;
 
-    fn process(&mut self, mut identification: Identification, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process(&mut self, Input(mut identification): Input, out: &mut dyn Emit) -> Result<(), StageError> {
         self.counts.candidates_in = self.counts.candidates_in.saturating_add(identification.candidate_count);
         let is_cut = identification.candidate_count > identification.candidates.len() as u64;
         self.counts.cut_lists += u64::from(is_cut);
@@ -130,7 +151,7 @@ impl Stage for Pruner {
         }
         identification.listed = identification.candidates.len() as u64;
         self.counts.candidates_out = self.counts.candidates_out.saturating_add(identification.candidate_count);
-        Ok(out.emit(identification.into())?)
+        Ok(out.emit(Frame::Identification(identification))?)
     }
 
     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
@@ -169,7 +190,7 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
-    use sizeleak_frame::{Actions, Candidate, Command, Frame};
+    use sizeleak_frame::{Actions, Candidate, Command};
 
     use super::*;
 
@@ -221,7 +242,7 @@ mod tests {
 
     fn prune(pruner: &mut Pruner, identification: Identification) -> (Identification, Vec<Frame>) {
         let mut out: Vec<Frame> = Vec::new();
-        pruner.process(identification, &mut out).unwrap();
+        pruner.process(identification.into(), &mut out).unwrap();
         let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
         assert_eq!(identification.listed, identification.candidates.len() as u64);
         (*identification, out)
