@@ -24,9 +24,9 @@ pub struct EpsilonCorrector {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// A command, made into a correction.
-    Command(Command),
+    Command(Box<Command>),
     /// A session: remembered, and passed on as it came.
-    Session(Session),
+    Session(Box<Session>),
 }
 
 impl TryFrom<Frame> for Input {
@@ -34,8 +34,8 @@ impl TryFrom<Frame> for Input {
 
     fn try_from(frame: Frame) -> Result<Self, Frame> {
         match frame {
-            Frame::Command(command) => Ok(Self::Command(*command)),
-            Frame::Session(session) => Ok(Self::Session(*session)),
+            Frame::Command(command) => Ok(Self::Command(command)),
+            Frame::Session(session) => Ok(Self::Session(session)),
             other => Err(other),
         }
     }
@@ -128,7 +128,7 @@ impl Stage for EpsilonCorrector {
             Input::Command(command) => command,
             Input::Session(session) => {
                 self.sessions.begin(session.flow, session.cipher_suite.as_deref());
-                return Ok(out.emit(session.into())?);
+                return Ok(out.emit(Frame::Session(session))?);
             }
         };
         let sizes = self.model.sizes(command.size, command.records, command.plaintext).map_err(StageError::failed)?;
@@ -137,7 +137,7 @@ impl Stage for EpsilonCorrector {
             out.emit(notice.into())?;
         }
         let epsilons = self.estimates.over(sizes);
-        Ok(out.emit(Correction { command, epsilons }.into())?)
+        Ok(out.emit(Correction { command: *command, epsilons }.into())?)
     }
 
     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
@@ -185,7 +185,7 @@ mod tests {
     /// The values of ε and how many notices came with them.
     fn correct(corrector: &mut EpsilonCorrector, command: &Command) -> (Vec<(i64, f64)>, Vec<Frame>) {
         let mut out: Vec<Frame> = Vec::new();
-        corrector.process(Input::Command(command.clone()), &mut out).unwrap();
+        corrector.process(Input::Command(command.clone().into()), &mut out).unwrap();
         let Some(Frame::Correction(correction)) = out.pop() else { panic!("{out:?}") };
         assert_eq!(correction.command, *command);
         (correction.epsilons.iter().map(|value| (value.epsilon, value.weight)).collect(), out)
@@ -203,7 +203,7 @@ mod tests {
         let cipher_suite = cipher_suite.map(str::to_owned);
         let session = Session { time_ns: 0, flow: 3, server_name: None, tls_version: None, cipher_suite };
         let mut out: Vec<Frame> = Vec::new();
-        corrector.process(Input::Session(session.clone()), &mut out).unwrap();
+        corrector.process(Input::Session(session.clone().into()), &mut out).unwrap();
         assert_eq!(out, [session.into()]);
     }
 
@@ -263,7 +263,7 @@ mod tests {
         open_session(&mut corrector, Some("0x1a2b"));
         assert!(assumed(&mut corrector).unwrap().contains("0x1a2b"));
         let mut out: Vec<Frame> = Vec::new();
-        let error = corrector.process(Input::Command(command(100, Some([76, 76]))), &mut out).unwrap_err();
+        let error = corrector.process(Input::Command(command(100, Some([76, 76])).into()), &mut out).unwrap_err();
         assert!(error.to_string().contains("learn again"), "{error}");
         assert!(out.is_empty());
     }

@@ -14,6 +14,8 @@ pub(crate) struct Strangers {
     /// A size is far from those of the labels if no label is within the largest action: then there are numbers of actions
     /// that none of the labelled commands near it has.
     reach: u64,
+    /// The sizes within that of a label, as ranges that do not meet, in order: one, where labels are dense.
+    near: Vec<[i64; 2]>,
     /// The holes between labelled sizes that were told, each by the place of the tuple after it.
     told: BTreeSet<usize>,
     /// How many there were.
@@ -23,11 +25,29 @@ pub(crate) struct Strangers {
 impl Strangers {
     pub(crate) fn of(model: &Model) -> Self {
         let largest = model.actions.iter().map(|action| action.size.unsigned_abs()).max();
-        Self { reach: largest.unwrap_or(0), told: BTreeSet::new(), seen: 0 }
+        let reach = largest.unwrap_or(0);
+        let mut near: Vec<[i64; 2]> = Vec::new();
+        for tuple in model.neighbours.tuples() {
+            let [least, most] = [tuple.size.saturating_sub_unsigned(reach), tuple.size.saturating_add_unsigned(reach)];
+            match near.last_mut() {
+                Some([_, end]) if *end >= least => *end = most,
+                _ => near.push([least, most]),
+            }
+        }
+        Self { reach, near, told: BTreeSet::new(), seen: 0 }
+    }
+
+    /// Whether some of the sizes from the least to the most is within reach of a label.
+    fn is_near(&self, [least, most]: [i64; 2]) -> bool {
+        let at = self.near.partition_point(|[_, end]| *end < least);
+        least <= most && self.near.get(at).is_some_and(|[begin, _]| *begin <= most)
     }
 
     /// Counts a command with these sizes if it is one, and tells it if it is the first in its hole.
     pub(crate) fn notice(&mut self, model: &Model, command: &Command, [least, most]: [i64; 2]) -> Option<Notice> {
+        if self.is_near([least, most]) {
+            return None;
+        }
         let tuples = model.neighbours.tuples();
         let above = tuples.partition_point(|tuple| tuple.size < least);
         let (below, above_tuple) = (above.checked_sub(1).and_then(|at| tuples.get(at)), tuples.get(above));
@@ -57,5 +77,44 @@ impl Strangers {
             bytes: Some(distance),
             detail: Some(detail),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn model(sizes: &[i64], action: i64) -> Model {
+        let tuples: Vec<String> = sizes.iter().map(|size| format!("[{size}, 0, 1]")).collect();
+        let tuples = tuples.join(", ");
+        Model::from_toml(&format!(
+            "schema = 1\noverhead = 60\nk = 1\ntuples = [{tuples}]\n[[action]]\nname = \"on\"\nsize = {action}\n\
+             [replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
+             [learned]\nmethod = \"robust\"\ncommands = 3\nversion = \"0.1.0\"\nbasis = \"wire\"\n"
+        ))
+        .unwrap()
+    }
+
+    proptest! {
+        /// Strangers are those of which no label is within reach, looked at one by one.
+        #[test]
+        fn strangers_are_far_from_every_label(
+            labels in prop::collection::btree_set(0i64..400, 1..8),
+            action in 1i64..60,
+            least in 0i64..500,
+            width in 0i64..80,
+        ) {
+            let labels: Vec<i64> = labels.into_iter().collect();
+            let model = model(&labels, action);
+            let mut strangers = Strangers::of(&model);
+            let sizes = [least, least + width];
+            let is_near = labels.iter().any(|label| (sizes[0] - action..=sizes[1] + action).contains(label));
+            let command =
+                Command { time_ns: 1, end_ns: 2, flow: 3, size: 4, plaintext: None, records: 1, replies: 0, reply_bytes: 0 };
+            prop_assert_eq!(strangers.notice(&model, &command, sizes).is_none(), is_near);
+            prop_assert_eq!((strangers.seen, strangers.is_near(sizes)), (u64::from(!is_near), is_near));
+        }
     }
 }
