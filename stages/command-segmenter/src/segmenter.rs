@@ -117,22 +117,20 @@ impl CommandSegmenter {
                 }
                 self.forget_silent(out)
             }
-            State::Learned(learned) => {
-                let before = learned.forgotten();
+            State::Learned(_) => {
                 self.advance(record, out)?;
                 if is_data {
                     self.by_knowledge(heard, out)?;
                 }
-                self.tell_forgotten(before, out)
+                self.tell_forgotten(out)
             }
             State::Adaptive(_) if !is_data => Ok(()),
             State::Adaptive(adaptive) => {
-                let before = adaptive.forgotten();
                 adaptive.learn(heard, &self.times);
                 while let Some(record) = self.ready() {
                     self.by_habits(&record, out)?;
                 }
-                self.tell_forgotten(before, out)
+                self.tell_forgotten(out)
             }
         }
     }
@@ -258,13 +256,14 @@ impl CommandSegmenter {
         self.tell_evicted(forgotten, out)
     }
 
-    fn tell_forgotten(&mut self, before: u64, out: &mut dyn Emit) -> Result<(), StageError> {
+    /// Tells how many flows the algorithm has forgotten since that was told last.
+    fn tell_forgotten(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         let forgotten = match &self.algorithm {
-            State::Rules { .. } => before,
+            State::Rules { .. } => 0,
             State::Adaptive(adaptive) => adaptive.forgotten(),
             State::Learned(learned) => learned.forgotten(),
         };
-        match forgotten.saturating_sub(before) {
+        match forgotten.saturating_sub(self.counts.evicted_flows) {
             0 => Ok(()),
             forgotten => self.tell_evicted(forgotten, out),
         }
