@@ -31,7 +31,7 @@ line() { # SERIES AMOUNT TITLE SHAPE BYTES FLOWS [AT-ONCE]
     for _ in 1 2 3; do once; done | sort -n | sed -n 2p |
         awk -v series="$1" -v amount="$2" -v title="$3" -v bytes="$5" -v packets="$packets" -v results="$results" '{
             seconds = $1 + $2; megabytes = $3 / 1024
-            printf "%s\t%d\t%d\t%.3f\t%.0f\n", series, amount, packets, seconds, megabytes >> results
+            printf "%s\t%s\t%s\t%.3f\t%.0f\n", series, amount, packets, seconds, megabytes >> results
             printf "| %s | %d | %.3f s | %.2f GB/s | %.0f ns | %.0f MB |\n",
                 title, packets, seconds, bytes / 1e9 / seconds, seconds * 1e9 / packets, megabytes }'
 }
