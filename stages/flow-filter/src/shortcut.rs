@@ -9,8 +9,10 @@ const ETHERNET: u16 = 1;
 const TCP: u8 = 6;
 /// The headers of Ethernet, IPv4 and TCP, without options.
 const HEADERS: usize = 14 + 20 + 20;
-/// As many flows in both directions as one gateway has at a time, many times over; 128 KiB.
-const PLACES: usize = 32768;
+/// Room for the flows of most gateways, in both directions; 32 KiB.
+const FEWEST_PLACES: usize = 1 << 10;
+/// Room for ten thousand flows: more than gateways have at a time, and still found in the second cache; 1 MiB.
+const MOST_PLACES: usize = 1 << 15;
 
 /// A TCP segment of the plainest kind, and its ends as they stand in the packet.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +41,10 @@ pub(crate) struct Belonging {
 /// Where segments belong, by their ends.
 #[derive(Debug, Default)]
 pub(crate) struct Shortcuts {
-    /// Of many ends that have the same two places, the last ones have them.
+    /// An even number of them. Of many ends that have the same two places, the last ones have them.
     places: Vec<Option<Place>>,
+    /// How many have lost their place to others since there are so many places.
+    lost: usize,
 }
 
 /// Half a cache line, and never parts of two.
@@ -91,7 +95,7 @@ impl Shortcuts {
     /// Where a segment belongs, if that is remembered and was true of this generation of flows.
     #[inline]
     pub(crate) fn find(&self, segment: &PlainSegment<'_>, generation: u32) -> Option<Belonging> {
-        let at = segment.ends.place();
+        let at = segment.ends.place(self.places.len());
         let found = |at: usize| {
             let Place { addresses, flow, ports, generation: then, direction } = (*self.places.get(at)?)?;
             let is_this = Ends { addresses, ports } == segment.ends && then == generation;
@@ -100,18 +104,29 @@ impl Shortcuts {
         found(at).or_else(|| found(at ^ 1))
     }
 
-    /// Remembers where a segment belongs, in one of two places: the one that is free, or else the first.
+    /// Remembers where a segment belongs.
     pub(crate) fn remember(&mut self, segment: &PlainSegment<'_>, belonging: Belonging, generation: u32) {
-        if self.places.is_empty() {
-            self.places = vec![None; PLACES];
+        if self.lost >= self.places.len() / 8 && self.places.len() < MOST_PLACES {
+            let more = (self.places.len() * 4).clamp(FEWEST_PLACES, MOST_PLACES);
+            let known = std::mem::replace(&mut self.places, vec![None; more]);
+            known.into_iter().flatten().for_each(|place| self.put(place));
+            self.lost = 0;
         }
-        let at = segment.ends.place();
-        let is_taken =
-            |at: usize| self.places.get(at).is_some_and(|place| place.is_some_and(|p| p.generation == generation));
-        let at = if is_taken(at) && !is_taken(at ^ 1) { at ^ 1 } else { at };
-        if let Some(place) = self.places.get_mut(at) {
-            let (Ends { addresses, ports }, Belonging { flow, direction }) = (segment.ends, belonging);
-            *place = Some(Place { addresses, flow, ports, generation, direction });
+        let (Ends { addresses, ports }, Belonging { flow, direction }) = (segment.ends, belonging);
+        self.put(Place { addresses, flow, ports, generation, direction });
+    }
+
+    /// Takes one of its two places: the one that is free, or else the first.
+    fn put(&mut self, place: Place) {
+        let Place { addresses, ports, generation, .. } = place;
+        let first = Ends { addresses, ports }.place(self.places.len());
+        let is_taken = |at: &usize| {
+            self.places.get(*at).is_some_and(|there| there.is_some_and(|there| there.generation == generation))
+        };
+        let free = [first, first ^ 1].into_iter().find(|at| !is_taken(at));
+        self.lost += usize::from(free.is_none());
+        if let Some(there) = self.places.get_mut(free.unwrap_or(first)) {
+            *there = Some(place);
         }
     }
 }
@@ -128,11 +143,13 @@ impl Ends {
         }
     }
 
-    /// The first of its two places. Ends that differ little have places far apart.
+    /// The first of its two places among so many, an even number. Ends that differ little have places far apart.
     #[inline]
-    fn place(self) -> usize {
-        let folded = self.addresses ^ u64::from(self.ports).rotate_left(29);
-        (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize % PLACES
+    fn place(self, places: usize) -> usize {
+        let product = u128::from(self.addresses ^ 0x9e37_79b9_7f4a_7c15)
+            * u128::from(u64::from(self.ports) ^ 0xd1b5_4a32_d192_ed03);
+        let hash = ((product >> 64) as u64 ^ product as u64) >> 32;
+        ((hash * places as u64) >> 32) as usize
     }
 }
 
@@ -193,11 +210,15 @@ mod tests {
         let mut shortcuts = Shortcuts::default();
         assert_eq!(shortcuts.find(&read(1), 0), None);
         let belonging = |flow| Belonging { flow, direction: Direction::ToGateway };
-        for port in 1..=300 {
-            shortcuts.remember(&read(port), belonging(u64::from(port)), 0);
+        // Those that lost their place to others before there were enough find one the next time.
+        for port in (1..=20_000).cycle().take(60_000) {
+            if shortcuts.find(&read(port), 0).is_none() {
+                shortcuts.remember(&read(port), belonging(u64::from(port)), 0);
+            }
         }
-        let found: Vec<_> = (1..=300).filter_map(|port| Some((port, shortcuts.find(&read(port), 0)?.flow))).collect();
-        assert!(found.len() > 290, "{}", found.len());
+        let found: Vec<_> =
+            (1..=20_000).filter_map(|port| Some((port, shortcuts.find(&read(port), 0)?.flow))).collect();
+        assert!(found.len() > 15_000 && shortcuts.places.len() == MOST_PLACES, "{}", found.len());
         assert!(found.iter().all(|(port, flow)| u64::from(*port) == *flow));
         assert_eq!(shortcuts.find(&read(1), 1), None, "of another generation");
     }
