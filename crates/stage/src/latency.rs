@@ -14,6 +14,9 @@ pub struct Latency {
 
 const LONGEST_NS: u64 = 60_000_000_000;
 
+/// There is room up to here from the start, and for longer times once there are some: most stages never see one.
+const USUAL_NS: u64 = 100_000;
+
 /// Bytes that are no histogram.
 #[derive(Debug, Error)]
 #[error("a latency histogram that cannot be read: {0}")]
@@ -23,7 +26,9 @@ impl Latency {
     /// An empty histogram.
     #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "the bounds are constants the histogram takes")]
     pub fn new() -> Self {
-        Self { histogram: Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("bounds of a histogram") }
+        let mut histogram = Histogram::new_with_bounds(1, USUAL_NS, 3).expect("bounds of a histogram");
+        histogram.auto(true);
+        Self { histogram }
     }
 
     /// Records that `frames` frames took `time` together.
@@ -36,7 +41,9 @@ impl Latency {
     /// Records that each of `frames` frames took `time`.
     pub fn record_each(&mut self, time: Duration, frames: u64) {
         if frames > 0 {
-            self.histogram.saturating_record_n((time.as_nanos() as u64).max(1), frames);
+            let time_ns = (time.as_nanos() as u64).clamp(1, LONGEST_NS);
+            // It grows to hold the time, and could be made so large from the start.
+            let _recorded = self.histogram.record_n(time_ns, frames);
         }
     }
 
