@@ -31,11 +31,13 @@ pub enum Batches {
     OfThread,
 }
 
-/// When a batch is full: if it stands for so many packets, or so many bytes of data in them.
+/// How much a batch holds when it is full. Packets passed over weigh one row and their bytes of data.
 #[derive(Debug, Clone, Copy)]
-struct Full {
+struct Size {
     rows: usize,
     bytes: usize,
+    /// What a packet that it holds weighs: so many rows, and so many times its bytes.
+    held: (usize, usize),
 }
 
 /// Where the bytes of packets are kept.
@@ -61,10 +63,10 @@ pub(crate) struct Stretch {
 #[derive(Debug)]
 pub(crate) struct Filling {
     batch: Packets,
-    /// What the batch stands for since it was begun: packets, and bytes of data in them.
+    /// What the batch weighs since it was begun.
     rows: usize,
     bytes: usize,
-    full: Full,
+    size: Size,
     selection: Selection,
     keeping: Keeping,
     /// Whether the selection leaves anything out for now.
@@ -93,12 +95,13 @@ impl Selection {
         }
     }
 
-    fn full(&self) -> Full {
-        match self {
+    fn size(&self) -> Size {
+        let (rows, bytes) = match self {
             // As much as is read at once.
-            Self::For(_, Batches::OfThread) => Full { rows: 16 * BATCH_ROWS, bytes: WINDOW_BYTES },
-            _ => Full { rows: BATCH_ROWS, bytes: BATCH_BYTES },
-        }
+            Self::For(_, Batches::OfThread) => (16, WINDOW_BYTES / BATCH_BYTES),
+            _ => (1, 1),
+        };
+        Size { rows: rows * BATCH_ROWS, bytes: bytes * BATCH_BYTES, held: (rows, bytes) }
     }
 }
 
@@ -110,7 +113,7 @@ impl Filling {
             batch: Packets::new(),
             rows: 0,
             bytes: 0,
-            full: selection.full(),
+            size: selection.size(),
             selection,
             keeping,
             is_sifting: false,
@@ -168,7 +171,7 @@ impl Filling {
         let Some(sieve) = self.selection.sieve() else { return bytes };
         let is_told = matches!(self.selection, Selection::For(..));
         // A packet may be longer than there is room for: then it is the last of its batch.
-        let (whole_rows, whole_bytes) = (self.full.rows.cast_signed(), self.full.bytes.cast_signed());
+        let (whole_rows, whole_bytes) = (self.size.rows.cast_signed(), self.size.bytes.cast_signed());
         let (mut rows_left, mut bytes_left) = if is_told {
             (whole_rows - self.rows.cast_signed(), whole_bytes - self.bytes.cast_signed())
         } else {
@@ -221,9 +224,9 @@ impl Filling {
         self.passed_over.packets += 1;
         self.passed_over.bytes += packet.data.len() as u64;
         self.passed_over.last_ns = Some(packet.time_ns);
-        if matches!(self.selection, Selection::Only(_)) {
-            self.rows -= 1;
-            self.bytes -= packet.data.len();
+        if matches!(self.selection, Selection::For(..)) {
+            self.rows += 1;
+            self.bytes += packet.data.len();
         }
     }
 
@@ -232,8 +235,6 @@ impl Filling {
     fn count(&mut self, data: &[u8], original_length: u32) {
         self.counts.packets += 1;
         self.counts.snaplen_cut += u64::from(data.len() < original_length as usize);
-        self.rows += 1;
-        self.bytes += data.len();
     }
 
     #[inline(always)]
@@ -243,6 +244,9 @@ impl Filling {
             self.settle();
         }
         self.last_row_ns = Some(packet.time_ns);
+        let (rows, times) = self.size.held;
+        self.rows += rows;
+        self.bytes += times * packet.data.len();
         match buffer {
             Some(buffer) => self.batch.push_shared(packet, buffer),
             None => self.batch.push(packet),
@@ -276,7 +280,7 @@ impl Filling {
     /// Whether the batch has reached its size.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.rows >= self.full.rows || self.bytes >= self.full.bytes || self.batch.is_full()
+        self.rows >= self.size.rows || self.bytes >= self.size.bytes
     }
 
     /// Whether it has, and holds something to be looked at; one that is full of packets passed over is begun anew.
