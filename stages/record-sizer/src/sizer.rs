@@ -18,8 +18,6 @@ use crate::waiting::Waiting;
 pub struct RecordSizer {
     limits: Limits,
     connections: Flows<Tracked>,
-    /// Where those are that the rows of a batch belong to, if they have data.
-    places: Vec<Option<Place>>,
     /// Flows over UDP that carry DTLS or QUIC.
     associations: Flows<Box<Association>>,
     /// Connections of which no more than a SYN was seen, with the sequence numbers of both directions: a flood of them
@@ -51,7 +49,6 @@ impl RecordSizer {
         Ok(Self {
             limits,
             connections: Flows::new(limits.flows),
-            places: Vec::new(),
             associations: Flows::new(limits.flows / 4),
             opened: Flows::new(limits.flows),
             waiting: Waiting::default(),
@@ -312,12 +309,12 @@ impl Stage for RecordSizer {
     type Input = Segments;
 
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
-        let mut places = std::mem::take(&mut self.places);
         let with_data = |segment: Segment<'_>| (segment.flags != 0 && segment.length > 0).then_some(segment.flow);
-        self.connections.places(segments.iter().map(with_data), &mut places);
-        let taken = segments.iter().zip(&places).try_for_each(|(segment, place)| self.segment(&segment, *place, out));
-        self.places = places;
-        Ok(taken?)
+        let places = self.connections.places(segments.iter().map(with_data));
+        for (segment, place) in segments.iter().zip(&places) {
+            self.segment(&segment, *place, out)?;
+        }
+        Ok(())
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {

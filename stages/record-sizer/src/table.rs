@@ -45,9 +45,8 @@ impl<V> Flows<V> {
     }
 
     /// Where flows are now. Asked for together, they wait for memory together, not one after the other.
-    pub(crate) fn places(&self, flows: impl Iterator<Item = Option<u64>>, places: &mut Vec<Option<Place>>) {
-        places.clear();
-        places.extend(flows.map(|flow| self.values.get_index_of(&flow?).map(Place)));
+    pub(crate) fn places(&self, flows: impl Iterator<Item = Option<u64>>) -> Vec<Option<Place>> {
+        flows.map(|flow| self.values.get_index_of(&flow?).map(Place)).collect()
     }
 
     /// The value of a flow, which is where it was when [`places`](Self::places) were asked for, or elsewhere by now.
@@ -183,8 +182,7 @@ mod tests {
         for (flow, value) in [(9, 'a'), (3, 'b'), (5, 'c')] {
             table.insert(flow, value);
         }
-        let mut places = Vec::new();
-        table.places([Some(5), None, Some(7), Some(9)].into_iter(), &mut places);
+        let places = table.places([Some(5), None, Some(7), Some(9)].into_iter());
         let [five, nothing, seven, nine] = places[..] else { unreachable!("as many as were asked for") };
         assert_eq!(table.find_at(five, 5), Some(&mut 'c'));
         assert_eq!(table.find_at(nothing, 3), Some(&mut 'b'));
