@@ -14,8 +14,6 @@ pub(crate) struct Strangers {
     /// A size is far from those of the labels if no label is within the largest action: then there are numbers of actions
     /// that none of the labelled commands near it has.
     reach: u64,
-    /// The sizes within that of a label, as ranges that do not meet, in order: one, where labels are dense.
-    near: Vec<[i64; 2]>,
     /// The holes between labelled sizes that were told, each by the place of the tuple after it.
     told: BTreeSet<usize>,
     /// How many there were.
@@ -25,29 +23,11 @@ pub(crate) struct Strangers {
 impl Strangers {
     pub(crate) fn of(model: &Model) -> Self {
         let largest = model.actions.iter().map(|action| action.size.unsigned_abs()).max();
-        let reach = largest.unwrap_or(0);
-        let mut near: Vec<[i64; 2]> = Vec::new();
-        for tuple in model.neighbours.tuples() {
-            let [least, most] = [tuple.size.saturating_sub_unsigned(reach), tuple.size.saturating_add_unsigned(reach)];
-            match near.last_mut() {
-                Some([_, end]) if *end >= least => *end = most,
-                _ => near.push([least, most]),
-            }
-        }
-        Self { reach, near, told: BTreeSet::new(), seen: 0 }
-    }
-
-    /// Whether some of the sizes from the least to the most is within reach of a label.
-    fn is_near(&self, [least, most]: [i64; 2]) -> bool {
-        let at = self.near.partition_point(|[_, end]| *end < least);
-        least <= most && self.near.get(at).is_some_and(|[begin, _]| *begin <= most)
+        Self { reach: largest.unwrap_or(0), told: BTreeSet::new(), seen: 0 }
     }
 
     /// Counts a command with these sizes if it is one, and tells it if it is the first in its hole.
     pub(crate) fn notice(&mut self, model: &Model, command: &Command, [least, most]: [i64; 2]) -> Option<Notice> {
-        if self.is_near([least, most]) {
-            return None;
-        }
         let tuples = model.neighbours.tuples();
         let above = tuples.partition_point(|tuple| tuple.size < least);
         let (below, above_tuple) = (above.checked_sub(1).and_then(|at| tuples.get(at)), tuples.get(above));
@@ -114,7 +94,7 @@ mod tests {
             let command =
                 Command { time_ns: 1, end_ns: 2, flow: 3, size: 4, plaintext: None, records: 1, replies: 0, reply_bytes: 0 };
             prop_assert_eq!(strangers.notice(&model, &command, sizes).is_none(), is_near);
-            prop_assert_eq!((strangers.seen, strangers.is_near(sizes)), (u64::from(!is_near), is_near));
+            prop_assert_eq!(strangers.seen, u64::from(!is_near));
         }
     }
 }
