@@ -198,6 +198,18 @@ kinds!(
     Unknown: body => body,
 );
 
+/// Takes an identification in its box; any other frame comes back.
+impl TryFrom<Frame> for Box<Identification> {
+    type Error = Frame;
+
+    fn try_from(frame: Frame) -> Result<Self, Frame> {
+        match frame {
+            Frame::Identification(body) => Ok(body),
+            other => Err(other),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,4 +14,4 @@ mod remembered;
 mod testing;
 
 pub use options::{Mode, Options};
-pub use pruner::{Input, Pruner};
+pub use pruner::Pruner;

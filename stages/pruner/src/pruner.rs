@@ -26,27 +26,6 @@ pub struct Pruner {
     counts: Counts,
 }
 
-/// What the pruner consumes: an identification, which leaves in the box it came in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Input(Box<Identification>);
-
-impl From<Identification> for Input {
-    fn from(identification: Identification) -> Self {
-        Self(identification.into())
-    }
-}
-
-impl TryFrom<Frame> for Input {
-    type Error = Frame;
-
-    fn try_from(frame: Frame) -> Result<Self, Frame> {
-        match frame {
-            Frame::Identification(identification) => Ok(Self(identification)),
-            other => Err(other),
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 struct Counts {
     candidates_in: u64,
@@ -138,9 +117,10 @@ impl Pruner {
 
 impl Stage for Pruner {
     const NAME: &'static str = "pruner";
-    type Input = Input;
+    /// Which leaves in the box it came in.
+    type Input = Box<Identification>;
 
-    fn process(&mut self, Input(mut identification): Input, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process(&mut self, mut identification: Box<Identification>, out: &mut dyn Emit) -> Result<(), StageError> {
         self.counts.candidates_in = self.counts.candidates_in.saturating_add(identification.candidate_count);
         let is_cut = identification.candidate_count > identification.candidates.len() as u64;
         self.counts.cut_lists += u64::from(is_cut);
