@@ -1,10 +1,12 @@
 //! Draws what `benches/growth.sh` measured: time by bytes, and time by connections.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use plotters::coord::Shift;
+use plotters::coord::combinators::LogCoord;
 use plotters::prelude::*;
 use serde::Deserialize;
 
@@ -39,6 +41,7 @@ enum Series {
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<LogCoord<f64>, LogCoord<f64>>>;
 
 /// Two colours that differ in lightness too.
 const FIRST: RGBColor = RGBColor(2, 56, 88);
@@ -73,63 +76,69 @@ fn of(measured: &[Measured], series: Series) -> Vec<(f64, f64)> {
 
 /// Seconds by bytes, with what would be in proportion to the largest.
 fn by_bytes(area: &Area<'_>, points: &[(f64, f64)]) -> Result<()> {
-    let mut chart = ChartBuilder::on(area)
-        .caption("A: time by bytes", ("sans-serif", 16))
-        .margin(14)
-        .x_label_area_size(42)
-        .y_label_area_size(62)
-        .build_cartesian_2d((5e6..2e10).log_scale(), (1e-3..1e1).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("bytes of the capture")
-        .y_desc("user and system time, s")
-        .x_label_formatter(&|bytes| amount(*bytes))
-        .light_line_style(TRANSPARENT)
-        .draw()?;
+    let mut chart = chart(area, "A: time by bytes", ("bytes of the capture", 5e6..2e10), 1e-3..1e1)?;
     if let Some((most, seconds)) = points.last() {
         let proportional = [5e6, 2e10].map(|bytes| (bytes, seconds * bytes / most));
-        chart
-            .draw_series(LineSeries::new(proportional, PROPORTION))?
-            .label("in proportion to 10 GB")
-            .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], PROPORTION));
+        draw_line(&mut chart, proportional, &format!("in proportion to {}B", amount(*most)))?;
     }
-    chart
-        .draw_series(points.iter().map(|point| Circle::new(*point, 4, FIRST.filled())))?
-        .label("measured")
-        .legend(|(x, y)| Circle::new((x + 8, y), 4, FIRST.filled()));
-    chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).border_style(PROPORTION).draw()?;
-    Ok(())
+    draw_points(&mut chart, points, FIRST, "measured")?;
+    draw_legend(&mut chart)
 }
 
 /// Seconds by connections, with what would be a straight line from the fewest to the most of them.
 fn by_connections(area: &Area<'_>, hundred: &[(f64, f64)], at_once: &[(f64, f64)]) -> Result<()> {
-    let mut chart = ChartBuilder::on(area)
-        .caption("C, 1 GB: time by connections", ("sans-serif", 16))
-        .margin(14)
-        .x_label_area_size(42)
-        .y_label_area_size(62)
-        .build_cartesian_2d((0.7..2e6).log_scale(), (1e-1..1e2).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("connections in the capture")
-        .y_desc("user and system time, s")
-        .x_label_formatter(&|connections| amount(*connections))
-        .light_line_style(TRANSPARENT)
-        .draw()?;
+    let connections = ("connections in the capture", 0.7..2e6);
+    let mut chart = chart(area, "C, 1 GB: time by connections", connections, 1e-1..1e2)?;
     if let (Some((fewest, begin)), Some((most, end))) = (hundred.first(), hundred.last()) {
         let each = (end - begin) / (most - fewest);
         let linear = (0..=60).map(|step| 10_f64.powf(f64::from(step) / 10.0)).map(|at| (at, begin + each * at));
-        chart
-            .draw_series(LineSeries::new(linear, PROPORTION))?
-            .label(format!("{begin:.2} s and {:.1} µs a connection", each * 1e6))
-            .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], PROPORTION));
+        draw_line(&mut chart, linear, &format!("{begin:.2} s and {:.1} µs a connection", each * 1e6))?;
     }
-    for (points, colour, label) in [(hundred, FIRST, "a hundred at once"), (at_once, SECOND, "all at once")] {
-        chart
-            .draw_series(points.iter().map(|point| Circle::new(*point, 4, colour.filled())))?
-            .label(label)
-            .legend(move |(x, y)| Circle::new((x + 8, y), 4, colour.filled()));
-    }
+    draw_points(&mut chart, hundred, FIRST, "a hundred at once")?;
+    draw_points(&mut chart, at_once, SECOND, "all at once")?;
+    draw_legend(&mut chart)
+}
+
+/// A chart of seconds by something, both on logarithmic axes.
+fn chart<'a>(
+    area: &Area<'a>,
+    caption: &str,
+    (of, range): (&str, Range<f64>),
+    seconds: Range<f64>,
+) -> Result<Chart<'a>> {
+    let mut chart = ChartBuilder::on(area)
+        .caption(caption, ("sans-serif", 16))
+        .margin(14)
+        .x_label_area_size(42)
+        .y_label_area_size(62)
+        .build_cartesian_2d(range.log_scale(), seconds.log_scale())?;
+    chart
+        .configure_mesh()
+        .x_desc(of)
+        .y_desc("user and system time, s")
+        .x_label_formatter(&|value| amount(*value))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    Ok(chart)
+}
+
+fn draw_line(chart: &mut Chart<'_>, points: impl IntoIterator<Item = (f64, f64)>, label: &str) -> Result<()> {
+    chart
+        .draw_series(LineSeries::new(points, PROPORTION))?
+        .label(label)
+        .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], PROPORTION));
+    Ok(())
+}
+
+fn draw_points(chart: &mut Chart<'_>, points: &[(f64, f64)], colour: RGBColor, label: &str) -> Result<()> {
+    chart
+        .draw_series(points.iter().map(|point| Circle::new(*point, 4, colour.filled())))?
+        .label(label)
+        .legend(move |(x, y)| Circle::new((x + 8, y), 4, colour.filled()));
+    Ok(())
+}
+
+fn draw_legend(chart: &mut Chart<'_>) -> Result<()> {
     chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).border_style(PROPORTION).draw()?;
     Ok(())
 }
