@@ -23,8 +23,9 @@ struct Masked<T> {
 
 impl Masked<u32> {
     #[inline]
+    #[expect(clippy::needless_bitwise_bool, reason = "a branch for each would be foretold wrongly half the time")]
     fn holds_any<const N: usize>(self, addresses: [u32; N]) -> bool {
-        addresses.iter().any(|address| address & self.mask == self.bits)
+        addresses.iter().fold(false, |any, address| any | (address & self.mask == self.bits))
     }
 }
 
