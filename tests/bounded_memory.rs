@@ -56,7 +56,7 @@ fn a_million_flows_pass_within_bounds() {
     assert!(counter("record-sizer", "evicted_flows") > u64::from(FLOWS) / 2);
 }
 
-/// The same flood as a capture, through the stages on one thread.
+/// The same flood as a capture, through the stages in one process.
 #[test]
 fn a_million_flows_pass_one_process() {
     if !tool::are_here(TEST, &["prlimit"]) {

@@ -27,7 +27,8 @@ const LARGEST_FILE: u64 = 1 << 20;
 pub(super) struct Settings {
     /// Where the stages run
     mode: Mode,
-    /// How many parcels of about 256 frames wait between two threads before the first one has to
+    /// How many parcels of about 256 frames wait between two threads before the first one has to; of packets and segments no
+    /// more than two
     queue_depth: usize,
     /// Write the stages' latencies to this file, as an HdrHistogram interval log
     latency_log: Option<PathBuf>,

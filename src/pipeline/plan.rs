@@ -1,15 +1,17 @@
 //! Places the stages of a pipeline: what runs in which process and on which thread, and what is pushed down to the capture.
 //!
-//! Stages of one process that hand batches of packets or segments to each other share a thread: to pass a batch on to
-//! another one costs more than the work on it. The address test of a `flow-filter` right behind `capture` is made by
-//! that, which spares all others' packets the way; what comes out is the same, counters included. What is recorded is
-//! recorded by the thread that makes it, or by a relay behind the process that does; stages that are recorded share no thread with the next.
+//! `flow-filter` shares the thread of the `capture` before it: to pass packets on to another one costs more than the work on
+//! them. Its address test is made by that, which spares all others' packets the way; what comes out is the same, counters
+//! included. `record-sizer` shares that thread too where there is a single processor; else it has its own, like every stage
+//! behind it. What is recorded is recorded by the thread that makes it, or by a relay behind the process that does; stages
+//! that are recorded share no thread with the next.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::thread;
 
-use sizeleak_capture::Batches;
 use sizeleak_flow_filter::FlowFilter;
+use sizeleak_frame::Batches;
 use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
 use toml::Value;
 use tracing::debug;
@@ -22,6 +24,7 @@ use super::run::Prepared;
 use super::save::Save;
 use super::tap::Tap;
 use super::{ConfigError, Mode, Pipeline, SAVE, Step, Work, order};
+use crate::registry;
 
 /// What a run does besides running its stages.
 #[derive(Default)]
@@ -58,6 +61,13 @@ impl Seat {
             Self::Thread(_, others, _) => 1 + others.len(),
             Self::Process(_) | Self::Relay(_) => 1,
         }
+    }
+
+    /// Whether what it puts out are batches of packets or segments.
+    pub(super) fn makes_batches(&self) -> bool {
+        let Self::Thread(first, others, _) = self else { return false };
+        let last = others.last().unwrap_or(first);
+        registry::find(last.name()).is_some_and(|entry| matches!(entry.makes, "packets" | "segments"))
     }
 
     pub(super) fn reach(&self) -> Reach {
@@ -130,9 +140,9 @@ impl Pipeline {
         for step in self.stages.iter().skip(first) {
             step.tell();
         }
-        // Whether the batches of the filter at a place are seen by any but the stage that shares its thread.
+        // Whether the batches of the filter at a place are seen by any but the stage behind it.
         let batches = |place: usize| match self.stages.get(place + 1) {
-            Some(behind) if behind.takes_batches() && !is_recorded(place) => Batches::OfThread,
+            Some(behind) if behind.takes_batches() && !is_recorded(place) => Batches::OfProcess,
             _ => Batches::OfContract,
         };
         let mut steps = self.stages.iter().enumerate().skip(first).peekable();
@@ -151,7 +161,7 @@ impl Pipeline {
             let seat = step.seat(self.mode, self.file.as_deref()).map_err(|error| self.locate(step, error))?;
             match (seat, seats.last_mut()) {
                 (Seat::Thread(stage, ..), Some((Seat::Thread(_, others, _), last)))
-                    if step.takes_batches() && !is_recorded(*last) =>
+                    if step.shares_thread() && !is_recorded(*last) =>
                 {
                     others.push(stage);
                     *last = place;
@@ -205,7 +215,7 @@ fn pushed_down(
         Ok(filter) => capture.build_for(filter.sieve(), batches),
         Err(_) => capture.build(),
     };
-    let filter = filter.map(|filter| Box::new(Node::new(filter)) as Box<dyn Runnable>);
+    let filter = filter.map(|filter| Box::new(Node::new(filter.with_batches(batches))) as Box<dyn Runnable>);
     Some([capture, filter])
 }
 
@@ -231,6 +241,20 @@ impl Step {
     /// Whether it works on a kind that comes in batches.
     fn takes_batches(&self) -> bool {
         matches!(&self.work, Work::Known { entry, .. } if matches!(entry.consumes, Some("packets" | "segments")))
+    }
+
+    /// Whether it works on the thread of the stage before it. Segments hold most of what was read: while another processor
+    /// sizes them, the next ones are.
+    fn shares_thread(&self) -> bool {
+        let is_alone = || thread::available_parallelism().is_ok_and(|processors| processors.get() == 1);
+        match &self.work {
+            Work::Known { entry, .. } => match entry.consumes {
+                Some("packets") => true,
+                Some("segments") => is_alone(),
+                _ => false,
+            },
+            Work::Foreign { .. } => false,
+        }
     }
 
     fn seat(&self, mode: Mode, file: Option<&Path>) -> Result<Seat, ConfigError> {

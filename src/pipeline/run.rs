@@ -26,6 +26,9 @@ use super::{RunError, Sink};
 /// How often it is looked whether the user wants to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// No more parcels of batches wait in a link than this: they hold the buffers that are read into.
+const BATCHES_WAITING: usize = 2;
+
 /// How a run ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -130,7 +133,9 @@ impl Prepared {
                 cause: format!("cannot be started: {error}"),
                 code: 1,
             };
-            let (sending, receiving) = link(reach, self.queue_depth).map_err(|error| fail(seat.name(), &error))?;
+            let most = if seat.makes_batches() { BATCHES_WAITING } else { usize::MAX };
+            let (sending, receiving) =
+                link(reach, self.queue_depth.min(most)).map_err(|error| fail(seat.name(), &error))?;
             let origin = seat.origin();
             let tell = move |place: usize, stage: &str, outcome| {
                 let mut ended = ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

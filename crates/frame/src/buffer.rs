@@ -8,7 +8,7 @@ use std::sync::Arc;
 const STEP: usize = 64 << 10;
 
 /// So many buffers are kept for the time when nobody shares them any more.
-const MOST_SPARE: usize = 4;
+const MOST_SPARE: usize = 6;
 
 /// Bytes that were read and not used yet. What batches share is never written again: where one does, reading goes on in
 /// another buffer, and the old one is used again once nobody shares it.

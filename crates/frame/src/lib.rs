@@ -41,7 +41,7 @@ pub use flow::{Flow, Transport};
 pub use frame::{Frame, KINDS};
 pub use hello::{Hello, SCHEMA};
 pub use identification::{Actions, Candidate, Identification};
-pub use limit::{BATCH_BYTES, BATCH_ROWS, MAX_DEPTH, MAX_VALUE_BYTES};
+pub use limit::{BATCH_BYTES, BATCH_ROWS, Batches, MAX_DEPTH, MAX_VALUE_BYTES};
 pub use notice::{Notice, what};
 pub use packet::{Packet, Packets, PassedOver};
 pub use reader::{FrameReader, ReadError};

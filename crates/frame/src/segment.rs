@@ -8,7 +8,7 @@ use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::Bytes;
 
-use crate::limit::{BATCH_BYTES, BATCH_ROWS};
+use crate::limit::{BATCH_BYTES, BATCH_ROWS, Batches};
 use crate::store::{Place, Store};
 use crate::{Direction, Packets};
 
@@ -61,6 +61,9 @@ struct Row {
     flags: u8,
 }
 
+/// The payloads of batches with so many bytes lie close together: few such batches share a reader's buffer.
+const LARGE: usize = BATCH_BYTES / 2;
+
 impl Segments {
     /// An empty batch.
     pub fn new() -> Self {
@@ -100,6 +103,23 @@ impl Segments {
         self.rows.push(Row { time_ns, flow, payload, sequence, length, direction, flags });
     }
 
+    /// Makes it fit to wait. Where its payloads are little of the buffers they share, it copies them: the buffers are wanted
+    /// again sooner.
+    pub fn detach(&mut self) {
+        if self.data_bytes >= LARGE || !self.shares_buffers() {
+            return;
+        }
+        let store = std::mem::replace(&mut self.store, Store::with_capacity(self.data_bytes));
+        for row in &mut self.rows {
+            row.payload = self.store.copy(store.at(row.payload));
+        }
+    }
+
+    /// Whether its payloads lie in buffers of its reader's.
+    pub fn shares_buffers(&self) -> bool {
+        self.store.is_shared()
+    }
+
     /// The segments, first one first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Segment<'_>> {
         self.rows.iter().map(|row| Segment {
@@ -128,9 +148,9 @@ impl Segments {
         self.data_bytes
     }
 
-    /// Whether the batch has reached the contract's size and is due to be sent.
-    pub fn is_full(&self) -> bool {
-        self.rows.len() >= BATCH_ROWS || self.data_bytes >= BATCH_BYTES
+    /// Whether the batch has reached its size and is due to be sent.
+    pub fn is_full(&self, batches: Batches) -> bool {
+        self.rows.len() >= BATCH_ROWS || self.data_bytes >= batches.bytes()
     }
 }
 
@@ -239,4 +259,41 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
 fn direction<E: Error>(number: u8) -> Result<Direction, E> {
     Direction::from_number(number)
         .ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number.into()), &"direction 0 or 1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Packet;
+
+    /// Segments of so many bytes that lie in a reader's buffer, and how many hold that besides.
+    fn shared(payloads: &[usize]) -> (Segments, Arc<Vec<u8>>) {
+        let buffer = Arc::new((0..payloads.iter().sum()).map(|at: usize| at as u8).collect::<Vec<u8>>());
+        let (mut packets, mut segments, mut rest) = (Packets::new(), Segments::new(), &buffer[..]);
+        for (length, number) in payloads.iter().zip(1..) {
+            let (data, behind) = rest.split_at(*length);
+            rest = behind;
+            packets.push_shared(
+                Packet { time_ns: 0, link_type: 1, original_length: *length as u32, data, capture: 0, number },
+                &buffer,
+            );
+            let (direction, sequence, length) = (Direction::ToGateway, number as u32, data.len() as u32);
+            let segment =
+                Segment { time_ns: 5, flow: number, direction, sequence, flags: Segment::ACK, length, payload: data };
+            segments.push_from(segment, &packets);
+        }
+        (segments, buffer)
+    }
+
+    #[test]
+    fn few_bytes_are_copied_out_of_their_buffer_and_many_stay() {
+        for (payloads, stay) in [(vec![], false), (vec![3, 0, LARGE - 4], false), (vec![LARGE - 7, 7], true)] {
+            let (mut segments, buffer) = shared(&payloads);
+            let before = segments.clone();
+            segments.detach();
+            assert_eq!(segments, before);
+            drop(before);
+            assert_eq!((segments.shares_buffers(), Arc::strong_count(&buffer)), (stay, 1 + usize::from(stay)));
+        }
+    }
 }

@@ -21,6 +21,11 @@ pub(crate) struct Place {
 const OWN: u32 = u32::MAX;
 
 impl Store {
+    /// With room for so many bytes of its own.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self { own: Vec::with_capacity(bytes), shared: Vec::new() }
+    }
+
     /// Copies the bytes of a row.
     #[inline]
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> Place {
@@ -52,6 +57,11 @@ impl Store {
             Some(buffer) => self.share(bytes, buffer),
             None => self.copy(bytes),
         }
+    }
+
+    /// Whether it shares any buffer.
+    pub(crate) fn is_shared(&self) -> bool {
+        !self.shared.is_empty()
     }
 
     /// The bytes of a row.

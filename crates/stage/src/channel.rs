@@ -30,10 +30,17 @@ pub struct ChannelOutput {
 }
 
 impl Emit for ChannelOutput {
-    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
+    fn emit(&mut self, mut frame: Frame) -> Result<(), Closed> {
+        let holds_buffers = match &mut frame {
+            Frame::Segments(batch) => {
+                batch.detach();
+                batch.shares_buffers()
+            }
+            _ => false,
+        };
         self.rows += frame.rows();
         self.parcel.push(frame);
-        if self.rows >= BATCH_ROWS as u64 { self.flush() } else { Ok(()) }
+        if holds_buffers || self.rows >= BATCH_ROWS as u64 { self.flush() } else { Ok(()) }
     }
 }
 
@@ -88,5 +95,42 @@ impl Input for ChannelInput {
             parcel.extend(received.frames);
         }
         Ok(Received::Frames { since: received.since })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sizeleak_frame::{BATCH_BYTES, Direction, Packet, Packets, Segment, Segments};
+
+    use super::*;
+
+    /// A batch of one segment of all that is in a reader's buffer.
+    fn segments(buffer: &Arc<Vec<u8>>) -> Segments {
+        let (mut packets, mut segments, length) = (Packets::new(), Segments::new(), buffer.len() as u32);
+        let packet = Packet { time_ns: 0, link_type: 1, original_length: length, data: buffer, capture: 0, number: 1 };
+        packets.push_shared(packet, buffer);
+        let (direction, flags) = (Direction::ToGateway, Segment::ACK);
+        let segment = Segment { time_ns: 0, flow: 1, direction, sequence: 0, flags, length, payload: buffer };
+        segments.push_from(segment, &packets);
+        segments
+    }
+
+    #[test]
+    fn what_waits_to_be_sent_holds_no_buffer() {
+        let (mut output, mut input) = channel(1);
+        let [few, many] = [100, BATCH_BYTES].map(|bytes| Arc::new(vec![7; bytes]));
+        let (first, second) = (segments(&few), segments(&many));
+        output.emit(first.clone().into()).unwrap();
+        drop(first);
+        assert_eq!((Arc::strong_count(&few), output.parcel.len()), (1, 1), "copied, and waits for more");
+        output.emit(second.clone().into()).unwrap();
+        assert!(output.parcel.is_empty(), "sent at once");
+        let mut parcel = Vec::new();
+        input.receive(&mut parcel, &mut || {}).unwrap();
+        assert!(parcel == [segments(&few).into(), second.into()]);
+        drop(parcel);
+        assert_eq!(Arc::strong_count(&many), 1);
     }
 }

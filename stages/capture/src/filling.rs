@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use sizeleak_address::Sieve;
-use sizeleak_frame::{BATCH_BYTES, BATCH_ROWS, Packet, Packets, PassedOver, what};
+use sizeleak_frame::{BATCH_ROWS, Batches, Packet, Packets, PassedOver, what};
 use sizeleak_stage::{Closed, SourceEmit};
 
 use crate::capture::notice;
 use crate::reader::CapturedPacket;
-use crate::window::WINDOW_BYTES;
 
 /// Which packets are handed on.
 #[derive(Debug, Clone)]
@@ -21,23 +20,13 @@ pub(crate) enum Selection {
     For(Sieve, Batches),
 }
 
-/// How large batches get that are sifted for the stage behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batches {
-    /// As large as the contract lets them: what that stage makes of them is seen by others, and is to be the same without
-    /// sifting.
-    OfContract,
-    /// Each stands for a few times as much, since it costs something, and nobody sees where one ends. What it holds is no more.
-    OfThread,
-}
-
-/// How much a batch holds when it is full. Packets passed over weigh one row and their bytes of data.
+/// How much a batch stands for when it is full. Packets passed over weigh one row and their bytes of data.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     rows: usize,
     bytes: usize,
-    /// What a packet that it holds weighs: so many rows, and so many times its bytes.
-    held: (usize, usize),
+    /// So many rows a packet weighs that it holds.
+    held_rows: usize,
 }
 
 /// Where the bytes of packets are kept.
@@ -96,12 +85,12 @@ impl Selection {
     }
 
     fn size(&self) -> Size {
-        let (rows, bytes) = match self {
-            // As much as is read at once.
-            Self::For(_, Batches::OfThread) => (16, WINDOW_BYTES / BATCH_BYTES),
-            _ => (1, 1),
+        let (batches, held_rows) = match self {
+            // Of packets passed over there may be as many as are read at once.
+            Self::For(_, batches @ Batches::OfProcess) => (*batches, 16),
+            _ => (Batches::OfContract, 1),
         };
-        Size { rows: rows * BATCH_ROWS, bytes: bytes * BATCH_BYTES, held: (rows, bytes) }
+        Size { rows: held_rows * BATCH_ROWS, bytes: batches.bytes(), held_rows }
     }
 }
 
@@ -244,9 +233,8 @@ impl Filling {
             self.settle();
         }
         self.last_row_ns = Some(packet.time_ns);
-        let (rows, times) = self.size.held;
-        self.rows += rows;
-        self.bytes += times * packet.data.len();
+        self.rows += self.size.held_rows;
+        self.bytes += packet.data.len();
         match buffer {
             Some(buffer) => self.batch.push_shared(packet, buffer),
             None => self.batch.push(packet),

@@ -21,7 +21,6 @@ mod window;
 
 pub use capture::{Capture, files_below};
 pub use error::{CaptureError, Damage};
-pub use filling::Batches;
 #[cfg(feature = "live")]
 pub use live::{LiveCapture, LiveError};
 pub use options::Options;

@@ -7,10 +7,11 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_address::{Networks, Sieve};
+use sizeleak_frame::Batches;
 use sizeleak_stage::{ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
-use crate::filling::{Batches, Selection};
+use crate::filling::Selection;
 
 /// Which captures to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +88,8 @@ impl Options {
 }
 
 impl Options {
-    /// The stage, for a stage behind it on the same thread that drops what does not pass its `sieve`.
+    /// The stage, for a stage behind it on the same thread that drops what does not pass its `sieve` and makes its own batches
+    /// of this size.
     ///
     /// # Errors
     /// As [`StageOptions::build`].

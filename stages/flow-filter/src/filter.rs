@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use sizeleak_address::{Appearance, Networks, Sieve, may_be_tunnel, plain_addresses};
-use sizeleak_frame::{Flow, Notice, Packet, Packets, Segment, Segments, Transport, what};
+use sizeleak_frame::{Batches, Flow, Notice, Packet, Packets, Segment, Segments, Transport, what};
 use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
 
 use crate::absent::SeenAddresses;
@@ -34,6 +34,7 @@ pub struct FlowFilter {
     seen: SeenAddresses,
     tally: Tally,
     shortcuts: Shortcuts,
+    batches: Batches,
 }
 
 /// What a gateway that is in no packet is.
@@ -49,6 +50,7 @@ struct Work<'a> {
     number: u64,
     packets: &'a Packets,
     batch: Segments,
+    batches: Batches,
     out: &'a mut dyn Emit,
 }
 
@@ -94,7 +96,14 @@ impl FlowFilter {
             seen: SeenAddresses::default(),
             tally: Tally::default(),
             shortcuts: Shortcuts::default(),
+            batches: Batches::default(),
         })
+    }
+
+    /// Has it put out batches of this size.
+    #[must_use]
+    pub fn with_batches(self, batches: Batches) -> Self {
+        Self { batches, ..self }
     }
 
     /// How many flows it remembers: never more than `max-flows`.
@@ -307,7 +316,7 @@ impl Work<'_> {
     #[expect(clippy::inline_always, reason = "once a packet of the gateway")]
     fn keep(&mut self, segment: Segment<'_>) -> Result<(), StageError> {
         self.batch.push_from(segment, self.packets);
-        if self.batch.is_full() { self.send() } else { Ok(()) }
+        if self.batch.is_full(self.batches) { self.send() } else { Ok(()) }
     }
 
     /// Tells of something behind the rows before it: so it does not matter where batches end.
@@ -330,8 +339,8 @@ impl Stage for FlowFilter {
     type Input = Packets;
 
     fn process(&mut self, packets: Packets, out: &mut dyn Emit) -> Result<(), StageError> {
-        let mut work =
-            Work { time_ns: 0, number: 0, packets: &packets, batch: Segments::with_capacity(packets.len()), out };
+        let (batch, batches) = (Segments::with_capacity(packets.len()), self.batches);
+        let mut work = Work { time_ns: 0, number: 0, packets: &packets, batch, batches, out };
         for packet in packets.iter() {
             self.packet(&packet, &mut work)?;
         }

@@ -40,7 +40,7 @@ impl Default for Options {
         Self {
             max_flows: 65_536,
             max_flow_bytes: 4 << 20,
-            max_bytes: 16 << 20,
+            max_bytes: 12 << 20,
             hole_wait: SignedDuration::from_secs(3),
             idle_timeout: SignedDuration::from_hours(4),
         }
