@@ -1,5 +1,7 @@
 //! The stage: segments (and datagrams) in, sessions and records out.
 
+use std::hint::black_box;
+
 use sizeleak_frame::{Direction, Segment, Segments, what};
 use sizeleak_stage::{Closed, ConfigureError, Emit, Stage, StageError};
 
@@ -62,6 +64,18 @@ impl RecordSizer {
     /// Bytes of memory that segments out of order, incomplete hellos and the like hold now.
     pub fn held_bytes(&self) -> usize {
         self.waiting.bytes()
+    }
+
+    /// Looks at the first record headers of segments, which may lie in another processor's cache: so they are waited for
+    /// together, not one after the other.
+    fn await_headers(&self, segments: &Segments, places: &[Option<Place>]) {
+        let mut seen = 0;
+        for (segment, place) in segments.iter().zip(places) {
+            if let Some(Tracked::Steady(steady)) = place.and_then(|place| self.connections.peek(place)) {
+                seen ^= steady.first_of_header(&segment);
+            }
+        }
+        black_box(seen);
     }
 
     fn segment(&mut self, segment: &Segment<'_>, place: Option<Place>, out: &mut dyn Emit) -> Result<(), Closed> {
@@ -311,6 +325,7 @@ impl Stage for RecordSizer {
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
         let with_data = |segment: Segment<'_>| (segment.flags != 0 && segment.length > 0).then_some(segment.flow);
         let places = self.connections.places(segments.iter().map(with_data));
+        self.await_headers(&segments, &places);
         for (segment, place) in segments.iter().zip(&places) {
             self.segment(&segment, *place, out)?;
         }

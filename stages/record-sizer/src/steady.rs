@@ -55,6 +55,13 @@ impl Steady {
         ([self.to_gateway, self.from_gateway].map(SteadyStream::into_standing), self.agreement)
     }
 
+    /// The first byte of the first record header in a segment that comes in order, if it holds one.
+    #[inline]
+    pub(crate) fn first_of_header(&self, segment: &Segment<'_>) -> u8 {
+        let stream = if segment.direction == Direction::ToGateway { &self.to_gateway } else { &self.from_gateway };
+        segment.payload.get(usize::from(stream.left)).copied().unwrap_or_default()
+    }
+
     /// A direction, and what its records are.
     #[inline]
     pub(crate) fn stream(&mut self, direction: Direction) -> (&mut SteadyStream, Protected) {

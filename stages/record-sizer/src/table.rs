@@ -58,6 +58,12 @@ impl<V> Flows<V> {
         }
     }
 
+    /// The value that is there, whichever flow's it is by now. It does not count as used.
+    #[inline]
+    pub(crate) fn peek(&self, Place(at): Place) -> Option<&V> {
+        self.values.get_index(at).map(|(_, value)| value)
+    }
+
     #[inline]
     fn take_at(&mut self, at: usize) -> Option<&mut V> {
         if let Some(used) = self.used.get_mut(at)
