@@ -9,7 +9,9 @@ mod traffic;
 mod wire;
 
 use std::fs::File;
+use std::iter;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -174,6 +176,27 @@ fn at_home(days: i64) -> Vec<Frame> {
     all
 }
 
+/// Runs each stage on a thread of its own, as a pipeline does.
+fn on_threads(stages: Vec<Box<dyn Runnable>>, frames: Frames) {
+    thread::scope(|scope| {
+        let mut input: Box<dyn Input + Send> = Box::new(frames);
+        for stage in stages {
+            let (mut output, next) = channel(16);
+            let mut before = std::mem::replace(&mut input, Box::new(next));
+            scope.spawn(move || stage.run(Some(&mut *before), &mut output, &Interrupt::new(), &mut Silent));
+        }
+        take_all(&mut *input);
+    });
+}
+
+/// Takes frames from a link until it ends.
+fn take_all(input: &mut dyn Input) {
+    let mut parcel = Vec::new();
+    while let Ok(Received::Frames { .. }) = input.receive(&mut parcel, &mut || {}) {
+        parcel.clear();
+    }
+}
+
 /// What `record-sizer` makes of some traffic, and what segments it.
 struct Records {
     name: &'static str,
@@ -196,15 +219,12 @@ fn downstream(criterion: &mut Criterion) {
             || frames.clone(),
             |frames| {
                 let (mut output, mut input) = channel(16);
-                std::thread::scope(|scope| {
+                thread::scope(|scope| {
                     scope.spawn(move || {
                         frames.into_iter().try_for_each(|frame| output.emit(frame)).unwrap();
                         output.flush().unwrap();
                     });
-                    let mut parcel = Vec::new();
-                    while let Ok(Received::Frames { .. }) = input.receive(&mut parcel, &mut || {}) {
-                        parcel.clear();
-                    }
+                    take_all(&mut input);
                 });
             },
             BatchSize::LargeInput,
@@ -232,6 +252,15 @@ fn downstream(criterion: &mut Criterion) {
                 );
             });
         }
+        group.bench_function(format!("the last four stages on a thread each, {name}"), |bencher| {
+            let behind = ["epsilon-corrector", "decomposer", "pruner"];
+            let stages = || iter::once(segmenter("command-segmenter")).chain(behind.map(stage)).collect();
+            bencher.iter_batched(
+                || (stages(), Frames(frames.clone().into_iter())),
+                |(stages, frames)| on_threads(stages, frames),
+                BatchSize::LargeInput,
+            );
+        });
     }
     group.finish();
 }
