@@ -1,6 +1,7 @@
 //! Flows: which connection a segment belongs to, and which of its ends is the gateway.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 use foldhash::quality::RandomState;
@@ -219,14 +220,19 @@ fn is_client(segment: &TransportSegment<'_>) -> bool {
     }
 }
 
+/// Two ends in IPv6, in bytes of text.
+const LONGEST_NAME: usize = 128;
+
 /// The same five-tuple gives the same number in any run and any release: the beginning of a SHA-256.
 fn id(transport: Transport, gateway: SocketAddr, service: SocketAddr) -> u64 {
     let transport = match transport {
         Transport::Tcp => "tcp",
         Transport::Udp => "udp",
     };
-    let digest = Sha256::digest(format!("{transport} {gateway} {service}"));
-    digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte))
+    let mut text = String::with_capacity(LONGEST_NAME);
+    // A string takes all that is written to it.
+    let _written = write!(text, "{transport} {gateway} {service}");
+    Sha256::digest(text).iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
