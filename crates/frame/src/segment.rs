@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use crate::Packet;
 
-    /// Segments of so many bytes that lie in a reader's buffer, and how many hold that besides.
+    /// Segments of so many bytes that lie in a reader's buffer, and that buffer.
     fn shared(payloads: &[usize]) -> (Segments, Arc<Vec<u8>>) {
         let buffer = Arc::new((0..payloads.iter().sum()).map(|at: usize| at as u8).collect::<Vec<u8>>());
         let (mut packets, mut segments, mut rest) = (Packets::new(), Segments::new(), &buffer[..]);
