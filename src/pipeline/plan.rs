@@ -8,11 +8,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::thread;
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::Batches;
-use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions, has_several_processors};
 use toml::Value;
 use tracing::debug;
 
@@ -142,7 +141,7 @@ impl Pipeline {
         }
         // Whether the batches of the filter at a place are seen by any but the stage behind it.
         let batches = |place: usize| match self.stages.get(place + 1) {
-            Some(behind) if behind.takes_batches() && !is_recorded(place) => Batches::OfProcess,
+            Some(behind) if behind.consumes() == Some("segments") && !is_recorded(place) => Batches::OfProcess,
             _ => Batches::OfContract,
         };
         let mut steps = self.stages.iter().enumerate().skip(first).peekable();
@@ -238,22 +237,21 @@ impl Step {
         }
     }
 
-    /// Whether it works on a kind that comes in batches.
-    fn takes_batches(&self) -> bool {
-        matches!(&self.work, Work::Known { entry, .. } if matches!(entry.consumes, Some("packets" | "segments")))
+    /// The kind it works on, if it is one of the seven stages and no source.
+    fn consumes(&self) -> Option<&'static str> {
+        match &self.work {
+            Work::Known { entry, .. } => entry.consumes,
+            Work::Foreign { .. } => None,
+        }
     }
 
     /// Whether it works on the thread of the stage before it. Segments hold most of what was read: while another processor
     /// sizes them, the next ones are.
     fn shares_thread(&self) -> bool {
-        let is_alone = || thread::available_parallelism().is_ok_and(|processors| processors.get() == 1);
-        match &self.work {
-            Work::Known { entry, .. } => match entry.consumes {
-                Some("packets") => true,
-                Some("segments") => is_alone(),
-                _ => false,
-            },
-            Work::Foreign { .. } => false,
+        match self.consumes() {
+            Some("packets") => true,
+            Some("segments") => !has_several_processors(),
+            _ => false,
         }
     }
 

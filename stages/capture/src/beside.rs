@@ -9,7 +9,7 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::Packets;
-use sizeleak_stage::{Furthest, Interrupt};
+use sizeleak_stage::{Furthest, Interrupt, has_several_processors};
 
 use crate::capture::NAME;
 use crate::error::CaptureError;
@@ -166,5 +166,5 @@ impl Reading {
 
 /// Whether a file is worth a thread: one that is written while it is read is not read ahead of its time.
 pub(crate) fn may_be_read_beside(file: &Path) -> bool {
-    !crate::open::is_stream(file) && thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
+    !crate::open::is_stream(file) && has_several_processors()
 }
