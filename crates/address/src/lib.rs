@@ -3,6 +3,7 @@
 //! `flow-filter` decides by it what to parse, and `capture` what to hand on at all: both must come to the same answer.
 #![warn(clippy::indexing_slicing)]
 
+mod around;
 mod networks;
 mod plain;
 mod sieve;

@@ -16,15 +16,21 @@ pub struct Networks {
 
 /// A network as the bits that its addresses share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Masked<T> {
-    bits: T,
-    mask: T,
+pub(crate) struct Masked<T> {
+    pub(crate) bits: T,
+    pub(crate) mask: T,
 }
 
 impl Masked<u32> {
+    /// What is around both.
+    pub(crate) fn around(self, other: Self) -> Self {
+        let mask = self.mask & other.mask & !(self.bits ^ other.bits);
+        Self { bits: self.bits & mask, mask }
+    }
+
     #[inline]
     #[expect(clippy::needless_bitwise_bool, reason = "a branch for each would be foretold wrongly half the time")]
-    fn holds_any<const N: usize>(self, addresses: [u32; N]) -> bool {
+    pub(crate) fn holds_any<const N: usize>(self, addresses: [u32; N]) -> bool {
         addresses.iter().fold(false, |any, address| any | (address & self.mask == self.bits))
     }
 }
@@ -63,6 +69,14 @@ impl Networks {
                 self.six.push(Masked { bits: network.network().into(), mask: network.netmask().into() });
             }
         }
+    }
+
+    pub(crate) fn four(&self) -> &[Masked<u32>] {
+        &self.four
+    }
+
+    pub(crate) fn six(&self) -> &[Masked<u128>] {
+        &self.six
     }
 
     /// Whether an address is in the set. An IPv4 address in IPv6 clothes is the IPv4 one.

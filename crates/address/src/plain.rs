@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-const ETHERNET: u16 = 1;
+pub(crate) const ETHERNET: u16 = 1;
 const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
-const TCP: u8 = 6;
+pub(crate) const TCP: u8 = 6;
 const UDP: u8 = 17;
 const DNS_PORT: u16 = 53;
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Networks;
+use crate::around::Around;
 use crate::plain::{Ends, plain_ends, plain_tcp_ends};
 
 /// Tells packets that cannot matter to whoever is interested in some addresses.
 #[derive(Debug, Clone)]
 pub struct Sieve {
     networks: Networks,
+    around: Around,
     appearance: Appearance,
 }
 
@@ -35,12 +37,12 @@ impl Sieve {
     pub fn new(networks: Networks) -> Self {
         let appearance = Appearance::default();
         appearance.tell();
-        Self { networks, appearance }
+        Self::after(appearance, networks)
     }
 
     /// A sieve that lets every packet pass until `appearance` is told.
     pub fn after(appearance: Appearance, networks: Networks) -> Self {
-        Self { networks, appearance }
+        Self { around: Around::new(&networks), networks, appearance }
     }
 
     /// Whether it holds anything back yet.
@@ -56,6 +58,13 @@ impl Sieve {
             Some([source, destination]) => !self.networks.contain_v4([source, destination]),
             None => self.is_foreign_otherwise(link_type, data),
         }
+    }
+
+    /// As [`is_foreign`](Self::is_foreign), quicker where it is so of nearly all packets.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "all there is to do about most packets")]
+    pub fn is_foreign_as_most(&self, link_type: u16, data: &[u8]) -> bool {
+        self.around.excludes(link_type, data) || self.is_foreign_otherwise(link_type, data)
     }
 
     /// As [`is_foreign`](Self::is_foreign), for packets that are not of the most frequent kind.
@@ -82,22 +91,60 @@ mod tests {
     use crate::plain_addresses;
 
     proptest! {
-        /// The sieve is the plain test, made quick.
+        /// The sieve is the plain test, made quick, whatever is meant.
         #[test]
         fn foreign_is_who_has_plain_addresses_and_none_of_them_is_meant(
-            link_type in 0u16..3, mut data in prop::collection::vec(any::<u8>(), 0..80), six: bool, meant: [bool; 2],
+            link_type in 0u16..3, mut data in prop::collection::vec(any::<u8>(), 0..80), six: bool, tcp: bool,
+            near: [Option<bool>; 2],
+            meant in prop::sample::subsequence(vec!["10.0.0.0/8", "10.7.0.0/16", "9.1.1.1", "2001:db8::/32"], 0..=4),
         ) {
-            let networks = Networks::parse(&["10.0.0.0/8".to_owned(), "2001:db8::/32".to_owned()]).unwrap();
+            let meant: Vec<String> = meant.into_iter().map(str::to_owned).collect();
+            let networks = Networks::parse(&meant).unwrap();
             if let Some(header) = data.get_mut(12..58) {
                 header[..3].copy_from_slice(if six { &[0x86, 0xdd, 0x60] } else { &[8, 0, 0x45] });
-                let prefix: &[u8] = if six { &[0x20, 1, 0x0d, 0xb8] } else { &[10] };
-                for (at, _) in [if six { [10, 26] } else { [14, 18] }].concat().into_iter().zip(meant).filter(|(_, m)| *m) {
+                if tcp {
+                    header[if six { 8 } else { 11 }] = 6;
+                }
+                let dressed = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 7];
+                for (at, is_dressed) in (if six { [10, 26] } else { [14, 18] }).into_iter().zip(near) {
+                    let prefix = match is_dressed {
+                        None => continue,
+                        Some(true) if six => &dressed[..],
+                        Some(_) if six => &[0x20, 1, 0x0d, 0xb8],
+                        Some(_) => &[10],
+                    };
                     header[at..at + prefix.len()].copy_from_slice(prefix);
                 }
             }
             let foreign = plain_addresses(link_type, &data)
                 .is_some_and(|(source, destination)| !networks.contains(source) && !networks.contains(destination));
-            prop_assert_eq!(Sieve::new(networks).is_foreign(link_type, &data), foreign);
+            let sieve = Sieve::new(networks);
+            prop_assert_eq!(sieve.is_foreign(link_type, &data), foreign);
+            prop_assert_eq!(sieve.is_foreign_as_most(link_type, &data), foreign);
+            prop_assert!(foreign || !sieve.around.excludes(link_type, &data));
         }
+    }
+
+    #[test]
+    fn both_versions_are_decided_at_once() {
+        let of_six = |address: &str| {
+            let mut packet = vec![0; 60];
+            packet[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+            packet[20] = 6;
+            packet[22..38].copy_from_slice(&address.parse::<std::net::Ipv6Addr>().unwrap().octets());
+            packet
+        };
+        let sieve = |meant: &[&str]| {
+            Sieve::new(Networks::parse(&meant.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap())
+        };
+        let four = sieve(&["192.168.1.20", "192.168.1.0/30"]);
+        assert!(four.around.excludes(1, &of_six("2001:db8::1")));
+        assert!(!four.around.excludes(1, &of_six("::ffff:192.168.1.20")));
+        assert!(!four.around.excludes(1, &of_six("::ffff:192.168.1.16")), "around, but not meant");
+        assert!(four.is_foreign_as_most(1, &of_six("::ffff:192.168.1.16")));
+        let with_six = sieve(&["192.168.1.20", "2001:db8::5"]);
+        assert!(!with_six.around.excludes(1, &of_six("2001:db8::1")), "it may be one of the six");
+        assert!(with_six.is_foreign_as_most(1, &of_six("2001:db8::1")));
+        assert!(!sieve(&[]).around.excludes(1, &of_six("2001:db8::1")));
     }
 }

@@ -8,6 +8,7 @@ use sizeleak_stage::{Closed, SourceEmit};
 
 use crate::capture::notice;
 use crate::reader::CapturedPacket;
+use crate::skim::{LEAST_HEADER, skim};
 
 /// Which packets are handed on.
 #[derive(Debug, Clone)]
@@ -149,58 +150,44 @@ impl Filling {
     }
 
     /// Passes over packets as [`gather`](Self::gather) takes them, up to the first that is to be handed on.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "all there is to do about most packets; one copy a format")]
     fn pass_over<'a>(
         &mut self,
         bytes: &'a [u8],
         before_ns: i64,
-        first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])>,
+        first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])> + Copy,
     ) -> &'a [u8] {
         let Some(sieve) = self.selection.sieve() else { return bytes };
         let is_told = matches!(self.selection, Selection::For(..));
-        // A packet may be longer than there is room for: then it is the last of its batch.
-        let (whole_rows, whole_bytes) = (self.size.rows.cast_signed(), self.size.bytes.cast_signed());
-        let (mut rows_left, mut bytes_left) = if is_told {
-            (whole_rows - self.rows.cast_signed(), whole_bytes - self.bytes.cast_signed())
-        } else {
-            (isize::MAX, isize::MAX)
-        };
-        let (mut rest, mut last, mut snaplen_cut) = (bytes, bytes, 0);
-        let (mut packets, mut data_bytes) = (0, 0);
+        let mut rest = bytes;
         loop {
-            let (rows_before, bytes_before) = (rows_left, bytes_left);
-            while rows_left > 0
-                && bytes_left > 0
-                && let Some((packet, behind)) = first(rest)
-                && packet.time_ns < before_ns
-                && sieve.is_foreign(packet.link_type, packet.data)
-            {
-                (last, rest) = (rest, behind);
-                rows_left -= 1;
-                bytes_left -= packet.data.len().cast_signed();
-                snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
+            let left = if is_told { rest.len().saturating_sub(self.least_room()) } else { 0 };
+            let skimmed = skim(sieve, rest, left, before_ns, first);
+            rest = skimmed.rest;
+            self.counts.packets += skimmed.packets as u64;
+            self.counts.snaplen_cut += skimmed.snaplen_cut as u64;
+            self.passed_over.packets += skimmed.packets as u64;
+            self.passed_over.bytes += skimmed.data_bytes as u64;
+            if skimmed.packets > 0 {
+                self.passed_over.last_ns = Some(skimmed.last_ns);
             }
-            packets += (rows_before - rows_left) as u64;
-            data_bytes += (bytes_before - bytes_left) as u64;
-            if (rows_left > 0 && bytes_left > 0) || !self.batch.is_empty() {
-                break;
+            if is_told {
+                self.rows += skimmed.packets;
+                self.bytes += skimmed.data_bytes;
             }
-            // It holds nothing to be looked at: the next one begins.
-            (rows_left, bytes_left) = (whole_rows, whole_bytes);
+            if left == 0 || rest.len() > left || (self.is_full() && !self.batch.is_empty()) {
+                return rest;
+            }
+            if self.is_full() {
+                // It holds nothing to be looked at: the next one begins.
+                (self.rows, self.bytes) = (0, 0);
+            }
         }
-        if is_told {
-            (self.rows, self.bytes) =
-                ((whole_rows - rows_left).cast_unsigned(), (whole_bytes - bytes_left).cast_unsigned());
-        }
-        self.counts.packets += packets;
-        self.counts.snaplen_cut += snaplen_cut;
-        self.passed_over.packets += packets;
-        self.passed_over.bytes += data_bytes;
-        if packets > 0 {
-            self.passed_over.last_ns = first(last).map(|(packet, _)| packet.time_ns);
-        }
-        rest
+    }
+
+    /// Bytes of a capture that the batch has room for at least. The last packet may be longer.
+    fn least_room(&self) -> usize {
+        let [rows, bytes] = [self.size.rows.saturating_sub(self.rows), self.size.bytes.saturating_sub(self.bytes)];
+        bytes.min(rows * LEAST_HEADER)
     }
 
     /// Takes a packet and copies its data.
@@ -312,3 +299,6 @@ impl Filling {
         };
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ mod options;
 mod pcap;
 mod pcapng;
 mod reader;
+mod skim;
 mod window;
 
 pub use capture::{Capture, files_below};
