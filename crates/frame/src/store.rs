@@ -48,15 +48,19 @@ impl Store {
     #[inline]
     pub(crate) fn take_over(&mut self, bytes: &[u8], other: &Self) -> Place {
         // Rows come in order: the buffer of the row before is nearly always that of this one.
-        if let Some(last) = self.shared.last()
-            && let Some(start) = offset_in(last, bytes)
-        {
-            return Place { buffer: self.shared.len() as u32 - 1, start, length: bytes.len() as u32 };
-        }
-        match other.shared.iter().find(|buffer| offset_in(buffer, bytes).is_some()) {
-            Some(buffer) => self.share(bytes, buffer),
+        let start = self.shared.last().and_then(|last| offset_in(last, bytes));
+        match start.or_else(|| self.share_of(bytes, other)) {
+            Some(start) => Place { buffer: self.shared.len() as u32 - 1, start, length: bytes.len() as u32 },
             None => self.copy(bytes),
         }
+    }
+
+    /// Shares the buffer that these bytes of another batch lie in, if it does; where they begin in it.
+    #[cold]
+    fn share_of(&mut self, bytes: &[u8], other: &Self) -> Option<u32> {
+        let (buffer, start) = other.shared.iter().find_map(|buffer| Some((buffer, offset_in(buffer, bytes)?)))?;
+        self.shared.push(Arc::clone(buffer));
+        Some(start)
     }
 
     /// Whether it shares any buffer.

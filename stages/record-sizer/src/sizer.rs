@@ -1,7 +1,6 @@
 //! The stage: segments (and datagrams) in, sessions and records out.
 
-use std::hint::black_box;
-
+use prefetch_index::prefetch_index;
 use sizeleak_frame::{Direction, Segment, Segments, what};
 use sizeleak_stage::{Closed, ConfigureError, Emit, Stage, StageError};
 
@@ -66,16 +65,14 @@ impl RecordSizer {
         self.waiting.bytes()
     }
 
-    /// Looks at the first record headers of segments, which may lie in another processor's cache: so they are waited for
-    /// together, not one after the other.
-    fn await_headers(&self, segments: &Segments, places: &[Option<Place>]) {
-        let mut seen = 0;
+    /// Fetches the first record headers of segments, which may lie in another processor's cache: so they come together, not one
+    /// after the other.
+    fn fetch_headers(&self, segments: &Segments, places: &[Option<Place>]) {
         for (segment, place) in segments.iter().zip(places) {
             if let Some(Tracked::Steady(steady)) = place.and_then(|place| self.connections.peek(place)) {
-                seen ^= steady.first_of_header(&segment);
+                prefetch_index(segment.payload, steady.left(segment.direction));
             }
         }
-        black_box(seen);
     }
 
     fn segment(&mut self, segment: &Segment<'_>, place: Option<Place>, out: &mut dyn Emit) -> Result<(), Closed> {
@@ -325,7 +322,7 @@ impl Stage for RecordSizer {
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
         let with_data = |segment: Segment<'_>| (segment.flags != 0 && segment.length > 0).then_some(segment.flow);
         let places = self.connections.places(segments.iter().map(with_data));
-        self.await_headers(&segments, &places);
+        self.fetch_headers(&segments, &places);
         for (segment, place) in segments.iter().zip(&places) {
             self.segment(&segment, *place, out)?;
         }

@@ -55,11 +55,11 @@ impl Steady {
         ([self.to_gateway, self.from_gateway].map(SteadyStream::into_standing), self.agreement)
     }
 
-    /// The first byte of the first record header in a segment that comes in order, if it holds one.
+    /// Bytes of the present record that are still to come in a direction: behind them is the next record's header.
     #[inline]
-    pub(crate) fn first_of_header(&self, segment: &Segment<'_>) -> u8 {
-        let stream = if segment.direction == Direction::ToGateway { &self.to_gateway } else { &self.from_gateway };
-        segment.payload.get(usize::from(stream.left)).copied().unwrap_or_default()
+    pub(crate) fn left(&self, direction: Direction) -> usize {
+        let stream = if direction == Direction::ToGateway { &self.to_gateway } else { &self.from_gateway };
+        stream.left.into()
     }
 
     /// A direction, and what its records are.
