@@ -22,22 +22,18 @@ pub(crate) enum Pair {
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     flows: Recent<u64, Option<Pair>, MOST_FLOWS>,
-    /// The flow asked about last and its pair: most records are of the flow of the record before.
-    last: Option<(u64, Pair)>,
 }
 
 impl Pairs {
     /// Takes note of a flow's ends.
     pub(crate) fn learn(&mut self, flow: &Flow) {
         *self.flows.entry(flow.flow) = Some(Pair::Ends(flow.gateway, flow.service));
-        self.last = None;
     }
 
     /// Who talks on a flow.
+    #[inline]
     pub(crate) fn of(&mut self, flow: u64) -> &Pair {
-        self.last.take_if(|(last, _)| *last != flow);
-        let Self { flows, last } = self;
-        &last.get_or_insert_with(|| (flow, flows.entry(flow).unwrap_or(Pair::Flow(flow)))).1
+        self.flows.entry(flow).get_or_insert(Pair::Flow(flow))
     }
 }
 

@@ -1,35 +1,48 @@
 //! A map of what was used last: bounded, at a constant cost.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 
 use foldhash::fast::RandomState;
+use indexmap::IndexMap;
 
 /// Holds at most twice `MOST` entries and forgets those not used for longest, as many as `MOST` at a time. They are only
 /// looked up, so the order of its tables shows nowhere.
 #[derive(Debug)]
 pub(crate) struct Recent<K, V, const MOST: usize> {
-    young: HashMap<K, V, RandomState>,
-    old: HashMap<K, V, RandomState>,
+    young: IndexMap<K, V, RandomState>,
+    old: IndexMap<K, V, RandomState>,
+    /// The place of the entry used last among the young ones: the next use is mostly of the same.
+    last: usize,
     pub(crate) forgotten: u64,
 }
 
 impl<K, V, const MOST: usize> Default for Recent<K, V, MOST> {
     fn default() -> Self {
-        Self { young: HashMap::default(), old: HashMap::default(), forgotten: 0 }
+        Self { young: IndexMap::default(), old: IndexMap::default(), last: 0, forgotten: 0 }
     }
 }
 
 impl<K: Eq + Hash + Copy, V: Default, const MOST: usize> Recent<K, V, MOST> {
     /// The entry of a key, made where there is none.
+    #[inline]
     pub(crate) fn entry(&mut self, key: K) -> &mut V {
-        if self.young.len() >= MOST && !self.young.contains_key(&key) {
-            let value = self.old.remove(&key);
+        if self.young.get_index(self.last).is_none_or(|(last, _)| *last != key) {
+            self.last = self.place(key);
+        }
+        &mut self.young[self.last]
+    }
+
+    /// The place of a key's entry among the young ones, where it is put if it is not there.
+    fn place(&mut self, key: K) -> usize {
+        if let Some(place) = self.young.get_index_of(&key) {
+            return place;
+        }
+        let value = self.old.swap_remove(&key).unwrap_or_default();
+        if self.young.len() >= MOST {
             self.forgotten += self.old.len() as u64;
             self.old = std::mem::take(&mut self.young);
-            self.young.extend(value.map(|value| (key, value)));
         }
-        self.young.entry(key).or_insert_with(|| self.old.remove(&key).unwrap_or_default())
+        self.young.insert_full(key, value).0
     }
 
     /// The entry of a key, if there is one; it does not count as used.
