@@ -67,7 +67,7 @@ impl Counts {
                 Direction::FromGateway => counts.of_gateway(said, talk, before, times),
                 Direction::ToGateway => counts.of_service(said, talk, before, times),
             }
-            talk.exchange.remember(Heard { record: &said.record, weight: said.weight });
+            talk.exchange.remember(Heard::new(&said.record, said.weight));
         }
         counts
     }
@@ -91,7 +91,7 @@ impl Counts {
             }
         }
         talk.spoken = Some((time_ns, length));
-        talk.exchange.ask(Heard { record: &said.record, weight: said.weight }, length);
+        talk.exchange.ask(Heard::new(&said.record, said.weight), length);
     }
 
     fn of_service(&mut self, said: &Said, talk: &mut Talk, before: &Self, times: &Times) {
@@ -118,7 +118,7 @@ impl Counts {
     fn noise(&mut self, said: &Said, talk: &mut Talk, before: &Self, times: &Times) {
         let Record { time_ns, length, .. } = said.record;
         let is_answered = |size: u32| before.gateway.get(&size).is_none_or(|kind| kind.counted.is_answered());
-        let heard = Heard { record: &said.record, weight: said.weight };
+        let heard = Heard::new(&said.record, said.weight);
         let exchange = &mut talk.exchange;
         let asked = exchange.asked(heard, times.answer_within, |ask| is_answered(ask.length));
         if let Some((at, ask)) = asked {

@@ -13,11 +13,21 @@ const MOST_ASKS: usize = 32;
 /// What TLS adds to a record whose cipher suite was not seen, in bytes: TLS 1.2 with AES-GCM, the most common case.
 const USUAL_OVERHEAD: u64 = 24;
 
-/// A record of application data, and whether it is big enough to be more than a keep-alive or an acknowledgement.
+/// A record of application data, its size, and whether it is big enough to be more than a keep-alive or an
+/// acknowledgement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Heard<'a> {
     pub(crate) record: &'a Record,
+    /// Its length, or what the basis of a model makes of that.
+    pub(crate) size: u32,
     pub(crate) weight: Weight,
+}
+
+impl<'a> Heard<'a> {
+    /// A record whose size is its length.
+    pub(crate) fn new(record: &'a Record, weight: Weight) -> Self {
+        Self { record, size: record.length, weight }
+    }
 }
 
 /// Whether a record can be a command or a reply.
@@ -80,8 +90,8 @@ struct Last {
 impl Exchange {
     /// Remembers the flow's next record, at its end.
     pub(crate) fn remember(&mut self, heard: Heard<'_>) {
-        let Record { time_ns, direction, length, .. } = *heard.record;
-        self.last = Some(Last { time_ns, direction, length });
+        let Record { time_ns, direction, .. } = *heard.record;
+        self.last = Some(Last { time_ns, direction, length: heard.size });
         if direction == Direction::FromGateway {
             self.run = Run::Nothing;
         }
@@ -131,6 +141,7 @@ impl Exchange {
     ) -> Option<(usize, Ask)> {
         let is_within = |asked_ns: i64| heard.record.start_ns.saturating_sub(asked_ns) <= within_ns;
         // Most records come long after most messages, if not all: those are not looked at.
+        self.asks.back().filter(|ask| is_within(ask.latest_ns))?;
         let lately = self.asks.iter().rev().take_while(|ask| is_within(ask.latest_ns)).count();
         let from = self.asks.len() - lately;
         let possible = (from..).zip(self.asks.range(from..).copied()).filter(|(_, ask)| {
@@ -168,7 +179,7 @@ mod tests {
                 let weight = if is_tiny { Weight::Tiny } else { Weight::Full };
                 if is_asked {
                     let record = from(time, 0);
-                    exchange.ask(Heard { record: &record, weight }, length);
+                    exchange.ask(Heard::new(&record, weight), length);
                     if waiting.len() >= MOST_ASKS {
                         waiting.pop_front();
                     }
@@ -183,7 +194,7 @@ mod tests {
                 };
                 let alike = |of: &(i64, u32, Weight)| is_possible(of) && of.2 == weight;
                 let expected = waiting.iter().position(alike).or_else(|| waiting.iter().position(is_possible));
-                let asked = exchange.asked(Heard { record: &record, weight }, within_ns, |ask| ask.length != length);
+                let asked = exchange.asked(Heard::new(&record, weight), within_ns, |ask| ask.length != length);
                 prop_assert_eq!(asked.map(|(at, _)| at), expected);
                 if let Some((at, ask)) = asked {
                     prop_assert_eq!(waiting.remove(at), Some((ask.time_ns, ask.length, ask.weight)));

@@ -3,12 +3,12 @@
 use sizeleak_frame::{Direction, Record};
 use sizeleak_signature::{ServiceRecords, Written};
 
-use crate::beat::{Beat, Occurrence, chance};
+use crate::beat::{Beat, chance};
 use crate::exchange::{Exchange, Heard, Run};
 use crate::knowledge::{Knowledge, WELL_KNOWN};
 use crate::message::Message;
 use crate::options::{SAME_PACKET, Times};
-use crate::pair::Pair;
+use crate::pair::{Pair, Pairs};
 use crate::recent::Recent;
 use crate::verdict::Verdict;
 use crate::weigh::{Belief, Timing, weigh};
@@ -58,7 +58,7 @@ impl Decision {
 pub(crate) struct Judge<'a> {
     pub(crate) knowledge: &'a Knowledge,
     pub(crate) beats: &'a mut Recent<(Pair, u32), Beat, MOST_BEATS>,
-    pub(crate) pair: &'a Pair,
+    pub(crate) pairs: &'a mut Pairs,
     pub(crate) times: &'a Times,
 }
 
@@ -68,7 +68,7 @@ impl Judge<'_> {
         if let Some((at, _)) = exchange.asked(heard, self.answer_within(), |_| true) {
             return Judged { decision: Verdict::Tiny.into(), answers: Some(at) };
         }
-        let is_piece = self.is_next_part(heard.record, exchange) || self.is_last_piece(heard.record, exchange);
+        let is_piece = self.is_next_part(heard.record, exchange) || self.is_last_piece(heard, exchange);
         if is_piece { Verdict::Continued.into() } else { Verdict::Tiny.into() }
     }
 
@@ -87,7 +87,7 @@ impl Judge<'_> {
             return Verdict::Continued.into();
         }
         if !self.knowledge.is_explained(size) {
-            return if self.is_last_piece(heard.record, exchange) {
+            return if self.is_last_piece(heard, exchange) {
                 Verdict::Continued.into()
             } else if kind.answers + kind.alone == 0 {
                 Verdict::Unexplained.into()
@@ -97,7 +97,7 @@ impl Judge<'_> {
                 Verdict::KeepAlive.into()
             };
         }
-        let (timing, chance) = self.timing(size, &kind, message.begun);
+        let (timing, chance) = self.timing(heard.record.flow, message, &kind);
         match weigh(self.knowledge, size, timing, chance) {
             Belief::Noise => Verdict::KeepAlive.into(),
             belief => Decision { verdict: Verdict::Command, belief }.into(),
@@ -113,12 +113,12 @@ impl Judge<'_> {
 
     /// Whether a record that no actions make up is what is left of a command longer than any that was labelled, so that it
     /// is not known how long records get: one of a size that was never seen, or one in the same packet.
-    fn is_last_piece(&self, record: &Record, exchange: &Exchange) -> bool {
-        let is_new = self.knowledge.service(record.length).is_none();
+    fn is_last_piece(&self, heard: Heard<'_>, exchange: &Exchange) -> bool {
+        let is_new = self.knowledge.service(heard.size).is_none();
         let within_ns = if is_new { self.times.at_once() } else { SAME_PACKET };
         self.knowledge.full(Direction::ToGateway).is_none()
             && exchange.run == Run::Command
-            && exchange.followed(record, within_ns).is_some_and(|length| record.length <= length)
+            && exchange.followed(heard.record, within_ns).is_some_and(|length| heard.size <= length)
     }
 
     fn answer_within(&self) -> i64 {
@@ -147,10 +147,11 @@ impl Judge<'_> {
     }
 
     /// Whether a message comes on the beat of the noise of its size, and how probable that is by chance.
-    fn timing(&mut self, size: u32, kind: &ServiceRecords, occurrence: Occurrence) -> (Timing, f64) {
+    fn timing(&mut self, flow: u64, message: &Message, kind: &ServiceRecords) -> (Timing, f64) {
+        let occurrence = message.begun;
         let period_of = |ms: u64| i64::try_from(ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
         let (is_on, period) = if let Some(period) = kind.every_ms.map(period_of) {
-            let beat = self.beats.entry((*self.pair, size));
+            let beat = self.beats.entry((*self.pairs.of(flow), message.size));
             let is_on = beat.keeps(occurrence.time_ns, period);
             beat.learn(occurrence);
             (is_on, period)

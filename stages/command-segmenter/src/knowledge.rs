@@ -1,10 +1,10 @@
 //! What a model knows of a gateway's records, looked up by size.
 
-use std::collections::HashMap;
-
-use foldhash::fast::FixedState;
 use sizeleak_frame::{Direction, Record};
 use sizeleak_signature::{Basis, GatewayRecords, Model, Noise, OFTEN, ServiceRecords, Written};
+
+use crate::by_size::BySize;
+use crate::exchange::Heard;
 
 /// A command is this much shorter or longer than the model's sizes make one, at most: what ε may not have shown yet.
 const SLACK: i64 = 4;
@@ -26,9 +26,10 @@ pub(crate) const WELL_KNOWN: u64 = 8;
 pub(crate) struct Knowledge {
     basis: Basis,
     pub(crate) noise: Noise,
-    /// The noise to the gateway and what it sends, by size. Only looked up: their order shows nowhere.
-    service: HashMap<u32, ServiceRecords, FixedState>,
-    gateway: HashMap<u32, GatewayRecords, FixedState>,
+    has_timers: bool,
+    /// The noise to the gateway, and what it sends.
+    service: BySize<ServiceRecords>,
+    gateway: BySize<GatewayRecords>,
     /// The sizes a command may have at all, from the least to the most.
     explained: [i64; 2],
     /// How often commands of these sizes were labelled, smallest first.
@@ -42,33 +43,39 @@ impl Knowledge {
         let mut labelled: Vec<(i64, u64)> =
             model.neighbours.tuples().iter().map(|tuple| (tuple.size, tuple.times)).collect();
         labelled.sort_by_key(|(size, _)| *size);
-        let service = noise.to_gateway.iter().map(|kind| (kind.size, *kind)).collect();
+        let service = BySize::new(noise.to_gateway.iter().map(|kind| (kind.size, *kind)));
         // That a few have no answer means nothing.
         let known = noise.from_gateway.iter().filter(|kind| kind.times >= OFTEN || kind.answered > 0);
-        let gateway = known.map(|kind| (kind.size, *kind)).collect();
+        let gateway = BySize::new(known.map(|kind| (kind.size, *kind)));
         Some(Self {
             explained: explained(model),
             labelled,
             basis: model.learned.basis.clone(),
+            has_timers: noise.to_gateway.iter().any(|kind| kind.every_ms.is_some()),
             noise,
             service,
             gateway,
         })
     }
 
-    /// A record with the size that it has in the model's basis.
-    pub(crate) fn in_basis(&self, record: &Record) -> Record {
-        Record { length: size(&self.basis, record), ..record.clone() }
+    /// What is heard, with the size that it has in the model's basis.
+    pub(crate) fn in_basis<'a>(&self, heard: Heard<'a>) -> Heard<'a> {
+        Heard { size: size(&self.basis, heard.record), ..heard }
+    }
+
+    /// Whether some noise comes on a timer that runs on, so that it matters when it came before.
+    pub(crate) fn has_timers(&self) -> bool {
+        self.has_timers
     }
 
     /// What is known of records of a size to the gateway.
     pub(crate) fn service(&self, size: u32) -> Option<&ServiceRecords> {
-        self.service.get(&size)
+        self.service.get(size)
     }
 
     /// What is known of records of a size from the gateway.
     pub(crate) fn gateway(&self, size: u32) -> Option<&GatewayRecords> {
-        self.gateway.get(&size)
+        self.gateway.get(size)
     }
 
     /// How many labelled commands have a size.

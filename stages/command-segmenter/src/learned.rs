@@ -66,22 +66,19 @@ impl Learned {
     }
 
     /// Decides about the next record of a flow.
+    #[inline]
     pub(crate) fn decide(&mut self, heard: Heard<'_>, times: &Times) -> Decision {
-        let record = self.knowledge.in_basis(heard.record);
-        let heard = Heard { record: &record, weight: heard.weight };
         let Self { knowledge, pairs, beats, flows } = self;
-        let pair = pairs.of(record.flow);
-        let talk = flows.entry(record.flow);
-        let taken = talk.unfinished.take(&record, &talk.exchange, knowledge.full(record.direction), times.gap);
-        if let Some(judged) = talk.so_far.take().filter(|_| taken.ended.is_some()) {
-            talk.settle(judged);
+        let heard = knowledge.in_basis(heard);
+        let flow = heard.record.flow;
+        if knowledge.has_timers() {
+            // Whoever talks is not forgotten, though only what may be on a timer asks who it is.
+            pairs.of(flow);
         }
-        let decision = match record.direction {
-            Direction::FromGateway => talk.of_gateway(heard, &taken, knowledge, times).into(),
-            Direction::ToGateway => {
-                let mut judge = Judge { knowledge, beats, pair, times };
-                talk.of_service(heard, &taken, &mut judge)
-            }
+        let talk = flows.entry(flow);
+        let decision = match heard.record.direction {
+            Direction::FromGateway => talk.of_gateway(heard, knowledge, times).into(),
+            Direction::ToGateway => talk.of_service(heard, &mut Judge { knowledge, beats, pairs, times }),
         };
         talk.exchange.remember(heard);
         decision
@@ -89,8 +86,9 @@ impl Learned {
 }
 
 impl Talk {
-    fn of_gateway(&mut self, heard: Heard<'_>, taken: &Taken, knowledge: &Knowledge, times: &Times) -> Verdict {
-        let Taken { message, piece, .. } = taken;
+    #[inline]
+    fn of_gateway(&mut self, heard: Heard<'_>, knowledge: &Knowledge, times: &Times) -> Verdict {
+        let Taken { message, piece, .. } = self.take(heard, knowledge, times);
         let is_after_command = self.is_after_command(heard.record, times);
         let kind = knowledge.gateway(message.size);
         if piece.is_end() {
@@ -103,7 +101,7 @@ impl Talk {
             self.exchange.command_ns = Some(heard.record.time_ns);
         }
         match heard.weight {
-            Weight::Tiny if *piece == Piece::Whole => Verdict::Tiny,
+            Weight::Tiny if piece == Piece::Whole => Verdict::Tiny,
             _ if kind.is_some_and(GatewayRecords::is_telemetry) => Verdict::Telemetry,
             _ => Verdict::Reply,
         }
@@ -114,13 +112,13 @@ impl Talk {
         self.exchange.command_ns.is_some_and(within)
     }
 
-    fn of_service(&mut self, heard: Heard<'_>, taken: &Taken, judge: &mut Judge<'_>) -> Decision {
-        let piece = taken.piece;
+    fn of_service(&mut self, heard: Heard<'_>, judge: &mut Judge<'_>) -> Decision {
+        let Taken { message, piece, .. } = self.take(heard, judge.knowledge, judge.times);
         let judged = if heard.weight == Weight::Tiny && piece == Piece::Whole {
             judge.of_tiny(heard, &self.exchange)
         } else {
             // What is tiny is so as a whole.
-            judge.of_message(Heard { weight: Weight::Full, ..heard }, &taken.message, &self.exchange)
+            judge.of_message(Heard { weight: Weight::Full, ..heard }, &message, &self.exchange)
         };
         self.so_far = (!piece.is_end()).then_some(judged);
         if piece.is_end() {
@@ -135,6 +133,19 @@ impl Talk {
         // Whether the pieces are a command shows in the end; until then they are kept as one.
         let verdict = if piece == Piece::First { Verdict::Command } else { Verdict::Continued };
         Decision { verdict, belief: judged.decision.of_whole() }
+    }
+
+    /// Adds a record to its message. If that shows that the message before has ended, takes note of what it was.
+    #[inline]
+    fn take(&mut self, heard: Heard<'_>, knowledge: &Knowledge, times: &Times) -> Taken {
+        let full = knowledge.full(heard.record.direction);
+        let taken = self.unfinished.take(heard, &self.exchange, full, times.gap);
+        if taken.ended.is_some()
+            && let Some(judged) = self.so_far.take()
+        {
+            self.settle(judged);
+        }
+        taken
     }
 
     /// Takes note of what a whole message of the service's was.

@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod beat;
+mod by_size;
 mod conversation;
 mod count;
 mod delay;

@@ -1,9 +1,7 @@
 //! Messages that were cut into records: all but the last are as long as records get.
 
-use sizeleak_frame::Record;
-
 use crate::beat::Occurrence;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Heard};
 
 /// A message, or what has come of it.
 #[derive(Debug, Clone, Copy)]
@@ -51,26 +49,27 @@ impl Unfinished {
     /// Adds the flow's next record to its message. `full` is the size of a record that the next one continues, if the
     /// messages of its direction are cut.
     #[inline]
-    pub(crate) fn take(&mut self, record: &Record, exchange: &Exchange, full: Option<u32>, within_ns: i64) -> Taken {
-        if let Some(full) = full {
-            return self.add(record, exchange, full, within_ns);
+    pub(crate) fn take(&mut self, heard: Heard<'_>, exchange: &Exchange, full: Option<u32>, within_ns: i64) -> Taken {
+        if full.is_some() || self.0.is_some() {
+            return self.add(heard, exchange, full, within_ns);
         }
-        let message = Message { size: record.length, start_ns: record.start_ns, begun: exchange.occurrence(record) };
-        // What the other side had begun has ended.
-        Taken { message, piece: Piece::Whole, ended: self.0.take() }
+        let Heard { record, size, .. } = heard;
+        let message = Message { size, start_ns: record.start_ns, begun: exchange.occurrence(record) };
+        Taken { message, piece: Piece::Whole, ended: None }
     }
 
-    /// The same where messages are cut.
-    fn add(&mut self, record: &Record, exchange: &Exchange, full: u32, within_ns: i64) -> Taken {
-        let may_continue = record.length <= full && exchange.followed(record, within_ns).is_some();
+    /// The same where messages are cut, or one is unfinished.
+    fn add(&mut self, heard: Heard<'_>, exchange: &Exchange, full: Option<u32>, within_ns: i64) -> Taken {
+        let Heard { record, size, .. } = heard;
+        let may_continue = full.is_some_and(|full| size <= full) && exchange.followed(record, within_ns).is_some();
         let last = self.0.take();
         let (before, ended) = if may_continue { (last, None) } else { (None, last) };
         let message = Message {
-            size: before.map_or(0, |before| before.size).saturating_add(record.length),
+            size: before.map_or(0, |before| before.size).saturating_add(size),
             start_ns: before.map_or(record.start_ns, |before| before.start_ns),
             begun: before.map_or_else(|| exchange.occurrence(record), |before| before.begun),
         };
-        let is_full = record.length == full;
+        let is_full = full == Some(size);
         self.0 = is_full.then_some(message);
         let piece = match (before.is_some(), is_full) {
             (false, false) => Piece::Whole,
@@ -84,17 +83,20 @@ impl Unfinished {
 
 #[cfg(test)]
 mod tests {
+    use sizeleak_frame::Record;
+
     use super::*;
-    use crate::exchange::{Heard, Weight};
+    use crate::exchange::Weight;
     use crate::testing::{MS, from, to};
 
     /// The sizes of messages so far, and of those that ended with a full record.
     fn sizes(records: &[Record], full: u32) -> (Vec<(u32, Piece)>, Vec<u32>) {
         let (mut exchange, mut unfinished, mut ends) = (Exchange::default(), Unfinished::default(), Vec::new());
         let take = |record: &Record| {
-            let Taken { message, piece, ended } = unfinished.take(record, &exchange, Some(full), 40 * MS);
+            let heard = Heard::new(record, Weight::Full);
+            let Taken { message, piece, ended } = unfinished.take(heard, &exchange, Some(full), 40 * MS);
             ends.extend(ended.map(|ended| ended.size));
-            exchange.remember(Heard { record, weight: Weight::Full });
+            exchange.remember(heard);
             (message.size, piece)
         };
         (records.iter().map(take).collect(), ends)
@@ -122,7 +124,8 @@ mod tests {
     #[test]
     fn what_is_never_cut_ends_what_the_other_side_had_begun() {
         let (exchange, mut unfinished) = (Exchange::default(), Unfinished::default());
-        let mut take = |record: &Record, full| unfinished.take(record, &exchange, full, 40 * MS);
+        let mut take =
+            |record: &Record, full| unfinished.take(Heard::new(record, Weight::Full), &exchange, full, 40 * MS);
         assert_eq!(take(&to(0, 76), Some(100)).piece, Piece::First);
         let reply = take(&from(1, 76), None);
         assert_eq!((reply.piece, reply.ended.map(|ended| ended.size)), (Piece::Whole, Some(100)));

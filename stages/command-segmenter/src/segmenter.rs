@@ -107,31 +107,24 @@ impl CommandSegmenter {
     fn record(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
         self.counts.handshake += u64::from(!is_data);
-        let heard = Heard { record, weight: Weight::of(record, self.min_size) };
-        match &mut self.algorithm {
-            State::Rules { .. } => {
-                self.advance(record, out)?;
-                if is_data {
-                    let verdict = self.by_rules(heard);
-                    self.apply(verdict.into(), record);
-                }
-                self.forget_silent(out)
+        if let State::Adaptive(adaptive) = &mut self.algorithm {
+            if !is_data {
+                return Ok(());
             }
-            State::Learned(_) => {
-                self.advance(record, out)?;
-                if is_data {
-                    self.by_knowledge(heard, out)?;
-                }
-                self.tell_forgotten(out)
+            adaptive.learn(Heard::new(record, Weight::of(record, self.min_size)), &self.times);
+            while let Some(record) = self.ready() {
+                self.advance(&record, out)?;
+                self.decide(&record, out)?;
             }
-            State::Adaptive(_) if !is_data => Ok(()),
-            State::Adaptive(adaptive) => {
-                adaptive.learn(heard, &self.times);
-                while let Some(record) = self.ready() {
-                    self.by_habits(&record, out)?;
-                }
-                self.tell_forgotten(out)
+        } else {
+            self.advance(record, out)?;
+            if is_data {
+                self.decide(record, out)?;
             }
+        }
+        match &self.algorithm {
+            State::Rules { .. } => self.forget_silent(out),
+            State::Adaptive(_) | State::Learned(_) => self.tell_forgotten(out),
         }
     }
 
@@ -144,9 +137,15 @@ impl CommandSegmenter {
     }
 
     /// A flow has come to a time: commands on it and on others may be complete.
+    #[inline]
     fn advance(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         self.now_ns = self.now_ns.max(record.time_ns);
         self.open.advance(record.flow, record.time_ns, &self.times);
+        if self.open.is_quiet(self.now_ns) { Ok(()) } else { self.hand_on(out) }
+    }
+
+    /// Hands on the commands that are complete.
+    fn hand_on(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         while let Some(over) = self.open.complete(self.now_ns, &self.times) {
             self.emit(over, out)?;
         }
@@ -164,20 +163,27 @@ impl CommandSegmenter {
         Ok(())
     }
 
-    /// Decides about a record by what was learned from labelled captures.
-    fn by_knowledge(&mut self, heard: Heard<'_>, out: &mut dyn Emit) -> Result<(), StageError> {
-        let State::Learned(learned) = &mut self.algorithm else { return Ok(()) };
-        let decision = learned.decide(heard, &self.times);
-        self.apply(decision, heard.record);
-        if decision.verdict != Verdict::Unexplained {
-            return Ok(());
-        }
+    /// Decides about a record.
+    #[inline]
+    fn decide(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
+        let heard = Heard::new(record, Weight::of(record, self.min_size));
+        let decision = match &mut self.algorithm {
+            State::Rules { .. } => self.by_rules(heard).into(),
+            State::Adaptive(adaptive) => adaptive.decide(heard, &self.times).into(),
+            State::Learned(learned) => learned.decide(heard, &self.times),
+        };
+        self.apply(decision, record);
+        if decision.verdict == Verdict::Unexplained { Self::tell_unexplained(record, out) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn tell_unexplained(record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         let notice = Notice {
-            time_ns: Some(heard.record.time_ns),
+            time_ns: Some(record.time_ns),
             stage: Self::NAME.into(),
-            flow: Some(heard.record.flow),
+            flow: Some(record.flow),
             what: what::UNEXPLAINED.into(),
-            bytes: Some(heard.record.length.into()),
+            bytes: Some(record.length.into()),
             detail: Some(
                 "the service sent what no actions of the model make up and what was not seen when it was learned: taken \
                  for no command"
@@ -185,17 +191,6 @@ impl CommandSegmenter {
             ),
         };
         Ok(out.emit(notice.into())?)
-    }
-
-    /// Decides about a record that has waited.
-    fn by_habits(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
-        self.advance(record, out)?;
-        let heard = Heard { record, weight: Weight::of(record, self.min_size) };
-        if let State::Adaptive(adaptive) = &mut self.algorithm {
-            let verdict = adaptive.decide(heard, &self.times);
-            self.apply(verdict.into(), record);
-        }
-        Ok(())
     }
 
     /// Decides about a record by its time alone.
@@ -220,6 +215,7 @@ impl CommandSegmenter {
         }
     }
 
+    #[inline]
     fn apply(&mut self, Decision { verdict, belief }: Decision, record: &Record) {
         match verdict {
             Verdict::Reply if self.open.reply(record) => self.counts.replies += 1,
@@ -257,18 +253,20 @@ impl CommandSegmenter {
     }
 
     /// Tells how many flows the algorithm has forgotten since that was told last.
+    #[inline]
     fn tell_forgotten(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         let forgotten = match &self.algorithm {
             State::Rules { .. } => 0,
             State::Adaptive(adaptive) => adaptive.forgotten(),
             State::Learned(learned) => learned.forgotten(),
         };
-        match forgotten.saturating_sub(self.counts.evicted_flows) {
-            0 => Ok(()),
-            forgotten => self.tell_evicted(forgotten, out),
+        if forgotten <= self.counts.evicted_flows {
+            return Ok(());
         }
+        self.tell_evicted(forgotten - self.counts.evicted_flows, out)
     }
 
+    #[cold]
     fn tell_evicted(&mut self, forgotten: u64, out: &mut dyn Emit) -> Result<(), StageError> {
         self.counts.evicted_flows += forgotten;
         let detail = format!("more than {MOST_FLOWS} flows at once: the {forgotten} silent for longest are forgotten");
@@ -306,7 +304,8 @@ impl Stage for CommandSegmenter {
         while let State::Adaptive(adaptive) = &mut self.algorithm
             && let Some(record) = adaptive.rest()
         {
-            self.by_habits(&record, out)?;
+            self.advance(&record, out)?;
+            self.decide(&record, out)?;
         }
         for over in self.open.drain() {
             self.emit(over, out)?;

@@ -146,8 +146,9 @@ impl LabelledTraffic<'_> {
         };
         for (record, weight) in records {
             let talk = talks.entry(record.flow).or_default();
-            let taken = talk.unfinished.take(record, &talk.exchange, full(record.direction), times.gap);
-            talk.exchange.remember(Heard { record, weight: *weight });
+            let heard = Heard::new(record, *weight);
+            let taken = talk.unfinished.take(heard, &talk.exchange, full(record.direction), times.gap);
+            talk.exchange.remember(heard);
             let last = talk.last.replace(record);
             if let (Some(ended), Some(last)) = (taken.ended, last) {
                 add(last, ended, Weight::Full);
@@ -209,7 +210,7 @@ fn answer_within(records: &[(Record, Weight)], pairs: &mut Pairs, times: &Times)
     let mut exchanges: BTreeMap<u64, Exchange> = BTreeMap::new();
     let mut habits: BTreeMap<Pair, Habits> = BTreeMap::new();
     for (record, weight) in records {
-        let heard = Heard { record, weight: *weight };
+        let heard = Heard::new(record, *weight);
         let habits = habits.entry(*pairs.of(record.flow)).or_default();
         study::learn(heard, exchanges.entry(record.flow).or_default(), habits, times);
     }
