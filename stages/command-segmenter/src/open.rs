@@ -97,19 +97,9 @@ impl From<Open> for Over {
 impl OpenCommands {
     /// Begins what is taken for a command; one that was open on the same flow gets no more replies.
     pub(crate) fn begin(&mut self, record: &Record, belief: Belief) {
-        let command = Command {
-            time_ns: record.start_ns,
-            end_ns: record.time_ns,
-            flow: record.flow,
-            size: record.length.into(),
-            plaintext: record.plaintext,
-            records: 1,
-            replies: 0,
-            reply_bytes: 0,
-        };
         let place = Place { time_ns: record.start_ns, number: self.begun };
         self.begun += 1;
-        let open = Open { place, command: command.into(), last_reply_ns: record.time_ns, belief };
+        let open = Open { place, command: begun(record).into(), last_reply_ns: record.time_ns, belief };
         if self.on(record.flow).is_some() {
             self.close();
         }
@@ -247,6 +237,20 @@ impl OpenCommands {
     }
 }
 
+/// A command that begins with a record.
+fn begun(record: &Record) -> Command {
+    Command {
+        time_ns: record.start_ns,
+        end_ns: record.time_ns,
+        flow: record.flow,
+        size: record.length.into(),
+        plaintext: record.plaintext,
+        records: 1,
+        replies: 0,
+        reply_bytes: 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -277,17 +281,7 @@ mod tests {
             if let Some((_, is_open, ..)) = self.open(record.flow) {
                 *is_open = false;
             }
-            let command = Command {
-                time_ns: record.start_ns,
-                end_ns: record.time_ns,
-                flow: record.flow,
-                size: record.length.into(),
-                plaintext: record.plaintext,
-                records: 1,
-                replies: 0,
-                reply_bytes: 0,
-            };
-            self.0.push((Place { time_ns: record.start_ns, number }, true, command, record.time_ns, belief));
+            self.0.push((Place { time_ns: record.start_ns, number }, true, begun(record), record.time_ns, belief));
             self.0.sort_by_key(|(place, ..)| *place);
         }
 
