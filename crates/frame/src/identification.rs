@@ -1,6 +1,6 @@
 //! `identification`: a command with the actions it may have carried.
 
-use std::fmt::Formatter;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::de::{MapAccess, Visitor};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Command, Shared};
 
-/// What the place of a shared list on the heap takes besides its items, in bytes.
+/// What a place on the heap takes besides what lies there, in bytes.
 const OF_AN_ALLOCATION: usize = 32;
 
 /// A command and its candidates.
@@ -41,72 +41,133 @@ pub struct Candidate {
     pub probability: f64,
 }
 
-/// Action names with their counts, in the model's order; a map `{name: count}` in frames. Names are shared, since
-/// thousands of candidates repeat the same few, and so are whole lists, since the same sizes come again and again.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Actions(Shared<(Arc<str>, u32)>);
+/// Action names with their counts, in the model's order; a map `{name: count}` in frames. Thousands of candidates repeat the
+/// same few names, which are therefore meant by their places in a list of names that they share ([`Actions::of_many`]).
+#[derive(Clone, Default)]
+pub struct Actions {
+    within: Arc<Counts>,
+    from: u32,
+    to: u32,
+}
+
+/// Where the counts of some candidates lie.
+#[derive(Debug, Default)]
+struct Counts {
+    names: Shared<Arc<str>>,
+    /// The places of names with their counts, those of one candidate behind those of another.
+    counts: Box<[(u32, u32)]>,
+}
 
 impl Actions {
+    /// The actions of many candidates, which share their names and one place on the heap: `counts` holds those of all of them
+    /// one after another, each as the place of its name, which must be there, and how often it occurs; `ends` says where each
+    /// one's end.
+    pub fn of_many<E>(names: Shared<Arc<str>>, counts: Vec<(u32, u32)>, ends: E) -> impl Iterator<Item = Self> + use<E>
+    where
+        E: IntoIterator<Item = u32>,
+    {
+        let within = Arc::new(Counts { names, counts: counts.into() });
+        let mut from = 0;
+        ends.into_iter().map(move |to| {
+            let from = std::mem::replace(&mut from, to);
+            Self { within: Arc::clone(&within), from, to }
+        })
+    }
+
     /// The names with their counts.
-    pub fn iter(&self) -> std::slice::Iter<'_, (Arc<str>, u32)> {
-        self.0.iter()
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, u32)> {
+        self.places().iter().filter_map(|(place, count)| Some((self.names().get(*place as usize)?, *count)))
+    }
+
+    /// The places of the names in [`Self::names`], with their counts.
+    pub fn places(&self) -> &[(u32, u32)] {
+        self.within.counts.get(self.from as usize..self.to as usize).unwrap_or_default()
+    }
+
+    /// The names that are shared with other candidates.
+    pub fn names(&self) -> &Shared<Arc<str>> {
+        &self.within.names
     }
 
     /// How many names there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.places().len()
     }
 
     /// Whether there is no name.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.places().is_empty()
     }
 
     /// How often an action occurs.
     pub fn count(&self, name: &str) -> u32 {
-        self.0.iter().find(|(action, _)| &**action == name).map_or(0, |(_, count)| *count)
+        self.iter().find(|(action, _)| &***action == name).map_or(0, |(_, count)| count)
     }
 
     /// How many actions there are in all.
     pub fn total(&self) -> u64 {
-        self.0.iter().map(|(_, count)| u64::from(*count)).sum()
+        self.places().iter().map(|(_, count)| u64::from(*count)).sum()
+    }
+}
+
+impl Counts {
+    /// How many bytes of memory they take, names aside where those are another's.
+    fn memory_bytes(&self, others: Option<&Self>) -> usize {
+        let has_own_names = others.is_none_or(|others| !others.names.is_clone_of(&self.names));
+        let names = if has_own_names { OF_AN_ALLOCATION + size_of_val(&*self.names) } else { 0 };
+        names + size_of::<Self>() + size_of_val(&*self.counts) + 2 * OF_AN_ALLOCATION
     }
 }
 
 impl Shared<Candidate> {
-    /// About how many bytes of memory the list takes, names aside: the candidates, and their actions on the heap.
+    /// About how many bytes of memory the list takes, the text of names aside: the candidates, and their actions on the heap.
     pub fn memory_bytes(&self) -> usize {
-        let actions: usize = self.iter().map(|one| size_of_val(&*one.actions.0)).sum();
-        actions + self.len() * (size_of::<Candidate>() + OF_AN_ALLOCATION)
+        let mut before: Option<&Arc<Counts>> = None;
+        let mut bytes = OF_AN_ALLOCATION + size_of_val(&**self);
+        for within in self.iter().map(|candidate| &candidate.actions.within) {
+            if before.is_none_or(|before| !Arc::ptr_eq(before, within)) {
+                bytes += within.memory_bytes(before.map(Arc::as_ref));
+                before = Some(within);
+            }
+        }
+        bytes
     }
 }
 
+impl fmt::Debug for Actions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl PartialEq for Actions {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Actions {}
+
 impl From<Vec<(Arc<str>, u32)>> for Actions {
     fn from(counts: Vec<(Arc<str>, u32)>) -> Self {
-        Self(counts.into())
+        counts.into_iter().collect()
     }
 }
 
 impl FromIterator<(Arc<str>, u32)> for Actions {
     fn from_iter<I: IntoIterator<Item = (Arc<str>, u32)>>(counts: I) -> Self {
-        Self(counts.into_iter().collect())
-    }
-}
-
-impl<'a> IntoIterator for &'a Actions {
-    type Item = &'a (Arc<str>, u32);
-    type IntoIter = std::slice::Iter<'a, (Arc<str>, u32)>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
+        let (names, counts): (Vec<Arc<str>>, Vec<(u32, u32)>) =
+            counts.into_iter().zip(0..).map(|((name, count), place)| (name, (place, count))).unzip();
+        let to = counts.len() as u32;
+        Self { within: Arc::new(Counts { names: names.into(), counts: counts.into() }), from: 0, to }
     }
 }
 
 impl Serialize for Actions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, count) in self {
-            map.serialize_entry(&**name, count)?;
+        let mut map = serializer.serialize_map(Some(self.len()))?;
+        for (name, count) in self.iter() {
+            map.serialize_entry(&**name, &count)?;
         }
         map.end()
     }
@@ -123,7 +184,7 @@ struct ActionsVisitor;
 impl<'de> Visitor<'de> for ActionsVisitor {
     type Value = Actions;
 
-    fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a map from action names to counts")
     }
 
@@ -133,5 +194,48 @@ impl<'de> Visitor<'de> for ActionsVisitor {
             actions.push((Arc::from(name), count));
         }
         Ok(actions.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Shared<Arc<str>> {
+        names.iter().map(|name| Arc::from(*name)).collect()
+    }
+
+    fn alone(counts: &[(&str, u32)]) -> Actions {
+        counts.iter().map(|(name, count)| (Arc::from(*name), *count)).collect()
+    }
+
+    fn candidates(actions: impl Iterator<Item = Actions>) -> Shared<Candidate> {
+        actions.map(|actions| Candidate { actions, epsilon: 0, probability: 0.5 }).collect()
+    }
+
+    #[test]
+    fn actions_of_many_are_those_of_each() {
+        let counts = vec![(0, 2), (1, 1), (1, 3)];
+        let many: Vec<Actions> = Actions::of_many(names(&["on", "off"]), counts, [2, 2, 3, 3]).collect();
+        assert_eq!(many, [alone(&[("on", 2), ("off", 1)]), alone(&[]), alone(&[("off", 3)]), alone(&[])]);
+        assert_eq!(
+            many.iter().map(|one| (one.len(), one.total())).collect::<Vec<_>>(),
+            [(2, 3), (0, 0), (1, 3), (0, 0)]
+        );
+        assert!(many[1].is_empty() && many[2].count("off") == 3 && many[2].count("on") == 0);
+        assert_ne!(many[0], alone(&[("off", 1), ("on", 2)]), "order counts");
+        assert_eq!(format!("{:?}", many[0]), r#"{"on": 2, "off": 1}"#);
+    }
+
+    #[test]
+    fn what_is_shared_is_counted_once() {
+        let many = |number: u32| {
+            let counts = (0..number).map(|_| (0, 1)).collect();
+            candidates(Actions::of_many(names(&["on"]), counts, 1..=number)).memory_bytes()
+        };
+        let each = size_of::<Candidate>() + size_of::<(u32, u32)>();
+        assert_eq!((many(1000) - many(10)) / 990, each);
+        let apart = |number| candidates((0..number).map(|_| alone(&[("on", 1)]))).memory_bytes();
+        assert!((apart(1000) - apart(10)) / 990 > each + 3 * OF_AN_ALLOCATION, "each with lists of its own");
     }
 }

@@ -93,7 +93,7 @@ impl Timeline {
         let Some(best) = identification.candidates.first() else { return vec![(self.place(Lane::Unexplained), 0)] };
         let mut bars: Vec<(usize, u64)> = Vec::new();
         for (name, count) in best.actions.iter().filter(|(_, count)| *count > 0) {
-            let (at, count) = (self.place(Lane::Action(name.to_string())), u64::from(*count));
+            let (at, count) = (self.place(Lane::Action(name.to_string())), u64::from(count));
             match bars.iter_mut().find(|(lane, _)| *lane == at) {
                 Some((_, sum)) => *sum += count,
                 None => bars.push((at, count)),

@@ -119,8 +119,8 @@ impl Instance {
     fn best(&self, identification: &Identification) -> Option<i64> {
         let (scores, number_scores) = self.scores();
         let best = identification.candidates.first().filter(|_| !scores.is_empty())?;
-        let of_action = |(name, count): &(std::sync::Arc<str>, u32)| -> i64 {
-            scores[name.parse::<usize>().unwrap()].iter().take(*count as usize).sum()
+        let of_action = |(name, count): (&std::sync::Arc<str>, u32)| -> i64 {
+            scores[name.parse::<usize>().unwrap()].iter().take(count as usize).sum()
         };
         Some(number_scores[best.actions.total() as usize] + best.actions.iter().map(of_action).sum::<i64>())
     }

@@ -78,7 +78,7 @@ fn counts_over_ranges_are_exact_or_say_that_many_or_more() {
             for candidate in &identification.candidates {
                 let actions = candidate.actions.iter();
                 let sum: i64 =
-                    actions.map(|(name, count)| size(name.parse().unwrap()) * i64::from(*count)).sum::<i64>() + 60;
+                    actions.map(|(name, count)| size(name.parse().unwrap()) * i64::from(count)).sum::<i64>() + 60;
                 assert!((least..=least + 15).contains(&(sum as u64)), "{candidate:?}");
             }
             let probabilities: Vec<f64> = identification.candidates.iter().map(|one| one.probability).collect();

@@ -4,11 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use sizeleak_frame::Actions;
-use sizeleak_signature::{InventoryError, Limits, MOST_CLASSES, Model};
-
-/// More names than this are looked up each time, as those that are not shared are.
-const MOST_MET: usize = 16;
+use sizeleak_frame::{Actions, Shared};
+use sizeleak_signature::{Condition, InventoryError, Limits, Model};
 
 /// The model's inventory, by action names.
 #[derive(Debug)]
@@ -29,7 +26,21 @@ impl Inventory {
 
     /// Asks about the candidates of one list.
     pub(crate) fn check(&self) -> Check<'_> {
-        Check { inventory: self, met: Vec::with_capacity(MOST_MET) }
+        Check { inventory: self, known: None }
+    }
+
+    fn known(&self, names: &Shared<Arc<str>>) -> Known {
+        let class = |name: &Arc<str>| self.classes.get(&**name).copied().filter(|class| *class < self.limits.classes());
+        let classes: Vec<Option<usize>> = names.iter().map(class).collect();
+        let condition = |condition: &Condition| {
+            let is_held = |class: &Option<usize>| class.is_some_and(|class| condition.holds_class(class));
+            (condition.max(), classes.iter().map(|class| if is_held(class) { u32::MAX } else { 0 }).collect())
+        };
+        Known {
+            names: names.clone(),
+            strange: (0..).zip(&classes).filter(|(_, class)| class.is_none()).map(|(place, _)| place).collect(),
+            conditions: self.limits.conditions().iter().map(condition).collect(),
+        }
     }
 
     /// How many actions a command can have; `u32::MAX` where nothing limits them.
@@ -42,35 +53,44 @@ impl Inventory {
 #[derive(Debug)]
 pub(crate) struct Check<'a> {
     inventory: &'a Inventory,
-    met: Vec<(Arc<str>, usize)>,
+    known: Option<Known>,
+}
+
+/// Names, and by their places what the inventory says of them.
+#[derive(Debug)]
+struct Known {
+    names: Shared<Arc<str>>,
+    /// Which the model does not have.
+    strange: Vec<u32>,
+    /// How often the actions of each condition may occur in all, and which they are: all bits are set for these, none for
+    /// others.
+    conditions: Vec<(u32, Vec<u32>)>,
 }
 
 impl Check<'_> {
     /// Whether each of the actions finds a device of its own; always where the model has no inventory.
     pub(crate) fn allows(&mut self, actions: &Actions) -> bool {
-        let limits = &self.inventory.limits;
-        if limits.is_free() {
+        let Self { inventory, known } = self;
+        if inventory.limits.is_free() {
             return true;
         }
-        let mut totals = [0_u32; MOST_CLASSES];
-        let totals = totals.get_mut(..limits.classes()).unwrap_or_default();
-        for (name, count) in actions.iter().filter(|(_, count)| *count > 0) {
-            let total = self.class(name).and_then(|class| totals.get_mut(class));
-            let Some(total) = total else { return false };
-            *total = total.saturating_add(*count);
-        }
-        limits.admits_totals(totals)
+        let known = match known {
+            Some(known) if known.names.is_clone_of(actions.names()) => known,
+            _ => known.insert(inventory.known(actions.names())),
+        };
+        known.allows(actions.places())
     }
+}
 
-    fn class(&mut self, name: &Arc<str>) -> Option<usize> {
-        if let Some((_, class)) = self.met.iter().find(|(met, _)| Arc::ptr_eq(met, name)) {
-            return Some(*class);
-        }
-        let class = self.inventory.classes.get(&**name).copied()?;
-        if self.met.len() < MOST_MET {
-            self.met.push((Arc::clone(name), class));
-        }
-        Some(class)
+impl Known {
+    fn allows(&self, counts: &[(u32, u32)]) -> bool {
+        let is_strange = |(place, count): &(u32, u32)| *count > 0 && self.strange.contains(place);
+        let is_met = |(max, held): &(u32, Vec<u32>)| {
+            let of_those =
+                |(place, count): &(u32, u32)| held.get(*place as usize).map_or(0, |all_bits| count & all_bits);
+            counts.iter().map(of_those).fold(0, u32::saturating_add) <= *max
+        };
+        (self.strange.is_empty() || !counts.iter().any(is_strange)) && self.conditions.iter().all(is_met)
     }
 }
 
