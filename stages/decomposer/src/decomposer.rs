@@ -2,29 +2,23 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Actions, Candidate, Command, Correction, Identification, Notice, Shared, WeightedEpsilon, what};
+use sizeleak_frame::{Candidate, Command, Correction, Identification, Notice, Shared, WeightedEpsilon, what};
 use sizeleak_signature::Model;
 use sizeleak_stage::{Emit, Stage, StageError};
 
 use crate::answers::{Answer, Answers, Unexplained};
 use crate::count::{Solver, SolverError, SumTooLarge, sizes};
+use crate::list::{List, MOST_LISTED};
 use crate::ranked::Ranked;
 use crate::ranking::Ranking;
 use crate::sums::{Sum, Sums, sums};
 use crate::whole::Whole;
 
-/// The candidates of a command take this many bytes at most in a frame, which may have 16 MiB; a list is cut there, as
-/// it is at the limit the user sets.
-const MAX_LISTED_BYTES: usize = 12 << 20;
-
-/// What a candidate without actions would take of them.
-const LEAST_BYTES: usize = 64;
-
 /// Lists the multisets of actions that explain each command.
 #[derive(Debug)]
 pub struct Decomposer {
     model: Model,
-    names: Vec<Arc<str>>,
+    names: Shared<Arc<str>>,
     solver: Solver,
     /// What ways are compared by; the first that has room for a command's sums. None where the prior is flat.
     rankings: Vec<Ranking>,
@@ -98,7 +92,7 @@ impl Decomposer {
             let detail = format!("no actions add up to the {size} bytes of this message: {cause}");
             return Ok(unexplained(detail, false, unused));
         }
-        let candidates = self.candidates(&explained).map_err(StageError::failed)?.into();
+        let candidates = self.candidates(&explained).map_err(StageError::failed)?;
         let candidate_count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
         Ok(Answer { candidates, candidate_count, unused_epsilons: unused, unexplained: None })
     }
@@ -110,7 +104,7 @@ impl Decomposer {
     }
 
     /// The candidates of these sums, as many as are listed, with their probabilities among all, listed or not.
-    fn candidates(&mut self, explained: &[Explained]) -> Result<Vec<Candidate>, SumTooLarge> {
+    fn candidates(&mut self, explained: &[Explained]) -> Result<Shared<Candidate>, SumTooLarge> {
         if let Some(candidates) = self.ranked(explained) {
             return Ok(candidates);
         }
@@ -123,15 +117,15 @@ impl Decomposer {
             while list.has_room()
                 && let Some(counts) = solutions.advance()
             {
-                let occurring = counts.iter().copied().enumerate().filter(|(_, count)| *count > 0);
+                let occurring = (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0);
                 list.push(occurring, sum.epsilon, sum.weight / total);
             }
         }
-        Ok(list.candidates)
+        Ok(list.into_candidates())
     }
 
     /// The candidates by the prior, most probable first; `None` where there is no prior, or no room to weigh by it.
-    fn ranked(&mut self, explained: &[Explained]) -> Option<Vec<Candidate>> {
+    fn ranked(&mut self, explained: &[Explained]) -> Option<Shared<Candidate>> {
         let bytes = |explained: &Explained| usize::try_from(explained.sum.bytes).ok();
         let largest = explained.iter().map(bytes).max().flatten()?;
         let ranking = self.rankings.iter_mut().find_map(|ranking| ranking.prepare(largest).then_some(&*ranking))?;
@@ -142,7 +136,7 @@ impl Decomposer {
             return None;
         }
         let mut list = List::new(&self.names, self.limit);
-        let most = self.limit.min(MAX_LISTED_BYTES / LEAST_BYTES);
+        let most = self.limit.min(MOST_LISTED);
         let probability = |ln: f64| (ln - ln_total).exp().min(1.0);
         let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
         if Whole::pays(count, most)
@@ -154,7 +148,7 @@ impl Decomposer {
             {
                 list.push(actions.iter().copied(), explained.get(sum)?.sum.epsilon, probability(ln));
             }
-            return Some(list.candidates);
+            return Some(list.into_candidates());
         }
         let mut ways = Ranked::new(ranking, &sums, most);
         while list.has_room()
@@ -162,9 +156,10 @@ impl Decomposer {
         {
             way.actions.sort_unstable();
             let epsilon = explained.get(way.sum)?.sum.epsilon;
-            list.push(way.actions.into_iter(), epsilon, probability(way.ln));
+            let actions = way.actions.into_iter().map(|(action, count)| (action as u32, count));
+            list.push(actions, epsilon, probability(way.ln));
         }
-        Some(list.candidates)
+        Some(list.into_candidates())
     }
 
     fn tell_unexplained(
@@ -218,52 +213,15 @@ impl Stage for Decomposer {
     }
 }
 
-/// The candidates of a command while they are found.
-struct List<'a> {
-    names: &'a [Arc<str>],
-    limit: usize,
-    room: Option<usize>,
-    candidates: Vec<Candidate>,
-    /// The actions of the candidate that is listed next.
-    named: Vec<(Arc<str>, u32)>,
-}
-
-impl<'a> List<'a> {
-    fn new(names: &'a [Arc<str>], limit: usize) -> Self {
-        Self { names, limit, room: Some(MAX_LISTED_BYTES), candidates: Vec::new(), named: Vec::new() }
-    }
-
-    fn has_room(&self) -> bool {
-        self.room.is_some() && self.candidates.len() < self.limit
-    }
-
-    /// Lists a candidate, or finds that there is no room for it: of the actions given by their places.
-    fn push(&mut self, actions: impl Iterator<Item = (usize, u32)>, epsilon: i64, probability: f64) {
-        self.named.extend(actions.filter_map(|(action, count)| Some((Arc::clone(self.names.get(action)?), count))));
-        // Whose length is known, so that it takes one place on the heap and no second.
-        let actions: Actions = self.named.drain(..).collect();
-        self.room = self.room.and_then(|room| room.checked_sub(encoded_bytes(&actions)));
-        if self.room.is_some() {
-            self.candidates.push(Candidate { actions, epsilon, probability });
-        }
-    }
-}
-
 /// ln Σ exp(x).
 fn ln_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
     let greatest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
     if greatest.is_finite() { greatest + terms.map(|term| (term - greatest).exp()).sum::<f64>().ln() } else { greatest }
 }
 
-/// How many bytes a candidate takes in a frame at most: its three fields, and for each action a name and a count.
-fn encoded_bytes(actions: &Actions) -> usize {
-    let names: usize = actions.iter().map(|(name, _)| name.len() + 10).sum();
-    LEAST_BYTES + names
-}
-
 #[cfg(test)]
 mod tests {
-    use sizeleak_frame::{Frame, FrameWriter};
+    use sizeleak_frame::{Actions, Frame, FrameWriter};
 
     use super::*;
 

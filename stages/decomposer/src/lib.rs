@@ -12,6 +12,8 @@ mod count;
 mod decomposer;
 mod enumerate;
 mod inventory;
+mod list;
+mod open;
 mod options;
 mod ranked;
 mod ranking;

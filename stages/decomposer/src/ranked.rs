@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::ranking::{Choice, Ranking};
+use crate::ranking::{Choice, Place, Ranking};
 
 /// So many turns are looked at for one command, and the list ends there.
 pub(crate) const MAX_TURNS: u64 = 1 << 26;
@@ -51,22 +51,12 @@ struct Deviation {
     place: Place,
 }
 
-/// Where a way enters a layer.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    layer: usize,
-    state: u32,
-    rest: usize,
-    /// The logarithm of the weight so far.
-    before: f64,
-}
-
 impl<'a> Ranked<'a> {
     /// The ways to make up sums that are in the table, each with the logarithm of its weight; `most` of them at most.
     pub(crate) fn new(ranking: &'a Ranking, sums: &[(usize, f64)], most: usize) -> Self {
         let mut ranked = Self { ranking, waiting: BinaryHeap::new(), made: 0, found: Vec::new(), most, turns: 0 };
         for (sum, (bytes, before)) in sums.iter().enumerate() {
-            let place = Place { layer: 0, state: 0, rest: *bytes, before: *before };
+            let place = Place::beginning(*bytes, *before);
             let ln = before + ranking.best(0, 0, *bytes);
             ranked.wait(Deviation { ln, made: 0, sum, parent: None, taken: 0, place });
         }
@@ -97,19 +87,13 @@ impl<'a> Ranked<'a> {
         way.extend(layer_before.map(|layer| (layer, start.taken)).filter(|(_, taken)| *taken > 0));
         let mut place = start.place;
         while let Some((best, others)) = self.turns(place) {
-            let on = |choice: Choice| Place {
-                layer: place.layer + 1,
-                state: choice.state,
-                rest: choice.rest,
-                before: place.before + choice.ln,
-            };
             for (ln, choice) in others {
                 // Rounding must not put what begins here before what led here.
                 let deviation = Deviation { ln: ln.min(start.ln), parent: Some(self.found.len()), ..start };
-                self.wait(Deviation { taken: choice.taken, place: on(choice), ..deviation });
+                self.wait(Deviation { taken: choice.taken, place: place.after(choice), ..deviation });
             }
             way.extend((best.taken > 0).then_some((place.layer, best.taken)));
-            place = on(best);
+            place = place.after(best);
         }
         way
     }
@@ -117,7 +101,7 @@ impl<'a> Ranked<'a> {
     /// The best turn at a place, of equally good ones that which takes most, and all others that lead to an end.
     fn turns(&mut self, place: Place) -> Option<(Choice, Vec<(f64, Choice)>)> {
         let mut turns = Vec::new();
-        self.turns += self.ranking.rate(place.layer, place.state, place.rest, place.before, &mut turns);
+        self.turns += self.ranking.rate(place, &mut turns);
         let best = (0..turns.len()).max_by(|a, b| {
             let ln = |at: &usize| turns.get(*at).map_or(f64::NEG_INFINITY, |(ln, _)| *ln);
             ln(a).total_cmp(&ln(b))

@@ -11,6 +11,7 @@ use sizeleak_signature::{Condition, Limits, Prior};
 
 use crate::cache::{Cache, Rows};
 use crate::inventory::{Automaton, Layer};
+use crate::open::Open;
 
 /// The most actions of a command whose number the states know, as many as the table has room for.
 pub(crate) const COUNTED: [u32; 4] = [64, 32, 16, 8];
@@ -24,6 +25,8 @@ pub(crate) struct Ranking {
     automaton: Automaton,
     form: Form,
     cache: Cache<Cell>,
+    /// Where numbers of actions are counted: which numbers of the layer's action lead to an end, from each state.
+    open: Cache<Open>,
 }
 
 /// What is known of the ways to make up a sum from a state.
@@ -84,6 +87,29 @@ pub(crate) struct Choice {
     pub(crate) ln: f64,
 }
 
+/// Where a way enters a layer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) layer: usize,
+    pub(crate) state: u32,
+    /// What is left of the sum.
+    pub(crate) rest: usize,
+    /// The logarithm of the weight so far.
+    pub(crate) before: f64,
+}
+
+impl Place {
+    /// Where a sum's ways begin, which has a weight of its own.
+    pub(crate) fn beginning(sum: usize, before: f64) -> Self {
+        Self { layer: 0, state: 0, rest: sum, before }
+    }
+
+    /// Where a way goes on.
+    pub(crate) fn after(self, Choice { state, rest, ln, .. }: Choice) -> Self {
+        Self { layer: self.layer + 1, state, rest, before: self.before + ln }
+    }
+}
+
 impl Ranking {
     /// A ranking that knows numbers of actions, as far as its table has room; `None` where that is not worth having.
     pub(crate) fn counted(sizes: &[usize], limits: &Limits, prior: &Prior) -> Option<Self> {
@@ -98,7 +124,8 @@ impl Ranking {
             let automaton = Automaton::new(sizes, &limits)?;
             let cache = Cache::new(automaton.states, Some(max_sum));
             let form = counted(&automaton, &limits, prior).filter(|_| cache.reaches(max_sum))?;
-            Some(Self { automaton, form, cache })
+            let open = Cache::new(automaton.states, Some(max_sum));
+            Some(Self { automaton, form, cache, open })
         })
     }
 
@@ -111,13 +138,16 @@ impl Ranking {
         let take = |(ln, size): (f64, f64)| Turn { weight: (ln + per_byte * size).exp(), ln, pass: 0 };
         let form = Form::Geometric { takes: lns.into_iter().map(take).collect(), per_byte };
         let cache = Cache::new(automaton.states, None);
-        Some(Self { automaton, form, cache })
+        let open = Cache::new(0, Some(cache.reach()));
+        Some(Self { automaton, form, cache, open })
     }
 
     /// Sees to it that all sums up to this one are in the table; says whether there is room for them.
     pub(crate) fn prepare(&mut self, sum: usize) -> bool {
-        let Self { automaton, form, cache } = self;
-        cache.grow(sum, |sum, smaller, row| form.fill(automaton, sum, smaller, row));
+        let Self { automaton, form, cache, open } = self;
+        cache.grow(sum, |sum, smaller, row| {
+            open.grow(sum, |_, _, open| form.fill(automaton, sum, smaller, (row, open)));
+        });
         cache.reaches(sum)
     }
 
@@ -132,60 +162,62 @@ impl Ranking {
         self.cell(layer, state, sum).best
     }
 
-    /// Rates the ways to go on from a state of a layer that lead to an end, into `rated`: each with the logarithm of the weight
-    /// of the best way that takes it, where `before` is that of what led here. None beyond the last layer. Gives how many were
-    /// looked at.
-    pub(crate) fn rate(
-        &self,
-        layer: usize,
-        state: u32,
-        sum: usize,
-        before: f64,
-        rated: &mut Vec<(f64, Choice)>,
-    ) -> u64 {
+    /// Rates the ways to go on from a place that lead to an end, into `rated`: each with the logarithm of the weight of the
+    /// best way that takes it. None beyond the last layer. Gives how many were looked at.
+    pub(crate) fn rate(&self, place: Place, rated: &mut Vec<(f64, Choice)>) -> u64 {
         rated.clear();
-        let Some(known) = self.automaton.layers.get(layer) else { return 0 };
-        let next = self.automaton.layers.get(layer + 1);
+        let Some(known) = self.automaton.layers.get(place.layer) else { return 0 };
+        let next = self.automaton.layers.get(place.layer + 1);
         match &self.form {
-            Form::Counted { .. } => {
-                let turns = self.form.turns(known.offset + state as usize);
-                self.rate_counted(turns, (known, next), sum, before, rated)
-            }
+            Form::Counted { .. } => self.rate_counted((known, next), place, rated),
             Form::Geometric { takes, .. } => {
-                let ln = takes.get(layer).map_or(f64::NEG_INFINITY, |take| take.ln);
-                let choices = geometric_choices(known, state, sum, ln);
-                choices.map(|choice| self.rate_one(next, before, choice, rated)).count() as u64
+                let ln = takes.get(place.layer).map_or(f64::NEG_INFINITY, |take| take.ln);
+                let choices = geometric_choices(known, place.state, place.rest, ln);
+                choices.map(|choice| self.rate_one(next, place.before, choice, rated)).count() as u64
             }
         }
     }
 
+    /// Walks on from a place as long as there is one way alone, and tells how many of each layer's action it takes. Gives where
+    /// it may go on in several ways, or that has to be found out, and how many were looked at. From that place on there is a
+    /// way.
+    #[inline]
+    pub(crate) fn follow(&self, mut place: Place, mut take: impl FnMut(&Layer, u32)) -> (Place, u64) {
+        let mut looked_at = 0;
+        for layer in self.automaton.layers.iter().skip(place.layer) {
+            if place.layer + 1 == self.layers() && place.rest.is_multiple_of(layer.size) {
+                // What is left is made up here.
+                let taken = place.rest / layer.size;
+                take(layer, taken as u32);
+                return (Place { layer: self.layers(), ..place }, looked_at + taken as u64 + 1);
+            }
+            let cell = layer.offset + place.state as usize;
+            let Some(taken) = self.open.cell(place.rest, cell).only() else { break };
+            let turns = self.form.turns(cell);
+            let rest = place.rest.checked_sub(taken * layer.size);
+            let Some((Turn { pass, ln, .. }, rest)) = turns.get(taken).zip(rest) else { break };
+            looked_at += possible(turns, place.rest, layer);
+            take(layer, taken as u32);
+            place = place.after(Choice { taken: taken as u32, state: *pass, rest, ln: *ln });
+        }
+        (place, looked_at)
+    }
+
     fn rate_counted(
         &self,
-        turns: &[Turn],
         (here, next): (&Layer, Option<&Layer>),
-        sum: usize,
-        before: f64,
+        Place { state, rest: sum, before, .. }: Place,
         rated: &mut Vec<(f64, Choice)>,
     ) -> u64 {
-        if next.is_none() {
-            // What is left is made up here or nowhere.
-            let taken = sum / here.size;
-            if let Some(turn) = turns.get(taken).filter(|_| taken * here.size == sum) {
-                let choice = Choice { taken: taken as u32, state: turn.pass, rest: 0, ln: turn.ln };
-                self.rate_one(next, before, choice, rated);
-            }
-            return turns.len().min(taken + 1) as u64;
+        let cell = here.offset + state as usize;
+        let turns = self.form.turns(cell);
+        let possible = possible(turns, sum, here);
+        for taken in self.open.cell(sum, cell).iter(possible as usize) {
+            let Some(turn) = turns.get(taken) else { break };
+            let rest = sum - taken * here.size;
+            self.rate_one(next, before, Choice { taken: taken as u32, state: turn.pass, rest, ln: turn.ln }, rated);
         }
-        let mut rest = Some(sum);
-        let mut looked_at = 0;
-        for (turn, taken) in turns.iter().zip(0..) {
-            let Some(left) = rest else { break };
-            let choice = Choice { taken, state: turn.pass, rest: left, ln: turn.ln };
-            self.rate_one(next, before, choice, rated);
-            looked_at += 1;
-            rest = left.checked_sub(here.size);
-        }
-        looked_at
+        possible
     }
 
     fn rate_one(&self, next: Option<&Layer>, before: f64, choice: Choice, rated: &mut Vec<(f64, Choice)>) {
@@ -199,6 +231,11 @@ impl Ranking {
         }
     }
 
+    /// How many layers there are: one for each action.
+    pub(crate) fn layers(&self) -> usize {
+        self.automaton.layers.len()
+    }
+
     /// The action of a layer, by its place in the model's list; `None` beyond the last.
     pub(crate) fn action(&self, layer: usize) -> Option<usize> {
         self.automaton.layers.get(layer).map(|layer| layer.action)
@@ -208,6 +245,11 @@ impl Ranking {
         let Some(layer) = self.automaton.layers.get(layer) else { return Cell::end(sum) };
         self.cache.cell(sum, layer.offset + state as usize)
     }
+}
+
+/// How many of the numbers of an action are no more than is left of the sum.
+fn possible(turns: &[Turn], rest: usize, layer: &Layer) -> u64 {
+    turns.len().min(rest / layer.size + 1) as u64
 }
 
 /// The ways to go on from a state of a layer where every action taken weighs the same, by this logarithm; those that lead to
@@ -232,14 +274,20 @@ impl Form {
     }
 
     /// Weighs the ways of one sum from every state, given those of all smaller sums.
-    fn fill(&self, automaton: &Automaton, sum: usize, smaller: &Rows<'_, Cell>, row: &mut [Cell]) {
-        let mut rest = row;
+    fn fill(&self, automaton: &Automaton, sum: usize, smaller: &Rows<'_, Cell>, row: (&mut [Cell], &mut [Open])) {
+        let (mut rest, open) = row;
         let mut next: &mut [Cell] = &mut [Cell::end(sum)];
         for (number, layer) in automaton.layers.iter().enumerate().rev() {
             let (earlier_layers, current) = rest.split_at_mut(layer.offset);
             for (cell, state) in current.iter_mut().zip(0..) {
                 *cell = match self {
-                    Self::Counted { .. } => self.counted_cell(layer, state, sum, next, smaller),
+                    Self::Counted { .. } => {
+                        let (cell, numbers) = self.counted_cell(layer, state, sum, next, smaller);
+                        if let Some(open) = open.get_mut(layer.offset + state) {
+                            *open = numbers;
+                        }
+                        cell
+                    }
                     Self::Geometric { takes, .. } => {
                         let step = layer.steps.get(state);
                         let mut cell = step.and_then(|step| next.get(step.pass as usize)).copied().unwrap_or_default();
@@ -256,22 +304,33 @@ impl Form {
         }
     }
 
-    fn counted_cell(&self, layer: &Layer, state: usize, sum: usize, next: &[Cell], smaller: &Rows<'_, Cell>) -> Cell {
-        let (mut cell, mut rest) = (Cell::default(), Some(sum));
+    /// The ways from a state, and which numbers of the layer's action lead to one.
+    fn counted_cell(
+        &self,
+        layer: &Layer,
+        state: usize,
+        sum: usize,
+        next: &[Cell],
+        smaller: &Rows<'_, Cell>,
+    ) -> (Cell, Open) {
+        let (mut cell, mut open, mut rest) = (Cell::default(), Open::default(), Some(sum));
         let next_offset = layer.offset + layer.steps.len();
-        for turn in self.turns(layer.offset + state) {
+        for (turn, taken) in self.turns(layer.offset + state).iter().zip(0..) {
             let Some(sum_left) = rest else { break };
-            let after = if sum_left == sum {
+            let after = if taken == 0 {
                 next.get(turn.pass as usize).copied()
             } else if next_offset == smaller.width() {
                 Some(Cell::end(sum_left))
             } else {
                 smaller.cell(sum_left, next_offset + turn.pass as usize)
             };
-            cell.add(*turn, after.unwrap_or_default());
+            if let Some(after) = after.filter(|after| after.best > f64::NEG_INFINITY) {
+                cell.add(*turn, after);
+                open.insert(taken);
+            }
             rest = sum_left.checked_sub(layer.size);
         }
-        cell
+        (cell, open)
     }
 }
 

@@ -6,7 +6,7 @@
 //! there, of the turn and of the best way on; and ways of equal weight stand in the order in which they are met there.
 
 use crate::ranked::MAX_TURNS;
-use crate::ranking::{Choice, Ranking};
+use crate::ranking::{Choice, Place, Ranking};
 
 /// With more actions than this a way is as much work as finding the next best.
 const MAX_LAYERS: usize = 512;
@@ -25,7 +25,7 @@ const MAX_WAYS: u64 = 1 << 16;
 pub(crate) struct Whole {
     ways: Vec<Way>,
     /// The actions of all ways with their counts, those of one way by their places in the model's list.
-    counts: Vec<(usize, u32)>,
+    counts: Vec<(u32, u32)>,
     /// The places of ways, most probable first.
     order: Vec<usize>,
 }
@@ -50,20 +50,14 @@ struct Deviation {
     nth: usize,
     /// How many are taken in the layer before.
     taken: u32,
-    layer: usize,
-    state: u32,
-    rest: usize,
-    /// The logarithm of the weight so far.
-    before: f64,
+    place: Place,
 }
 
 /// What is walked with.
 struct Walk<'a> {
     ranking: &'a Ranking,
-    /// How many are taken in each layer.
-    path: Vec<u32>,
-    /// The layers of actions, in the order of the model's list.
-    layers: Vec<(usize, usize)>,
+    /// How many are taken of each action, in the order of the model's list.
+    taken: Vec<u32>,
     waiting: Vec<Deviation>,
     rated: Vec<(f64, Choice)>,
     turns: u64,
@@ -78,23 +72,20 @@ impl Whole {
     /// The ways to make up sums that are in the table, no more than `most`, each with the logarithm of its weight; `None`
     /// where finding the next best would end early, or is as good.
     pub(crate) fn of(ranking: &Ranking, sums: &[(usize, f64)], most: usize) -> Option<Self> {
-        let mut layers: Vec<(usize, usize)> = (0..).map_while(|layer| Some((ranking.action(layer)?, layer))).collect();
-        if layers.len() > MAX_LAYERS {
+        let layers = ranking.layers();
+        if layers > MAX_LAYERS {
             return None;
         }
-        let path = vec![0; layers.len()];
-        layers.sort_unstable();
-        let mut walk = Walk { ranking, path, layers, waiting: Vec::new(), rated: Vec::new(), turns: 0 };
+        let mut walk = Walk { ranking, taken: vec![0; layers], waiting: Vec::new(), rated: Vec::new(), turns: 0 };
         let mut whole = Self { ways: Vec::with_capacity(most), ..Self::default() };
-        whole.counts.reserve(most.saturating_mul(walk.path.len().min(USUAL)));
+        whole.counts.reserve(most.saturating_mul(layers.min(USUAL)));
         for (sum, (bytes, before)) in sums.iter().enumerate() {
             let ln = before + ranking.best(0, 0, *bytes);
             if ln == f64::NEG_INFINITY {
                 continue;
             }
-            let (parent, taken, layer, state) = (None, 0, 0, 0);
-            let start = Deviation { ln, parent, nth: sum, taken, layer, state, rest: *bytes, before: *before };
-            walk.waiting.push(start);
+            let place = Place::beginning(*bytes, *before);
+            walk.waiting.push(Deviation { ln, parent: None, nth: sum, taken: 0, place });
             while let Some(start) = walk.waiting.pop() {
                 walk.on(start, whole.ways.len());
                 let counts = whole.counts.len();
@@ -110,7 +101,7 @@ impl Whole {
     }
 
     /// The ways, most probable first: which of the sums, the actions with their counts, and the logarithm of the weight.
-    pub(crate) fn ways(&self) -> impl Iterator<Item = (usize, &[(usize, u32)], f64)> {
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (usize, &[(u32, u32)], f64)> {
         self.order.iter().filter_map(|at| {
             let way = self.ways.get(*at)?;
             let end = self.ways.get(at + 1).map_or(self.counts.len(), |next| next.counts);
@@ -119,15 +110,17 @@ impl Whole {
     }
 
     fn put_in_order(&mut self) {
-        let mut order: Vec<(f64, usize)> = self.ways.iter().map(|way| way.ln).zip(0..).collect();
-        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        // One number each, which is compared in a fraction of the time: weight before place.
+        let number = |(way, at): (&Way, u128)| u128::from(descending(way.ln)) << 64 | at;
+        let mut order: Vec<u128> = self.ways.iter().zip(0..).map(number).collect();
+        order.sort_unstable();
         self.order.reserve(order.len());
         // Of each way, its place in the order, counted from 1: that of a way that turns off from none is 0.
         let mut places = vec![0; order.len()];
-        for equals in order.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
+        for equals in order.chunk_by(|a, b| a >> 64 == b >> 64) {
             let begins = self.order.len();
             match equals {
-                [(_, only)] => self.order.push(*only),
+                [only] => self.order.push(*only as usize),
                 _ => self.line_up(equals, &places),
             }
             for (place, at) in self.order.iter().enumerate().skip(begins) {
@@ -140,12 +133,12 @@ impl Whole {
 
     /// Lines up ways of equal weight as they are met: those that turn off from better ways by the order of these, and behind
     /// all of them those that turn off from one of their own.
-    fn line_up(&mut self, equals: &[(f64, usize)], places: &[usize]) {
+    fn line_up(&mut self, equals: &[u128], places: &[usize]) {
         let way = |at: usize| self.ways.get(at).map_or((None, 0), |way| (way.parent, way.nth));
         let place = |parent: Option<usize>| parent.and_then(|parent| places.get(parent)).copied().unwrap_or(0);
         let met = |parent: Option<usize>| parent.is_none() || place(parent) > 0;
         let (mut line, mut later): (Vec<usize>, Vec<usize>) =
-            equals.iter().map(|(_, at)| *at).partition(|at| met(way(*at).0));
+            equals.iter().map(|equal| *equal as usize).partition(|at| met(way(*at).0));
         line.sort_unstable_by_key(|at| (place(way(*at).0), way(*at).1));
         later.sort_unstable_by_key(|at| way(*at));
         let mut next = 0;
@@ -161,41 +154,48 @@ impl Whole {
 impl Walk<'_> {
     /// Walks on from a deviation, each time the best turn, to the way of this number; all others wait.
     fn on(&mut self, start: Deviation, number: usize) {
-        if let Some(slot) = start.layer.checked_sub(1).and_then(|layer| self.path.get_mut(layer)) {
-            *slot = start.taken;
+        if let Some(action) = start.place.layer.checked_sub(1).and_then(|layer| self.ranking.action(layer)) {
+            take(&mut self.taken, action, start.taken);
         }
-        let (mut state, mut rest, mut before, mut nth) = (start.state, start.rest, start.before, 0);
-        for layer in start.layer..self.path.len() {
-            self.turns += self.ranking.rate(layer, state, rest, before, &mut self.rated);
+        let (mut place, mut nth) = (start.place, 0);
+        loop {
+            let (fork, followed) =
+                self.ranking.follow(place, |layer, count| take(&mut self.taken, layer.action, count));
+            self.turns += followed + self.ranking.rate(fork, &mut self.rated);
             // Of equally good ones that which takes most.
-            let best = (0..self.rated.len()).max_by(|a, b| self.ln(*a).total_cmp(&self.ln(*b)));
-            let Some((best, taken)) = best.and_then(|at| Some((at, self.rated.get(at)?.1))) else { return };
+            let best = self.rated.iter().enumerate().max_by(|(_, (one, _)), (_, (other, _))| one.total_cmp(other));
+            let Some((best_at, (_, best))) = best.map(|(at, rated)| (at, *rated)) else { return };
             for (at, (ln, choice)) in self.rated.iter().enumerate().rev() {
-                if at != best {
-                    let Choice { taken, state, rest, ln: weight } = *choice;
+                if at != best_at {
                     // Rounding must not put what begins here before what led here.
-                    let (ln, before) = (ln.min(start.ln), before + weight);
-                    let parent = Some(number);
-                    self.waiting.push(Deviation { ln, parent, nth, taken, layer: layer + 1, state, rest, before });
+                    let (ln, parent, taken) = (ln.min(start.ln), Some(number), choice.taken);
+                    self.waiting.push(Deviation { ln, parent, nth, taken, place: fork.after(*choice) });
                     nth += 1;
                 }
             }
-            if let Some(slot) = self.path.get_mut(layer) {
-                *slot = taken.taken;
+            if let Some(action) = self.ranking.action(fork.layer) {
+                take(&mut self.taken, action, best.taken);
             }
-            (state, rest, before) = (taken.state, taken.rest, before + taken.ln);
+            place = fork.after(best);
         }
     }
 
-    fn ln(&self, at: usize) -> f64 {
-        self.rated.get(at).map_or(f64::NEG_INFINITY, |(ln, _)| *ln)
-    }
-
     /// The actions of the way walked last.
-    fn counts(&self) -> impl Iterator<Item = (usize, u32)> {
-        let taken = |layer: usize| self.path.get(layer).copied().filter(|taken| *taken > 0);
-        self.layers.iter().filter_map(move |(action, layer)| Some((*action, taken(*layer)?)))
+    fn counts(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..).zip(self.taken.iter().copied()).filter(|(_, taken)| *taken > 0)
     }
+}
+
+fn take(taken: &mut [u32], action: usize, count: u32) {
+    if let Some(slot) = taken.get_mut(action) {
+        *slot = count;
+    }
+}
+
+/// A number that is the smaller, the greater the weight.
+fn descending(ln: f64) -> u64 {
+    let bits = ln.to_bits();
+    if ln.is_sign_negative() { bits } else { !(bits | 1 << 63) }
 }
 
 #[cfg(test)]
@@ -222,8 +222,19 @@ mod tests {
             (way.sum, way.actions, way.ln.to_bits())
         });
         let whole = Whole::of(ranking, sums, most).unwrap();
-        let found = whole.ways().take(most).map(|(sum, actions, ln)| (sum, actions.to_vec(), ln.to_bits()));
+        let by_place = |actions: &[(u32, u32)]| -> Vec<(usize, u32)> {
+            actions.iter().map(|(action, count)| (*action as usize, *count)).collect()
+        };
+        let found = whole.ways().take(most).map(|(sum, actions, ln)| (sum, by_place(actions), ln.to_bits()));
         assert_eq!(found.collect::<Vec<_>>(), ranked.collect::<Vec<_>>());
+    }
+
+    proptest! {
+        #[test]
+        fn greater_weights_have_smaller_numbers(one: f64, other: f64) {
+            prop_assert_eq!(descending(one).cmp(&descending(other)), other.total_cmp(&one));
+            prop_assert_eq!(descending(-one).cmp(&descending(other)), other.total_cmp(&-one));
+        }
     }
 
     proptest! {
