@@ -1,20 +1,21 @@
 //! What the replies to a command say about its actions.
 
-use std::collections::BTreeMap;
-
 use sizeleak_frame::{Actions, Command};
 use sizeleak_signature::{Model, ReplyBytes, ReplyModel, WireSize};
 
 /// Where nothing limits the number of actions, likelihoods are looked at up to this many.
 const MAX_ACTIONS: u32 = 4096;
 
+/// Likelihoods of more actions than this are worked out each time.
+const MOST_REMEMBERED: usize = 1 << 10;
+
 /// The replies to one command.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
     model: &'a ReplyModel,
     replies: u32,
-    /// Likelihoods by number of actions: thousands of candidates have the same few.
-    likelihoods: BTreeMap<u64, f64>,
+    /// Likelihoods by number of actions, as far as they were asked for: thousands of candidates have the same few.
+    likelihoods: Vec<Option<f64>>,
     /// Where the bytes of the replies say more than their number.
     bytes: Option<Bytes<'a>>,
 }
@@ -46,7 +47,7 @@ impl<'a> Evidence<'a> {
             seen: model.learned.basis.reply_bytes(command.reply_bytes, replies, size),
         });
         let is_informative = model.replies.is_informative() || bytes.is_some();
-        is_informative.then(|| Self { model: &model.replies, replies, likelihoods: BTreeMap::new(), bytes })
+        is_informative.then(|| Self { model: &model.replies, replies, likelihoods: Vec::new(), bytes })
     }
 
     /// P(replies and their bytes | these actions).
@@ -60,9 +61,15 @@ impl<'a> Evidence<'a> {
 
     /// P(replies | so many actions).
     fn of_number(&mut self, actions: u64) -> f64 {
-        let (model, replies) = (self.model, self.replies);
-        let likelihood = || model.likelihood(replies, u32::try_from(actions).unwrap_or(u32::MAX));
-        *self.likelihoods.entry(actions).or_insert_with(likelihood)
+        let likelihood = || self.model.likelihood(self.replies, u32::try_from(actions).unwrap_or(u32::MAX));
+        let Ok(place @ ..=MOST_REMEMBERED) = usize::try_from(actions) else { return likelihood() };
+        if place >= self.likelihoods.len() {
+            self.likelihoods.resize(place + 1, None);
+        }
+        match self.likelihoods.get_mut(place) {
+            Some(known) => *known.get_or_insert_with(likelihood),
+            None => likelihood(),
+        }
     }
 
     /// The greatest likelihood that a command of up to `max_actions` can have.

@@ -1,5 +1,7 @@
 //! Candidates weighed by the replies: P(candidate | replies) ∝ probability · P(replies | its number of actions).
 
+use std::collections::BinaryHeap;
+
 use sizeleak_frame::{Candidate, Shared};
 
 use crate::evidence::Evidence;
@@ -11,17 +13,30 @@ const EQUAL: f64 = 1e-9;
 #[derive(Debug)]
 pub(crate) struct Distribution<'a> {
     listed: &'a Shared<Candidate>,
-    /// Those not left out yet, best first.
+    /// Those not left out yet: as they came, or once it was said which to keep, best first.
     weighed: Vec<Weighed>,
     /// The probability of all candidates that are not listed.
     unlisted: f64,
 }
 
 /// A listed candidate, by its place, and what its probability has become.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 struct Weighed {
     at: usize,
     probability: f64,
+}
+
+/// A number that is the greater, the more probable a candidate is, and of equally probable ones the earlier its place: compared
+/// in a fraction of the time.
+fn rank(probability: f64, place: usize) -> u128 {
+    let bits = probability.to_bits();
+    let ascending = if probability.is_sign_negative() { !bits } else { bits | 1 << 63 };
+    u128::from(ascending) << 64 | u128::from(!(place as u64))
+}
+
+/// The place in a rank.
+fn place(rank: u128) -> usize {
+    !(rank as u64) as usize
 }
 
 impl<'a> Distribution<'a> {
@@ -51,8 +66,7 @@ impl<'a> Distribution<'a> {
         dropped as u64
     }
 
-    /// Weighs each candidate by the evidence and puts the most probable first; equal ones stay in the decomposer's order.
-    /// What is not listed cannot be looked at: it weighs as much as `greatest`, the greatest likelihood it can have, so
+    /// Weighs each candidate by the evidence. What is not listed cannot be looked at: it weighs as much as `greatest`, the greatest likelihood it can have, so
     /// that what is said of the listed ones is never too much.
     pub(crate) fn weigh(&mut self, evidence: &mut Evidence<'_>, greatest: f64) {
         let candidates = self.weighed.iter().filter_map(|weighed| self.listed.get(weighed.at));
@@ -67,24 +81,25 @@ impl<'a> Distribution<'a> {
             self.unlisted *= greatest / top;
         }
         self.normalise();
-        self.weighed.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     }
 
-    /// Keeps the fewest candidates, most probable first, that hold `keep` of the probability; those as probable as the
-    /// last one kept are kept too, since nothing tells them apart. Their probabilities stay what they are among all
-    /// candidates. Says whether the kept ones hold that much; if not, all that are listed are kept.
+    /// Puts the most probable candidates first, equal ones in the decomposer's order, and keeps the fewest that hold `keep`
+    /// of the probability; those as probable as the last one kept are kept too, since nothing tells them apart. Their
+    /// probabilities stay what they are among all candidates. Says whether the kept ones hold that much; if not, all that
+    /// are listed are kept.
     pub(crate) fn keep(&mut self, keep: f64) -> Held {
+        // Often a few of many are kept: no more are put in order than that.
+        let all = std::mem::take(&mut self.weighed);
+        let ranks = all.iter().enumerate().map(|(place, weighed)| rank(weighed.probability, place));
+        let mut rest: BinaryHeap<u128> = ranks.collect();
         let (mut held, mut last) = (0.0, f64::INFINITY);
-        let kept = self.weighed.iter().take_while(|weighed| {
-            let wanted = keep >= 1.0 || held < keep || weighed.probability >= last * (1.0 - EQUAL);
-            if wanted {
-                held += weighed.probability;
-                last = weighed.probability;
-            }
-            wanted
-        });
-        let kept = kept.count();
-        self.weighed.truncate(kept);
+        while let Some(weighed) = rest.pop().and_then(|rank| all.get(place(rank)))
+            && (keep >= 1.0 || held < keep || weighed.probability >= last * (1.0 - EQUAL))
+        {
+            held += weighed.probability;
+            last = weighed.probability;
+            self.weighed.push(*weighed);
+        }
         if keep < 1.0 && held >= keep { Held::Enough } else { Held::AllThereIs }
     }
 
@@ -98,7 +113,9 @@ impl<'a> Distribution<'a> {
             let Candidate { actions, epsilon, .. } = self.listed.get(weighed.at)?;
             Some(Candidate { actions: actions.clone(), epsilon: *epsilon, probability: weighed.probability })
         };
-        self.weighed.iter().filter_map(reweighed).collect()
+        let mut candidates = Vec::with_capacity(self.weighed.len());
+        candidates.extend(self.weighed.iter().filter_map(reweighed));
+        candidates.into()
     }
 
     /// Scales probabilities to sum to 1; where none is above 0, the listed ones share it.
@@ -146,6 +163,7 @@ mod tests {
         candidates.iter().map(candidate).collect()
     }
 
+    /// All candidates, best first.
     fn weighed(listed: &Shared<Candidate>, unlisted_count: u64, replies: u32) -> Distribution<'_> {
         let mut distribution = Distribution::new(listed, unlisted_count);
         let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
@@ -153,6 +171,7 @@ mod tests {
         let mut evidence = Evidence::new(&model, &command).unwrap();
         let greatest = evidence.greatest(16);
         distribution.weigh(&mut evidence, greatest);
+        assert_eq!(distribution.keep(1.0), Held::AllThereIs);
         distribution
     }
 
@@ -212,6 +231,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn ranks_are_of_probabilities_before_places(one: f64, other: f64, places: [u32; 2]) {
+            let [at, other_at] = places.map(|place| place as usize);
+            let expected = one.total_cmp(&other).then(other_at.cmp(&at));
+            prop_assert_eq!(rank(one, at).cmp(&rank(other, other_at)), expected);
+            prop_assert_eq!(rank(one, at).cmp(&rank(one, other_at)), other_at.cmp(&at));
+            prop_assert_eq!(place(rank(-one, at)), at);
+        }
+
         /// Fewest: no set with one candidate fewer holds as much, ties aside.
         #[test]
         fn the_kept_set_is_the_smallest_that_holds_enough(
