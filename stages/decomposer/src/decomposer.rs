@@ -142,6 +142,8 @@ impl Decomposer {
         if Whole::pays(count, most)
             && let Some(whole) = Whole::of(ranking, &sums, usize::try_from(count).unwrap_or(most))
         {
+            let (found, actions) = whole.size();
+            list.reserve(found, actions);
             let mut ways = whole.ways().take(most);
             while list.has_room()
                 && let Some((sum, actions, ln)) = ways.next()

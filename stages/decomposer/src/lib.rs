@@ -4,7 +4,8 @@
 //! [`Solver`] counts and enumerates the ways to make up one sum; [`Decomposer`] asks it for every value of ε. The
 //! inventory is a small automaton (`inventory`) over which the recursion (`count`) runs; its table (`cache`) grows with
 //! the largest sum asked for, and [`Solutions`] (`enumerate`) walks it without dead ends. Where the model has a prior, the
-//! same automaton is walked with weights (`ranking`), so that the most probable ways come first (`ranked`).
+//! same automaton is walked with weights (`ranking`) along the turns that lead to an end (`open`), so that the most probable
+//! ways come first: the next best each time (`ranked`), or all of them at once (`whole`).
 
 mod answers;
 mod cache;

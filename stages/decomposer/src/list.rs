@@ -37,6 +37,12 @@ impl<'a> List<'a> {
         Self { names, limit, room: Some(MAX_LISTED_BYTES), counts: Vec::new(), listed: Vec::new() }
     }
 
+    /// Makes place for so many candidates with so many actions together, so that none has to move.
+    pub(crate) fn reserve(&mut self, candidates: usize, actions: usize) {
+        self.listed.reserve_exact(candidates.min(self.limit));
+        self.counts.reserve_exact(actions);
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.room.is_some() && self.listed.len() < self.limit
     }

@@ -25,7 +25,8 @@ pub(crate) struct Ranking {
     automaton: Automaton,
     form: Form,
     cache: Cache<Cell>,
-    /// Where numbers of actions are counted: which numbers of the layer's action lead to an end, from each state.
+    /// Where numbers of actions are counted: which numbers of the layer's action lead to an end, from each state. A quarter of
+    /// what `cache` takes.
     open: Cache<Open>,
 }
 

@@ -90,7 +90,7 @@ impl Whole {
                 walk.on(start, whole.ways.len());
                 let counts = whole.counts.len();
                 whole.ways.push(Way { ln: start.ln, sum, parent: start.parent, nth: start.nth, counts });
-                whole.counts.extend(walk.counts());
+                walk.list(&mut whole.counts);
                 if walk.turns > MAX_TURNS {
                     return None;
                 }
@@ -98,6 +98,11 @@ impl Whole {
         }
         whole.put_in_order();
         Some(whole)
+    }
+
+    /// How many ways there are, and how many actions they have together that differ.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.ways.len(), self.counts.len())
     }
 
     /// The ways, most probable first: which of the sums, the actions with their counts, and the logarithm of the weight.
@@ -161,7 +166,11 @@ impl Walk<'_> {
         loop {
             let (fork, followed) =
                 self.ranking.follow(place, |layer, count| take(&mut self.taken, layer.action, count));
-            self.turns += followed + self.ranking.rate(fork, &mut self.rated);
+            self.turns += followed;
+            if fork.layer >= self.taken.len() {
+                return;
+            }
+            self.turns += self.ranking.rate(fork, &mut self.rated);
             // Of equally good ones that which takes most.
             let best = self.rated.iter().enumerate().max_by(|(_, (one, _)), (_, (other, _))| one.total_cmp(other));
             let Some((best_at, (_, best))) = best.map(|(at, rated)| (at, *rated)) else { return };
@@ -180,9 +189,13 @@ impl Walk<'_> {
         }
     }
 
-    /// The actions of the way walked last.
-    fn counts(&self) -> impl Iterator<Item = (u32, u32)> {
-        (0..).zip(self.taken.iter().copied()).filter(|(_, taken)| *taken > 0)
+    /// Lists the actions of the way walked last.
+    fn list(&self, counts: &mut Vec<(u32, u32)>) {
+        for (taken, action) in self.taken.iter().zip(0..) {
+            if *taken > 0 {
+                counts.push((action, *taken));
+            }
+        }
     }
 }
 
