@@ -66,8 +66,8 @@ impl<'a> Distribution<'a> {
         dropped as u64
     }
 
-    /// Weighs each candidate by the evidence. What is not listed cannot be looked at: it weighs as much as `greatest`, the greatest likelihood it can have, so
-    /// that what is said of the listed ones is never too much.
+    /// Weighs each candidate by the evidence. What is not listed cannot be looked at: it weighs as much as `greatest`, the
+    /// greatest likelihood it can have, so that what is said of the listed ones is never too much.
     pub(crate) fn weigh(&mut self, evidence: &mut Evidence<'_>, greatest: f64) {
         let candidates = self.weighed.iter().filter_map(|weighed| self.listed.get(weighed.at));
         let likelihoods: Vec<f64> = candidates.map(|candidate| evidence.likelihood(&candidate.actions)).collect();
