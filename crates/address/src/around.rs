@@ -41,11 +41,12 @@ impl Around {
     #[expect(clippy::inline_always, reason = "all there is to do about most packets")]
     pub(crate) fn excludes(&self, link_type: u16, data: &[u8]) -> bool {
         let Some(header) = data.first_chunk::<HEADERS>().filter(|_| link_type == ETHERNET) else { return false };
-        let word = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let word =
+            |at: usize| header.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_ne_bytes(*word));
         let kind = word(12) & KIND;
         let six = usize::from(kind & IS_SIX != 0);
-        kind == self.kinds[six]
-            && header[23 - 3 * six] == TCP
+        Some(&kind) == self.kinds.get(six)
+            && Some(&TCP) == header.get(23 - 3 * six)
             && !self.network.holds_any([word(26 + 8 * six), word(30 + 20 * six)])
     }
 }
