@@ -18,6 +18,7 @@ mod model_file;
 mod noise;
 mod paper;
 mod prior;
+mod rank;
 mod reply;
 mod reply_bytes;
 mod robust;
@@ -39,6 +40,7 @@ pub use model::{Basis, CaptureDigest, Learned, Model, ModelError, SizeError, Wir
 pub use model_file::{ModelFault, SCHEMA};
 pub use noise::{GatewayRecords, MOST_SIZES, Noise, OFTEN, ServiceRecords, Written};
 pub use prior::Prior;
+pub use rank::Rank;
 pub use reply::ReplyModel;
 pub use reply_bytes::ReplyBytes;
 pub use variation::{Smoothing, Variation};

@@ -5,6 +5,8 @@
 //! weight is put together here as there: a way turns off from another at one place, where it was the sum of what led
 //! there, of the turn and of the best way on; and ways of equal weight stand in the order in which they are met there.
 
+use sizeleak_signature::Rank;
+
 use crate::ranked::MAX_TURNS;
 use crate::ranking::{Choice, Place, Ranking};
 
@@ -115,17 +117,15 @@ impl Whole {
     }
 
     fn put_in_order(&mut self) {
-        // One number each, which is compared in a fraction of the time: weight before place.
-        let number = |(way, at): (&Way, u128)| u128::from(descending(way.ln)) << 64 | at;
-        let mut order: Vec<u128> = self.ways.iter().zip(0..).map(number).collect();
+        let mut order: Vec<Rank> = self.ways.iter().zip(0..).map(|(way, at)| Rank::new(way.ln, at)).collect();
         order.sort_unstable();
         self.order.reserve(order.len());
         // Of each way, its place in the order, counted from 1: that of a way that turns off from none is 0.
         let mut places = vec![0; order.len()];
-        for equals in order.chunk_by(|a, b| a >> 64 == b >> 64) {
+        for equals in order.chunk_by(|a, b| a.is_tied_with(*b)) {
             let begins = self.order.len();
             match equals {
-                [only] => self.order.push(*only as usize),
+                [only] => self.order.push(only.place()),
                 _ => self.line_up(equals, &places),
             }
             for (place, at) in self.order.iter().enumerate().skip(begins) {
@@ -138,12 +138,12 @@ impl Whole {
 
     /// Lines up ways of equal weight as they are met: those that turn off from better ways by the order of these, and behind
     /// all of them those that turn off from one of their own.
-    fn line_up(&mut self, equals: &[u128], places: &[usize]) {
+    fn line_up(&mut self, equals: &[Rank], places: &[usize]) {
         let way = |at: usize| self.ways.get(at).map_or((None, 0), |way| (way.parent, way.nth));
         let place = |parent: Option<usize>| parent.and_then(|parent| places.get(parent)).copied().unwrap_or(0);
         let met = |parent: Option<usize>| parent.is_none() || place(parent) > 0;
         let (mut line, mut later): (Vec<usize>, Vec<usize>) =
-            equals.iter().map(|equal| *equal as usize).partition(|at| met(way(*at).0));
+            equals.iter().map(|equal| equal.place()).partition(|at| met(way(*at).0));
         line.sort_unstable_by_key(|at| (place(way(*at).0), way(*at).1));
         later.sort_unstable_by_key(|at| way(*at));
         let mut next = 0;
@@ -205,12 +205,6 @@ fn take(taken: &mut [u32], action: usize, count: u32) {
     }
 }
 
-/// A number that is the smaller, the greater the weight.
-fn descending(ln: f64) -> u64 {
-    let bits = ln.to_bits();
-    if ln.is_sign_negative() { bits } else { !(bits | 1 << 63) }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -240,14 +234,6 @@ mod tests {
         };
         let found = whole.ways().take(most).map(|(sum, actions, ln)| (sum, by_place(actions), ln.to_bits()));
         assert_eq!(found.collect::<Vec<_>>(), ranked.collect::<Vec<_>>());
-    }
-
-    proptest! {
-        #[test]
-        fn greater_weights_have_smaller_numbers(one: f64, other: f64) {
-            prop_assert_eq!(descending(one).cmp(&descending(other)), other.total_cmp(&one));
-            prop_assert_eq!(descending(-one).cmp(&descending(other)), other.total_cmp(&-one));
-        }
     }
 
     proptest! {

@@ -1,8 +1,10 @@
 //! Candidates weighed by the replies: P(candidate | replies) ∝ probability · P(replies | its number of actions).
 
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use sizeleak_frame::{Candidate, Shared};
+use sizeleak_signature::Rank;
 
 use crate::evidence::Evidence;
 
@@ -24,19 +26,6 @@ pub(crate) struct Distribution<'a> {
 struct Weighed {
     at: usize,
     probability: f64,
-}
-
-/// A number that is the greater, the more probable a candidate is, and of equally probable ones the earlier its place: compared
-/// in a fraction of the time.
-fn rank(probability: f64, place: usize) -> u128 {
-    let bits = probability.to_bits();
-    let ascending = if probability.is_sign_negative() { !bits } else { bits | 1 << 63 };
-    u128::from(ascending) << 64 | u128::from(!(place as u64))
-}
-
-/// The place in a rank.
-fn place(rank: u128) -> usize {
-    !(rank as u64) as usize
 }
 
 impl<'a> Distribution<'a> {
@@ -90,10 +79,10 @@ impl<'a> Distribution<'a> {
     pub(crate) fn keep(&mut self, keep: f64) -> Held {
         // Often a few of many are kept: no more are put in order than that.
         let all = std::mem::take(&mut self.weighed);
-        let ranks = all.iter().enumerate().map(|(place, weighed)| rank(weighed.probability, place));
-        let mut rest: BinaryHeap<u128> = ranks.collect();
+        let ranks = all.iter().zip(0..).map(|(weighed, place)| Reverse(Rank::new(weighed.probability, place)));
+        let mut rest: BinaryHeap<Reverse<Rank>> = ranks.collect();
         let (mut held, mut last) = (0.0, f64::INFINITY);
-        while let Some(weighed) = rest.pop().and_then(|rank| all.get(place(rank)))
+        while let Some(weighed) = rest.pop().and_then(|Reverse(rank)| all.get(rank.place()))
             && (keep >= 1.0 || held < keep || weighed.probability >= last * (1.0 - EQUAL))
         {
             held += weighed.probability;
@@ -231,15 +220,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn ranks_are_of_probabilities_before_places(one: f64, other: f64, places: [u32; 2]) {
-            let [at, other_at] = places.map(|place| place as usize);
-            let expected = one.total_cmp(&other).then(other_at.cmp(&at));
-            prop_assert_eq!(rank(one, at).cmp(&rank(other, other_at)), expected);
-            prop_assert_eq!(rank(one, at).cmp(&rank(one, other_at)), other_at.cmp(&at));
-            prop_assert_eq!(place(rank(-one, at)), at);
-        }
-
         /// Fewest: no set with one candidate fewer holds as much, ties aside.
         #[test]
         fn the_kept_set_is_the_smallest_that_holds_enough(
