@@ -1,10 +1,10 @@
 //! The quickest test: whether both ends of a packet lie outside of one network that is around all that are meant.
 
 use crate::networks::{Masked, Networks};
-use crate::plain::{ETHERNET, TCP};
+use crate::plain::{ETHERNET, ETHERNET_HEADER, IPV6_HEADER, TCP};
 
 /// Ethernet's header and that of IPv6: as long as the headers of TCP in IPv4 at least.
-const HEADERS: usize = 14 + 40;
+const HEADERS: usize = ETHERNET_HEADER + IPV6_HEADER;
 /// The type of what is behind Ethernet's header, and the version, as they lie in memory.
 const KIND: u32 = u32::from_ne_bytes([0xff, 0xff, 0xf0, 0]);
 const FOUR: u32 = u32::from_ne_bytes([0x08, 0x00, 0x40, 0]);
@@ -26,11 +26,8 @@ impl Around {
     pub(crate) fn new(networks: &Networks) -> Self {
         let network = networks.four().iter().copied().reduce(Masked::around);
         let six = if networks.six().is_empty() { SIX } else { NONE };
-        // Where there is nothing to be around, it decides about nothing.
-        network.map_or(Self { network: Masked { bits: 0, mask: 0 }, kinds: [NONE; 2] }, |network| Self {
-            network,
-            kinds: [FOUR, six],
-        })
+        // Where there is nothing to be around, nothing is outside.
+        Self { network: network.unwrap_or(Masked { bits: 0, mask: 0 }), kinds: [FOUR, six] }
     }
 
     /// Whether a packet is TCP in IPv4 or in IPv6, right behind Ethernet, and both of its ends are outside. Of an address of

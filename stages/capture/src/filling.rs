@@ -8,7 +8,7 @@ use sizeleak_stage::{Closed, SourceEmit};
 
 use crate::capture::notice;
 use crate::reader::CapturedPacket;
-use crate::skim::{LEAST_HEADER, skim};
+use crate::skim::{LEAST_OVERHEAD, skim};
 
 /// Which packets are handed on.
 #[derive(Debug, Clone)]
@@ -187,7 +187,7 @@ impl Filling {
     /// Bytes of a capture that the batch has room for at least. The last packet may be longer.
     fn least_room(&self) -> usize {
         let [rows, bytes] = [self.size.rows.saturating_sub(self.rows), self.size.bytes.saturating_sub(self.bytes)];
-        bytes.min(rows * LEAST_HEADER)
+        bytes.min(rows * LEAST_OVERHEAD)
     }
 
     /// Takes a packet and copies its data.

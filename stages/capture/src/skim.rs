@@ -5,8 +5,8 @@ use sizeleak_address::Sieve;
 
 use crate::reader::CapturedPacket;
 
-/// No format has a shorter header before a packet's data.
-pub(crate) const LEAST_HEADER: usize = 16;
+/// No packet takes fewer bytes of a capture besides its data, in whichever format.
+pub(crate) const LEAST_OVERHEAD: usize = 16;
 
 /// So far ahead, in bytes, lie the headers of packets that are a few further on.
 const AHEAD: usize = 512;

@@ -141,8 +141,10 @@ impl Exchange {
     ) -> Option<(usize, Ask)> {
         let is_within = |asked_ns: i64| heard.record.start_ns.saturating_sub(asked_ns) <= within_ns;
         // Most records come long after most messages, if not all: those are not looked at.
-        self.asks.back().filter(|ask| is_within(ask.latest_ns))?;
         let lately = self.asks.iter().rev().take_while(|ask| is_within(ask.latest_ns)).count();
+        if lately == 0 {
+            return None;
+        }
         let from = self.asks.len() - lately;
         let possible = (from..).zip(self.asks.range(from..).copied()).filter(|(_, ask)| {
             is_within(ask.time_ns) && (heard.weight == Weight::Tiny || ask.weight == Weight::Full) && is_possible(ask)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Actions, Shared};
-use sizeleak_signature::{Condition, InventoryError, Limits, Model};
+use sizeleak_signature::{InventoryError, Limits, MOST_CLASSES, Model};
 
 /// The model's inventory, by action names.
 #[derive(Debug)]
@@ -30,17 +30,8 @@ impl Inventory {
     }
 
     fn known(&self, names: &Shared<Arc<str>>) -> Known {
-        let class = |name: &Arc<str>| self.classes.get(&**name).copied().filter(|class| *class < self.limits.classes());
-        let classes: Vec<Option<usize>> = names.iter().map(class).collect();
-        let condition = |condition: &Condition| {
-            let is_held = |class: &Option<usize>| class.is_some_and(|class| condition.holds_class(class));
-            (condition.max(), classes.iter().map(|class| if is_held(class) { u32::MAX } else { 0 }).collect())
-        };
-        Known {
-            names: names.clone(),
-            strange: (0..).zip(&classes).filter(|(_, class)| class.is_none()).map(|(place, _)| place).collect(),
-            conditions: self.limits.conditions().iter().map(condition).collect(),
-        }
+        let classes = names.iter().map(|name| self.classes.get(&**name).copied()).collect();
+        Known { names: names.clone(), classes }
     }
 
     /// How many actions a command can have; `u32::MAX` where nothing limits them.
@@ -56,15 +47,11 @@ pub(crate) struct Check<'a> {
     known: Option<Known>,
 }
 
-/// Names, and by their places what the inventory says of them.
+/// Names, and by their places the classes of those that the model has.
 #[derive(Debug)]
 struct Known {
     names: Shared<Arc<str>>,
-    /// Which the model does not have.
-    strange: Vec<u32>,
-    /// How often the actions of each condition may occur in all, and which they are: all bits are set for these, none for
-    /// others.
-    conditions: Vec<(u32, Vec<u32>)>,
+    classes: Vec<Option<usize>>,
 }
 
 impl Check<'_> {
@@ -78,19 +65,14 @@ impl Check<'_> {
             Some(known) if known.names.is_clone_of(actions.names()) => known,
             _ => known.insert(inventory.known(actions.names())),
         };
-        known.allows(actions.places())
-    }
-}
-
-impl Known {
-    fn allows(&self, counts: &[(u32, u32)]) -> bool {
-        let is_strange = |(place, count): &(u32, u32)| *count > 0 && self.strange.contains(place);
-        let is_met = |(max, held): &(u32, Vec<u32>)| {
-            let of_those =
-                |(place, count): &(u32, u32)| held.get(*place as usize).map_or(0, |all_bits| count & all_bits);
-            counts.iter().map(of_those).fold(0, u32::saturating_add) <= *max
-        };
-        (self.strange.is_empty() || !counts.iter().any(is_strange)) && self.conditions.iter().all(is_met)
+        let mut totals = [0_u32; MOST_CLASSES];
+        let totals = totals.get_mut(..inventory.limits.classes()).unwrap_or_default();
+        for (place, count) in actions.places().iter().filter(|(_, count)| *count > 0) {
+            let class = known.classes.get(*place as usize).copied().flatten();
+            let Some(total) = class.and_then(|class| totals.get_mut(class)) else { return false };
+            *total = total.saturating_add(*count);
+        }
+        inventory.limits.admits_totals(totals)
     }
 }
 
