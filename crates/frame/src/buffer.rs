@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The buffer grows by so many bytes at least.
@@ -10,12 +11,31 @@ const STEP: usize = 64 << 10;
 /// So many buffers are kept for the time when nobody shares them any more.
 const MOST_SPARE: usize = 6;
 
+/// Buffers that may still be shared, to be used again once they are not.
+#[derive(Debug, Default)]
+pub struct SpareBuffers(Vec<Arc<Vec<u8>>>);
+
+impl SpareBuffers {
+    /// A buffer that nobody shares, an empty one if there is no other.
+    pub fn take(&mut self) -> Arc<Vec<u8>> {
+        let free = self.0.iter_mut().position(|buffer| Arc::get_mut(buffer).is_some());
+        free.map_or_else(Arc::default, |free| self.0.swap_remove(free))
+    }
+
+    /// Keeps a buffer for later, unless there are many.
+    pub fn keep(&mut self, buffer: Arc<Vec<u8>>) {
+        if self.0.len() < MOST_SPARE {
+            self.0.push(buffer);
+        }
+    }
+}
+
 /// Bytes that were read and not used yet. What batches share is never written again: where one does, reading goes on in
 /// another buffer, and the old one is used again once nobody shares it.
 #[derive(Debug, Default)]
 pub struct ReadBuffer {
     current: Arc<Vec<u8>>,
-    spare: Vec<Arc<Vec<u8>>>,
+    spare: SpareBuffers,
     start: usize,
     end: usize,
 }
@@ -63,11 +83,35 @@ impl ReadBuffer {
         }
     }
 
+    /// Goes on in another buffer, of which the bytes in `range` follow those that are there. These go in front of them; where
+    /// there is no room for that, or others share the buffer, nothing changes, and it is false.
+    pub fn go_on_in(&mut self, other: &mut Arc<Vec<u8>>, range: Range<usize>) -> bool {
+        let Some(start) = range.start.checked_sub(self.end - self.start) else { return false };
+        let Some(bytes) = Arc::get_mut(other).filter(|bytes| range.end <= bytes.len()) else { return false };
+        let (Some(to), Some(from)) = (bytes.get_mut(start..range.start), self.current.get(self.start..self.end)) else {
+            return false;
+        };
+        to.copy_from_slice(from);
+        self.spare.keep(mem::replace(&mut self.current, Arc::clone(other)));
+        (self.start, self.end) = (start, range.end);
+        true
+    }
+
+    /// Moves the bytes that are there to another buffer, of their size, so that the one they lay in is held no longer.
+    pub fn move_out(&mut self) {
+        let mut next = self.spare.take();
+        if let Some(bytes) = Arc::get_mut(&mut next) {
+            bytes.clear();
+            bytes.extend_from_slice(self.unread());
+            (self.start, self.end) = (0, bytes.len());
+            self.current = next;
+        }
+    }
+
     /// Moves the bytes that are there to the front of a buffer nobody else shares, and gives what is free behind them.
     fn make_room(&mut self, unread: usize, room: usize) -> &mut [u8] {
         if Arc::get_mut(&mut self.current).is_none() {
-            let free = self.spare.iter_mut().position(|spare| Arc::get_mut(spare).is_some());
-            let mut next = free.map_or_else(Arc::default, |free| self.spare.swap_remove(free));
+            let mut next = self.spare.take();
             if let Some(next) = Arc::get_mut(&mut next) {
                 let least = unread.next_multiple_of(STEP);
                 if next.len() < least {
@@ -77,10 +121,7 @@ impl ReadBuffer {
                     to.copy_from_slice(from);
                 }
             }
-            let before = mem::replace(&mut self.current, next);
-            if self.spare.len() < MOST_SPARE {
-                self.spare.push(before);
-            }
+            self.spare.keep(mem::replace(&mut self.current, next));
             (self.start, self.end) = (0, unread);
         }
         let Some(buffer) = Arc::get_mut(&mut self.current) else { return &mut [] };
@@ -103,20 +144,37 @@ mod tests {
 
     use super::*;
 
+    /// So much room is in front of what comes in another buffer.
+    const HEADROOM: usize = 150;
+
     proptest! {
-        /// Whatever is shared stays as it was, and all bytes come in order, however they are used.
+        /// Whatever is shared stays as it was, and all bytes come in order, however they are used and whatever buffer they
+        /// come in.
         #[test]
         fn what_is_shared_does_not_change(
             bytes in prop::collection::vec(any::<u8>(), 0..2000),
-            steps in prop::collection::vec((1usize..300, 0usize..300, any::<bool>()), 1..60),
+            steps in prop::collection::vec((0..3, 1usize..300, 0usize..300, any::<bool>()), 1..60),
         ) {
-            let mut input = &bytes[..];
             let mut buffer = ReadBuffer::default();
-            let (mut at, mut kept) = (0, Vec::new());
-            for (room, used, keep) in steps {
-                buffer.fill(&mut input.by_ref().take(room as u64), room).unwrap();
+            let (mut read, mut at, mut kept) = (0, 0, Vec::new());
+            for (kind, room, used, keep) in steps {
+                let next = &bytes[read..bytes.len().min(read + room)];
+                match kind {
+                    0 => read += buffer.fill(&mut &*next, room).unwrap(),
+                    1 => {
+                        let mut other = Arc::new([&[0; HEADROOM], next].concat());
+                        let fits = buffer.unread().len() <= HEADROOM;
+                        prop_assert_eq!(buffer.go_on_in(&mut other, HEADROOM..HEADROOM + next.len()), fits);
+                        read += if fits { next.len() } else { 0 };
+                    }
+                    _ => {
+                        let held = Arc::downgrade(buffer.shared());
+                        buffer.move_out();
+                        prop_assert!(!std::ptr::eq(held.as_ptr(), Arc::as_ptr(buffer.shared())));
+                    }
+                }
+                prop_assert_eq!(buffer.unread(), &bytes[at..read]);
                 let used = used.min(buffer.unread().len());
-                prop_assert_eq!(&buffer.unread()[..used], &bytes[at..at + used]);
                 if keep {
                     kept.push((Arc::clone(buffer.shared()), buffer.start, at, used));
                 }

@@ -32,7 +32,7 @@ mod summary;
 mod unknown;
 mod writer;
 
-pub use buffer::ReadBuffer;
+pub use buffer::{ReadBuffer, SpareBuffers};
 pub use command::Command;
 pub use content_type::{ContentType, UnknownContentType};
 pub use correction::{Correction, WeightedEpsilon};

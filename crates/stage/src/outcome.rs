@@ -30,7 +30,7 @@ impl Outcome {
 }
 
 /// Is told what a node makes besides its frames.
-pub trait Observer {
+pub trait Observer: Send {
     /// A notice of this node itself, not one it passes on.
     fn notice(&mut self, notice: &Notice);
 

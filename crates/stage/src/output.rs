@@ -6,8 +6,8 @@ use sizeleak_frame::{Frame, WriteError};
 
 use crate::Closed;
 
-/// Takes frames from a stage.
-pub trait Emit {
+/// Takes frames from a stage, whichever thread that works on.
+pub trait Emit: Send {
     /// Takes a frame, waiting while those before it are not taken yet.
     ///
     /// # Errors

@@ -62,6 +62,12 @@ impl Furthest {
         Self { all: all.clone(), offset: Arc::default() }
     }
 
+    /// Tells that the input was read up to this offset.
+    pub fn reach(&self, offset: u64) {
+        let before = self.offset.fetch_max(offset, Ordering::Relaxed);
+        self.all.add(offset.saturating_sub(before));
+    }
+
     /// Counts what is read of `input`, whose next byte is the one at `offset`.
     pub fn watch<R>(&self, input: R, offset: u64) -> Watched<R> {
         Watched { input, offset, furthest: self.clone() }
@@ -80,8 +86,7 @@ impl<R: Read> Read for Watched<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
         self.offset += count as u64;
-        let before = self.furthest.offset.fetch_max(self.offset, Ordering::Relaxed);
-        self.furthest.all.add(self.offset.saturating_sub(before));
+        self.furthest.reach(self.offset);
         Ok(count)
     }
 }

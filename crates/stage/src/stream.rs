@@ -126,7 +126,7 @@ impl<W: Write> StreamOutput<W> {
     }
 }
 
-impl<W: Write> Emit for StreamOutput<W> {
+impl<W: Write + Send> Emit for StreamOutput<W> {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         if self.closed {
             return Err(Closed);
@@ -136,7 +136,7 @@ impl<W: Write> Emit for StreamOutput<W> {
     }
 }
 
-impl<W: Write> Output for StreamOutput<W> {
+impl<W: Write + Send> Output for StreamOutput<W> {
     fn flush(&mut self) -> Result<(), Closed> {
         if self.closed {
             return Err(Closed);
