@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use sizeleak_frame::{Notice, what};
 use sizeleak_stage::{Closed, Interrupt, Source, SourceEmit, StageError};
 
-use crate::beside::{Beside, Parcel, Stop};
+use crate::emission::Emission;
 use crate::error::{CaptureError, Damage};
-use crate::filling::{Counts as Gathered, Filling, Keeping, Selection};
-use crate::merge::{Head, Merge, Next};
+use crate::filling::{Counts as Gathered, Filling, Selection};
+use crate::merge::Merge;
 
 /// The stage's name.
 pub(crate) const NAME: &str = "capture";
@@ -45,64 +45,6 @@ impl Capture {
     pub(crate) fn selecting(self, selection: Selection) -> Self {
         Self { selection, ..self }
     }
-
-    fn emit_packets(
-        &mut self,
-        merge: &mut Merge,
-        failures: &mut Failures,
-        out: &mut dyn SourceEmit,
-        interrupt: &Interrupt,
-    ) -> Result<(), StageError> {
-        let mut filling = Filling::new(self.selection.clone(), Keeping::Shared);
-        let (mut head, mut beside) = (Head::default(), None::<Beside>);
-        while !interrupt.is_set() {
-            if merge.must_wait() {
-                send(&mut filling, out)?;
-                out.flush()?;
-            }
-            let error = match merge.next_packet(&mut head) {
-                Ok(Next::Packet) => {
-                    filling.take_copy(head.packet());
-                    None
-                }
-                Ok(Next::Alone(capture)) => {
-                    // With it a batch begins, whoever reads it.
-                    send(&mut filling, out)?;
-                    let read = beside.take().filter(|beside: &Beside| beside.capture == capture);
-                    let job = merge.job_after_next();
-                    beside = job.and_then(|job| Beside::start(job, self.selection.clone(), interrupt.clone()));
-                    match read {
-                        Some(read) => follow(&read, merge, &mut filling, out)?,
-                        None => merge.begin_next().err(),
-                    }
-                }
-                Ok(Next::End) => break,
-                Err(error) => Some(error),
-            };
-            if let Some(error) = error {
-                send(&mut filling, out)?;
-                self.counts.damaged_files += 1;
-                failures.tell(error, filling.last_ns(), out)?;
-            }
-            // What lies in memory already is taken without the detour over its head.
-            loop {
-                if filling.is_due() {
-                    send(&mut filling, out)?;
-                }
-                if interrupt.is_set() {
-                    break;
-                }
-                merge.gather(&mut filling);
-                if !filling.is_full() {
-                    break;
-                }
-            }
-        }
-        send(&mut filling, out)?;
-        filling.tell_absence(out)?;
-        self.gathered = filling.counts;
-        Ok(())
-    }
 }
 
 impl Source for Capture {
@@ -116,7 +58,7 @@ impl Source for Capture {
         if let Some(total) = total_bytes(&files) {
             progress.expect(total);
         }
-        let (mut merge, errors) = Merge::new(files, interrupt, &progress);
+        let (merge, errors) = Merge::new(files, interrupt, &progress);
         for error in errors {
             if self.is_recursive() && matches!(error.damage, Damage::NotCapture(_) | Damage::Empty) {
                 self.counts.skipped_files += 1;
@@ -126,8 +68,12 @@ impl Source for Capture {
                 failures.tell(error, None, out)?;
             }
         }
-        self.emit_packets(&mut merge, &mut failures, out, interrupt)?;
+        let mut emission = Emission::new(merge, &self.selection, &mut failures, out, interrupt);
+        emission.run()?;
+        let Emission { merge, filling, damaged_files, .. } = emission;
         (self.bytes, self.counts.skipped_blocks) = (merge.bytes, merge.skipped);
+        self.counts.damaged_files += damaged_files;
+        self.gathered = filling.counts;
         match failures.first {
             Some(error) => Err(StageError::failed(error)),
             None => Ok(()),
@@ -179,36 +125,6 @@ impl Capture {
     }
 }
 
-/// Hands on what a thread reads of the next capture; gives the capture's damage, if it has any.
-fn follow(
-    beside: &Beside,
-    merge: &mut Merge,
-    filling: &mut Filling,
-    out: &mut dyn SourceEmit,
-) -> Result<Option<CaptureError>, StageError> {
-    merge.leave_next();
-    loop {
-        match beside.next_parcel() {
-            Some(Parcel::Batches(batches)) => batches.into_iter().try_for_each(|batch| out.emit(batch.into()))?,
-            Some(Parcel::End(end)) => {
-                filling.add_counts(&end.counts, end.last_ns);
-                let (bytes, skipped, error) = match end.stop {
-                    Stop::Read { bytes, skipped } => (bytes, skipped, None),
-                    Stop::Damaged { error, bytes, skipped } => (bytes, skipped, Some(error)),
-                    Stop::Overlap(head, place) => {
-                        merge.take_over(head, place);
-                        (0, 0, None)
-                    }
-                };
-                merge.bytes += bytes;
-                merge.skipped += skipped;
-                return Ok(error);
-            }
-            None => return Err(StageError::failed("the thread that reads the next capture is gone")),
-        }
-    }
-}
-
 /// Bytes of these files together; `None` where one of them is none that has a length.
 fn total_bytes(files: &[PathBuf]) -> Option<u64> {
     let length = |file: &PathBuf| fs::metadata(file).ok().filter(fs::Metadata::is_file).map(|file| file.len());
@@ -237,12 +153,17 @@ pub fn files_below(folder: &Path, all: &mut Vec<PathBuf>) -> io::Result<()> {
 
 /// What went wrong so far: told at once, and returned once everything that can be read is.
 #[derive(Debug, Default)]
-struct Failures {
+pub(crate) struct Failures {
     first: Option<CaptureError>,
 }
 
 impl Failures {
-    fn tell(&mut self, error: CaptureError, time_ns: Option<i64>, out: &mut dyn SourceEmit) -> Result<(), Closed> {
+    pub(crate) fn tell(
+        &mut self,
+        error: CaptureError,
+        time_ns: Option<i64>,
+        out: &mut dyn SourceEmit,
+    ) -> Result<(), Closed> {
         let what = if error.damage.is_cut() { what::TRUNCATED } else { what::MALFORMED };
         out.emit(notice(what, time_ns, &error).into())?;
         self.first.get_or_insert(error);

@@ -6,6 +6,7 @@
 mod ahead;
 mod beside;
 mod capture;
+mod emission;
 mod error;
 mod filling;
 #[cfg(feature = "live")]

@@ -1,0 +1,138 @@
+//! How the packets of captures are emitted: who reads, and when a batch goes out.
+
+use sizeleak_stage::{Interrupt, SourceEmit, StageError};
+
+use crate::beside::{Beside, Parcel, Stop};
+use crate::capture::{Failures, send};
+use crate::error::CaptureError;
+use crate::filling::{Filling, Keeping, Selection};
+use crate::merge::{Head, Merge, Next};
+
+/// Captures on their way out.
+pub(crate) struct Emission<'a> {
+    pub(crate) merge: Merge,
+    pub(crate) filling: Filling,
+    pub(crate) damaged_files: u64,
+    selection: &'a Selection,
+    failures: &'a mut Failures,
+    out: &'a mut dyn SourceEmit,
+    interrupt: &'a Interrupt,
+    head: Head,
+    /// The next capture, if it is read already.
+    beside: Option<Beside>,
+}
+
+/// Whether there is more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum More {
+    Yes,
+    No,
+}
+
+impl<'a> Emission<'a> {
+    /// Of what has been looked at and not begun.
+    pub(crate) fn new(
+        merge: Merge,
+        selection: &'a Selection,
+        failures: &'a mut Failures,
+        out: &'a mut dyn SourceEmit,
+        interrupt: &'a Interrupt,
+    ) -> Self {
+        let filling = Filling::new(selection.clone(), Keeping::Shared);
+        let (head, beside) = (Head::default(), None);
+        Self { merge, filling, damaged_files: 0, selection, failures, out, interrupt, head, beside }
+    }
+
+    /// Emits all packets.
+    pub(crate) fn run(&mut self) -> Result<(), StageError> {
+        while !self.interrupt.is_set() && self.go_on()? == More::Yes {}
+        self.send()?;
+        self.filling.tell_absence(self.out)?;
+        Ok(())
+    }
+
+    /// Takes the next packet, and those behind it that lie in memory already.
+    pub(crate) fn go_on(&mut self) -> Result<More, StageError> {
+        if self.merge.must_wait() {
+            self.send()?;
+            self.out.flush()?;
+        }
+        let error = match self.merge.next_packet(&mut self.head) {
+            Ok(Next::Packet) => {
+                self.filling.take_copy(self.head.packet());
+                None
+            }
+            Ok(Next::Alone(capture)) => self.begin(capture)?,
+            Ok(Next::End) => return Ok(More::No),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = error {
+            self.send()?;
+            self.damaged_files += 1;
+            self.failures.tell(error, self.filling.last_ns(), self.out)?;
+        }
+        self.gather()?;
+        Ok(More::Yes)
+    }
+
+    /// Takes what lies in memory already, without the detour over its head.
+    fn gather(&mut self) -> Result<(), StageError> {
+        loop {
+            if self.filling.is_due() {
+                self.send()?;
+            }
+            if self.interrupt.is_set() {
+                return Ok(());
+            }
+            self.merge.gather(&mut self.filling);
+            if !self.filling.is_full() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins a capture while no other one is open; gives its damage, if it has any.
+    fn begin(&mut self, capture: u32) -> Result<Option<CaptureError>, StageError> {
+        // With it a batch begins, whoever reads it.
+        self.send()?;
+        let read = self.beside.take().filter(|beside: &Beside| beside.capture == capture);
+        let job = self.merge.job_after_next();
+        self.beside = job.and_then(|job| Beside::start(job, self.selection.clone(), self.interrupt.clone()));
+        match read {
+            Some(read) => self.follow(&read),
+            None => Ok(self.merge.begin_next().err()),
+        }
+    }
+
+    /// Hands on what a thread reads of the next capture; gives the capture's damage, if it has any.
+    fn follow(&mut self, beside: &Beside) -> Result<Option<CaptureError>, StageError> {
+        self.merge.leave_next();
+        loop {
+            match beside.next_parcel() {
+                Some(Parcel::Batches(batches)) => {
+                    batches.into_iter().try_for_each(|batch| self.out.emit(batch.into()))?;
+                }
+                Some(Parcel::End(end)) => {
+                    self.filling.add_counts(&end.counts, end.last_ns);
+                    let (bytes, skipped, error) = match end.stop {
+                        Stop::Read { bytes, skipped } => (bytes, skipped, None),
+                        Stop::Damaged { error, bytes, skipped } => (bytes, skipped, Some(error)),
+                        Stop::Overlap(head, place) => {
+                            self.merge.take_over(head, place);
+                            (0, 0, None)
+                        }
+                    };
+                    self.merge.bytes += bytes;
+                    self.merge.skipped += skipped;
+                    return Ok(error);
+                }
+                None => return Err(StageError::failed("the thread that reads the next capture is gone")),
+            }
+        }
+    }
+
+    /// Hands on what has gathered.
+    fn send(&mut self) -> Result<(), StageError> {
+        Ok(send(&mut self.filling, self.out)?)
+    }
+}
