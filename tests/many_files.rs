@@ -1,4 +1,4 @@
-//! A home's capture in several files gives the same bytes however many cores read them.
+//! A home's capture in several files, or in a long one, gives the same bytes however many cores read it.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod programs;
@@ -53,13 +53,56 @@ fn run(folder: &Path, stages: &[&str], files: &[PathBuf], cores: &str) -> Vec<u8
     stdout(&mut command)
 }
 
-#[test]
-fn cores_do_not_matter() {
+/// The bundled capture again and again, later each time, until it is long enough for two threads to take turns in it.
+fn long(folder: &Path) -> PathBuf {
+    const LONG: usize = 10 << 20;
+    let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
+    let packets = packets(&capture);
+    let seconds = |packet: &[u8]| u32::from_le_bytes(packet[..4].try_into().unwrap());
+    let span = seconds(packets[packets.len() - 1]) - seconds(packets[0]) + 1;
+    let mut bytes = capture[..24].to_vec();
+    for later in (0..).map(|round| round * span) {
+        if bytes.len() >= LONG {
+            break;
+        }
+        for packet in &packets {
+            bytes.extend((seconds(packet) + later).to_le_bytes());
+            bytes.extend_from_slice(&packet[4..]);
+        }
+    }
+    let file = folder.join("long.pcap");
+    std::fs::write(&file, bytes).unwrap();
+    file
+}
+
+/// Whether a run can be held to one core, and there is another one.
+fn can_choose_cores() -> bool {
     if !tool::are_here(TEST, &["taskset"]) {
+        return false;
+    }
+    let has_two = !std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2);
+    if !has_two {
+        tool::skip(TEST, "two cores");
+    }
+    has_two
+}
+
+#[test]
+fn cores_do_not_matter_for_one_long_file() {
+    if !can_choose_cores() {
         return;
     }
-    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
-        tool::skip(TEST, "two cores");
+    let folder = tempfile::tempdir().unwrap();
+    let files = [long(folder.path())];
+    for stages in [&["capture", "flow-filter"][..], &["capture", "flow-filter", "record-sizer", "command-segmenter"]] {
+        let alone = run(folder.path(), stages, &files, "0");
+        assert!(alone == run(folder.path(), stages, &files, "0,1"), "{stages:?}");
+    }
+}
+
+#[test]
+fn cores_do_not_matter() {
+    if !can_choose_cores() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,13 @@
 //! How the packets of captures are emitted: who reads, and when a batch goes out.
 
-use sizeleak_stage::{Interrupt, SourceEmit, StageError};
+use sizeleak_stage::{Interrupt, SourceEmit, StageError, has_several_processors};
 
 use crate::beside::{Beside, Parcel, Stop};
 use crate::capture::{Failures, send};
 use crate::error::CaptureError;
 use crate::filling::{Filling, Keeping, Selection};
 use crate::merge::{Head, Merge, Next};
+use crate::turns::{self, PIECE_BYTES};
 
 /// Captures on their way out.
 pub(crate) struct Emission<'a> {
@@ -17,6 +18,8 @@ pub(crate) struct Emission<'a> {
     failures: &'a mut Failures,
     out: &'a mut dyn SourceEmit,
     interrupt: &'a Interrupt,
+    /// How much of a capture a thread reads in its turn, where two take turns.
+    pub(crate) piece_bytes: Option<usize>,
     head: Head,
     /// The next capture, if it is read already.
     beside: Option<Beside>,
@@ -39,13 +42,24 @@ impl<'a> Emission<'a> {
         interrupt: &'a Interrupt,
     ) -> Self {
         let filling = Filling::new(selection.clone(), Keeping::Shared);
+        let piece_bytes = has_several_processors().then_some(PIECE_BYTES);
         let (head, beside) = (Head::default(), None);
-        Self { merge, filling, damaged_files: 0, selection, failures, out, interrupt, head, beside }
+        Self { merge, filling, damaged_files: 0, selection, failures, out, interrupt, piece_bytes, head, beside }
     }
 
     /// Emits all packets.
     pub(crate) fn run(&mut self) -> Result<(), StageError> {
-        while !self.interrupt.is_set() && self.go_on()? == More::Yes {}
+        while !self.interrupt.is_set() && self.go_on()? == More::Yes {
+            // Where captures overlap, the next one has begun before its turn to be read alone.
+            self.beside.take_if(|beside| !self.merge.is_next(beside.capture));
+            // While the next capture is read, or most packets are handed on to other threads, there is enough to do for two.
+            if let Some(piece_bytes) = self.piece_bytes
+                && self.beside.is_none()
+                && self.filling.passes_over_most()
+            {
+                turns::read(self, piece_bytes)?;
+            }
+        }
         self.send()?;
         self.filling.tell_absence(self.out)?;
         Ok(())
@@ -129,6 +143,16 @@ impl<'a> Emission<'a> {
                 None => return Err(StageError::failed("the thread that reads the next capture is gone")),
             }
         }
+    }
+
+    /// Whether the user wants to stop.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.is_set()
+    }
+
+    /// Hands on what has gathered, if nobody sees where a batch ends.
+    pub(crate) fn send_unseen(&mut self) -> Result<(), StageError> {
+        if self.filling.is_unseen() { self.send() } else { Ok(()) }
     }
 
     /// Hands on what has gathered.

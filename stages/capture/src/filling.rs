@@ -73,6 +73,8 @@ pub(crate) struct Counts {
     pub(crate) packets: u64,
     pub(crate) snaplen_cut: u64,
     pub(crate) left_out: u64,
+    /// Those, and others that a batch stands for without holding them.
+    passed_over: u64,
 }
 
 impl Selection {
@@ -231,6 +233,7 @@ impl Filling {
     /// Tells the batch what was passed over.
     fn settle(&mut self) {
         let passed_over = std::mem::take(&mut self.passed_over);
+        self.counts.passed_over += passed_over.packets;
         self.last_row_ns = passed_over.last_ns.or(self.last_row_ns);
         if matches!(self.selection, Selection::Only(_)) {
             self.counts.left_out += passed_over.packets;
@@ -239,11 +242,22 @@ impl Filling {
         }
     }
 
+    /// Whether most packets so far were passed over.
+    pub(crate) fn passes_over_most(&self) -> bool {
+        self.counts.passed_over + self.passed_over.packets > self.counts.packets / 2
+    }
+
+    /// Whether nobody sees where a batch ends.
+    pub(crate) fn is_unseen(&self) -> bool {
+        matches!(self.selection, Selection::For(_, Batches::OfProcess))
+    }
+
     /// Adds what was gathered elsewhere.
     pub(crate) fn add_counts(&mut self, counts: &Counts, last_ns: Option<i64>) {
         self.counts.packets += counts.packets;
         self.counts.snaplen_cut += counts.snaplen_cut;
         self.counts.left_out += counts.left_out;
+        self.counts.passed_over += counts.passed_over;
         self.last_row_ns = last_ns.or(self.last_row_ns);
     }
 

@@ -17,8 +17,10 @@ mod open;
 mod options;
 mod pcap;
 mod pcapng;
+mod plain;
 mod reader;
 mod skim;
+mod turns;
 mod window;
 
 pub use capture::{Capture, files_below};

@@ -13,6 +13,7 @@ use crate::capture::NAME;
 use crate::error::CaptureError;
 use crate::filling::{Filling, Stretch};
 use crate::open::{Decompression, Opened, is_stream, open, reopen};
+use crate::plain::PlainFile;
 use crate::reader::{CaptureReader, CapturedPacket, Place};
 
 /// So many files are open at once at most. Where more overlap in time, those whose next packet is latest are left off
@@ -163,6 +164,11 @@ impl Merge {
         self.waiting.pop_front().map_or(Ok(()), |(_, capture)| self.begin(capture))
     }
 
+    /// Whether this capture is the next to be begun.
+    pub(crate) fn is_next(&self, capture: u32) -> bool {
+        self.waiting.front().is_some_and(|(_, next)| *next == capture)
+    }
+
     /// Leaves the next capture to somebody else.
     pub(crate) fn leave_next(&mut self) {
         self.waiting.pop_front();
@@ -194,6 +200,19 @@ impl Merge {
         let before_ns = self.waiting.front().map_or(i64::MAX, |(begins, _)| *begins);
         let stretch = Stretch { before_ns, capture: head.capture, number: head.number };
         head.number += reader.gather(&stretch, filling);
+    }
+
+    /// The file that only packets are taken of for now, if it is one that can be read by turns, and how far it was read.
+    pub(crate) fn lone_file(&mut self) -> Option<(&PlainFile, u64)> {
+        self.lone_reader()?.file()
+    }
+
+    /// What reads on the capture whose packet was given last, if no other one is open.
+    pub(crate) fn lone_reader(&mut self) -> Option<&mut CaptureReader> {
+        match &mut self.open.get_mut(self.given?)?.reading {
+            Reading::Now(reader) if self.order.is_empty() => Some(reader),
+            _ => None,
+        }
     }
 
     /// Whether the next packet is still to be waited for.

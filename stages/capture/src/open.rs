@@ -1,7 +1,7 @@
 //! Opens captures: files, pipes or stdin, decompressed where their first bytes say so.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -15,7 +15,9 @@ use sizeleak_stage::{Furthest, Interrupt, Interruptible};
 use crate::ahead::ReadAhead;
 use crate::error::{CaptureError, Damage};
 use crate::lz4::{Lz4Frames, is_skippable, skip_frame};
+use crate::plain::PlainFile;
 use crate::reader::{CaptureReader, Place};
+use crate::window::Source;
 
 /// A compressed capture may ask for this much memory to decompress it, and no more: what `xz -9` and `zstd --long` need.
 const MOST_MEMORY_LOG: u32 = 27;
@@ -50,15 +52,20 @@ pub(crate) fn open(
 ) -> Result<Opened, CaptureError> {
     let opened = || {
         if !is_stream(file) {
-            let (input, compression) = decompressed(Box::new(furthest.watch(plain(file)?, 0)))?;
-            let is_beside = decompression == Decompression::Beside && compression != Compression::None;
-            let input = if is_beside { ReadAhead::start(input) } else { input };
-            return Ok(Opened { reader: CaptureReader::new(input)?, stream: None });
+            let (input, is_plain) = plain(file)?;
+            let input = if is_plain {
+                Source::File(PlainFile::new(input, furthest))
+            } else {
+                let input = decompressed(Box::new(furthest.watch(input, 0)))?;
+                let is_beside = decompression == Decompression::Beside;
+                Source::Stream(if is_beside { ReadAhead::start(input) } else { input })
+            };
+            return Ok(Opened { reader: CaptureReader::of(input)?, stream: None });
         }
         let input = if file.as_os_str() == "-" { stdin() } else { pipe(file) }.map_err(Damage::Open)?;
         let handle = input.as_fd().try_clone_to_owned().map_err(Damage::Open)?;
         let input = Box::new(Interruptible::new(furthest.watch(input, 0), interrupt.clone()));
-        Ok(Opened { reader: CaptureReader::new(decompressed(input)?.0)?, stream: Some(handle) })
+        Ok(Opened { reader: CaptureReader::new(decompressed(input)?)?, stream: Some(handle) })
     };
     opened().map_err(|damage| CaptureError { file: file.to_owned(), damage })
 }
@@ -66,27 +73,27 @@ pub(crate) fn open(
 /// Opens a file again where its reading was left off.
 pub(crate) fn reopen(file: &Path, furthest: &Furthest, place: Place) -> Result<CaptureReader, CaptureError> {
     let opened = || {
-        let mut input = plain(file)?;
-        let magic = beginning(&mut input)?;
-        let is_plain = Compression::of(&magic) == Compression::None && !is_skippable(&magic);
-        let from = if is_plain { place.offset() } else { 0 };
-        input.seek(SeekFrom::Start(from)).map_err(Damage::Open)?;
+        let (input, is_plain) = plain(file)?;
         if is_plain {
-            return Ok(CaptureReader::resume(Box::new(furthest.watch(input, from)), place));
+            return Ok(CaptureReader::resume(Source::File(PlainFile::new(input, furthest)), place));
         }
-        let (mut input, _) = decompressed(Box::new(furthest.watch(input, 0)))?;
+        let mut input = decompressed(Box::new(furthest.watch(input, 0)))?;
         io::copy(&mut input.by_ref().take(place.offset()), &mut io::sink()).map_err(Damage::Open)?;
-        Ok(CaptureReader::resume(input, place))
+        Ok(CaptureReader::resume(Source::Stream(input), place))
     };
     opened().map_err(|damage| CaptureError { file: file.to_owned(), damage })
 }
 
-fn plain(file: &Path) -> Result<File, Damage> {
-    let opened = File::open(file).map_err(Damage::Open)?;
+/// Opens a file, and tells whether the capture lies in it as it is.
+fn plain(file: &Path) -> Result<(File, bool), Damage> {
+    let mut opened = File::open(file).map_err(Damage::Open)?;
     if opened.metadata().map_err(Damage::Open)?.is_dir() {
         return Err(Damage::Folder);
     }
-    Ok(opened)
+    let magic = beginning(&mut opened)?;
+    opened.rewind().map_err(Damage::Open)?;
+    let is_plain = Compression::of(&magic) == Compression::None && !is_skippable(&magic);
+    Ok((opened, is_plain))
 }
 
 fn stdin() -> io::Result<File> {
@@ -101,8 +108,8 @@ fn pipe(file: &Path) -> io::Result<File> {
     Ok(opened)
 }
 
-/// The stream itself, or what is compressed in it, and how. Streams of several compressed members are one after the other.
-fn decompressed(mut input: Box<dyn Read + Send>) -> Result<(Box<dyn Read + Send>, Compression), Damage> {
+/// The stream itself, or what is compressed in it. Streams of several compressed members are one after the other.
+fn decompressed(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, Damage> {
     let mut magic = beginning(&mut input)?;
     while is_skippable(&magic) {
         let mut whole = Cursor::new(magic).chain(input);
@@ -112,7 +119,7 @@ fn decompressed(mut input: Box<dyn Read + Send>) -> Result<(Box<dyn Read + Send>
     }
     let compression = Compression::of(&magic);
     let whole = Cursor::new(magic).chain(input);
-    let input: Box<dyn Read + Send> = match compression {
+    Ok(match compression {
         Compression::None => Box::new(whole),
         Compression::Gzip => Box::new(MultiGzDecoder::new(whole)),
         Compression::Zstd => {
@@ -126,8 +133,7 @@ fn decompressed(mut input: Box<dyn Read + Send>) -> Result<(Box<dyn Read + Send>
             Box::new(XzDecoder::new_stream(whole, stream))
         }
         Compression::Lz4 => Box::new(Lz4Frames::new(whole)),
-    };
-    Ok((input, compression))
+    })
 }
 
 /// The first bytes of a stream, as many as tell what it is.

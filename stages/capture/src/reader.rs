@@ -6,7 +6,8 @@ use crate::error::Damage;
 use crate::filling::{Filling, Stretch};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
-use crate::window::Window;
+use crate::plain::{Piece, PlainFile};
+use crate::window::{Source, Window};
 
 /// A packet as a capture holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +64,11 @@ impl CaptureReader {
     /// # Errors
     /// [`Damage`] where it is none.
     pub fn new(input: Box<dyn Read + Send>) -> Result<Self, Damage> {
-        let mut window = Window::new(input);
+        Self::of(Source::Stream(input))
+    }
+
+    pub(crate) fn of(input: Source) -> Result<Self, Damage> {
+        let mut window = Window::at(input, 0);
         let magic = match window.peek(4, "capture") {
             Ok(Some(magic)) => <[u8; 4]>::try_from(magic).unwrap_or_default(),
             Ok(None) => return Err(Damage::Empty),
@@ -82,8 +87,8 @@ impl CaptureReader {
         Ok(Self { window, format, skipped: 0, is_over: false })
     }
 
-    /// Reads on where another reader of the same capture left off; `input` is there already.
-    pub(crate) fn resume(input: Box<dyn Read + Send>, place: Place) -> Self {
+    /// Reads on where another reader of the same capture left off; a stream is there already.
+    pub(crate) fn resume(input: Source, place: Place) -> Self {
         let Place { format, offset, skipped, is_over } = place;
         Self { window: Window::at(input, offset), format, skipped, is_over }
     }
@@ -122,6 +127,21 @@ impl CaptureReader {
             Format::Pcap(pcap) => pcap.gather(&mut self.window, stretch, filling),
             Format::Pcapng(pcapng) => pcapng.gather(&mut self.window, stretch, filling),
         }
+    }
+
+    /// The file that it reads, if that is not compressed, and up to where it has.
+    pub(crate) fn file(&self) -> Option<(&PlainFile, u64)> {
+        self.window.file()
+    }
+
+    /// Goes on in a piece of that file; false where it holds nothing that could follow.
+    pub(crate) fn go_on_in(&mut self, piece: &mut Piece) -> bool {
+        self.window.go_on_in(piece)
+    }
+
+    /// Holds the buffer no longer that it reads in.
+    pub(crate) fn move_out(&mut self) {
+        self.window.move_out();
     }
 
     /// Whether a whole packet is there without reading on.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sizeleak_frame::ReadBuffer;
 
 use crate::error::Damage;
+use crate::plain::{Piece, PlainFile};
 
 pub(crate) const WINDOW_BYTES: usize = 256 << 10;
 
@@ -13,22 +14,47 @@ pub(crate) const WINDOW_BYTES: usize = 256 << 10;
 /// batch with one must fit into a frame.
 pub(crate) const LARGEST_PART: u64 = 8 << 20;
 
+/// Where the bytes come from.
+pub(crate) enum Source {
+    Stream(Box<dyn Read + Send>),
+    File(PlainFile),
+}
+
 /// The bytes of a stream from some offset on.
 pub(crate) struct Window {
-    input: Box<dyn Read + Send>,
+    input: Source,
     buffer: ReadBuffer,
     /// The offset in the stream of the first byte not consumed.
     offset: u64,
 }
 
 impl Window {
-    pub(crate) fn new(input: Box<dyn Read + Send>) -> Self {
-        Self { input, buffer: ReadBuffer::default(), offset: 0 }
+    /// A window on a source at `offset`, where a stream is already.
+    pub(crate) fn at(input: Source, offset: u64) -> Self {
+        Self { input, buffer: ReadBuffer::default(), offset }
     }
 
-    /// A window on a stream that is at `offset` already.
-    pub(crate) fn at(input: Box<dyn Read + Send>, offset: u64) -> Self {
-        Self { offset, ..Self::new(input) }
+    /// The file it is on, if it is on one, and the offset of the first byte that is not there.
+    pub(crate) fn file(&self) -> Option<(&PlainFile, u64)> {
+        match &self.input {
+            Source::Stream(_) => None,
+            Source::File(file) => Some((file, self.offset + self.available().len() as u64)),
+        }
+    }
+
+    /// Goes on in a piece of its file that somebody has read; false where it holds nothing that could follow.
+    pub(crate) fn go_on_in(&mut self, piece: &mut Piece) -> bool {
+        let Some(range) = self.file().and_then(|(_, end)| piece.range_from(end)) else { return false };
+        let goes_on = self.buffer.go_on_in(&mut piece.buffer, range);
+        if let Some((file, end)) = self.file() {
+            file.reach(end);
+        }
+        goes_on
+    }
+
+    /// Holds the buffer no longer that the bytes lie in that are there.
+    pub(crate) fn move_out(&mut self) {
+        self.buffer.move_out();
     }
 
     /// The offset in the stream of the first byte not consumed.
@@ -60,7 +86,11 @@ impl Window {
         }
         let length = length as usize;
         while self.available().len() < length {
-            let read = self.buffer.fill(&mut self.input, WINDOW_BYTES);
+            let end = self.offset + self.available().len() as u64;
+            let read = match &mut self.input {
+                Source::Stream(input) => self.buffer.fill(input, WINDOW_BYTES),
+                Source::File(file) => self.buffer.fill(&mut file.reader_at(end), WINDOW_BYTES),
+            };
             if read.map_err(|source| Damage::Read { offset: self.offset, source })? == 0 {
                 let there = self.available().len();
                 if there == 0 {

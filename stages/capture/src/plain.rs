@@ -1,0 +1,126 @@
+//! A capture that lies in a file as it is: any part of it can be read at any time.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use sizeleak_frame::SpareBuffers;
+use sizeleak_stage::Furthest;
+
+/// In front of a piece there is room for so much of what comes before it: the part of a packet that ends in it.
+const HEADROOM: usize = 64 << 10;
+
+/// A file that is not compressed.
+#[derive(Debug, Clone)]
+pub(crate) struct PlainFile {
+    file: Arc<File>,
+    furthest: Furthest,
+}
+
+impl PlainFile {
+    /// `furthest` is told how far it was read.
+    pub(crate) fn new(file: File, furthest: &Furthest) -> Self {
+        Self { file: Arc::new(file), furthest: furthest.clone() }
+    }
+
+    /// How many bytes it has, if it can be told.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.file.metadata().ok().map(|metadata| metadata.len())
+    }
+
+    /// Whether this is the same file, opened once.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.file, &other.file)
+    }
+
+    /// What it holds from this offset on.
+    pub(crate) fn reader_at(&self, offset: u64) -> impl Read + '_ {
+        ReaderAt { file: self, offset }
+    }
+
+    /// Tells that it was read up to this offset.
+    pub(crate) fn reach(&self, offset: u64) {
+        self.furthest.reach(offset);
+    }
+}
+
+struct ReaderAt<'a> {
+    file: &'a PlainFile,
+    offset: u64,
+}
+
+impl Read for ReaderAt<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        self.file.reach(self.offset);
+        Ok(count)
+    }
+}
+
+/// A piece of a file, in a buffer that others may share.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// So many bytes it is to have.
+    wanted: usize,
+    pub(crate) buffer: Arc<Vec<u8>>,
+    /// Buffers whose packets somebody may still look at.
+    others: SpareBuffers,
+    /// Where in the file it begins.
+    offset: u64,
+    length: usize,
+}
+
+impl Piece {
+    /// Of so many bytes, and not read yet.
+    pub(crate) fn new(wanted: usize) -> Self {
+        Self { wanted, buffer: Arc::default(), others: SpareBuffers::default(), offset: 0, length: 0 }
+    }
+
+    /// Reads the piece of a file that begins at this offset, as far as the file and the system let it.
+    pub(crate) fn read(&mut self, file: &PlainFile, offset: u64) {
+        (self.offset, self.length) = (offset, 0);
+        let Some(room) = self.make_room().get_mut(HEADROOM..) else { return };
+        let mut length = 0;
+        while let Some(free) = room.get_mut(length..).filter(|free| !free.is_empty()) {
+            match file.file.read_at(free, offset + length as u64) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Whoever goes on there is told the reason.
+                Ok(0) | Err(_) => break,
+                Ok(count) => length += count,
+            }
+        }
+        self.length = length;
+    }
+
+    /// Whether nothing follows it, as far as it could be told.
+    pub(crate) fn is_last(&self) -> bool {
+        self.length < self.wanted
+    }
+
+    /// Where it ends.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.length as u64
+    }
+
+    /// What of the buffer follows what comes before this offset, if it holds that.
+    pub(crate) fn range_from(&self, offset: u64) -> Option<Range<usize>> {
+        let gone = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        (gone < self.length).then_some(HEADROOM + gone..HEADROOM + self.length)
+    }
+
+    /// A buffer nobody else shares.
+    fn make_room(&mut self) -> &mut [u8] {
+        if Arc::get_mut(&mut self.buffer).is_none() {
+            let next = self.others.take();
+            self.others.keep(std::mem::replace(&mut self.buffer, next));
+        }
+        let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return &mut [] };
+        if buffer.is_empty() {
+            *buffer = vec![0; HEADROOM + self.wanted];
+        }
+        buffer
+    }
+}
