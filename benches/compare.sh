@@ -3,7 +3,7 @@
 #
 #     benches/compare.sh [FOLDER]     FOLDER holds the captures, about 2.5 GB; by default target/compare
 #
-# Needs tcpdump; tshark, ssldump and GNU time where they are there. Nothing else should run meanwhile.
+# Needs tcpdump and taskset; tshark, ssldump and GNU time where they are there. Nothing else should run meanwhile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-target/compare}
@@ -55,6 +55,7 @@ for c in A B C; do
     measure "read $c" "$archive read $f"
     measure "cat $c" "cat $f | cat > /dev/null"
     measure "ours $c" "$run $folder/sizes.toml --input $f"
+    measure "ours $c, one processor" "taskset -c 0 $run $folder/sizes.toml --input $f"
     measure "four $c" "$run $folder/commands.toml --input $f"
     measure "tcpdump $c" "tcpdump -r $f -w /dev/null host $gateway"
     stages="$bin/flow-filter --quiet --gateway $gateway | $bin/record-sizer --quiet | $bin/command-segmenter --quiet"
@@ -92,6 +93,8 @@ row 'read() in 256 KiB blocks, GB/s' 'quotient "$(bytes $c) / 1e9" "$(seconds "r
 row 'records sized, GB/s' 'quotient "$(bytes $c) / 1e9" "$(seconds "ours $c")"'
 row 'records sized, M packets/s' 'quotient "$(packets $c) / 1e6" "$(seconds "ours $c")"'
 row 'share of the read limit' 'quotient "$(seconds "read $c")" "$(seconds "ours $c")"'
+row 'on one processor, share of the read limit' 'quotient "$(seconds "read $c")" "$(seconds "ours $c, one processor")"'
+row 'two processors against one' 'quotient "$(seconds "ours $c, one processor")" "$(seconds "ours $c")"'
 row 'first four stages, share of the read limit' 'quotient "$(seconds "read $c")" "$(seconds "four $c")"'
 row 'times as fast as tcpdump -w /dev/null host G' 'quotient "$(seconds "tcpdump $c")" "$(seconds "ours $c")"'
 if has 'tshark A 100 MB'; then
@@ -103,7 +106,7 @@ row 'pipe with --only, times the fused time' 'quotient "$(seconds "pipe-only $c"
 if has 'ssldump C 100 MB'; then
     printf '%-44s %26s\n' 'times as fast as ssldump (100 MB)' "$(quotient "$(seconds 'ssldump C 100 MB')" "$(seconds 'ours C 100 MB')")"
 fi
-printf '%-44s %8s\n' 'two files, throughput against one' "$(quotient "2 * $(seconds 'ours A')" "$(seconds 'two files')")"
+printf '%-44s %8s\n' 'two files, against one on one processor' "$(quotient "2 * $(seconds 'ours A, one processor')" "$(seconds 'two files')")"
 if [ -x /usr/bin/time ]; then
     row 'user time a packet, ns' '/usr/bin/time -f "%U %M" bash -c "exec $run $folder/sizes.toml --input $folder/$c.pcap" 2>&1 |
         awk -v n="$(packets $c)" "{ printf \"%.1f\", \$1 * 1e9 / n }"'
