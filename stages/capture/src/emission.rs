@@ -52,12 +52,12 @@ impl<'a> Emission<'a> {
         while !self.interrupt.is_set() && self.go_on()? == More::Yes {
             // Where captures overlap, the next one has begun before its turn to be read alone.
             self.beside.take_if(|beside| !self.merge.is_next(beside.capture));
-            // While the next capture is read, or most packets are handed on to other threads, there is enough to do for two.
-            if let Some(piece_bytes) = self.piece_bytes
-                && self.beside.is_none()
-                && self.filling.passes_over_most()
+            // Where most packets are handed on to other threads, these have enough to do.
+            if let Some(piece_bytes) = self.piece_bytes.filter(|_| self.filling.passes_over_most())
+                && let Some((file, from)) = turns::are_worth_it(&mut self.merge, piece_bytes)
             {
-                turns::read(self, piece_bytes)?;
+                self.beside = None;
+                turns::read(self, &file, from, piece_bytes)?;
             }
         }
         self.send()?;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use sizeleak_stage::StageError;
 
 use crate::emission::{Emission, More};
+use crate::merge::Merge;
 use crate::plain::{Piece, PlainFile};
 use crate::reader::CaptureReader;
 
@@ -22,20 +23,25 @@ pub(crate) const PIECE_BYTES: usize = 512 << 10;
 /// What is left of a file is worth a second thread from so many pieces on.
 const LEAST_PIECES: u64 = 16;
 
-/// Reads the capture that is read now to its end by turns, or to where packets of another one come between, if enough is
-/// left of it.
-pub(crate) fn read(emission: &mut Emission<'_>, piece_bytes: usize) -> Result<(), StageError> {
-    let Some((file, from)) = emission.merge.lone_file() else { return Ok(()) };
-    let left = file.length().unwrap_or_default().saturating_sub(from);
-    if left < LEAST_PIECES * piece_bytes as u64 {
-        return Ok(());
-    }
-    let file = file.clone();
+/// The file that is read alone for now and how far it was, if so much is left of it that two may read it by turns.
+pub(crate) fn are_worth_it(merge: &mut Merge, piece_bytes: usize) -> Option<(PlainFile, u64)> {
+    let (file, from) = merge.lone_file()?;
+    let left = file.length()?.saturating_sub(from);
+    (left >= LEAST_PIECES * piece_bytes as u64).then(|| (file.clone(), from))
+}
+
+/// Reads this file by turns to its end, or to where packets of another one come between; `from` there on it was not read.
+pub(crate) fn read(
+    emission: &mut Emission<'_>,
+    file: &PlainFile,
+    from: u64,
+    piece_bytes: usize,
+) -> Result<(), StageError> {
     let turns = Turns {
-        file: &file,
+        file,
         piece_bytes,
         next: AtomicU64::new(from),
-        turn: Mutex::new(Turn { emission, file: &file, reached: from, ended: None }),
+        turn: Mutex::new(Turn { emission, file, reached: from, ended: None }),
         passed: Condvar::new(),
     };
     thread::scope(|scope| {
