@@ -40,35 +40,53 @@ fn split(folder: &Path, files: usize, which: impl Fn(usize, usize) -> usize) -> 
     parts.iter().enumerate().map(write).collect()
 }
 
-/// What the stages up to one of them make of captures, on so many cores.
-fn run(folder: &Path, stages: &[&str], files: &[PathBuf], cores: &str) -> Vec<u8> {
+/// A run of the stages up to one of them over captures, on so many cores.
+fn command(folder: &Path, stages: &[&str], files: &[PathBuf], cores: &str) -> Command {
     let pipeline = folder.join("pipeline.toml");
     let stages: Vec<String> = stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect();
     std::fs::write(&pipeline, stages.concat()).unwrap();
     let mut command = Command::new("taskset");
     command.args(["-c", cores, env!("CARGO_BIN_EXE_sizeleak"), "run"]).arg(&pipeline).arg("--input").args(files);
-    command.args(["--gateway", GATEWAY, "--quiet", "--format", "frames"]);
+    command.args(["--gateway", GATEWAY, "--format", "frames"]);
     // Without the summary, whose latencies no two runs share.
     command.args(["--kind", "flow,segments,session,record,command,notice"]);
-    stdout(&mut command)
+    command
 }
 
-/// The bundled capture again and again, later each time, until it is long enough for two threads to take turns in it.
+/// What it makes of them.
+fn run(folder: &Path, stages: &[&str], files: &[PathBuf], cores: &str) -> Vec<u8> {
+    stdout(command(folder, stages, files, cores).arg("--quiet"))
+}
+
+/// The bundled capture again and again, later each time, until it is long enough for two threads to take turns in it. But for
+/// the first time, and every fourth, another host has the gateway's place: most packets are to be others'.
 fn long(folder: &Path) -> PathBuf {
-    const LONG: usize = 10 << 20;
+    const LONG: usize = 16 << 20;
+    const HEADER: usize = 16;
+    /// Where source and destination are in IPv4 behind Ethernet.
+    const ADDRESSES: [usize; 2] = [26, 30];
     let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
+    let gateway: std::net::Ipv4Addr = GATEWAY.parse().unwrap();
     let packets = packets(&capture);
     let seconds = |packet: &[u8]| u32::from_le_bytes(packet[..4].try_into().unwrap());
     let span = seconds(packets[packets.len() - 1]) - seconds(packets[0]) + 1;
     let mut bytes = capture[..24].to_vec();
-    for later in (0..).map(|round| round * span) {
-        if bytes.len() >= LONG {
-            break;
-        }
+    let mut round = 0;
+    while bytes.len() < LONG {
         for packet in &packets {
-            bytes.extend((seconds(packet) + later).to_le_bytes());
+            bytes.extend((seconds(packet) + round * span).to_le_bytes());
             bytes.extend_from_slice(&packet[4..]);
+            let data = bytes.len() - (packet.len() - HEADER);
+            for place in ADDRESSES {
+                if let Some(address) = bytes.get_mut(data + place..data + place + 4)
+                    && *address == gateway.octets()
+                    && round % 4 != 0
+                {
+                    address.copy_from_slice(&[192, 168, 1, 99]);
+                }
+            }
         }
+        round += 1;
     }
     let file = folder.join("long.pcap");
     std::fs::write(&file, bytes).unwrap();
@@ -96,7 +114,9 @@ fn cores_do_not_matter_for_one_long_file() {
     let files = [long(folder.path())];
     for stages in [&["capture", "flow-filter"][..], &["capture", "flow-filter", "record-sizer", "command-segmenter"]] {
         let alone = run(folder.path(), stages, &files, "0");
-        assert!(alone == run(folder.path(), stages, &files, "0,1"), "{stages:?}");
+        let two = command(folder.path(), stages, &files, "0,1").arg("-vv").output().unwrap();
+        assert!(alone == two.stdout, "{stages:?}");
+        assert!(programs::stderr(&two).contains("has read by turns"), "{}", programs::stderr(&two));
     }
 }
 

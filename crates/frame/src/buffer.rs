@@ -97,7 +97,7 @@ impl ReadBuffer {
         true
     }
 
-    /// Moves the bytes that are there to another buffer, of their size, so that the one they lay in is held no longer.
+    /// Moves the bytes that are there to another buffer, so that the one they lay in is held no longer.
     pub fn move_out(&mut self) {
         let mut next = self.spare.take();
         if let Some(bytes) = Arc::get_mut(&mut next) {

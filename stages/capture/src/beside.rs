@@ -5,6 +5,8 @@
 //! captures do overlap after all, the thread leaves off at the first packet that another capture may come before.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -40,6 +42,14 @@ pub(crate) struct Job {
 pub(crate) struct Beside {
     pub(crate) capture: u32,
     parcels: Receiver<Parcel>,
+    /// Whether nobody wants it any more.
+    is_unwanted: Arc<AtomicBool>,
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.is_unwanted.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What its thread hands over.
@@ -71,9 +81,10 @@ impl Beside {
     /// Begins to read a capture; `None` where no thread can be had.
     pub(crate) fn start(job: Job, selection: Selection, interrupt: Interrupt) -> Option<Self> {
         let (sender, parcels) = bounded(PARCELS);
-        let capture = job.capture;
+        let (capture, is_unwanted) = (job.capture, Arc::new(AtomicBool::new(false)));
+        let looked_at = Arc::clone(&is_unwanted);
         let work = move || {
-            let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender };
+            let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: looked_at };
             let mut filling = Filling::new(selection, Keeping::Copied);
             tracing::info!(stage = NAME, file = %job.file.display(), "reads");
             let stop = match open(&job.file, &interrupt, &job.furthest, Decompression::Here) {
@@ -85,7 +96,7 @@ impl Beside {
             }
         };
         thread::Builder::new().name("read beside".to_owned()).spawn(work).ok()?;
-        Some(Self { capture, parcels })
+        Some(Self { capture, parcels, is_unwanted })
     }
 
     /// What comes next; `None` where its thread has died.
@@ -99,6 +110,7 @@ struct Reading {
     parcel: Vec<Packets>,
     bytes: usize,
     sender: Sender<Parcel>,
+    is_unwanted: Arc<AtomicBool>,
 }
 
 /// Nobody wants it any more.
@@ -115,6 +127,10 @@ impl Reading {
     ) -> Option<Stop> {
         let (capture, before_ns, mut number) = (job.capture, job.before_ns, 0);
         while !interrupt.is_set() {
+            // What it reads may hold nothing to be sent for long.
+            if self.is_unwanted.load(Ordering::Relaxed) {
+                return None;
+            }
             match reader.next_packet() {
                 Ok(Some(packet)) => {
                     number += 1;

@@ -18,8 +18,10 @@ pub(crate) struct Emission<'a> {
     failures: &'a mut Failures,
     out: &'a mut dyn SourceEmit,
     interrupt: &'a Interrupt,
-    /// How much of a capture a thread reads in its turn, where two take turns.
+    /// How much of a capture a thread reads in its turn, where there is a processor for a second one.
     pub(crate) piece_bytes: Option<usize>,
+    /// How many such pieces were taken.
+    pub(crate) pieces: u64,
     head: Head,
     /// The next capture, if it is read already.
     beside: Option<Beside>,
@@ -44,7 +46,8 @@ impl<'a> Emission<'a> {
         let filling = Filling::new(selection.clone(), Keeping::Shared);
         let piece_bytes = has_several_processors().then_some(PIECE_BYTES);
         let (head, beside) = (Head::default(), None);
-        Self { merge, filling, damaged_files: 0, selection, failures, out, interrupt, piece_bytes, head, beside }
+        let (damaged_files, pieces) = (0, 0);
+        Self { merge, filling, damaged_files, selection, failures, out, interrupt, piece_bytes, pieces, head, beside }
     }
 
     /// Emits all packets.
@@ -54,10 +57,10 @@ impl<'a> Emission<'a> {
             self.beside.take_if(|beside| !self.merge.is_next(beside.capture));
             // Where most packets are handed on to other threads, these have enough to do.
             if let Some(piece_bytes) = self.piece_bytes.filter(|_| self.filling.passes_over_most())
-                && let Some((file, from)) = turns::are_worth_it(&mut self.merge, piece_bytes)
+                && let Some((file, reached)) = turns::are_worth_it(&mut self.merge, piece_bytes)
             {
                 self.beside = None;
-                turns::read(self, &file, from, piece_bytes)?;
+                turns::read(self, &file, reached, piece_bytes)?;
             }
         }
         self.send()?;
@@ -109,6 +112,7 @@ impl<'a> Emission<'a> {
     fn begin(&mut self, capture: u32) -> Result<Option<CaptureError>, StageError> {
         // With it a batch begins, whoever reads it.
         self.send()?;
+        self.filling.begin_capture();
         let read = self.beside.take().filter(|beside: &Beside| beside.capture == capture);
         let job = self.merge.job_after_next();
         self.beside = job.and_then(|job| Beside::start(job, self.selection.clone(), self.interrupt.clone()));

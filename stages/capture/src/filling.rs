@@ -62,6 +62,8 @@ pub(crate) struct Filling {
     /// Whether the selection leaves anything out for now.
     is_sifting: bool,
     passed_over: PassedOver,
+    /// Packets, and those passed over, before the present capture.
+    before: [u64; 2],
     pub(crate) counts: Counts,
     /// When the last packet of the batch, or of those before it, was captured.
     last_row_ns: Option<i64>,
@@ -110,6 +112,7 @@ impl Filling {
             keeping,
             is_sifting: false,
             passed_over: PassedOver::default(),
+            before: [0; 2],
             counts: Counts::default(),
             last_row_ns: None,
         };
@@ -242,9 +245,15 @@ impl Filling {
         }
     }
 
-    /// Whether most packets so far were passed over.
+    /// Looks at what is passed over from here on.
+    pub(crate) fn begin_capture(&mut self) {
+        self.before = [self.counts.packets, self.counts.passed_over];
+    }
+
+    /// Whether most packets of the capture were passed over so far.
     pub(crate) fn passes_over_most(&self) -> bool {
-        self.counts.passed_over + self.passed_over.packets > self.counts.packets / 2
+        let [packets, passed_over] = self.before;
+        self.counts.passed_over + self.passed_over.packets - passed_over > (self.counts.packets - packets) / 2
     }
 
     /// Whether nobody sees where a batch ends.

@@ -17,7 +17,7 @@ use crate::error::{CaptureError, Damage};
 use crate::lz4::{Lz4Frames, is_skippable, skip_frame};
 use crate::plain::PlainFile;
 use crate::reader::{CaptureReader, Place};
-use crate::window::Source;
+use crate::window::Origin;
 
 /// A compressed capture may ask for this much memory to decompress it, and no more: what `xz -9` and `zstd --long` need.
 const MOST_MEMORY_LOG: u32 = 27;
@@ -52,13 +52,13 @@ pub(crate) fn open(
 ) -> Result<Opened, CaptureError> {
     let opened = || {
         if !is_stream(file) {
-            let (input, is_plain) = plain(file)?;
-            let input = if is_plain {
-                Source::File(PlainFile::new(input, furthest))
+            let (input, plain_length) = regular(file)?;
+            let input = if let Some(length) = plain_length {
+                Origin::File(PlainFile::new(input, length, furthest))
             } else {
                 let input = decompressed(Box::new(furthest.watch(input, 0)))?;
                 let is_beside = decompression == Decompression::Beside;
-                Source::Stream(if is_beside { ReadAhead::start(input) } else { input })
+                Origin::Stream(if is_beside { ReadAhead::start(input) } else { input })
             };
             return Ok(Opened { reader: CaptureReader::of(input)?, stream: None });
         }
@@ -73,27 +73,28 @@ pub(crate) fn open(
 /// Opens a file again where its reading was left off.
 pub(crate) fn reopen(file: &Path, furthest: &Furthest, place: Place) -> Result<CaptureReader, CaptureError> {
     let opened = || {
-        let (input, is_plain) = plain(file)?;
-        if is_plain {
-            return Ok(CaptureReader::resume(Source::File(PlainFile::new(input, furthest)), place));
+        let (input, plain_length) = regular(file)?;
+        if let Some(length) = plain_length {
+            return Ok(CaptureReader::resume(Origin::File(PlainFile::new(input, length, furthest)), place));
         }
         let mut input = decompressed(Box::new(furthest.watch(input, 0)))?;
         io::copy(&mut input.by_ref().take(place.offset()), &mut io::sink()).map_err(Damage::Open)?;
-        Ok(CaptureReader::resume(Source::Stream(input), place))
+        Ok(CaptureReader::resume(Origin::Stream(input), place))
     };
     opened().map_err(|damage| CaptureError { file: file.to_owned(), damage })
 }
 
-/// Opens a file, and tells whether the capture lies in it as it is.
-fn plain(file: &Path) -> Result<(File, bool), Damage> {
+/// Opens a file, and tells its length if the capture lies in it as it is.
+fn regular(file: &Path) -> Result<(File, Option<u64>), Damage> {
     let mut opened = File::open(file).map_err(Damage::Open)?;
-    if opened.metadata().map_err(Damage::Open)?.is_dir() {
+    let metadata = opened.metadata().map_err(Damage::Open)?;
+    if metadata.is_dir() {
         return Err(Damage::Folder);
     }
     let magic = beginning(&mut opened)?;
     opened.rewind().map_err(Damage::Open)?;
     let is_plain = Compression::of(&magic) == Compression::None && !is_skippable(&magic);
-    Ok((opened, is_plain))
+    Ok((opened, is_plain.then_some(metadata.len())))
 }
 
 fn stdin() -> io::Result<File> {

@@ -16,18 +16,19 @@ const HEADROOM: usize = 64 << 10;
 #[derive(Debug, Clone)]
 pub(crate) struct PlainFile {
     file: Arc<File>,
+    length: u64,
     furthest: Furthest,
 }
 
 impl PlainFile {
-    /// `furthest` is told how far it was read.
-    pub(crate) fn new(file: File, furthest: &Furthest) -> Self {
-        Self { file: Arc::new(file), furthest: furthest.clone() }
+    /// A file of so many bytes; `furthest` is told how far it was read.
+    pub(crate) fn new(file: File, length: u64, furthest: &Furthest) -> Self {
+        Self { file: Arc::new(file), length, furthest: furthest.clone() }
     }
 
-    /// How many bytes it has, if it can be told.
-    pub(crate) fn length(&self) -> Option<u64> {
-        self.file.metadata().ok().map(|metadata| metadata.len())
+    /// How many bytes it had when it was opened.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
     }
 
     /// Whether this is the same file, opened once.
@@ -65,7 +66,7 @@ impl Read for ReaderAt<'_> {
 pub(crate) struct Piece {
     /// So many bytes it is to have.
     wanted: usize,
-    pub(crate) buffer: Arc<Vec<u8>>,
+    buffer: Arc<Vec<u8>>,
     /// Buffers whose packets somebody may still look at.
     others: SpareBuffers,
     /// Where in the file it begins.
@@ -105,10 +106,10 @@ impl Piece {
         self.offset + self.length as u64
     }
 
-    /// What of the buffer follows what comes before this offset, if it holds that.
-    pub(crate) fn range_from(&self, offset: u64) -> Option<Range<usize>> {
+    /// What follows what comes before this offset, if it holds that: the buffer and the place in it.
+    pub(crate) fn behind(&mut self, offset: u64) -> Option<(&mut Arc<Vec<u8>>, Range<usize>)> {
         let gone = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
-        (gone < self.length).then_some(HEADROOM + gone..HEADROOM + self.length)
+        (gone < self.length).then_some((&mut self.buffer, HEADROOM + gone..HEADROOM + self.length))
     }
 
     /// A buffer nobody else shares.

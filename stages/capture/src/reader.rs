@@ -7,7 +7,7 @@ use crate::filling::{Filling, Stretch};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::plain::{Piece, PlainFile};
-use crate::window::{Source, Window};
+use crate::window::{Origin, Window};
 
 /// A packet as a capture holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +64,10 @@ impl CaptureReader {
     /// # Errors
     /// [`Damage`] where it is none.
     pub fn new(input: Box<dyn Read + Send>) -> Result<Self, Damage> {
-        Self::of(Source::Stream(input))
+        Self::of(Origin::Stream(input))
     }
 
-    pub(crate) fn of(input: Source) -> Result<Self, Damage> {
+    pub(crate) fn of(input: Origin) -> Result<Self, Damage> {
         let mut window = Window::at(input, 0);
         let magic = match window.peek(4, "capture") {
             Ok(Some(magic)) => <[u8; 4]>::try_from(magic).unwrap_or_default(),
@@ -88,7 +88,7 @@ impl CaptureReader {
     }
 
     /// Reads on where another reader of the same capture left off; a stream is there already.
-    pub(crate) fn resume(input: Source, place: Place) -> Self {
+    pub(crate) fn resume(input: Origin, place: Place) -> Self {
         let Place { format, offset, skipped, is_over } = place;
         Self { window: Window::at(input, offset), format, skipped, is_over }
     }

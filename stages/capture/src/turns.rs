@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use sizeleak_stage::StageError;
 
+use crate::capture::NAME;
 use crate::emission::{Emission, More};
 use crate::merge::Merge;
 use crate::plain::{Piece, PlainFile};
@@ -23,34 +24,33 @@ pub(crate) const PIECE_BYTES: usize = 512 << 10;
 /// What is left of a file is worth a second thread from so many pieces on.
 const LEAST_PIECES: u64 = 16;
 
-/// The file that is read alone for now and how far it was, if so much is left of it that two may read it by turns.
+/// The file that is read alone for now, and up to where it was read, if so much is left of it that two may take turns.
 pub(crate) fn are_worth_it(merge: &mut Merge, piece_bytes: usize) -> Option<(PlainFile, u64)> {
-    let (file, from) = merge.lone_file()?;
-    let left = file.length()?.saturating_sub(from);
-    (left >= LEAST_PIECES * piece_bytes as u64).then(|| (file.clone(), from))
+    let (file, reached) = merge.lone_file()?;
+    let left = file.length().saturating_sub(reached);
+    (left >= LEAST_PIECES * piece_bytes as u64).then(|| (file.clone(), reached))
 }
 
-/// Reads this file by turns to its end, or to where packets of another one come between; `from` there on it was not read.
+/// Reads this file, which was read up to `reached`, by turns: to its end, or to where packets of another one come between.
 pub(crate) fn read(
     emission: &mut Emission<'_>,
     file: &PlainFile,
-    from: u64,
+    reached: u64,
     piece_bytes: usize,
 ) -> Result<(), StageError> {
-    let turns = Turns {
-        file,
-        piece_bytes,
-        next: AtomicU64::new(from),
-        turn: Mutex::new(Turn { emission, file, reached: from, ended: None }),
-        passed: Condvar::new(),
-    };
+    let turn = Turn { emission, file, reached, pieces: 0, ended: None };
+    let (next, turn, passed) = (AtomicU64::new(reached), Mutex::new(turn), Condvar::new());
+    let turns = Turns { file, piece_bytes, next, turn, passed };
     thread::scope(|scope| {
         let builder = thread::Builder::new().name("read by turns".to_owned());
         // Where no thread can be had, one takes all turns.
         let _other = builder.spawn_scoped(scope, || turns.take());
         turns.take();
     });
+    // A thread that panicked has made the scope panic.
     let turn = turns.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tracing::debug!(stage = NAME, from = reached, pieces = turn.pieces, "has read by turns");
+    turn.emission.pieces += turn.pieces;
     turn.ended.unwrap_or(Ok(()))
 }
 
@@ -69,11 +69,11 @@ struct Turn<'a, 'b> {
     file: &'a PlainFile,
     /// Up to where the file was taken.
     reached: u64,
-    ended: Option<Ended>,
+    /// How many pieces held something that followed.
+    pieces: u64,
+    /// How all turns ended.
+    ended: Option<Result<(), StageError>>,
 }
-
-/// How all turns ended.
-type Ended = Result<(), StageError>;
 
 impl<'a, 'b> Turns<'a, 'b> {
     /// Takes every other turn until all is read.
@@ -83,9 +83,13 @@ impl<'a, 'b> Turns<'a, 'b> {
             let (offset, since) = (self.next.fetch_add(self.piece_bytes as u64, Ordering::Relaxed), Instant::now());
             piece.read(self.file, offset);
             let Some(mut turn) = self.await_turn(offset, since.elapsed()) else { return };
-            if let Err(ended) = turn.go_on_in(&mut piece) {
-                turn.ended = Some(ended);
+            match turn.go_on_in(&mut piece) {
+                Ok(More::Yes) => {}
+                Ok(More::No) => turn.ended = Some(Ok(())),
+                Err(error) => turn.ended = Some(Err(error)),
             }
+            // What is long may have been read past without pieces.
+            self.next.fetch_max(turn.reached, Ordering::Relaxed);
             drop(turn);
             self.passed.notify_one();
         }
@@ -105,29 +109,31 @@ impl<'a, 'b> Turns<'a, 'b> {
 }
 
 impl Turn<'_, '_> {
-    /// Takes what a piece holds, and reads on without it where it holds nothing that follows. `Err` when all is over.
-    fn go_on_in(&mut self, piece: &mut Piece) -> Result<(), Ended> {
+    /// Takes what a piece holds, and reads on without it where it holds nothing that follows; whether there is a next turn.
+    fn go_on_in(&mut self, piece: &mut Piece) -> Result<More, StageError> {
         loop {
-            let reader = self.reader().ok_or(Ok(()))?;
+            let Some(reader) = self.reader() else { return Ok(More::No) };
             if !reader.is_buffered() {
-                let Some((_, reached)) = reader.file() else { return Err(Ok(())) };
+                let reached = reader.file().map_or(0, |(_, reached)| reached);
                 // Behind the end of the file nothing is offered: one thread comes to it.
                 if reached >= piece.end() && !piece.is_last() {
                     self.reached = reached;
                     break;
                 }
                 if reader.go_on_in(piece) {
+                    self.pieces += 1;
                     continue;
                 }
             }
-            if self.emission.is_interrupted() || self.emission.go_on().map_err(Err)? == More::No {
-                return Err(Ok(()));
+            if self.emission.is_interrupted() || self.emission.go_on()? == More::No {
+                return Ok(More::No);
             }
         }
-        self.emission.send_unseen().map_err(Err)?;
+        self.emission.send_unseen()?;
         // The buffer is wanted for the next piece.
-        self.reader().ok_or(Ok(()))?.move_out();
-        Ok(())
+        let Some(reader) = self.reader() else { return Ok(More::No) };
+        reader.move_out();
+        Ok(More::Yes)
     }
 
     /// What reads the file, as long as that is read alone.

@@ -15,14 +15,14 @@ pub(crate) const WINDOW_BYTES: usize = 256 << 10;
 pub(crate) const LARGEST_PART: u64 = 8 << 20;
 
 /// Where the bytes come from.
-pub(crate) enum Source {
+pub(crate) enum Origin {
     Stream(Box<dyn Read + Send>),
     File(PlainFile),
 }
 
 /// The bytes of a stream from some offset on.
 pub(crate) struct Window {
-    input: Source,
+    input: Origin,
     buffer: ReadBuffer,
     /// The offset in the stream of the first byte not consumed.
     offset: u64,
@@ -30,26 +30,24 @@ pub(crate) struct Window {
 
 impl Window {
     /// A window on a source at `offset`, where a stream is already.
-    pub(crate) fn at(input: Source, offset: u64) -> Self {
+    pub(crate) fn at(input: Origin, offset: u64) -> Self {
         Self { input, buffer: ReadBuffer::default(), offset }
     }
 
     /// The file it is on, if it is on one, and the offset of the first byte that is not there.
     pub(crate) fn file(&self) -> Option<(&PlainFile, u64)> {
         match &self.input {
-            Source::Stream(_) => None,
-            Source::File(file) => Some((file, self.offset + self.available().len() as u64)),
+            Origin::Stream(_) => None,
+            Origin::File(file) => Some((file, self.offset + self.available().len() as u64)),
         }
     }
 
     /// Goes on in a piece of its file that somebody has read; false where it holds nothing that could follow.
     pub(crate) fn go_on_in(&mut self, piece: &mut Piece) -> bool {
-        let Some(range) = self.file().and_then(|(_, end)| piece.range_from(end)) else { return false };
-        let goes_on = self.buffer.go_on_in(&mut piece.buffer, range);
-        if let Some((file, end)) = self.file() {
-            file.reach(end);
-        }
-        goes_on
+        let Some((file, end)) = self.file() else { return false };
+        let (reached, Some((buffer, range))) = (piece.end(), piece.behind(end)) else { return false };
+        file.reach(reached);
+        self.buffer.go_on_in(buffer, range)
     }
 
     /// Holds the buffer no longer that the bytes lie in that are there.
@@ -88,8 +86,8 @@ impl Window {
         while self.available().len() < length {
             let end = self.offset + self.available().len() as u64;
             let read = match &mut self.input {
-                Source::Stream(input) => self.buffer.fill(input, WINDOW_BYTES),
-                Source::File(file) => self.buffer.fill(&mut file.reader_at(end), WINDOW_BYTES),
+                Origin::Stream(input) => self.buffer.fill(input, WINDOW_BYTES),
+                Origin::File(file) => self.buffer.fill(&mut file.reader_at(end), WINDOW_BYTES),
             };
             if read.map_err(|source| Damage::Read { offset: self.offset, source })? == 0 {
                 let there = self.available().len();

@@ -38,7 +38,7 @@ fn pcap(packets: &[Written]) -> Vec<u8> {
     bytes
 }
 
-/// The same, with blocks between them that are no packets.
+/// The same, with blocks between them that are no packets, some longer than a piece and than the room in front of one.
 fn pcapng(packets: &[Written]) -> Vec<u8> {
     let section = [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28].map(u32::to_le_bytes);
     let interface = [1, 20, 1, 0, 20].map(u32::to_le_bytes);
@@ -52,22 +52,38 @@ fn pcapng(packets: &[Written]) -> Vec<u8> {
         bytes.resize(bytes.len() + padded - length as usize, 0);
         bytes.extend(total.to_le_bytes());
         if number.is_multiple_of(3) {
-            bytes.extend_from_slice([0xbad, 16, 0, 16].map(u32::to_le_bytes).as_flattened());
+            let total: u32 = if number % 150 == 60 { 90_016 } else { 16 };
+            bytes.extend_from_slice([0xbad, total].map(u32::to_le_bytes).as_flattened());
+            bytes.resize(bytes.len() + total as usize - 12, 0);
+            bytes.extend(total.to_le_bytes());
         }
     }
     bytes
 }
 
-/// What is emitted, and whether it was still wanted.
+/// What happens when so many frames were emitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Close,
+    Interrupt,
+    Panic,
+}
+
 struct Taken {
     frames: Vec<Frame>,
     most: usize,
+    then: Then,
+    interrupt: Interrupt,
 }
 
 impl Emit for Taken {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         if self.frames.len() == self.most {
-            return Err(Closed);
+            match self.then {
+                Then::Close => return Err(Closed),
+                Then::Interrupt => self.interrupt.set(),
+                Then::Panic => panic!("as is wanted"),
+            }
         }
         self.frames.push(frame);
         Ok(())
@@ -80,33 +96,57 @@ impl SourceEmit for Taken {
     }
 }
 
-/// All that is known in the end: frames, bytes, packets, packets left out, damaged files; and whether it was wanted.
-type Outcome = (Vec<Frame>, [u64; 4], bool);
+/// All that is known in the end.
+#[derive(Debug, PartialEq)]
+struct Known {
+    frames: Vec<Frame>,
+    packets: u64,
+    /// Bytes, blocks skipped, packets the snaplen cut, packets left out, damaged files.
+    counts: [u64; 5],
+    /// Whether it came to the end.
+    is_whole: bool,
+}
 
-fn emitted(files: &[PathBuf], selection: &Selection, piece_bytes: Option<usize>, most: usize) -> Outcome {
+/// What is emitted of these files, and how many pieces were taken by turns.
+fn emitted(files: &[PathBuf], selection: &Selection, piece_bytes: Option<usize>) -> (Known, u64) {
+    emitted_until(files, selection, piece_bytes, usize::MAX, Then::Close)
+}
+
+fn emitted_until(
+    files: &[PathBuf],
+    selection: &Selection,
+    piece_bytes: Option<usize>,
+    most: usize,
+    then: Then,
+) -> (Known, u64) {
     let (interrupt, mut failures) = (Interrupt::new(), Failures::default());
     let (merge, errors) = Merge::new(files.to_vec(), &interrupt, &Progress::new());
     assert!(errors.is_empty(), "{errors:?}");
-    let mut out = Taken { frames: Vec::new(), most };
+    let mut out = Taken { frames: Vec::new(), most, then, interrupt: interrupt.clone() };
     let mut emission = Emission::new(merge, selection, &mut failures, &mut out, &interrupt);
     emission.piece_bytes = piece_bytes;
-    let ran = emission.run();
-    let counts = &emission.filling.counts;
-    let known = [emission.merge.bytes, counts.packets, counts.left_out, emission.damaged_files];
-    (out.frames, known, ran.is_ok())
+    let is_whole = emission.run().is_ok();
+    let (packets, counts, pieces) = counted(emission);
+    (Known { frames: out.frames, packets, counts, is_whole }, pieces)
 }
 
-/// Time, data and number.
-type Row = (i64, Vec<u8>, u64);
+/// Packets, what else was counted, and pieces.
+fn counted(emission: Emission<'_>) -> (u64, [u64; 5], u64) {
+    let Emission { merge, filling, damaged_files, pieces, .. } = emission;
+    let counts = filling.counts;
+    let others = [merge.bytes, merge.skipped, counts.snaplen_cut, counts.left_out, damaged_files];
+    (counts.packets, others, pieces)
+}
 
-/// The rows of all batches, how many packets were passed over, and the frames that are no batches.
-fn rows(frames: Vec<Frame>) -> (Vec<Row>, u64, Vec<Frame>) {
-    let (mut rows, mut passed_over, mut others) = (Vec::new(), 0, Vec::new());
+/// All packets of these frames, what was passed over, and the frames that are no batches.
+fn rows(frames: Vec<Frame>) -> (Packets, [u64; 2], Vec<Frame>) {
+    let (mut rows, mut passed_over, mut others) = (Packets::new(), [0; 2], Vec::new());
     for frame in frames {
         match Packets::try_from(frame) {
             Ok(batch) => {
-                passed_over += batch.passed_over().packets;
-                rows.extend(batch.iter().map(|packet| (packet.time_ns, packet.data.to_vec(), packet.number)));
+                passed_over[0] += batch.passed_over().packets;
+                passed_over[1] += batch.passed_over().bytes;
+                batch.iter().for_each(|packet| rows.push(packet));
             }
             Err(other) => others.push(other),
         }
@@ -126,24 +166,66 @@ fn some_packets() -> impl Strategy<Value = Vec<Written>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Wherever pieces end, and wherever the capture is cut.
+    /// Wherever pieces end, and wherever the capture is cut or damaged.
     #[test]
     fn two_threads_emit_what_one_does(
-        packets in some_packets(), is_pcapng: bool, cut in prop::option::of(0usize..5000), piece_bytes in 512usize..20_000,
+        packets in some_packets(), is_pcapng: bool, cut in prop::option::of(0usize..5000),
+        damaged in prop::option::weighted(0.2, 0usize..600_000), piece_bytes in 512usize..20_000,
     ) {
         let folder = tempfile::tempdir().unwrap();
         let mut bytes = if is_pcapng { pcapng(&packets) } else { pcap(&packets) };
         bytes.truncate(bytes.len().saturating_sub(cut.unwrap_or(0)).max(48));
+        if let Some(place) = damaged.and_then(|place| bytes.get_mut(48 + place..52 + place)) {
+            place.fill(0xff);
+        }
         let file = folder.path().join("capture");
         std::fs::write(&file, bytes).unwrap();
         for selection in [Selection::Only(sieve()), Selection::For(sieve(), Batches::OfContract)] {
-            let [one, two] = [None, Some(piece_bytes)].map(|pieces| emitted(from_ref(&file), &selection, pieces, usize::MAX));
-            prop_assert!(one == two, "{selection:?}: {:?} and {:?}", one.1, two.1);
+            let [one, two] = [None, Some(piece_bytes)].map(|pieces| emitted(from_ref(&file), &selection, pieces).0);
+            prop_assert!(one == two, "{selection:?}: {:?} and {:?}", one.counts, two.counts);
         }
         let unseen = Selection::For(sieve(), Batches::OfProcess);
-        let [one, two] = [None, Some(piece_bytes)].map(|pieces| emitted(from_ref(&file), &unseen, pieces, usize::MAX));
-        prop_assert_eq!(one.1, two.1);
-        prop_assert!(rows(one.0) == rows(two.0));
+        let [one, two] = [None, Some(piece_bytes)].map(|pieces| emitted(from_ref(&file), &unseen, pieces).0);
+        prop_assert_eq!((one.packets, one.counts), (two.packets, two.counts));
+        prop_assert!(rows(one.frames) == rows(two.frames));
+    }
+
+    /// Pieces that come too early, too late, or in parts.
+    #[test]
+    fn a_piece_is_only_an_offer(
+        offers in prop::collection::vec((-9000i64..9000, prop_oneof![1usize..2000, 200_000usize..400_000]), 1..60),
+        is_seen: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("capture");
+        std::fs::write(&path, capture_from(0, 6000)).unwrap();
+        let batches = if is_seen { Batches::OfContract } else { Batches::OfProcess };
+        let (interrupt, selection, mut failures) = (Interrupt::new(), Selection::For(sieve(), batches), Failures::default());
+        let (merge, _) = Merge::new(vec![path.clone()], &interrupt, &Progress::new());
+        let mut out = Vec::new();
+        let mut emission = Emission::new(merge, &selection, &mut failures, &mut out, &interrupt);
+        emission.piece_bytes = None;
+        while emission.merge.lone_file().is_none() {
+            prop_assert_eq!(emission.go_on().unwrap(), More::Yes);
+        }
+        let (file, reached) = emission.merge.lone_file().map(|(file, reached)| (file.clone(), reached)).unwrap();
+        let mut turn = Turn { emission: &mut emission, file: &file, reached, pieces: 0, ended: None };
+        for (shift, length) in offers {
+            let mut piece = Piece::new(length);
+            piece.read(&file, turn.reached.saturating_add_signed(shift));
+            if turn.go_on_in(&mut piece).unwrap() == More::No {
+                break;
+            }
+        }
+        emission.run().unwrap();
+        let (one, _) = emitted(from_ref(&path), &selection, None);
+        let (packets, counts, _) = counted(emission);
+        prop_assert_eq!((packets, counts), (one.packets, one.counts));
+        if is_seen {
+            prop_assert!(out == one.frames);
+        } else {
+            prop_assert!(rows(out) == rows(one.frames));
+        }
     }
 }
 
@@ -168,19 +250,42 @@ fn other_captures_come_between() {
         file
     });
     let selection = Selection::Only(sieve());
-    let one = emitted(&written, &selection, None, usize::MAX);
-    assert_eq!(one.1[1], 3047);
-    assert!(one == emitted(&written, &selection, Some(2000), usize::MAX));
+    let (one, _) = emitted(&written, &selection, None);
+    assert_eq!(one.packets, 3047);
+    let (two, pieces) = emitted(&written, &selection, Some(2000));
+    assert!(one == two);
+    assert!(pieces > 0);
 }
 
 #[test]
-fn it_ends_when_nobody_wants_more() {
+fn long_captures_follow_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = [0, 10_000, 20_000].map(|first: u32| {
+        let file = folder.path().join(first.to_string());
+        std::fs::write(&file, capture_from(first, 2000)).unwrap();
+        file
+    });
+    let selection = Selection::For(sieve(), Batches::OfContract);
+    let (two, pieces) = emitted(&written, &selection, Some(2000));
+    assert!(emitted(&written, &selection, None).0 == two);
+    assert!(pieces > 0);
+}
+
+#[test]
+fn it_ends_when_the_stages_behind_do() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("capture");
-    std::fs::write(&file, capture_from(0, 3000)).unwrap();
+    std::fs::write(&file, capture_from(0, 6000)).unwrap();
     let selection = Selection::Only(sieve());
-    for most in [0, 1, 5] {
-        let (frames, _, is_wanted) = emitted(from_ref(&file), &selection, Some(2000), most);
-        assert_eq!((frames.len(), is_wanted), (most, false));
+    let (whole, pieces) = emitted(from_ref(&file), &selection, Some(2000));
+    assert!(pieces > 0 && whole.frames.len() > 6);
+    for most in 2..6 {
+        let until = |then| emitted_until(from_ref(&file), &selection, Some(2000), most, then).0;
+        let closed = until(Then::Close);
+        assert_eq!((closed.frames.len(), closed.is_whole), (most, false));
+        let interrupted = until(Then::Interrupt);
+        assert!(interrupted.is_whole && interrupted.packets < whole.packets);
+        assert!(whole.frames.starts_with(&interrupted.frames[..=most]));
+        assert!(std::panic::catch_unwind(|| until(Then::Panic)).is_err());
     }
 }
