@@ -1,18 +1,21 @@
-//! Writes captures to measure with, the same bytes for the same arguments, and measures how fast a file can be read at
-//! all.
+//! Writes captures to measure with, the same bytes for the same arguments, and measures how fast a file can be read and
+//! gone over at all.
 #![allow(clippy::print_stdout, reason = "a program of the benchmarks")]
 
 mod conversation;
 mod traffic;
+mod walk;
 mod wire;
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use traffic::{Connections, Shape, Traffic};
+use walk::{Walked, walk};
 
 #[derive(Parser)]
 #[command(about = "Captures to measure with")]
@@ -49,6 +52,14 @@ enum Work {
         /// Which
         files: Vec<PathBuf>,
     },
+    /// Go over the packets of a capture and compare their addresses: the least that any reader does
+    Walk {
+        /// Which; one that `write` has written
+        file: PathBuf,
+        /// The address to look for
+        #[arg(long, default_value = "192.168.1.20")]
+        address: Ipv4Addr,
+    },
 }
 
 fn main() -> io::Result<()> {
@@ -71,6 +82,10 @@ fn main() -> io::Result<()> {
                 }
             }
             println!("{:.2} GB/s", bytes as f64 / begin.elapsed().as_secs_f64() / 1e9);
+        }
+        Work::Walk { file, address } => {
+            let Walked { packets, of_address } = walk(File::open(file)?, address)?;
+            println!("{packets} packets, {of_address} from or to {address}");
         }
     }
     Ok(())
