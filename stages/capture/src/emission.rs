@@ -20,7 +20,7 @@ pub(crate) struct Emission<'a> {
     interrupt: &'a Interrupt,
     /// How much of a capture a thread reads in its turn, where there is a processor for a second one.
     pub(crate) piece_bytes: Option<usize>,
-    /// How many such pieces were taken.
+    /// How many such pieces held something that followed.
     pub(crate) pieces: u64,
     head: Head,
     /// The next capture, if it is read already.

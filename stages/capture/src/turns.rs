@@ -38,7 +38,7 @@ pub(crate) fn read(
     reached: u64,
     piece_bytes: usize,
 ) -> Result<(), StageError> {
-    let turn = Turn { emission, file, reached, pieces: 0, ended: None };
+    let turn = Turn { emission, file, ended: None };
     let (next, turn, passed) = (AtomicU64::new(reached), Mutex::new(turn), Condvar::new());
     let turns = Turns { file, piece_bytes, next, turn, passed };
     thread::scope(|scope| {
@@ -49,8 +49,7 @@ pub(crate) fn read(
     });
     // A thread that panicked has made the scope panic.
     let turn = turns.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
-    tracing::debug!(stage = NAME, from = reached, pieces = turn.pieces, "has read by turns");
-    turn.emission.pieces += turn.pieces;
+    tracing::debug!(stage = NAME, from = reached, pieces = turn.emission.pieces, "has read by turns");
     turn.ended.unwrap_or(Ok(()))
 }
 
@@ -67,10 +66,6 @@ struct Turns<'a, 'b> {
 struct Turn<'a, 'b> {
     emission: &'a mut Emission<'b>,
     file: &'a PlainFile,
-    /// Up to where the file was taken.
-    reached: u64,
-    /// How many pieces held something that followed.
-    pieces: u64,
     /// How all turns ended.
     ended: Option<Result<(), StageError>>,
 }
@@ -84,12 +79,11 @@ impl<'a, 'b> Turns<'a, 'b> {
             piece.read(self.file, offset);
             let Some(mut turn) = self.await_turn(offset, since.elapsed()) else { return };
             match turn.go_on_in(&mut piece) {
-                Ok(More::Yes) => {}
+                // What is long may have been read past without pieces.
+                Ok(More::Yes) => _ = self.next.fetch_max(turn.reached(), Ordering::Relaxed),
                 Ok(More::No) => turn.ended = Some(Ok(())),
                 Err(error) => turn.ended = Some(Err(error)),
             }
-            // What is long may have been read past without pieces.
-            self.next.fetch_max(turn.reached, Ordering::Relaxed);
             drop(turn);
             self.passed.notify_one();
         }
@@ -102,7 +96,7 @@ impl<'a, 'b> Turns<'a, 'b> {
     fn await_turn(&self, offset: u64, patience: Duration) -> Option<MutexGuard<'_, Turn<'a, 'b>>> {
         // A thread that panicked has ended all turns.
         let turn = self.turn.lock().ok()?;
-        let is_early = |turn: &mut Turn<'_, '_>| turn.reached < offset && turn.ended.is_none();
+        let is_early = |turn: &mut Turn<'_, '_>| turn.ended.is_none() && turn.reached() < offset;
         let (turn, _) = self.passed.wait_timeout_while(turn, patience, is_early).ok()?;
         turn.ended.is_none().then_some(turn)
     }
@@ -114,14 +108,12 @@ impl Turn<'_, '_> {
         loop {
             let Some(reader) = self.reader() else { return Ok(More::No) };
             if !reader.is_buffered() {
-                let reached = reader.file().map_or(0, |(_, reached)| reached);
                 // Behind the end of the file nothing is offered: one thread comes to it.
-                if reached >= piece.end() && !piece.is_last() {
-                    self.reached = reached;
+                if !piece.is_last() && reader.file().is_some_and(|(_, reached)| reached >= piece.end()) {
                     break;
                 }
                 if reader.go_on_in(piece) {
-                    self.pieces += 1;
+                    self.emission.pieces += 1;
                     continue;
                 }
             }
@@ -134,6 +126,11 @@ impl Turn<'_, '_> {
         let Some(reader) = self.reader() else { return Ok(More::No) };
         reader.move_out();
         Ok(More::Yes)
+    }
+
+    /// Up to where the file was taken.
+    fn reached(&mut self) -> u64 {
+        self.reader().and_then(|reader| reader.file()).map_or(0, |(_, reached)| reached)
     }
 
     /// What reads the file, as long as that is read alone.

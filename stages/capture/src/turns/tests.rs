@@ -208,11 +208,11 @@ proptest! {
         while emission.merge.lone_file().is_none() {
             prop_assert_eq!(emission.go_on().unwrap(), More::Yes);
         }
-        let (file, reached) = emission.merge.lone_file().map(|(file, reached)| (file.clone(), reached)).unwrap();
-        let mut turn = Turn { emission: &mut emission, file: &file, reached, pieces: 0, ended: None };
+        let file = emission.merge.lone_file().map(|(file, _)| file.clone()).unwrap();
+        let mut turn = Turn { emission: &mut emission, file: &file, ended: None };
         for (shift, length) in offers {
             let mut piece = Piece::new(length);
-            piece.read(&file, turn.reached.saturating_add_signed(shift));
+            piece.read(&file, turn.reached().saturating_add_signed(shift));
             if turn.go_on_in(&mut piece).unwrap() == More::No {
                 break;
             }
