@@ -6,34 +6,31 @@ use thiserror::Error;
 /// What a TLS record says it carries; a number from 20 to 24 on the wire and in frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
+#[repr(u8)]
 pub enum ContentType {
     /// 20: the switch to encryption, and a dummy in TLS 1.3.
-    ChangeCipherSpec,
+    ChangeCipherSpec = 20,
     /// 21: an alert.
-    Alert,
+    Alert = 21,
     /// 22: handshake messages in the clear, or encrypted up to TLS 1.2.
-    Handshake,
+    Handshake = 22,
     /// 23: application data, and from TLS 1.3 on everything that is encrypted.
-    ApplicationData,
+    ApplicationData = 23,
     /// 24: a heartbeat.
-    Heartbeat,
+    Heartbeat = 24,
 }
 
 impl From<ContentType> for u8 {
+    #[inline]
     fn from(content_type: ContentType) -> Self {
-        match content_type {
-            ContentType::ChangeCipherSpec => 20,
-            ContentType::Alert => 21,
-            ContentType::Handshake => 22,
-            ContentType::ApplicationData => 23,
-            ContentType::Heartbeat => 24,
-        }
+        content_type as Self
     }
 }
 
 impl TryFrom<u8> for ContentType {
     type Error = UnknownContentType;
 
+    #[inline]
     fn try_from(number: u8) -> Result<Self, UnknownContentType> {
         Ok(match number {
             20 => Self::ChangeCipherSpec,

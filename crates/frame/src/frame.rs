@@ -1,6 +1,7 @@
 //! The frame: one of the kinds of the contract, or one this version does not know.
 
 use std::marker::PhantomData;
+use std::mem;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -78,8 +79,18 @@ impl Frame {
         }
     }
 
+    /// Whether it is of the same kind as another one.
+    #[inline]
+    pub fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unknown(one), Self::Unknown(other)) => one.kind == other.kind,
+            _ => mem::discriminant(self) == mem::discriminant(other),
+        }
+    }
+
     /// How many frames it counts as in a summary: the rows of a batch, also those it only stands for; one for anything
     /// else.
+    #[inline]
     pub fn rows(&self) -> u64 {
         match self {
             Self::Packets(batch) => batch.len() as u64 + batch.passed_over().packets,
@@ -124,6 +135,7 @@ impl Frame {
     }
 
     /// Appends the whole value, `{kind: body}`, to a buffer.
+    #[inline]
     pub(crate) fn encode(&self, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
         match self {
             Self::Hello(body) => encode(self.kind(), body, buffer),
@@ -213,6 +225,15 @@ impl TryFrom<Frame> for Box<Identification> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_are_told_apart_by_their_names() {
+        let unknown = |kind: &str| Frame::Unknown(Unknown { kind: kind.to_owned(), value: vec![0x80] });
+        let kinds = [unknown("a"), unknown("b"), Packets::new().into(), Segments::new().into()];
+        for (one, other) in kinds.iter().flat_map(|one| kinds.iter().map(move |other| (one, other))) {
+            assert_eq!(one.is_alike(other), one.kind() == other.kind(), "{} and {}", one.kind(), other.kind());
+        }
+    }
 
     /// A frame takes no more room than a record does, and what tells the kinds apart.
     #[test]

@@ -104,13 +104,25 @@ impl Packets {
         self.passed_over
     }
 
+    /// Makes it fit to wait. Where its data are little of the buffers they share, it copies them: the buffers are wanted
+    /// again sooner.
+    pub fn detach(&mut self) {
+        self.store.detach(self.data_bytes, self.rows.iter_mut().map(|row| &mut row.data));
+    }
+
+    /// Whether its data lie in buffers of its reader's.
+    pub fn shares_buffers(&self) -> bool {
+        self.store.is_shared()
+    }
+
     /// The packets, first one first.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Packet<'_>> {
-        self.rows.iter().map(|row| Packet {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Packet<'_>> + Clone {
+        let mut reader = self.store.reader();
+        self.rows.iter().map(move |row| Packet {
             time_ns: row.time_ns,
             link_type: row.link_type,
             original_length: row.original_length,
-            data: self.store.at(row.data),
+            data: reader.at(row.data),
             capture: row.capture,
             number: row.number,
         })

@@ -8,7 +8,7 @@ use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::Bytes;
 
-use crate::limit::{BATCH_BYTES, BATCH_ROWS, Batches};
+use crate::limit::{BATCH_ROWS, Batches};
 use crate::store::{Place, Store};
 use crate::{Direction, Packets};
 
@@ -61,9 +61,6 @@ struct Row {
     flags: u8,
 }
 
-/// The payloads of batches with so many bytes lie close together: few such batches share a reader's buffer.
-const LARGE: usize = BATCH_BYTES / 2;
-
 impl Segments {
     /// An empty batch.
     pub fn new() -> Self {
@@ -106,13 +103,7 @@ impl Segments {
     /// Makes it fit to wait. Where its payloads are little of the buffers they share, it copies them: the buffers are wanted
     /// again sooner.
     pub fn detach(&mut self) {
-        if self.data_bytes >= LARGE || !self.shares_buffers() {
-            return;
-        }
-        let store = std::mem::replace(&mut self.store, Store::with_capacity(self.data_bytes));
-        for row in &mut self.rows {
-            row.payload = self.store.copy(store.at(row.payload));
-        }
+        self.store.detach(self.data_bytes, self.rows.iter_mut().map(|row| &mut row.payload));
     }
 
     /// Whether its payloads lie in buffers of its reader's.
@@ -122,14 +113,15 @@ impl Segments {
 
     /// The segments, first one first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Segment<'_>> {
-        self.rows.iter().map(|row| Segment {
+        let mut reader = self.store.reader();
+        self.rows.iter().map(move |row| Segment {
             time_ns: row.time_ns,
             flow: row.flow,
             direction: row.direction,
             sequence: row.sequence,
             flags: row.flags,
             length: row.length,
-            payload: self.store.at(row.payload),
+            payload: reader.at(row.payload),
         })
     }
 
@@ -265,6 +257,7 @@ fn direction<E: Error>(number: u8) -> Result<Direction, E> {
 mod tests {
     use super::*;
     use crate::Packet;
+    use crate::store::LARGE;
 
     /// Segments of so many bytes that lie in a reader's buffer, and that buffer.
     fn shared(payloads: &[usize]) -> (Segments, Arc<Vec<u8>>) {

@@ -1,6 +1,9 @@
 //! The bytes that the rows of a batch lie in: copied into the batch, or shared with whoever read them.
 
+use std::mem;
 use std::sync::Arc;
+
+use crate::limit::BATCH_BYTES;
 
 /// The bytes of a batch.
 #[derive(Debug, Clone, Default)]
@@ -20,10 +23,20 @@ pub(crate) struct Place {
 
 const OWN: u32 = u32::MAX;
 
+/// The rows of batches with so many bytes lie close together: few such batches share a reader's buffer.
+pub(crate) const LARGE: usize = BATCH_BYTES / 2;
+
 impl Store {
-    /// With room for so many bytes of its own.
-    pub(crate) fn with_capacity(bytes: usize) -> Self {
-        Self { own: Vec::with_capacity(bytes), shared: Vec::new() }
+    /// Copies the rows at these places, which are all there are and `bytes` in all, where they are little of the buffers they
+    /// share.
+    pub(crate) fn detach<'a>(&mut self, bytes: usize, places: impl Iterator<Item = &'a mut Place>) {
+        if bytes >= LARGE || !self.is_shared() {
+            return;
+        }
+        let shared = mem::replace(self, Self { own: Vec::with_capacity(bytes), shared: Vec::new() });
+        for place in places {
+            *place = self.copy(shared.at(*place));
+        }
     }
 
     /// Copies the bytes of a row.
@@ -68,12 +81,46 @@ impl Store {
         !self.shared.is_empty()
     }
 
+    /// To read many rows one after the other.
+    #[inline]
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader { store: self, buffer: OWN, bytes: &self.own }
+    }
+
     /// The bytes of a row.
     #[inline]
     pub(crate) fn at(&self, place: Place) -> &[u8] {
-        let buffer = self.shared.get(place.buffer as usize).map_or(&self.own, |buffer| buffer);
-        let end = place.start as usize + place.length as usize;
-        buffer.get(place.start as usize..end).unwrap_or_default()
+        place.of(self.buffer(place.buffer))
+    }
+
+    #[inline]
+    fn buffer(&self, number: u32) -> &[u8] {
+        self.shared.get(number as usize).map_or(&self.own, |buffer| buffer)
+    }
+}
+
+/// Reads rows: nearly always one lies in the same buffer as the one before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    store: &'a Store,
+    buffer: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// The bytes of a row.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a row")]
+    pub(crate) fn at(&mut self, place: Place) -> &'a [u8] {
+        if place.buffer != self.buffer {
+            self.turn_to(place.buffer);
+        }
+        place.of(self.bytes)
+    }
+
+    #[cold]
+    fn turn_to(&mut self, buffer: u32) {
+        (self.buffer, self.bytes) = (buffer, self.store.buffer(buffer));
     }
 }
 
@@ -85,6 +132,13 @@ fn offset_in(whole: &[u8], part: &[u8]) -> Option<u32> {
 }
 
 impl Place {
+    /// The bytes that are there in a buffer.
+    #[inline]
+    fn of(self, buffer: &[u8]) -> &[u8] {
+        let end = self.start as usize + self.length as usize;
+        buffer.get(self.start as usize..end).unwrap_or_default()
+    }
+
     /// How many bytes there are.
     #[inline]
     pub(crate) fn length(self) -> usize {

@@ -50,6 +50,7 @@ impl<W: Write> FrameWriter<W> {
     ///
     /// # Errors
     /// [`WriteError`]; the stream still ends after a whole frame.
+    #[inline]
     pub fn write(&mut self, frame: &Frame) -> Result<(), WriteError> {
         let start = self.buffer.len();
         let encoded = frame.encode(&mut self.buffer);
@@ -66,6 +67,14 @@ impl<W: Write> FrameWriter<W> {
             self.write_buffer()?;
         }
         Ok(())
+    }
+
+    /// Adds frames, as [`FrameWriter::write`] does.
+    ///
+    /// # Errors
+    /// [`WriteError`]; those before the one it is about are written, and the stream still ends after a whole frame.
+    pub fn write_all(&mut self, frames: &[Frame]) -> Result<(), WriteError> {
+        frames.iter().try_for_each(|frame| self.write(frame))
     }
 
     /// Hands everything to the output.

@@ -7,9 +7,6 @@ use crate::{Direction, Packet, Packets, Record, Segment, Segments};
 /// Bytes of a row besides its data, at most: an array of six integers and the length of the data.
 const ROW_BYTES: usize = 48;
 
-/// Bytes of a record, at most.
-const RECORD_BYTES: usize = 160;
-
 /// Appends `{"packets": rows}`.
 pub(crate) fn packets(batch: &Packets, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     buffer.extend_from_slice(b"\x81\xa7packets");
@@ -19,19 +16,20 @@ pub(crate) fn packets(batch: &Packets, buffer: &mut Vec<u8>) -> Result<(), Value
 }
 
 fn packet_row(packet: &Packet<'_>, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
-    let mut line = Line::<ROW_BYTES>::new();
-    line.put(b"\x96");
-    line.signed(packet.time_ns)?;
-    line.unsigned(packet.link_type.into());
-    line.unsigned(packet.original_length.into());
-    line.data_length(packet.data);
-    line.append_to(buffer);
+    append(buffer, |line: &mut Line<'_, ROW_BYTES>| {
+        line.put(b"\x96");
+        line.signed(packet.time_ns)?;
+        line.unsigned(packet.link_type.into());
+        line.unsigned(packet.original_length.into());
+        line.data_length(packet.data);
+        Ok(())
+    })?;
     buffer.extend_from_slice(packet.data);
-    let mut line = Line::<ROW_BYTES>::new();
-    line.unsigned(packet.capture.into());
-    line.unsigned(packet.number);
-    line.append_to(buffer);
-    Ok(())
+    append(buffer, |line: &mut Line<'_, ROW_BYTES>| {
+        line.unsigned(packet.capture.into());
+        line.unsigned(packet.number);
+        Ok(())
+    })
 }
 
 /// Appends `{"segments": rows}`.
@@ -43,68 +41,130 @@ pub(crate) fn segments(batch: &Segments, buffer: &mut Vec<u8>) -> Result<(), Val
 }
 
 fn segment_row(segment: &Segment<'_>, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
-    let mut line = Line::<ROW_BYTES>::new();
-    line.put(b"\x97");
-    line.signed(segment.time_ns)?;
-    line.unsigned(segment.flow);
-    line.put(&[segment.direction.number()]);
-    line.unsigned(segment.sequence.into());
-    line.unsigned(segment.flags.into());
-    line.unsigned(segment.length.into());
-    line.data_length(segment.payload);
-    line.append_to(buffer);
+    append(buffer, |line: &mut Line<'_, ROW_BYTES>| {
+        line.put(b"\x97");
+        line.signed(segment.time_ns)?;
+        line.unsigned(segment.flow);
+        line.put(&[segment.direction.number()]);
+        line.unsigned(segment.sequence.into());
+        line.unsigned(segment.flags.into());
+        line.unsigned(segment.length.into());
+        line.data_length(segment.payload);
+        Ok(())
+    })?;
     buffer.extend_from_slice(segment.payload);
     Ok(())
 }
 
 /// Appends `{"record": body}`.
+#[inline]
 pub(crate) fn record(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
-    let Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake } = record;
-    let mut line = Line::<RECORD_BYTES>::new();
-    line.put(b"\x81\xa6record\x88\xa7time_ns");
-    line.signed(*time_ns)?;
-    line.put(b"\xa8start_ns");
-    line.signed(*start_ns)?;
-    line.put(b"\xa4flow");
-    line.unsigned(*flow);
-    line.put(b"\xa9direction");
-    match direction {
-        Direction::ToGateway => line.put(b"\xaato_gateway"),
-        Direction::FromGateway => line.put(b"\xacfrom_gateway"),
-    }
-    line.put(b"\xaccontent_type");
-    line.put(&[(*content_type).into()]);
-    line.put(b"\xa6length");
-    line.unsigned((*length).into());
-    line.put(b"\xa9plaintext");
-    match plaintext {
-        None => line.put(b"\xc0"),
-        Some([least, most]) => {
-            line.put(b"\x92");
-            line.unsigned(*least);
-            line.unsigned(*most);
+    // So are nearly all: their times are after 1970, and a flow's number is a hash.
+    if record.time_ns.min(record.start_ns) >= LONG && record.flow >= LONG.cast_unsigned() {
+        match record.direction {
+            Direction::ToGateway => put_head(&TO_GATEWAY, record, buffer),
+            Direction::FromGateway => put_head(&FROM_GATEWAY, record, buffer),
         }
+    } else {
+        put_any_head(record, buffer)?;
     }
-    line.put(b"\xa9handshake");
-    line.put(if *handshake { b"\xc3" } else { b"\xc2" });
-    line.append_to(buffer);
-    Ok(())
+    append(buffer, |line: &mut Line<'_, 48>| {
+        line.unsigned(record.length.into());
+        match record.plaintext {
+            None => line.put(b"\xa9plaintext\xc0"),
+            Some([least, most]) => {
+                line.put(b"\xa9plaintext\x92");
+                line.unsigned(least);
+                line.unsigned(most);
+            }
+        }
+        line.put(if record.handshake { b"\xa9handshake\xc3" } else { b"\xa9handshake\xc2" });
+        Ok(())
+    })
 }
 
-/// A few bytes in a place of their own, where room need not be asked for each of them. What would not fit is not put; none
-/// of the lines here is so long.
-struct Line<const ROOM: usize> {
-    bytes: [u8; ROOM],
+/// The least integer that takes nine bytes.
+const LONG: i64 = 1 << 32;
+
+/// What a record begins with, up to its length, by its direction; integers take nine bytes.
+const TO_GATEWAY: [u8; 100] = head(b"\xaato_gateway");
+const FROM_GATEWAY: [u8; 102] = head(b"\xacfrom_gateway");
+
+const fn head<const ALL: usize>(direction: &[u8]) -> [u8; ALL] {
+    let mut head = [0; ALL];
+    let (numbers, behind) = head.split_at_mut(68);
+    numbers.copy_from_slice(
+        b"\x81\xa6record\x88\xa7time_ns\xcf........\xa8start_ns\xcf........\xa4flow\xcf........\xa9direction",
+    );
+    let (place, behind) = behind.split_at_mut(direction.len());
+    place.copy_from_slice(direction);
+    behind.copy_from_slice(b"\xaccontent_type.\xa6length");
+    head
+}
+
+/// Appends a head with the numbers of a record.
+#[inline]
+fn put_head<const ALL: usize>(head: &[u8; ALL], record: &Record, buffer: &mut Vec<u8>) {
+    let mut head = *head;
+    let mut line = Line { bytes: &mut head, length: 0 };
+    line.put_at(18, record.time_ns.to_be_bytes());
+    line.put_at(36, record.start_ns.to_be_bytes());
+    line.put_at(50, record.flow.to_be_bytes());
+    line.put_at(ALL - 8, [record.content_type.into()]);
+    buffer.extend_from_slice(&head);
+}
+
+/// Appends a head with numbers of any length.
+#[cold]
+fn put_any_head(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
+    append(buffer, |line: &mut Line<'_, 128>| {
+        line.put(b"\x81\xa6record\x88\xa7time_ns");
+        line.signed(record.time_ns)?;
+        line.put(b"\xa8start_ns");
+        line.signed(record.start_ns)?;
+        line.put(b"\xa4flow");
+        line.unsigned(record.flow);
+        line.put(b"\xa9direction");
+        match record.direction {
+            Direction::ToGateway => line.put(b"\xaato_gateway"),
+            Direction::FromGateway => line.put(b"\xacfrom_gateway"),
+        }
+        line.put(b"\xaccontent_type");
+        line.put(&[record.content_type.into()]);
+        line.put(b"\xa6length");
+        Ok(())
+    })
+}
+
+/// Appends a line. Room is asked for once, not for each of its parts.
+#[inline]
+fn append<const ROOM: usize>(
+    buffer: &mut Vec<u8>,
+    write: impl FnOnce(&mut Line<'_, ROOM>) -> Result<(), ValueWriteError>,
+) -> Result<(), ValueWriteError> {
+    let start = buffer.len();
+    buffer.extend_from_slice(&[0; ROOM]);
+    let Some(bytes) = buffer.last_chunk_mut() else { return Ok(()) };
+    let mut line = Line { bytes, length: 0 };
+    let written = write(&mut line);
+    let end = start + line.length;
+    buffer.truncate(end);
+    written
+}
+
+/// A few bytes at the end of a buffer. What would not fit is not put; none of the lines here is so long.
+struct Line<'a, const ROOM: usize> {
+    bytes: &'a mut [u8; ROOM],
     length: usize,
 }
 
-impl<const ROOM: usize> Line<ROOM> {
-    fn new() -> Self {
-        Self { bytes: [0; ROOM], length: 0 }
-    }
-
-    fn append_to(&self, buffer: &mut Vec<u8>) {
-        buffer.extend_from_slice(self.bytes.get(..self.length).unwrap_or_default());
+impl<const ROOM: usize> Line<'_, ROOM> {
+    /// Puts bytes elsewhere than behind the last.
+    #[inline]
+    fn put_at<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
+        if let Some(place) = self.bytes.get_mut(at..).and_then(|free| free.first_chunk_mut()) {
+            *place = bytes;
+        }
     }
 
     #[inline]
