@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::slice;
 
 use clap::Args;
-use sizeleak_frame::{BATCH_ROWS, Frame, Notice};
+use sizeleak_frame::{BATCH_ROWS, Frame};
 use sizeleak_stage::log::{self, LogFlags, Screen, say, say_latency};
 use sizeleak_stage::metrics::{MetricsFlags, Server};
 use sizeleak_stage::program::save_latency_log;
@@ -121,7 +122,6 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         is_verbose: arguments.log.is_verbose(),
         notices: BTreeMap::new(),
         rows: BTreeMap::new(),
-        latest: Default::default(),
         telemetry: served.is_some().then(|| telemetry.clone()),
         unshown: 0,
     };
@@ -215,8 +215,6 @@ struct Shown {
     notices: BTreeMap<String, u64>,
     /// How many of each kind, the rows of batches counted.
     rows: BTreeMap<String, u64>,
-    /// The kind that came last, and how many of it in a row: most frames are of the kind of the one before.
-    latest: (String, u64),
     /// Where they are shown while it runs, if anybody looks.
     telemetry: Option<Telemetry>,
     /// How many rows came since they were shown there.
@@ -225,20 +223,13 @@ struct Shown {
 
 impl Sink for Shown {
     fn take(&mut self, frame: Frame) -> io::Result<()> {
-        match &frame {
-            Frame::Notice(notice) => self.note(notice),
-            Frame::Hello(_) | Frame::Summary(_) => {}
-            _ if self.latest.0 == frame.kind() => self.latest.1 += frame.rows(),
-            _ => {
-                self.count();
-                self.latest = (frame.kind().to_owned(), frame.rows());
-            }
-        }
-        self.unshown += frame.rows();
-        if self.unshown >= BATCH_ROWS as u64 {
-            self.show();
-        }
-        self.writer.write(&frame)
+        self.write(slice::from_ref(&frame))
+    }
+
+    fn take_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+        let written = self.write(frames);
+        frames.clear();
+        written
     }
 
     fn pause(&mut self) -> io::Result<()> {
@@ -248,15 +239,36 @@ impl Sink for Shown {
 }
 
 impl Shown {
+    fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
+        for alike in frames.chunk_by(Frame::is_alike) {
+            let Some(first) = alike.first() else { continue };
+            let rows = match first {
+                Frame::Packets(_) | Frame::Segments(_) => alike.iter().map(Frame::rows).sum(),
+                _ => alike.len() as u64,
+            };
+            match first {
+                Frame::Notice(_) => alike.iter().for_each(|frame| self.note(frame)),
+                Frame::Hello(_) | Frame::Summary(_) => {}
+                _ => self.count(first.kind(), rows),
+            }
+            self.unshown += rows;
+            self.writer.write_kind(first.kind(), alike)?;
+        }
+        if self.unshown >= BATCH_ROWS as u64 {
+            self.show();
+        }
+        Ok(())
+    }
+
     fn show(&mut self) {
         self.unshown = 0;
-        if let Some(telemetry) = self.telemetry.clone() {
-            self.count();
+        if let Some(telemetry) = &self.telemetry {
             telemetry.show_output(&self.rows);
         }
     }
 
-    fn note(&mut self, notice: &Notice) {
+    fn note(&mut self, frame: &Frame) {
+        let Frame::Notice(notice) = frame else { return };
         *self.notices.entry(notice.what.to_string()).or_default() += 1;
         if let Some(telemetry) = &self.telemetry {
             telemetry.count_notice(notice);
@@ -264,16 +276,15 @@ impl Shown {
         log::notice(notice);
     }
 
-    /// Adds the latest to the others.
-    fn count(&mut self) {
-        let (kind, rows) = std::mem::take(&mut self.latest);
-        if rows > 0 {
-            *self.rows.entry(kind).or_default() += rows;
+    fn count(&mut self, kind: &str, rows: u64) {
+        match self.rows.get_mut(kind) {
+            Some(before) => *before += rows,
+            None if rows > 0 => _ = self.rows.insert(kind.to_owned(), rows),
+            None => {}
         }
     }
 
     fn say(&mut self) {
-        self.count();
         let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { listed(&self.rows) };
         let notices = match (self.notices.is_empty(), self.is_verbose) {
             (true, _) => String::new(),

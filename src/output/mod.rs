@@ -11,6 +11,7 @@ mod selection;
 mod table;
 
 use std::io::{self, BufWriter, Write};
+use std::slice;
 
 use clap::ValueEnum;
 use sizeleak_frame::{Frame, FrameWriter, WriteError};
@@ -110,22 +111,45 @@ impl<W: Write + Send> Writer<W> {
         Ok(Self { selection, target: Target::Text { form, output: BufWriter::new(output) } })
     }
 
+    /// Writes frames of one kind, if that is selected.
+    ///
+    /// # Errors
+    /// The output's.
+    pub(crate) fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
+        let is_selected = self.selection.takes(kind);
+        match &mut self.target {
+            Target::Frames(writer) if is_selected => writer.write_all(frames).map_err(io_error),
+            Target::Text { form, output } if is_selected => {
+                frames.iter().try_for_each(|frame| form.write(frame, output))
+            }
+            Target::Text { form, .. } => {
+                for frame in frames {
+                    form.see(frame);
+                }
+                Ok(())
+            }
+            Target::Parquet(file) if is_selected => frames.iter().try_for_each(|frame| file.write(frame)),
+            Target::Frames(_) | Target::Parquet(_) => Ok(()),
+        }
+    }
+
+    /// Writes those frames that are selected.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
+        frames.chunk_by(Frame::is_alike).try_for_each(|alike| match alike {
+            [first, ..] => self.write_kind(first.kind(), alike),
+            [] => Ok(()),
+        })
+    }
+
     /// Writes a frame if it is selected.
     ///
     /// # Errors
     /// The output's.
     pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
-        let is_selected = self.selection.takes(frame.kind());
-        match &mut self.target {
-            Target::Frames(writer) if is_selected => writer.write(frame).map_err(io_error),
-            Target::Text { form, output } if is_selected => form.write(frame, output),
-            Target::Text { form, .. } => {
-                form.see(frame);
-                Ok(())
-            }
-            Target::Parquet(file) if is_selected => file.write(frame),
-            Target::Frames(_) | Target::Parquet(_) => Ok(()),
-        }
+        self.write_kind(frame.kind(), slice::from_ref(frame))
     }
 
     /// Hands everything to the output.
@@ -166,6 +190,12 @@ fn io_error(error: WriteError) -> io::Error {
 impl<W: Write + Send> Sink for Writer<W> {
     fn take(&mut self, frame: Frame) -> io::Result<()> {
         self.write(&frame)
+    }
+
+    fn take_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+        let written = self.write_all(frames);
+        frames.clear();
+        written
     }
 
     fn pause(&mut self) -> io::Result<()> {

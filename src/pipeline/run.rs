@@ -239,13 +239,13 @@ fn drain(input: &mut dyn Input, sink: &mut dyn Sink, summary: &mut Option<Summar
     loop {
         let mut paused = Ok(());
         let received = input.receive(&mut parcel, &mut || paused = sink.pause());
-        let mut taken = paused;
-        for frame in parcel.drain(..) {
-            if let Frame::Summary(whole) = &frame {
+        for frame in &parcel {
+            if let Frame::Summary(whole) = frame {
                 *summary = Some(whole.clone());
             }
-            taken = taken.and_then(|()| sink.take(frame));
         }
+        let taken = paused.and_then(|()| sink.take_all(&mut parcel));
+        parcel.clear();
         match (taken, received) {
             (Err(error), _) => return Drained::of_output(error),
             (Ok(()), Ok(Received::Frames { .. })) => {}

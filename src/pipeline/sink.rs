@@ -12,6 +12,14 @@ pub trait Sink {
     /// The output's. One of kind [`io::ErrorKind::BrokenPipe`] ends the run quietly, any other is the run's error.
     fn take(&mut self, frame: Frame) -> io::Result<()>;
 
+    /// Takes frames that came together, and leaves none of them.
+    ///
+    /// # Errors
+    /// As [`Sink::take`].
+    fn take_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+        frames.drain(..).try_for_each(|frame| self.take(frame))
+    }
+
     /// Hands on what has gathered, since no frame is there at the moment.
     ///
     /// # Errors

@@ -69,7 +69,7 @@ impl<S: Stage> Emit for AttachedNode<'_, S> {
             return Err(Closed);
         }
         self.witness.see(&frame);
-        let is_batch = matches!(frame, Frame::Packets(_) | Frame::Segments(_));
+        let is_batch = is_batch(&frame);
         if self.gathered.is_empty() && !is_batch {
             self.since = Some(Instant::now());
         }
@@ -80,9 +80,23 @@ impl<S: Stage> Emit for AttachedNode<'_, S> {
 }
 
 impl<S: Stage> Output for AttachedNode<'_, S> {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+        if self.outcome.is_some() || frames.iter().any(is_batch) {
+            return frames.drain(..).try_for_each(|frame| self.emit(frame));
+        }
+        for frame in frames.iter() {
+            self.witness.see(frame);
+        }
+        if self.gathered.is_empty() {
+            self.since = Some(Instant::now());
+        }
+        self.gathered.append(frames);
+        if self.gathered.len() >= BATCH_ROWS { self.take() } else { Ok(()) }
+    }
+
     fn flush(&mut self) -> Result<(), Closed> {
         self.take()?;
-        self.out.output.flush()
+        self.out.flush()
     }
 
     fn waited(&self) -> Duration {
@@ -104,6 +118,11 @@ impl<S: Stage> Attached for AttachedNode<'_, S> {
         let result = self.node.end(ended, &mut self.out);
         self.conclude(result)
     }
+}
+
+/// Whether a frame holds rows, which lie in a buffer that is wanted again.
+pub(crate) fn is_batch(frame: &Frame) -> bool {
+    matches!(frame, Frame::Packets(_) | Frame::Segments(_))
 }
 
 /// Runs stages on this thread, each one attached to the one before; the first reads `input`, unless it is a source. How

@@ -25,26 +25,29 @@ struct Parcel {
 pub struct ChannelOutput {
     sender: Sender<Parcel>,
     parcel: Vec<Frame>,
-    rows: u64,
+    rows: usize,
     waited: Duration,
 }
 
 impl Emit for ChannelOutput {
     fn emit(&mut self, mut frame: Frame) -> Result<(), Closed> {
-        let holds_buffers = match &mut frame {
-            Frame::Segments(batch) => {
-                batch.detach();
-                batch.shares_buffers()
-            }
-            _ => false,
-        };
-        self.rows += frame.rows();
+        let holds_buffers = self.weigh(&mut frame);
         self.parcel.push(frame);
-        if holds_buffers || self.rows >= BATCH_ROWS as u64 { self.flush() } else { Ok(()) }
+        self.send_if_due(holds_buffers)
     }
 }
 
 impl Output for ChannelOutput {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+        let holds_buffers = frames.iter_mut().fold(false, |any, frame| self.weigh(frame) | any);
+        if self.parcel.is_empty() {
+            mem::swap(&mut self.parcel, frames);
+        } else {
+            self.parcel.append(frames);
+        }
+        self.send_if_due(holds_buffers)
+    }
+
     fn flush(&mut self) -> Result<(), Closed> {
         if self.parcel.is_empty() {
             return Ok(());
@@ -66,6 +69,31 @@ impl Output for ChannelOutput {
 
     fn waited(&self) -> Duration {
         self.waited
+    }
+}
+
+impl ChannelOutput {
+    /// Takes a frame into account, and makes it fit to wait; whether it holds buffers even so.
+    #[inline]
+    fn weigh(&mut self, frame: &mut Frame) -> bool {
+        let (rows, holds_buffers) = match frame {
+            Frame::Packets(batch) => {
+                batch.detach();
+                // The packets that it stands for without holding them take no room.
+                (batch.len(), batch.shares_buffers())
+            }
+            Frame::Segments(batch) => {
+                batch.detach();
+                (batch.len(), batch.shares_buffers())
+            }
+            _ => (1, false),
+        };
+        self.rows += rows.max(1);
+        holds_buffers
+    }
+
+    fn send_if_due(&mut self, holds_buffers: bool) -> Result<(), Closed> {
+        if holds_buffers || self.rows >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 }
 
@@ -102,15 +130,21 @@ impl Input for ChannelInput {
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{BATCH_BYTES, Direction, Packet, Packets, Segment, Segments};
+    use sizeleak_frame::{BATCH_BYTES, Direction, Notice, Packet, Packets, PassedOver, Segment, Segments};
 
     use super::*;
 
-    /// A batch of one segment of all that is in a reader's buffer.
-    fn segments(buffer: &Arc<Vec<u8>>) -> Segments {
-        let (mut packets, mut segments, length) = (Packets::new(), Segments::new(), buffer.len() as u32);
+    /// A batch of one packet of all that is in a reader's buffer.
+    fn packets(buffer: &Arc<Vec<u8>>) -> Packets {
+        let (mut packets, length) = (Packets::new(), buffer.len() as u32);
         let packet = Packet { time_ns: 0, link_type: 1, original_length: length, data: buffer, capture: 0, number: 1 };
         packets.push_shared(packet, buffer);
+        packets
+    }
+
+    /// A batch of one segment of all that is in a reader's buffer.
+    fn segments(buffer: &Arc<Vec<u8>>) -> Segments {
+        let (packets, mut segments, length) = (packets(buffer), Segments::new(), buffer.len() as u32);
         let (direction, flags) = (Direction::ToGateway, Segment::ACK);
         let segment = Segment { time_ns: 0, flow: 1, direction, sequence: 0, flags, length, payload: buffer };
         segments.push_from(segment, &packets);
@@ -119,18 +153,55 @@ mod tests {
 
     #[test]
     fn what_waits_to_be_sent_holds_no_buffer() {
+        for of_packets in [true, false] {
+            let batch = |buffer| if of_packets { packets(buffer).into() } else { Frame::from(segments(buffer)) };
+            let (mut output, mut input) = channel(1);
+            let [few, many] = [100, BATCH_BYTES].map(|bytes| Arc::new(vec![7; bytes]));
+            output.emit(batch(&few)).unwrap();
+            assert_eq!((Arc::strong_count(&few), output.parcel.len()), (1, 1), "copied, and waits for more");
+            output.emit_all(&mut vec![batch(&many)]).unwrap();
+            assert!(output.parcel.is_empty(), "sent at once");
+            let mut parcel = Vec::new();
+            input.receive(&mut parcel, &mut || {}).unwrap();
+            assert!(parcel == [batch(&few), batch(&many)]);
+            drop(parcel);
+            assert_eq!(Arc::strong_count(&many), 1);
+        }
+    }
+
+    #[test]
+    fn packets_that_are_not_there_are_not_waited_for_without_end() {
         let (mut output, mut input) = channel(1);
-        let [few, many] = [100, BATCH_BYTES].map(|bytes| Arc::new(vec![7; bytes]));
-        let (first, second) = (segments(&few), segments(&many));
-        output.emit(first.clone().into()).unwrap();
-        drop(first);
-        assert_eq!((Arc::strong_count(&few), output.parcel.len()), (1, 1), "copied, and waits for more");
-        output.emit(second.clone().into()).unwrap();
-        assert!(output.parcel.is_empty(), "sent at once");
         let mut parcel = Vec::new();
+        for sent in 1..=BATCH_ROWS {
+            let mut batch = Packets::new();
+            batch.pass_over(PassedOver { packets: 1 << 20, bytes: 0, last_ns: Some(0) });
+            assert!(input.receiver.is_empty(), "sent after {} batches", sent - 1);
+            output.emit(batch.into()).unwrap();
+        }
         input.receive(&mut parcel, &mut || {}).unwrap();
-        assert!(parcel == [segments(&few).into(), second.into()]);
-        drop(parcel);
-        assert_eq!(Arc::strong_count(&many), 1);
+        assert_eq!(parcel.len(), BATCH_ROWS);
+    }
+
+    #[test]
+    fn frames_that_come_together_go_on_in_their_order() {
+        let (mut output, mut input) = channel(9);
+        let numbered = |flow| {
+            let (time_ns, stage, what) = (None, "capture".into(), "gap".into());
+            Frame::from(Notice { time_ns, stage, flow: Some(flow), what, bytes: None, detail: None })
+        };
+        let mut frames = (0..).map(numbered);
+        for several in [1, 3, BATCH_ROWS - 1, 0, 2, BATCH_ROWS + 9] {
+            let mut together = frames.by_ref().take(several).collect();
+            output.emit_all(&mut together).unwrap();
+            assert!(together.is_empty());
+            output.emit(frames.next().unwrap()).unwrap();
+        }
+        output.flush().unwrap();
+        drop(output);
+        let mut received = Vec::new();
+        while input.receive(&mut received, &mut || {}).is_ok() {}
+        assert_eq!(received.len(), 2 * BATCH_ROWS + 20);
+        assert!(received.into_iter().eq((0..).map(numbered).take(2 * BATCH_ROWS + 20)));
     }
 }

@@ -3,10 +3,10 @@
 use std::mem;
 use std::time::{Duration, Instant};
 
-use sizeleak_frame::{Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
+use sizeleak_frame::{BATCH_ROWS, Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
 use tracing::{debug, info};
 
-use crate::attached::AttachedNode;
+use crate::attached::{AttachedNode, is_batch};
 use crate::{
     Attached, Closed, Count, Emit, Input, InputError, Interrupt, Latency, Meter, Observer, Outcome, Output, Received,
     Stage, StageError,
@@ -76,7 +76,7 @@ impl<S: Stage> Node<S> {
         let mut parcel = Vec::new();
         let ended = loop {
             let mut closed = false;
-            let received = input.receive(&mut parcel, &mut || closed |= out.output.flush().is_err());
+            let received = input.receive(&mut parcel, &mut || closed |= out.flush().is_err());
             if closed {
                 return Err(Closed.into());
             }
@@ -167,14 +167,14 @@ impl<S: Stage> Node<S> {
                 {
                     self.cut = Some(format!("`{}`: {}", notice.stage, notice.detail.as_deref().unwrap_or("no reason")));
                 }
-                Ok(out.output.emit(other)?)
+                Ok(out.pass(other)?)
             }
         }
     }
 
     fn greet(&mut self, before: Option<Hello>, out: &mut Counted<'_>) -> Result<(), Closed> {
         self.greeted = true;
-        out.output.emit(own_hello(S::NAME, before))
+        out.pass(own_hello(S::NAME, before))
     }
 
     pub(crate) fn broken(&mut self, error: &InputError) -> Outcome {
@@ -245,11 +245,11 @@ pub(crate) fn conclude(stage: &'static str, result: Result<Outcome, StageError>,
         Err(StageError::Failed(error)) => {
             let cause = error.to_string();
             // The next stage may be gone too; the failure itself is what counts.
-            let _told = out.output.emit(end_notice(stage, what::FAILED, &cause));
+            let _told = out.pass(end_notice(stage, what::FAILED, &cause));
             Outcome::Failed(cause)
         }
     };
-    let flushed = out.output.flush();
+    let flushed = out.flush();
     info!(stage, frames_out = out.frames, "has ended");
     match (out.output.failure(), flushed, outcome) {
         (_, _, Outcome::Failed(cause)) => Outcome::Failed(cause),
@@ -281,10 +281,12 @@ fn end_notice(stage: &'static str, what: &'static str, cause: &str) -> Frame {
     })
 }
 
-/// An output that counts what a stage makes and shows its notices to the observer.
+/// An output that counts what a stage makes and shows its notices to the observer. It gathers frames, so that they take the
+/// way on together.
 pub(crate) struct Counted<'a> {
-    pub(crate) output: &'a mut dyn Output,
-    pub(crate) observer: &'a mut dyn Observer,
+    output: &'a mut dyn Output,
+    gathered: Vec<Frame>,
+    observer: &'a mut dyn Observer,
     pub(crate) frames: u64,
     /// Where it is shown, if anybody wants to see it.
     pub(crate) meter: Option<Meter>,
@@ -292,14 +294,42 @@ pub(crate) struct Counted<'a> {
 
 impl<'a> Counted<'a> {
     pub(crate) fn new(output: &'a mut dyn Output, observer: &'a mut dyn Observer, meter: Option<Meter>) -> Self {
-        Self { output, observer, frames: 0, meter }
+        Self { output, gathered: Vec::new(), observer, frames: 0, meter }
     }
 }
 
 impl Counted<'_> {
     pub(crate) fn finish(&mut self, summary: Summary) -> Result<(), Closed> {
         self.observer.summary(&summary);
-        self.output.emit(Frame::Summary(summary))
+        self.pass(Frame::Summary(summary))?;
+        self.hand_on()
+    }
+
+    /// Takes a frame that the stage did not make.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a frame")]
+    pub(crate) fn pass(&mut self, frame: Frame) -> Result<(), Closed> {
+        // The buffer that a batch lies in is wanted again.
+        let is_batch = is_batch(&frame);
+        self.gathered.push(frame);
+        if is_batch || self.gathered.len() >= BATCH_ROWS { self.hand_on() } else { Ok(()) }
+    }
+
+    /// Hands on what has gathered.
+    pub(crate) fn hand_on(&mut self) -> Result<(), Closed> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let taken = self.output.emit_all(&mut self.gathered);
+        // What was not taken is not offered again.
+        self.gathered.clear();
+        taken
+    }
+
+    /// Hands on what has gathered, here and further on.
+    pub(crate) fn flush(&mut self) -> Result<(), Closed> {
+        self.hand_on()?;
+        self.output.flush()
     }
 
     pub(crate) fn waited(&self) -> Duration {
@@ -313,6 +343,6 @@ impl Emit for Counted<'_> {
         if let Frame::Notice(notice) = &frame {
             self.observer.notice(notice);
         }
-        self.output.emit(frame)
+        self.pass(frame)
     }
 }

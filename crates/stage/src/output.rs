@@ -17,6 +17,14 @@ pub trait Emit: Send {
 
 /// The sending end of a link between two nodes.
 pub trait Output: Emit {
+    /// Takes frames that were emitted one after the other, and leaves none of them.
+    ///
+    /// # Errors
+    /// [`Closed`] once nobody takes frames any more.
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+        frames.drain(..).try_for_each(|frame| self.emit(frame))
+    }
+
     /// Hands on what has gathered; called before waiting for input, so that a live capture is not delayed.
     ///
     /// # Errors

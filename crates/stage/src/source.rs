@@ -69,7 +69,7 @@ impl<S: Source> SourceNode<S> {
     }
 
     fn run(&mut self, out: &mut Counted<'_>, interrupt: &Interrupt) -> Result<Outcome, StageError> {
-        out.output.emit(own_hello(S::NAME, None))?;
+        out.pass(own_hello(S::NAME, None))?;
         let waited = out.waited();
         let mut timed =
             Timed { out, service: Latency::new(), since: Instant::now(), waited, traffic: Count::default() };
@@ -162,7 +162,7 @@ impl Emit for Timed<'_, '_> {
 
 impl SourceEmit for Timed<'_, '_> {
     fn flush(&mut self) -> Result<(), Closed> {
-        self.out.output.flush()
+        self.out.flush()
     }
 
     fn progress(&self) -> Progress {

@@ -137,6 +137,15 @@ impl<W: Write + Send> Emit for StreamOutput<W> {
 }
 
 impl<W: Write + Send> Output for StreamOutput<W> {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+        if self.closed {
+            return Err(Closed);
+        }
+        let written = self.writer.write_all(frames);
+        frames.clear();
+        self.settle(written)
+    }
+
     fn flush(&mut self) -> Result<(), Closed> {
         if self.closed {
             return Err(Closed);
