@@ -47,7 +47,8 @@ impl Agreement {
     }
 
     /// The least and the most bytes of plaintext in a record, where that is known.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a record")]
     pub(crate) fn plaintext(&self, header: Header, direction: Direction) -> Option<[u64; 2]> {
         let is_data = header.content_type == ContentType::ApplicationData;
         match self.keys(direction) {

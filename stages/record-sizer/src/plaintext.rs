@@ -67,6 +67,7 @@ impl Protection {
     }
 
     /// The least and the most bytes of plaintext in a record of this length; `None` where that is not known or cannot be.
+    #[inline]
     pub(crate) fn plaintext(self, length: u16) -> Option<[u64; 2]> {
         match self {
             Self::Added(added) => length.checked_sub(added.into()).map(exactly),
@@ -92,11 +93,13 @@ impl Protection {
 }
 
 /// The range of one length.
+#[inline]
 pub(crate) fn exactly(length: u16) -> [u64; 2] {
     [length.into(); 2]
 }
 
 /// TLS 1.3, or a draft of it.
+#[inline]
 pub(crate) fn is_1_3(version: u16) -> bool {
     version == TLS_1_3 || version >> 8 == 0x7f
 }

@@ -24,6 +24,7 @@ pub(crate) struct Header {
 
 impl Header {
     /// Reads a header; `None` where no TLS record begins so.
+    #[inline]
     pub(crate) fn parse([content_type, major, minor, high, low]: [u8; HEADER]) -> Option<Self> {
         let content_type = ContentType::try_from(content_type).ok()?;
         let length = u16::from_be_bytes([high, low]);

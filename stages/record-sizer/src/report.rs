@@ -122,7 +122,18 @@ impl Report {
         self.notices.tell((flow, time_ns, self.counts.segments), said, out)
     }
 
+    /// Counts what the snaplen cut off a segment.
+    #[inline]
+    pub(crate) fn hidden(&mut self, segment: &Segment<'_>) {
+        let captured = segment.payload.len() as u64;
+        if captured < u64::from(segment.length) {
+            let hidden = u64::from(segment.length) - captured;
+            self.counts.hidden_bytes = self.counts.hidden_bytes.saturating_add(hidden);
+        }
+    }
+
     /// Reports a record.
+    #[inline]
     pub(crate) fn record(
         &mut self,
         flow: u64,

@@ -8,6 +8,7 @@ use crate::association::Association;
 use crate::finding::Findings;
 use crate::notices::notice;
 use crate::options::{Limits, Options};
+use crate::piece::Piece;
 use crate::reassembly::Opening;
 use crate::report::Report;
 use crate::table::{Flows, Place};
@@ -28,6 +29,8 @@ pub struct RecordSizer {
     findings: Findings,
     report: Report,
     now_ns: i64,
+    /// Up to this time no flow need be forgotten, as long as none is begun.
+    calm_until_ns: i64,
     rest: Rest,
 }
 
@@ -56,6 +59,7 @@ impl RecordSizer {
             findings: Findings::default(),
             report: Report::default(),
             now_ns: i64::MIN,
+            calm_until_ns: i64::MIN,
             rest: Rest::Taken,
         })
     }
@@ -65,28 +69,63 @@ impl RecordSizer {
         self.waiting.bytes()
     }
 
-    /// Fetches the first record headers of segments, which may lie in another processor's cache: so they come together, not one
-    /// after the other.
-    fn fetch_headers(&self, segments: &Segments, places: &[Option<Place>]) {
-        for (segment, place) in segments.iter().zip(places) {
-            if let Some(Tracked::Steady(steady)) = place.and_then(|place| self.connections.peek(place)) {
+    /// Where the connections of segments with data are. Looked up together, they wait for memory together, not one after the
+    /// other. So do the first record headers, which may lie in another processor's cache: they are fetched meanwhile.
+    fn places(&mut self, segments: &Segments) -> Vec<Option<Place>> {
+        let place = |segment: Segment<'_>| {
+            if segment.flags == 0 || segment.length == 0 {
+                return None;
+            }
+            let (place, tracked) = self.connections.look_up(segment.flow)?;
+            if let Tracked::Steady(steady) = tracked {
                 prefetch_index(segment.payload, steady.left(segment.direction));
             }
-        }
+            Some(place)
+        };
+        segments.iter().map(place).collect()
     }
 
+    /// Takes a segment; one with data of a connection that was looked up comes with its place.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a segment")]
     fn segment(&mut self, segment: &Segment<'_>, place: Option<Place>, out: &mut dyn Emit) -> Result<(), Closed> {
         self.report.counts.segments += 1;
-        let hidden = u64::from(segment.length).saturating_sub(segment.payload.len() as u64);
-        self.report.counts.hidden_bytes = self.report.counts.hidden_bytes.saturating_add(hidden);
         self.now_ns = segment.time_ns;
+        // Nearly always nothing waits, and nobody is forgotten.
+        if let Some(place) = place
+            && self.waiting.is_empty()
+            && segment.time_ns <= self.calm_until_ns
+            && segment.flags & Segment::SYN == 0
+            && let Some(tracked) = self.connections.find_at(place, segment.flow)
+            && let Some(rest) = steadily(tracked, segment, &mut self.report, out)
+        {
+            self.report.hidden(segment);
+            return self.go_on(segment, rest?, out);
+        }
+        self.any_segment(segment, place, out)
+    }
+
+    /// Goes on with what is left of a segment of a connection that was steady up to there.
+    #[inline]
+    fn go_on(&mut self, segment: &Segment<'_>, rest: Piece<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        if rest.is_empty() { Ok(()) } else { self.go_on_in_full(segment, rest, out) }
+    }
+
+    #[cold]
+    fn go_on_in_full(&mut self, segment: &Segment<'_>, rest: Piece<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        if let Some(tracked) = self.connections.find(segment.flow) {
+            tracked.connection().go_on(segment.direction, rest, &mut self.findings);
+        }
+        self.settle(segment.flow, out)
+    }
+
+    #[inline(never)]
+    fn any_segment(&mut self, segment: &Segment<'_>, place: Option<Place>, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.report.hidden(segment);
         if segment.flags == 0 {
             return self.datagram(segment, out);
         }
-        // Nearly always nothing waits.
-        while !self.waiting.is_empty()
-            && let Some(flow) = self.waiting.overdue(segment.time_ns)
-        {
+        while let Some(flow) = self.waiting.overdue(segment.time_ns) {
             self.expire(flow, out)?;
         }
         let is_syn = segment.flags & Segment::SYN != 0;
@@ -96,6 +135,20 @@ impl RecordSizer {
         if self.is_crowded() {
             self.make_room(out)?;
         }
+        self.data(segment, place, is_syn, out)?;
+        let most_ns = self.limits.idle_timeout_ns;
+        self.calm_until_ns = self.connections.calm_until(most_ns).min(self.opened.calm_until(most_ns));
+        Ok(())
+    }
+
+    /// Takes a segment with data, or a SYN.
+    fn data(
+        &mut self,
+        segment: &Segment<'_>,
+        place: Option<Place>,
+        is_syn: bool,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
         if is_syn {
             if segment.length == 0 && self.connections.find(segment.flow).is_none() {
                 self.remember_opening(segment);
@@ -106,25 +159,12 @@ impl RecordSizer {
                 return self.settle(segment.flow, out);
             }
         }
-        let tracked = match self.connections.find_at(place, segment.flow) {
+        let tracked = match self.connections.find_from(place, segment.flow) {
             Some(tracked) => tracked,
             None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
         };
-        if let Tracked::Steady(steady) = tracked
-            && !is_syn
-        {
-            let (stream, protected) = steady.stream(segment.direction);
-            if let Some(mut piece) = stream.take(segment) {
-                while let Some(record) = stream.next_record(&mut piece) {
-                    let marks = protected.marks(record.header);
-                    self.report.record(segment.flow, (segment.direction, record), marks, out)?;
-                }
-                if piece.is_empty() {
-                    return Ok(());
-                }
-                tracked.connection().go_on(segment.direction, piece, &mut self.findings);
-                return self.settle(segment.flow, out);
-            }
+        if !is_syn && let Some(rest) = steadily(tracked, segment, &mut self.report, out) {
+            return self.go_on(segment, rest?, out);
         }
         tracked.connection().data(segment, &mut self.findings);
         self.settle(segment.flow, out)
@@ -248,7 +288,6 @@ impl RecordSizer {
     }
 
     /// Whether there are too many flows, or some may be silent for too long.
-    #[inline]
     fn is_crowded(&mut self) -> bool {
         let (now_ns, timeout_ns) = (self.now_ns, self.limits.idle_timeout_ns);
         self.connections.is_full()
@@ -299,6 +338,28 @@ impl RecordSizer {
     }
 }
 
+/// Takes a segment of a connection that is steady, if it goes on so; what is left of the segment is for all there is to a
+/// connection.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "once a segment")]
+fn steadily<'a>(
+    tracked: &mut Tracked,
+    segment: &Segment<'a>,
+    report: &mut Report,
+    out: &mut dyn Emit,
+) -> Option<Result<Piece<'a>, Closed>> {
+    let Tracked::Steady(steady) = tracked else { return None };
+    let (stream, protected) = steady.stream(segment.direction);
+    let mut piece = stream.take(segment)?;
+    while let Some(record) = stream.next_record(&mut piece) {
+        let marks = protected.marks(record.header);
+        if let Err(closed) = report.record(segment.flow, (segment.direction, record), marks, out) {
+            return Some(Err(closed));
+        }
+    }
+    Some(Ok(piece))
+}
+
 /// Begins a connection, with the SYNs that were seen of it.
 fn begin<'a>(
     connections: &'a mut Flows<Tracked>,
@@ -320,9 +381,7 @@ impl Stage for RecordSizer {
     type Input = Segments;
 
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
-        let with_data = |segment: Segment<'_>| (segment.flags != 0 && segment.length > 0).then_some(segment.flow);
-        let places = self.connections.places(segments.iter().map(with_data));
-        self.fetch_headers(&segments, &places);
+        let places = self.places(&segments);
         for (segment, place) in segments.iter().zip(&places) {
             self.segment(&segment, *place, out)?;
         }

@@ -64,20 +64,21 @@ impl Steady {
 
     /// A direction, and what its records are.
     #[inline]
-    pub(crate) fn stream(&mut self, direction: Direction) -> (&mut SteadyStream, Protected) {
-        let protected = Protected { agreement: self.agreement, direction };
-        (if direction == Direction::ToGateway { &mut self.to_gateway } else { &mut self.from_gateway }, protected)
+    pub(crate) fn stream(&mut self, direction: Direction) -> (&mut SteadyStream, Protected<'_>) {
+        let Self { to_gateway, from_gateway, agreement } = self;
+        let stream = if direction == Direction::ToGateway { to_gateway } else { from_gateway };
+        (stream, Protected { agreement, direction })
     }
 }
 
 /// What the records of a direction are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Protected {
-    agreement: Agreement,
+pub(crate) struct Protected<'a> {
+    agreement: &'a Agreement,
     direction: Direction,
 }
 
-impl Protected {
+impl Protected<'_> {
     /// What is worth knowing of a record.
     #[inline]
     pub(crate) fn marks(&self, header: Header) -> Marks {
@@ -130,23 +131,27 @@ impl SteadyStream {
     /// [`Connection`](crate::connection::Connection).
     #[inline]
     pub(crate) fn next_record(&mut self, piece: &mut Piece<'_>) -> Option<Sized> {
-        if self.left == 0 {
-            let (bytes, behind) = piece.payload.split_first_chunk()?;
-            let header = Header::parse(*bytes).filter(|header| is_steady(*header))?;
+        let (header, left) = match self.header {
+            Some(header) if self.left > 0 => (header, self.left),
+            _ => {
+                let (bytes, behind) = piece.payload.split_first_chunk()?;
+                let header = Header::parse(*bytes).filter(|header| is_steady(*header))?;
+                *piece = piece.behind(behind);
+                (self.header, self.start_ns) = (Some(header), piece.time_ns);
+                (header, header.length)
+            }
+        };
+        self.left = 0;
+        if let Some(behind) = piece.payload.get(left.into()..) {
             *piece = piece.behind(behind);
-            (self.header, self.left, self.start_ns) = (Some(header), header.length, piece.time_ns);
-        }
-        if let Some(behind) = piece.payload.get(self.left.into()..) {
-            *piece = piece.behind(behind);
-            self.left = 0;
         } else {
-            let (_, taken) = piece.advance(self.left.into());
-            self.left -= taken as u16;
+            let (_, taken) = piece.advance(left.into());
+            self.left = left - taken as u16;
             if self.left > 0 {
                 return None;
             }
         }
-        self.header.map(|header| Sized { header, start_ns: self.start_ns, time_ns: piece.time_ns })
+        Some(Sized { header, start_ns: self.start_ns, time_ns: piece.time_ns })
     }
 }
 

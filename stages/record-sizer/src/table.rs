@@ -13,9 +13,12 @@ const PERIODS: usize = 8;
 /// The table grows by so many flows at least.
 const LEAST_GROWTH: usize = 64;
 
+/// So many pairs of hints there are at least, and at most: 4 and 128 KiB.
+const HINTS: [usize; 2] = [1 << 9, 1 << 14];
+
 /// Where a flow is in its table.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place(usize);
+pub(crate) struct Place(u32);
 
 /// Values by flow.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(crate) struct Flows<V> {
     /// How many were used in it.
     used_in_period: usize,
     most: usize,
+    /// Where flows were found last, by the low bits of their numbers: a power of two of pairs.
+    hints: Vec<[u32; 2]>,
     /// When the silent ones were forgotten last, and the period that ended then.
     swept: Option<(i64, u32)>,
 }
@@ -34,7 +39,8 @@ pub(crate) struct Flows<V> {
 impl<V> Flows<V> {
     /// A table of at most `most` values.
     pub(crate) fn new(most: usize) -> Self {
-        Self { values: IndexMap::default(), used: Vec::new(), period: 1, used_in_period: 0, most, swept: None }
+        let (values, used, hints) = (IndexMap::default(), Vec::new(), Vec::new());
+        Self { values, used, period: 1, used_in_period: 0, most, hints, swept: None }
     }
 
     /// The value of a flow.
@@ -44,24 +50,60 @@ impl<V> Flows<V> {
         self.take_at(at)
     }
 
-    /// Where flows are now. Asked for together, they wait for memory together, not one after the other.
-    pub(crate) fn places(&self, flows: impl Iterator<Item = Option<u64>>) -> Vec<Option<Place>> {
-        flows.map(|flow| self.values.get_index_of(&flow?).map(Place)).collect()
+    /// Where a flow is now, and its value, which does not count as used for that.
+    #[inline]
+    pub(crate) fn look_up(&mut self, flow: u64) -> Option<(Place, &V)> {
+        let [first, second] = self.hints.get(self.hints_of(flow)).copied().unwrap_or_default();
+        let at = if self.is_at(first as usize, flow) {
+            first
+        } else if self.is_at(second as usize, flow) {
+            second
+        } else {
+            self.look_up_by_hash(flow)?
+        };
+        self.values.get_index(at as usize).map(|(_, value)| (Place(at), value))
     }
 
-    /// The value of a flow, which is where it was when [`places`](Self::places) were asked for, or elsewhere by now.
+    #[inline(never)]
+    fn look_up_by_hash(&mut self, flow: u64) -> Option<u32> {
+        let at = self.values.get_index_of(&flow)? as u32;
+        let [fewest, most] = HINTS;
+        if self.values.len() > 2 * most {
+            // Most hints would lead to other flows, far apart in memory.
+            self.hints = Vec::new();
+        } else if self.hints.len() < self.values.len().clamp(fewest, most) {
+            self.hints = vec![[0; 2]; self.values.len().next_power_of_two().clamp(fewest, most)];
+        }
+        let hints = self.hints_of(flow);
+        if let Some(hints) = self.hints.get_mut(hints) {
+            let [latest, _] = *hints;
+            *hints = [at, latest];
+        }
+        Some(at)
+    }
+
     #[inline]
-    pub(crate) fn find_at(&mut self, place: Option<Place>, flow: u64) -> Option<&mut V> {
+    fn hints_of(&self, flow: u64) -> usize {
+        flow as usize & self.hints.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn is_at(&self, at: usize, flow: u64) -> bool {
+        self.values.get_index(at).is_some_and(|(there, _)| *there == flow)
+    }
+
+    /// The value of a flow, which is where it was [found](Self::look_up), or elsewhere by now.
+    pub(crate) fn find_from(&mut self, place: Option<Place>, flow: u64) -> Option<&mut V> {
         match place {
-            Some(Place(at)) if self.values.get_index(at).is_some_and(|(there, _)| *there == flow) => self.take_at(at),
+            Some(Place(at)) if self.is_at(at as usize, flow) => self.take_at(at as usize),
             _ => self.find(flow),
         }
     }
 
-    /// The value that is there, whichever flow's it is by now. It does not count as used.
+    /// The value of a flow, if it still is where it was [found](Self::look_up).
     #[inline]
-    pub(crate) fn peek(&self, Place(at): Place) -> Option<&V> {
-        self.values.get_index(at).map(|(_, value)| value)
+    pub(crate) fn find_at(&mut self, Place(at): Place, flow: u64) -> Option<&mut V> {
+        if self.is_at(at as usize, flow) { self.take_at(at as usize) } else { None }
     }
 
     #[inline]
@@ -103,10 +145,15 @@ impl<V> Flows<V> {
     }
 
     /// Whether it was longer ago than this that the silent ones were forgotten.
-    #[inline]
     pub(crate) fn is_older(&mut self, now_ns: i64, most_ns: i64) -> bool {
         let (swept_ns, _) = *self.swept.get_or_insert((now_ns, 0));
         now_ns.saturating_sub(swept_ns) > most_ns
+    }
+
+    /// The last moment at which that is not longer ago than this, and there is room, as long as no value is added.
+    pub(crate) fn calm_until(&self, most_ns: i64) -> i64 {
+        let until = self.swept.map(|(swept_ns, _)| swept_ns.saturating_add(most_ns));
+        until.filter(|_| !self.is_full()).unwrap_or(i64::MIN)
     }
 
     /// Forgets those that were silent since the last time; returns them.
@@ -188,18 +235,41 @@ mod tests {
         for (flow, value) in [(9, 'a'), (3, 'b'), (5, 'c')] {
             table.insert(flow, value);
         }
-        let places = table.places([Some(5), None, Some(7), Some(9)].into_iter());
-        let [five, nothing, seven, nine] = places[..] else { unreachable!("as many as were asked for") };
+        let [five, nine] = [(5, 'c'), (9, 'a')].map(|(flow, value)| {
+            let (place, there) = table.look_up(flow).unwrap();
+            assert_eq!(*there, value);
+            place
+        });
+        assert!(table.look_up(7).is_none());
         assert_eq!(table.find_at(five, 5), Some(&mut 'c'));
-        assert_eq!(table.find_at(nothing, 3), Some(&mut 'b'));
+        assert_eq!(table.find_from(Some(five), 5), Some(&mut 'c'));
         // Another one takes its place, and it another's.
         table.remove(9);
         assert_eq!(table.find_at(nine, 9), None);
-        assert_eq!(table.find_at(five, 5), Some(&mut 'c'));
-        table.insert(7, 'd');
-        assert_eq!(table.find_at(seven, 7), Some(&mut 'd'));
+        assert_eq!(table.find_at(five, 5), None);
+        assert_eq!(table.find_from(Some(five), 5), Some(&mut 'c'));
+        assert_eq!(table.find_from(None, 5), Some(&mut 'c'));
+        assert_eq!(table.find_from(Some(nine), 9), None);
+        assert_eq!(table.look_up(5).map(|(_, value)| *value), Some('c'));
         table.drain();
         assert_eq!(table.find_at(five, 5), None);
+        assert!(table.look_up(5).is_none());
+    }
+
+    #[test]
+    fn flows_with_the_same_hint_are_told_apart() {
+        let mut table = Flows::new(1 << 20);
+        // In the end there are too many for hints.
+        let flows: Vec<u64> = (0..40_000).map(|at| (at << 40) | (at % 3)).collect();
+        for some in flows.chunks(2000) {
+            for flow in some {
+                table.insert(*flow, *flow);
+            }
+            for flow in some.iter().chain(flows.iter().take(500)).chain(some.iter().rev()) {
+                assert_eq!(table.look_up(*flow).map(|(_, value)| *value), Some(*flow));
+            }
+            assert!(table.look_up(7 << 40).is_none());
+        }
     }
 
     #[test]

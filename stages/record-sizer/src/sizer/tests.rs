@@ -100,7 +100,10 @@ fn sized(segments: &[Segment<'_>], rest: Rest) -> (Vec<Frame>, Vec<(&'static str
     let mut sizer = RecordSizer { rest, ..RecordSizer::new(&Options::default()).unwrap() };
     let (mut out, mut resting) = (Vec::new(), 0);
     for segment in segments {
-        sizer.segment(segment, None, &mut out).unwrap();
+        let mut batch = Segments::new();
+        batch.push(*segment);
+        let place = sizer.places(&batch)[0];
+        sizer.segment(segment, place, &mut out).unwrap();
         resting += usize::from(matches!(sizer.connections.find(7), Some(Tracked::Steady(_))));
     }
     sizer.finish(&mut out).unwrap();
