@@ -39,6 +39,17 @@ pub(crate) enum Keeping {
     Copied,
 }
 
+/// Why no more packets were kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The batch has no room.
+    Full,
+    /// The next one is to be passed over.
+    Foreign,
+    /// There is none that may be taken.
+    NoMore,
+}
+
 /// The packets of one capture that may be taken at once, since none of another can come between them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
@@ -134,24 +145,62 @@ impl Filling {
         let shared = Some(buffer).filter(|_| self.keeping == Keeping::Shared);
         let before = self.counts.packets;
         let mut rest = bytes;
-        while !self.is_due()
-            && let Some((packet, behind)) = first(rest)
-            && packet.time_ns < stretch.before_ns
-        {
-            if let Some(sieve) = self.selection.sieve()
-                && self.is_sifting
-                && sieve.is_foreign(packet.link_type, packet.data)
-            {
-                rest = self.pass_over(rest, stretch.before_ns, first);
-                continue;
+        while !self.is_due() {
+            let number = stretch.number + self.counts.packets - before;
+            let end;
+            (rest, end) = self.keep(rest, &Stretch { number, ..*stretch }, shared, first);
+            match end {
+                End::Full => {}
+                End::Foreign => rest = self.pass_over(rest, stretch.before_ns, first),
+                End::NoMore => break,
             }
-            rest = behind;
-            self.count(packet.data, packet.original_length);
-            let CapturedPacket { time_ns, link_type, original_length, data } = packet;
-            let (capture, number) = (stretch.capture, stretch.number + self.counts.packets - before);
-            self.add(Packet { time_ns, link_type, original_length, data, capture, number }, shared);
         }
         (rest, self.counts.packets - before)
+    }
+
+    /// Keeps packets as [`gather`](Self::gather) takes them, as long as none is to be passed over.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what it counts stays in registers")]
+    fn keep<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        stretch: &Stretch,
+        shared: Option<&Arc<Vec<u8>>>,
+        first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])>,
+    ) -> (&'a [u8], End) {
+        if self.passed_over.packets > 0 {
+            self.settle();
+        }
+        let Stretch { before_ns, capture, mut number } = *stretch;
+        let (mut rest, mut last_ns, mut snaplen_cut) = (bytes, None, 0);
+        let (mut rows, mut data_bytes) = (self.rows, self.bytes);
+        let sieve = self.selection.sieve().filter(|_| self.is_sifting);
+        let end = loop {
+            if rows >= self.size.rows || data_bytes >= self.size.bytes {
+                break End::Full;
+            }
+            let Some((packet, behind)) = first(rest).filter(|(packet, _)| packet.time_ns < before_ns) else {
+                break End::NoMore;
+            };
+            if sieve.is_some_and(|sieve| sieve.is_foreign(packet.link_type, packet.data)) {
+                break End::Foreign;
+            }
+            let CapturedPacket { time_ns, link_type, original_length, data } = packet;
+            (rest, last_ns) = (behind, Some(time_ns));
+            number += 1;
+            rows += self.size.held_rows;
+            data_bytes += data.len();
+            snaplen_cut += u64::from(data.len() < original_length as usize);
+            let packet = Packet { time_ns, link_type, original_length, data, capture, number };
+            match shared {
+                Some(buffer) => self.batch.push_shared(packet, buffer),
+                None => self.batch.push(packet),
+            }
+        };
+        (self.rows, self.bytes, self.last_row_ns) = (rows, data_bytes, last_ns.or(self.last_row_ns));
+        self.counts.packets += number - stretch.number;
+        self.counts.snaplen_cut += snaplen_cut;
+        (rest, end)
     }
 
     /// Passes over packets as [`gather`](Self::gather) takes them, up to the first that is to be handed on.
@@ -197,10 +246,17 @@ impl Filling {
 
     /// Takes a packet and copies its data.
     pub(crate) fn take_copy(&mut self, packet: Packet<'_>) {
-        self.count(packet.data, packet.original_length);
+        self.counts.packets += 1;
+        self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
         let is_foreign = |sieve: &Sieve| sieve.is_foreign(packet.link_type, packet.data);
         if !self.is_sifting || !self.selection.sieve().is_some_and(is_foreign) {
-            return self.add(packet, None);
+            if self.passed_over.packets > 0 {
+                self.settle();
+            }
+            self.last_row_ns = Some(packet.time_ns);
+            self.rows += self.size.held_rows;
+            self.bytes += packet.data.len();
+            return self.batch.push(packet);
         }
         self.passed_over.packets += 1;
         self.passed_over.bytes += packet.data.len() as u64;
@@ -208,28 +264,6 @@ impl Filling {
         if matches!(self.selection, Selection::For(..)) {
             self.rows += 1;
             self.bytes += packet.data.len();
-        }
-    }
-
-    /// Takes a packet into account.
-    #[inline]
-    fn count(&mut self, data: &[u8], original_length: u32) {
-        self.counts.packets += 1;
-        self.counts.snaplen_cut += u64::from(data.len() < original_length as usize);
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a packet that is handed on")]
-    fn add(&mut self, packet: Packet<'_>, buffer: Option<&Arc<Vec<u8>>>) {
-        if self.passed_over.packets > 0 {
-            self.settle();
-        }
-        self.last_row_ns = Some(packet.time_ns);
-        self.rows += self.size.held_rows;
-        self.bytes += packet.data.len();
-        match buffer {
-            Some(buffer) => self.batch.push_shared(packet, buffer),
-            None => self.batch.push(packet),
         }
     }
 
