@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use prefetch_index::prefetch_index;
 use sizeleak_address::{Appearance, Networks, Sieve, may_be_tunnel, plain_addresses};
 use sizeleak_frame::{Batches, Flow, Notice, Packet, Packets, Segment, Segments, Transport, what};
 use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
@@ -18,6 +19,12 @@ use crate::shortcut::{Belonging, PlainSegment, Shortcuts};
 use crate::tally::Tally;
 use crate::transport::{NoSegment, TransportSegment, dns_answer, is_infrastructure};
 use crate::tunnel::inside;
+
+/// So many packets ahead headers are fetched.
+const AHEAD: usize = 6;
+/// Where what is looked at begins in most packets, and where it ends.
+const LINK_TYPE_AT: usize = 12;
+const PAYLOAD_AT: usize = 54;
 
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]
@@ -117,15 +124,39 @@ impl FlowFilter {
         Sieve::after(self.appearance.clone(), self.sieve.networks().clone())
     }
 
+    /// Takes segments of the plainest kind, of flows that had some: up to the first packet that is none, which it gives, or to
+    /// where the batch is full.
+    ///
+    /// A function of its own, so that most of what it needs stays in registers.
+    #[inline(never)]
+    fn plain_segments<'a>(
+        &mut self,
+        rest: &mut (impl Iterator<Item = Packet<'a>> + Clone),
+        work: &mut Work<'_>,
+    ) -> Option<Packet<'a>> {
+        let (generation, mut taken, mut last_ns) = (self.flows.generation(), 0, None);
+        // Where another processor has read them, they would be waited for.
+        let mut ahead = rest.clone().skip(AHEAD);
+        let other = loop {
+            if work.batch.is_full(work.batches) {
+                break None;
+            }
+            let Some(packet) = rest.next() else { break None };
+            if let Some(later) = ahead.next() {
+                prefetch_index(later.data, LINK_TYPE_AT);
+                prefetch_index(later.data, PAYLOAD_AT);
+            }
+            let Some(plain) = PlainSegment::read(packet.link_type, packet.data) else { break Some(packet) };
+            let Some(belonging) = self.shortcuts.find(&plain, generation) else { break Some(packet) };
+            work.batch.push_from(plain.row(packet.time_ns, belonging), work.packets);
+            (taken, last_ns) = (taken + 1, Some(packet.time_ns));
+        };
+        self.tally.gateway_packets(taken, last_ns);
+        other
+    }
+
     fn packet(&mut self, packet: &Packet<'_>, work: &mut Work<'_>) -> Result<(), StageError> {
         self.tally.packet(packet.time_ns);
-        let plain = PlainSegment::read(packet.link_type, packet.data);
-        if let Some(plain) = &plain
-            && let Some(belonging) = self.shortcuts.find(plain, self.flows.generation())
-        {
-            self.tally.gateway_packets += 1;
-            return work.keep(plain.row(packet.time_ns, belonging));
-        }
         // Most packets of an archive are somebody else's: their addresses tell before anything is parsed.
         if self.sieve.is_foreign(packet.link_type, packet.data) {
             if self.tally.gateway_packets == 0
@@ -142,8 +173,9 @@ impl FlowFilter {
         {
             self.tally.gateway_packets += 1;
             let belonging = self.segment(&segment, gateways, work)?;
-            if let (Some(plain), Some(belonging)) = (&plain, belonging) {
-                self.shortcuts.remember(plain, belonging, self.flows.generation());
+            let plain = PlainSegment::read(packet.link_type, packet.data);
+            if let (Some(plain), Some(belonging)) = (plain, belonging) {
+                self.shortcuts.remember(&plain, belonging, self.flows.generation());
             }
             return Ok(());
         }
@@ -312,10 +344,12 @@ impl FlowFilter {
 
 impl Work<'_> {
     /// Puts a row into the batch.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a packet of the gateway")]
     fn keep(&mut self, segment: Segment<'_>) -> Result<(), StageError> {
         self.batch.push_from(segment, self.packets);
+        self.send_if_full()
+    }
+
+    fn send_if_full(&mut self) -> Result<(), StageError> {
         if self.batch.is_full(self.batches) { self.send() } else { Ok(()) }
     }
 
@@ -341,8 +375,12 @@ impl Stage for FlowFilter {
     fn process(&mut self, packets: Packets, out: &mut dyn Emit) -> Result<(), StageError> {
         let (batch, batches) = (Segments::with_capacity(packets.len()), self.batches);
         let mut work = Work { time_ns: 0, number: 0, packets: &packets, batch, batches, out };
-        for packet in packets.iter() {
-            self.packet(&packet, &mut work)?;
+        let mut rest = packets.iter();
+        while rest.len() > 0 {
+            if let Some(packet) = self.plain_segments(&mut rest, &mut work) {
+                self.packet(&packet, &mut work)?;
+            }
+            work.send_if_full()?;
         }
         self.tally.passed_over(packets.passed_over());
         if self.tally.gateway_packets > 0 {

@@ -6,7 +6,12 @@
 use sizeleak_frame::{Direction, Segment};
 
 const ETHERNET: u16 = 1;
-const TCP: u8 = 6;
+/// The type of what is behind Ethernet's header, and IPv4's version and length, as they lie in memory.
+const IPV4: u32 = u32::from_ne_bytes([0x08, 0x00, 0x45, 0]);
+/// What tells IPv4's flags and offset, but for the flag that forbids fragments, and the protocol.
+const WHOLE: u32 = u32::from_ne_bytes([!0x40, 0xff, 0, 0xff]);
+/// TCP in one piece.
+const TCP: u32 = u32::from_ne_bytes([0, 0, 0, 6]);
 /// The headers of Ethernet, IPv4 and TCP, without options.
 const HEADERS: usize = 14 + 20 + 20;
 /// Room for the flows of most gateways, in both directions; 32 KiB.
@@ -64,10 +69,9 @@ impl<'a> PlainSegment<'a> {
     #[inline]
     pub(crate) fn read(link_type: u16, data: &'a [u8]) -> Option<Self> {
         let headers: &[u8; HEADERS] = data.first_chunk().filter(|_| link_type == ETHERNET)?;
-        let is_ipv4 = [headers[12], headers[13], headers[14]] == [0x08, 0x00, 0x45];
-        // In one piece: no flag but the one that forbids fragments, and no offset.
-        let is_whole = headers[20] & !0x40 == 0 && headers[21] == 0;
-        if !is_ipv4 || !is_whole || headers[23] != TCP {
+        let is_ipv4 = u32::from_ne_bytes([headers[12], headers[13], headers[14], 0]) == IPV4;
+        let whole = u32::from_ne_bytes([headers[20], headers[21], headers[22], headers[23]]) & WHOLE;
+        if !is_ipv4 || whole != TCP {
             return None;
         }
         let total = u16::from_be_bytes([headers[16], headers[17]]);

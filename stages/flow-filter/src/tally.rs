@@ -44,6 +44,13 @@ impl Tally {
         self.last_time_ns = Some(time_ns);
     }
 
+    /// Takes packets of the gateway, the last one of this time.
+    pub(crate) fn gateway_packets(&mut self, packets: u64, last_ns: Option<i64>) {
+        self.packets += packets;
+        self.gateway_packets += packets;
+        self.last_time_ns = last_ns.or(self.last_time_ns);
+    }
+
     /// Counts packets that a stage before has left out.
     pub(crate) fn passed_over(&mut self, passed_over: PassedOver) {
         self.packets += passed_over.packets;
