@@ -153,7 +153,12 @@ impl Pipeline {
             {
                 let capture = capture.map_err(|error| self.fault(step, error))?;
                 let filter = filter.map_err(|error| self.fault(next, error))?;
-                seats.push((Seat::Thread(capture, vec![filter], Vec::new()), place + 1));
+                if next.shares_thread() {
+                    seats.push((Seat::Thread(capture, vec![filter], Vec::new()), place + 1));
+                } else {
+                    seats.push((Seat::Thread(capture, Vec::new(), Vec::new()), place));
+                    seats.push((Seat::Thread(filter, Vec::new(), Vec::new()), place + 1));
+                }
                 steps.next();
                 continue;
             }
@@ -245,12 +250,12 @@ impl Step {
         }
     }
 
-    /// Whether it works on the thread of the stage before it. Segments hold most of what was read: while another processor
-    /// sizes them, the next ones are.
+    /// Whether it works on the thread of the stage before it. To read takes as long as all that is done with packets and
+    /// segments: where there is another processor, that does it.
     fn shares_thread(&self) -> bool {
         match self.consumes() {
-            Some("packets") => true,
-            Some("segments") => !has_several_processors(),
+            Some("packets") => !has_several_processors(),
+            Some("segments") => true,
             _ => false,
         }
     }
