@@ -4,15 +4,18 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
-use sizeleak_frame::{BATCH_ROWS, Frame};
+use sizeleak_frame::{BATCH_ROWS, Batches, Frame};
 
 use crate::witness::Witness;
 use crate::{Closed, Emit, Input, InputError, Output, Received};
 
+/// A parcel is sent once its batches hold so many bytes of data, however few rows these are.
+const MOST_BYTES: usize = Batches::OfProcess.bytes();
+
 /// A link that holds at most `depth` parcels (about 256 frames or rows each) before its sender waits.
 pub fn channel(depth: usize) -> (ChannelOutput, ChannelInput) {
     let (sender, receiver) = bounded(depth.max(1));
-    let output = ChannelOutput { sender, parcel: Vec::new(), rows: 0, waited: Duration::ZERO };
+    let output = ChannelOutput { sender, parcel: Vec::new(), rows: 0, bytes: 0, waited: Duration::ZERO };
     (output, ChannelInput { receiver, witness: Witness::default() })
 }
 
@@ -26,6 +29,8 @@ pub struct ChannelOutput {
     sender: Sender<Parcel>,
     parcel: Vec<Frame>,
     rows: usize,
+    /// Bytes of data in its batches.
+    bytes: usize,
     waited: Duration,
 }
 
@@ -52,7 +57,7 @@ impl Output for ChannelOutput {
         if self.parcel.is_empty() {
             return Ok(());
         }
-        self.rows = 0;
+        (self.rows, self.bytes) = (0, 0);
         let since = Instant::now();
         // The next one will be much like it.
         let next = Vec::with_capacity(self.parcel.len());
@@ -76,24 +81,26 @@ impl ChannelOutput {
     /// Takes a frame into account, and makes it fit to wait; whether it holds buffers even so.
     #[inline]
     fn weigh(&mut self, frame: &mut Frame) -> bool {
-        let (rows, holds_buffers) = match frame {
+        let (rows, bytes, holds_buffers) = match frame {
             Frame::Packets(batch) => {
                 batch.detach();
                 // The packets that it stands for without holding them take no room.
-                (batch.len(), batch.shares_buffers())
+                (batch.len(), batch.data_bytes(), batch.shares_buffers())
             }
             Frame::Segments(batch) => {
                 batch.detach();
-                (batch.len(), batch.shares_buffers())
+                (batch.len(), batch.data_bytes(), batch.shares_buffers())
             }
-            _ => (1, false),
+            _ => (1, 0, false),
         };
         self.rows += rows.max(1);
+        self.bytes += bytes;
         holds_buffers
     }
 
     fn send_if_due(&mut self, holds_buffers: bool) -> Result<(), Closed> {
-        if holds_buffers || self.rows >= BATCH_ROWS { self.flush() } else { Ok(()) }
+        let is_large = self.rows >= BATCH_ROWS || self.bytes >= MOST_BYTES;
+        if holds_buffers || is_large { self.flush() } else { Ok(()) }
     }
 }
 
@@ -166,6 +173,23 @@ mod tests {
             assert!(parcel == [batch(&few), batch(&many)]);
             drop(parcel);
             assert_eq!(Arc::strong_count(&many), 1);
+        }
+    }
+
+    #[test]
+    fn batches_that_hold_their_data_themselves_are_not_waited_for_beyond_some_bytes() {
+        let (mut output, mut input) = channel(9);
+        let data = vec![7; MOST_BYTES / 4];
+        for number in 1..=9 {
+            let (mut batch, original_length) = (Packets::new(), data.len() as u32);
+            batch.push(Packet { time_ns: 0, link_type: 1, original_length, data: &data, capture: 0, number });
+            output.emit(batch.into()).unwrap();
+        }
+        assert_eq!(output.parcel.len(), 1);
+        for parcels in [4, 4] {
+            let mut parcel = Vec::new();
+            input.receive(&mut parcel, &mut || {}).unwrap();
+            assert_eq!(parcel.len(), parcels);
         }
     }
 

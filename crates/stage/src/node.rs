@@ -120,6 +120,8 @@ impl<S: Stage> Node<S> {
         for frame in parcel.drain(..) {
             self.dispatch(frame, out)?;
         }
+        // To encode it, where that is the way on, is work on it too.
+        out.hand_on()?;
         let frames = self.frames_in - before;
         let service = start.elapsed().saturating_sub(out.waited().saturating_sub(waited));
         self.record(service, start.saturating_duration_since(since), frames, out);
@@ -305,7 +307,7 @@ impl Counted<'_> {
         self.hand_on()
     }
 
-    /// Takes a frame that the stage did not make.
+    /// Takes a frame that does not count, or was counted.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a frame")]
     pub(crate) fn pass(&mut self, frame: Frame) -> Result<(), Closed> {

@@ -138,12 +138,9 @@ impl<W: Write + Send> Emit for StreamOutput<W> {
 
 impl<W: Write + Send> Output for StreamOutput<W> {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        if self.closed {
-            return Err(Closed);
-        }
-        let written = self.writer.write_all(frames);
+        let written = if self.closed { Ok(()) } else { self.writer.write_all(frames) };
         frames.clear();
-        self.settle(written)
+        if self.closed { Err(Closed) } else { self.settle(written) }
     }
 
     fn flush(&mut self) -> Result<(), Closed> {
