@@ -253,6 +253,9 @@ proptest! {
                 packet.kind = Kind::Tcp;
             }
         }
+        // So many that more come after the filter, on a thread of its own, has seen the gateway.
+        let all = packets.len() * 20;
+        let packets: Vec<_> = packets.into_iter().cycle().take(all).collect();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.pcap");
         std::fs::write(&file, pcap(&packets)).unwrap();

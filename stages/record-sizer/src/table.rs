@@ -217,10 +217,13 @@ mod tests {
         let mut table = Flows::new(4);
         for (flow, value) in [(9, 'a'), (3, 'b'), (5, 'c'), (7, 'd')] {
             assert!(!table.is_full());
+            assert!(!table.is_older(0, 30));
+            assert_eq!(table.calm_until(30), 30);
             table.insert(flow, value);
         }
         assert_eq!(table.find(9), Some(&mut 'a'));
         assert!(table.is_full());
+        assert_eq!(table.calm_until(30), i64::MIN);
         assert_eq!(table.make_room(), [(3, 'b')]);
         assert_eq!(table.find(3), None);
         assert!(!table.is_full());
@@ -291,9 +294,12 @@ mod tests {
     #[test]
     fn time_makes_silent() {
         let mut table = Flows::new(1000);
+        assert_eq!(table.calm_until(30), i64::MIN);
         assert!(!table.is_older(50, 30));
         table.insert(1, 'a');
         table.insert(2, 'b');
+        assert_eq!(table.calm_until(30), 80);
+        assert_eq!(table.calm_until(i64::MAX), i64::MAX);
         assert!(!table.is_older(80, 30));
         assert!(table.is_older(81, 30));
         assert!(table.forget_silent(81).is_empty());

@@ -1,5 +1,6 @@
 //! Connections at rest against those of which everything is kept, and batches against single segments.
 
+use jiff::SignedDuration;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -127,15 +128,23 @@ proptest! {
     }
 }
 
-fn sized_in_batches(segments: &[Segment<'_>], of: usize) -> (Vec<Frame>, Vec<(&'static str, u64)>) {
-    let mut sizer = RecordSizer::new(&Options { max_flows: 4, ..Options::default() }).unwrap();
+/// In batches of so many, or each by itself, without looking up its place first.
+fn sized_in_batches(
+    segments: &[Segment<'_>],
+    of: Option<usize>,
+    idle_timeout: SignedDuration,
+) -> (Vec<Frame>, Vec<(&'static str, u64)>) {
+    let mut sizer = RecordSizer::new(&Options { max_flows: 4, idle_timeout, ..Options::default() }).unwrap();
     let mut out = Vec::new();
-    for rows in segments.chunks(of) {
+    for rows in segments.chunks(of.unwrap_or(1)) {
         let mut batch = Segments::new();
         for row in rows {
             batch.push(*row);
         }
-        sizer.process(batch, &mut out).unwrap();
+        match of {
+            Some(_) => sizer.process(batch, &mut out).unwrap(),
+            None => rows.iter().for_each(|row| sizer.segment(row, None, &mut out).unwrap()),
+        }
     }
     sizer.finish(&mut out).unwrap();
     (out, sizer.counters())
@@ -144,13 +153,19 @@ fn sized_in_batches(segments: &[Segment<'_>], of: usize) -> (Vec<Frame>, Vec<(&'
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// However segments are put into batches, they come to the same; also where flows are forgotten in the middle of one.
+    /// However segments are put into batches, they come to the same; also where flows are forgotten in the middle of one,
+    /// because there are too many or because they were silent.
     #[test]
-    fn batches_change_nothing(mut segments in traffic(), flows in prop::collection::vec(1u64..7, 1..30), of in 2usize..300) {
+    fn batches_change_nothing(
+        mut segments in traffic(), flows in prop::collection::vec(1u64..7, 1..30), of in 2usize..300, seconds in 1i64..60,
+    ) {
         for (segment, flow) in segments.iter_mut().zip(flows.iter().cycle()) {
             segment.flow = *flow;
         }
-        prop_assert_eq!(sized_in_batches(&segments, of), sized_in_batches(&segments, 1));
+        let sized = |of| sized_in_batches(&segments, of, SignedDuration::from_secs(seconds));
+        let expected = sized(None);
+        prop_assert_eq!(sized(Some(of)), expected.clone());
+        prop_assert_eq!(sized(Some(1)), expected);
     }
 }
 
