@@ -1,9 +1,9 @@
 //! Places the stages of a pipeline: what runs in which process and on which thread, and what is pushed down to the capture.
 //!
-//! `flow-filter` shares the thread of the `capture` before it: to pass packets on to another one costs more than the work on
-//! them. Its address test is made by that, which spares all others' packets the way; what comes out is the same, counters
-//! included. `record-sizer` shares that thread too where there is a single processor; else it has its own, like every stage
-//! behind it. What is recorded is recorded by the thread that makes it, or by a relay behind the process that does; stages
+//! `record-sizer` shares the thread of the `flow-filter` before it, and both share that of `capture` where there is a single
+//! processor: to read takes as long as all that these two do. Every stage behind them has its own. The filter's address test
+//! is made by the `capture` right before it, which spares all others' packets the way; what comes out is the same, counters
+//! included. What is recorded is recorded by the thread that makes it, or by a relay behind the process that does; stages
 //! that are recorded share no thread with the next.
 
 use std::collections::BTreeMap;

@@ -116,7 +116,7 @@ impl Packets {
     }
 
     /// The packets, first one first.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Packet<'_>> + Clone {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Packet<'_>> {
         let mut reader = self.store.reader();
         self.rows.iter().map(move |row| Packet {
             time_ns: row.time_ns,

@@ -88,7 +88,7 @@ impl Options {
 }
 
 impl Options {
-    /// The stage, for a stage behind it on the same thread that drops what does not pass its `sieve` and makes its own batches
+    /// The stage, for a stage behind it in the same process that drops what does not pass its `sieve` and makes its own batches
     /// of this size.
     ///
     /// # Errors

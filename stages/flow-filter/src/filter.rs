@@ -131,17 +131,17 @@ impl FlowFilter {
     #[inline(never)]
     fn plain_segments<'a>(
         &mut self,
-        rest: &mut (impl Iterator<Item = Packet<'a>> + Clone),
+        rest: &mut impl Iterator<Item = Packet<'a>>,
+        ahead: &mut impl Iterator<Item = Packet<'a>>,
         work: &mut Work<'_>,
     ) -> Option<Packet<'a>> {
         let (generation, mut taken, mut last_ns) = (self.flows.generation(), 0, None);
-        // Where another processor has read them, they would be waited for.
-        let mut ahead = rest.clone().skip(AHEAD);
         let other = loop {
             if work.batch.is_full(work.batches) {
                 break None;
             }
             let Some(packet) = rest.next() else { break None };
+            // What another processor has read would be waited for.
             if let Some(later) = ahead.next() {
                 prefetch_index(later.data, LINK_TYPE_AT);
                 prefetch_index(later.data, PAYLOAD_AT);
@@ -375,9 +375,9 @@ impl Stage for FlowFilter {
     fn process(&mut self, packets: Packets, out: &mut dyn Emit) -> Result<(), StageError> {
         let (batch, batches) = (Segments::with_capacity(packets.len()), self.batches);
         let mut work = Work { time_ns: 0, number: 0, packets: &packets, batch, batches, out };
-        let mut rest = packets.iter();
+        let (mut rest, mut ahead) = (packets.iter(), packets.iter().skip(AHEAD));
         while rest.len() > 0 {
-            if let Some(packet) = self.plain_segments(&mut rest, &mut work) {
+            if let Some(packet) = self.plain_segments(&mut rest, &mut ahead, &mut work) {
                 self.packet(&packet, &mut work)?;
             }
             work.send_if_full()?;
