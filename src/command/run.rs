@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::slice;
 
 use clap::Args;
 use sizeleak_frame::{BATCH_ROWS, Frame};
@@ -222,11 +221,7 @@ struct Shown {
 }
 
 impl Sink for Shown {
-    fn take(&mut self, frame: Frame) -> io::Result<()> {
-        self.write(slice::from_ref(&frame))
-    }
-
-    fn take_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+    fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let written = self.write(frames);
         frames.clear();
         written
@@ -242,10 +237,7 @@ impl Shown {
     fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
         for alike in frames.chunk_by(Frame::is_alike) {
             let Some(first) = alike.first() else { continue };
-            let rows = match first {
-                Frame::Packets(_) | Frame::Segments(_) => alike.iter().map(Frame::rows).sum(),
-                _ => alike.len() as u64,
-            };
+            let rows = if first.is_batch() { alike.iter().map(Frame::rows).sum() } else { alike.len() as u64 };
             match first {
                 Frame::Notice(_) => alike.iter().for_each(|frame| self.note(frame)),
                 Frame::Hello(_) | Frame::Summary(_) => {}

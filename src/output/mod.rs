@@ -188,11 +188,7 @@ fn io_error(error: WriteError) -> io::Error {
 }
 
 impl<W: Write + Send> Sink for Writer<W> {
-    fn take(&mut self, frame: Frame) -> io::Result<()> {
-        self.write(&frame)
-    }
-
-    fn take_all(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+    fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let written = self.write_all(frames);
         frames.clear();
         written

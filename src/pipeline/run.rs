@@ -244,7 +244,7 @@ fn drain(input: &mut dyn Input, sink: &mut dyn Sink, summary: &mut Option<Summar
                 *summary = Some(whole.clone());
             }
         }
-        let taken = paused.and_then(|()| sink.take_all(&mut parcel));
+        let taken = paused.and_then(|()| sink.take(&mut parcel));
         parcel.clear();
         match (taken, received) {
             (Err(error), _) => return Drained::of_output(error),

@@ -88,6 +88,12 @@ impl Frame {
         }
     }
 
+    /// Whether it holds rows, which may lie in a buffer of their reader's.
+    #[inline]
+    pub fn is_batch(&self) -> bool {
+        matches!(self, Self::Packets(_) | Self::Segments(_))
+    }
+
     /// How many frames it counts as in a summary: the rows of a batch, also those it only stands for; one for anything
     /// else.
     #[inline]

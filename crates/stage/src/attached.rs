@@ -69,7 +69,7 @@ impl<S: Stage> Emit for AttachedNode<'_, S> {
             return Err(Closed);
         }
         self.witness.see(&frame);
-        let is_batch = is_batch(&frame);
+        let is_batch = frame.is_batch();
         if self.gathered.is_empty() && !is_batch {
             self.since = Some(Instant::now());
         }
@@ -81,7 +81,7 @@ impl<S: Stage> Emit for AttachedNode<'_, S> {
 
 impl<S: Stage> Output for AttachedNode<'_, S> {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        if self.outcome.is_some() || frames.iter().any(is_batch) {
+        if self.outcome.is_some() || frames.iter().any(Frame::is_batch) {
             return frames.drain(..).try_for_each(|frame| self.emit(frame));
         }
         for frame in frames.iter() {
@@ -118,11 +118,6 @@ impl<S: Stage> Attached for AttachedNode<'_, S> {
         let result = self.node.end(ended, &mut self.out);
         self.conclude(result)
     }
-}
-
-/// Whether a frame holds rows, which lie in a buffer that is wanted again.
-pub(crate) fn is_batch(frame: &Frame) -> bool {
-    matches!(frame, Frame::Packets(_) | Frame::Segments(_))
 }
 
 /// Runs stages on this thread, each one attached to the one before; the first reads `input`, unless it is a source. How

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sizeleak_frame::{BATCH_ROWS, Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
 use tracing::{debug, info};
 
-use crate::attached::{AttachedNode, is_batch};
+use crate::attached::AttachedNode;
 use crate::{
     Attached, Closed, Count, Emit, Input, InputError, Interrupt, Latency, Meter, Observer, Outcome, Output, Received,
     Stage, StageError,
@@ -312,7 +312,7 @@ impl Counted<'_> {
     #[expect(clippy::inline_always, reason = "once a frame")]
     pub(crate) fn pass(&mut self, frame: Frame) -> Result<(), Closed> {
         // The buffer that a batch lies in is wanted again.
-        let is_batch = is_batch(&frame);
+        let is_batch = frame.is_batch();
         self.gathered.push(frame);
         if is_batch || self.gathered.len() >= BATCH_ROWS { self.hand_on() } else { Ok(()) }
     }

@@ -7,6 +7,10 @@ use crate::{Direction, Packet, Packets, Record, Segment, Segments};
 /// Bytes of a row besides its data, at most: an array of six integers and the length of the data.
 const ROW_BYTES: usize = 48;
 
+/// Bytes of a record up to its length, at most, and of what is behind that.
+const HEAD_BYTES: usize = 128;
+const TAIL_BYTES: usize = 48;
+
 /// Appends `{"packets": rows}`.
 pub(crate) fn packets(batch: &Packets, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
     buffer.extend_from_slice(b"\x81\xa7packets");
@@ -68,7 +72,7 @@ pub(crate) fn record(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueW
     } else {
         put_any_head(record, buffer)?;
     }
-    append(buffer, |line: &mut Line<'_, 48>| {
+    append(buffer, |line: &mut Line<'_, TAIL_BYTES>| {
         line.unsigned(record.length.into());
         match record.plaintext {
             None => line.put(b"\xa9plaintext\xc0"),
@@ -117,7 +121,7 @@ fn put_head<const ALL: usize>(head: &[u8; ALL], record: &Record, buffer: &mut Ve
 /// Appends a head with numbers of any length.
 #[cold]
 fn put_any_head(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueWriteError> {
-    append(buffer, |line: &mut Line<'_, 128>| {
+    append(buffer, |line: &mut Line<'_, HEAD_BYTES>| {
         line.put(b"\x81\xa6record\x88\xa7time_ns");
         line.signed(record.time_ns)?;
         line.put(b"\xa8start_ns");
