@@ -30,6 +30,14 @@ struct Size {
     held_rows: usize,
 }
 
+impl Size {
+    /// Whether a batch that stands for so much is full.
+    #[inline]
+    fn is_reached(self, rows: usize, bytes: usize) -> bool {
+        rows >= self.rows || bytes >= self.bytes
+    }
+}
+
 /// Where the bytes of packets are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keeping {
@@ -168,15 +176,13 @@ impl Filling {
         shared: Option<&Arc<Vec<u8>>>,
         first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])>,
     ) -> (&'a [u8], End) {
-        if self.passed_over.packets > 0 {
-            self.settle();
-        }
+        self.settle();
         let Stretch { before_ns, capture, mut number } = *stretch;
         let (mut rest, mut last_ns, mut snaplen_cut) = (bytes, None, 0);
         let (mut rows, mut data_bytes) = (self.rows, self.bytes);
         let sieve = self.selection.sieve().filter(|_| self.is_sifting);
         let end = loop {
-            if rows >= self.size.rows || data_bytes >= self.size.bytes {
+            if self.size.is_reached(rows, data_bytes) {
                 break End::Full;
             }
             let Some((packet, behind)) = first(rest).filter(|(packet, _)| packet.time_ns < before_ns) else {
@@ -250,9 +256,7 @@ impl Filling {
         self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
         let is_foreign = |sieve: &Sieve| sieve.is_foreign(packet.link_type, packet.data);
         if !self.is_sifting || !self.selection.sieve().is_some_and(is_foreign) {
-            if self.passed_over.packets > 0 {
-                self.settle();
-            }
+            self.settle();
             self.last_row_ns = Some(packet.time_ns);
             self.rows += self.size.held_rows;
             self.bytes += packet.data.len();
@@ -267,8 +271,11 @@ impl Filling {
         }
     }
 
-    /// Tells the batch what was passed over.
+    /// Tells the batch what was passed over, if anything was.
     fn settle(&mut self) {
+        if self.passed_over.packets == 0 {
+            return;
+        }
         let passed_over = std::mem::take(&mut self.passed_over);
         self.counts.passed_over += passed_over.packets;
         self.last_row_ns = passed_over.last_ns.or(self.last_row_ns);
@@ -312,7 +319,7 @@ impl Filling {
     /// Whether the batch has reached its size.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.rows >= self.size.rows || self.bytes >= self.size.bytes
+        self.size.is_reached(self.rows, self.bytes)
     }
 
     /// Whether it has, and holds something to be looked at; one that is full of packets passed over is begun anew.
