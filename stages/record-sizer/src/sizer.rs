@@ -29,7 +29,7 @@ pub struct RecordSizer {
     findings: Findings,
     report: Report,
     now_ns: i64,
-    /// Up to this time no flow need be forgotten, as long as none is begun.
+    /// Before this time no flow need be forgotten, as long as none is begun.
     calm_until_ns: i64,
     rest: Rest,
 }
@@ -94,7 +94,7 @@ impl RecordSizer {
         // Nearly always nothing waits, and nobody is forgotten.
         if let Some(place) = place
             && self.waiting.is_empty()
-            && segment.time_ns <= self.calm_until_ns
+            && segment.time_ns < self.calm_until_ns
             && segment.flags & Segment::SYN == 0
             && let Some(tracked) = self.connections.find_at(place, segment.flow)
             && let Some(rest) = steadily(tracked, segment, &mut self.report, out)
