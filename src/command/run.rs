@@ -223,7 +223,7 @@ struct Shown {
 impl Sink for Shown {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let written = self.write(frames);
-        frames.clear();
+        Frame::clear(frames);
         written
     }
 

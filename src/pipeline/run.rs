@@ -239,10 +239,9 @@ fn drain(input: &mut dyn Input, sink: &mut dyn Sink, summary: &mut Option<Summar
     loop {
         let mut paused = Ok(());
         let received = input.receive(&mut parcel, &mut || paused = sink.pause());
-        for frame in &parcel {
-            if let Frame::Summary(whole) = frame {
-                *summary = Some(whole.clone());
-            }
+        // It is the last frame of a stream.
+        if let Some(Frame::Summary(whole)) = parcel.last() {
+            *summary = Some(whole.clone());
         }
         let taken = paused.and_then(|()| sink.take(&mut parcel));
         parcel.clear();

@@ -1,6 +1,7 @@
 //! `packets`: a batch of captured packets. Rows share a few buffers, so that a batch costs two allocations, not hundreds.
 
 use std::fmt::{Debug, Formatter};
+use std::slice;
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Visitor};
@@ -9,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::Bytes;
 
 use crate::limit::{BATCH_BYTES, BATCH_ROWS};
-use crate::store::{Place, Store};
+use crate::store::{Place, Reader, Store};
 
 /// One captured packet; a row of [`Packets`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,16 +117,8 @@ impl Packets {
     }
 
     /// The packets, first one first.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Packet<'_>> {
-        let mut reader = self.store.reader();
-        self.rows.iter().map(move |row| Packet {
-            time_ns: row.time_ns,
-            link_type: row.link_type,
-            original_length: row.original_length,
-            data: reader.at(row.data),
-            capture: row.capture,
-            number: row.number,
-        })
+    pub fn iter(&self) -> PacketIter<'_> {
+        PacketIter { rows: self.rows.iter(), reader: self.store.reader() }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -150,6 +143,60 @@ impl Packets {
     /// Whether the batch has reached the contract's size and is due to be sent.
     pub fn is_full(&self) -> bool {
         self.rows.len() >= BATCH_ROWS || self.data_bytes >= BATCH_BYTES
+    }
+}
+
+/// The packets of a batch, one after the other.
+#[derive(Debug, Clone)]
+pub struct PacketIter<'a> {
+    rows: slice::Iter<'a, Row>,
+    reader: Reader<'a>,
+}
+
+impl<'a> PacketIter<'a> {
+    /// The next packet, which stays the next one until it is [passed](Self::pass).
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "nobody needs all of it")]
+    pub fn peek(&mut self) -> Option<Packet<'a>> {
+        let row = self.rows.as_slice().first()?;
+        Some(row.packet(self.reader.at(row.data)))
+    }
+
+    /// Goes on behind the next packet.
+    #[inline]
+    pub fn pass(&mut self) {
+        self.rows.next();
+    }
+
+    /// The data of the packet that comes so many behind the next one. None are told where they lie in another buffer than
+    /// those seen last.
+    #[inline]
+    pub fn data_ahead(&self, packets: usize) -> &'a [u8] {
+        self.rows.as_slice().get(packets).map_or(&[], |row| self.reader.near(row.data))
+    }
+}
+
+impl<'a> Iterator for PacketIter<'a> {
+    type Item = Packet<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Packet<'a>> {
+        let row = self.rows.next()?;
+        Some(row.packet(self.reader.at(row.data)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+}
+
+impl ExactSizeIterator for PacketIter<'_> {}
+
+impl Row {
+    #[inline]
+    fn packet<'a>(&self, data: &'a [u8]) -> Packet<'a> {
+        let Self { time_ns, number, original_length, capture, link_type, .. } = *self;
+        Packet { time_ns, link_type, original_length, data, capture, number }
     }
 }
 

@@ -118,6 +118,12 @@ impl<'a> Reader<'a> {
         place.of(self.bytes)
     }
 
+    /// The bytes of a row that lies in the same buffer as the one before; none of another one.
+    #[inline]
+    pub(crate) fn near(&self, place: Place) -> &'a [u8] {
+        if place.buffer == self.buffer { place.of(self.bytes) } else { &[] }
+    }
+
     #[cold]
     fn turn_to(&mut self, buffer: u32) {
         (self.buffer, self.bytes) = (buffer, self.store.buffer(buffer));

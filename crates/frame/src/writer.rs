@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use thiserror::Error;
 
+use crate::frequent::encode_record;
 use crate::limit::MAX_VALUE_BYTES;
-use crate::{BATCH_BYTES, Frame};
+use crate::{BATCH_BYTES, Frame, Record};
 
 /// Writes frames through a buffer that is used again and again. Call [`FrameWriter::flush`] before waiting for input.
 #[derive(Debug)]
@@ -74,7 +75,21 @@ impl<W: Write> FrameWriter<W> {
     /// # Errors
     /// [`WriteError`]; those before the one it is about are written, and the stream still ends after a whole frame.
     pub fn write_all(&mut self, frames: &[Frame]) -> Result<(), WriteError> {
-        frames.iter().try_for_each(|frame| self.write(frame))
+        frames.iter().try_for_each(|frame| match frame {
+            Frame::Record(record) => self.write_record(record),
+            other => self.write(other),
+        })
+    }
+
+    /// Adds a record, which is always short.
+    #[inline]
+    fn write_record(&mut self, record: &Record) -> Result<(), WriteError> {
+        let start = self.buffer.len();
+        if let Err(error) = encode_record(record, &mut self.buffer) {
+            self.buffer.truncate(start);
+            return Err(WriteError::Encode { kind: "record".to_owned(), fault: error.to_string() });
+        }
+        if self.buffer.len() >= BATCH_BYTES { Ok(self.write_buffer()?) } else { Ok(()) }
     }
 
     /// Hands everything to the output.

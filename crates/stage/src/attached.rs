@@ -84,9 +84,7 @@ impl<S: Stage> Output for AttachedNode<'_, S> {
         if self.outcome.is_some() || frames.iter().any(Frame::is_batch) {
             return frames.drain(..).try_for_each(|frame| self.emit(frame));
         }
-        for frame in frames.iter() {
-            self.witness.see(frame);
-        }
+        self.witness.see_all(frames);
         if self.gathered.is_empty() {
             self.since = Some(Instant::now());
         }

@@ -44,7 +44,12 @@ impl Emit for ChannelOutput {
 
 impl Output for ChannelOutput {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        let holds_buffers = frames.iter_mut().fold(false, |any, frame| self.weigh(frame) | any);
+        let holds_buffers = if frames.iter().any(Frame::is_batch) {
+            frames.iter_mut().fold(false, |any, frame| self.weigh(frame) | any)
+        } else {
+            self.rows += frames.len();
+            false
+        };
         if self.parcel.is_empty() {
             mem::swap(&mut self.parcel, frames);
         } else {
@@ -123,7 +128,7 @@ impl Input for ChannelInput {
                 }
             }
         };
-        received.frames.iter().for_each(|frame| self.witness.see(frame));
+        self.witness.see_all(&received.frames);
         if parcel.is_empty() {
             *parcel = received.frames;
         } else {

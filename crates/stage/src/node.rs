@@ -301,6 +301,15 @@ impl<'a> Counted<'a> {
 }
 
 impl Counted<'_> {
+    #[inline(never)]
+    fn emit_other(&mut self, frame: Frame) -> Result<(), Closed> {
+        self.frames += frame.rows();
+        if let Frame::Notice(notice) = &frame {
+            self.observer.notice(notice);
+        }
+        self.pass(frame)
+    }
+
     pub(crate) fn finish(&mut self, summary: Summary) -> Result<(), Closed> {
         self.observer.summary(&summary);
         self.pass(Frame::Summary(summary))?;
@@ -308,8 +317,6 @@ impl Counted<'_> {
     }
 
     /// Takes a frame that does not count, or was counted.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a frame")]
     pub(crate) fn pass(&mut self, frame: Frame) -> Result<(), Closed> {
         // The buffer that a batch lies in is wanted again.
         let is_batch = frame.is_batch();
@@ -341,10 +348,12 @@ impl Counted<'_> {
 
 impl Emit for Counted<'_> {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
-        self.frames += frame.rows();
-        if let Frame::Notice(notice) = &frame {
-            self.observer.notice(notice);
+        // Most are records.
+        if !matches!(frame, Frame::Record(_)) {
+            return self.emit_other(frame);
         }
-        self.pass(frame)
+        self.frames += 1;
+        self.gathered.push(frame);
+        if self.gathered.len() >= BATCH_ROWS { self.hand_on() } else { Ok(()) }
     }
 }

@@ -12,6 +12,11 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
+    /// Looks at frames of the stream, in their order: a hello is the first of all, and a summary the last.
+    pub(crate) fn see_all(&mut self, frames: &[Frame]) {
+        [frames.first(), frames.last()].into_iter().flatten().for_each(|frame| self.see(frame));
+    }
+
     /// Looks at a frame of the stream.
     pub(crate) fn see(&mut self, frame: &Frame) {
         match frame {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use prefetch_index::prefetch_index;
 use sizeleak_address::{Appearance, Networks, Sieve, may_be_tunnel, plain_addresses};
-use sizeleak_frame::{Batches, Flow, Notice, Packet, Packets, Segment, Segments, Transport, what};
+use sizeleak_frame::{Batches, Flow, Notice, Packet, PacketIter, Packets, Segment, Segments, Transport, what};
 use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
 
 use crate::absent::SeenAddresses;
@@ -124,35 +124,28 @@ impl FlowFilter {
         Sieve::after(self.appearance.clone(), self.sieve.networks().clone())
     }
 
-    /// Takes segments of the plainest kind, of flows that had some: up to the first packet that is none, which it gives, or to
-    /// where the batch is full.
+    /// Takes segments of the plainest kind, of flows that had some: up to the first packet that is none, or to where the batch
+    /// is full.
     ///
     /// A function of its own, so that most of what it needs stays in registers.
     #[inline(never)]
-    fn plain_segments<'a>(
-        &mut self,
-        rest: &mut impl Iterator<Item = Packet<'a>>,
-        ahead: &mut impl Iterator<Item = Packet<'a>>,
-        work: &mut Work<'_>,
-    ) -> Option<Packet<'a>> {
-        let (generation, mut taken, mut last_ns) = (self.flows.generation(), 0, None);
-        let other = loop {
-            if work.batch.is_full(work.batches) {
-                break None;
-            }
-            let Some(packet) = rest.next() else { break None };
+    fn plain_segments(&mut self, rest: &mut PacketIter<'_>, work: &mut Work<'_>) {
+        let (generation, batches) = (self.flows.generation(), work.batches);
+        let (before, mut last_ns) = (rest.len(), None);
+        while !work.batch.is_full(batches)
+            && let Some(packet) = rest.peek()
+        {
             // What another processor has read would be waited for.
-            if let Some(later) = ahead.next() {
-                prefetch_index(later.data, LINK_TYPE_AT);
-                prefetch_index(later.data, PAYLOAD_AT);
-            }
-            let Some(plain) = PlainSegment::read(packet.link_type, packet.data) else { break Some(packet) };
-            let Some(belonging) = self.shortcuts.find(&plain, generation) else { break Some(packet) };
+            let later = rest.data_ahead(AHEAD);
+            prefetch_index(later, LINK_TYPE_AT);
+            prefetch_index(later, PAYLOAD_AT);
+            let Some(plain) = PlainSegment::read(packet.link_type, packet.data) else { break };
+            let Some(belonging) = self.shortcuts.find(&plain, generation) else { break };
             work.batch.push_from(plain.row(packet.time_ns, belonging), work.packets);
-            (taken, last_ns) = (taken + 1, Some(packet.time_ns));
-        };
-        self.tally.gateway_packets(taken, last_ns);
-        other
+            last_ns = Some(packet.time_ns);
+            rest.pass();
+        }
+        self.tally.gateway_packets((before - rest.len()) as u64, last_ns);
     }
 
     fn packet(&mut self, packet: &Packet<'_>, work: &mut Work<'_>) -> Result<(), StageError> {
@@ -375,9 +368,12 @@ impl Stage for FlowFilter {
     fn process(&mut self, packets: Packets, out: &mut dyn Emit) -> Result<(), StageError> {
         let (batch, batches) = (Segments::with_capacity(packets.len()), self.batches);
         let mut work = Work { time_ns: 0, number: 0, packets: &packets, batch, batches, out };
-        let (mut rest, mut ahead) = (packets.iter(), packets.iter().skip(AHEAD));
+        let mut rest = packets.iter();
         while rest.len() > 0 {
-            if let Some(packet) = self.plain_segments(&mut rest, &mut ahead, &mut work) {
+            self.plain_segments(&mut rest, &mut work);
+            if !work.batch.is_full(batches)
+                && let Some(packet) = rest.next()
+            {
                 self.packet(&packet, &mut work)?;
             }
             work.send_if_full()?;

@@ -11,6 +11,7 @@ use crate::options::{Limits, Options};
 use crate::piece::Piece;
 use crate::reassembly::Opening;
 use crate::report::Report;
+use crate::steady::Remainder;
 use crate::table::{Flows, Place};
 use crate::tracked::Tracked;
 use crate::waiting::Waiting;
@@ -32,6 +33,14 @@ pub struct RecordSizer {
     /// Before this time no flow need be forgotten, as long as none is begun.
     calm_until_ns: i64,
     rest: Rest,
+}
+
+/// What takes more than a steady connection.
+enum Undone<'a> {
+    /// A segment, and where its connection is, if it was looked up.
+    Segment(Segment<'a>, Place),
+    /// The end of a segment, in which the connection is steady no longer.
+    Piece(Segment<'a>, Piece<'a>),
 }
 
 /// Whether connections are kept small in their steady state.
@@ -69,11 +78,11 @@ impl RecordSizer {
         self.waiting.bytes()
     }
 
-    /// Where the connections of segments with data are. Looked up together, they wait for memory together, not one after the
-    /// other. So do the first record headers, which may lie in another processor's cache: they are fetched meanwhile.
-    fn places(&mut self, segments: &Segments) -> Vec<Option<Place>> {
-        let place = |segment: Segment<'_>| {
-            if segment.flags == 0 || segment.length == 0 {
+    /// Where the connections of segments with nothing but data are. Looked up together, they wait for memory together, not one
+    /// after the other. So do the first record headers, which may lie in another processor's cache: they are fetched meanwhile.
+    fn places(&mut self, segments: &Segments) -> Vec<Place> {
+        let mut place = |segment: Segment<'_>| {
+            if segment.flags == 0 || segment.flags & Segment::SYN != 0 || segment.length == 0 {
                 return None;
             }
             let (place, tracked) = self.connections.look_up(segment.flow)?;
@@ -82,35 +91,56 @@ impl RecordSizer {
             }
             Some(place)
         };
-        segments.iter().map(place).collect()
+        segments.iter().map(|segment| place(segment).unwrap_or(Place::NOWHERE)).collect()
     }
 
-    /// Takes a segment; one with data of a connection that was looked up comes with its place.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a segment")]
-    fn segment(&mut self, segment: &Segment<'_>, place: Option<Place>, out: &mut dyn Emit) -> Result<(), Closed> {
-        self.report.counts.segments += 1;
-        self.now_ns = segment.time_ns;
-        // Nearly always nothing waits, and nobody is forgotten.
-        if let Some(place) = place
-            && self.waiting.is_empty()
-            && segment.time_ns < self.calm_until_ns
-            && segment.flags & Segment::SYN == 0
-            && let Some(tracked) = self.connections.find_at(place, segment.flow)
-            && let Some(rest) = steadily(tracked, segment, &mut self.report, out)
-        {
-            self.report.hidden(segment);
-            return self.go_on(segment, rest?, out);
+    /// Takes segments, each with the place where its connection is, if it was looked up.
+    fn segments<'a>(
+        &mut self,
+        rest: &mut impl Iterator<Item = (Segment<'a>, Place)>,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        while let Some(undone) = self.steady_segments(rest, out)? {
+            match undone {
+                Undone::Segment(segment, place) => self.any_segment(&segment, place, out)?,
+                Undone::Piece(segment, left) => self.go_on_in_full(&segment, left, out)?,
+            }
         }
-        self.any_segment(segment, place, out)
+        Ok(())
+    }
+
+    /// Takes segments of steady connections, as long as they go on so: up to the first that is none, or is not done with.
+    ///
+    /// A function of its own, so that most of what it needs stays in registers.
+    #[inline(never)]
+    fn steady_segments<'a>(
+        &mut self,
+        rest: &mut impl Iterator<Item = (Segment<'a>, Place)>,
+        out: &mut dyn Emit,
+    ) -> Result<Option<Undone<'a>>, Closed> {
+        // Nearly always nothing waits, and nobody is forgotten. Steady connections change nothing about it.
+        let nothing_waits = self.waiting.is_empty();
+        let calm_until_ns = if nothing_waits { self.calm_until_ns } else { i64::MIN };
+        for (segment, place) in rest {
+            self.report.counts.segments += 1;
+            self.now_ns = segment.time_ns;
+            if segment.time_ns < calm_until_ns
+                && let Some(tracked) = self.connections.find_at(place, segment.flow)
+                && let Some(left) = steadily(tracked, &segment, &mut self.report, out)
+            {
+                self.report.hidden(&segment);
+                let left = left?;
+                if !left.is_empty() {
+                    return Ok(Some(Undone::Piece(segment, left.piece(&segment))));
+                }
+            } else if segment.length > 0 || !nothing_waits || segment.flags & Segment::SYN != 0 || segment.flags == 0 {
+                return Ok(Some(Undone::Segment(segment, place)));
+            }
+        }
+        Ok(None)
     }
 
     /// Goes on with what is left of a segment of a connection that was steady up to there.
-    #[inline]
-    fn go_on(&mut self, segment: &Segment<'_>, rest: Piece<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        if rest.is_empty() { Ok(()) } else { self.go_on_in_full(segment, rest, out) }
-    }
-
     #[cold]
     fn go_on_in_full(&mut self, segment: &Segment<'_>, rest: Piece<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         if let Some(tracked) = self.connections.find(segment.flow) {
@@ -120,7 +150,7 @@ impl RecordSizer {
     }
 
     #[inline(never)]
-    fn any_segment(&mut self, segment: &Segment<'_>, place: Option<Place>, out: &mut dyn Emit) -> Result<(), Closed> {
+    fn any_segment(&mut self, segment: &Segment<'_>, place: Place, out: &mut dyn Emit) -> Result<(), Closed> {
         self.report.hidden(segment);
         if segment.flags == 0 {
             return self.datagram(segment, out);
@@ -145,7 +175,7 @@ impl RecordSizer {
     fn data(
         &mut self,
         segment: &Segment<'_>,
-        place: Option<Place>,
+        place: Place,
         is_syn: bool,
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
@@ -164,7 +194,8 @@ impl RecordSizer {
             None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
         };
         if !is_syn && let Some(rest) = steadily(tracked, segment, &mut self.report, out) {
-            return self.go_on(segment, rest?, out);
+            let rest = rest?;
+            return if rest.is_empty() { Ok(()) } else { self.go_on_in_full(segment, rest.piece(segment), out) };
         }
         tracked.connection().data(segment, &mut self.findings);
         self.settle(segment.flow, out)
@@ -347,17 +378,17 @@ fn steadily<'a>(
     segment: &Segment<'a>,
     report: &mut Report,
     out: &mut dyn Emit,
-) -> Option<Result<Piece<'a>, Closed>> {
+) -> Option<Result<Remainder<'a>, Closed>> {
     let Tracked::Steady(steady) = tracked else { return None };
     let (stream, protected) = steady.stream(segment.direction);
-    let mut piece = stream.take(segment)?;
-    while let Some(record) = stream.next_record(&mut piece) {
+    let mut rest = stream.take(segment)?;
+    while let Some(record) = stream.next_record(&mut rest) {
         let marks = protected.marks(record.header);
         if let Err(closed) = report.record(segment.flow, (segment.direction, record), marks, out) {
             return Some(Err(closed));
         }
     }
-    Some(Ok(piece))
+    Some(Ok(rest))
 }
 
 /// Begins a connection, with the SYNs that were seen of it.
@@ -382,10 +413,7 @@ impl Stage for RecordSizer {
 
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
         let places = self.places(&segments);
-        for (segment, place) in segments.iter().zip(&places) {
-            self.segment(&segment, *place, out)?;
-        }
-        Ok(())
+        Ok(self.segments(&mut segments.iter().zip(places), out)?)
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {

@@ -116,47 +116,78 @@ impl SteadyStream {
 
     /// Takes a segment that comes in order, for [`next_record`](Self::next_record); no other.
     #[inline]
-    pub(crate) fn take<'a>(&mut self, segment: &Segment<'a>) -> Option<Piece<'a>> {
+    pub(crate) fn take<'a>(&mut self, segment: &Segment<'a>) -> Option<Remainder<'a>> {
         if segment.sequence != self.next || self.header.is_none() {
             return None;
         }
-        let piece = Piece::of(segment);
-        self.next = self.next.wrapping_add(piece.length() as u32);
+        let whole = Piece::of(segment);
+        self.next = self.next.wrapping_add(whole.length() as u32);
         // What came too early is there for its reader when all before it is: so time goes the way of the stream.
         self.latest_ns = self.latest_ns.max(segment.time_ns);
-        Some(Piece { time_ns: self.latest_ns, ..piece })
+        Some(Remainder { payload: whole.payload, hidden: whole.hidden, time_ns: self.latest_ns })
     }
 
-    /// Goes on along a piece to the end of a record. What is left of the piece where there is none is for a
-    /// [`Connection`](crate::connection::Connection).
-    #[inline]
-    pub(crate) fn next_record(&mut self, piece: &mut Piece<'_>) -> Option<Sized> {
+    /// Goes on to the end of a record. What is left where there is none is for a
+    /// [`Connection`](crate::connection::Connection): a header that may go on in the next segment, or is none of a steady record.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a record")]
+    pub(crate) fn next_record(&mut self, rest: &mut Remainder<'_>) -> Option<Sized> {
         let (header, left) = match self.header {
             Some(header) if self.left > 0 => (header, self.left),
             _ => {
-                let (bytes, behind) = piece.payload.split_first_chunk()?;
+                let (bytes, behind) = rest.payload.split_first_chunk()?;
                 let header = Header::parse(*bytes).filter(|header| is_steady(*header))?;
-                *piece = piece.behind(behind);
-                (self.header, self.start_ns) = (Some(header), piece.time_ns);
+                (self.header, self.start_ns, rest.payload) = (Some(header), rest.time_ns, behind);
                 (header, header.length)
             }
         };
         self.left = 0;
-        if let Some(behind) = piece.payload.get(left.into()..) {
-            *piece = piece.behind(behind);
+        if let Some(behind) = rest.payload.get(left.into()..) {
+            rest.payload = behind;
         } else {
-            let (_, taken) = piece.advance(left.into());
-            self.left = left - taken as u16;
+            self.left = rest.take_all(left);
             if self.left > 0 {
                 return None;
             }
         }
-        Some(Sized { header, start_ns: self.start_ns, time_ns: piece.time_ns })
+        Some(Sized { header, start_ns: self.start_ns, time_ns: rest.time_ns })
     }
 }
 
-/// Whether a record changes nothing but what comes next.
+/// What is left of a segment.
+#[derive(Debug)]
+pub(crate) struct Remainder<'a> {
+    payload: &'a [u8],
+    hidden: u32,
+    time_ns: i64,
+}
+
+impl<'a> Remainder<'a> {
+    /// Takes what was captured, and of what was not as much as a body of so many bytes needs; gives how many are still to come.
+    #[inline]
+    fn take_all(&mut self, body: u16) -> u16 {
+        let left = body - self.payload.len() as u16;
+        let hidden = self.hidden.min(left.into());
+        self.payload = &[];
+        self.hidden -= hidden;
+        left - hidden as u16
+    }
+
+    /// What that is, of this segment.
+    #[inline]
+    pub(crate) fn piece(&self, segment: &Segment<'a>) -> Piece<'a> {
+        Piece { time_ns: self.time_ns, hidden: self.hidden, ..Piece::of(segment).behind(self.payload) }
+    }
+
+    /// Whether there is nothing.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.payload.is_empty() && self.hidden == 0
+    }
+}
+
+/// Whether a record changes nothing but what comes next, as nearly all do.
 #[inline]
 fn is_steady(header: Header) -> bool {
-    !matches!(header.content_type, ContentType::Handshake | ContentType::ChangeCipherSpec)
+    header.content_type == ContentType::ApplicationData
 }

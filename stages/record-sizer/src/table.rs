@@ -13,12 +13,19 @@ const PERIODS: usize = 8;
 /// The table grows by so many flows at least.
 const LEAST_GROWTH: usize = 64;
 
-/// So many pairs of hints there are at least, and at most: 4 and 128 KiB.
-const HINTS: [usize; 2] = [1 << 9, 1 << 14];
+/// So many pairs of hints there are at least, and at most: 32 and 128 KiB.
+const HINTS: [usize; 2] = [1 << 12, 1 << 14];
+/// So many there are for each flow: with few of them, the first of a pair would often be another flow's.
+const HINTS_PER_FLOW: usize = 8;
 
 /// Where a flow is in its table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place(u32);
+
+impl Place {
+    /// Where no flow ever is.
+    pub(crate) const NOWHERE: Self = Self(u32::MAX);
+}
 
 /// Values by flow.
 #[derive(Debug)]
@@ -71,8 +78,11 @@ impl<V> Flows<V> {
         if self.values.len() > 2 * most {
             // Most hints would lead to other flows, far apart in memory.
             self.hints = Vec::new();
-        } else if self.hints.len() < self.values.len().clamp(fewest, most) {
-            self.hints = vec![[0; 2]; self.values.len().next_power_of_two().clamp(fewest, most)];
+        } else {
+            let wanted = (HINTS_PER_FLOW * self.values.len()).next_power_of_two().clamp(fewest, most);
+            if self.hints.len() < wanted / 2 {
+                self.hints = vec![[0; 2]; wanted];
+            }
         }
         let hints = self.hints_of(flow);
         if let Some(hints) = self.hints.get_mut(hints) {
@@ -93,11 +103,8 @@ impl<V> Flows<V> {
     }
 
     /// The value of a flow, which is where it was [found](Self::look_up), or elsewhere by now.
-    pub(crate) fn find_from(&mut self, place: Option<Place>, flow: u64) -> Option<&mut V> {
-        match place {
-            Some(Place(at)) if self.is_at(at as usize, flow) => self.take_at(at as usize),
-            _ => self.find(flow),
-        }
+    pub(crate) fn find_from(&mut self, Place(at): Place, flow: u64) -> Option<&mut V> {
+        if self.is_at(at as usize, flow) { self.take_at(at as usize) } else { self.find(flow) }
     }
 
     /// The value of a flow, if it still is where it was [found](Self::look_up).
@@ -245,14 +252,15 @@ mod tests {
         });
         assert!(table.look_up(7).is_none());
         assert_eq!(table.find_at(five, 5), Some(&mut 'c'));
-        assert_eq!(table.find_from(Some(five), 5), Some(&mut 'c'));
+        assert_eq!(table.find_from(five, 5), Some(&mut 'c'));
         // Another one takes its place, and it another's.
         table.remove(9);
         assert_eq!(table.find_at(nine, 9), None);
+        assert_eq!(table.find_at(Place::NOWHERE, 5), None);
         assert_eq!(table.find_at(five, 5), None);
-        assert_eq!(table.find_from(Some(five), 5), Some(&mut 'c'));
-        assert_eq!(table.find_from(None, 5), Some(&mut 'c'));
-        assert_eq!(table.find_from(Some(nine), 9), None);
+        assert_eq!(table.find_from(five, 5), Some(&mut 'c'));
+        assert_eq!(table.find_from(Place::NOWHERE, 5), Some(&mut 'c'));
+        assert_eq!(table.find_from(nine, 9), None);
         assert_eq!(table.look_up(5).map(|(_, value)| *value), Some('c'));
         table.drain();
         assert_eq!(table.find_at(five, 5), None);

@@ -104,7 +104,7 @@ fn sized(segments: &[Segment<'_>], rest: Rest) -> (Vec<Frame>, Vec<(&'static str
         let mut batch = Segments::new();
         batch.push(*segment);
         let place = sizer.places(&batch)[0];
-        sizer.segment(segment, place, &mut out).unwrap();
+        sizer.segments(&mut [(*segment, place)].into_iter(), &mut out).unwrap();
         resting += usize::from(matches!(sizer.connections.find(7), Some(Tracked::Steady(_))));
     }
     sizer.finish(&mut out).unwrap();
@@ -143,7 +143,7 @@ fn sized_in_batches(
         }
         match of {
             Some(_) => sizer.process(batch, &mut out).unwrap(),
-            None => rows.iter().for_each(|row| sizer.segment(row, None, &mut out).unwrap()),
+            None => rows.iter().for_each(|row| sizer.segments(&mut [(*row, Place::NOWHERE)].into_iter(), &mut out).unwrap()),
         }
     }
     sizer.finish(&mut out).unwrap();
