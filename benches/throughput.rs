@@ -51,7 +51,7 @@ fn captures(folder: &TempDir) -> Vec<Captured> {
 }
 
 /// Runs a pipeline up to this stage over a capture.
-fn run(capture: &Path, last: &str, mut sink: impl FnMut(Frame)) {
+fn run(capture: &Path, last: &str, mut sink: impl FnMut(Frame) + Send) {
     let mut pipeline = Pipeline::standard().until(last).unwrap();
     pipeline.read_captures(&[capture.to_owned()]).unwrap();
     if pipeline.has("flow-filter") {

@@ -100,7 +100,7 @@ pub(super) enum Telling {
 pub(super) fn watch(
     pipeline: &Pipeline,
     telling: Telling,
-    mut show: impl FnMut(Frame),
+    mut show: impl FnMut(Frame) + Send,
 ) -> Result<Option<Failure>, Failure> {
     let mut notices = Notices::default();
     let mut sink = |frame: Frame| -> io::Result<()> {

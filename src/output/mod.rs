@@ -66,7 +66,7 @@ pub struct Look {
 }
 
 /// One way to write frames.
-trait Form {
+trait Form: Send {
     /// Writes a frame that is selected.
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()>;
 

@@ -9,17 +9,20 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
-use sizeleak_frame::{Frame, Summary};
+use sizeleak_frame::Summary;
 use sizeleak_stage::log::say;
-use sizeleak_stage::{Input, Interrupt, Outcome, Received, Runnable, Telemetry, run_attached};
+use sizeleak_stage::{
+    Input, Interrupt, Outcome, Output, Received, Runnable, Telemetry, has_several_processors, run_attached,
+};
 
 use super::cause::{Drained, Ended, settle};
 use super::link::{Reach, Receiving, Sending, link};
 use super::plan::Seat;
-use super::process::{Program, interrupt as interrupt_process};
+use super::process::{Origin, Program, interrupt as interrupt_process};
 use super::relay::Relay;
 use super::replay::Replay;
 use super::save::Save;
+use super::sink::Drain;
 use super::tap::{Tap, Tapped};
 use super::{RunError, Sink};
 
@@ -90,27 +93,48 @@ impl Prepared {
         let (start, clock) = (SystemTime::now(), Instant::now());
         let begun = std::mem::take(&mut self.saves);
         let ended = Mutex::new(Vec::new());
-        let mut summary = None;
-        let drained = thread::scope(|scope| {
+        let drain = Drain::new(sink);
+        let (drained, summary) = if self.is_alone()
+            && let Some(Seat::Thread(first, others, _)) = self.seats.pop()
+        {
+            run_here(first, others, self.head, drain, &ended, interrupt)
+        } else {
+            self.run_linked(drain, &ended, interrupt)?
+        };
+        let ended = ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let ending = settle(ended, drained)?;
+        let saved = if ending == Ending::Done { keep(begun)? } else { Vec::new() };
+        Ok(Report { ending, summary, saved, start, clock })
+    }
+
+    /// Whether nothing runs beside anything else: all stages share a thread, and there is one processor.
+    fn is_alone(&self) -> bool {
+        matches!(self.seats.as_slice(), [Seat::Thread(_, _, taps)] if taps.is_empty()) && !has_several_processors()
+    }
+
+    /// Runs all stages on threads and in processes of their own.
+    fn run_linked(
+        self,
+        sink: Drain<'_>,
+        ended: &Mutex<Vec<Ended>>,
+        interrupt: &Interrupt,
+    ) -> Result<(Drained, Option<Summary>), RunError> {
+        thread::scope(|scope| {
             let (running, finished) = bounded(0);
             let mut first = None;
-            let started = self.start(scope, &ended, interrupt, &mut first);
+            let started = self.start(scope, ended, interrupt, &mut first);
             if let Some(id) = first {
                 scope.spawn(move || forward(interrupt, id, &finished));
             }
-            let drained = started.map(|last| drain(last.into_input().as_mut(), sink, &mut summary));
-            if !matches!(drained, Ok(Drained::Whole)) {
+            let drained = started.map(|last| drain(last.into_input().as_mut(), sink));
+            if !matches!(drained, Ok((Drained::Whole, _))) {
                 // The first stage may be waiting for input that does not come, and would not notice that all is over.
                 interrupt.set();
                 first.into_iter().for_each(interrupt_process);
             }
             drop(running);
             drained
-        })?;
-        let ended = ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let ending = settle(ended, drained)?;
-        let saved = if ending == Ending::Done { keep(begun)? } else { Vec::new() };
-        Ok(Report { ending, summary, saved, start, clock })
+        })
     }
 
     /// Starts all stages; gives the end of the last link. `first` gets the id of the first one's process, if it has one.
@@ -203,7 +227,41 @@ fn run_on_thread(
     tell: impl Fn(usize, &str, Outcome),
 ) {
     let mut output = Tapped::or_plain(sending.into_output(), taps);
-    let input = input.as_mut().map(|input| &mut **input as &mut dyn Input);
+    run_stages(first, others, input.as_deref_mut().map(|input| input as &mut dyn Input), &mut *output, interrupt, tell);
+}
+
+/// Runs stages on this thread, and gives what the last one puts out to the sink at once.
+fn run_here(
+    first: Box<dyn Runnable>,
+    others: Vec<Box<dyn Runnable>>,
+    head: Option<Replay>,
+    mut sink: Drain<'_>,
+    ended: &Mutex<Vec<Ended>>,
+    interrupt: &Interrupt,
+) -> (Drained, Option<Summary>) {
+    let mut input = head.map(|replay| Receiving::Replay(replay, interrupt.clone()).into_input());
+    let tell = |at, stage: &str, outcome| {
+        let mut ended = ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        ended.push(Ended { at, stage: stage.to_owned(), origin: Origin::Native, outcome });
+    };
+    let input = input.as_deref_mut().map(|input| input as &mut dyn Input);
+    run_stages(first, others, input, &mut sink, interrupt, tell);
+    let drained = sink.end();
+    if !matches!(drained, (Drained::Whole, Some(_))) {
+        interrupt.set();
+    }
+    drained
+}
+
+/// Runs stages on this thread, each of the others attached to the one before it.
+fn run_stages(
+    first: Box<dyn Runnable>,
+    others: Vec<Box<dyn Runnable>>,
+    input: Option<&mut dyn Input>,
+    output: &mut dyn Output,
+    interrupt: &Interrupt,
+    tell: impl Fn(usize, &str, Outcome),
+) {
     let names: Vec<String> = iter::once(&first).chain(&others).map(|stage| stage.name().to_owned()).collect();
     let mut told = 0;
     // Told before the links are dropped, so that what follows from it is told later.
@@ -212,7 +270,7 @@ fn run_on_thread(
         told = place + 1;
     };
     // A stage that panics has a bug; the others must still come to their end, and the user must hear of it.
-    let run = || run_attached(first, others, input, &mut *output, interrupt, &mut tell_next);
+    let run = || run_attached(first, others, input, output, interrupt, &mut tell_next);
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
         let fault = "panicked: this is a bug of sizeleak; please report it";
         tell(told, names.get(told).map_or("", String::as_str), Outcome::Failed(fault.into()));
@@ -234,33 +292,15 @@ fn forward(interrupt: &Interrupt, id: u32, finished: &Receiver<()>) {
 }
 
 /// Gives everything that comes to the sink.
-fn drain(input: &mut dyn Input, sink: &mut dyn Sink, summary: &mut Option<Summary>) -> Drained {
+fn drain(input: &mut dyn Input, mut drain: Drain<'_>) -> (Drained, Option<Summary>) {
     let mut parcel = Vec::new();
     loop {
-        let mut paused = Ok(());
-        let received = input.receive(&mut parcel, &mut || paused = sink.pause());
-        // It is the last frame of a stream.
-        if let Some(Frame::Summary(whole)) = parcel.last() {
-            *summary = Some(whole.clone());
+        let received = input.receive(&mut parcel, &mut || _ = drain.pause());
+        let is_taken = drain.take(&mut parcel);
+        match received {
+            Ok(Received::Frames { .. }) if is_taken => {}
+            Ok(_) => return drain.end(),
+            Err(error) => return drain.end_cut(&error),
         }
-        let taken = paused.and_then(|()| sink.take(&mut parcel));
-        parcel.clear();
-        match (taken, received) {
-            (Err(error), _) => return Drained::of_output(error),
-            (Ok(()), Ok(Received::Frames { .. })) => {}
-            (Ok(()), Ok(Received::End | Received::Interrupted)) => {
-                return sink.pause().map_or_else(Drained::of_output, |()| Drained::Whole);
-            }
-            (Ok(()), Err(error)) => {
-                let cut = Drained::Cut(error.to_string());
-                return sink.pause().map_or_else(Drained::of_output, |()| cut);
-            }
-        }
-    }
-}
-
-impl Drained {
-    fn of_output(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe { Self::Closed } else { Self::Failed(error) }
     }
 }

@@ -1,11 +1,15 @@
 //! Where the frames of a pipeline's last stage go.
 
 use std::io;
+use std::time::{Duration, Instant};
 
-use sizeleak_frame::Frame;
+use sizeleak_frame::{Frame, Summary};
+use sizeleak_stage::{Closed, Emit, InputError, Output};
+
+use super::cause::Drained;
 
 /// Takes the frames of a pipeline's last stage, `hello` and `summary` included, on the thread that runs the pipeline.
-pub trait Sink {
+pub trait Sink: Send {
     /// Takes frames that came together, and leaves none of them.
     ///
     /// # Errors
@@ -21,7 +25,83 @@ pub trait Sink {
     }
 }
 
-impl<F: FnMut(Frame) -> io::Result<()>> Sink for F {
+/// Gives frames to a sink, on whichever thread they come, and knows how that ended.
+pub(super) struct Drain<'a> {
+    sink: &'a mut dyn Sink,
+    summary: Option<Summary>,
+    /// How it ended, if that was before the stream did.
+    ended: Option<Drained>,
+    spent: Duration,
+}
+
+impl<'a> Drain<'a> {
+    pub(super) fn new(sink: &'a mut dyn Sink) -> Self {
+        Self { sink, summary: None, ended: None, spent: Duration::ZERO }
+    }
+
+    /// Gives it frames that came together; false once it takes none.
+    pub(super) fn take(&mut self, frames: &mut Vec<Frame>) -> bool {
+        // It is the last frame of a stream.
+        if let Some(Frame::Summary(whole)) = frames.last() {
+            self.summary = Some(whole.clone());
+        }
+        let taken = if self.ended.is_none() { self.sink.take(frames) } else { Ok(()) };
+        frames.clear();
+        self.note(taken)
+    }
+
+    /// Tells it that no frame is there at the moment; false once it takes none.
+    pub(super) fn pause(&mut self) -> bool {
+        let paused = if self.ended.is_none() { self.sink.pause() } else { Ok(()) };
+        self.note(paused)
+    }
+
+    fn note(&mut self, taken: io::Result<()>) -> bool {
+        if let Err(error) = taken {
+            let is_closed = error.kind() == io::ErrorKind::BrokenPipe;
+            self.ended = Some(if is_closed { Drained::Closed } else { Drained::Failed(error) });
+        }
+        self.ended.is_none()
+    }
+
+    /// How it ended, and the last stage's summary.
+    pub(super) fn end(mut self) -> (Drained, Option<Summary>) {
+        self.pause();
+        (self.ended.unwrap_or(Drained::Whole), self.summary)
+    }
+
+    /// As [`end`](Self::end), where the stream did not come to its own end, for this reason.
+    pub(super) fn end_cut(mut self, error: &InputError) -> (Drained, Option<Summary>) {
+        self.pause();
+        (self.ended.unwrap_or_else(|| Drained::Cut(error.to_string())), self.summary)
+    }
+}
+
+/// To let a stage's frames go to the sink on the stage's own thread.
+impl Emit for Drain<'_> {
+    fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
+        self.emit_all(&mut vec![frame])
+    }
+}
+
+impl Output for Drain<'_> {
+    fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
+        let start = Instant::now();
+        let is_taken = self.take(frames);
+        self.spent += start.elapsed();
+        if is_taken { Ok(()) } else { Err(Closed) }
+    }
+
+    fn flush(&mut self) -> Result<(), Closed> {
+        if self.pause() { Ok(()) } else { Err(Closed) }
+    }
+
+    fn waited(&self) -> Duration {
+        self.spent
+    }
+}
+
+impl<F: FnMut(Frame) -> io::Result<()> + Send> Sink for F {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         frames.drain(..).try_for_each(self)
     }

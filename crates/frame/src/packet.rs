@@ -192,6 +192,15 @@ impl<'a> Iterator for PacketIter<'a> {
 
 impl ExactSizeIterator for PacketIter<'_> {}
 
+impl<'a> IntoIterator for &'a Packets {
+    type Item = Packet<'a>;
+    type IntoIter = PacketIter<'a>;
+
+    fn into_iter(self) -> PacketIter<'a> {
+        self.iter()
+    }
+}
+
 impl Row {
     #[inline]
     fn packet<'a>(&self, data: &'a [u8]) -> Packet<'a> {

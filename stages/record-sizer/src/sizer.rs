@@ -172,13 +172,7 @@ impl RecordSizer {
     }
 
     /// Takes a segment with data, or a SYN.
-    fn data(
-        &mut self,
-        segment: &Segment<'_>,
-        place: Place,
-        is_syn: bool,
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
+    fn data(&mut self, segment: &Segment<'_>, place: Place, is_syn: bool, out: &mut dyn Emit) -> Result<(), Closed> {
         if is_syn {
             if segment.length == 0 && self.connections.find(segment.flow).is_none() {
                 self.remember_opening(segment);
