@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a program of the benchmarks")]
 
 mod conversation;
+mod least;
 mod traffic;
 mod walk;
 mod wire;
@@ -60,6 +61,14 @@ enum Work {
         #[arg(long, default_value = "192.168.1.20")]
         address: Ipv4Addr,
     },
+    /// Size the TLS records of a capture of shape `records`, and nothing else: the least that sizing takes
+    Size {
+        /// Which
+        file: PathBuf,
+        /// Where their frames go
+        #[arg(short, long, value_name = "FILE", default_value = "/dev/null")]
+        output: PathBuf,
+    },
 }
 
 /// Files are read in blocks of so many bytes. A block begins with a page of memory: where it begins a few bytes further on,
@@ -93,6 +102,9 @@ fn main() -> io::Result<()> {
         Work::Walk { file, address } => {
             let Walked { packets, of_address } = walk(File::open(file)?, address)?;
             println!("{packets} packets, {of_address} from or to {address}");
+        }
+        Work::Size { file, output } => {
+            println!("{} records", least::size(File::open(file)?, File::create(output)?)?);
         }
     }
     Ok(())

@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 
 use prefetch_index::prefetch_index;
 
-const BLOCK_BYTES: usize = 256 << 10;
-const FILE_HEADER_BYTES: usize = 24;
-const PACKET_HEADER_BYTES: usize = 16;
+pub(crate) const BLOCK_BYTES: usize = 256 << 10;
+pub(crate) const FILE_HEADER_BYTES: usize = 24;
+pub(crate) const PACKET_HEADER_BYTES: usize = 16;
 
 /// Where source and destination are in a packet of IPv4 right behind Ethernet.
 const ADDRESSES: std::ops::Range<usize> = 26..34;

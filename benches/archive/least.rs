@@ -1,0 +1,129 @@
+//! The least that it takes to size the records of a capture: one loop without stages, batches, sessions, IPv6, or anything that
+//! copes with loss, reordering and what is no TLS.
+
+use std::io::{self, Read, Write};
+
+use prefetch_index::prefetch_index;
+use sizeleak_frame::{BATCH_ROWS, ContentType, Direction, Frame, FrameWriter, Record};
+
+use crate::walk::{BLOCK_BYTES, FILE_HEADER_BYTES, PACKET_HEADER_BYTES};
+
+/// Ethernet, IPv4 and TCP without options.
+const HEADERS: usize = 54;
+const RECORD_HEADER: usize = 5;
+/// Far more than the directions of the connections that `write` makes unless told otherwise.
+const STREAMS: usize = 1 << 12;
+
+/// One direction of a connection, known by its ends as they stand in a packet.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stream {
+    addresses: u64,
+    ports: u32,
+    next: u32,
+    left: usize,
+    header: [u8; RECORD_HEADER],
+    /// So many bytes of the next header are there.
+    have: usize,
+    start_ns: i64,
+}
+
+/// Sizes the records of a capture as `archive write` makes them, and writes them as frames; gives how many there were.
+pub(crate) fn size(mut capture: impl Read, output: impl Write) -> io::Result<u64> {
+    capture.read_exact(&mut [0; FILE_HEADER_BYTES])?;
+    let (mut block, mut there) = (vec![0; 2 * BLOCK_BYTES], 0);
+    let (mut streams, mut frames, mut writer) = (vec![Stream::default(); STREAMS], Vec::new(), FrameWriter::new(output));
+    let mut records = 0;
+    loop {
+        let count = capture.read(&mut block[there..there + BLOCK_BYTES])?;
+        there += count;
+        let left = go_over(&block[..there], &mut streams, &mut frames);
+        if frames.len() >= BATCH_ROWS || count == 0 {
+            records += frames.len() as u64;
+            writer.write_all(&frames).map_err(io::Error::other)?;
+            Frame::clear(&mut frames);
+        }
+        if count == 0 {
+            writer.flush().map_err(io::Error::other)?;
+            return Ok(records);
+        }
+        block.copy_within(there - left..there, 0);
+        there = left;
+    }
+}
+
+/// Goes over the packets that are whole; gives how many bytes are left.
+fn go_over(mut bytes: &[u8], streams: &mut [Stream], frames: &mut Vec<Frame>) -> usize {
+    while let Some((header, behind)) = bytes.split_first_chunk::<PACKET_HEADER_BYTES>()
+        && let [seconds, micros, length, _] = [0, 4, 8, 12].map(|at| u32::from_le_bytes(*word(header, at)))
+        && let Some((data, behind)) = behind.split_at_checked(length as usize)
+    {
+        prefetch_index(bytes, 512);
+        prefetch_index(bytes, 576);
+        let time_ns = i64::from(seconds) * 1_000_000_000 + i64::from(micros) * 1000;
+        packet(data, time_ns, streams, frames);
+        bytes = behind;
+    }
+    bytes.len()
+}
+
+fn word<const N: usize>(bytes: &[u8], at: usize) -> &[u8; N] {
+    bytes[at..].first_chunk().unwrap_or(&[0; N])
+}
+
+fn packet(data: &[u8], time_ns: i64, streams: &mut [Stream], frames: &mut Vec<Frame>) {
+    let Some((headers, payload)) = data.split_first_chunk::<HEADERS>() else { return };
+    if headers[12..15] != [8, 0, 0x45] || headers[23] != 6 || payload.is_empty() {
+        return;
+    }
+    let addresses = u64::from_le_bytes(*word(headers, 26));
+    let (ports, sequence) = (u32::from_le_bytes(*word(headers, 34)), u32::from_be_bytes(*word(headers, 38)));
+    let flow = (addresses ^ u64::from(ports).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 << 63;
+    let mut at = (flow >> 48) as usize % STREAMS;
+    while streams[at].ports != 0 && (streams[at].ports, streams[at].addresses) != (ports, addresses) {
+        at = (at + 1) % STREAMS;
+    }
+    let stream = &mut streams[at];
+    if stream.ports == 0 {
+        *stream = Stream { addresses, ports, next: sequence, ..Stream::default() };
+    }
+    if sequence == stream.next {
+        stream.next = sequence.wrapping_add(payload.len() as u32);
+        let direction = if ports as u16 == 443_u16.to_be() { Direction::ToGateway } else { Direction::FromGateway };
+        stream.walk(payload, (time_ns, flow, direction), frames);
+    }
+}
+
+impl Stream {
+    fn walk(&mut self, mut payload: &[u8], (time_ns, flow, direction): (i64, u64, Direction), frames: &mut Vec<Frame>) {
+        let mut left = self.left;
+        loop {
+            if left > 0 {
+                let Some(behind) = payload.get(left..) else {
+                    self.left = left - payload.len();
+                    return;
+                };
+                payload = behind;
+                let [content_type, _, _, high, low] = self.header;
+                let Ok(content_type) = ContentType::try_from(content_type) else { return };
+                let (start_ns, length) = (self.start_ns, u32::from(u16::from_be_bytes([high, low])));
+                let (plaintext, handshake) = (None, false);
+                let record =
+                    Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake };
+                frames.push(record.into());
+                self.left = 0;
+            }
+            if self.have == 0 {
+                self.start_ns = time_ns;
+            }
+            let missing = RECORD_HEADER - self.have;
+            let Some((new, behind)) = payload.split_at_checked(missing) else {
+                self.header[self.have..self.have + payload.len()].copy_from_slice(payload);
+                self.have += payload.len();
+                return;
+            };
+            self.header[self.have..].copy_from_slice(new);
+            (self.have, payload) = (0, behind);
+            left = usize::from(u16::from_be_bytes([self.header[3], self.header[4]]));
+        }
+    }
+}
