@@ -31,7 +31,8 @@ struct Stream {
 pub(crate) fn size(mut capture: impl Read, output: impl Write) -> io::Result<u64> {
     capture.read_exact(&mut [0; FILE_HEADER_BYTES])?;
     let (mut block, mut there) = (vec![0; 2 * BLOCK_BYTES], 0);
-    let (mut streams, mut frames, mut writer) = (vec![Stream::default(); STREAMS], Vec::new(), FrameWriter::new(output));
+    let (mut streams, mut frames, mut writer) =
+        (vec![Stream::default(); STREAMS], Vec::new(), FrameWriter::new(output));
     let mut records = 0;
     loop {
         let count = capture.read(&mut block[there..there + BLOCK_BYTES])?;
@@ -107,8 +108,7 @@ impl Stream {
                 let Ok(content_type) = ContentType::try_from(content_type) else { return };
                 let (start_ns, length) = (self.start_ns, u32::from(u16::from_be_bytes([high, low])));
                 let (plaintext, handshake) = (None, false);
-                let record =
-                    Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake };
+                let record = Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake };
                 frames.push(record.into());
                 self.left = 0;
             }

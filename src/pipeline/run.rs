@@ -11,9 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use sizeleak_frame::Summary;
 use sizeleak_stage::log::say;
-use sizeleak_stage::{
-    Input, Interrupt, Outcome, Output, Received, Runnable, Telemetry, has_several_processors, run_attached,
-};
+use sizeleak_stage::{Input, Interrupt, Outcome, Output, Received, Runnable, Telemetry, processors, run_attached};
 
 use super::cause::{Drained, Ended, settle};
 use super::link::{Reach, Receiving, Sending, link};
@@ -93,58 +91,56 @@ impl Prepared {
         let (start, clock) = (SystemTime::now(), Instant::now());
         let begun = std::mem::take(&mut self.saves);
         let ended = Mutex::new(Vec::new());
-        let drain = Drain::new(sink);
-        let (drained, summary) = if self.is_alone()
-            && let Some(Seat::Thread(first, others, _)) = self.seats.pop()
-        {
-            run_here(first, others, self.head, drain, &ended, interrupt)
-        } else {
-            self.run_linked(drain, &ended, interrupt)?
-        };
-        let ended = ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let ending = settle(ended, drained)?;
-        let saved = if ending == Ending::Done { keep(begun)? } else { Vec::new() };
-        Ok(Report { ending, summary, saved, start, clock })
-    }
-
-    /// Whether nothing runs beside anything else: all stages share a thread, and there is one processor.
-    fn is_alone(&self) -> bool {
-        matches!(self.seats.as_slice(), [Seat::Thread(_, _, taps)] if taps.is_empty()) && !has_several_processors()
-    }
-
-    /// Runs all stages on threads and in processes of their own.
-    fn run_linked(
-        self,
-        sink: Drain<'_>,
-        ended: &Mutex<Vec<Ended>>,
-        interrupt: &Interrupt,
-    ) -> Result<(Drained, Option<Summary>), RunError> {
-        thread::scope(|scope| {
+        let sink = Drain::new(sink);
+        let last = self.take_last();
+        let (drained, summary) = thread::scope(|scope| {
             let (running, finished) = bounded(0);
             let mut first = None;
-            let started = self.start(scope, ended, interrupt, &mut first);
+            let started = self.start(scope, &ended, interrupt, &mut first);
             if let Some(id) = first {
                 scope.spawn(move || forward(interrupt, id, &finished));
             }
-            let drained = started.map(|last| drain(last.into_input().as_mut(), sink));
-            if !matches!(drained, Ok((Drained::Whole, _))) {
+            let drained = started.and_then(|input| match (last, input.map(Receiving::into_input)) {
+                (Some(last), input) => Ok(last.run(input, sink, &ended, interrupt)),
+                (None, Some(mut input)) => Ok(drain(&mut *input, sink)),
+                (None, None) => {
+                    Err(RunError { stage: String::new(), cause: "a pipeline without a stage".into(), code: 2 })
+                }
+            });
+            if !matches!(drained, Ok((Drained::Whole, Some(_)))) {
                 // The first stage may be waiting for input that does not come, and would not notice that all is over.
                 interrupt.set();
                 first.into_iter().for_each(interrupt_process);
             }
             drop(running);
             drained
-        })
+        })?;
+        let ended = ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let ending = settle(ended, drained)?;
+        let saved = if ending == Ending::Done { keep(begun)? } else { Vec::new() };
+        Ok(Report { ending, summary, saved, start, clock })
     }
 
-    /// Starts all stages; gives the end of the last link. `first` gets the id of the first one's process, if it has one.
+    /// Takes out the last seat if it shares the thread of the output: where there are no more processors than seats, a thread
+    /// that only writes would be in their way.
+    fn take_last(&mut self) -> Option<Last> {
+        if processors() > self.seats.len() || !matches!(self.seats.last()?, Seat::Thread(_, _, taps) if taps.is_empty())
+        {
+            return None;
+        }
+        let Seat::Thread(first, others, _) = self.seats.pop()? else { return None };
+        Some(Last { at: self.seats.iter().map(Seat::stages).sum(), first, others })
+    }
+
+    /// Starts all stages; gives the end of the last link, or of the stream they begin with. `first` gets the id of the first
+    /// one's process, if it has one.
     fn start<'scope, 'env: 'scope>(
         self,
         scope: &'scope Scope<'scope, 'env>,
         ended: &'env Mutex<Vec<Ended>>,
         interrupt: &'env Interrupt,
         first: &mut Option<u32>,
-    ) -> Result<Receiving, RunError> {
+    ) -> Result<Option<Receiving>, RunError> {
         let reaches: Vec<Reach> = self.seats.iter().map(Seat::reach).chain([Reach::Thread]).collect();
         let mut input = self.head.map(|replay| Receiving::Replay(replay, interrupt.clone()));
         let mut before = 0;
@@ -185,8 +181,34 @@ impl Prepared {
             }
             input = Some(receiving);
         }
-        let none = || RunError { stage: String::new(), cause: "a pipeline without a stage".into(), code: 2 };
-        input.ok_or_else(none)
+        Ok(input)
+    }
+}
+
+/// The last stages, which give what they put out to the sink at once.
+struct Last {
+    /// The place of the first of them.
+    at: usize,
+    first: Box<dyn Runnable>,
+    others: Vec<Box<dyn Runnable>>,
+}
+
+impl Last {
+    /// Runs them on this thread.
+    fn run(
+        self,
+        mut input: Option<Box<dyn Input + Send>>,
+        mut sink: Drain<'_>,
+        ended: &Mutex<Vec<Ended>>,
+        interrupt: &Interrupt,
+    ) -> (Drained, Option<Summary>) {
+        let tell = |place, stage: &str, outcome| {
+            let mut ended = ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            ended.push(Ended { at: self.at + place, stage: stage.to_owned(), origin: Origin::Native, outcome });
+        };
+        let input = input.as_deref_mut().map(|input| input as &mut dyn Input);
+        run_stages(self.first, self.others, input, &mut sink, interrupt, tell);
+        sink.end()
     }
 }
 
@@ -228,29 +250,6 @@ fn run_on_thread(
 ) {
     let mut output = Tapped::or_plain(sending.into_output(), taps);
     run_stages(first, others, input.as_deref_mut().map(|input| input as &mut dyn Input), &mut *output, interrupt, tell);
-}
-
-/// Runs stages on this thread, and gives what the last one puts out to the sink at once.
-fn run_here(
-    first: Box<dyn Runnable>,
-    others: Vec<Box<dyn Runnable>>,
-    head: Option<Replay>,
-    mut sink: Drain<'_>,
-    ended: &Mutex<Vec<Ended>>,
-    interrupt: &Interrupt,
-) -> (Drained, Option<Summary>) {
-    let mut input = head.map(|replay| Receiving::Replay(replay, interrupt.clone()).into_input());
-    let tell = |at, stage: &str, outcome| {
-        let mut ended = ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        ended.push(Ended { at, stage: stage.to_owned(), origin: Origin::Native, outcome });
-    };
-    let input = input.as_deref_mut().map(|input| input as &mut dyn Input);
-    run_stages(first, others, input, &mut sink, interrupt, tell);
-    let drained = sink.end();
-    if !matches!(drained, (Drained::Whole, Some(_))) {
-        interrupt.set();
-    }
-    drained
 }
 
 /// Runs stages on this thread, each of the others attached to the one before it.

@@ -39,7 +39,7 @@ pub use meter::{BOUNDS_NS, Count, Meter, Times};
 pub use node::{Node, Runnable};
 pub use outcome::{Observer, Outcome, Silent};
 pub use output::{Emit, Output};
-pub use processors::has_several_processors;
+pub use processors::{has_several_processors, processors};
 pub use progress::{Furthest, Progress, Watched};
 pub use report::{LatencyTable, write_latency_log};
 pub use source::{Source, SourceEmit, SourceNode};
