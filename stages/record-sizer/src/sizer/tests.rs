@@ -143,9 +143,7 @@ fn sized_in_batches(
         }
         match of {
             Some(_) => sizer.process(batch, &mut out).unwrap(),
-            None => {
-                rows.iter().for_each(|row| sizer.segments(&mut [(*row, Place::NOWHERE)].into_iter(), &mut out).unwrap())
-            }
+            None => sizer.segments(&mut rows.iter().map(|row| (*row, Place::NOWHERE)), &mut out).unwrap(),
         }
     }
     sizer.finish(&mut out).unwrap();
