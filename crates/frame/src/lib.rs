@@ -43,7 +43,7 @@ pub use hello::{Hello, SCHEMA};
 pub use identification::{Actions, Candidate, Identification};
 pub use limit::{BATCH_BYTES, BATCH_ROWS, Batches, MAX_DEPTH, MAX_VALUE_BYTES};
 pub use notice::{Notice, what};
-pub use packet::{Packet, PacketIter, Packets, PassedOver};
+pub use packet::{Following, Packet, PacketIter, Packets, PassedOver};
 pub use reader::{FrameReader, ReadError};
 pub use record::Record;
 pub use segment::{Segment, Segments};

@@ -103,7 +103,10 @@ impl Segments {
     /// Makes it fit to wait. Where its payloads are little of the buffers they share, it copies them: the buffers are wanted
     /// again sooner.
     pub fn detach(&mut self) {
-        self.store.detach(self.data_bytes, self.rows.iter_mut().map(|row| &mut row.payload));
+        let Some(shared) = self.store.detach(self.data_bytes) else { return };
+        for row in &mut self.rows {
+            row.payload = self.store.copy(shared.at(row.payload));
+        }
     }
 
     /// Whether its payloads lie in buffers of its reader's.

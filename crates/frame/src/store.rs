@@ -16,27 +16,23 @@ pub(crate) struct Store {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     /// Which of the shared buffers; [`OWN`] is none of them.
-    buffer: u32,
-    start: u32,
-    length: u32,
+    pub(crate) buffer: u32,
+    pub(crate) start: u32,
+    pub(crate) length: u32,
 }
 
-const OWN: u32 = u32::MAX;
+/// The buffer that a batch has itself.
+pub(crate) const OWN: u32 = u32::MAX;
 
 /// The rows of batches with so many bytes lie close together: few such batches share a reader's buffer.
 pub(crate) const LARGE: usize = BATCH_BYTES / 2;
 
 impl Store {
-    /// Copies the rows at these places, which are all there are and `bytes` in all, where they are little of the buffers they
-    /// share.
-    pub(crate) fn detach<'a>(&mut self, bytes: usize, places: impl Iterator<Item = &'a mut Place>) {
-        if bytes >= LARGE || !self.is_shared() {
-            return;
-        }
-        let shared = mem::replace(self, Self { own: Vec::with_capacity(bytes), shared: Vec::new() });
-        for place in places {
-            *place = self.copy(shared.at(*place));
-        }
+    /// Begins anew where its rows, of so many bytes in all, are little of the buffers they share: gives what they are to be
+    /// [copied](Self::copy) from then.
+    pub(crate) fn detach(&mut self, bytes: usize) -> Option<Self> {
+        let is_little = bytes < LARGE && self.is_shared();
+        is_little.then(|| mem::replace(self, Self { own: Vec::with_capacity(bytes), shared: Vec::new() }))
     }
 
     /// Copies the bytes of a row.
@@ -94,7 +90,7 @@ impl Store {
     }
 
     #[inline]
-    fn buffer(&self, number: u32) -> &[u8] {
+    pub(crate) fn buffer(&self, number: u32) -> &[u8] {
         self.shared.get(number as usize).map_or(&self.own, |buffer| buffer)
     }
 }
@@ -118,12 +114,6 @@ impl<'a> Reader<'a> {
         place.of(self.bytes)
     }
 
-    /// The bytes of a row that lies in the same buffer as the one before; none of another one.
-    #[inline]
-    pub(crate) fn near(&self, place: Place) -> &'a [u8] {
-        if place.buffer == self.buffer { place.of(self.bytes) } else { &[] }
-    }
-
     #[cold]
     fn turn_to(&mut self, buffer: u32) {
         (self.buffer, self.bytes) = (buffer, self.store.buffer(buffer));
@@ -132,7 +122,7 @@ impl<'a> Reader<'a> {
 
 /// Where `part` begins in `whole`, if it is a part of it.
 #[inline]
-fn offset_in(whole: &[u8], part: &[u8]) -> Option<u32> {
+pub(crate) fn offset_in(whole: &[u8], part: &[u8]) -> Option<u32> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     (start + part.len() <= whole.len()).then_some(start as u32)
 }
@@ -140,7 +130,7 @@ fn offset_in(whole: &[u8], part: &[u8]) -> Option<u32> {
 impl Place {
     /// The bytes that are there in a buffer.
     #[inline]
-    fn of(self, buffer: &[u8]) -> &[u8] {
+    pub(crate) fn of(self, buffer: &[u8]) -> &[u8] {
         let end = self.start as usize + self.length as usize;
         buffer.get(self.start as usize..end).unwrap_or_default()
     }

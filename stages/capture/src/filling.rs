@@ -177,10 +177,11 @@ impl Filling {
         first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])>,
     ) -> (&'a [u8], End) {
         self.settle();
-        let Stretch { before_ns, capture, mut number } = *stretch;
+        let Stretch { before_ns, capture, number } = *stretch;
         let (mut rest, mut last_ns, mut snaplen_cut) = (bytes, None, 0);
         let (mut rows, mut data_bytes) = (self.rows, self.bytes);
         let sieve = self.selection.sieve().filter(|_| self.is_sifting);
+        let mut kept = self.batch.following(capture, number, shared);
         let end = loop {
             if self.size.is_reached(rows, data_bytes) {
                 break End::Full;
@@ -193,18 +194,13 @@ impl Filling {
             }
             let CapturedPacket { time_ns, link_type, original_length, data } = packet;
             (rest, last_ns) = (behind, Some(time_ns));
-            number += 1;
             rows += self.size.held_rows;
             data_bytes += data.len();
             snaplen_cut += u64::from(data.len() < original_length as usize);
-            let packet = Packet { time_ns, link_type, original_length, data, capture, number };
-            match shared {
-                Some(buffer) => self.batch.push_shared(packet, buffer),
-                None => self.batch.push(packet),
-            }
+            kept.push(time_ns, link_type, original_length, data);
         };
+        self.counts.packets += kept.number() - number;
         (self.rows, self.bytes, self.last_row_ns) = (rows, data_bytes, last_ns.or(self.last_row_ns));
-        self.counts.packets += number - stretch.number;
         self.counts.snaplen_cut += snaplen_cut;
         (rest, end)
     }
