@@ -11,6 +11,9 @@ use sizeleak_stage::Furthest;
 
 /// In front of a piece there is room for so much of what comes before it: the part of a packet that ends in it.
 const HEADROOM: usize = 64 << 10;
+/// A piece lies in its page of memory as it lies in its page of the file: where it lies up to 31 bytes further on, some
+/// processors take twice as long to copy it there.
+const PAGE: usize = 4096;
 
 /// A file that is not compressed.
 #[derive(Debug, Clone)]
@@ -71,19 +74,24 @@ pub(crate) struct Piece {
     others: SpareBuffers,
     /// Where in the file it begins.
     offset: u64,
+    /// Where in the buffer.
+    start: usize,
     length: usize,
 }
 
 impl Piece {
     /// Of so many bytes, and not read yet.
     pub(crate) fn new(wanted: usize) -> Self {
-        Self { wanted, buffer: Arc::default(), others: SpareBuffers::default(), offset: 0, length: 0 }
+        Self { wanted, buffer: Arc::default(), others: SpareBuffers::default(), offset: 0, start: 0, length: 0 }
     }
 
     /// Reads the piece of a file that begins at this offset, as far as the file and the system let it.
     pub(crate) fn read(&mut self, file: &PlainFile, offset: u64) {
         (self.offset, self.length) = (offset, 0);
-        let Some(room) = self.make_room().get_mut(HEADROOM..) else { return };
+        let wanted = self.wanted;
+        let buffer = self.make_room();
+        let start = HEADROOM + (offset as usize).wrapping_sub(buffer.as_ptr() as usize + HEADROOM) % PAGE;
+        let Some(room) = buffer.get_mut(start..start + wanted) else { return };
         let mut length = 0;
         while let Some(free) = room.get_mut(length..).filter(|free| !free.is_empty()) {
             match file.file.read_at(free, offset + length as u64) {
@@ -93,7 +101,7 @@ impl Piece {
                 Ok(count) => length += count,
             }
         }
-        self.length = length;
+        (self.start, self.length) = (start, length);
     }
 
     /// Whether nothing follows it, as far as it could be told.
@@ -109,7 +117,7 @@ impl Piece {
     /// What follows what comes before this offset, if it holds that: the buffer and the place in it.
     pub(crate) fn behind(&mut self, offset: u64) -> Option<(&mut Arc<Vec<u8>>, Range<usize>)> {
         let gone = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
-        (gone < self.length).then_some((&mut self.buffer, HEADROOM + gone..HEADROOM + self.length))
+        (gone < self.length).then_some((&mut self.buffer, self.start + gone..self.start + self.length))
     }
 
     /// A buffer nobody else shares.
@@ -120,7 +128,7 @@ impl Piece {
         }
         let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return &mut [] };
         if buffer.is_empty() {
-            *buffer = vec![0; HEADROOM + self.wanted];
+            *buffer = vec![0; HEADROOM + PAGE + self.wanted];
         }
         buffer
     }
