@@ -28,7 +28,7 @@ use super::{RunError, Sink};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// No more parcels of batches wait in a link than this: they hold the buffers that are read into.
-const BATCHES_WAITING: usize = 2;
+const BATCHES_WAITING: usize = 4;
 
 /// How a run ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
