@@ -1,10 +1,10 @@
 //! Places the stages of a pipeline: what runs in which process and on which thread, and what is pushed down to the capture.
 //!
 //! `record-sizer` shares the thread of the `flow-filter` before it, and both share that of `capture` where there is a single
-//! processor: to read takes as long as all that these two do. Every stage behind them has its own. The filter's address test
-//! is made by the `capture` right before it, which spares all others' packets the way; what comes out is the same, counters
-//! included. What is recorded is recorded by the thread that makes it, or by a relay behind the process that does; stages
-//! that are recorded share no thread with the next.
+//! processor: to read takes as long as all that these two do. Every stage behind them has its own; the output shares the last
+//! one's where processors are few (`run`). The filter's address test is made by the `capture` right before it, which spares
+//! all others' packets the way; what comes out is the same, counters included. What is recorded is recorded by the thread that
+//! makes it, or by a relay behind the process that does; stages that are recorded share no thread with the next.
 
 use std::collections::BTreeMap;
 use std::path::Path;

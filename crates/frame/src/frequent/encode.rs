@@ -82,15 +82,7 @@ pub(crate) fn record(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueW
     line.put_at(50, record.flow.to_be_bytes());
     line.put_at(head.length - 8, [record.content_type.into()]);
     line.short(sizes.length);
-    match sizes.plaintext {
-        None => line.put(b"\xa9plaintext\xc0"),
-        Some([least, most]) => {
-            line.put(b"\xa9plaintext\x92");
-            line.short(least);
-            line.short(most);
-        }
-    }
-    line.put(if record.handshake { b"\xa9handshake\xc3" } else { b"\xa9handshake\xc2" });
+    line.record_end(sizes.plaintext, record.handshake, Line::short);
     let end = start + line.length;
     buffer.truncate(end);
     Ok(())
@@ -161,15 +153,7 @@ fn any_record(record: &Record, buffer: &mut Vec<u8>) -> Result<(), ValueWriteErr
         line.put(&[record.content_type.into()]);
         line.put(b"\xa6length");
         line.unsigned(record.length.into());
-        match record.plaintext {
-            None => line.put(b"\xa9plaintext\xc0"),
-            Some([least, most]) => {
-                line.put(b"\xa9plaintext\x92");
-                line.unsigned(least);
-                line.unsigned(most);
-            }
-        }
-        line.put(if record.handshake { b"\xa9handshake\xc3" } else { b"\xa9handshake\xc2" });
+        line.record_end(record.plaintext, record.handshake, Line::unsigned);
         Ok(())
     })
 }
@@ -213,6 +197,20 @@ impl<const ROOM: usize> Line<'_, ROOM> {
             *place = *bytes;
             self.length += N;
         }
+    }
+
+    /// What is behind a record's length.
+    #[inline]
+    fn record_end<N>(&mut self, plaintext: Option<[N; 2]>, handshake: bool, put: impl Fn(&mut Self, N)) {
+        match plaintext {
+            None => self.put(b"\xa9plaintext\xc0"),
+            Some([least, most]) => {
+                self.put(b"\xa9plaintext\x92");
+                put(self, least);
+                put(self, most);
+            }
+        }
+        self.put(if handshake { b"\xa9handshake\xc3" } else { b"\xa9handshake\xc2" });
     }
 
     /// An integer in as few bytes as hold it. It takes no branch, since sizes are short and long in no order that could be
