@@ -1,7 +1,9 @@
-//! `packets`: a batch of captured packets. Rows share a few buffers, so that a batch costs two allocations, not hundreds.
+//! `packets`: a batch of captured packets. Rows share a few buffers, so that a batch costs a few allocations, not hundreds.
+
+mod following;
+mod iter;
 
 use std::fmt::{Debug, Formatter};
-use std::slice;
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Visitor};
@@ -10,7 +12,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::Bytes;
 
 use crate::limit::{BATCH_BYTES, BATCH_ROWS};
-use crate::store::{OWN, Place, Store, offset_in};
+use crate::store::{OWN, Place, Store};
+
+pub use following::Following;
+pub use iter::PacketIter;
 
 /// One captured packet; a row of [`Packets`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,9 +108,7 @@ impl Packets {
     /// To add packets of one capture that follow each other, behind the one with this number: without copying their data where
     /// these lie in `buffer`.
     pub fn following<'a>(&'a mut self, capture: u32, number: u64, buffer: Option<&'a Arc<Vec<u8>>>) -> Following<'a> {
-        let empty = self.rows.len();
-        let none = Run { from: empty, time_ns: 0, number: 0, buffer: OWN, capture, link_type: 0 };
-        Following { batch: self, buffer, run: none, is_open: false, number }
+        Following::new(self, capture, number, buffer)
     }
 
     fn add(&mut self, packet: &Packet<'_>, Place { buffer, start, length }: Place) {
@@ -157,9 +160,7 @@ impl Packets {
 
     /// The packets, first one first.
     pub fn iter(&self) -> PacketIter<'_> {
-        let (rows, runs, data) = (self.rows.iter(), self.runs.iter(), &[][..]);
-        let none = Run { from: 0, time_ns: 0, number: 0, buffer: OWN, capture: 0, link_type: 0 };
-        PacketIter { batch: self, rows, runs, run: none, left: 0, data }
+        PacketIter::new(self)
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -184,150 +185,6 @@ impl Packets {
     /// Whether the batch has reached the contract's size and is due to be sent.
     pub fn is_full(&self) -> bool {
         self.rows.len() >= BATCH_ROWS || self.data_bytes >= BATCH_BYTES
-    }
-}
-
-/// Adds packets to a batch that follow each other.
-#[derive(Debug)]
-pub struct Following<'a> {
-    batch: &'a mut Packets,
-    /// What they share, unless they are copied.
-    buffer: Option<&'a Arc<Vec<u8>>>,
-    /// The run that the last one was put into, if it lies in the buffer.
-    run: Run,
-    is_open: bool,
-    /// The number of the last one.
-    number: u64,
-}
-
-impl Following<'_> {
-    /// Adds the next one; see [`Packet`].
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a few instructions a packet")]
-    pub fn push(&mut self, time_ns: i64, link_type: u16, original_length: u32, data: &[u8]) {
-        let after_ns = time_ns.checked_sub(self.run.time_ns).and_then(|after_ns| u32::try_from(after_ns).ok());
-        self.number += 1;
-        if self.is_open
-            && let Some(after_ns) = after_ns
-            && link_type == self.run.link_type
-            && let Some(start) = self.buffer.and_then(|buffer| offset_in(buffer, data))
-        {
-            let length = data.len() as u32;
-            self.batch.data_bytes += data.len();
-            self.batch.rows.push(Row { after_ns, start, length, original_length });
-        } else {
-            self.push_first(time_ns, link_type, original_length, data);
-        }
-    }
-
-    /// Adds one that may not have everything in common with the one before.
-    #[inline(never)]
-    fn push_first(&mut self, time_ns: i64, link_type: u16, original_length: u32, data: &[u8]) {
-        let (capture, number) = (self.run.capture, self.number);
-        let packet = Packet { time_ns, link_type, original_length, data, capture, number };
-        match self.buffer {
-            Some(buffer) => self.batch.push_shared(packet, buffer),
-            None => self.batch.push(packet),
-        }
-        if let Some(run) = self.batch.runs.last() {
-            (self.run, self.is_open) = (*run, run.buffer != OWN);
-        }
-    }
-
-    /// The number of the last one.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-}
-
-/// The packets of a batch, one after the other.
-#[derive(Debug, Clone)]
-pub struct PacketIter<'a> {
-    batch: &'a Packets,
-    rows: slice::Iter<'a, Row>,
-    /// The runs behind the present one.
-    runs: slice::Iter<'a, Run>,
-    run: Run,
-    /// How many of its packets are left.
-    left: usize,
-    /// The buffer their data are in.
-    data: &'a [u8],
-}
-
-impl<'a> PacketIter<'a> {
-    /// The next packet, which stays the next one until it is [passed](Self::pass).
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "nobody needs all of it")]
-    pub fn peek(&mut self) -> Option<Packet<'a>> {
-        let row = self.rows.as_slice().first()?;
-        if self.left == 0 {
-            self.turn();
-        }
-        let Run { time_ns, number, buffer, capture, link_type, .. } = self.run;
-        Some(Packet {
-            time_ns: time_ns + i64::from(row.after_ns),
-            link_type,
-            original_length: row.original_length,
-            data: row.place(buffer).of(self.data),
-            capture,
-            // Of the first packet behind the run, less those that are left.
-            number: number.wrapping_sub(self.left as u64),
-        })
-    }
-
-    /// Goes on behind the next packet.
-    #[inline]
-    pub fn pass(&mut self) {
-        if self.rows.next().is_some() {
-            if self.left == 0 {
-                self.turn();
-            }
-            self.left -= 1;
-        }
-    }
-
-    /// The data of the packet that comes so many behind the next one. None are told of one that has not all in common with
-    /// those seen last.
-    #[inline]
-    pub fn data_ahead(&self, packets: usize) -> &'a [u8] {
-        let row = self.rows.as_slice().get(packets).filter(|_| packets < self.left);
-        row.map_or(&[], |row| row.place(self.run.buffer).of(self.data))
-    }
-
-    /// Goes on to the next run.
-    #[cold]
-    fn turn(&mut self) {
-        let Some(run) = self.runs.next() else { return };
-        let end = self.runs.as_slice().first().map_or(self.batch.rows.len(), |next| next.from);
-        self.left = end - run.from;
-        self.run = Run { number: run.number.wrapping_add(self.left as u64), ..*run };
-        self.data = self.batch.store.buffer(run.buffer);
-    }
-}
-
-impl<'a> Iterator for PacketIter<'a> {
-    type Item = Packet<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Packet<'a>> {
-        let packet = self.peek()?;
-        self.pass();
-        Some(packet)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.rows.size_hint()
-    }
-}
-
-impl ExactSizeIterator for PacketIter<'_> {}
-
-impl<'a> IntoIterator for &'a Packets {
-    type Item = Packet<'a>;
-    type IntoIter = PacketIter<'a>;
-
-    fn into_iter(self) -> PacketIter<'a> {
-        self.iter()
     }
 }
 
@@ -452,66 +309,4 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// What comes before a packet: time, and whether its number, capture, link type and buffer follow.
-    type Step = (i64, [bool; 4]);
-
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let after = prop_oneof![8 => 0i64..2_000_000_000, 1 => -5i64..0, 1 => Just(i64::MAX), 1 => Just(i64::from(u32::MAX) + 1)];
-        let follows = prop::array::uniform4(prop::bool::weighted(0.85));
-        prop::collection::vec((after, follows), 0..60)
-    }
-
-    /// A batch, and the packets that were put into it.
-    fn batch<'a>(steps: &[Step], buffers: &'a [Arc<Vec<u8>>; 2]) -> (Packets, Vec<Packet<'a>>) {
-        let (mut batch, mut all, mut of) = (Packets::new(), Vec::new(), 0);
-        let mut packet = Packet { time_ns: 0, link_type: 1, original_length: 0, data: &[], capture: 0, number: 1 };
-        for (at, (after, [number, capture, link_type, buffer])) in steps.iter().enumerate() {
-            packet.time_ns = packet.time_ns.wrapping_add(*after);
-            packet.number =
-                if *number { packet.number.wrapping_add(1) } else { packet.number.wrapping_mul(u64::MAX / 3) };
-            packet.capture += u32::from(!capture);
-            packet.link_type ^= u16::from(!link_type);
-            of ^= usize::from(!buffer);
-            packet.data = &buffers[of][at..2 * at];
-            packet.original_length = 2000 - at as u32;
-            all.push(packet);
-            if at.is_multiple_of(13) { batch.push(packet) } else { batch.push_shared(packet, &buffers[of]) }
-        }
-        (batch, all)
-    }
-
-    proptest! {
-        #[test]
-        fn what_packets_have_in_common_is_kept_once(steps in steps(), ahead in 1usize..9) {
-            let buffers = [3, 5].map(|factor| Arc::new((0..200).map(|at| (at * factor) as u8).collect::<Vec<_>>()));
-            let (mut batch, all) = batch(&steps, &buffers);
-            prop_assert!(batch.iter().eq(all.iter().copied()));
-            prop_assert_eq!(batch.iter().len(), all.len());
-            let mut rest = batch.iter();
-            for (at, packet) in all.iter().enumerate() {
-                prop_assert_eq!(rest.peek(), Some(*packet));
-                let later = rest.data_ahead(ahead);
-                prop_assert!(later.is_empty() || later == all[at + ahead].data);
-                rest.pass();
-            }
-            prop_assert_eq!((rest.peek(), rest.data_ahead(0).len()), (None, 0));
-            batch.detach();
-            prop_assert!(batch.iter().eq(all.iter().copied()));
-            prop_assert!(!batch.shares_buffers());
-            if let Some(last) = all.last() {
-                batch.push(*last);
-                prop_assert_eq!(batch.iter().last(), Some(*last));
-            }
-        }
-    }
-
-    #[test]
-    fn a_row_is_a_quarter_of_a_cache_line() {
-        assert_eq!(size_of::<Row>(), 16);
-    }
-}
+mod tests;
