@@ -3,10 +3,9 @@
 
 use std::io::{self, Read, Write};
 
-use prefetch_index::prefetch_index;
 use sizeleak_frame::{BATCH_ROWS, ContentType, Direction, Frame, FrameWriter, Record};
 
-use crate::walk::{BLOCK_BYTES, FILE_HEADER_BYTES, PACKET_HEADER_BYTES};
+use crate::walk::go_over;
 
 /// Ethernet, IPv4 and TCP without options.
 const HEADERS: usize = 54;
@@ -28,43 +27,24 @@ struct Stream {
 }
 
 /// Sizes the records of a capture as `archive write` makes them, and writes them as frames; gives how many there were.
-pub(crate) fn size(mut capture: impl Read, output: impl Write) -> io::Result<u64> {
-    capture.read_exact(&mut [0; FILE_HEADER_BYTES])?;
-    let (mut block, mut there) = (vec![0; 2 * BLOCK_BYTES], 0);
+pub(crate) fn size(capture: impl Read, output: impl Write) -> io::Result<u64> {
     let (mut streams, mut frames, mut writer) =
         (vec![Stream::default(); STREAMS], Vec::new(), FrameWriter::new(output));
     let mut records = 0;
-    loop {
-        let count = capture.read(&mut block[there..there + BLOCK_BYTES])?;
-        there += count;
-        let left = go_over(&block[..there], &mut streams, &mut frames);
-        if frames.len() >= BATCH_ROWS || count == 0 {
-            records += frames.len() as u64;
-            writer.write_all(&frames).map_err(io::Error::other)?;
-            Frame::clear(&mut frames);
-        }
-        if count == 0 {
-            writer.flush().map_err(io::Error::other)?;
-            return Ok(records);
-        }
-        block.copy_within(there - left..there, 0);
-        there = left;
-    }
-}
-
-/// Goes over the packets that are whole; gives how many bytes are left.
-fn go_over(mut bytes: &[u8], streams: &mut [Stream], frames: &mut Vec<Frame>) -> usize {
-    while let Some((header, behind)) = bytes.split_first_chunk::<PACKET_HEADER_BYTES>()
-        && let [seconds, micros, length, _] = [0, 4, 8, 12].map(|at| u32::from_le_bytes(*word(header, at)))
-        && let Some((data, behind)) = behind.split_at_checked(length as usize)
-    {
-        prefetch_index(bytes, 512);
-        prefetch_index(bytes, 576);
-        let time_ns = i64::from(seconds) * 1_000_000_000 + i64::from(micros) * 1000;
-        packet(data, time_ns, streams, frames);
-        bytes = behind;
-    }
-    bytes.len()
+    let mut write = |frames: &mut Vec<Frame>| {
+        records += frames.len() as u64;
+        let written = writer.write_all(frames).map_err(io::Error::other);
+        Frame::clear(frames);
+        written
+    };
+    go_over(capture, |header, data| {
+        let [seconds, micros] = [0, 4].map(|at| i64::from(u32::from_le_bytes(*word(header, at))));
+        packet(data, seconds * 1_000_000_000 + micros * 1000, &mut streams, &mut frames);
+        if frames.len() < BATCH_ROWS { Ok(()) } else { write(&mut frames) }
+    })?;
+    write(&mut frames)?;
+    writer.flush().map_err(io::Error::other)?;
+    Ok(records)
 }
 
 fn word<const N: usize>(bytes: &[u8], at: usize) -> &[u8; N] {

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 use traffic::{Connections, Shape, Traffic};
-use walk::{Walked, walk};
+use walk::{BLOCK_BYTES, Walked, walk};
 
 #[derive(Parser)]
 #[command(about = "Captures to measure with")]
@@ -71,9 +71,8 @@ enum Work {
     },
 }
 
-/// Files are read in blocks of so many bytes. A block begins with a page of memory: where it begins a few bytes further on,
-/// some processors take twice as long to copy pages of a file there.
-const BLOCK_BYTES: usize = 256 << 10;
+/// A block begins with a page of memory: where it begins a few bytes further on, some processors take twice as long to copy
+/// pages of a file there.
 const PAGE: usize = 4096;
 
 fn main() -> io::Result<()> {

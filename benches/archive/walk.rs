@@ -5,9 +5,10 @@ use std::net::Ipv4Addr;
 
 use prefetch_index::prefetch_index;
 
+/// Files are read in blocks of so many bytes.
 pub(crate) const BLOCK_BYTES: usize = 256 << 10;
-pub(crate) const FILE_HEADER_BYTES: usize = 24;
-pub(crate) const PACKET_HEADER_BYTES: usize = 16;
+const FILE_HEADER_BYTES: usize = 24;
+const PACKET_HEADER_BYTES: usize = 16;
 
 /// Where source and destination are in a packet of IPv4 right behind Ethernet.
 const ADDRESSES: std::ops::Range<usize> = 26..34;
@@ -20,33 +21,42 @@ pub(crate) struct Walked {
 }
 
 /// Goes over a capture as `archive write` makes them; nothing is counted but its packets, and those of one address.
-pub(crate) fn walk(mut capture: impl Read, address: Ipv4Addr) -> io::Result<Walked> {
-    capture.read_exact(&mut [0; FILE_HEADER_BYTES])?;
-    let (mut block, mut there, mut walked) = (vec![0; 2 * BLOCK_BYTES], 0, Walked::default());
-    loop {
-        match capture.read(&mut block[there..there + BLOCK_BYTES])? {
-            0 => return Ok(walked),
-            count => there += count,
-        }
-        let left = go_over(&block[..there], address.octets(), &mut walked);
-        block.copy_within(there - left..there, 0);
-        there = left;
-    }
-}
-
-/// Goes over the packets that are whole; gives how many bytes are left.
-fn go_over(mut bytes: &[u8], address: [u8; 4], walked: &mut Walked) -> usize {
-    while let Some((header, behind)) = bytes.split_first_chunk::<PACKET_HEADER_BYTES>()
-        && let [_, _, _, _, _, _, _, _, a, b, c, d, ..] = *header
-        && let Some((data, behind)) = behind.split_at_checked(u32::from_le_bytes([a, b, c, d]) as usize)
-    {
-        prefetch_index(bytes, 512);
-        prefetch_index(bytes, 576);
+pub(crate) fn walk(capture: impl Read, address: Ipv4Addr) -> io::Result<Walked> {
+    let (mut walked, address) = (Walked::default(), address.octets());
+    go_over(capture, |_, data| {
         walked.packets += 1;
         if let Some(ends) = data.get(ADDRESSES) {
             walked.of_address += u64::from(ends[..4] == address || ends[4..] == address);
         }
-        bytes = behind;
+        Ok(())
+    })?;
+    Ok(walked)
+}
+
+/// Goes over the packets of a capture, each with its header.
+pub(crate) fn go_over(
+    mut capture: impl Read,
+    mut packet: impl FnMut(&[u8; PACKET_HEADER_BYTES], &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    capture.read_exact(&mut [0; FILE_HEADER_BYTES])?;
+    let (mut block, mut there) = (vec![0; 2 * BLOCK_BYTES], 0);
+    loop {
+        match capture.read(&mut block[there..there + BLOCK_BYTES])? {
+            0 => return Ok(()),
+            count => there += count,
+        }
+        let mut bytes = &block[..there];
+        while let Some((header, behind)) = bytes.split_first_chunk::<PACKET_HEADER_BYTES>()
+            && let [_, _, _, _, _, _, _, _, a, b, c, d, ..] = *header
+            && let Some((data, behind)) = behind.split_at_checked(u32::from_le_bytes([a, b, c, d]) as usize)
+        {
+            prefetch_index(bytes, 512);
+            prefetch_index(bytes, 576);
+            packet(header, data)?;
+            bytes = behind;
+        }
+        let left = bytes.len();
+        block.copy_within(there - left..there, 0);
+        there = left;
     }
-    bytes.len()
 }

@@ -156,11 +156,7 @@ impl Prepared {
             let most = if seat.makes_batches() { BATCHES_WAITING } else { usize::MAX };
             let (sending, receiving) =
                 link(reach, self.queue_depth.min(most)).map_err(|error| fail(seat.name(), &error))?;
-            let origin = seat.origin();
-            let tell = move |place: usize, stage: &str, outcome| {
-                let mut ended = ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                ended.push(Ended { at: at + place, stage: stage.to_owned(), origin, outcome });
-            };
+            let tell = teller(ended, at, seat.origin());
             match seat {
                 Seat::Thread(first, others, taps) => {
                     let input = input.map(Receiving::into_input);
@@ -197,18 +193,22 @@ impl Last {
     /// Runs them on this thread.
     fn run(
         self,
-        mut input: Option<Box<dyn Input + Send>>,
+        input: Option<Box<dyn Input + Send>>,
         mut sink: Drain<'_>,
         ended: &Mutex<Vec<Ended>>,
         interrupt: &Interrupt,
     ) -> (Drained, Option<Summary>) {
-        let tell = |place, stage: &str, outcome| {
-            let mut ended = ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            ended.push(Ended { at: self.at + place, stage: stage.to_owned(), origin: Origin::Native, outcome });
-        };
-        let input = input.as_deref_mut().map(|input| input as &mut dyn Input);
+        let tell = teller(ended, self.at, Origin::Native);
         run_stages(self.first, self.others, input, &mut sink, interrupt, tell);
-        sink.end()
+        sink.end(Drained::Whole)
+    }
+}
+
+/// Notes how stages end, of which the first has the place `at` in the pipeline.
+fn teller(ended: &Mutex<Vec<Ended>>, at: usize, origin: Origin) -> impl Fn(usize, &str, Outcome) {
+    move |place, stage, outcome| {
+        let mut ended = ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        ended.push(Ended { at: at + place, stage: stage.to_owned(), origin, outcome });
     }
 }
 
@@ -242,25 +242,26 @@ fn run_relay(
 fn run_on_thread(
     first: Box<dyn Runnable>,
     others: Vec<Box<dyn Runnable>>,
-    mut input: Option<Box<dyn Input + Send>>,
+    input: Option<Box<dyn Input + Send>>,
     sending: Sending,
     taps: Vec<Tap>,
     interrupt: &Interrupt,
     tell: impl Fn(usize, &str, Outcome),
 ) {
     let mut output = Tapped::or_plain(sending.into_output(), taps);
-    run_stages(first, others, input.as_deref_mut().map(|input| input as &mut dyn Input), &mut *output, interrupt, tell);
+    run_stages(first, others, input, &mut *output, interrupt, tell);
 }
 
 /// Runs stages on this thread, each of the others attached to the one before it.
 fn run_stages(
     first: Box<dyn Runnable>,
     others: Vec<Box<dyn Runnable>>,
-    input: Option<&mut dyn Input>,
+    mut input: Option<Box<dyn Input + Send>>,
     output: &mut dyn Output,
     interrupt: &Interrupt,
     tell: impl Fn(usize, &str, Outcome),
 ) {
+    let input = input.as_deref_mut().map(|input| input as &mut dyn Input);
     let names: Vec<String> = iter::once(&first).chain(&others).map(|stage| stage.name().to_owned()).collect();
     let mut told = 0;
     // Told before the links are dropped, so that what follows from it is told later.
@@ -298,8 +299,8 @@ fn drain(input: &mut dyn Input, mut drain: Drain<'_>) -> (Drained, Option<Summar
         let is_taken = drain.take(&mut parcel);
         match received {
             Ok(Received::Frames { .. }) if is_taken => {}
-            Ok(_) => return drain.end(),
-            Err(error) => return drain.end_cut(&error),
+            Ok(_) => return drain.end(Drained::Whole),
+            Err(error) => return drain.end(Drained::Cut(error.to_string())),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, Summary};
-use sizeleak_stage::{Closed, Emit, InputError, Output};
+use sizeleak_stage::{Closed, Emit, Output};
 
 use super::cause::Drained;
 
@@ -25,7 +25,7 @@ pub trait Sink: Send {
     }
 }
 
-/// Gives frames to a sink, on whichever thread they come, and knows how that ended.
+/// Gives frames to a sink, and knows how that ended.
 pub(super) struct Drain<'a> {
     sink: &'a mut dyn Sink,
     summary: Option<Summary>,
@@ -64,20 +64,14 @@ impl<'a> Drain<'a> {
         self.ended.is_none()
     }
 
-    /// How it ended, and the last stage's summary.
-    pub(super) fn end(mut self) -> (Drained, Option<Summary>) {
+    /// How it ended, where the stream ended so, and the last stage's summary.
+    pub(super) fn end(mut self, stream: Drained) -> (Drained, Option<Summary>) {
         self.pause();
-        (self.ended.unwrap_or(Drained::Whole), self.summary)
-    }
-
-    /// As [`end`](Self::end), where the stream did not come to its own end, for this reason.
-    pub(super) fn end_cut(mut self, error: &InputError) -> (Drained, Option<Summary>) {
-        self.pause();
-        (self.ended.unwrap_or_else(|| Drained::Cut(error.to_string())), self.summary)
+        (self.ended.unwrap_or(stream), self.summary)
     }
 }
 
-/// To let a stage's frames go to the sink on the stage's own thread.
+/// To let the frames of a stage on the sink's thread go there at once.
 impl Emit for Drain<'_> {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         self.emit_all(&mut vec![frame])

@@ -83,7 +83,6 @@ impl Frame {
     #[inline]
     pub fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Record(_), Self::Record(_)) => true,
             (Self::Unknown(one), Self::Unknown(other)) => one.kind == other.kind,
             _ => mem::discriminant(self) == mem::discriminant(other),
         }

@@ -114,17 +114,14 @@ impl Packets {
     fn add(&mut self, packet: &Packet<'_>, Place { buffer, start, length }: Place) {
         self.data_bytes += length as usize;
         self.passed_over.last_ns = None;
-        let Packet { time_ns, original_length, .. } = *packet;
-        let after_ns = self.runs.last().and_then(|run| run.holds(packet, buffer, self.rows.len()));
-        let after_ns = after_ns.unwrap_or_else(|| self.begin_run(packet, buffer));
+        let Packet { time_ns, link_type, original_length, capture, number, .. } = *packet;
+        let from = self.rows.len();
+        let after_ns = self.runs.last().and_then(|run| run.holds(packet, buffer, from)).unwrap_or_else(|| {
+            self.runs.push(Run { from, time_ns, number, buffer, capture, link_type });
+            0
+        });
         debug_assert!(self.runs.last().is_some_and(|run| run.time_ns + i64::from(after_ns) == time_ns));
         self.rows.push(Row { after_ns, start, length, original_length });
-    }
-
-    fn begin_run(&mut self, packet: &Packet<'_>, buffer: u32) -> u32 {
-        let Packet { time_ns, link_type, capture, number, .. } = *packet;
-        self.runs.push(Run { from: self.rows.len(), time_ns, number, buffer, capture, link_type });
-        0
     }
 
     /// Leaves packets out that come next.

@@ -44,12 +44,7 @@ impl Emit for ChannelOutput {
 
 impl Output for ChannelOutput {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        let holds_buffers = if frames.iter().any(Frame::is_batch) {
-            frames.iter_mut().fold(false, |any, frame| self.weigh(frame) | any)
-        } else {
-            self.rows += frames.len();
-            false
-        };
+        let holds_buffers = frames.iter_mut().fold(false, |any, frame| self.weigh(frame) | any);
         if self.parcel.is_empty() {
             mem::swap(&mut self.parcel, frames);
         } else {

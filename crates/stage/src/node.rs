@@ -317,6 +317,7 @@ impl Counted<'_> {
     }
 
     /// Takes a frame that does not count, or was counted.
+    #[inline]
     pub(crate) fn pass(&mut self, frame: Frame) -> Result<(), Closed> {
         // The buffer that a batch lies in is wanted again.
         let is_batch = frame.is_batch();
@@ -353,7 +354,6 @@ impl Emit for Counted<'_> {
             return self.emit_other(frame);
         }
         self.frames += 1;
-        self.gathered.push(frame);
-        if self.gathered.len() >= BATCH_ROWS { self.hand_on() } else { Ok(()) }
+        self.pass(frame)
     }
 }

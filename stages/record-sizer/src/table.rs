@@ -79,6 +79,7 @@ impl<V> Flows<V> {
             // Most hints would lead to other flows, far apart in memory.
             self.hints = Vec::new();
         } else {
+            // Four times as many at once: each time all that is known is lost.
             let wanted = (HINTS_PER_FLOW * self.values.len()).next_power_of_two().clamp(fewest, most);
             if self.hints.len() < wanted / 2 {
                 self.hints = vec![[0; 2]; wanted];

@@ -11,9 +11,8 @@ pub struct Following<'a> {
     batch: &'a mut Packets,
     /// What they share, unless they are copied.
     buffer: Option<&'a Arc<Vec<u8>>>,
-    /// The run that the last one was put into, if it lies in the buffer.
+    /// The run that the last one was put into.
     run: Run,
-    is_open: bool,
     /// The number of the last one.
     number: u64,
 }
@@ -21,7 +20,7 @@ pub struct Following<'a> {
 impl<'a> Following<'a> {
     pub(super) fn new(batch: &'a mut Packets, capture: u32, number: u64, buffer: Option<&'a Arc<Vec<u8>>>) -> Self {
         let run = Run { from: 0, time_ns: 0, number: 0, buffer: OWN, capture, link_type: 0 };
-        Self { batch, buffer, run, is_open: false, number }
+        Self { batch, buffer, run, number }
     }
 
     /// Adds the next one; see [`Packet`].
@@ -30,7 +29,7 @@ impl<'a> Following<'a> {
     pub fn push(&mut self, time_ns: i64, link_type: u16, original_length: u32, data: &[u8]) {
         let after_ns = time_ns.checked_sub(self.run.time_ns).and_then(|after_ns| u32::try_from(after_ns).ok());
         self.number += 1;
-        if self.is_open
+        if self.run.buffer != OWN
             && let Some(after_ns) = after_ns
             && link_type == self.run.link_type
             && let Some(start) = self.buffer.and_then(|buffer| offset_in(buffer, data))
@@ -53,7 +52,7 @@ impl<'a> Following<'a> {
             None => self.batch.push(packet),
         }
         if let Some(run) = self.batch.runs.last() {
-            (self.run, self.is_open) = (*run, run.buffer != OWN);
+            self.run = *run;
         }
     }
 
