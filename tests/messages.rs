@@ -127,7 +127,7 @@ fn messages_have_colours_on_a_terminal_alone() {
     if !tool::are_here(test, &["python3"]) {
         return;
     }
-    assert!(on_terminal("sizeleak", "run pipeline.toml").contains("\u{1b}[1msizeleak:\u{1b}[0m flow 4,"));
+    assert!(on_terminal("", "run pipeline.toml").contains("\u{1b}[1msizeleak:\u{1b}[0m flow 4,"));
     let folder = tempfile::tempdir().unwrap();
     let run = format!("run {} --format frames --progress never", long(folder.path()).display());
     assert!(on_terminal("here", &run).contains("\u{1b}[1mmine:\u{1b}[0m I am here"));

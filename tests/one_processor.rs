@@ -2,20 +2,27 @@
 //! bytes, not what is said, and not how a run ends.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod processors;
 mod programs;
 mod timeless;
 mod tool;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use programs::{GATEWAY, example, feed, root, stderr, stdout};
+use programs::{GATEWAY, example, feed, root, start, stderr, stdout, supply};
 use timeless::timeless;
 
 const TEST: &str = "one_processor";
+
 /// What a run is held to, so that it has one processor, and so that it has several, if there are.
-const HOLDS: [&str; 2] = ["taskset -c 0", "env"];
+fn holds() -> [String; 2] {
+    [format!("taskset -c {}", processors::first(1)), "env".to_owned()]
+}
+
+/// Bytes; what half the home's capture comes to is more.
+const LESS_THAN_HALF: usize = 100_000;
 
 fn can_hold() -> bool {
     tool::are_here(TEST, &["taskset", "env"])
@@ -44,17 +51,10 @@ fn home() -> std::path::PathBuf {
 
 /// What both runs come to, which is the same: the first one's.
 fn alike(run: impl Fn(&str) -> Output) -> Output {
-    let [alone, several] = HOLDS.map(run);
+    let [alone, several] = holds().map(|hold| run(&hold));
     assert_eq!(alone.status, several.status);
     assert_eq!(stderr(&alone), stderr(&several));
     alone
-}
-
-/// Waits until it has put out something.
-fn begun(child: &mut Child) -> Vec<u8> {
-    let mut first = vec![0; 200];
-    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
-    first
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_whole_capture() {
     if !can_hold() {
         return;
     }
-    let [alone, several] = HOLDS.map(|hold| run(hold, &home(), "--quiet").output().unwrap());
+    let [alone, several] = holds().map(|hold| run(&hold, &home(), "--quiet").output().unwrap());
     assert!(alone.status.success() && alone.stderr.is_empty(), "{}", stderr(&alone));
     assert_eq!(timeless(&alone.stdout), timeless(&several.stdout));
     // As one line a kind, for people.
@@ -108,19 +108,21 @@ fn the_user_stops_it_while_it_waits_for_packets() {
     }
     let capture = std::fs::read(home()).unwrap();
     let stopped = alike(|hold| {
-        let mut child = run(hold, Path::new("-"), "--quiet").stdin(Stdio::piped()).spawn().unwrap();
-        child.stdin.as_mut().unwrap().write_all(&capture[..capture.len() / 2]).unwrap();
+        let mut child = start(&mut run(hold, Path::new("-"), "--quiet"));
+        let stdin = supply(&mut child, capture[..capture.len() / 2].to_vec());
         // What was read is out, although more may come.
-        let mut stdout = begun(&mut child);
+        let mut stdout = vec![0; LESS_THAN_HALF];
+        child.stdout.as_mut().unwrap().read_exact(&mut stdout).unwrap();
         let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
         assert!(killed.success());
         child.stdout.as_mut().unwrap().read_to_end(&mut stdout).unwrap();
         let mut output = child.wait_with_output().unwrap();
+        drop(stdin);
         output.stdout = timeless(&stdout);
         output
     });
     assert_eq!(stopped.status.code(), Some(130), "{}", stderr(&stopped));
-    assert!(stopped.stdout.len() > 1000);
+    assert!(stopped.stdout.len() > LESS_THAN_HALF / 2);
 }
 
 #[test]
@@ -129,8 +131,8 @@ fn a_stream_of_segments_that_was_recorded() {
         return;
     }
     let segments = stdout(run_of(2, "env").arg("--input").arg(home()).arg("--quiet"));
-    let [alone, several] = HOLDS.map(|hold| {
-        let mut command = run_of(3, hold);
+    let [alone, several] = holds().map(|hold| {
+        let mut command = run_of(3, &hold);
         command.args(["--from", "-", "--quiet"]);
         feed(command, segments.clone())
     });

@@ -9,9 +9,9 @@ mod tool;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, write};
+use programs::{GATEWAY, example, feed, root, sizeleak, start, stderr, stdout, supply, write};
 use timeless::timeless;
 
 const MODES: [&str; 2] = ["threads", "processes"];
@@ -185,9 +185,8 @@ fn a_run_that_is_stopped_leaves_no_file() {
             "run pipeline.toml --input - --mode {mode} --format frames --set record-sizer.save={}/r.frames.zst",
             folder.path().display()
         ));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        std::io::Write::write_all(&mut stdin, &capture[..capture.len() / 2]).unwrap();
+        let mut child = start(&mut command);
+        let stdin = supply(&mut child, capture[..capture.len() / 2].to_vec());
         let mut out = child.stdout.take().unwrap();
         out.read_exact(&mut [0; 1]).unwrap();
         assert!(names(folder.path())[0].starts_with(".r.frames.zst."), "written under another name");
@@ -197,6 +196,7 @@ fn a_run_that_is_stopped_leaves_no_file() {
         assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
         assert!(stderr(&output).contains("r.frames.zst is not written: the run was stopped"), "{}", stderr(&output));
         assert_eq!(names(folder.path()), Vec::<String>::new(), "{mode}");
+        drop(stdin);
     }
 }
 
@@ -206,14 +206,8 @@ fn a_replay_that_is_stopped_ends_as_a_run_does() {
     stdout(&mut saving("threads", folder.path(), &["record-sizer"], ""));
     let records = content(&folder.path().join("record-sizer.frames.zst"));
     for mode in MODES {
-        let mut child = home(mode, "--from - --format frames")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        std::io::Write::write_all(&mut stdin, &records[..records.len() / 2]).unwrap();
+        let mut child = start(&mut home(mode, "--from - --format frames"));
+        let stdin = supply(&mut child, records[..records.len() / 2].to_vec());
         let mut out = child.stdout.take().unwrap();
         out.read_exact(&mut [0; 1]).unwrap();
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());

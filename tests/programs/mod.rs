@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::thread;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::thread::{self, JoinHandle};
 
 /// The gateway's address in the bundled home and in every simulated one.
 pub(crate) const GATEWAY: &str = "192.168.1.20";
@@ -66,14 +66,30 @@ pub(crate) fn pipe(commands: Vec<Command>) -> Vec<Output> {
     waiting.collect::<Vec<_>>().into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
+/// Starts a program with pipes at all its ends.
+pub(crate) fn start(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Writes to a program's stdin, and gives that back still open. On a thread of its own: a program may put out more than a pipe
+/// holds before it has taken all of it, and how much that is differs from system to system.
+pub(crate) fn supply(child: &mut Child, input: Vec<u8>) -> JoinHandle<ChildStdin> {
+    let mut stdin = child.stdin.take().unwrap();
+    thread::spawn(move || {
+        // A program that stops reading is none of the writer's business.
+        _ = stdin.write_all(&input);
+        stdin
+    })
+}
+
 /// Runs a program with these bytes on its stdin.
 pub(crate) fn feed(mut command: Command, input: Vec<u8>) -> Output {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    // A program that stops reading is none of the writer's business.
-    let writer = thread::spawn(move || stdin.write_all(&input).is_ok());
+    let mut child = start(&mut command);
+    let supplied = supply(&mut child, input);
+    // Its stdin is closed as soon as all is written.
+    let closed = thread::spawn(move || drop(supplied.join()));
     let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
+    closed.join().unwrap();
     output
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use serde_json::{Value, json};
 use sizeleak_decomposer::{Decomposer, Solver};
@@ -138,13 +139,11 @@ fn solve(instances: &[Instance]) -> Vec<Value> {
     let mut python = Command::new("python3");
     let mut python = python.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = python.stdin.take().unwrap();
-    // The answers are few enough to wait in the pipe meanwhile.
-    for instance in instances {
-        writeln!(input, "{}", instance.as_json()).unwrap();
-    }
-    drop(input);
+    let lines: Vec<String> = instances.iter().map(|instance| instance.as_json().to_string()).collect();
+    let asked = thread::spawn(move || writeln!(input, "{}", lines.join("\n")));
     let output = python.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", output.status);
+    asked.join().unwrap().unwrap();
     String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
