@@ -179,10 +179,12 @@ fn a_run_that_did_not_come_to_its_end_leaves_nothing() {
         let mut child = cached("").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         leaves_nothing(&experiment, &child.wait_with_output().unwrap(), 0);
-        // It is stopped as soon as it records, with most of what it is to read unread.
+        // It is stopped as soon as it records, with most of what it is to read unread: nobody takes what it puts out.
         let many = vec![experiment.path("a.pcap").display().to_string(); 200].join(" ");
-        let child = cached(&format!("--input {many}")).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            cached(&format!("--input {many}")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         while experiment.entries().len() < 5 {
+            assert_eq!(child.try_wait().unwrap(), None, "it has ended by itself");
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());

@@ -100,14 +100,7 @@ fn long(folder: &Path) -> PathBuf {
 
 /// Whether a run can be held to one core, and there is another one.
 fn can_choose_cores() -> bool {
-    if !tool::are_here(TEST, &["taskset"]) {
-        return false;
-    }
-    let has_two = !std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2);
-    if !has_two {
-        tool::skip(TEST, "two cores");
-    }
-    has_two
+    tool::are_here(TEST, &["taskset"]) && (processors::are(2) || tool::skip(TEST, "two cores"))
 }
 
 #[test]

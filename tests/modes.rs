@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, start, stderr, stdout, supply, write};
+use programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, stdout, stop, write};
 use sizeleak_frame::{Frame, FrameReader};
 use timeless::timeless;
 
@@ -175,19 +175,10 @@ fn sigint_ends_a_run_with_what_was_done_so_far() {
             "run pipeline.toml --input - --gateway {GATEWAY} --model {} --format frames --quiet --mode {mode}",
             example("model.toml")
         ));
-        let mut child = start(&mut command);
-        let stdin = supply(&mut child, capture[..capture.len() / 2].to_vec());
-        // The pipe stays open: without the signal the run would wait for ever.
-        let mut stdout = child.stdout.take().unwrap();
-        let mut frames = vec![0; LESS_THAN_HALF];
-        std::io::Read::read_exact(&mut stdout, &mut frames).unwrap();
-        let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-        assert!(killed.success());
-        std::io::Read::read_to_end(&mut stdout, &mut frames).unwrap();
-        let output = child.wait_with_output().unwrap();
+        // Its stdin stays open: without the signal the run would wait for ever.
+        let output = stop(&mut command, capture[..capture.len() / 2].to_vec(), LESS_THAN_HALF, || ());
         assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
-        assert!(timeless(&frames).len() > LESS_THAN_HALF / 2, "{mode}");
-        drop(stdin);
+        assert!(timeless(&output.stdout).len() > LESS_THAN_HALF / 2, "{mode}");
     }
 }
 

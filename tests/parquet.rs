@@ -134,7 +134,8 @@ fn of_what_is_stopped_the_whole_part_is_a_whole_file() {
     let mut stdin = child.stdin.take().unwrap();
     // More than a pipe holds: once it is taken, the run has begun.
     let capture = fs::read(root().join(example("test.pcap"))).unwrap();
-    stdin.write_all(&capture).unwrap();
+    let (header, packets) = capture.split_at(24);
+    stdin.write_all(&[header, &packets.repeat(10)].concat()).unwrap();
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();

@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use programs::{GATEWAY, example, feed, root, sizeleak, start, stderr, stdout, supply, write};
+use programs::{GATEWAY, example, feed, root, sizeleak, stderr, stdout, stop, write};
 use timeless::timeless;
 
 const MODES: [&str; 2] = ["threads", "processes"];
@@ -185,18 +185,12 @@ fn a_run_that_is_stopped_leaves_no_file() {
             "run pipeline.toml --input - --mode {mode} --format frames --set record-sizer.save={}/r.frames.zst",
             folder.path().display()
         ));
-        let mut child = start(&mut command);
-        let stdin = supply(&mut child, capture[..capture.len() / 2].to_vec());
-        let mut out = child.stdout.take().unwrap();
-        out.read_exact(&mut [0; 1]).unwrap();
-        assert!(names(folder.path())[0].starts_with(".r.frames.zst."), "written under another name");
-        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-        out.read_to_end(&mut Vec::new()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let output = stop(&mut command, capture[..capture.len() / 2].to_vec(), 1, || {
+            assert!(names(folder.path())[0].starts_with(".r.frames.zst."), "written under another name");
+        });
         assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
         assert!(stderr(&output).contains("r.frames.zst is not written: the run was stopped"), "{}", stderr(&output));
         assert_eq!(names(folder.path()), Vec::<String>::new(), "{mode}");
-        drop(stdin);
     }
 }
 
@@ -206,15 +200,9 @@ fn a_replay_that_is_stopped_ends_as_a_run_does() {
     stdout(&mut saving("threads", folder.path(), &["record-sizer"], ""));
     let records = content(&folder.path().join("record-sizer.frames.zst"));
     for mode in MODES {
-        let mut child = start(&mut home(mode, "--from - --format frames"));
-        let stdin = supply(&mut child, records[..records.len() / 2].to_vec());
-        let mut out = child.stdout.take().unwrap();
-        out.read_exact(&mut [0; 1]).unwrap();
-        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-        out.read_to_end(&mut Vec::new()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let mut replay = home(mode, "--from - --format frames");
+        let output = stop(&mut replay, records[..records.len() / 2].to_vec(), 1, || ());
         assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
-        drop(stdin);
     }
 }
 

@@ -9,6 +9,11 @@ pub(crate) fn first(most: usize) -> String {
     processors.join(",")
 }
 
+/// Whether there are so many.
+pub(crate) fn are(many: usize) -> bool {
+    std::thread::available_parallelism().is_ok_and(|processors| processors.get() >= many)
+}
+
 /// Those of `3` or `2-5`.
 fn range(part: &str) -> std::ops::RangeInclusive<u32> {
     let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -2,10 +2,14 @@
 #![allow(dead_code, reason = "every test uses a part of it")]
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The gateway's address in the bundled home and in every simulated one.
 pub(crate) const GATEWAY: &str = "192.168.1.20";
@@ -80,6 +84,33 @@ pub(crate) fn supply(child: &mut Child, input: Vec<u8>) -> JoinHandle<ChildStdin
         _ = stdin.write_all(&input);
         stdin
     })
+}
+
+/// The longest that anything is waited for.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Stops a program as Ctrl-C does once it has put out so many bytes, while its stdin is still open; what it came to. Where it
+/// does not get there, or does not stop, it is killed.
+pub(crate) fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: impl FnOnce()) -> Output {
+    let mut child = start(command);
+    let stdin = supply(&mut child, input);
+    let id = Pid::from_child(&child);
+    let (over, is_over) = mpsc::channel::<()>();
+    let killer = thread::spawn(move || {
+        if is_over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            _ = kill_process(id, Signal::KILL);
+        }
+    });
+    let mut frames = vec![0; after];
+    child.stdout.as_mut().unwrap().read_exact(&mut frames).unwrap();
+    before();
+    kill_process(id, Signal::INT).unwrap();
+    let mut output = child.wait_with_output().unwrap();
+    drop((stdin, over));
+    killer.join().unwrap();
+    frames.append(&mut output.stdout);
+    output.stdout = frames;
+    output
 }
 
 /// Runs a program with these bytes on its stdin.

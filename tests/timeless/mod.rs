@@ -17,7 +17,7 @@ pub(crate) fn timeless(stream: &[u8]) -> Vec<u8> {
         writer.write(&frame).unwrap();
         last = Some(frame);
     }
-    assert!(matches!(last, Some(Frame::Summary(summary)) if summary.stages.len() >= 2));
+    assert!(matches!(last, Some(Frame::Summary(summary)) if !summary.stages.is_empty()));
     writer.flush().unwrap();
     writer.output().clone()
 }
