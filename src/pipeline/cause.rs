@@ -21,7 +21,7 @@ pub(super) struct Ended {
 /// How the sink's part of a run ended.
 #[derive(Debug)]
 pub(super) enum Drained {
-    /// The stream came to its end.
+    /// The sink took all that came. Whether that was a whole stream, the stages tell by how they ended.
     Whole,
     /// The stream ended without its summary.
     Cut(String),

@@ -272,7 +272,8 @@ fn run_stages(
     // A stage that panics has a bug; the others must still come to their end, and the user must hear of it.
     let run = || run_attached(first, others, input, output, interrupt, &mut tell_next);
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
-        let fault = "panicked: this is a bug of sizeleak; please report it";
+        // While frames pass, all that share the thread are at work: which of them it was is not known here.
+        let fault = "it, or what shares its thread, panicked: this is a bug of sizeleak; please report it";
         tell(told, names.get(told).map_or("", String::as_str), Outcome::Failed(fault.into()));
     }
 }
@@ -301,6 +302,64 @@ fn drain(input: &mut dyn Input, mut drain: Drain<'_>) -> (Drained, Option<Summar
             Ok(Received::Frames { .. }) if is_taken => {}
             Ok(_) => return drain.end(Drained::Whole),
             Err(error) => return drain.end(Drained::Cut(error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::Frame;
+    use sizeleak_stage::{Attached, Observer};
+
+    use super::*;
+
+    /// Stages, of which one has a bug.
+    enum Bare {
+        Sound,
+        Broken,
+    }
+
+    impl Runnable for Bare {
+        fn name(&self) -> &'static str {
+            match self {
+                Self::Sound => "sound",
+                Self::Broken => "broken",
+            }
+        }
+
+        fn run(
+            self: Box<Self>,
+            _input: Option<&mut dyn Input>,
+            _output: &mut dyn Output,
+            _interrupt: &Interrupt,
+            _observer: &mut dyn Observer,
+        ) -> Outcome {
+            assert!(matches!(*self, Self::Sound), "a bug");
+            Outcome::Done
+        }
+
+        fn attach<'a>(
+            self: Box<Self>,
+            _output: &'a mut dyn Output,
+            _observer: &'a mut dyn Observer,
+        ) -> Option<Box<dyn Attached + 'a>>
+        where
+            Self: 'a,
+        {
+            None
+        }
+    }
+
+    #[test]
+    fn a_stage_that_panics_ends_the_run_with_its_name() {
+        // With few stages it has a thread of its own where there are several processors, with many the output's.
+        for others in [0, processors()] {
+            let stages = iter::repeat_with(|| Bare::Sound).take(others).chain([Bare::Broken]);
+            let seats = stages.map(|stage| Seat::Thread(Box::new(stage), Vec::new(), Vec::new())).collect();
+            let prepared = Prepared { head: None, seats, queue_depth: 4, saves: Vec::new() };
+            let error = prepared.run(&Interrupt::new(), &mut |_: Frame| Ok(())).unwrap_err();
+            assert_eq!(error.code, 1);
+            assert!(error.to_string().starts_with("`broken`: it, or what shares its thread, panicked"), "{error}");
         }
     }
 }

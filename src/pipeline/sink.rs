@@ -64,6 +64,14 @@ impl<'a> Drain<'a> {
         self.ended.is_none()
     }
 
+    /// Has the sink do something, in time that is not the stage's before it.
+    fn timed(&mut self, goes_on: impl FnOnce(&mut Self) -> bool) -> Result<(), Closed> {
+        let start = Instant::now();
+        let goes_on = goes_on(self);
+        self.spent += start.elapsed();
+        if goes_on { Ok(()) } else { Err(Closed) }
+    }
+
     /// How it ended, where the stream ended so, and the last stage's summary.
     pub(super) fn end(mut self, stream: Drained) -> (Drained, Option<Summary>) {
         self.pause();
@@ -80,14 +88,11 @@ impl Emit for Drain<'_> {
 
 impl Output for Drain<'_> {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        let start = Instant::now();
-        let is_taken = self.take(frames);
-        self.spent += start.elapsed();
-        if is_taken { Ok(()) } else { Err(Closed) }
+        self.timed(|drain| drain.take(frames))
     }
 
     fn flush(&mut self) -> Result<(), Closed> {
-        if self.pause() { Ok(()) } else { Err(Closed) }
+        self.timed(Self::pause)
     }
 
     fn waited(&self) -> Duration {

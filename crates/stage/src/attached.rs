@@ -94,7 +94,10 @@ impl<S: Stage> Output for AttachedNode<'_, S> {
 
     fn flush(&mut self) -> Result<(), Closed> {
         self.take()?;
-        self.out.flush()
+        let start = Instant::now();
+        let flushed = self.out.flush();
+        self.spent += start.elapsed();
+        flushed
     }
 
     fn waited(&self) -> Duration {

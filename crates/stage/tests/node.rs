@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::thread;
+use std::time::Duration;
 
 use sizeleak_frame::{
     Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
 use sizeleak_stage::{
-    Closed, Count, Emit, Input, Interrupt, Latency, Node, Outcome, Runnable, Silent, Source, SourceEmit, SourceNode,
-    Stage, StageError, StreamInput, StreamOutput, Telemetry, channel,
+    Closed, Count, Emit, Input, Interrupt, Latency, Node, Outcome, Output, Runnable, Silent, Source, SourceEmit,
+    SourceNode, Stage, StageError, StreamInput, StreamOutput, Telemetry, channel,
 };
 
 /// Doubles every command, and holds the last one back until input ends.
@@ -278,4 +279,36 @@ fn an_interrupted_source_still_sums_up() {
         Box::new(SourceNode::new(Counter(9))).run(None, &mut StreamOutput::new(&mut output), &interrupt, &mut Silent);
     assert_eq!(outcome, Outcome::Interrupted);
     assert_eq!(frames(&output).last().map(Frame::kind), Some("summary"));
+}
+
+/// How long it takes to hand something on to the slow output.
+const SLOW: Duration = Duration::from_millis(5);
+
+/// An output that takes its time.
+struct Slow;
+
+impl Emit for Slow {
+    fn emit(&mut self, _frame: Frame) -> Result<(), Closed> {
+        Ok(())
+    }
+}
+
+impl Output for Slow {
+    fn flush(&mut self) -> Result<(), Closed> {
+        thread::sleep(SLOW);
+        Ok(())
+    }
+
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+#[test]
+fn what_comes_behind_an_attached_stage_is_no_time_of_the_one_before() {
+    let mut slow = Slow;
+    let mut observer = Silent;
+    let mut attached = Box::new(Node::new(Doubler::default())).attach(&mut slow, &mut observer).unwrap();
+    attached.flush().unwrap();
+    assert!(attached.waited() >= SLOW);
 }
