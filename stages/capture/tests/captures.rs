@@ -10,7 +10,10 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::{DataLink, Endianness, TsResolution};
 use proptest::prelude::*;
-use written::{Written, assert_same, little, pcap, read, read_one, some_packets};
+use sizeleak_capture::Capture;
+use sizeleak_frame::{Frame, Packets};
+use sizeleak_stage::{Interrupt, Source};
+use written::{Written, assert_same, file, little, pcap, read, read_one, some_packets};
 
 #[test]
 fn classic_pcap_in_both_byte_orders_and_resolutions() {
@@ -73,6 +76,29 @@ fn pcapng_with_several_sections_resolutions_and_offsets() {
     let times: Vec<i64> = read.iter().map(|packet| packet.0).collect();
     assert_eq!(times, [5_000_000_007, 6_500_000_000, 4_500_000_000]);
     assert_eq!((read[0].1.as_slice(), read[0].2), (&[7; 5][..], 99), "without padding");
+}
+
+#[test]
+fn interfaces_of_a_section_keep_their_link_types() {
+    let mut writer = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).unwrap();
+    for linktype in [DataLink::ETHERNET, DataLink::RAW] {
+        let options = vec![InterfaceDescriptionOption::IfTsResol(9)];
+        writer.write_pcapng_block(InterfaceDescriptionBlock { linktype, snaplen: 0xffff, options }).unwrap();
+    }
+    // By turns, and in long runs.
+    let interfaces: Vec<u32> = (0..600).map(|at| if at < 40 { at % 2 } else { at / 100 % 2 }).collect();
+    for interface_id in &interfaces {
+        let (timestamp, data) = (Duration::from_secs(1), vec![9; 60].into());
+        let block =
+            EnhancedPacketBlock { interface_id: *interface_id, timestamp, original_len: 60, data, options: vec![] };
+        writer.write_pcapng_block(block).unwrap();
+    }
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut out: Vec<Frame> = Vec::new();
+    Capture::new(vec![file(&folder, "two.pcapng", &writer.into_inner())]).run(&mut out, &Interrupt::new()).unwrap();
+    let batches = out.into_iter().map(|frame| Packets::try_from(frame).unwrap_or_default());
+    let read: Vec<u16> = batches.flat_map(|batch| batch.iter().map(|row| row.link_type).collect::<Vec<_>>()).collect();
+    assert_eq!(read, interfaces.iter().map(|interface| [1, 101][*interface as usize]).collect::<Vec<u16>>());
 }
 
 #[test]

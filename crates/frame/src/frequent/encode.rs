@@ -303,12 +303,41 @@ mod tests {
         (any::<u64>(), 0u32..64).prop_map(|(value, shift)| value >> shift)
     }
 
+    /// Those that times and numbers of flows usually are, which all take nine bytes, and where that begins.
+    fn long() -> impl Strategy<Value = u64> {
+        const LEAST: u64 = LONG.cast_unsigned();
+        prop_oneof![20 => LEAST..=i64::MAX.cast_unsigned(), 1 => LEAST - 1..=LEAST]
+    }
+
+    /// Those that sizes usually are, around where they take one byte more too.
+    fn short() -> impl Strategy<Value = u64> {
+        prop_oneof![0u64..=0x101, 0u64..=0xffff, 0xfff0u64..=0x1_0001]
+    }
+
     fn data() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![0usize..300, Just(65_535), Just(65_536)].prop_map(|length| vec![7; length])
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn usual_records_are_as_serde_encodes_them(
+            time_ns in long(), start_ns in long(), flow in long(), from: bool, content_type in 20u8..=24,
+            length in short(), plaintext in prop::option::of([short(), short()]), handshake: bool,
+        ) {
+            let body = Record {
+                time_ns: time_ns.cast_signed(),
+                start_ns: start_ns.cast_signed(),
+                flow,
+                direction: Direction::BOTH[usize::from(from)],
+                content_type: ContentType::try_from(content_type).unwrap(),
+                length: length as u32,
+                plaintext,
+                handshake,
+            };
+            prop_assert_eq!(by_hand(|buffer| record(&body, buffer)), by_serde("record", &body));
+        }
 
         #[test]
         fn records_are_as_serde_encodes_them(

@@ -14,6 +14,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((after, follows), 0..60)
 }
 
+fn buffers() -> [Arc<Vec<u8>>; 2] {
+    [3, 5].map(|factor| Arc::new((0..200).map(|at| (at * factor) as u8).collect()))
+}
+
 /// A batch, and the packets that were put into it.
 fn batch<'a>(steps: &[Step], buffers: &'a [Arc<Vec<u8>>; 2]) -> (Packets, Vec<Packet<'a>>) {
     let (mut batch, mut all, mut of) = (Packets::new(), Vec::new(), 0);
@@ -32,10 +36,42 @@ fn batch<'a>(steps: &[Step], buffers: &'a [Arc<Vec<u8>>; 2]) -> (Packets, Vec<Pa
     (batch, all)
 }
 
+/// Those with a number, of which those that follow each other in one buffer are gathered. Some are elsewhere, as if they had been read
+/// over the end of it.
+fn gathered<'a>(all: &[Packet<'a>], buffers: &'a [Arc<Vec<u8>>; 2]) -> (Packets, Vec<Packet<'a>>) {
+    let of = |packet: &Packet<'_>| usize::from(!buffers[0].as_ptr_range().contains(&packet.data.as_ptr()));
+    let goes_on = |packet: &Packet<'_>, next: &Packet<'_>| {
+        (packet.capture, packet.number.checked_add(1), of(packet)) == (next.capture, Some(next.number), of(next))
+    };
+    let (mut batch, mut expected) = (Packets::new(), Vec::new());
+    let numbered: Vec<Packet<'_>> = all.iter().filter(|packet| packet.number > 0).copied().collect();
+    for packets in numbered.chunk_by(goes_on) {
+        let shared = &buffers[of(&packets[0])];
+        let other = &buffers[1 - of(&packets[0])];
+        let (capture, first) = (packets[0].capture, packets[0].number);
+        let mut following = batch.following(capture, first - 1, Some(shared));
+        for (at, packet) in packets.iter().enumerate() {
+            let data = if at % 7 == 3 { &other[..packet.data.len()] } else { packet.data };
+            following.push(packet.time_ns, packet.link_type, packet.original_length, data);
+            expected.push(Packet { data, ..*packet });
+        }
+        assert_eq!(following.number(), packets[packets.len() - 1].number);
+    }
+    (batch, expected)
+}
+
 proptest! {
     #[test]
+    fn what_is_gathered_is_what_followed(steps in steps()) {
+        let buffers = buffers();
+        let (batch, expected) = gathered(&batch(&steps, &buffers).1, &buffers);
+        prop_assert!(batch.iter().eq(expected.iter().copied()));
+        prop_assert_eq!(batch.data_bytes(), expected.iter().map(|packet| packet.data.len()).sum::<usize>());
+    }
+
+    #[test]
     fn what_packets_have_in_common_is_kept_once(steps in steps(), ahead in 1usize..9) {
-        let buffers = [3, 5].map(|factor| Arc::new((0..200).map(|at| (at * factor) as u8).collect::<Vec<_>>()));
+        let buffers = buffers();
         let (mut batch, all) = batch(&steps, &buffers);
         prop_assert!(batch.iter().eq(all.iter().copied()));
         prop_assert_eq!(batch.iter().len(), all.len());
@@ -55,6 +91,23 @@ proptest! {
             prop_assert_eq!(batch.iter().last(), Some(*last));
         }
     }
+}
+
+#[test]
+fn data_of_packets_ahead_are_told_where_they_follow() {
+    let [buffer, _] = buffers();
+    let elsewhere = [7; 3];
+    let all: Vec<&[u8]> = (0..8).map(|at| if at < 6 { &buffer[at..2 * at] } else { &elsewhere }).collect();
+    let mut batch = Packets::new();
+    let mut following = batch.following(0, 0, Some(&buffer));
+    for data in &all {
+        following.push(5, 1, 60, data);
+    }
+    let mut rest = batch.iter();
+    rest.next();
+    let told: Vec<&[u8]> = (0..8).map(|ahead| rest.data_ahead(ahead)).collect();
+    let none: &[u8] = &[];
+    assert_eq!(told, [&all[1..6], &[none; 3]].concat());
 }
 
 #[test]
