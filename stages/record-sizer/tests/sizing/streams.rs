@@ -275,6 +275,24 @@ fn a_hole_in_one_direction_keeps_both_in_order() {
 }
 
 #[test]
+fn a_hole_is_given_up_when_a_mere_acknowledgement_comes_late() {
+    let commands = [(22, 60), (23, 300), (23, 301)];
+    let mut rows = vec![syn(TO, 0, 0)];
+    rows.extend(written(TO, 1, &commands, &mut Noise(9)));
+    rows.remove(2);
+    let mut sizer = RecordSizer::new(&Options::default()).unwrap();
+    let mut frames = Vec::new();
+    sizer.process(batch(&rows), &mut frames).unwrap();
+    // Of another connection, and soon: it changes nothing.
+    let acknowledgement = Row { flow: 2, ..row(FROM, 500, &[], 100 * MILLISECOND) };
+    sizer.process(batch(std::slice::from_ref(&acknowledgement)), &mut frames).unwrap();
+    assert_eq!(records(&frames, TO), [(22, 60)]);
+    let later = Row { time_ns: 5_000 * MILLISECOND, ..acknowledgement };
+    sizer.process(batch(&[later]), &mut frames).unwrap();
+    assert_eq!((records(&frames, TO), notices(&frames)), (vec![(22, 60), (23, 301)], vec!["gap".to_owned()]));
+}
+
+#[test]
 fn a_flood_of_connections_is_forgotten() {
     let mut noise = Noise(8);
     let all = session(3, &mut noise);
@@ -308,13 +326,14 @@ fn datagrams_of_dtls_quic_and_others() {
     let quic = Row { flow: 2, ..datagram(0, 0, 0, &[]) };
     let quic = Row { payload: [&[0xc0, 0, 0, 0, 1, 8][..], &[0; 60]].concat(), length: 66, ..quic };
     let other = Row { flow: 3, flags: 0, ..row(TO, 0, b"anything", 1) };
-    let (frames, counts) =
-        size_with(&Options::default(), &[datagram(22, 0, 0, &hello), data.clone(), data, quic.clone(), quic, other]);
+    let empty = Row { flow: 4, flags: 0, ..row(TO, 0, &[], 1) };
+    let rows = [datagram(22, 0, 0, &hello), data.clone(), data, quic.clone(), quic, other, empty];
+    let (frames, counts) = size_with(&Options::default(), &rows);
     assert_eq!(records(&frames, TO), [(22, hello.len() as u16), (23, 116)]);
     let Some(Frame::Record(last)) = frames.iter().rfind(|frame| matches!(frame, Frame::Record(_))) else { panic!() };
     assert_eq!((last.plaintext, last.handshake), (Some([100; 2]), false), "TLS_PSK_WITH_AES_128_CCM_8");
     let Frame::Session(session) = &frames[0] else { panic!("{frames:?}") };
     assert_eq!(session.tls_version.as_deref(), Some("DTLS 1.2"));
     assert_eq!(notices(&frames), ["unsupported"]);
-    assert!(counts.contains(&("quic_flows", 1)) && counts.contains(&("other_datagrams", 2)));
+    assert!(counts.contains(&("quic_flows", 1)) && counts.contains(&("other_datagrams", 3)));
 }
