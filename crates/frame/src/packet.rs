@@ -179,6 +179,12 @@ impl Packets {
         self.data_bytes
     }
 
+    /// Bytes of memory it takes, without the buffers it shares: for those who hold many.
+    pub fn memory_bytes(&self) -> usize {
+        let rows = self.rows.capacity() * size_of::<Row>() + self.runs.capacity() * size_of::<Run>();
+        size_of::<Self>() + rows + self.store.memory_bytes()
+    }
+
     /// Whether the batch has reached the contract's size and is due to be sent.
     pub fn is_full(&self) -> bool {
         self.rows.len() >= BATCH_ROWS || self.data_bytes >= BATCH_BYTES

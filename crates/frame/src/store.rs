@@ -35,6 +35,11 @@ impl Store {
         is_little.then(|| mem::replace(self, Self { own: Vec::with_capacity(bytes), shared: Vec::new() }))
     }
 
+    /// Bytes of memory it takes, without the buffers it shares.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.own.capacity() + self.shared.capacity() * size_of::<Arc<Vec<u8>>>()
+    }
+
     /// Copies the bytes of a row.
     #[inline]
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> Place {

@@ -20,12 +20,9 @@ use crate::merge::Head;
 use crate::open::{Decompression, open};
 use crate::reader::{CaptureReader, Place};
 
-/// So many parcels wait at most, of about [`PARCEL_BYTES`] each.
+/// So many parcels wait at most, of about [`PARCEL_BYTES`] of memory each.
 const PARCELS: usize = 192;
 const PARCEL_BYTES: usize = 64 << 10;
-
-/// What a batch takes besides its packets' data, in bytes.
-const BATCH_COST: usize = 512;
 
 /// A capture to be read.
 #[derive(Debug, Clone)]
@@ -162,7 +159,7 @@ impl Reading {
 
     fn hand_over(&mut self, batch: Option<Packets>) -> Result<(), Unwanted> {
         let Some(batch) = batch else { return Ok(()) };
-        self.bytes += batch.data_bytes() + BATCH_COST;
+        self.bytes += batch.memory_bytes();
         self.parcel.push(batch);
         if self.bytes < PARCEL_BYTES {
             return Ok(());
@@ -183,4 +180,32 @@ impl Reading {
 /// Whether a file is worth a thread: one that is written while it is read is not read ahead of its time.
 pub(crate) fn may_be_read_beside(file: &Path) -> bool {
     !crate::open::is_stream(file) && has_several_processors()
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::Packet;
+
+    use super::*;
+
+    #[test]
+    fn packets_without_data_wait_in_no_more_memory_than_others() {
+        for data in [&[][..], &[7; 60]] {
+            let (sender, parcels) = bounded(PARCELS);
+            let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: Arc::default() };
+            let mut filling = Filling::new(Selection::All, Keeping::Copied);
+            let packet = Packet { time_ns: 0, link_type: 1, original_length: 60, data, capture: 0, number: 1 };
+            while parcels.is_empty() {
+                filling.take_copy(packet);
+                if filling.is_due() {
+                    assert!(reading.hand_over(filling.finish()).is_ok());
+                }
+            }
+            let Ok(Parcel::Batches(batches)) = parcels.recv() else { panic!("no batches") };
+            let bytes: usize = batches.iter().map(Packets::memory_bytes).sum();
+            assert!((PARCEL_BYTES..2 * PARCEL_BYTES).contains(&bytes), "{bytes}");
+            // Each packet takes a row.
+            assert!(bytes > 16 * batches.iter().map(Packets::len).sum::<usize>());
+        }
+    }
 }

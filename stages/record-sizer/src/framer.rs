@@ -100,7 +100,7 @@ impl Framer {
         if matches!(self.mode, Mode::InStep) {
             let skimmed = self.walker.skim(piece.payload, piece.time_ns, |record| out.record(record));
             self.minor = skimmed.minor.or(self.minor);
-            piece = piece.behind(skimmed.rest);
+            piece = piece.behind(skimmed.rest, piece.hidden);
             if piece.is_empty() {
                 return;
             }

@@ -62,11 +62,11 @@ impl<'a> Piece<'a> {
         self.advance(most.min(self.payload.len()) as u64).0
     }
 
-    /// What is left of it where `rest` is left of its captured bytes.
+    /// What is left of it where so much is left of its captured bytes, and of its hidden ones.
     #[inline]
-    pub(crate) fn behind(self, rest: &'a [u8]) -> Self {
-        let starts_segment = self.starts_segment && rest.len() == self.payload.len();
-        Self { payload: rest, starts_segment, ..self }
+    pub(crate) fn behind(self, payload: &'a [u8], hidden: u32) -> Self {
+        let starts_segment = self.starts_segment && (payload.len(), hidden) == (self.payload.len(), self.hidden);
+        Self { payload, hidden, starts_segment, ..self }
     }
 
     /// The first `most` bytes of it.

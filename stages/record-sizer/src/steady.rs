@@ -176,7 +176,7 @@ impl<'a> Remainder<'a> {
     /// What that is, of this segment.
     #[inline]
     pub(crate) fn piece(&self, segment: &Segment<'a>) -> Piece<'a> {
-        Piece { time_ns: self.time_ns, hidden: self.hidden, ..Piece::of(segment).behind(self.payload) }
+        Piece { time_ns: self.time_ns, ..Piece::of(segment).behind(self.payload, self.hidden) }
     }
 
     /// Whether there is nothing.
@@ -186,7 +186,8 @@ impl<'a> Remainder<'a> {
     }
 }
 
-/// Whether a record changes nothing but what comes next, as nearly all do.
+/// Whether a record is of the kind that nearly all are, and changes nothing but what comes next. So do some others, which are rare
+/// enough to go the long way.
 #[inline]
 fn is_steady(header: Header) -> bool {
     header.content_type == ContentType::ApplicationData

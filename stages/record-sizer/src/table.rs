@@ -15,7 +15,8 @@ const LEAST_GROWTH: usize = 64;
 
 /// So many pairs of hints there are at least, and at most: 32 and 128 KiB.
 const HINTS: [usize; 2] = [1 << 12, 1 << 14];
-/// So many there are for each flow: with few of them, the first of a pair would often be another flow's.
+/// So many there are for each flow, up to that most and within a factor of two: with few of them, the first of a pair would
+/// often be another flow's.
 const HINTS_PER_FLOW: usize = 8;
 
 /// Where a flow is in its table.
