@@ -1,28 +1,81 @@
-//! The next capture, read on a thread of its own while the present one still is.
+//! The next captures, each read on a thread of its own while the present one still is.
 //!
-//! Of several captures that do not overlap the packets of each come in one piece. So a thread can gather those of the
-//! next one into batches already, and they follow when their turn comes: what comes out does not depend on it. Where
-//! captures do overlap after all, the thread leaves off at the first packet that another capture may come before.
+//! Of several captures that do not overlap the packets of each come in one piece. So threads can gather those of the
+//! next ones into batches already, and they follow when their turn comes: what comes out does not depend on it. Where
+//! captures do overlap after all, the thread leaves off at the first packet that another capture may come before. A file that is
+//! written while it is read is not read before its turn.
 
-use std::path::{Path, PathBuf};
+use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::Packets;
-use sizeleak_stage::{Furthest, Interrupt, has_several_processors};
+use sizeleak_stage::{Furthest, Interrupt, processors};
 
 use crate::capture::NAME;
 use crate::error::CaptureError;
-use crate::filling::{Counts, Filling, Keeping, Selection, Stretch};
-use crate::merge::Head;
+use crate::filling::{Filling, Keeping, Selection, Stretch};
+use crate::merge::{Head, Merge};
 use crate::open::{Decompression, open};
 use crate::reader::{CaptureReader, Place};
 
-/// So many parcels wait at most, of about [`PARCEL_BYTES`] of memory each.
+/// So many parcels wait at most, of about [`PARCEL_BYTES`] of memory each: those of all captures together.
 const PARCELS: usize = 192;
 const PARCEL_BYTES: usize = 64 << 10;
+
+/// No more captures are read before their turn than this: each has a buffer of its own, and one that is compressed what its
+/// format takes.
+const MOST_CAPTURES: usize = 8;
+
+/// Captures that are read before their turn, in the order of their turns.
+pub(crate) struct NextCaptures {
+    reading: VecDeque<Beside>,
+    most: usize,
+    selection: Selection,
+    interrupt: Interrupt,
+}
+
+impl NextCaptures {
+    /// None yet. Beside the one whose turn it is, there are to be as many as there are processors for.
+    pub(crate) fn new(selection: Selection, interrupt: Interrupt) -> Self {
+        Self::at_most((processors() - 1).min(MOST_CAPTURES), selection, interrupt)
+    }
+
+    pub(crate) fn at_most(most: usize, selection: Selection, interrupt: Interrupt) -> Self {
+        Self { reading: VecDeque::new(), most, selection, interrupt }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.reading.len()
+    }
+
+    /// Leaves them all.
+    pub(crate) fn clear(&mut self) {
+        self.reading.clear();
+    }
+
+    /// Leaves those that have begun without this: where captures overlap, the next one begins before its turn to be read alone.
+    pub(crate) fn leave_begun(&mut self, merge: &Merge) {
+        while self.reading.pop_front_if(|first| !merge.is_next(first.capture)).is_some() {}
+    }
+
+    /// The next capture, if it is read already; after it come others.
+    pub(crate) fn take_next(&mut self, merge: &Merge) -> Option<Beside> {
+        self.leave_begun(merge);
+        let next = self.reading.pop_front();
+        while self.reading.len() < self.most
+            && let Some(job) = merge.job_behind(self.reading.len() + 1)
+            && let Some(beside) = Beside::start(job, PARCELS / self.most, &self.selection, &self.interrupt)
+        {
+            self.reading.push_back(beside);
+        }
+        next
+    }
+}
 
 /// A capture to be read.
 #[derive(Debug, Clone)]
@@ -37,7 +90,7 @@ pub(crate) struct Job {
 
 /// A capture that is being read.
 pub(crate) struct Beside {
-    pub(crate) capture: u32,
+    capture: u32,
     parcels: Receiver<Parcel>,
     /// Whether nobody wants it any more.
     is_unwanted: Arc<AtomicBool>,
@@ -58,9 +111,8 @@ pub(crate) enum Parcel {
 
 /// How far the thread came.
 pub(crate) struct End {
-    pub(crate) counts: Counts,
-    /// When the last packet was captured.
-    pub(crate) last_ns: Option<i64>,
+    /// What it gathered. A batch is begun in it only where another capture goes on with that.
+    pub(crate) gathered: Filling,
     pub(crate) stop: Stop,
 }
 
@@ -75,9 +127,10 @@ pub(crate) enum Stop {
 }
 
 impl Beside {
-    /// Begins to read a capture; `None` where no thread can be had.
-    pub(crate) fn start(job: Job, selection: Selection, interrupt: Interrupt) -> Option<Self> {
-        let (sender, parcels) = bounded(PARCELS);
+    /// Begins to read a capture, of which so many parcels may wait; `None` where no thread can be had.
+    fn start(job: Job, most: usize, selection: &Selection, interrupt: &Interrupt) -> Option<Self> {
+        let (sender, parcels) = bounded(most);
+        let (selection, interrupt) = (selection.clone(), interrupt.clone());
         let (capture, is_unwanted) = (job.capture, Arc::new(AtomicBool::new(false)));
         let looked_at = Arc::clone(&is_unwanted);
         let work = move || {
@@ -169,43 +222,14 @@ impl Reading {
     }
 
     fn finish(mut self, mut filling: Filling, stop: Stop) {
-        let batch = filling.finish();
-        let end = Box::new(End { last_ns: filling.last_ns(), counts: filling.counts, stop });
-        self.parcel.extend(batch);
+        if !matches!(stop, Stop::Overlap(..)) {
+            self.parcel.extend(filling.finish());
+        }
+        let end = Box::new(End { gathered: filling, stop });
         // Where nobody wants it any more, that is all there is to do.
         let _sent = self.sender.send(Parcel::Batches(self.parcel)).and_then(|()| self.sender.send(Parcel::End(end)));
     }
 }
 
-/// Whether a file is worth a thread: one that is written while it is read is not read ahead of its time.
-pub(crate) fn may_be_read_beside(file: &Path) -> bool {
-    !crate::open::is_stream(file) && has_several_processors()
-}
-
 #[cfg(test)]
-mod tests {
-    use sizeleak_frame::Packet;
-
-    use super::*;
-
-    #[test]
-    fn packets_without_data_wait_in_no_more_memory_than_others() {
-        for data in [&[][..], &[7; 60]] {
-            let (sender, parcels) = bounded(PARCELS);
-            let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: Arc::default() };
-            let mut filling = Filling::new(Selection::All, Keeping::Copied);
-            let packet = Packet { time_ns: 0, link_type: 1, original_length: 60, data, capture: 0, number: 1 };
-            while parcels.is_empty() {
-                filling.take_copy(packet);
-                if filling.is_due() {
-                    assert!(reading.hand_over(filling.finish()).is_ok());
-                }
-            }
-            let Ok(Parcel::Batches(batches)) = parcels.recv() else { panic!("no batches") };
-            let bytes: usize = batches.iter().map(Packets::memory_bytes).sum();
-            assert!((PARCEL_BYTES..2 * PARCEL_BYTES).contains(&bytes), "{bytes}");
-            // Each packet takes a row.
-            assert!(bytes > 16 * batches.iter().map(Packets::len).sum::<usize>());
-        }
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 use sizeleak_stage::{Interrupt, SourceEmit, StageError, has_several_processors};
 
-use crate::beside::{Beside, Parcel, Stop};
+use crate::beside::{Beside, NextCaptures, Parcel, Stop};
 use crate::capture::{Failures, send};
 use crate::error::CaptureError;
 use crate::filling::{Filling, Keeping, Selection};
@@ -14,7 +14,6 @@ pub(crate) struct Emission<'a> {
     pub(crate) merge: Merge,
     pub(crate) filling: Filling,
     pub(crate) damaged_files: u64,
-    selection: &'a Selection,
     failures: &'a mut Failures,
     out: &'a mut dyn SourceEmit,
     interrupt: &'a Interrupt,
@@ -23,8 +22,7 @@ pub(crate) struct Emission<'a> {
     /// How many such pieces held something that followed.
     pub(crate) pieces: u64,
     head: Head,
-    /// The next capture, if it is read already.
-    beside: Option<Beside>,
+    pub(crate) next_captures: NextCaptures,
 }
 
 /// Whether there is more.
@@ -45,21 +43,21 @@ impl<'a> Emission<'a> {
     ) -> Self {
         let filling = Filling::new(selection.clone(), Keeping::Shared);
         let piece_bytes = has_several_processors().then_some(PIECE_BYTES);
-        let (head, beside) = (Head::default(), None);
-        let (damaged_files, pieces) = (0, 0);
-        Self { merge, filling, damaged_files, selection, failures, out, interrupt, piece_bytes, pieces, head, beside }
+        let next_captures = NextCaptures::new(selection.clone(), interrupt.clone());
+        let (damaged_files, pieces, head) = (0, 0, Head::default());
+        Self { merge, filling, damaged_files, failures, out, interrupt, piece_bytes, pieces, head, next_captures }
     }
 
     /// Emits all packets.
     pub(crate) fn run(&mut self) -> Result<(), StageError> {
         while !self.interrupt.is_set() && self.go_on()? == More::Yes {
-            // Where captures overlap, the next one has begun before its turn to be read alone.
-            self.beside.take_if(|beside| !self.merge.is_next(beside.capture));
-            // Where most packets are handed on to other threads, these have enough to do.
-            if let Some(piece_bytes) = self.piece_bytes.filter(|_| self.filling.passes_over_most())
+            self.next_captures.leave_begun(&self.merge);
+            // Where most packets are handed on to other threads, these have enough to do; so have those that read several captures.
+            let is_worth_it = self.filling.passes_over_most() && self.next_captures.len() < 2;
+            if let Some(piece_bytes) = self.piece_bytes.filter(|_| is_worth_it)
                 && let Some((file, reached)) = turns::are_worth_it(&mut self.merge, piece_bytes)
             {
-                self.beside = None;
+                self.next_captures.clear();
                 turns::read(self, &file, reached, piece_bytes)?;
             }
         }
@@ -79,7 +77,7 @@ impl<'a> Emission<'a> {
                 self.filling.take_copy(self.head.packet());
                 None
             }
-            Ok(Next::Alone(capture)) => self.begin(capture)?,
+            Ok(Next::Alone) => self.begin()?,
             Ok(Next::End) => return Ok(More::No),
             Err(error) => Some(error),
         };
@@ -109,14 +107,11 @@ impl<'a> Emission<'a> {
     }
 
     /// Begins a capture while no other one is open; gives its damage, if it has any.
-    fn begin(&mut self, capture: u32) -> Result<Option<CaptureError>, StageError> {
+    fn begin(&mut self) -> Result<Option<CaptureError>, StageError> {
         // With it a batch begins, whoever reads it.
         self.send()?;
         self.filling.begin_capture();
-        let read = self.beside.take().filter(|beside: &Beside| beside.capture == capture);
-        let job = self.merge.job_after_next();
-        self.beside = job.and_then(|job| Beside::start(job, self.selection.clone(), self.interrupt.clone()));
-        match read {
+        match self.next_captures.take_next(&self.merge) {
             Some(read) => self.follow(&read),
             None => Ok(self.merge.begin_next().err()),
         }
@@ -131,7 +126,7 @@ impl<'a> Emission<'a> {
                     batches.into_iter().try_for_each(|batch| self.out.emit(batch.into()))?;
                 }
                 Some(Parcel::End(end)) => {
-                    self.filling.add_counts(&end.counts, end.last_ns);
+                    self.filling.go_on_from(end.gathered);
                     let (bytes, skipped, error) = match end.stop {
                         Stop::Read { bytes, skipped } => (bytes, skipped, None),
                         Stop::Damaged { error, bytes, skipped } => (bytes, skipped, Some(error)),

@@ -298,13 +298,17 @@ impl Filling {
         matches!(self.selection, Selection::For(_, Batches::OfProcess))
     }
 
-    /// Adds what was gathered elsewhere.
-    pub(crate) fn add_counts(&mut self, counts: &Counts, last_ns: Option<i64>) {
+    /// Goes on from what was gathered elsewhere, with the batch that was begun there. Its own is to be empty.
+    pub(crate) fn go_on_from(&mut self, other: Self) {
+        debug_assert!(self.batch.is_empty() && self.passed_over.packets == 0, "a batch is lost");
+        let Self { batch, rows, bytes, is_sifting, passed_over, counts, last_row_ns, .. } = other;
+        (self.batch, self.rows, self.bytes) = (batch, rows, bytes);
+        (self.is_sifting, self.passed_over) = (is_sifting, passed_over);
+        self.last_row_ns = last_row_ns.or(self.last_row_ns);
         self.counts.packets += counts.packets;
         self.counts.snaplen_cut += counts.snaplen_cut;
         self.counts.left_out += counts.left_out;
         self.counts.passed_over += counts.passed_over;
-        self.last_row_ns = last_ns.or(self.last_row_ns);
     }
 
     /// When the last packet was captured.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use sizeleak_frame::Packet;
 use sizeleak_stage::{Furthest, Interrupt, Progress, is_ready};
 
-use crate::beside::{Job, may_be_read_beside};
+use crate::beside::Job;
 use crate::capture::NAME;
 use crate::error::CaptureError;
 use crate::filling::{Filling, Stretch};
@@ -39,8 +39,8 @@ pub(crate) struct Head {
 pub(crate) enum Next {
     /// A packet.
     Packet,
-    /// This capture, and none is open that has packets left.
-    Alone(u32),
+    /// The next capture is to be begun, and none is open that has packets left.
+    Alone,
     End,
 }
 
@@ -141,11 +141,11 @@ impl Merge {
         }
         loop {
             let earliest = self.order.peek().map(|Reverse((time_ns, ..))| *time_ns);
-            if let Some((begins, capture)) = self.waiting.front().copied()
+            if let Some((begins, _)) = self.waiting.front().copied()
                 && earliest.is_none_or(|earliest| begins <= earliest)
             {
                 if earliest.is_none() {
-                    return Ok(Next::Alone(capture));
+                    return Ok(Next::Alone);
                 }
                 self.begin_next()?;
                 continue;
@@ -174,11 +174,11 @@ impl Merge {
         self.waiting.pop_front();
     }
 
-    /// The capture after the next one, if it may be read before its turn.
-    pub(crate) fn job_after_next(&self) -> Option<Job> {
-        let (_, capture) = *self.waiting.get(1)?;
-        let file = self.files.get(capture as usize).filter(|file| may_be_read_beside(file))?.clone();
-        let before_ns = self.waiting.get(2).map_or(i64::MAX, |(begins, _)| *begins);
+    /// The capture that comes so many after the next one, if it may be read before its turn.
+    pub(crate) fn job_behind(&self, captures: usize) -> Option<Job> {
+        let (_, capture) = *self.waiting.get(captures)?;
+        let file = self.files.get(capture as usize).filter(|file| !is_stream(file))?.clone();
+        let before_ns = self.waiting.get(captures + 1).map_or(i64::MAX, |(begins, _)| *begins);
         Some(Job { file, capture, before_ns, furthest: self.furthest.get(capture as usize)?.clone() })
     }
 

@@ -1,0 +1,123 @@
+//! What threads read before its turn, against what one reads in turn.
+
+use proptest::prelude::*;
+use sizeleak_address::{Networks, Sieve};
+use sizeleak_frame::{Batches, Frame, Packet};
+use sizeleak_stage::Progress;
+
+use super::*;
+use crate::capture::Failures;
+use crate::emission::{Emission, More};
+
+/// A capture: how long it begins behind the end of the one before, its packets, where it is damaged, and whether it is compressed.
+type Written = (i64, u64, Option<usize>, bool);
+
+fn written() -> impl Strategy<Value = Vec<Written>> {
+    let behind = prop_oneof![6 => 1i64..50, 1 => -300i64..1];
+    let packets = prop_oneof![1 => Just(0u64), 6 => 1u64..400, 2 => 2000u64..4000];
+    prop::collection::vec((behind, packets, prop::option::weighted(0.15, 0usize..60_000), any::<bool>()), 2..7)
+}
+
+/// Milliseconds apart; every fifth packet is the gateway's, and that is long.
+fn content(begins: i64, &(_, packets, damaged, is_compressed): &Written) -> Vec<u8> {
+    let header = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, 1].map(u32::to_le_bytes);
+    let mut bytes = header.as_flattened().to_vec();
+    for number in 0..packets {
+        let is_gateways = number.is_multiple_of(5);
+        let mut data = vec![number as u8; if is_gateways { 600 } else { 60 }];
+        data[12..15].copy_from_slice(&[8, 0, 0x45]);
+        data[23] = 6;
+        data[26..30].copy_from_slice(if is_gateways { &[192, 168, 1, 20] } else { &[10, 0, 0, 1] });
+        let (time_ms, length) = (begins.cast_unsigned() + number, data.len() as u32);
+        let time = [time_ms / 1000, time_ms % 1000 * 1000].map(|part| part as u32);
+        bytes.extend_from_slice([time[0], time[1], length, length].map(u32::to_le_bytes).as_flattened());
+        bytes.extend(data);
+    }
+    if let Some(place) = damaged.and_then(|place| bytes.get_mut(40 + place..44 + place)) {
+        place.fill(0xff);
+    }
+    if is_compressed { zstd::encode_all(&bytes[..], 1).unwrap() } else { bytes }
+}
+
+fn write(folder: &std::path::Path, captures: &[Written]) -> Vec<PathBuf> {
+    let (mut ends, mut files) = (1000, Vec::new());
+    for (number, capture) in captures.iter().enumerate() {
+        let begins = (ends + capture.0).max(0);
+        ends = begins + capture.1.cast_signed();
+        files.push(folder.join(number.to_string()));
+        std::fs::write(&files[number], content(begins, capture)).unwrap();
+    }
+    files
+}
+
+/// What is emitted of these files where so many are read before their turn, and what is counted.
+fn emitted(files: &[PathBuf], selection: &Selection, most: usize) -> (Vec<Frame>, [u64; 6]) {
+    let (interrupt, mut failures, mut out) = (Interrupt::new(), Failures::default(), Vec::new());
+    let (merge, _) = Merge::new(files.to_vec(), &interrupt, &Progress::new());
+    let mut emission = Emission::new(merge, selection, &mut failures, &mut out, &interrupt);
+    emission.piece_bytes = None;
+    emission.next_captures = NextCaptures::at_most(most, selection.clone(), interrupt.clone());
+    emission.run().unwrap();
+    let Emission { merge, filling: Filling { counts, .. }, damaged_files, .. } = emission;
+    let counted = [merge.bytes, merge.skipped, counts.packets, counts.snaplen_cut, counts.left_out, damaged_files];
+    (out, counted)
+}
+
+fn sieve() -> Sieve {
+    Sieve::new(Networks::parse(&["192.168.1.20".to_owned()]).unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Whether they follow each other or overlap, are damaged or compressed.
+    #[test]
+    fn however_many_are_read_before_their_turn(captures in written()) {
+        let folder = tempfile::tempdir().unwrap();
+        let files = write(folder.path(), &captures);
+        for selection in [Selection::All, Selection::Only(sieve()), Selection::For(sieve(), Batches::OfContract)] {
+            let in_turn = emitted(&files, &selection, 0);
+            for most in [1, 3, MOST_CAPTURES] {
+                let beside = emitted(&files, &selection, most);
+                prop_assert_eq!(beside.1, in_turn.1, "{}", most);
+                prop_assert!(beside.0 == in_turn.0, "{}: {} and {} frames", most, beside.0.len(), in_turn.0.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn as_many_are_read_as_may_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(folder.path(), &[(1, 10, None, false); 6]);
+    let (interrupt, mut failures, mut out) = (Interrupt::new(), Failures::default(), Vec::new());
+    let (merge, _) = Merge::new(files, &interrupt, &Progress::new());
+    let mut emission = Emission::new(merge, &Selection::All, &mut failures, &mut out, &interrupt);
+    emission.next_captures = NextCaptures::at_most(3, Selection::All, interrupt.clone());
+    let mut beside = Vec::new();
+    while emission.go_on().unwrap() == More::Yes {
+        beside.push(emission.next_captures.len());
+    }
+    beside.dedup();
+    assert_eq!(beside, [3, 2, 1, 0]);
+}
+
+#[test]
+fn packets_without_data_wait_in_no_more_memory_than_others() {
+    for data in [&[][..], &[7; 60]] {
+        let (sender, parcels) = bounded(PARCELS);
+        let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: Arc::default() };
+        let mut filling = Filling::new(Selection::All, Keeping::Copied);
+        let packet = Packet { time_ns: 0, link_type: 1, original_length: 60, data, capture: 0, number: 1 };
+        while parcels.is_empty() {
+            filling.take_copy(packet);
+            if filling.is_due() {
+                assert!(reading.hand_over(filling.finish()).is_ok());
+            }
+        }
+        let Ok(Parcel::Batches(batches)) = parcels.recv() else { panic!("no batches") };
+        let bytes: usize = batches.iter().map(Packets::memory_bytes).sum();
+        assert!((PARCEL_BYTES..2 * PARCEL_BYTES).contains(&bytes), "{bytes}");
+        // Each packet takes a row.
+        assert!(bytes > 16 * batches.iter().map(Packets::len).sum::<usize>());
+    }
+}
