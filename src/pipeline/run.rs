@@ -309,53 +309,39 @@ fn drain(input: &mut dyn Input, mut drain: Drain<'_>) -> (Drained, Option<Summar
 #[cfg(test)]
 mod tests {
     use sizeleak_frame::Frame;
-    use sizeleak_stage::{Attached, Observer};
+    use sizeleak_stage::{Source, SourceEmit, SourceNode, StageError};
 
     use super::*;
 
-    /// Stages, of which one has a bug.
-    enum Bare {
-        Sound,
-        Broken,
+    /// A stage with a bug, or one without.
+    struct Bare<const HAS_BUG: bool>;
+
+    impl<const HAS_BUG: bool> Source for Bare<HAS_BUG> {
+        const NAME: &'static str = if HAS_BUG { "broken" } else { "sound" };
+
+        fn run(&mut self, _out: &mut dyn SourceEmit, _interrupt: &Interrupt) -> Result<(), StageError> {
+            assert!(!HAS_BUG, "a bug");
+            Ok(())
+        }
+
+        fn bytes_in(&self) -> u64 {
+            0
+        }
+
+        fn frames_in(&self) -> u64 {
+            0
+        }
     }
 
-    impl Runnable for Bare {
-        fn name(&self) -> &'static str {
-            match self {
-                Self::Sound => "sound",
-                Self::Broken => "broken",
-            }
-        }
-
-        fn run(
-            self: Box<Self>,
-            _input: Option<&mut dyn Input>,
-            _output: &mut dyn Output,
-            _interrupt: &Interrupt,
-            _observer: &mut dyn Observer,
-        ) -> Outcome {
-            assert!(matches!(*self, Self::Sound), "a bug");
-            Outcome::Done
-        }
-
-        fn attach<'a>(
-            self: Box<Self>,
-            _output: &'a mut dyn Output,
-            _observer: &'a mut dyn Observer,
-        ) -> Option<Box<dyn Attached + 'a>>
-        where
-            Self: 'a,
-        {
-            None
-        }
+    fn seat<const HAS_BUG: bool>() -> Seat {
+        Seat::Thread(Box::new(SourceNode::new(Bare::<HAS_BUG>)), Vec::new(), Vec::new())
     }
 
     #[test]
     fn a_stage_that_panics_ends_the_run_with_its_name() {
         // With few stages it has a thread of its own where there are several processors, with many the output's.
         for others in [0, processors()] {
-            let stages = iter::repeat_with(|| Bare::Sound).take(others).chain([Bare::Broken]);
-            let seats = stages.map(|stage| Seat::Thread(Box::new(stage), Vec::new(), Vec::new())).collect();
+            let seats = iter::repeat_with(seat::<false>).take(others).chain([seat::<true>()]).collect();
             let prepared = Prepared { head: None, seats, queue_depth: 4, saves: Vec::new() };
             let error = prepared.run(&Interrupt::new(), &mut |_: Frame| Ok(())).unwrap_err();
             assert_eq!(error.code, 1);

@@ -299,18 +299,18 @@ mod tests {
     }
 
     /// Integers of every length in bits.
-    fn integer() -> impl Strategy<Value = u64> {
+    fn integer() -> impl Strategy<Value = u64> + Clone {
         (any::<u64>(), 0u32..64).prop_map(|(value, shift)| value >> shift)
     }
 
     /// Those that times and numbers of flows usually are, which all take nine bytes, and where that begins.
-    fn long() -> impl Strategy<Value = u64> {
+    fn long() -> impl Strategy<Value = u64> + Clone {
         const LEAST: u64 = LONG.cast_unsigned();
         prop_oneof![20 => LEAST..=i64::MAX.cast_unsigned(), 1 => LEAST - 1..=LEAST]
     }
 
     /// Those that sizes usually are, around where they take one byte more too.
-    fn short() -> impl Strategy<Value = u64> {
+    fn short() -> impl Strategy<Value = u64> + Clone {
         prop_oneof![0u64..=0x101, 0u64..=0xffff, 0xfff0u64..=0x1_0001]
     }
 
@@ -318,43 +318,42 @@ mod tests {
         prop_oneof![0usize..300, Just(65_535), Just(65_536)].prop_map(|length| vec![7; length])
     }
 
+    /// Records with times, flows and sizes of these kinds.
+    fn records(
+        time: impl Strategy<Value = i64> + Clone,
+        flow: impl Strategy<Value = u64>,
+        size: impl Strategy<Value = u64> + Clone,
+    ) -> impl Strategy<Value = Record> {
+        let plaintext = prop::option::of([size.clone(), size.clone()]);
+        let kind = (any::<bool>(), 20u8..=24, any::<bool>());
+        ([time.clone(), time], flow, size, plaintext, kind).prop_map(
+            |([time_ns, start_ns], flow, length, plaintext, kind)| {
+                let (from, content_type, handshake) = kind;
+                let direction = Direction::BOTH[usize::from(from)];
+                let content_type = ContentType::try_from(content_type).unwrap();
+                Record { time_ns, start_ns, flow, direction, content_type, length: length as u32, plaintext, handshake }
+            },
+        )
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
         fn usual_records_are_as_serde_encodes_them(
-            time_ns in long(), start_ns in long(), flow in long(), from: bool, content_type in 20u8..=24,
-            length in short(), plaintext in prop::option::of([short(), short()]), handshake: bool,
+            body in records(long().prop_map(u64::cast_signed), long(), short()),
         ) {
-            let body = Record {
-                time_ns: time_ns.cast_signed(),
-                start_ns: start_ns.cast_signed(),
-                flow,
-                direction: Direction::BOTH[usize::from(from)],
-                content_type: ContentType::try_from(content_type).unwrap(),
-                length: length as u32,
-                plaintext,
-                handshake,
-            };
             prop_assert_eq!(by_hand(|buffer| record(&body, buffer)), by_serde("record", &body));
         }
 
         #[test]
         fn records_are_as_serde_encodes_them(
-            times in (integer(), integer(), any::<[bool; 2]>()), flow in integer(), from: bool, content_type in 20u8..=24,
-            length in integer(), plaintext in prop::option::of([integer(), integer()]), handshake: bool,
+            body in records(
+                (integer(), any::<bool>()).prop_map(|(time, is_negative)| time.cast_signed() ^ -i64::from(is_negative)),
+                integer(),
+                integer(),
+            ),
         ) {
-            let time = |value: u64, is_negative: bool| if is_negative { !value.cast_signed() } else { value.cast_signed() };
-            let body = Record {
-                time_ns: time(times.0, times.2[0]),
-                start_ns: time(times.1, times.2[1]),
-                flow,
-                direction: Direction::BOTH[usize::from(from)],
-                content_type: ContentType::try_from(content_type).unwrap(),
-                length: length as u32,
-                plaintext,
-                handshake,
-            };
             prop_assert_eq!(by_hand(|buffer| record(&body, buffer)), by_serde("record", &body));
         }
     }
