@@ -2,8 +2,8 @@
 //!
 //! Of several captures that do not overlap the packets of each come in one piece. So threads can gather those of the
 //! next ones into batches already, and they follow when their turn comes: what comes out does not depend on it. Where
-//! captures do overlap after all, the thread leaves off at the first packet that another capture may come before. A file that is
-//! written while it is read is not read before its turn.
+//! captures do overlap after all, the thread leaves off at the first packet that another capture may come before. Stdin and named
+//! pipes are not read before their turn.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -22,7 +22,8 @@ use crate::merge::{Head, Merge};
 use crate::open::{Decompression, open};
 use crate::reader::{CaptureReader, Place};
 
-/// So many parcels wait at most, of about [`PARCEL_BYTES`] of memory each: those of all captures together.
+/// So many parcels wait at most, of about [`PARCEL_BYTES`] of memory each: those of all captures together, the one whose turn it
+/// is among them.
 const PARCELS: usize = 192;
 const PARCEL_BYTES: usize = 64 << 10;
 
@@ -48,9 +49,10 @@ impl NextCaptures {
         Self { reading: VecDeque::new(), most, selection, interrupt }
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.reading.len()
+    /// Whether a second thread for the capture whose turn it is would be worth more: with two processors, one capture after the
+    /// other is read sooner by both.
+    pub(crate) fn are_worth_less(&self) -> bool {
+        self.reading.is_empty() || self.most == 1
     }
 
     /// Leaves them all.
@@ -69,7 +71,7 @@ impl NextCaptures {
         let next = self.reading.pop_front();
         while self.reading.len() < self.most
             && let Some(job) = merge.job_behind(self.reading.len() + 1)
-            && let Some(beside) = Beside::start(job, PARCELS / self.most, &self.selection, &self.interrupt)
+            && let Some(beside) = Beside::start(job, PARCELS / (self.most + 1), &self.selection, &self.interrupt)
         {
             self.reading.push_back(beside);
         }
@@ -105,6 +107,8 @@ impl Drop for Beside {
 /// What its thread hands over.
 pub(crate) enum Parcel {
     Batches(Vec<Packets>),
+    /// Nothing; it keeps the room that the large batches behind it take.
+    Room,
     /// Nothing more comes.
     End(Box<End>),
 }
@@ -134,7 +138,7 @@ impl Beside {
         let (capture, is_unwanted) = (job.capture, Arc::new(AtomicBool::new(false)));
         let looked_at = Arc::clone(&is_unwanted);
         let work = move || {
-            let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: looked_at };
+            let mut reading = Reading { parcel: Vec::new(), bytes: 0, most, sender, is_unwanted: looked_at };
             let mut filling = Filling::new(selection, Keeping::Copied);
             tracing::info!(stage = NAME, file = %job.file.display(), "reads");
             let stop = match open(&job.file, &interrupt, &job.furthest, Decompression::Here) {
@@ -159,6 +163,8 @@ impl Beside {
 struct Reading {
     parcel: Vec<Packets>,
     bytes: usize,
+    /// How many parcels may wait.
+    most: usize,
     sender: Sender<Parcel>,
     is_unwanted: Arc<AtomicBool>,
 }
@@ -217,7 +223,10 @@ impl Reading {
         if self.bytes < PARCEL_BYTES {
             return Ok(());
         }
-        self.bytes = 0;
+        // What is larger than a parcel takes the room of several.
+        for _ in 1..(std::mem::take(&mut self.bytes) / PARCEL_BYTES).min(self.most) {
+            self.sender.send(Parcel::Room).map_err(|_| Unwanted)?;
+        }
         self.sender.send(Parcel::Batches(std::mem::take(&mut self.parcel))).map_err(|_| Unwanted)
     }
 

@@ -52,8 +52,8 @@ impl<'a> Emission<'a> {
     pub(crate) fn run(&mut self) -> Result<(), StageError> {
         while !self.interrupt.is_set() && self.go_on()? == More::Yes {
             self.next_captures.leave_begun(&self.merge);
-            // Where most packets are handed on to other threads, these have enough to do; so have those that read several captures.
-            let is_worth_it = self.filling.passes_over_most() && self.next_captures.len() < 2;
+            // Where most packets are handed on to other threads, these have enough to do.
+            let is_worth_it = self.filling.passes_over_most() && self.next_captures.are_worth_less();
             if let Some(piece_bytes) = self.piece_bytes.filter(|_| is_worth_it)
                 && let Some((file, reached)) = turns::are_worth_it(&mut self.merge, piece_bytes)
             {
@@ -125,6 +125,7 @@ impl<'a> Emission<'a> {
                 Some(Parcel::Batches(batches)) => {
                     batches.into_iter().try_for_each(|batch| self.out.emit(batch.into()))?;
                 }
+                Some(Parcel::Room) => {}
                 Some(Parcel::End(end)) => {
                     self.filling.go_on_from(end.gathered);
                     let (bytes, skipped, error) = match end.stop {

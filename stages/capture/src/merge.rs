@@ -184,9 +184,9 @@ impl Merge {
 
     /// Goes on with a capture that somebody else has read up to the packet in `head`.
     pub(crate) fn take_over(&mut self, head: Head, place: Place) {
-        let next = Reverse((head.time_ns, head.capture, self.open.len()));
-        self.open.push(Open { reading: Reading::LeftOff(place), head });
-        self.order.push(next);
+        let (time_ns, capture) = (head.time_ns, head.capture);
+        let slot = self.put(Open { reading: Reading::LeftOff(place), head });
+        self.order.push(Reverse((time_ns, capture, slot)));
     }
 
     /// Takes the packets that follow the one given last, as long as no other capture's can come before them, none is to be
@@ -237,7 +237,12 @@ impl Merge {
             Err(error) => return Err(error),
         };
         tracing::info!(stage = NAME, file = %file.display(), "reads");
-        let begun = Open { reading, head: Head { capture, ..Head::default() } };
+        let slot = self.put(Open { reading, head: Head { capture, ..Head::default() } });
+        self.advance(slot)
+    }
+
+    /// Puts a capture where one has ended, or behind all; gives the slot.
+    fn put(&mut self, begun: Open) -> usize {
         let free = self.open.iter().position(|open| matches!(open.reading, Reading::Ended));
         let slot = free.unwrap_or(self.open.len());
         if let Some(open) = self.open.get_mut(slot) {
@@ -245,7 +250,7 @@ impl Merge {
         } else {
             self.open.push(begun);
         }
-        self.advance(slot)
+        slot
     }
 
     /// Leaves off the file whose next packet is latest, if as many as may be are open.

@@ -50,12 +50,17 @@ fn write(folder: &std::path::Path, captures: &[Written]) -> Vec<PathBuf> {
     files
 }
 
-/// What is emitted of these files where so many are read before their turn, and what is counted.
-fn emitted(files: &[PathBuf], selection: &Selection, most: usize) -> (Vec<Frame>, [u64; 6]) {
+/// What is emitted of these files where so many are read before their turn, and pieces of so many bytes by turns, and what is
+/// counted.
+fn emitted(
+    files: &[PathBuf],
+    selection: &Selection,
+    (most, piece_bytes): (usize, Option<usize>),
+) -> (Vec<Frame>, [u64; 6]) {
     let (interrupt, mut failures, mut out) = (Interrupt::new(), Failures::default(), Vec::new());
     let (merge, _) = Merge::new(files.to_vec(), &interrupt, &Progress::new());
     let mut emission = Emission::new(merge, selection, &mut failures, &mut out, &interrupt);
-    emission.piece_bytes = None;
+    emission.piece_bytes = piece_bytes;
     emission.next_captures = NextCaptures::at_most(most, selection.clone(), interrupt.clone());
     emission.run().unwrap();
     let Emission { merge, filling: Filling { counts, .. }, damaged_files, .. } = emission;
@@ -75,11 +80,11 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let files = write(folder.path(), &captures);
         for selection in [Selection::All, Selection::Only(sieve()), Selection::For(sieve(), Batches::OfContract)] {
-            let in_turn = emitted(&files, &selection, 0);
-            for most in [1, 3, MOST_CAPTURES] {
-                let beside = emitted(&files, &selection, most);
-                prop_assert_eq!(beside.1, in_turn.1, "{}", most);
-                prop_assert!(beside.0 == in_turn.0, "{}: {} and {} frames", most, beside.0.len(), in_turn.0.len());
+            let in_turn = emitted(&files, &selection, (0, None));
+            for how in [(1, None), (1, Some(4000)), (3, None), (3, Some(4000)), (MOST_CAPTURES, None)] {
+                let beside = emitted(&files, &selection, how);
+                prop_assert_eq!(beside.1, in_turn.1, "{:?}", how);
+                prop_assert!(beside.0 == in_turn.0, "{:?}: {} and {} frames", how, beside.0.len(), in_turn.0.len());
             }
         }
     }
@@ -95,29 +100,42 @@ fn as_many_are_read_as_may_be() {
     emission.next_captures = NextCaptures::at_most(3, Selection::All, interrupt.clone());
     let mut beside = Vec::new();
     while emission.go_on().unwrap() == More::Yes {
-        beside.push(emission.next_captures.len());
+        beside.push(emission.next_captures.reading.len());
     }
     beside.dedup();
     assert_eq!(beside, [3, 2, 1, 0]);
 }
 
-#[test]
-fn packets_without_data_wait_in_no_more_memory_than_others() {
-    for data in [&[][..], &[7; 60]] {
-        let (sender, parcels) = bounded(PARCELS);
-        let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: Arc::default() };
-        let mut filling = Filling::new(Selection::All, Keeping::Copied);
-        let packet = Packet { time_ns: 0, link_type: 1, original_length: 60, data, capture: 0, number: 1 };
-        while parcels.is_empty() {
-            filling.take_copy(packet);
-            if filling.is_due() {
-                assert!(reading.hand_over(filling.finish()).is_ok());
-            }
+/// Fills parcels with a packet again and again until some wait; asserts that they have about as much room as they take.
+fn waits_within_its_room(selection: Selection, data: &[u8]) {
+    let (sender, parcels) = bounded(PARCELS);
+    let mut reading = Reading { parcel: Vec::new(), bytes: 0, most: PARCELS, sender, is_unwanted: Arc::default() };
+    let mut filling = Filling::new(selection, Keeping::Copied);
+    let packet = Packet { time_ns: 0, link_type: 1, original_length: 60, data, capture: 0, number: 1 };
+    while parcels.is_empty() {
+        filling.take_copy(packet);
+        if filling.is_due() {
+            assert!(reading.hand_over(filling.finish()).is_ok());
         }
-        let Ok(Parcel::Batches(batches)) = parcels.recv() else { panic!("no batches") };
-        let bytes: usize = batches.iter().map(Packets::memory_bytes).sum();
-        assert!((PARCEL_BYTES..2 * PARCEL_BYTES).contains(&bytes), "{bytes}");
-        // Each packet takes a row.
-        assert!(bytes > 16 * batches.iter().map(Packets::len).sum::<usize>());
+    }
+    let (mut room, mut bytes, mut packets) = (0, 0, 0);
+    for parcel in parcels.try_iter() {
+        room += PARCEL_BYTES;
+        if let Parcel::Batches(batches) = parcel {
+            bytes += batches.iter().map(Packets::memory_bytes).sum::<usize>();
+            packets += batches.iter().map(Packets::len).sum::<usize>();
+        }
+    }
+    assert!((room..room + PARCEL_BYTES).contains(&bytes), "{bytes} bytes in a room of {room}");
+    // Each packet takes a row.
+    assert!(bytes > packets * (16 + data.len()));
+}
+
+#[test]
+fn packets_wait_in_the_room_that_they_take() {
+    for length in [0, 60, 1400, 5 << 20] {
+        let data = vec![7; length];
+        waits_within_its_room(Selection::All, &data);
+        waits_within_its_room(Selection::For(sieve(), Batches::OfProcess), &data);
     }
 }
