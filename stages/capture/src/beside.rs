@@ -65,12 +65,15 @@ impl NextCaptures {
         while self.reading.pop_front_if(|first| !merge.is_next(first.capture)).is_some() {}
     }
 
-    /// The next capture, if it is read already; after it come others.
-    pub(crate) fn take_next(&mut self, merge: &Merge) -> Option<Beside> {
+    /// The next capture, if it is read already; after it come others. Those that are not compressed are worth it only where most
+    /// of their packets are passed over, as they were of the capture before, and where the processors would not read each one
+    /// together: to copy packets for them to wait takes longer than to read them in turn.
+    pub(crate) fn take_next(&mut self, merge: &Merge, passes_over_most: bool) -> Option<Beside> {
         self.leave_begun(merge);
+        let plain = passes_over_most && self.most > 1;
         let next = self.reading.pop_front();
         while self.reading.len() < self.most
-            && let Some(job) = merge.job_behind(self.reading.len() + 1)
+            && let Some(job) = merge.job_behind(self.reading.len() + 1, plain)
             && let Some(beside) = Beside::start(job, PARCELS / (self.most + 1), &self.selection, &self.interrupt)
         {
             self.reading.push_back(beside);

@@ -110,8 +110,9 @@ impl<'a> Emission<'a> {
     fn begin(&mut self) -> Result<Option<CaptureError>, StageError> {
         // With it a batch begins, whoever reads it.
         self.send()?;
+        let passes_over_most = self.filling.passes_over_most();
         self.filling.begin_capture();
-        match self.next_captures.take_next(&self.merge) {
+        match self.next_captures.take_next(&self.merge, passes_over_most) {
             Some(read) => self.follow(&read),
             None => Ok(self.merge.begin_next().err()),
         }

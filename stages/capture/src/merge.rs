@@ -1,7 +1,7 @@
 //! Several captures as one, in order of time.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -62,6 +62,8 @@ pub(crate) struct Merge {
     /// Captures not begun yet, those that begin first at the front.
     waiting: VecDeque<(i64, u32)>,
     files: Vec<PathBuf>,
+    /// Those that lie in their files as they are.
+    plain: HashSet<u32>,
     /// How far each of them was read.
     furthest: Vec<Furthest>,
     open: Vec<Open>,
@@ -95,6 +97,7 @@ impl Merge {
         let mut merge = Self {
             waiting: VecDeque::new(),
             files,
+            plain: HashSet::new(),
             furthest,
             open: Vec::new(),
             order: BinaryHeap::new(),
@@ -116,6 +119,9 @@ impl Merge {
                 continue;
             }
             let first = open(file, interrupt, furthest, Decompression::Here).and_then(|mut opened| {
+                if opened.reader.file().is_some() {
+                    merge.plain.insert(capture);
+                }
                 let packet = opened.reader.next_packet();
                 packet
                     .map(|packet| packet.map(|packet| packet.time_ns))
@@ -175,8 +181,8 @@ impl Merge {
     }
 
     /// The capture that comes so many after the next one, if it may be read before its turn.
-    pub(crate) fn job_behind(&self, captures: usize) -> Option<Job> {
-        let (_, capture) = *self.waiting.get(captures)?;
+    pub(crate) fn job_behind(&self, captures: usize, plain: bool) -> Option<Job> {
+        let (_, capture) = *self.waiting.get(captures).filter(|(_, capture)| plain || !self.plain.contains(capture))?;
         let file = self.files.get(capture as usize).filter(|file| !is_stream(file))?.clone();
         let before_ns = self.waiting.get(captures + 1).map_or(i64::MAX, |(begins, _)| *begins);
         Some(Job { file, capture, before_ns, furthest: self.furthest.get(capture as usize)?.clone() })

@@ -93,7 +93,7 @@ proptest! {
 #[test]
 fn as_many_are_read_as_may_be() {
     let folder = tempfile::tempdir().unwrap();
-    let files = write(folder.path(), &[(1, 10, None, false); 6]);
+    let files = write(folder.path(), &[(1, 10, None, true); 6]);
     let (interrupt, mut failures, mut out) = (Interrupt::new(), Failures::default(), Vec::new());
     let (merge, _) = Merge::new(files, &interrupt, &Progress::new());
     let mut emission = Emission::new(merge, &Selection::All, &mut failures, &mut out, &interrupt);
