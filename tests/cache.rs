@@ -187,7 +187,7 @@ fn a_run_that_did_not_come_to_its_end_leaves_nothing() {
             assert_eq!(child.try_wait().unwrap(), None, "it has ended by itself");
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        programs::interrupt(&child);
         leaves_nothing(&experiment, &child.wait_with_output().unwrap(), 130);
     }
 }

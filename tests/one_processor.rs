@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use programs::{GATEWAY, example, feed, root, stderr, stdout, stop};
-use timeless::timeless;
 
 const TEST: &str = "one_processor";
 
@@ -65,9 +64,11 @@ fn alike(run: impl Fn(&str) -> Output) -> Output {
     alone
 }
 
-/// What a run comes to, without its latencies.
-fn ended(mut output: Output) -> Output {
-    output.stdout = timeless(&output.stdout);
+/// What a run of so many stages comes to, without its latencies.
+fn ended(stages: usize, mut output: Output) -> Output {
+    let (stdout, summed_up) = timeless::with_stages(&output.stdout);
+    assert_eq!(summed_up, stages);
+    output.stdout = stdout;
     output
 }
 
@@ -77,7 +78,7 @@ fn a_whole_capture() {
         return;
     }
     for stages in STAGES {
-        let whole = alike(|hold| ended(run(stages, hold, &home(), "--quiet").output().unwrap()));
+        let whole = alike(|hold| ended(stages, run(stages, hold, &home(), "--quiet").output().unwrap()));
         assert!(whole.status.success() && whole.stderr.is_empty(), "{}", stderr(&whole));
     }
     // As one line a kind, for people.
@@ -132,7 +133,7 @@ fn the_user_stops_it_while_it_waits_for_packets() {
         for hold in holds() {
             // What was read is out, although more may come.
             let mut waiting = run(stages, &hold, Path::new("-"), "--quiet");
-            let stopped = ended(stop(&mut waiting, half.to_vec(), LESS_THAN_HALF, || ()));
+            let stopped = ended(stages, stop(&mut waiting, half.to_vec(), LESS_THAN_HALF, || ()));
             assert_eq!(stopped.status.code(), Some(130), "{hold}: {}", stderr(&stopped));
             assert_eq!(stderr(&stopped), "sizeleak: stopped; what was read until then is processed\n", "{hold}");
         }
@@ -148,7 +149,7 @@ fn a_stream_of_segments_that_was_recorded() {
     let recorded = alike(|hold| {
         let mut command = run_of(3, hold);
         command.args(["--from", "-", "--quiet"]);
-        ended(feed(command, segments.clone()))
+        ended(3, feed(command, segments.clone()))
     });
     assert!(recorded.status.success(), "{}", stderr(&recorded));
 }

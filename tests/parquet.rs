@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use programs::{example, feed, pipe, root, seven, sizeleak, stderr, stdout, write};
+use programs::{example, feed, interrupt, pipe, root, seven, sizeleak, stderr, stdout, write};
 use serde_json::Value;
 use sizeleak_frame::KINDS;
 
@@ -136,8 +136,7 @@ fn of_what_is_stopped_the_whole_part_is_a_whole_file() {
     let capture = fs::read(root().join(example("test.pcap"))).unwrap();
     let (header, packets) = capture.split_at(24);
     stdin.write_all(&[header, &packets.repeat(10)].concat()).unwrap();
-    let id = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     drop(stdin);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));

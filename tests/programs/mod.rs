@@ -86,6 +86,11 @@ pub(crate) fn supply(child: &mut Child, input: Vec<u8>) -> JoinHandle<ChildStdin
     })
 }
 
+/// Stops a program as Ctrl-C does.
+pub(crate) fn interrupt(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::INT).unwrap();
+}
+
 /// The longest that anything is waited for.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -104,7 +109,7 @@ pub(crate) fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: 
     let mut frames = vec![0; after];
     child.stdout.as_mut().unwrap().read_exact(&mut frames).unwrap();
     before();
-    kill_process(id, Signal::INT).unwrap();
+    interrupt(&child);
     let mut output = child.wait_with_output().unwrap();
     drop((stdin, over));
     killer.join().unwrap();

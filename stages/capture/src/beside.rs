@@ -65,11 +65,10 @@ impl NextCaptures {
         while self.reading.pop_front_if(|first| !merge.is_next(first.capture)).is_some() {}
     }
 
-    /// The next capture, if it is read already; after it come others. Those that are not compressed are worth it only where most
+    /// The next capture, if it is read already, where those that have begun were left; after it come others. Those that are not compressed are worth it only where most
     /// of their packets are passed over, as they were of the capture before, and where the processors would not read each one
     /// together: to copy packets for them to wait takes longer than to read them in turn.
     pub(crate) fn take_next(&mut self, merge: &Merge, passes_over_most: bool) -> Option<Beside> {
-        self.leave_begun(merge);
         let plain = passes_over_most && self.most > 1;
         let next = self.reading.pop_front();
         while self.reading.len() < self.most
@@ -141,7 +140,7 @@ impl Beside {
         let (capture, is_unwanted) = (job.capture, Arc::new(AtomicBool::new(false)));
         let looked_at = Arc::clone(&is_unwanted);
         let work = move || {
-            let mut reading = Reading { parcel: Vec::new(), bytes: 0, most, sender, is_unwanted: looked_at };
+            let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: looked_at };
             let mut filling = Filling::new(selection, Keeping::Copied);
             tracing::info!(stage = NAME, file = %job.file.display(), "reads");
             let stop = match open(&job.file, &interrupt, &job.furthest, Decompression::Here) {
@@ -166,8 +165,6 @@ impl Beside {
 struct Reading {
     parcel: Vec<Packets>,
     bytes: usize,
-    /// How many parcels may wait.
-    most: usize,
     sender: Sender<Parcel>,
     is_unwanted: Arc<AtomicBool>,
 }
@@ -226,8 +223,8 @@ impl Reading {
         if self.bytes < PARCEL_BYTES {
             return Ok(());
         }
-        // What is larger than a parcel takes the room of several.
-        for _ in 1..(std::mem::take(&mut self.bytes) / PARCEL_BYTES).min(self.most) {
+        // What is larger than a parcel takes the room of several; what is larger than all room waits for its turn.
+        for _ in 1..std::mem::take(&mut self.bytes) / PARCEL_BYTES {
             self.sender.send(Parcel::Room).map_err(|_| Unwanted)?;
         }
         self.sender.send(Parcel::Batches(std::mem::take(&mut self.parcel))).map_err(|_| Unwanted)

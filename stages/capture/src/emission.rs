@@ -51,7 +51,6 @@ impl<'a> Emission<'a> {
     /// Emits all packets.
     pub(crate) fn run(&mut self) -> Result<(), StageError> {
         while !self.interrupt.is_set() && self.go_on()? == More::Yes {
-            self.next_captures.leave_begun(&self.merge);
             // Where most packets are handed on to other threads, these have enough to do.
             let is_worth_it = self.filling.passes_over_most() && self.next_captures.are_worth_less();
             if let Some(piece_bytes) = self.piece_bytes.filter(|_| is_worth_it)
@@ -72,7 +71,9 @@ impl<'a> Emission<'a> {
             self.send()?;
             self.out.flush()?;
         }
-        let error = match self.merge.next_packet(&mut self.head) {
+        let next = self.merge.next_packet(&mut self.head);
+        self.next_captures.leave_begun(&self.merge);
+        let error = match next {
             Ok(Next::Packet) => {
                 self.filling.take_copy(self.head.packet());
                 None

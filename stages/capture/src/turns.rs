@@ -142,4 +142,4 @@ impl Turn<'_, '_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

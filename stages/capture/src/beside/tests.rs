@@ -1,13 +1,13 @@
 //! What threads read before its turn, against what one reads in turn.
 
 use proptest::prelude::*;
-use sizeleak_address::{Networks, Sieve};
 use sizeleak_frame::{Batches, Frame, Packet};
 use sizeleak_stage::Progress;
 
 use super::*;
 use crate::capture::Failures;
 use crate::emission::{Emission, More};
+use crate::turns::tests::{counted, data, sieve};
 
 /// A capture: how long it begins behind the end of the one before, its packets, where it is damaged, and whether it is compressed.
 type Written = (i64, u64, Option<usize>, bool);
@@ -23,11 +23,8 @@ fn content(begins: i64, &(_, packets, damaged, is_compressed): &Written) -> Vec<
     let header = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, 1].map(u32::to_le_bytes);
     let mut bytes = header.as_flattened().to_vec();
     for number in 0..packets {
-        let is_gateways = number.is_multiple_of(5);
-        let mut data = vec![number as u8; if is_gateways { 600 } else { 60 }];
-        data[12..15].copy_from_slice(&[8, 0, 0x45]);
-        data[23] = 6;
-        data[26..30].copy_from_slice(if is_gateways { &[192, 168, 1, 20] } else { &[10, 0, 0, 1] });
+        let packet = if number.is_multiple_of(5) { (true, 600) } else { (false, 60) };
+        let data = data(&packet, number as usize);
         let (time_ms, length) = (begins.cast_unsigned() + number, data.len() as u32);
         let time = [time_ms / 1000, time_ms % 1000 * 1000].map(|part| part as u32);
         bytes.extend_from_slice([time[0], time[1], length, length].map(u32::to_le_bytes).as_flattened());
@@ -56,20 +53,15 @@ fn emitted(
     files: &[PathBuf],
     selection: &Selection,
     (most, piece_bytes): (usize, Option<usize>),
-) -> (Vec<Frame>, [u64; 6]) {
+) -> (Vec<Frame>, u64, [u64; 5]) {
     let (interrupt, mut failures, mut out) = (Interrupt::new(), Failures::default(), Vec::new());
     let (merge, _) = Merge::new(files.to_vec(), &interrupt, &Progress::new());
     let mut emission = Emission::new(merge, selection, &mut failures, &mut out, &interrupt);
     emission.piece_bytes = piece_bytes;
     emission.next_captures = NextCaptures::at_most(most, selection.clone(), interrupt.clone());
     emission.run().unwrap();
-    let Emission { merge, filling: Filling { counts, .. }, damaged_files, .. } = emission;
-    let counted = [merge.bytes, merge.skipped, counts.packets, counts.snaplen_cut, counts.left_out, damaged_files];
-    (out, counted)
-}
-
-fn sieve() -> Sieve {
-    Sieve::new(Networks::parse(&["192.168.1.20".to_owned()]).unwrap())
+    let (packets, counts, _) = counted(emission);
+    (out, packets, counts)
 }
 
 proptest! {
@@ -83,7 +75,7 @@ proptest! {
             let in_turn = emitted(&files, &selection, (0, None));
             for how in [(1, None), (1, Some(4000)), (3, None), (3, Some(4000)), (MOST_CAPTURES, None)] {
                 let beside = emitted(&files, &selection, how);
-                prop_assert_eq!(beside.1, in_turn.1, "{:?}", how);
+                prop_assert_eq!((beside.1, beside.2), (in_turn.1, in_turn.2), "{:?}", how);
                 prop_assert!(beside.0 == in_turn.0, "{:?}: {} and {} frames", how, beside.0.len(), in_turn.0.len());
             }
         }
@@ -109,7 +101,7 @@ fn as_many_are_read_as_may_be() {
 /// Fills parcels with a packet again and again until some wait; asserts that they have about as much room as they take.
 fn waits_within_its_room(selection: Selection, data: &[u8]) {
     let (sender, parcels) = bounded(PARCELS);
-    let mut reading = Reading { parcel: Vec::new(), bytes: 0, most: PARCELS, sender, is_unwanted: Arc::default() };
+    let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: Arc::default() };
     let mut filling = Filling::new(selection, Keeping::Copied);
     let packet = Packet { time_ns: 0, link_type: 1, original_length: 60, data, capture: 0, number: 1 };
     while parcels.is_empty() {

@@ -17,7 +17,7 @@ use crate::merge::Merge;
 type Written = (bool, usize);
 
 /// Bytes that are TCP in IPv4, of this length or what its headers take.
-fn data(&(is_gateways, length): &Written, number: usize) -> Vec<u8> {
+pub(crate) fn data(&(is_gateways, length): &Written, number: usize) -> Vec<u8> {
     let mut data = vec![number as u8; length.max(54)];
     data[12..15].copy_from_slice(&[8, 0, 0x45]);
     data[23] = 6;
@@ -131,7 +131,7 @@ fn emitted_until(
 }
 
 /// Packets, what else was counted, and pieces.
-fn counted(emission: Emission<'_>) -> (u64, [u64; 5], u64) {
+pub(crate) fn counted(emission: Emission<'_>) -> (u64, [u64; 5], u64) {
     let Emission { merge, filling, damaged_files, pieces, .. } = emission;
     let counts = filling.counts;
     let others = [merge.bytes, merge.skipped, counts.snaplen_cut, counts.left_out, damaged_files];
@@ -154,7 +154,7 @@ fn rows(frames: Vec<Frame>) -> (Packets, [u64; 2], Vec<Frame>) {
     (rows, passed_over, others)
 }
 
-fn sieve() -> Sieve {
+pub(crate) fn sieve() -> Sieve {
     Sieve::new(Networks::parse(&["192.168.1.20".to_owned()]).unwrap())
 }
 
