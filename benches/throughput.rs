@@ -18,7 +18,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use sizeleak::pipeline::Pipeline;
 use sizeleak::registry;
 use sizeleak_frame::{Frame, Record};
-use sizeleak_stage::{Emit, Input, InputError, Interrupt, Output, Received, Runnable, Silent, channel, run_attached};
+use sizeleak_runtime::{Emit, Input, InputError, Interrupt, Output, Received, Runnable, Silent, channel, run_attached};
 use tempfile::TempDir;
 use toml::{Table, Value};
 use traffic::{Connections, GATEWAY, Shape, Traffic};
@@ -85,13 +85,13 @@ impl Input for Frames {
 struct Nowhere;
 
 impl Emit for Nowhere {
-    fn emit(&mut self, _: Frame) -> Result<(), sizeleak_stage::Closed> {
+    fn emit(&mut self, _: Frame) -> Result<(), sizeleak_runtime::Closed> {
         Ok(())
     }
 }
 
 impl Output for Nowhere {
-    fn flush(&mut self) -> Result<(), sizeleak_stage::Closed> {
+    fn flush(&mut self) -> Result<(), sizeleak_runtime::Closed> {
         Ok(())
     }
 

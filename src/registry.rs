@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command};
 use schemars::JsonSchema;
-use sizeleak_stage::{ConfigureError, Runnable, StageOptions, program};
+use sizeleak_runtime::{ConfigureError, Runnable, StageOptions, program};
 use toml::{Table, Value};
 
 use crate::pipeline::schema;

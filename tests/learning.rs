@@ -11,7 +11,7 @@ use home::{Home, assert_fails, run, small};
 use jiff::SignedDuration;
 use programs::{GATEWAY, sizeleak, stderr};
 use serde_json::Value;
-use sizeleak_signature::{Basis, Model, Written};
+use sizeleak_model::{Basis, Model, Written};
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::{Framing, Suite, Version};
 

@@ -5,7 +5,7 @@ mod tool;
 use std::process::Command;
 
 use serde::Deserialize;
-use sizeleak_signature::{Neighbours, Tuple};
+use sizeleak_model::{Neighbours, Tuple};
 
 /// Makes random tuples and queries, and answers these: the distances to the k nearest, and (for the ties, of which
 /// scikit-learn takes any) everything within the largest of them.

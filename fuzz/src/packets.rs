@@ -4,7 +4,7 @@
 
 use sizeleak_flow_filter::{FlowFilter, Options};
 use sizeleak_frame::{Frame, Packet, Packets};
-use sizeleak_stage::Stage;
+use sizeleak_runtime::Stage;
 
 use super::input::Bytes;
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use sizeleak_frame::{Direction, Flow, Frame, Segment, Segments, Transport};
 use sizeleak_record_sizer::{Options, RecordSizer};
-use sizeleak_stage::Stage;
+use sizeleak_runtime::Stage;
 
 use super::input::Bytes;
 

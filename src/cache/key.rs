@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use blake3::{Hash, Hasher};
 use serde_json::{Value, json};
 use sizeleak_frame::SCHEMA;
-use sizeleak_stage::StageOptions;
+use sizeleak_runtime::StageOptions;
 
 use super::Capture;
 use crate::pipeline::{Effective, Pipeline};

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter};
 use std::io;
 
-use sizeleak_signature::ModelError;
+use sizeleak_model::ModelError;
 use sizeleak_simulator::SimulateError;
 
 use crate::pipeline::{ConfigError, RunError};

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
-use sizeleak_signature::{Device, Inventory, Label, Labels};
+use sizeleak_model::{Device, Inventory, Label, Labels};
 
 use super::{Failure, schema};
 use crate::registry::{Entry, STAGES};

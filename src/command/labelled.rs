@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
-use sizeleak_signature::{Labels, Matching, match_labels};
+use sizeleak_model::{Labels, Matching, match_labels};
 
 /// So many labels or commands are named, the others counted.
 const SHOWN: usize = 5;

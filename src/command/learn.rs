@@ -16,8 +16,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use sizeleak_signature::{Action, Inventory, Method};
-use sizeleak_stage::log::show;
+use sizeleak_model::{Action, Inventory, Method};
+use sizeleak_runtime::log::show;
 
 use super::Failure;
 use super::labelled::LabelFile;

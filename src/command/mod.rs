@@ -27,8 +27,8 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use sizeleak_stage::log::{LogFlags, complain};
-use sizeleak_stage::program::EXIT_CODES;
+use sizeleak_runtime::log::{LogFlags, complain};
+use sizeleak_runtime::program::EXIT_CODES;
 
 pub use failure::Failure;
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_frame::{Frame, Notice, what};
-use sizeleak_stage::Interrupt;
-use sizeleak_stage::log::{self, LogFlags, say};
+use sizeleak_runtime::Interrupt;
+use sizeleak_runtime::log::{self, LogFlags, say};
 
 use super::Failure;
 use super::labelled::Tolerance;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use bytesize::ByteSize;
 use clap::Args;
-use sizeleak_stage::Interrupt;
-use sizeleak_stage::log::say;
+use sizeleak_runtime::Interrupt;
+use sizeleak_runtime::log::say;
 
 use super::Failure;
 use super::observation::Telling;

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sizeleak_frame::{BATCH_ROWS, Frame};
-use sizeleak_stage::log::{self, LogFlags, Screen, say, say_latency};
-use sizeleak_stage::metrics::{MetricsFlags, Server};
-use sizeleak_stage::program::save_latency_log;
-use sizeleak_stage::{ConfigureError, Interrupt, Telemetry};
+use sizeleak_runtime::log::{self, LogFlags, Screen, say, say_latency};
+use sizeleak_runtime::metrics::{MetricsFlags, Server};
+use sizeleak_runtime::program::save_latency_log;
+use sizeleak_runtime::{ConfigureError, Interrupt, Telemetry};
 
 use super::Failure;
 use super::appearance::Appearance;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use sizeleak_stage::Outcome;
+use sizeleak_runtime::Outcome;
 
 use super::RunError;
 use super::process::Origin;

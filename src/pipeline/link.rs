@@ -3,7 +3,7 @@
 use std::io::{self, PipeReader, PipeWriter, Read, pipe};
 use std::process::Stdio;
 
-use sizeleak_stage::{
+use sizeleak_runtime::{
     ChannelInput, ChannelOutput, Input, Interrupt, Output, StreamInput, StreamOutput, channel, widen_pipe,
 };
 

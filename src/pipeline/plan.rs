@@ -11,7 +11,7 @@ use std::path::Path;
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::Batches;
-use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions, has_several_processors};
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, has_several_processors};
 use toml::Value;
 use tracing::debug;
 

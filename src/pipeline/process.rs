@@ -8,7 +8,7 @@ use std::path::{self, Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use sizeleak_stage::Outcome;
+use sizeleak_runtime::Outcome;
 
 use super::ConfigError;
 

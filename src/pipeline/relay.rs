@@ -5,7 +5,7 @@
 use std::io::{self, BufWriter, ErrorKind, PipeWriter, Read, Write};
 
 use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
-use sizeleak_stage::{Interrupt, Outcome};
+use sizeleak_runtime::{Interrupt, Outcome};
 
 use super::tap::{RawTaps, Tap};
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_frame::{Frame, FrameReader, Hello};
-use sizeleak_stage::{Interrupt, Interruptible};
+use sizeleak_runtime::{Interrupt, Interruptible};
 
 use super::{ConfigError, Pipeline, Step, Work};
 use crate::recording::{decompressed, stdin};

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use sizeleak_frame::Summary;
-use sizeleak_stage::log::say;
-use sizeleak_stage::{Input, Interrupt, Outcome, Output, Received, Runnable, Telemetry, processors, run_attached};
+use sizeleak_runtime::log::say;
+use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, Runnable, Telemetry, processors, run_attached};
 
 use super::cause::{Drained, Ended, settle};
 use super::link::{Reach, Receiving, Sending, link};
@@ -309,7 +309,7 @@ fn drain(input: &mut dyn Input, mut drain: Drain<'_>) -> (Drained, Option<Summar
 #[cfg(test)]
 mod tests {
     use sizeleak_frame::Frame;
-    use sizeleak_stage::{Source, SourceEmit, SourceNode, StageError};
+    use sizeleak_runtime::{Source, SourceEmit, SourceNode, StageError};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, Summary};
-use sizeleak_stage::{Closed, Emit, Output};
+use sizeleak_runtime::{Closed, Emit, Output};
 
 use super::cause::Drained;
 

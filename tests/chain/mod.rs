@@ -8,7 +8,7 @@ use sizeleak_capture::Capture;
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::{Direction, Flow, Frame, Notice, Record, Segment, Session, Transport};
 use sizeleak_record_sizer::RecordSizer;
-use sizeleak_stage::{Interrupt, Source, Stage};
+use sizeleak_runtime::{Interrupt, Source, Stage};
 
 /// What a capture became.
 #[derive(Debug, Default)]

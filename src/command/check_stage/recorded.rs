@@ -9,8 +9,8 @@ use sizeleak_frame::{
     Actions, Candidate, Command, Correction, Frame, FrameReader, FrameWriter, Hello, Identification, StageSummary,
     Summary, WeightedEpsilon,
 };
+use sizeleak_runtime::Interrupt;
 use sizeleak_simulator::{Scenario, simulate};
-use sizeleak_stage::Interrupt;
 
 use super::super::Failure;
 use crate::pipeline::Pipeline;

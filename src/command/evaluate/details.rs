@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
-use sizeleak_signature::{Labels, Matching};
+use sizeleak_model::{Labels, Matching};
 
 use super::judge::{Judgement, Standing};
 use super::sighting::Sighting;

@@ -1,7 +1,7 @@
 //! From what a pipeline said of the commands to the figures of an evaluation.
 
 use serde::Serialize;
-use sizeleak_signature::Matching;
+use sizeleak_model::Matching;
 use sizeleak_simulator::Limit;
 
 use super::confusion::Confusion;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use sizeleak_decomposer::prior_bits;
-use sizeleak_signature::{Limits, Model};
+use sizeleak_model::{Limits, Model};
 use toml::Value;
 
 use super::score::Judged;
@@ -85,7 +85,7 @@ fn multisets(total: u32, actions: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_signature::{Action, Inventory};
+    use sizeleak_model::{Action, Inventory};
 
     use super::super::belief::Belief;
     use super::super::judge::{Judgement, Standing};

@@ -6,7 +6,7 @@
 //! never counts as found.
 
 use sizeleak_frame::{Actions, Candidate, Identification};
-use sizeleak_signature::{InventoryError, Limits, Model};
+use sizeleak_model::{InventoryError, Limits, Model};
 
 use super::belief::Belief;
 

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use serde::Serialize;
-use sizeleak_signature::Model;
+use sizeleak_model::Model;
 
 use super::findings::Findings;
 use super::judge::Judge;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use sizeleak_frame::Frame;
-use sizeleak_signature::Model;
+use sizeleak_model::Model;
 
 use super::findings::Findings;
 use super::judge::Judge;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use sizeleak_frame::Command;
+use sizeleak_model::{Basis, WireSize};
 use sizeleak_record_sizer::record_overhead;
-use sizeleak_signature::{Basis, WireSize};
 
 /// A command with what was seen of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]

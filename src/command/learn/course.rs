@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use serde::Deserialize;
 use sizeleak_command_segmenter::{LabelledTraffic, Options};
 use sizeleak_frame::{Command, Flow, Frame, Record};
-use sizeleak_signature::{CaptureDigest, Inventory, Method, Noise};
+use sizeleak_model::{CaptureDigest, Inventory, Method, Noise};
 use toml::Value;
 
 use super::basis::{Cipher, Observed};

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
 use serde::Serialize;
-use sizeleak_signature::{Inventory, Method, Model};
+use sizeleak_model::{Inventory, Method, Model};
 
 use super::basis::Cipher;
 use super::lesson::Lesson;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use sha2::{Digest, Sha256};
-use sizeleak_signature::CaptureDigest;
+use sizeleak_model::CaptureDigest;
 
 const BLOCK: usize = 1 << 16;
 

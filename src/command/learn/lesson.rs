@@ -1,7 +1,7 @@
 //! From labels and commands to a model.
 
 use anyhow::{Context, anyhow};
-use sizeleak_signature::{
+use sizeleak_model::{
     Action, Basis, CaptureDigest, Design, Fit, FitError, Inventory, LabelledCommand, Learned, Limits, Matching, Method,
     Model, Prior, ReplyBytes, ReplyModel,
 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};
 
-use sizeleak_signature::{Basis, Method, Model, ReplyBytes, Smoothing};
+use sizeleak_model::{Basis, Method, Model, ReplyBytes, Smoothing};
 
 use super::lesson::Taught;
 

@@ -13,7 +13,7 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::Packets;
-use sizeleak_stage::{Furthest, Interrupt, processors};
+use sizeleak_runtime::{Furthest, Interrupt, processors};
 
 use crate::capture::NAME;
 use crate::error::CaptureError;

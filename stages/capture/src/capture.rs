@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sizeleak_frame::{Notice, what};
-use sizeleak_stage::{Closed, Interrupt, Source, SourceEmit, StageError};
+use sizeleak_runtime::{Closed, Interrupt, Source, SourceEmit, StageError};
 
 use crate::emission::Emission;
 use crate::error::{CaptureError, Damage};

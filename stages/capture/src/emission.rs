@@ -1,6 +1,6 @@
 //! How the packets of captures are emitted: who reads, and when a batch goes out.
 
-use sizeleak_stage::{Interrupt, SourceEmit, StageError, has_several_processors};
+use sizeleak_runtime::{Interrupt, SourceEmit, StageError, has_several_processors};
 
 use crate::beside::{Beside, NextCaptures, Parcel, Stop};
 use crate::capture::{Failures, send};

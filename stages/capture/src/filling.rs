@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sizeleak_address::Sieve;
 use sizeleak_frame::{BATCH_ROWS, Batches, Packet, Packets, PassedOver, what};
-use sizeleak_stage::{Closed, SourceEmit};
+use sizeleak_packet::Sieve;
+use sizeleak_runtime::{Closed, SourceEmit};
 
 use crate::capture::notice;
 use crate::reader::CapturedPacket;

@@ -2,7 +2,7 @@
 
 use pcap::{Active, Error, Precision};
 use sizeleak_frame::{Packet, what};
-use sizeleak_stage::{Interrupt, Progress, Source, SourceEmit, StageError, becomes_ready};
+use sizeleak_runtime::{Interrupt, Progress, Source, SourceEmit, StageError, becomes_ready};
 use thiserror::Error as ThisError;
 
 use crate::capture::{notice, send};

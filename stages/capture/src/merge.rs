@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use sizeleak_frame::Packet;
-use sizeleak_stage::{Furthest, Interrupt, Progress, is_ready};
+use sizeleak_runtime::{Furthest, Interrupt, Progress, is_ready};
 
 use crate::beside::Job;
 use crate::capture::NAME;

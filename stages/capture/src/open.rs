@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use sizeleak_stage::{Furthest, Interrupt, Interruptible};
+use sizeleak_runtime::{Furthest, Interrupt, Interruptible};
 
 use crate::ahead::ReadAhead;
 use crate::error::{CaptureError, Damage};

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_address::{Networks, Sieve};
 use sizeleak_frame::Batches;
-use sizeleak_stage::{ConfigureError, Runnable, SourceNode, StageOptions};
+use sizeleak_packet::{Networks, Sieve};
+use sizeleak_runtime::{ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
 use crate::filling::Selection;

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use sizeleak_frame::SpareBuffers;
-use sizeleak_stage::Furthest;
+use sizeleak_runtime::Furthest;
 
 /// In front of a piece there is room for so much of what comes before it: the part of a packet that ends in it.
 const HEADROOM: usize = 64 << 10;

@@ -1,7 +1,7 @@
 //! Goes over the packets that a stage further down would drop: all there is to do about most packets of an archive.
 
 use prefetch_index::prefetch_index;
-use sizeleak_address::Sieve;
+use sizeleak_packet::Sieve;
 
 use crate::reader::CapturedPacket;
 

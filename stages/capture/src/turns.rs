@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sizeleak_stage::StageError;
+use sizeleak_runtime::StageError;
 
 use crate::capture::NAME;
 use crate::emission::{Emission, More};

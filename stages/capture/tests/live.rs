@@ -8,7 +8,7 @@ use std::thread;
 use clap::Parser;
 use sizeleak_capture::{LiveCapture, Options};
 use sizeleak_frame::{Frame, Packets};
-use sizeleak_stage::{
+use sizeleak_runtime::{
     ChannelInput, Input, Interrupt, Outcome, Received, Runnable, Silent, SourceNode, StageOptions, channel,
 };
 

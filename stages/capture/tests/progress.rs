@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sizeleak_capture::Options;
-use sizeleak_stage::{Interrupt, Outcome, Silent, StageOptions, StreamOutput, Telemetry};
+use sizeleak_runtime::{Interrupt, Outcome, Silent, StageOptions, StreamOutput, Telemetry};
 use tempfile::TempDir;
 use written::{file, little, some_packets};
 

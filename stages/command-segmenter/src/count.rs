@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_signature::{GatewayRecords, MOST_SIZES, OFTEN, ServiceRecords};
+use sizeleak_model::{GatewayRecords, MOST_SIZES, OFTEN, ServiceRecords};
 
 use crate::beat;
 use crate::exchange::{Exchange, Heard, Run, Weight};

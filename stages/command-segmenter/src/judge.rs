@@ -1,7 +1,7 @@
 //! Judges by what was learned from labelled captures what a message is that the service has sent.
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_signature::{ServiceRecords, Written};
+use sizeleak_model::{ServiceRecords, Written};
 
 use crate::beat::{Beat, chance};
 use crate::exchange::{Exchange, Heard, Run};

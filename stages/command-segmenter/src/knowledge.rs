@@ -1,7 +1,7 @@
 //! What a model knows of a gateway's records, looked up by size.
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_signature::{Basis, GatewayRecords, Model, Noise, OFTEN, ServiceRecords, Written};
+use sizeleak_model::{Basis, GatewayRecords, Model, Noise, OFTEN, ServiceRecords, Written};
 
 use crate::by_size::BySize;
 use crate::exchange::Heard;

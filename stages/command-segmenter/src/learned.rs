@@ -16,7 +16,7 @@
 //! on the connection.
 
 use sizeleak_frame::{Direction, Flow, Record};
-use sizeleak_signature::GatewayRecords;
+use sizeleak_model::GatewayRecords;
 
 use crate::beat::Beat;
 use crate::exchange::{Exchange, Heard, Run, Weight};

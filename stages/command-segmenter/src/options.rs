@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_signature::Model;
-use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_model::Model;
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
 
 use crate::CommandSegmenter;
 use crate::knowledge::Knowledge;

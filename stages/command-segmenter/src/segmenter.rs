@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{ContentType, Flow, Frame, Notice, Record, what};
-use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
+use sizeleak_runtime::{ConfigureError, Emit, Stage, StageError};
 
 use crate::adaptive::Adaptive;
 use crate::conversation::{Conversation, Turn};

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Command, ContentType, Direction, Flow, Record};
-use sizeleak_signature::{Basis, Noise, OFTEN, Written};
-use sizeleak_stage::ConfigureError;
+use sizeleak_model::{Basis, Noise, OFTEN, Written};
+use sizeleak_runtime::ConfigureError;
 
 use crate::Options;
 use crate::beat::Occurrence;

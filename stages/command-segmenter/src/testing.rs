@@ -1,7 +1,7 @@
 //! What tests of several modules make their data with; never part of the library.
 
 use sizeleak_frame::{ContentType, Direction, Record};
-use sizeleak_signature::{Model, Noise};
+use sizeleak_model::{Model, Noise};
 
 pub(crate) const MS: i64 = 1_000_000;
 

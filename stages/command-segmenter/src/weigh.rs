@@ -4,7 +4,7 @@
 //! by how probable each is to come when the record does (on the beat of that noise or off it), and to be followed by
 //! replies or by none. Whether replies follow shows only later; until then the record is in doubt.
 
-use sizeleak_signature::{OFTEN, ServiceRecords};
+use sizeleak_model::{OFTEN, ServiceRecords};
 
 use crate::knowledge::{Knowledge, WELL_KNOWN};
 
@@ -82,7 +82,7 @@ fn share(part: u64, whole: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_signature::Noise;
+    use sizeleak_model::Noise;
 
     use super::*;
     use crate::testing::model;

@@ -7,8 +7,8 @@ use std::hint::black_box;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sizeleak_decomposer::{Decomposer, Solver};
 use sizeleak_frame::{Command, Correction, Frame, WeightedEpsilon};
-use sizeleak_signature::Model;
-use sizeleak_stage::Stage;
+use sizeleak_model::Model;
+use sizeleak_runtime::Stage;
 
 const HOME: &str = "schema = 1\noverhead = 67\nk = 1\ntuples = [[100, 0, 1]]\n\
     [[action]]\nname = \"on\"\nsize = 28\n[[action]]\nname = \"off\"\nsize = 29\n[[action]]\nname = \"toggle\"\nsize = 32\n\

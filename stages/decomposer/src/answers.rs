@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sizeleak_frame::{Candidate, Shared, WeightedEpsilon};
-use sizeleak_stage::Memo;
+use sizeleak_runtime::Memo;
 
 /// Answers take this many bytes at most.
 const MAX_BYTES: usize = 16 << 20;

@@ -12,7 +12,7 @@
 //! Each multiset of actions is one walk, so counts are exact; the inventory is inside the recursion, so nothing has to be
 //! filtered afterwards. A row of the table (all `i` and `q` of one `s`) needs rows of smaller sums alone.
 
-use sizeleak_signature::{Action, InventoryError, Limits};
+use sizeleak_model::{Action, InventoryError, Limits};
 use thiserror::Error;
 
 use crate::Solutions;

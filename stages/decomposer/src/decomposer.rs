@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sizeleak_frame::{Candidate, Command, Correction, Identification, Notice, Shared, WeightedEpsilon, what};
-use sizeleak_signature::Model;
-use sizeleak_stage::{Emit, Stage, StageError};
+use sizeleak_model::Model;
+use sizeleak_runtime::{Emit, Stage, StageError};
 
 use crate::answers::{Answer, Answers, Unexplained};
 use crate::count::{Solver, SolverError, SumTooLarge, sizes};

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_signature::{Condition, Limits, MOST_CLASSES};
+use sizeleak_model::{Condition, Limits, MOST_CLASSES};
 
 /// An automaton has this many states at most.
 pub(crate) const MAX_STATES: usize = 1 << 16;
@@ -191,7 +191,7 @@ fn open_states(limits: &Limits, placed: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_signature::{Action, Device, Inventory};
+    use sizeleak_model::{Action, Device, Inventory};
 
     use super::*;
 

@@ -154,7 +154,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
-    use sizeleak_signature::{Action, Device, Inventory, Limits, Prior};
+    use sizeleak_model::{Action, Device, Inventory, Limits, Prior};
 
     use super::*;
 

@@ -7,7 +7,7 @@
 //! a command can have more actions than that is worth, the numbers are taken as geometric and the actions as if nothing
 //! were known of how they go together: a factor for each action taken, which needs no more states than counting does.
 
-use sizeleak_signature::{Condition, Limits, Prior};
+use sizeleak_model::{Condition, Limits, Prior};
 
 use crate::cache::{Cache, Rows};
 use crate::inventory::{Automaton, Layer};

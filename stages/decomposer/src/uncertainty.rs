@@ -1,6 +1,6 @@
 //! What is unknown of a command before its size is seen: the entropy of the prior over what the inventory allows.
 
-use sizeleak_signature::{Limits, Model, Prior};
+use sizeleak_model::{Limits, Model, Prior};
 
 use crate::count::sizes;
 use crate::inventory::Automaton;

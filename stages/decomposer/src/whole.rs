@@ -5,7 +5,7 @@
 //! weight is put together here as there: a way turns off from another at one place, where it was the sum of what led
 //! there, of the turn and of the best way on; and ways of equal weight stand in the order in which they are met there.
 
-use sizeleak_signature::Rank;
+use sizeleak_model::Rank;
 
 use crate::ranked::MAX_TURNS;
 use crate::ranking::{Choice, Place, Ranking};
@@ -208,7 +208,7 @@ fn take(taken: &mut [u32], action: usize, count: u32) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use sizeleak_signature::{Action, Device, Inventory, Limits, Prior};
+    use sizeleak_model::{Action, Device, Inventory, Limits, Prior};
 
     use super::*;
     use crate::ranked::Ranked;

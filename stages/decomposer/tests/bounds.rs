@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use sizeleak_decomposer::{Solver, SolverError, SumTooLarge};
-use sizeleak_signature::{Action, Device, Inventory, Limits};
+use sizeleak_model::{Action, Device, Inventory, Limits};
 
 fn actions(sizes: impl IntoIterator<Item = i64>) -> Vec<Action> {
     sizes.into_iter().enumerate().map(|(at, size)| Action { name: at.to_string(), size }).collect()

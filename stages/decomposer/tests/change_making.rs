@@ -10,8 +10,8 @@ use std::thread;
 use serde_json::{Value, json};
 use sizeleak_decomposer::{Decomposer, Solver};
 use sizeleak_frame::{Correction, Frame, Identification, WeightedEpsilon};
-use sizeleak_signature::{Model, Prior};
-use sizeleak_stage::Stage;
+use sizeleak_model::{Model, Prior};
+use sizeleak_runtime::Stage;
 
 /// Logarithms of weights are compared as whole numbers of this many parts.
 const PARTS: f64 = 1e7;

@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use sizeleak_decomposer::{Decomposer, Solver};
 use sizeleak_frame::{Command, Correction, Frame, Identification, WeightedEpsilon};
-use sizeleak_signature::{Action, Limits, Model, Prior};
-use sizeleak_stage::Stage;
+use sizeleak_model::{Action, Limits, Model, Prior};
+use sizeleak_runtime::Stage;
 
 const ACTIONS: i64 = 200;
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sizeleak_decomposer::Solver;
-use sizeleak_signature::{Action, Device, Inventory, Limits};
+use sizeleak_model::{Action, Device, Inventory, Limits};
 
 const LETTERS: &str = "abcdefghijkl";
 

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sizeleak_epsilon_corrector::Estimates;
-use sizeleak_signature::{Neighbours, Smoothing, Tuple};
+use sizeleak_model::{Neighbours, Smoothing, Tuple};
 
 /// So many look-ups are timed together.
 const LOOK_UPS: u64 = 4096;

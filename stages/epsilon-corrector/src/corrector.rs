@@ -3,8 +3,8 @@
 use std::fmt::{Display, Formatter};
 
 use sizeleak_frame::{Command, Correction, Frame, Notice, Session, what};
-use sizeleak_signature::{Basis, Model, Smoothing};
-use sizeleak_stage::{Emit, Stage, StageError};
+use sizeleak_model::{Basis, Model, Smoothing};
+use sizeleak_runtime::{Emit, Stage, StageError};
 
 use crate::estimates::Estimates;
 use crate::sessions::Sessions;

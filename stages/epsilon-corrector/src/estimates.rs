@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 use sizeleak_frame::{Shared, WeightedEpsilon as Offered};
-use sizeleak_signature::{Neighbours, Smoothing, Variation, WeightedEpsilon};
+use sizeleak_model::{Neighbours, Smoothing, Variation, WeightedEpsilon};
 
 /// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to so many; of a wider one, which no
 /// cipher leaves, as many at equal distances.
@@ -88,7 +88,7 @@ impl Estimates {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_signature::Tuple;
+    use sizeleak_model::Tuple;
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_signature::{Model, Smoothing};
-use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_model::{Model, Smoothing};
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
 
 use crate::EpsilonCorrector;
 

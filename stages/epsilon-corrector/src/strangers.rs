@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sizeleak_frame::{Command, Notice, what};
-use sizeleak_signature::{Model, Tuple};
-use sizeleak_stage::Stage;
+use sizeleak_model::{Model, Tuple};
+use sizeleak_runtime::Stage;
 
 use crate::EpsilonCorrector;
 

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use sizeleak_address::Networks;
-use sizeleak_stage::ConfigureError;
+use sizeleak_packet::Networks;
+use sizeleak_runtime::ConfigureError;
 
 /// Which ends of a packet are gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use prefetch_index::prefetch_index;
-use sizeleak_address::{Appearance, Networks, Sieve, may_be_tunnel, plain_addresses};
 use sizeleak_frame::{Batches, Flow, Notice, Packet, PacketIter, Packets, Segment, Segments, Transport, what};
-use sizeleak_stage::{ConfigureError, Emit, Stage, StageError};
+use sizeleak_packet::{Appearance, Networks, Sieve, may_be_tunnel, plain_addresses};
+use sizeleak_runtime::{ConfigureError, Emit, Stage, StageError};
 
 use crate::absent::SeenAddresses;
 use crate::address::{GatewayEnds, ServiceRule};

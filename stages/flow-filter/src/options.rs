@@ -3,7 +3,7 @@
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_stage::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
 
 use crate::FlowFilter;
 

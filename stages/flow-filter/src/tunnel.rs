@@ -1,7 +1,7 @@
 //! Tunnels: from what an IP packet carries to the IP header inside. IP in IP (RFC 2003, RFC 4213), GRE (RFC 2784,
 //! RFC 2890) with IP or Ethernet inside, and VXLAN (RFC 7348).
 
-use sizeleak_address::VXLAN_PORT;
+use sizeleak_packet::VXLAN_PORT;
 
 use crate::link::{NoIp, behind, big_endian, ethernet};
 use crate::network::Content;

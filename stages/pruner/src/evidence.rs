@@ -1,7 +1,7 @@
 //! What the replies to a command say about its actions.
 
 use sizeleak_frame::{Actions, Command};
-use sizeleak_signature::{Model, ReplyBytes, ReplyModel, WireSize};
+use sizeleak_model::{Model, ReplyBytes, ReplyModel, WireSize};
 
 /// Where nothing limits the number of actions, likelihoods are looked at up to this many.
 const MAX_ACTIONS: u32 = 4096;

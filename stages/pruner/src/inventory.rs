@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Actions, Shared};
-use sizeleak_signature::{InventoryError, Limits, MOST_CLASSES, Model};
+use sizeleak_model::{InventoryError, Limits, MOST_CLASSES, Model};
 
 /// The model's inventory, by action names.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use sizeleak_frame::{Candidate, Shared};
-use sizeleak_signature::Rank;
+use sizeleak_model::Rank;
 
 use crate::evidence::Evidence;
 

@@ -1,8 +1,8 @@
 //! The stage: identifications in, with fewer and better ordered candidates out.
 
 use sizeleak_frame::{Command, Frame, Identification, Notice, what};
-use sizeleak_signature::{InventoryError, Model};
-use sizeleak_stage::{Emit, Stage, StageError};
+use sizeleak_model::{InventoryError, Model};
+use sizeleak_runtime::{Emit, Stage, StageError};
 
 use crate::evidence::{Bounds, Evidence};
 use crate::inventory::Inventory;

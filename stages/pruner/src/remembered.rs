@@ -1,7 +1,7 @@
 //! What pruning came to, remembered: the same sizes come with the same replies again and again.
 
 use sizeleak_frame::{Candidate, Identification, Shared};
-use sizeleak_stage::Memo;
+use sizeleak_runtime::Memo;
 
 use crate::evidence::Bounds;
 

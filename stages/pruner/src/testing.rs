@@ -1,7 +1,7 @@
 //! What tests of several modules make their data with; never part of the library.
 
 use sizeleak_frame::Command;
-use sizeleak_signature::Model;
+use sizeleak_model::Model;
 
 /// A model of two actions with this [replies].
 pub(crate) fn model(rest: &str) -> Model {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sizeleak_frame::{Notice, what};
-use sizeleak_stage::{Closed, Emit};
+use sizeleak_runtime::{Closed, Emit};
 
 use crate::finding::Incident;
 

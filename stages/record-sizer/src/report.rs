@@ -1,7 +1,7 @@
 //! From what was found in a flow to the frames and counters that say so.
 
 use sizeleak_frame::{Direction, Record, Segment, what};
-use sizeleak_stage::{Closed, Emit};
+use sizeleak_runtime::{Closed, Emit};
 
 use crate::association::{Association, Datagram};
 use crate::connection::{Connection, Ending};

@@ -3,7 +3,7 @@
 mod quick;
 
 use sizeleak_frame::{Direction, Segment, Segments, what};
-use sizeleak_stage::{Closed, ConfigureError, Emit, Stage, StageError};
+use sizeleak_runtime::{Closed, ConfigureError, Emit, Stage, StageError};
 
 use crate::association::Association;
 use crate::finding::Findings;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sizeleak_frame::{Batches, Frame, Packet};
-use sizeleak_stage::Progress;
+use sizeleak_runtime::Progress;
 
 use super::*;
 use crate::capture::Failures;

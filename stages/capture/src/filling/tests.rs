@@ -1,7 +1,7 @@
 //! Packets gathered at once, against packets taken one by one.
 
 use proptest::prelude::*;
-use sizeleak_address::Networks;
+use sizeleak_packet::Networks;
 
 use super::*;
 

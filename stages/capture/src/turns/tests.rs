@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::slice::from_ref;
 
 use proptest::prelude::*;
-use sizeleak_address::{Networks, Sieve};
 use sizeleak_frame::{Batches, Frame, Packets};
-use sizeleak_stage::{Closed, Emit, Interrupt, Progress, SourceEmit};
+use sizeleak_packet::{Networks, Sieve};
+use sizeleak_runtime::{Closed, Emit, Interrupt, Progress, SourceEmit};
 
 use super::*;
 use crate::capture::Failures;

@@ -2,7 +2,7 @@
 
 use prefetch_index::prefetch_index;
 use sizeleak_frame::{Segment, Segments};
-use sizeleak_stage::{Closed, Emit};
+use sizeleak_runtime::{Closed, Emit};
 
 use super::RecordSizer;
 use crate::piece::Piece;

@@ -4,7 +4,7 @@ use crate::wire::{MILLISECOND, Noise, Row, batch, notices, records, row, segment
 use proptest::prelude::*;
 use sizeleak_frame::{Direction, Frame, Segment};
 use sizeleak_record_sizer::{Options, RecordSizer};
-use sizeleak_stage::Stage;
+use sizeleak_runtime::Stage;
 
 const TO: Direction = Direction::ToGateway;
 const FROM: Direction = Direction::FromGateway;

@@ -2,7 +2,7 @@
 
 use sizeleak_frame::{Direction, Frame, Segment, Segments};
 use sizeleak_record_sizer::{Options, RecordSizer};
-use sizeleak_stage::Stage;
+use sizeleak_runtime::Stage;
 
 pub(crate) const MILLISECOND: i64 = 1_000_000;
 

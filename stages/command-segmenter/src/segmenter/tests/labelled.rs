@@ -1,7 +1,7 @@
 //! The algorithm `learned`: taught by labelled records, then tried on others of the same gateway.
 
 use sizeleak_frame::Transport;
-use sizeleak_signature::{Noise, Written};
+use sizeleak_model::{Noise, Written};
 
 use super::*;
 use crate::LabelledTraffic;
@@ -334,7 +334,7 @@ fn its_options_are_checked() {
     let missing = Options { model: Some("no-such-folder/model.toml".into()), ..with_model.clone() };
     assert!(fault(&missing).to_string().contains("no-such-folder/model.toml"));
     let write = |noise: Option<Noise>| {
-        std::fs::write(&file, sizeleak_signature::Model { noise, ..model(Noise::default()) }.to_toml()).unwrap();
+        std::fs::write(&file, sizeleak_model::Model { noise, ..model(Noise::default()) }.to_toml()).unwrap();
     };
     write(None);
     let error = fault(&with_model);

@@ -4,7 +4,7 @@ use std::fmt::{Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use sizeleak_stage::ConfigureError;
+use sizeleak_runtime::ConfigureError;
 
 /// A set of addresses and networks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sizeleak_frame::{
     Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
-use sizeleak_stage::{
+use sizeleak_runtime::{
     Closed, Count, Emit, Input, Interrupt, Latency, Node, Outcome, Output, Runnable, Silent, Source, SourceEmit,
     SourceNode, Stage, StageError, StreamInput, StreamOutput, Telemetry, channel,
 };
@@ -237,7 +237,7 @@ fn threads_and_streams_give_the_same_frames() {
             drop(second);
             outcome
         });
-        while matches!(last.receive(&mut threaded, &mut || {}), Ok(sizeleak_stage::Received::Frames { .. })) {}
+        while matches!(last.receive(&mut threaded, &mut || {}), Ok(sizeleak_runtime::Received::Frames { .. })) {}
     });
     let mut stream = Vec::new();
     let source = Box::new(SourceNode::new(Counter(5000)));
