@@ -20,7 +20,7 @@ const BULK: [&str; 2] = ["packets", "segments"];
 
 /// An output that can be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keyed {
+pub struct CacheableOutput {
     /// The place of the stage that puts it out, counted from 0.
     pub place: usize,
     /// That stage.
@@ -36,7 +36,7 @@ pub struct Keyed {
 pub struct Keys {
     /// The outputs that can be kept, first one first: up to the first program of somebody's, whose doings its command line does
     /// not tell.
-    pub outputs: Vec<Keyed>,
+    pub outputs: Vec<CacheableOutput>,
     /// The captures that all is made of.
     pub captures: Vec<Capture>,
 }
@@ -76,7 +76,7 @@ impl Keys {
             }
             key = key_behind(key, &json!([entry.name, plain]));
             if !BULK.contains(&entry.makes) {
-                keys.outputs.push(Keyed { place, stage: entry.name, kind: entry.makes, key });
+                keys.outputs.push(CacheableOutput { place, stage: entry.name, kind: entry.makes, key });
             }
         }
         Ok(keys)
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     /// Files are digested by their names: two names are two contents.
-    fn keys(settings: &[&str]) -> Result<Vec<Keyed>, String> {
+    fn keys(settings: &[&str]) -> Result<Vec<CacheableOutput>, String> {
         let mut pipeline = Pipeline::standard();
         for setting in [&["capture.files=a.pcap", "flow-filter.gateway=10.0.0.1"][..], settings].concat() {
             pipeline.set_text(setting).unwrap();

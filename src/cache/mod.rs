@@ -19,7 +19,7 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 
 pub use digests::Digests;
 pub use entry::{Capture, Entry};
-pub use key::{Keyed, Keys};
+pub use key::{CacheableOutput, Keys};
 pub use session::Session;
 pub use store::{Lookup, Store, Stored};
 

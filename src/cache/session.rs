@@ -7,8 +7,8 @@ use crossbeam_channel::Receiver;
 use jiff::Timestamp;
 
 use super::store::Draft;
-use super::{Capture, Digests, Entry, Keyed, Keys, Lookup, Store};
-use crate::pipeline::{Arrangement, OnFailure, Pipeline, Replay, Tap};
+use super::{CacheableOutput, Capture, Digests, Entry, Keys, Lookup, Store};
+use crate::pipeline::{OnFailure, Pipeline, Replay, RunOptions, Tap};
 use crate::recording::Finished;
 
 /// A run that uses the cache.
@@ -21,7 +21,7 @@ pub struct Session {
 
 /// An output that is recorded while the run goes on.
 struct Recorded {
-    keyed: Keyed,
+    keyed: CacheableOutput,
     draft: Draft,
     whole: Receiver<io::Result<Finished>>,
 }
@@ -29,7 +29,7 @@ struct Recorded {
 impl Session {
     /// Looks for the last output of a pipeline that an earlier run left, and has all behind it recorded. `None` where nothing
     /// of this pipeline can be kept. `tell` is given what the user should hear of it, in sentences.
-    pub fn begin(store: Store, pipeline: &Pipeline, mut tell: impl FnMut(String)) -> Option<(Self, Arrangement)> {
+    pub fn begin(store: Store, pipeline: &Pipeline, mut tell: impl FnMut(String)) -> Option<(Self, RunOptions)> {
         match Self::try_begin(store, pipeline, &mut tell) {
             Ok(begun) => Some(begun),
             Err(why) => {
@@ -43,7 +43,7 @@ impl Session {
         store: Store,
         pipeline: &Pipeline,
         tell: &mut impl FnMut(String),
-    ) -> Result<(Self, Arrangement), String> {
+    ) -> Result<(Self, RunOptions), String> {
         let mut digests = store.digests();
         // Another build of the same version may work otherwise.
         let program = env::current_exe().and_then(|program| digests.of(&program)).map_err(|error| error.to_string())?;
@@ -52,10 +52,10 @@ impl Session {
         let mut session = Self { store, digests, captures: keys.captures, drafts: Vec::new() };
         let taps = rest.into_iter().map(|keyed| Ok((keyed.place, session.record(keyed)?))).collect::<io::Result<_>>();
         let taps = taps.map_err(|error| format!("{}: {error}", session.store.root().display()))?;
-        Ok((session, Arrangement { from, taps }))
+        Ok((session, RunOptions { from, taps }))
     }
 
-    fn record(&mut self, keyed: Keyed) -> io::Result<Tap> {
+    fn record(&mut self, keyed: CacheableOutput) -> io::Result<Tap> {
         let (draft, recording) = self.store.draft()?;
         let (tap, whole) = Tap::new(recording, "the cache".into(), OnFailure::GiveUp);
         self.drafts.push(Recorded { keyed, draft, whole });
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    fn entry(&self, keyed: &Keyed, finished: Finished) -> Entry {
+    fn entry(&self, keyed: &CacheableOutput, finished: Finished) -> Entry {
         Entry {
             key: keyed.key,
             stage: keyed.stage.to_owned(),
@@ -102,14 +102,14 @@ struct Beginning {
     /// With the output of this place, if one is there.
     from: Option<(usize, Replay)>,
     /// What is made behind it.
-    rest: Vec<Keyed>,
+    rest: Vec<CacheableOutput>,
 }
 
 /// The last output that is there and may be begun with, and those behind it.
 fn found(
     store: &Store,
     pipeline: &Pipeline,
-    mut outputs: Vec<Keyed>,
+    mut outputs: Vec<CacheableOutput>,
     tell: &mut impl FnMut(String),
 ) -> Result<Beginning, String> {
     let mut rest = Vec::new();

@@ -8,11 +8,11 @@ mod details;
 mod findings;
 mod information;
 mod judge;
+mod judged_command;
 mod limits;
 mod outcome;
 mod score;
 mod setting;
-mod sighting;
 mod study;
 mod table;
 
@@ -36,11 +36,11 @@ use details::Details;
 use findings::SCHEMA;
 pub(super) use findings::{Evaluation, Findings};
 pub(super) use information::bits_before;
-pub(super) use judge::{Judgement, Standing};
+pub(super) use judge::{Judgement, TruthRank};
 pub(super) use outcome::Outcome;
 pub(super) use score::median;
 pub(super) use setting::Setting;
-pub(super) use study::{Materials, Study, Subject};
+pub(super) use study::{EvaluationInput, Study, Subject};
 use table::Table;
 pub(super) use table::{NONE, percent};
 
@@ -100,7 +100,7 @@ pub(super) fn of_what_was_whole(damage: &Failure) -> Failure {
 impl Arguments {
     /// Prints the figures of the arguments' pipeline; gives back what is wrong with the captures.
     fn evaluate(&self, study: &Study<'_>) -> Result<Option<Failure>, Failure> {
-        let Materials { model, labels } = study.materials;
+        let EvaluationInput { model, labels } = study.materials;
         let observation = &self.subject.observation;
         let limit = self.limit()?;
         let (pipeline, seen) = study.see(&Setting::default(), observation.telling())?;

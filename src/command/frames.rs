@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
 use super::Failure;
-use super::appearance::Appearance;
+use super::gateway_seen::GatewaySeen;
 use crate::output::{Binary, Format, Selection, Writer, has_columns};
 use crate::recording::open;
 
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     whole: bool,
 
     #[command(flatten)]
-    appearance: Appearance,
+    appearance: GatewaySeen,
 }
 
 /// The formats that are no frames.

@@ -2,12 +2,12 @@
 
 mod advice;
 mod basis;
-mod course;
 mod curve;
 mod digest;
-mod lesson;
+mod learning_run;
 mod store;
 mod summary;
+mod training_set;
 
 use std::fs;
 use std::io::{self, Write};
@@ -24,8 +24,8 @@ use super::labelled::LabelFile;
 use super::observation::Observation;
 use crate::pipeline::Pipeline;
 use basis::Cipher;
-use course::{Attended, Course};
 use curve::{Counts, Curve, Trial};
+use learning_run::{Attended, LearningRun};
 
 /// Learn a gateway's sizes from captures whose commands are labelled
 #[derive(Debug, Args)]
@@ -121,7 +121,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let pipeline = observation.pipeline()?;
     let captures = observation.captures.iter().map(|capture| digest::of(capture)).collect::<Result<_, _>>()?;
 
-    let course = Course { observation, labels: &labels, method: arguments.method.into(), cipher, inventory, captures };
+    let course =
+        LearningRun { observation, labels: &labels, method: arguments.method.into(), cipher, inventory, captures };
     let Attended { learned, commands, damage } = course.attend(&pipeline.before("epsilon-corrector"))?;
     let lesson = course.lesson(&commands);
     if let Some(path) = &arguments.record {

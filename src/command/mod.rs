@@ -1,6 +1,5 @@
 //! The command line of `sizeleak`: one module a subcommand.
 
-mod appearance;
 mod cache;
 mod check_stage;
 mod compare;
@@ -8,6 +7,7 @@ mod documentation;
 mod evaluate;
 mod failure;
 mod frames;
+mod gateway_seen;
 mod init;
 mod labelled;
 mod learn;

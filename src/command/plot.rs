@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::appearance::times;
+use super::gateway_seen::times;
 use super::{Failure, write};
 use crate::output::Clock;
 use crate::recording::open;

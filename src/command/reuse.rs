@@ -10,7 +10,7 @@ use sizeleak_runtime::log::say;
 use super::Failure;
 use super::observation::Telling;
 use crate::cache::{Session, Store, folder};
-use crate::pipeline::{Arrangement, Ending, Pipeline, Prepared, Replay, Report};
+use crate::pipeline::{Ending, Pipeline, Prepared, Replay, Report, RunOptions};
 
 /// Where a run begins.
 #[derive(Debug, Args)]
@@ -63,7 +63,7 @@ impl Reuse {
                 })?;
                 let place = pipeline.place_of(&replay)?;
                 tell(telling, &format!("{} from {}", pipeline.output_of(place), replay.name()));
-                (None, Arrangement { from: Some((place, replay)), taps: Vec::new() })
+                (None, RunOptions { from: Some((place, replay)), taps: Vec::new() })
             }
             None if self.cache || pipeline.cache && !self.no_cache => {
                 let store = Store::new(folder(self.cache_dir.as_deref())?, self.cache_size.as_u64());

@@ -14,8 +14,8 @@ use sizeleak_runtime::program::save_latency_log;
 use sizeleak_runtime::{ConfigureError, Interrupt, Telemetry};
 
 use super::Failure;
-use super::appearance::Appearance;
 use super::frames::{check_columns, check_target, kind};
+use super::gateway_seen::GatewaySeen;
 use super::observation::Telling;
 use super::progress::ProgressFlags;
 use super::reuse::Reuse;
@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    appearance: Appearance,
+    appearance: GatewaySeen,
 
     /// At the end, print a table of the stages' latencies on stderr
     #[arg(long)]

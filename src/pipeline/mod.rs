@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 pub use error::{ConfigError, RunError};
-pub use plan::Arrangement;
+pub use plan::RunOptions;
 pub use replay::Replay;
 pub use run::{Ending, Prepared, Report};
 pub use sink::Sink;

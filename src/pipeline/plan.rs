@@ -27,7 +27,7 @@ use crate::registry;
 
 /// What a run does besides running its stages.
 #[derive(Default)]
-pub struct Arrangement {
+pub struct RunOptions {
     /// Begin with this stream, behind the stage of this place (counted from 0), and leave out all stages up to it.
     pub from: Option<(usize, Replay)>,
     /// Record what the stages of these places put out.
@@ -35,7 +35,7 @@ pub struct Arrangement {
 }
 
 /// What runs together.
-pub(super) enum Seat {
+pub(super) enum Placement {
     /// A stage on a thread, and others attached to it; what the last one puts out is recorded.
     Thread(Box<dyn Runnable>, Vec<Box<dyn Runnable>>, Vec<Tap>),
     /// A stage in a process.
@@ -44,7 +44,7 @@ pub(super) enum Seat {
     Relay(Relay),
 }
 
-impl Seat {
+impl Placement {
     /// The name of its first stage.
     pub(super) fn name(&self) -> &str {
         match self {
@@ -90,14 +90,14 @@ impl Pipeline {
     /// # Errors
     /// [`ConfigError`] about the first stage that cannot be made.
     pub fn prepare(&self) -> Result<Prepared, ConfigError> {
-        self.prepare_with(Arrangement::default())
+        self.prepare_with(RunOptions::default())
     }
 
     /// The same, with what the run does besides.
     ///
     /// # Errors
     /// As [`Pipeline::prepare`]. Of stages that are left out nothing is looked at.
-    pub fn prepare_with(&self, arrangement: Arrangement) -> Result<Prepared, ConfigError> {
+    pub fn prepare_with(&self, arrangement: RunOptions) -> Result<Prepared, ConfigError> {
         order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
         let (behind, head) = arrangement.from.map_or((None, None), |(place, replay)| (Some(place), Some(replay)));
         let first = behind.map_or(0, |place| place + 1);
@@ -114,19 +114,19 @@ impl Pipeline {
         let mut whole = Vec::new();
         let recorded = behind.and_then(|place| taps.remove(&place)).unwrap_or_default();
         if let Some(replay) = &head
-            && (!recorded.is_empty() || !matches!(seats.first(), Some((Seat::Thread(..), _))))
+            && (!recorded.is_empty() || !matches!(seats.first(), Some((Placement::Thread(..), _))))
         {
-            whole.push(Seat::Relay(Relay { stage: replay.name().to_owned(), taps: recorded }));
+            whole.push(Placement::Relay(Relay { stage: replay.name().to_owned(), taps: recorded }));
         }
         for (mut seat, place) in seats {
             let mut recorded = taps.remove(&place).unwrap_or_default();
-            if let Seat::Thread(_, _, own) = &mut seat {
+            if let Placement::Thread(_, _, own) = &mut seat {
                 own.append(&mut recorded);
             }
             let stage = seat.name().to_owned();
             whole.push(seat);
             if !recorded.is_empty() {
-                whole.push(Seat::Relay(Relay { stage, taps: recorded }));
+                whole.push(Placement::Relay(Relay { stage, taps: recorded }));
             }
         }
         Ok(Prepared { head, seats: whole, queue_depth: self.queue_depth, saves })
@@ -134,8 +134,8 @@ impl Pipeline {
 
     /// A seat for every stage from this place on, with the place of the last stage in it. None follows in the seat of a stage
     /// that is recorded.
-    fn seats(&self, first: usize, is_recorded: impl Fn(usize) -> bool) -> Result<Vec<(Seat, usize)>, ConfigError> {
-        let mut seats: Vec<(Seat, usize)> = Vec::new();
+    fn seats(&self, first: usize, is_recorded: impl Fn(usize) -> bool) -> Result<Vec<(Placement, usize)>, ConfigError> {
+        let mut seats: Vec<(Placement, usize)> = Vec::new();
         for step in self.stages.iter().skip(first) {
             step.tell();
         }
@@ -154,17 +154,17 @@ impl Pipeline {
                 let capture = capture.map_err(|error| self.fault(step, error))?;
                 let filter = filter.map_err(|error| self.fault(next, error))?;
                 if next.shares_thread() {
-                    seats.push((Seat::Thread(capture, vec![filter], Vec::new()), place + 1));
+                    seats.push((Placement::Thread(capture, vec![filter], Vec::new()), place + 1));
                 } else {
-                    seats.push((Seat::Thread(capture, Vec::new(), Vec::new()), place));
-                    seats.push((Seat::Thread(filter, Vec::new(), Vec::new()), place + 1));
+                    seats.push((Placement::Thread(capture, Vec::new(), Vec::new()), place));
+                    seats.push((Placement::Thread(filter, Vec::new(), Vec::new()), place + 1));
                 }
                 steps.next();
                 continue;
             }
             let seat = step.seat(self.mode, self.file.as_deref()).map_err(|error| self.locate(step, error))?;
             match (seat, seats.last_mut()) {
-                (Seat::Thread(stage, ..), Some((Seat::Thread(_, others, _), last)))
+                (Placement::Thread(stage, ..), Some((Placement::Thread(_, others, _), last)))
                     if step.shares_thread() && !is_recorded(*last) =>
                 {
                     others.push(stage);
@@ -260,11 +260,11 @@ impl Step {
         }
     }
 
-    fn seat(&self, mode: Mode, file: Option<&Path>) -> Result<Seat, ConfigError> {
+    fn seat(&self, mode: Mode, file: Option<&Path>) -> Result<Placement, ConfigError> {
         let (entry, options) = match &self.work {
             Work::Foreign { name, command } => {
                 let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-                return Ok(Seat::Process(Program::foreign(name, command, folder)?));
+                return Ok(Placement::Process(Program::foreign(name, command, folder)?));
             }
             Work::Known { entry, options } => (entry, options),
         };
@@ -273,8 +273,8 @@ impl Step {
         // A process would find the same faults, but later, and without the line.
         let runnable = configured.build().map_err(|error| self.fault(error))?;
         match mode {
-            Mode::Threads => Ok(Seat::Thread(runnable, Vec::new(), Vec::new())),
-            Mode::Processes => Ok(Seat::Process(Program::native(entry.name, entry.arguments(options))?)),
+            Mode::Threads => Ok(Placement::Thread(runnable, Vec::new(), Vec::new())),
+            Mode::Processes => Ok(Placement::Process(Program::native(entry.name, entry.arguments(options))?)),
         }
     }
 

@@ -15,7 +15,7 @@ use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, Runnable, Te
 
 use super::cause::{Drained, Ended, settle};
 use super::link::{Reach, Receiving, Sending, link};
-use super::plan::Seat;
+use super::plan::Placement;
 use super::process::{Origin, Program, interrupt as interrupt_process};
 use super::relay::Relay;
 use super::replay::Replay;
@@ -61,7 +61,7 @@ pub struct Report {
 pub struct Prepared {
     /// The stream the first seat reads, if that is no source.
     pub(super) head: Option<Replay>,
-    pub(super) seats: Vec<Seat>,
+    pub(super) seats: Vec<Placement>,
     pub(super) queue_depth: usize,
     pub(super) saves: Vec<Save>,
 }
@@ -70,7 +70,7 @@ impl Prepared {
     /// Has its stages show what they count while they run; those in processes of their own cannot.
     pub fn show_on(&mut self, telemetry: &Telemetry) {
         for seat in &mut self.seats {
-            let Seat::Thread(first, others, _) = seat else { continue };
+            let Placement::Thread(first, others, _) = seat else { continue };
             for stage in iter::once(first).chain(others) {
                 stage.show_on(telemetry.meter(stage.name()));
             }
@@ -124,12 +124,13 @@ impl Prepared {
     /// Takes out the last seat if it shares the thread of the output: where there are no more processors than seats, a thread
     /// that only writes would be in their way.
     fn take_last(&mut self) -> Option<Last> {
-        if processors() > self.seats.len() || !matches!(self.seats.last()?, Seat::Thread(_, _, taps) if taps.is_empty())
+        if processors() > self.seats.len()
+            || !matches!(self.seats.last()?, Placement::Thread(_, _, taps) if taps.is_empty())
         {
             return None;
         }
-        let Seat::Thread(first, others, _) = self.seats.pop()? else { return None };
-        Some(Last { at: self.seats.iter().map(Seat::stages).sum(), first, others })
+        let Placement::Thread(first, others, _) = self.seats.pop()? else { return None };
+        Some(Last { at: self.seats.iter().map(Placement::stages).sum(), first, others })
     }
 
     /// Starts all stages; gives the end of the last link, or of the stream they begin with. `first` gets the id of the first
@@ -141,7 +142,7 @@ impl Prepared {
         interrupt: &'env Interrupt,
         first: &mut Option<u32>,
     ) -> Result<Option<Receiving>, RunError> {
-        let reaches: Vec<Reach> = self.seats.iter().map(Seat::reach).chain([Reach::Thread]).collect();
+        let reaches: Vec<Reach> = self.seats.iter().map(Placement::reach).chain([Reach::Thread]).collect();
         let mut input = self.head.map(|replay| Receiving::Replay(replay, interrupt.clone()));
         let mut before = 0;
         for (seat, neighbours) in self.seats.into_iter().zip(reaches.windows(2)) {
@@ -158,14 +159,14 @@ impl Prepared {
                 link(reach, self.queue_depth.min(most)).map_err(|error| fail(seat.name(), &error))?;
             let tell = teller(ended, at, seat.origin());
             match seat {
-                Seat::Thread(first, others, taps) => {
+                Placement::Thread(first, others, taps) => {
                     let input = input.map(Receiving::into_input);
                     scope.spawn(move || run_on_thread(first, others, input, sending, taps, interrupt, tell));
                 }
-                Seat::Relay(relay) => {
+                Placement::Relay(relay) => {
                     scope.spawn(move || run_relay(relay, input, sending, interrupt, tell));
                 }
-                Seat::Process(program) => {
+                Placement::Process(program) => {
                     let stdin = input.map_or_else(std::process::Stdio::inherit, Receiving::into_stdin);
                     let child = program.start(stdin, sending.into_stdout());
                     let child = child.map_err(|error| fail(&program.name, &error))?;
@@ -333,8 +334,8 @@ mod tests {
         }
     }
 
-    fn seat<const HAS_BUG: bool>() -> Seat {
-        Seat::Thread(Box::new(SourceNode::new(Bare::<HAS_BUG>)), Vec::new(), Vec::new())
+    fn seat<const HAS_BUG: bool>() -> Placement {
+        Placement::Thread(Box::new(SourceNode::new(Bare::<HAS_BUG>)), Vec::new(), Vec::new())
     }
 
     #[test]

@@ -3,11 +3,11 @@
 //! `flow-filter` decides by it what to parse, and `capture` what to hand on at all: both must come to the same answer.
 #![warn(clippy::indexing_slicing)]
 
+mod address_prefilter;
 mod around;
 mod networks;
 mod plain;
-mod sieve;
 
+pub use address_prefilter::{AddressPrefilter, GatewaySeen};
 pub use networks::Networks;
 pub use plain::{VXLAN_PORT, may_be_tunnel, plain_addresses};
-pub use sieve::{Appearance, Sieve};

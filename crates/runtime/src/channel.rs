@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
 use sizeleak_frame::{BATCH_ROWS, Batches, Frame};
 
-use crate::witness::Witness;
+use crate::stream_end_check::StreamEndCheck;
 use crate::{Closed, Emit, Input, InputError, Output, Received};
 
 /// A parcel is sent once its batches hold so many bytes of data, however few rows these are.
@@ -16,7 +16,7 @@ const MOST_BYTES: usize = Batches::OfProcess.bytes();
 pub fn channel(depth: usize) -> (ChannelOutput, ChannelInput) {
     let (sender, receiver) = bounded(depth.max(1));
     let output = ChannelOutput { sender, parcel: Vec::new(), rows: 0, bytes: 0, waited: Duration::ZERO };
-    (output, ChannelInput { receiver, witness: Witness::default() })
+    (output, ChannelInput { receiver, witness: StreamEndCheck::default() })
 }
 
 struct Parcel {
@@ -107,7 +107,7 @@ impl ChannelOutput {
 /// The receiving end.
 pub struct ChannelInput {
     receiver: Receiver<Parcel>,
-    witness: Witness,
+    witness: StreamEndCheck,
 }
 
 impl Input for ChannelInput {

@@ -5,14 +5,13 @@
 //! they share: dispatch, passing on what is not theirs, counting, `hello` and `summary`, latency. [`program`] makes a
 //! command-line program of a stage.
 
-mod attached;
 mod channel;
 mod configure;
+mod fused;
 mod input;
 mod interrupt;
 mod latency;
 pub mod log;
-mod memo;
 mod meter;
 pub mod metrics;
 mod node;
@@ -25,24 +24,25 @@ mod report;
 mod source;
 mod stage;
 mod stream;
+mod stream_end_check;
 mod telemetry;
-mod witness;
+mod two_generation_cache;
 
-pub use attached::{Attached, run_attached};
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};
+pub use fused::{Attached, run_attached};
 pub use input::{Input, InputError, Received};
 pub use interrupt::{Interrupt, Interruptible, becomes_ready, is_ready};
 pub use latency::{Latency, LatencyError};
-pub use memo::Memo;
 pub use meter::{BOUNDS_NS, Count, Meter, Times};
 pub use node::{Node, Runnable};
 pub use outcome::{Observer, Outcome, Silent};
 pub use output::{Emit, Output};
 pub use processors::{has_several_processors, processors};
-pub use progress::{Furthest, Progress, Watched};
+pub use progress::{FileProgress, Progress, Watched};
 pub use report::{LatencyTable, write_latency_log};
 pub use source::{Source, SourceEmit, SourceNode};
 pub use stage::{Closed, Stage, StageError};
 pub use stream::{StreamInput, StreamOutput, widen_pipe};
 pub use telemetry::Telemetry;
+pub use two_generation_cache::TwoGenerationCache;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sizeleak_frame::{BATCH_ROWS, Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
 use tracing::{debug, info};
 
-use crate::attached::AttachedNode;
+use crate::fused::FusedNode;
 use crate::{
     Attached, Closed, Count, Emit, Input, InputError, Interrupt, Latency, Meter, Observer, Outcome, Output, Received,
     Stage, StageError,
@@ -235,7 +235,7 @@ impl<S: Stage> Runnable for Node<S> {
         Self: 'a,
     {
         let out = Counted::new(output, observer, self.meter.take());
-        Some(Box::new(AttachedNode::new(*self, out)))
+        Some(Box::new(FusedNode::new(*self, out)))
     }
 }
 

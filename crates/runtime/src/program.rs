@@ -15,7 +15,7 @@ use sizeleak_frame::{Notice, Summary};
 use crate::log::{self, LogFlags, complain, say};
 use crate::metrics::MetricsFlags;
 use crate::{
-    ConfigureError, Furthest, Interrupt, Observer, Outcome, StageOptions, StreamInput, StreamOutput, Telemetry,
+    ConfigureError, FileProgress, Interrupt, Observer, Outcome, StageOptions, StreamInput, StreamOutput, Telemetry,
     widen_pipe, write_latency_log,
 };
 
@@ -122,7 +122,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
         telemetry.progress().expect(metadata.len());
     }
     // Of what a source reads instead, it tells itself.
-    let mut input = StreamInput::new(Furthest::new(telemetry.progress()).watch(input, 0));
+    let mut input = StreamInput::new(FileProgress::new(telemetry.progress()).watch(input, 0));
     if !is_pipe {
         input = input.until(interrupt.clone());
     }

@@ -51,12 +51,12 @@ impl Progress {
 
 /// How far one input was read, however often it is opened: what is read again counts once.
 #[derive(Debug, Clone, Default)]
-pub struct Furthest {
+pub struct FileProgress {
     all: Progress,
     offset: Arc<AtomicU64>,
 }
 
-impl Furthest {
+impl FileProgress {
     /// Counts an input as a part of `all`.
     pub fn new(all: &Progress) -> Self {
         Self { all: all.clone(), offset: Arc::default() }
@@ -79,7 +79,7 @@ impl Furthest {
 pub struct Watched<R> {
     input: R,
     offset: u64,
-    furthest: Furthest,
+    furthest: FileProgress,
 }
 
 impl<R: Read> Read for Watched<R> {
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!((progress.read(), progress.total()), (0, None));
         progress.expect(0);
         assert_eq!(progress.total(), Some(0));
-        let (one, other) = (Furthest::new(&progress), Furthest::new(&progress));
+        let (one, other) = (FileProgress::new(&progress), FileProgress::new(&progress));
         let read = |watched: &mut Watched<&[u8]>, count| watched.read_exact(&mut vec![0; count]).unwrap();
         read(&mut one.watch(&content, 0), 60);
         assert_eq!(progress.read(), 60);

@@ -1,6 +1,6 @@
 //! What one pipeline came to: its evaluation, and of each labelled command what goes into the figures.
 
-use crate::command::evaluate::{Evaluation, Findings, Judgement, Standing};
+use crate::command::evaluate::{Evaluation, Findings, Judgement, TruthRank};
 
 /// What one pipeline came to.
 pub(super) struct Sample {
@@ -31,7 +31,7 @@ pub(super) struct Said {
     pub(super) is_among_before: bool,
     pub(super) is_credible: bool,
     /// Where the truth stands; `None`, as all that follows, where no command was found.
-    standing: Option<Standing>,
+    standing: Option<TruthRank>,
     /// How many candidates there are, and in the credible set.
     pub(super) candidates: Option<u64>,
     pub(super) credible: Option<u64>,
@@ -44,12 +44,12 @@ pub(super) struct Said {
 impl Said {
     /// Whether the truth is among the candidates.
     pub(super) fn is_among(&self) -> bool {
-        self.standing.is_some_and(Standing::is_among)
+        self.standing.is_some_and(TruthRank::is_among)
     }
 
     /// The truth's place in the list, from 1.
     pub(super) fn place(&self) -> Option<u64> {
-        self.standing.and_then(Standing::place)
+        self.standing.and_then(TruthRank::place)
     }
 
     /// What was said of a row's command; `prior_bits` is the entropy of what is known without sizes.

@@ -5,8 +5,8 @@ use std::io::Write;
 use serde::Serialize;
 use sizeleak_model::{Labels, Matching};
 
-use super::judge::{Judgement, Standing};
-use super::sighting::Sighting;
+use super::judge::{Judgement, TruthRank};
+use super::judged_command::JudgedCommand;
 
 /// The commands of an evaluation. A label that has no command, and a command that has no label, have rows too.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Details<'a> {
     pub(super) labels: &'a Labels,
     pub(super) matching: &'a Matching,
     /// At the end of the pipeline.
-    pub(super) sightings: &'a [Sighting],
+    pub(super) sightings: &'a [JudgedCommand],
     /// What was said of each label's command before pruning, where there is such a thing.
     pub(super) before: &'a [Option<&'a Judgement>],
 }
@@ -88,7 +88,7 @@ impl Details<'_> {
 
     fn with_command(&self, command: usize, row: Row) -> Row {
         let Some(sighting) = self.sightings.get(command) else { return row };
-        let Sighting { time_ns, size, replies, .. } = sighting;
+        let JudgedCommand { time_ns, size, replies, .. } = sighting;
         Row { command_time_ns: Some(*time_ns), size: Some(*size), replies: Some(*replies), ..row }
     }
 
@@ -99,11 +99,11 @@ impl Details<'_> {
     }
 }
 
-fn word(standing: Standing) -> &'static str {
+fn word(standing: TruthRank) -> &'static str {
     match standing {
-        Standing::Listed(_) => "listed",
-        Standing::Unlisted => "unlisted",
-        Standing::Absent => "absent",
-        Standing::Undecided => "undecided",
+        TruthRank::Listed(_) => "listed",
+        TruthRank::Unlisted => "unlisted",
+        TruthRank::Absent => "absent",
+        TruthRank::Undecided => "undecided",
     }
 }

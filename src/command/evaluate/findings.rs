@@ -6,9 +6,9 @@ use sizeleak_simulator::Limit;
 
 use super::confusion::Confusion;
 use super::judge::Judgement;
+use super::judged_command::JudgedCommand;
 use super::limits::Limits;
 use super::score::{ActionScore, Judged, Score};
-use super::sighting::Sighting;
 use crate::command::labelled::{LabelFile, Tolerance};
 
 /// The version of the JSON keys.
@@ -53,7 +53,7 @@ const PAPER: Paper = Paper { commands: 307, precision_before_pruning: 0.984, pre
 /// What was said of the labelled commands.
 pub(in crate::command) struct Findings<'a> {
     labels: &'a LabelFile,
-    pub(super) after: &'a [Sighting],
+    pub(super) after: &'a [JudgedCommand],
     pub(in crate::command) matching: Matching,
     /// Of each label what the pipeline said of its command, in the end and before pruning.
     said: Vec<Option<&'a Judgement>>,
@@ -66,8 +66,8 @@ impl<'a> Findings<'a> {
     pub(super) fn new(
         labels: &'a LabelFile,
         tolerance: Tolerance,
-        after: &'a [Sighting],
-        before: Option<&'a [Sighting]>,
+        after: &'a [JudgedCommand],
+        before: Option<&'a [JudgedCommand]>,
     ) -> anyhow::Result<Self> {
         let matching = labels.matching(&times(after), tolerance)?;
         let said_before = match before {
@@ -122,7 +122,7 @@ impl<'a> Findings<'a> {
 }
 
 /// What was said of each label's command; `None` where it has none.
-fn said<'a>(labels: &LabelFile, sightings: &'a [Sighting], matching: &Matching) -> Vec<Option<&'a Judgement>> {
+fn said<'a>(labels: &LabelFile, sightings: &'a [JudgedCommand], matching: &Matching) -> Vec<Option<&'a Judgement>> {
     let mut said = vec![None; labels.labels().rows.len()];
     for (row, command) in &matching.pairs {
         if let Some(said) = said.get_mut(*row) {
@@ -133,6 +133,6 @@ fn said<'a>(labels: &LabelFile, sightings: &'a [Sighting], matching: &Matching) 
 }
 
 /// When the commands were given.
-pub(in crate::command) fn times(sightings: &[Sighting]) -> Vec<i64> {
+pub(in crate::command) fn times(sightings: &[JudgedCommand]) -> Vec<i64> {
     sightings.iter().map(|sighting| sighting.time_ns).collect()
 }

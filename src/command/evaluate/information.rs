@@ -88,7 +88,7 @@ mod tests {
     use sizeleak_model::{Action, Inventory};
 
     use super::super::belief::Belief;
-    use super::super::judge::{Judgement, Standing};
+    use super::super::judge::{Judgement, TruthRank};
     use super::*;
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_not_found_tells_nothing() {
         let belief = Belief { entropy_bits: 2.0, ..Belief::default() };
-        let found = Judgement { standing: Standing::Listed(1), candidates: 4, is_cut: true, first: None, belief };
+        let found = Judgement { standing: TruthRank::Listed(1), candidates: 4, is_cut: true, first: None, belief };
         let all = [Some(&found), None].map(|judgement| Judged { truth: &[], judgement });
         let known = Information::of(&all, Some(10.0));
         assert_eq!((known.posterior_bits, known.leaked_bits, known.is_bound), (6.0, Some(4.0), true));

@@ -12,7 +12,7 @@ use super::belief::Belief;
 
 /// Where the truth stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::command) enum Standing {
+pub(in crate::command) enum TruthRank {
     /// It is in the list, at this place (from 1).
     Listed(u64),
     /// It is a candidate that the cut list leaves out.
@@ -23,7 +23,7 @@ pub(in crate::command) enum Standing {
     Undecided,
 }
 
-impl Standing {
+impl TruthRank {
     /// Whether the truth is among the candidates, for certain.
     pub(in crate::command) fn is_among(self) -> bool {
         matches!(self, Self::Listed(_) | Self::Unlisted)
@@ -41,7 +41,7 @@ impl Standing {
 /// What an identification is worth, given a command's true actions.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::command) struct Judgement {
-    pub(in crate::command) standing: Standing,
+    pub(in crate::command) standing: TruthRank,
     /// How many candidates there are, listed or not.
     pub(in crate::command) candidates: u64,
     /// Whether some of them are not listed.
@@ -63,9 +63,9 @@ impl Judgement {
     /// drops either all or none, so where they stand is what they stood before.
     pub(in crate::command) fn after(self, before: &Self) -> Self {
         let standing = match (self.standing, before.standing) {
-            (Standing::Listed(place), _) => Standing::Listed(place),
-            (_, standing @ (Standing::Unlisted | Standing::Undecided)) if self.is_cut => standing,
-            _ => Standing::Absent,
+            (TruthRank::Listed(place), _) => TruthRank::Listed(place),
+            (_, standing @ (TruthRank::Unlisted | TruthRank::Undecided)) if self.is_cut => standing,
+            _ => TruthRank::Absent,
         };
         Self { standing, ..self }
     }
@@ -99,8 +99,8 @@ impl<'a> Judge<'a> {
         let place = candidates.iter().zip(1..).find(|(candidate, _)| self.is_same(&candidate.actions, truth));
         let is_cut = identification.candidate_count > candidates.len() as u64;
         let standing = match place {
-            Some((_, place)) => Standing::Listed(place),
-            None if !is_cut => Standing::Absent,
+            Some((_, place)) => TruthRank::Listed(place),
+            None if !is_cut => TruthRank::Absent,
             None => self.unlisted(identification, truth),
         };
         let first = candidates.first().map(|first| self.counts(&first.actions));
@@ -120,13 +120,13 @@ impl<'a> Judge<'a> {
     }
 
     /// Where a truth stands that a cut list does not show.
-    fn unlisted(&self, identification: &Identification, truth: &[u32]) -> Standing {
+    fn unlisted(&self, identification: &Identification, truth: &[u32]) -> TruthRank {
         let Some(counts) = self.in_models_order(truth).filter(|counts| self.limits.admits(counts)) else {
-            return Standing::Absent;
+            return TruthRank::Absent;
         };
         let command = &identification.command;
         let Ok([least, most]) = self.model.sizes(command.size, command.records, command.plaintext) else {
-            return Standing::Undecided;
+            return TruthRank::Undecided;
         };
         let sum = self.weigh(counts.iter().copied());
         let rest = |size: i64| size.saturating_sub(self.model.overhead).saturating_sub(sum);
@@ -135,7 +135,7 @@ impl<'a> Judge<'a> {
             let counts = self.model.actions.iter().map(|action| candidate.actions.count(&action.name));
             epsilons.contains(&candidate.epsilon) || self.weigh(counts) == sum
         };
-        if identification.candidates.iter().any(shows) { Standing::Unlisted } else { Standing::Undecided }
+        if identification.candidates.iter().any(shows) { TruthRank::Unlisted } else { TruthRank::Undecided }
     }
 
     /// Σ |aᵢ|·nbᵢ of counts in the model's order.
@@ -161,7 +161,7 @@ mod tests {
 
     use sizeleak_frame::Command;
 
-    use super::Standing::{Absent, Listed, Undecided, Unlisted};
+    use super::TruthRank::{Absent, Listed, Undecided, Unlisted};
     use super::*;
 
     /// |ac| = 60, on = 40, off = 41; three plugs.
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    fn standing(identification: &Identification, truth: [u32; 2]) -> Standing {
+    fn standing(identification: &Identification, truth: [u32; 2]) -> TruthRank {
         let (model, actions) = (model(), ["on".to_owned(), "off".to_owned()]);
         Judge::new(&model, &actions, 0.95).unwrap().judge(identification, &truth).standing
     }

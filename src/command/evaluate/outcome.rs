@@ -6,8 +6,8 @@ use sizeleak_model::Model;
 
 use super::findings::Findings;
 use super::judge::Judge;
+use super::judged_command::LabelIndex;
 use super::score::Score;
-use super::sighting::Calendar;
 use super::study::see;
 use crate::command::Failure;
 use crate::command::labelled::{LabelFile, Tolerance};
@@ -45,7 +45,7 @@ impl Outcome {
     ) -> Result<Self, Failure> {
         let judge = Judge::new(model, &labels.labels().actions, 1.0).map_err(|error| anyhow!(error))?;
         let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
-        let calendar = Calendar::new(judge, rows, tolerance.nanoseconds());
+        let calendar = LabelIndex::new(judge, rows, tolerance.nanoseconds());
         let seen = see(pipeline, Telling::Nothing, &calendar)?.identified()?;
         let findings = Findings::new(labels, tolerance, &seen.after, seen.before.as_deref())?;
         let evaluation = findings.evaluation(None, None);

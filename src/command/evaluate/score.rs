@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::calibration::Calibration;
 use super::information::Information;
-use super::judge::{Judgement, Standing};
+use super::judge::{Judgement, TruthRank};
 
 /// A labelled command, and what came of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,17 +97,17 @@ impl Score {
             commands,
             among,
             precision: share(among, commands).unwrap_or(0.0),
-            undecided: count(&|judgement| judgement.standing == Standing::Undecided),
+            undecided: count(&|judgement| judgement.standing == TruthRank::Undecided),
             unique: count(&|judgement| judgement.candidates == 1),
             unique_correct: count(&|judgement| judgement.candidates == 1 && judgement.standing.is_among()),
-            top_1: count(&|judgement| judgement.standing == Standing::Listed(1)),
+            top_1: count(&|judgement| judgement.standing == TruthRank::Listed(1)),
             top_5: count(&|judgement| judgement.standing.place().is_some_and(|place| place <= 5)),
             unexplained: count(&|judgement| judgement.candidates == 0),
             cut_lists: count(&|judgement| judgement.is_cut),
             candidates: Candidates::of(found().map(|judgement| judgement.candidates)),
             credible_set: CredibleSet::of(all),
             calibration: Calibration::of(found().filter_map(|judgement| {
-                judgement.belief.first.map(|probability| (probability, judgement.standing == Standing::Listed(1)))
+                judgement.belief.first.map(|probability| (probability, judgement.standing == TruthRank::Listed(1)))
             })),
             information: Information::of(all, prior_bits),
         }
@@ -186,21 +186,21 @@ mod tests {
     use super::*;
 
     /// Of which the first candidate has the probability 0.5, and two are credible.
-    fn judgement(standing: Standing, candidates: u64, first: &[u32]) -> Judgement {
+    fn judgement(standing: TruthRank, candidates: u64, first: &[u32]) -> Judgement {
         let belief = Belief { first: Some(0.5), entropy_bits: 1.0, credible: 2, is_credible_listed: true };
-        let is_cut = standing == Standing::Undecided;
+        let is_cut = standing == TruthRank::Undecided;
         Judgement { standing, candidates, is_cut, first: Some(first.to_vec()), belief }
     }
 
     #[test]
     fn every_labelled_command_counts() {
         let said = [
-            judgement(Standing::Listed(1), 1, &[1, 0]),
-            judgement(Standing::Listed(2), 4, &[0, 2]),
-            judgement(Standing::Absent, 1, &[0, 1]),
-            judgement(Standing::Undecided, 90, &[3, 0]),
+            judgement(TruthRank::Listed(1), 1, &[1, 0]),
+            judgement(TruthRank::Listed(2), 4, &[0, 2]),
+            judgement(TruthRank::Absent, 1, &[0, 1]),
+            judgement(TruthRank::Undecided, 90, &[3, 0]),
             Judgement {
-                standing: Standing::Absent,
+                standing: TruthRank::Absent,
                 candidates: 0,
                 is_cut: false,
                 first: None,
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn medians_and_nothing() {
-        let said = [3, 8, 1, 4].map(|candidates| judgement(Standing::Listed(1), candidates, &[]));
+        let said = [3, 8, 1, 4].map(|candidates| judgement(TruthRank::Listed(1), candidates, &[]));
         let all: Vec<Judged<'_>> = said.iter().map(|said| Judged { truth: &[], judgement: Some(said) }).collect();
         assert_eq!(Score::of(&all, None).candidates, Candidates { mean: 4.0, median: 3.5, max: 8 });
         let none = Score::of(&[], None);

@@ -9,8 +9,8 @@ use sizeleak_model::Model;
 
 use super::findings::Findings;
 use super::judge::Judge;
+use super::judged_command::{JudgedCommand, LabelIndex, pruned};
 use super::setting::Setting;
-use super::sighting::{Calendar, Sighting, pruned};
 use crate::command::Failure;
 use crate::command::labelled::LabelFile;
 use crate::command::observation::{Observation, Telling, nothing, watch};
@@ -38,18 +38,18 @@ fn probability(text: &str) -> Result<f64, String> {
 
 /// What the files of a subject say.
 #[derive(Debug)]
-pub(in crate::command) struct Materials {
+pub(in crate::command) struct EvaluationInput {
     pub(in crate::command) model: Model,
     pub(in crate::command) labels: LabelFile,
 }
 
 impl Subject {
     /// Reads the model and the labels.
-    pub(in crate::command) fn read(&self) -> Result<Materials, Failure> {
+    pub(in crate::command) fn read(&self) -> Result<EvaluationInput, Failure> {
         let model = Model::read(&self.model)?;
         let labels = LabelFile::read(&self.observation.labels)?;
         check(&labels, &model)?;
-        Ok(Materials { model, labels })
+        Ok(EvaluationInput { model, labels })
     }
 
     /// The pipeline of a setting.
@@ -66,17 +66,17 @@ impl Subject {
 /// What all pipelines are judged by.
 pub(in crate::command) struct Study<'a> {
     subject: &'a Subject,
-    pub(in crate::command) materials: &'a Materials,
-    calendar: Calendar<'a>,
+    pub(in crate::command) materials: &'a EvaluationInput,
+    calendar: LabelIndex<'a>,
 }
 
 impl<'a> Study<'a> {
-    pub(in crate::command) fn new(subject: &'a Subject, materials: &'a Materials) -> anyhow::Result<Self> {
-        let Materials { model, labels } = materials;
+    pub(in crate::command) fn new(subject: &'a Subject, materials: &'a EvaluationInput) -> anyhow::Result<Self> {
+        let EvaluationInput { model, labels } = materials;
         let judge = Judge::new(model, &labels.labels().actions, subject.credible);
         let judge = judge.with_context(|| subject.model.display().to_string())?;
         let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
-        let calendar = Calendar::new(judge, rows, subject.observation.tolerance.nanoseconds());
+        let calendar = LabelIndex::new(judge, rows, subject.observation.tolerance.nanoseconds());
         Ok(Self { subject, materials, calendar })
     }
 
@@ -96,9 +96,9 @@ impl<'a> Study<'a> {
 
 /// What a pipeline said of the commands.
 pub(in crate::command) struct Seen {
-    pub(super) after: Vec<Sighting>,
+    pub(super) after: Vec<JudgedCommand>,
     /// Before pruning, where the pipeline has a pruner.
-    pub(super) before: Option<Vec<Sighting>>,
+    pub(super) before: Option<Vec<JudgedCommand>>,
     /// Whether it names candidates; else it ends before they are made.
     pub(in crate::command) is_identified: bool,
     /// What is wrong with the captures.
@@ -122,7 +122,7 @@ impl Seen {
 }
 
 /// What a pipeline says of the commands, before pruning too.
-pub(super) fn see(pipeline: &Pipeline, telling: Telling, calendar: &Calendar<'_>) -> Result<Seen, Failure> {
+pub(super) fn see(pipeline: &Pipeline, telling: Telling, calendar: &LabelIndex<'_>) -> Result<Seen, Failure> {
     let Sighted { commands, is_identified, damage } = sight(pipeline, telling, calendar)?;
     if commands.is_empty() {
         return Err(nothing(damage));
@@ -136,17 +136,17 @@ pub(super) fn see(pipeline: &Pipeline, telling: Telling, calendar: &Calendar<'_>
 
 /// The commands at the end of a pipeline.
 struct Sighted {
-    commands: Vec<Sighting>,
+    commands: Vec<JudgedCommand>,
     is_identified: bool,
     damage: Option<Failure>,
 }
 
-fn sight(pipeline: &Pipeline, telling: Telling, calendar: &Calendar<'_>) -> Result<Sighted, Failure> {
+fn sight(pipeline: &Pipeline, telling: Telling, calendar: &LabelIndex<'_>) -> Result<Sighted, Failure> {
     let (mut identified, mut bare) = (Vec::new(), Vec::new());
     let damage = watch(pipeline, telling, |frame| match &frame {
         Frame::Identification(identification) => identified.push(calendar.sight(identification)),
-        Frame::Correction(correction) => bare.push(Sighting::of(&correction.command)),
-        Frame::Command(command) => bare.push(Sighting::of(command)),
+        Frame::Correction(correction) => bare.push(JudgedCommand::of(&correction.command)),
+        Frame::Command(command) => bare.push(JudgedCommand::of(command)),
         _ => {}
     })?;
     let is_identified = !identified.is_empty();

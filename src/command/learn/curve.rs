@@ -10,7 +10,7 @@ use serde::Serialize;
 use sizeleak_model::{Inventory, Method, Model};
 
 use super::basis::Cipher;
-use super::lesson::Lesson;
+use super::training_set::TrainingSet;
 use crate::command::Failure;
 use crate::command::evaluate::Outcome;
 use crate::command::labelled::LabelFile;
@@ -69,7 +69,7 @@ impl Counts {
 /// Labels to learn from, and labels to test on with the pipeline that finds their commands.
 #[derive(Debug)]
 pub(super) struct Trial<'a> {
-    pub(super) lesson: Lesson<'a>,
+    pub(super) lesson: TrainingSet<'a>,
     pub(super) method: Method,
     pub(super) cipher: Option<&'a Cipher>,
     pub(super) inventory: Option<&'a Inventory>,
@@ -125,7 +125,7 @@ impl Trial<'_> {
     /// A model of some of the labels, tried on others.
     fn point(&self, rows: &[usize], test: &LabelFile) -> Result<Point, Failure> {
         let labels = self.lesson.labels.part(rows);
-        let lesson = Lesson { labels: &labels, ..self.lesson };
+        let lesson = TrainingSet { labels: &labels, ..self.lesson };
         let taught = lesson.learn(self.method, self.cipher.cloned(), self.inventory.cloned(), Vec::new());
         let model = match taught {
             // The commands were found with what all labels show to be none.

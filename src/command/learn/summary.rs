@@ -5,18 +5,18 @@ use std::fmt::{Display, Formatter, Result};
 
 use sizeleak_model::{Basis, Method, Model, ReplyBytes, Smoothing};
 
-use super::lesson::Taught;
+use super::training_set::LearnedModel;
 
 /// So many values of ε are shown.
 const SHOWN: usize = 6;
 
 /// The summary of a lesson, several lines.
 #[derive(Debug)]
-pub(super) struct Summary<'a>(pub(super) &'a Taught);
+pub(super) struct Summary<'a>(pub(super) &'a LearnedModel);
 
 impl Display for Summary<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
-        let Taught { model, labels, remarks, .. } = self.0;
+        let LearnedModel { model, labels, remarks, .. } = self.0;
         for remark in remarks {
             writeln!(formatter, "note: {remark}")?;
         }
@@ -35,7 +35,7 @@ impl Display for Summary<'_> {
 
 impl Summary<'_> {
     fn write_sizes(&self, formatter: &mut Formatter<'_>) -> Result {
-        let Taught { model, occurrences, .. } = self.0;
+        let LearnedModel { model, occurrences, .. } = self.0;
         let names = model.actions.iter().map(|action| action.name.chars().count());
         let width = names.max().unwrap_or(0).max("overhead |ac|".len());
         writeln!(formatter, "\n  {:<width$}  {:>6} bytes", "overhead |ac|", model.overhead)?;

@@ -62,7 +62,7 @@ impl Moment {
 
 /// Decides which commands are drawn.
 #[derive(Debug, Default)]
-pub(super) struct Sieve {
+pub(super) struct AddressPrefilter {
     from_ns: Option<i64>,
     until_ns: Option<i64>,
     gateways: Vec<IpAddr>,
@@ -71,7 +71,7 @@ pub(super) struct Sieve {
 
 impl Choice {
     /// The same with times of the wall by a clock.
-    pub(super) fn sieve(&self, times: &Times) -> Result<Sieve, Failure> {
+    pub(super) fn sieve(&self, times: &Times) -> Result<AddressPrefilter, Failure> {
         let ends = [self.from, self.until].map(|end| {
             let resolve = |moment: Moment| {
                 let far = || Failure::usage(anyhow!("a time of a capture is between the years 1678 and 2262"));
@@ -86,11 +86,11 @@ impl Choice {
         {
             return Err(Failure::usage(anyhow!("`--from` is not before `--until`: nothing would be drawn")));
         }
-        Ok(Sieve { from_ns, until_ns, gateways: self.gateway.clone(), flows: self.flow.clone() })
+        Ok(AddressPrefilter { from_ns, until_ns, gateways: self.gateway.clone(), flows: self.flow.clone() })
     }
 }
 
-impl Sieve {
+impl AddressPrefilter {
     /// Whether a command is drawn; that of a gateway nobody told of is not, where gateways are named.
     pub(super) fn takes(&self, command: &Command, gateway: Option<IpAddr>) -> bool {
         self.from_ns.is_none_or(|from| command.time_ns >= from)

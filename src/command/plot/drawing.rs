@@ -4,7 +4,7 @@ use svg::Document;
 use svg::node::element::{Description, Group, Line, Rectangle, Text, Title};
 
 use super::axis::Axis;
-use super::timeline::{Lane, Mark, Timeline};
+use super::timeline::{FramerInput, Mark, Timeline};
 use crate::output::Times;
 
 const LEFT: f64 = 190.0;
@@ -80,13 +80,13 @@ fn title(timeline: &Timeline, times: &Times) -> (String, String) {
     (format!("Commands to {gateways} in {flows}"), detail)
 }
 
-fn lane_of(timeline: &Timeline, at: usize, lane: &Lane, width: f64) -> Group {
+fn lane_of(timeline: &Timeline, at: usize, lane: &FramerInput, width: f64) -> Group {
     let base = base_of(at);
     let name = match lane {
-        Lane::Action(name) => clean(name),
-        Lane::OtherActions => "other actions".to_owned(),
-        Lane::NoAction => "no action".to_owned(),
-        Lane::Unexplained => "unexplained".to_owned(),
+        FramerInput::Action(name) => clean(name),
+        FramerInput::OtherActions => "other actions".to_owned(),
+        FramerInput::NoAction => "no action".to_owned(),
+        FramerInput::Unexplained => "unexplained".to_owned(),
     };
     let most = timeline.most(at);
     let scale = if most > 1 { format!("{name} (up to {most})") } else { name };
@@ -131,10 +131,10 @@ fn command(timeline: &Timeline, mark: &Mark, axis: &Axis, times: &Times, width: 
 /// What a command is, in words, for whoever points at it.
 fn says(timeline: &Timeline, mark: &Mark, times: &Times) -> String {
     let named = |(lane, count): &(usize, u64)| match timeline.lanes.get(*lane) {
-        Some(Lane::Action(name)) => format!("{count} {}", clean(name)),
-        Some(Lane::OtherActions) => format!("{count} other"),
-        Some(Lane::NoAction) => "no action".to_owned(),
-        Some(Lane::Unexplained) | None => "no actions add up to this size".to_owned(),
+        Some(FramerInput::Action(name)) => format!("{count} {}", clean(name)),
+        Some(FramerInput::OtherActions) => format!("{count} other"),
+        Some(FramerInput::NoAction) => "no action".to_owned(),
+        Some(FramerInput::Unexplained) | None => "no actions add up to this size".to_owned(),
     };
     let actions = mark.bars.iter().map(named).collect::<Vec<_>>().join(", ");
     let probability = mark.probability.map_or_else(String::new, |value| format!(", probability {value:.3}"));

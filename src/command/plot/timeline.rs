@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use sizeleak_frame::{Flow, Identification};
 
-use super::choice::Sieve;
+use super::choice::AddressPrefilter;
 use super::source::Take;
 
 /// Actions beyond these share a lane.
@@ -16,7 +16,7 @@ const MOST_FLOWS: usize = 100_000;
 
 /// A row of the plot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum FramerInput {
     /// Commands with this action.
     Action(String),
     /// Commands with any of the actions that have no lane of their own.
@@ -42,7 +42,7 @@ pub(super) struct Mark {
 /// What is drawn.
 #[derive(Debug)]
 pub(super) struct Timeline {
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<FramerInput>,
     pub(super) marks: Vec<Mark>,
     /// How many commands there were of those chosen, those beyond the limit counted.
     pub(super) commands: u64,
@@ -54,12 +54,12 @@ pub(super) struct Timeline {
     /// Of each lane, the greatest number of actions in it.
     most: Vec<u64>,
     limit: usize,
-    sieve: Sieve,
+    sieve: AddressPrefilter,
 }
 
 impl Timeline {
     /// An empty one, that keeps the first `limit` commands that the sieve takes.
-    pub(super) fn new(limit: usize, sieve: Sieve) -> Self {
+    pub(super) fn new(limit: usize, sieve: AddressPrefilter) -> Self {
         Self {
             lanes: Vec::new(),
             marks: Vec::new(),
@@ -90,17 +90,19 @@ impl Timeline {
     }
 
     fn bars(&mut self, identification: &Identification) -> Vec<(usize, u64)> {
-        let Some(best) = identification.candidates.first() else { return vec![(self.place(Lane::Unexplained), 0)] };
+        let Some(best) = identification.candidates.first() else {
+            return vec![(self.place(FramerInput::Unexplained), 0)];
+        };
         let mut bars: Vec<(usize, u64)> = Vec::new();
         for (name, count) in best.actions.iter().filter(|(_, count)| *count > 0) {
-            let (at, count) = (self.place(Lane::Action(name.to_string())), u64::from(count));
+            let (at, count) = (self.place(FramerInput::Action(name.to_string())), u64::from(count));
             match bars.iter_mut().find(|(lane, _)| *lane == at) {
                 Some((_, sum)) => *sum += count,
                 None => bars.push((at, count)),
             }
         }
         if bars.is_empty() {
-            bars.push((self.place(Lane::NoAction), 0));
+            bars.push((self.place(FramerInput::NoAction), 0));
         }
         for (lane, count) in &bars {
             if let Some(most) = self.most.get_mut(*lane) {
@@ -111,13 +113,13 @@ impl Timeline {
     }
 
     /// The position of a lane, which is added where it is new.
-    fn place(&mut self, lane: Lane) -> usize {
+    fn place(&mut self, lane: FramerInput) -> usize {
         if let Some(at) = self.lanes.iter().position(|known| *known == lane) {
             return at;
         }
-        let actions = self.lanes.iter().filter(|known| matches!(known, Lane::Action(_))).count();
-        if matches!(lane, Lane::Action(_)) && actions >= MOST_ACTIONS {
-            return self.place(Lane::OtherActions);
+        let actions = self.lanes.iter().filter(|known| matches!(known, FramerInput::Action(_))).count();
+        if matches!(lane, FramerInput::Action(_)) && actions >= MOST_ACTIONS {
+            return self.place(FramerInput::OtherActions);
         }
         self.lanes.push(lane);
         self.most.push(0);
@@ -187,12 +189,12 @@ mod tests {
 
     #[test]
     fn every_command_has_a_lane() {
-        let mut timeline = Timeline::new(10, Sieve::default());
+        let mut timeline = Timeline::new(10, AddressPrefilter::default());
         for actions in [Some(vec![("on", 2), ("off", 1)]), Some(vec![("off", 0)]), None, Some(vec![("off", 3)])] {
             timeline.identification(&identification(actions));
         }
-        let lane = |name: &str| Lane::Action(name.to_owned());
-        assert_eq!(timeline.lanes, [lane("on"), lane("off"), Lane::NoAction, Lane::Unexplained]);
+        let lane = |name: &str| FramerInput::Action(name.to_owned());
+        assert_eq!(timeline.lanes, [lane("on"), lane("off"), FramerInput::NoAction, FramerInput::Unexplained]);
         let bars: Vec<_> = timeline.marks.iter().map(|mark| mark.bars.clone()).collect();
         assert_eq!(bars, [vec![(0, 2), (1, 1)], vec![(2, 0)], vec![(3, 0)], vec![(1, 3)]]);
         assert_eq!((timeline.most(1), timeline.most(2), timeline.span()), (3, 0, Some((5, 5))));
@@ -200,13 +202,13 @@ mod tests {
 
     #[test]
     fn many_commands_and_many_actions_are_bounded() {
-        let mut timeline = Timeline::new(100, Sieve::default());
+        let mut timeline = Timeline::new(100, AddressPrefilter::default());
         for number in 0..200 {
             timeline.identification(&identification(Some(vec![(&format!("action {number}"), 1), ("on", 1)])));
         }
         assert_eq!((timeline.marks.len(), timeline.commands), (100, 200));
         assert_eq!(timeline.lanes.len(), MOST_ACTIONS + 1);
-        assert_eq!(timeline.lanes.last(), Some(&Lane::OtherActions));
+        assert_eq!(timeline.lanes.last(), Some(&FramerInput::OtherActions));
         let last = timeline.marks.last().unwrap();
         assert_eq!(last.bars, [(MOST_ACTIONS, 1), (1, 1)]);
     }

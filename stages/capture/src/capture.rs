@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use sizeleak_frame::{Notice, what};
 use sizeleak_runtime::{Closed, Interrupt, Source, SourceEmit, StageError};
 
-use crate::emission::Emission;
+use crate::capture_driver::CaptureDriver;
 use crate::error::{CaptureError, Damage};
-use crate::filling::{Counts as Gathered, Filling, Selection};
 use crate::merge::Merge;
+use crate::packet_batcher::{Counts as Gathered, PacketBatcher, Selection};
 
 /// The stage's name.
 pub(crate) const NAME: &str = "capture";
@@ -68,9 +68,9 @@ impl Source for Capture {
                 failures.tell(error, None, out)?;
             }
         }
-        let mut emission = Emission::new(merge, &self.selection, &mut failures, out, interrupt);
+        let mut emission = CaptureDriver::new(merge, &self.selection, &mut failures, out, interrupt);
         emission.run()?;
-        let Emission { merge, filling, damaged_files, .. } = emission;
+        let CaptureDriver { merge, filling, damaged_files, .. } = emission;
         (self.bytes, self.counts.skipped_blocks) = (merge.bytes, merge.skipped);
         self.counts.damaged_files += damaged_files;
         self.gathered = filling.counts;
@@ -183,6 +183,6 @@ pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, error: &impl Disp
 }
 
 /// Hands on what has gathered.
-pub(crate) fn send(filling: &mut Filling, out: &mut dyn SourceEmit) -> Result<(), Closed> {
+pub(crate) fn send(filling: &mut PacketBatcher, out: &mut dyn SourceEmit) -> Result<(), Closed> {
     filling.finish().map_or(Ok(()), |batch| out.emit(batch.into()))
 }

@@ -4,23 +4,23 @@
 #![warn(clippy::indexing_slicing)]
 
 mod ahead;
-mod beside;
+mod alternating_readers;
 mod capture;
-mod emission;
+mod capture_driver;
 mod error;
-mod filling;
 #[cfg(feature = "live")]
 mod live;
 mod lz4;
 mod merge;
 mod open;
 mod options;
+mod packet_batcher;
 mod pcap;
 mod pcapng;
 mod plain;
+mod prefetched_capture;
 mod reader;
 mod skim;
-mod turns;
 mod window;
 
 pub use capture::{Capture, files_below};

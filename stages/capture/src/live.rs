@@ -6,7 +6,7 @@ use sizeleak_runtime::{Interrupt, Progress, Source, SourceEmit, StageError, beco
 use thiserror::Error as ThisError;
 
 use crate::capture::{notice, send};
-use crate::filling::{Filling, Keeping, Selection};
+use crate::packet_batcher::{Keeping, PacketBatcher, Selection};
 
 /// Bytes captured of a packet unless asked otherwise: all of it, as tcpdump has it.
 const WHOLE_PACKET: u32 = 262_144;
@@ -105,7 +105,7 @@ impl LiveCapture {
     }
 
     /// Takes the next packet, if one is there, into the batch.
-    fn take(&mut self, filling: &mut Filling) -> Result<bool, LiveError> {
+    fn take(&mut self, filling: &mut PacketBatcher) -> Result<bool, LiveError> {
         let packet = match self.capture.next_packet() {
             Ok(packet) => packet,
             Err(Error::TimeoutExpired) => return Ok(false),
@@ -158,7 +158,7 @@ impl Source for LiveCapture {
     const NAME: &'static str = "capture";
 
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
-        let mut filling = Filling::new(self.selection.clone(), Keeping::Copied);
+        let mut filling = PacketBatcher::new(self.selection.clone(), Keeping::Copied);
         let (mut failure, progress, mut told) = (None, out.progress(), 0);
         while !interrupt.is_set() && failure.is_none() {
             match self.take(&mut filling) {

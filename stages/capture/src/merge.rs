@@ -6,14 +6,14 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use sizeleak_frame::Packet;
-use sizeleak_runtime::{Furthest, Interrupt, Progress, is_ready};
+use sizeleak_runtime::{FileProgress, Interrupt, Progress, is_ready};
 
-use crate::beside::Job;
 use crate::capture::NAME;
 use crate::error::CaptureError;
-use crate::filling::{Filling, Stretch};
 use crate::open::{Decompression, Opened, is_stream, open, reopen};
+use crate::packet_batcher::{PacketBatcher, Stretch};
 use crate::plain::PlainFile;
+use crate::prefetched_capture::Job;
 use crate::reader::{CaptureReader, CapturedPacket, Place};
 
 /// So many files are open at once at most. Where more overlap in time, those whose next packet is latest are left off
@@ -65,7 +65,7 @@ pub(crate) struct Merge {
     /// Those that lie in their files as they are.
     plain: HashSet<u32>,
     /// How far each of them was read.
-    furthest: Vec<Furthest>,
+    furthest: Vec<FileProgress>,
     open: Vec<Open>,
     /// The heads of the open captures: the earliest on top, of equal ones that of the file named first.
     order: BinaryHeap<Reverse<(i64, u32, usize)>>,
@@ -93,7 +93,7 @@ enum Reading {
 impl Merge {
     /// Looks when each file begins. A file that cannot be opened, or holds no whole packet, gives an error of its own.
     pub(crate) fn new(files: Vec<PathBuf>, interrupt: &Interrupt, progress: &Progress) -> (Self, Vec<CaptureError>) {
-        let furthest = files.iter().map(|_| Furthest::new(progress)).collect();
+        let furthest = files.iter().map(|_| FileProgress::new(progress)).collect();
         let mut merge = Self {
             waiting: VecDeque::new(),
             files,
@@ -197,7 +197,7 @@ impl Merge {
 
     /// Takes the packets that follow the one given last, as long as no other capture's can come before them, none is to be
     /// waited for, and the batch is not full.
-    pub(crate) fn gather(&mut self, filling: &mut Filling) {
+    pub(crate) fn gather(&mut self, filling: &mut PacketBatcher) {
         let Some(Open { reading, head }) = self.given.and_then(|slot| self.open.get_mut(slot)) else { return };
         let (Reading::Now(reader) | Reading::Stream(reader, _)) = reading else { return };
         if !self.order.is_empty() {
@@ -234,7 +234,7 @@ impl Merge {
         let Some((file, furthest)) = place else { return Ok(()) };
         self.make_room();
         let few = self.open.iter().filter(|open| matches!(open.reading, Reading::Now(_))).count() < MOST_BESIDE;
-        let decompression = if few { Decompression::Beside } else { Decompression::Here };
+        let decompression = if few { Decompression::PrefetchedCapture } else { Decompression::Here };
         let reading = match open(&file, &self.interrupt, &furthest, decompression) {
             Ok(Opened { reader, stream: Some(handle) }) => Reading::Stream(reader, handle),
             Ok(Opened { reader, stream: None }) => Reading::Now(reader),

@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use sizeleak_runtime::{Furthest, Interrupt, Interruptible};
+use sizeleak_runtime::{FileProgress, Interrupt, Interruptible};
 
 use crate::ahead::ReadAhead;
 use crate::error::{CaptureError, Damage};
@@ -40,14 +40,14 @@ pub(crate) enum Decompression {
     /// While it is read.
     Here,
     /// Ahead of that, on a thread of its own.
-    Beside,
+    PrefetchedCapture,
 }
 
 /// Opens a capture for reading. Reading a stream ends when `interrupt` is set. `furthest` is told how far the file was read.
 pub(crate) fn open(
     file: &Path,
     interrupt: &Interrupt,
-    furthest: &Furthest,
+    furthest: &FileProgress,
     decompression: Decompression,
 ) -> Result<Opened, CaptureError> {
     let opened = || {
@@ -57,7 +57,7 @@ pub(crate) fn open(
                 Origin::File(PlainFile::new(input, length, furthest))
             } else {
                 let input = decompressed(Box::new(furthest.watch(input, 0)))?;
-                let is_beside = decompression == Decompression::Beside;
+                let is_beside = decompression == Decompression::PrefetchedCapture;
                 Origin::Stream(if is_beside { ReadAhead::start(input) } else { input })
             };
             return Ok(Opened { reader: CaptureReader::of(input)?, stream: None });
@@ -71,7 +71,7 @@ pub(crate) fn open(
 }
 
 /// Opens a file again where its reading was left off.
-pub(crate) fn reopen(file: &Path, furthest: &Furthest, place: Place) -> Result<CaptureReader, CaptureError> {
+pub(crate) fn reopen(file: &Path, furthest: &FileProgress, place: Place) -> Result<CaptureReader, CaptureError> {
     let opened = || {
         let (input, plain_length) = regular(file)?;
         if let Some(length) = plain_length {

@@ -7,11 +7,11 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Batches;
-use sizeleak_packet::{Networks, Sieve};
+use sizeleak_packet::{AddressPrefilter, Networks};
 use sizeleak_runtime::{ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
-use crate::filling::Selection;
+use crate::packet_batcher::Selection;
 
 /// Which captures to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
@@ -93,13 +93,16 @@ impl Options {
     ///
     /// # Errors
     /// As [`StageOptions::build`].
-    pub fn build_for(&self, sieve: Sieve, batches: Batches) -> Result<Box<dyn Runnable>, ConfigureError> {
+    pub fn build_for(&self, sieve: AddressPrefilter, batches: Batches) -> Result<Box<dyn Runnable>, ConfigureError> {
         self.build_sifted(Selection::For(sieve, batches))
     }
 
     fn build_sifted(&self, behind: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
-        let selection =
-            if self.only.is_empty() { behind } else { Selection::Only(Sieve::new(Networks::parse(&self.only)?)) };
+        let selection = if self.only.is_empty() {
+            behind
+        } else {
+            Selection::Only(AddressPrefilter::new(Networks::parse(&self.only)?))
+        };
         match &self.interface {
             Some(_) if !self.files.is_empty() || self.recursive => {
                 return Err(ConfigureError::Usage("`interface` and files cannot be captured at once".into()));

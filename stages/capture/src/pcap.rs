@@ -4,7 +4,7 @@
 use pcap_parser::pcap::{PcapHeader, parse_pcap_header};
 
 use crate::error::Damage;
-use crate::filling::{Filling, Stretch};
+use crate::packet_batcher::{PacketBatcher, Stretch};
 use crate::reader::{CapturedPacket, Step};
 use crate::window::Window;
 
@@ -72,7 +72,7 @@ impl Pcap {
     }
 
     /// Takes the packets that are whole in the window, as far as they may be taken; how many it took.
-    pub(crate) fn gather(self, window: &mut Window, stretch: &Stretch, filling: &mut Filling) -> u64 {
+    pub(crate) fn gather(self, window: &mut Window, stretch: &Stretch, filling: &mut PacketBatcher) -> u64 {
         let (bytes, shared) = (window.available(), window.shared());
         let (rest, taken) = match self.layout {
             // Nearly all captures; the same walk with a layout that is known is twice as fast.

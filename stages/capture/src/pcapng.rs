@@ -3,7 +3,7 @@
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, parse_block_be, parse_block_le};
 
 use crate::error::Damage;
-use crate::filling::{Filling, Stretch};
+use crate::packet_batcher::{PacketBatcher, Stretch};
 use crate::reader::{CapturedPacket, Step};
 use crate::window::Window;
 
@@ -106,7 +106,7 @@ impl Pcapng {
 
     /// Takes the packets that are whole in the window, up to a block of another kind, as far as they may be taken; how many
     /// it took.
-    pub(crate) fn gather(&mut self, window: &mut Window, stretch: &Stretch, filling: &mut Filling) -> u64 {
+    pub(crate) fn gather(&mut self, window: &mut Window, stretch: &Stretch, filling: &mut PacketBatcher) -> u64 {
         let this = &*self;
         let (rest, taken) =
             filling.gather(window.available(), stretch, window.shared(), move |bytes| this.first(bytes));

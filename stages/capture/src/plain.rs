@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use sizeleak_frame::SpareBuffers;
-use sizeleak_runtime::Furthest;
+use sizeleak_runtime::FileProgress;
 
 /// In front of a piece there is room for so much of what comes before it: the part of a packet that ends in it.
 const HEADROOM: usize = 64 << 10;
@@ -20,12 +20,12 @@ const PAGE: usize = 4096;
 pub(crate) struct PlainFile {
     file: Arc<File>,
     length: u64,
-    furthest: Furthest,
+    furthest: FileProgress,
 }
 
 impl PlainFile {
     /// A file of so many bytes; `furthest` is told how far it was read.
-    pub(crate) fn new(file: File, length: u64, furthest: &Furthest) -> Self {
+    pub(crate) fn new(file: File, length: u64, furthest: &FileProgress) -> Self {
         Self { file: Arc::new(file), length, furthest: furthest.clone() }
     }
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::error::Damage;
-use crate::filling::{Filling, Stretch};
+use crate::packet_batcher::{PacketBatcher, Stretch};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::plain::{Piece, PlainFile};
@@ -121,7 +121,7 @@ impl CaptureReader {
     }
 
     /// Takes the next packets as long as they are there without reading on, and may be taken; how many it took.
-    pub(crate) fn gather(&mut self, stretch: &Stretch, filling: &mut Filling) -> u64 {
+    pub(crate) fn gather(&mut self, stretch: &Stretch, filling: &mut PacketBatcher) -> u64 {
         match &mut self.format {
             _ if self.is_over => 0,
             Format::Pcap(pcap) => pcap.gather(&mut self.window, stretch, filling),

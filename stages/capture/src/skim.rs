@@ -1,7 +1,7 @@
 //! Goes over the packets that a stage further down would drop: all there is to do about most packets of an archive.
 
 use prefetch_index::prefetch_index;
-use sizeleak_packet::Sieve;
+use sizeleak_packet::AddressPrefilter;
 
 use crate::reader::CapturedPacket;
 
@@ -31,7 +31,7 @@ pub(crate) struct Skimmed<'a> {
 /// A function of its own, so that what it counts stays in registers.
 #[inline(never)]
 pub(crate) fn skim<'a>(
-    sieve: &Sieve,
+    sieve: &AddressPrefilter,
     bytes: &'a [u8],
     left: usize,
     before_ns: i64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sizeleak_frame::{Candidate, Shared, WeightedEpsilon};
-use sizeleak_runtime::Memo;
+use sizeleak_runtime::TwoGenerationCache;
 
 /// Answers take this many bytes at most.
 const MAX_BYTES: usize = 16 << 20;
@@ -34,11 +34,11 @@ pub(crate) struct Unexplained {
 
 /// The answers given lately, by the sizes asked about.
 #[derive(Debug)]
-pub(crate) struct Answers(Memo<[i64; 2], (Shared<WeightedEpsilon>, Answer)>);
+pub(crate) struct Answers(TwoGenerationCache<[i64; 2], (Shared<WeightedEpsilon>, Answer)>);
 
 impl Default for Answers {
     fn default() -> Self {
-        Self(Memo::new(MAX_BYTES))
+        Self(TwoGenerationCache::new(MAX_BYTES))
     }
 }
 

@@ -8,7 +8,7 @@ use sizeleak_runtime::{Emit, Stage, StageError};
 
 use crate::estimates::Estimates;
 use crate::sessions::Sessions;
-use crate::strangers::Strangers;
+use crate::unseen_sizes::UnseenSizes;
 
 /// Adds the likely values of ε to every command.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct EpsilonCorrector {
     estimates: Estimates,
     sessions: Sessions,
     assumed: u64,
-    strangers: Strangers,
+    strangers: UnseenSizes,
 }
 
 /// What the corrector consumes.
@@ -75,7 +75,7 @@ impl EpsilonCorrector {
     /// A corrector that asks the labelled commands of the model in this way.
     pub fn new(model: Model, smoothing: Smoothing) -> Self {
         let estimates = Estimates::new(model.neighbours.clone(), smoothing);
-        let strangers = Strangers::of(&model);
+        let strangers = UnseenSizes::of(&model);
         Self { model, estimates, sessions: Sessions::default(), assumed: 0, strangers }
     }
 

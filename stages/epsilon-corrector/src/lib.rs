@@ -7,7 +7,7 @@ mod corrector;
 mod estimates;
 mod options;
 mod sessions;
-mod strangers;
+mod unseen_sizes;
 
 pub use corrector::{EpsilonCorrector, Input};
 pub use estimates::Estimates;

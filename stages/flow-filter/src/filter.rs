@@ -4,18 +4,18 @@ use std::net::IpAddr;
 
 use prefetch_index::prefetch_index;
 use sizeleak_frame::{Batches, Flow, Notice, Packet, PacketIter, Packets, Segment, Segments, Transport, what};
-use sizeleak_packet::{Appearance, Networks, Sieve, may_be_tunnel, plain_addresses};
+use sizeleak_packet::{AddressPrefilter, GatewaySeen, Networks, may_be_tunnel, plain_addresses};
 use sizeleak_runtime::{ConfigureError, Emit, Stage, StageError};
 
 use crate::absent::SeenAddresses;
 use crate::address::{GatewayEnds, ServiceRule};
 use crate::flow::{Flows, Lookup};
+use crate::flow_cache::{FlowCache, FlowRef, PlainSegment};
 use crate::link::{NoIp, ip_offset};
 use crate::name::ResolvedNames;
 use crate::network::{Content, IpPacket};
 use crate::options::Options;
 use crate::reassembly::Reassembly;
-use crate::shortcut::{Belonging, PlainSegment, Shortcuts};
 use crate::tally::Tally;
 use crate::transport::{NoSegment, TransportSegment, dns_answer, is_infrastructure};
 use crate::tunnel::inside;
@@ -29,8 +29,8 @@ const PAYLOAD_AT: usize = 54;
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]
 pub struct FlowFilter {
-    sieve: Sieve,
-    appearance: Appearance,
+    sieve: AddressPrefilter,
+    appearance: GatewaySeen,
     services: Vec<Networks>,
     names: ResolvedNames,
     any_service: bool,
@@ -40,7 +40,7 @@ pub struct FlowFilter {
     reassembly: Reassembly,
     seen: SeenAddresses,
     tally: Tally,
-    shortcuts: Shortcuts,
+    shortcuts: FlowCache,
     batches: Batches,
 }
 
@@ -91,8 +91,8 @@ impl FlowFilter {
             }
         }
         Ok(Self {
-            sieve: Sieve::new(gateways),
-            appearance: Appearance::default(),
+            sieve: AddressPrefilter::new(gateways),
+            appearance: GatewaySeen::default(),
             services,
             names: ResolvedNames::new(names),
             any_service: options.service.is_empty(),
@@ -102,7 +102,7 @@ impl FlowFilter {
             reassembly: Reassembly::default(),
             seen: SeenAddresses::default(),
             tally: Tally::default(),
-            shortcuts: Shortcuts::default(),
+            shortcuts: FlowCache::default(),
             batches: Batches::default(),
         })
     }
@@ -120,8 +120,8 @@ impl FlowFilter {
 
     /// Tells which packets this filter would drop after a look at their addresses, so that a stage before need not hand them
     /// on. They are to be counted all the same, see [`Packets::pass_over`].
-    pub fn sieve(&self) -> Sieve {
-        Sieve::after(self.appearance.clone(), self.sieve.networks().clone())
+    pub fn sieve(&self) -> AddressPrefilter {
+        AddressPrefilter::after(self.appearance.clone(), self.sieve.networks().clone())
     }
 
     /// Takes segments of the plainest kind, of flows that had some: up to the first packet that is none, or to where the batch
@@ -276,7 +276,7 @@ impl FlowFilter {
         segment: &TransportSegment<'_>,
         gateways: GatewayEnds,
         work: &mut Work<'_>,
-    ) -> Result<Option<Belonging>, StageError> {
+    ) -> Result<Option<FlowRef>, StageError> {
         let is_named = |port| self.ports.contains(&port);
         if is_infrastructure(segment) && !is_named(segment.source.port()) && !is_named(segment.destination.port()) {
             self.tally.other_protocols += 1;
@@ -300,7 +300,7 @@ impl FlowFilter {
             work.out.emit(Flow { flow: flow.id, gateway, service, transport }.into())?;
         }
         self.tally.datagrams += u64::from(segment.transport == Transport::Udp);
-        let belonging = Belonging { flow: flow.id, direction: flow.direction(segment) };
+        let belonging = FlowRef { flow: flow.id, direction: flow.direction(segment) };
         work.keep(Segment {
             time_ns: work.time_ns,
             flow: belonging.flow,

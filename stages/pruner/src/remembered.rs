@@ -1,7 +1,7 @@
 //! What pruning came to, remembered: the same sizes come with the same replies again and again.
 
 use sizeleak_frame::{Candidate, Identification, Shared};
-use sizeleak_runtime::Memo;
+use sizeleak_runtime::TwoGenerationCache;
 
 use crate::evidence::Bounds;
 
@@ -38,11 +38,11 @@ struct Asked {
 
 /// What was pruned lately.
 #[derive(Debug)]
-pub(crate) struct Remembered(Memo<Asked, (Shared<Candidate>, Pruned)>);
+pub(crate) struct Remembered(TwoGenerationCache<Asked, (Shared<Candidate>, Pruned)>);
 
 impl Default for Remembered {
     fn default() -> Self {
-        Self(Memo::new(MAX_BYTES))
+        Self(TwoGenerationCache::new(MAX_BYTES))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::piece::Piece;
 use crate::reassembly::{Opening, Ordered, Reassembly};
 use crate::record::Sized;
 use crate::session::Session;
-use crate::steady::{Standing, Steady, SteadyStream};
+use crate::steady::{Steady, SteadyStream, StreamSnapshot};
 
 /// A connection seen from the middle waits so long for segments that should have come first, in nanoseconds.
 const BEGINNING_WITHIN: i64 = 100_000_000;
@@ -187,8 +187,8 @@ impl From<Steady> for Connection {
     }
 }
 
-impl From<Standing> for Stream {
-    fn from(Standing { position, latest_ns, walk }: Standing) -> Self {
+impl From<StreamSnapshot> for Stream {
+    fn from(StreamSnapshot { position, latest_ns, walk }: StreamSnapshot) -> Self {
         let framer = walk.map(|(minor, walker)| Framer::in_step(minor, walker));
         Self { reassembly: Reassembly::standing_at(position), framer, latest_ns, ..Self::default() }
     }
@@ -201,7 +201,7 @@ impl Stream {
             None => None,
         };
         let position = self.reassembly.position().filter(|_| self.messages.is_between())?;
-        SteadyStream::of(&Standing { position, latest_ns: self.latest_ns, walk })
+        SteadyStream::of(&StreamSnapshot { position, latest_ns: self.latest_ns, walk })
     }
 
     fn deadline(&self, limits: &Limits) -> Option<i64> {
@@ -213,15 +213,19 @@ impl Stream {
         self.reassembly.held() + self.messages.held()
     }
 
-    fn split<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (&'a mut Reassembly, Lane<'a>) {
+    fn split<'a>(
+        &'a mut self,
+        direction: Direction,
+        findings: &'a mut Findings,
+    ) -> (&'a mut Reassembly, FramerInput<'a>) {
         let opened = self.reassembly.saw_beginning();
         let sink = Sink { messages: &mut self.messages, direction, findings };
-        (&mut self.reassembly, Lane { framer: &mut self.framer, opened, latest_ns: &mut self.latest_ns, sink })
+        (&mut self.reassembly, FramerInput { framer: &mut self.framer, opened, latest_ns: &mut self.latest_ns, sink })
     }
 }
 
 /// Leads what reassembly puts in order to the framer.
-struct Lane<'a> {
+struct FramerInput<'a> {
     framer: &'a mut Option<Framer>,
     opened: bool,
     latest_ns: &'a mut Option<i64>,
@@ -235,7 +239,7 @@ struct Sink<'a> {
     findings: &'a mut Findings,
 }
 
-impl Ordered for Lane<'_> {
+impl Ordered for FramerInput<'_> {
     #[inline]
     fn piece(&mut self, mut piece: Piece<'_>) {
         // What came too early is there for its reader when all before it is: so time goes the way of the stream.

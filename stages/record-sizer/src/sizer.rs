@@ -32,7 +32,7 @@ pub struct RecordSizer {
     report: Report,
     now_ns: i64,
     /// Before this time no flow need be forgotten, as long as none is begun.
-    calm_until_ns: i64,
+    next_expiry_ns: i64,
     rest: Rest,
 }
 
@@ -61,7 +61,7 @@ impl RecordSizer {
             findings: Findings::default(),
             report: Report::default(),
             now_ns: i64::MIN,
-            calm_until_ns: i64::MIN,
+            next_expiry_ns: i64::MIN,
             rest: Rest::Taken,
         })
     }
@@ -98,7 +98,7 @@ impl RecordSizer {
         }
         self.data(segment, place, is_syn, out)?;
         let most_ns = self.limits.idle_timeout_ns;
-        self.calm_until_ns = self.connections.calm_until(most_ns).min(self.opened.calm_until(most_ns));
+        self.next_expiry_ns = self.connections.calm_until(most_ns).min(self.opened.calm_until(most_ns));
         Ok(())
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct SteadyStream {
 
 /// What a steady direction is made of, and made into.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct StreamSnapshot {
     pub(crate) position: Position,
     pub(crate) latest_ns: Option<i64>,
     /// The version of its records, and the walk along them.
@@ -51,7 +51,7 @@ impl Steady {
     }
 
     /// What it is made into: both directions, the one to the gateway first, and what the session is.
-    pub(crate) fn into_standing(self) -> ([Standing; 2], Agreement) {
+    pub(crate) fn into_standing(self) -> ([StreamSnapshot; 2], Agreement) {
         ([self.to_gateway, self.from_gateway].map(SteadyStream::into_standing), self.agreement)
     }
 
@@ -88,8 +88,8 @@ impl Protected<'_> {
 
 impl SteadyStream {
     /// A direction in its steady state; `None` if it is not.
-    pub(crate) fn of(standing: &Standing) -> Option<Self> {
-        let Standing { position: Position { next, begins, beginning }, latest_ns, walk } = *standing;
+    pub(crate) fn of(standing: &StreamSnapshot) -> Option<Self> {
+        let StreamSnapshot { position: Position { next, begins, beginning }, latest_ns, walk } = *standing;
         let untouched = Self { latest_ns: 0, start_ns: 0, next, begins, header: None, left: 0, beginning };
         let (latest_ns, (minor, walker)) = match (latest_ns, walk) {
             (None, None) => return Some(untouched),
@@ -107,11 +107,11 @@ impl SteadyStream {
         }
     }
 
-    fn into_standing(self) -> Standing {
+    fn into_standing(self) -> StreamSnapshot {
         let Self { latest_ns, start_ns, next, begins, header, left, beginning } = self;
         let walk =
             header.map(|header| (header.minor, Walker::within(Begun { header, left, start_ns, last_ns: latest_ns })));
-        Standing { position: Position { next, begins, beginning }, latest_ns: walk.map(|_| latest_ns), walk }
+        StreamSnapshot { position: Position { next, begins, beginning }, latest_ns: walk.map(|_| latest_ns), walk }
     }
 
     /// Takes a segment that comes in order, for [`next_record`](Self::next_record); no other.

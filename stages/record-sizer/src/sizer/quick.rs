@@ -63,11 +63,11 @@ impl RecordSizer {
     ) -> Result<Option<Undone<'a>>, Closed> {
         // Nearly always nothing waits, and nobody is forgotten. Steady connections change nothing about it.
         let nothing_waits = self.waiting.is_empty();
-        let calm_until_ns = if nothing_waits { self.calm_until_ns } else { i64::MIN };
+        let next_expiry_ns = if nothing_waits { self.next_expiry_ns } else { i64::MIN };
         for (segment, place) in rest {
             self.report.counts.segments += 1;
             self.now_ns = segment.time_ns;
-            if segment.time_ns < calm_until_ns
+            if segment.time_ns < next_expiry_ns
                 && let Some(tracked) = self.connections.find_at(place, segment.flow)
                 && let Some(left) = steadily(tracked, &segment, &mut self.report, out)
             {

@@ -2,17 +2,17 @@
 
 use sizeleak_runtime::{Interrupt, SourceEmit, StageError, has_several_processors};
 
-use crate::beside::{Beside, NextCaptures, Parcel, Stop};
+use crate::alternating_readers::{self, PIECE_BYTES};
 use crate::capture::{Failures, send};
 use crate::error::CaptureError;
-use crate::filling::{Filling, Keeping, Selection};
 use crate::merge::{Head, Merge, Next};
-use crate::turns::{self, PIECE_BYTES};
+use crate::packet_batcher::{Keeping, PacketBatcher, Selection};
+use crate::prefetched_capture::{NextCaptures, Parcel, PrefetchedCapture, Stop};
 
 /// Captures on their way out.
-pub(crate) struct Emission<'a> {
+pub(crate) struct CaptureDriver<'a> {
     pub(crate) merge: Merge,
-    pub(crate) filling: Filling,
+    pub(crate) filling: PacketBatcher,
     pub(crate) damaged_files: u64,
     failures: &'a mut Failures,
     out: &'a mut dyn SourceEmit,
@@ -32,7 +32,7 @@ pub(crate) enum More {
     No,
 }
 
-impl<'a> Emission<'a> {
+impl<'a> CaptureDriver<'a> {
     /// Of what has been looked at and not begun.
     pub(crate) fn new(
         merge: Merge,
@@ -41,7 +41,7 @@ impl<'a> Emission<'a> {
         out: &'a mut dyn SourceEmit,
         interrupt: &'a Interrupt,
     ) -> Self {
-        let filling = Filling::new(selection.clone(), Keeping::Shared);
+        let filling = PacketBatcher::new(selection.clone(), Keeping::Shared);
         let piece_bytes = has_several_processors().then_some(PIECE_BYTES);
         let next_captures = NextCaptures::new(selection.clone(), interrupt.clone());
         let (damaged_files, pieces, head) = (0, 0, Head::default());
@@ -54,10 +54,10 @@ impl<'a> Emission<'a> {
             // Where most packets are handed on to other threads, these have enough to do.
             let is_worth_it = self.filling.passes_over_most() && self.next_captures.are_worth_less();
             if let Some(piece_bytes) = self.piece_bytes.filter(|_| is_worth_it)
-                && let Some((file, reached)) = turns::are_worth_it(&mut self.merge, piece_bytes)
+                && let Some((file, reached)) = alternating_readers::are_worth_it(&mut self.merge, piece_bytes)
             {
                 self.next_captures.clear();
-                turns::read(self, &file, reached, piece_bytes)?;
+                alternating_readers::read(self, &file, reached, piece_bytes)?;
             }
         }
         self.send()?;
@@ -120,7 +120,7 @@ impl<'a> Emission<'a> {
     }
 
     /// Hands on what a thread reads of the next capture; gives the capture's damage, if it has any.
-    fn follow(&mut self, beside: &Beside) -> Result<Option<CaptureError>, StageError> {
+    fn follow(&mut self, beside: &PrefetchedCapture) -> Result<Option<CaptureError>, StageError> {
         self.merge.leave_next();
         loop {
             match beside.next_parcel() {

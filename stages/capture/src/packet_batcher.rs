@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sizeleak_frame::{BATCH_ROWS, Batches, Packet, Packets, PassedOver, what};
-use sizeleak_packet::Sieve;
+use sizeleak_packet::AddressPrefilter;
 use sizeleak_runtime::{Closed, SourceEmit};
 
 use crate::capture::notice;
@@ -16,9 +16,9 @@ pub(crate) enum Selection {
     /// All.
     All,
     /// Those that may matter to these addresses. Of the others nothing is told further down.
-    Only(Sieve),
+    Only(AddressPrefilter),
     /// Those that the stage behind this one does not drop at once; the batch stands for the others too.
-    For(Sieve, Batches),
+    For(AddressPrefilter, Batches),
 }
 
 /// How much a batch stands for when it is full. Packets passed over weigh one row and their bytes of data.
@@ -70,7 +70,7 @@ pub(crate) struct Stretch {
 
 /// A batch that is being filled, and what was gathered so far.
 #[derive(Debug)]
-pub(crate) struct Filling {
+pub(crate) struct PacketBatcher {
     batch: Packets,
     /// What the batch weighs since it was begun.
     rows: usize,
@@ -101,7 +101,7 @@ pub(crate) struct Counts {
 impl Selection {
     /// What tells the packets that are left out.
     #[inline]
-    fn sieve(&self) -> Option<&Sieve> {
+    fn sieve(&self) -> Option<&AddressPrefilter> {
         match self {
             Self::All => None,
             Self::Only(sieve) | Self::For(sieve, _) => Some(sieve),
@@ -118,7 +118,7 @@ impl Selection {
     }
 }
 
-impl Filling {
+impl PacketBatcher {
     pub(crate) fn new(selection: Selection, keeping: Keeping) -> Self {
         // Of those that are sifted out few are left, and each would hold a whole buffer.
         let keeping = if matches!(selection, Selection::Only(_)) { Keeping::Copied } else { keeping };
@@ -250,7 +250,7 @@ impl Filling {
     pub(crate) fn take_copy(&mut self, packet: Packet<'_>) {
         self.counts.packets += 1;
         self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
-        let is_foreign = |sieve: &Sieve| sieve.is_foreign(packet.link_type, packet.data);
+        let is_foreign = |sieve: &AddressPrefilter| sieve.is_foreign(packet.link_type, packet.data);
         if !self.is_sifting || !self.selection.sieve().is_some_and(is_foreign) {
             self.settle();
             self.last_row_ns = Some(packet.time_ns);

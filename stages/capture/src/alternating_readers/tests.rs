@@ -5,13 +5,13 @@ use std::slice::from_ref;
 
 use proptest::prelude::*;
 use sizeleak_frame::{Batches, Frame, Packets};
-use sizeleak_packet::{Networks, Sieve};
+use sizeleak_packet::{AddressPrefilter, Networks};
 use sizeleak_runtime::{Closed, Emit, Interrupt, Progress, SourceEmit};
 
 use super::*;
 use crate::capture::Failures;
-use crate::filling::Selection;
 use crate::merge::Merge;
+use crate::packet_batcher::Selection;
 
 /// A packet: whether it is the gateway's, and its length.
 type Written = (bool, usize);
@@ -123,7 +123,7 @@ fn emitted_until(
     let (merge, errors) = Merge::new(files.to_vec(), &interrupt, &Progress::new());
     assert!(errors.is_empty(), "{errors:?}");
     let mut out = Taken { frames: Vec::new(), most, then, interrupt: interrupt.clone() };
-    let mut emission = Emission::new(merge, selection, &mut failures, &mut out, &interrupt);
+    let mut emission = CaptureDriver::new(merge, selection, &mut failures, &mut out, &interrupt);
     emission.piece_bytes = piece_bytes;
     let is_whole = emission.run().is_ok();
     let (packets, counts, pieces) = counted(emission);
@@ -131,8 +131,8 @@ fn emitted_until(
 }
 
 /// Packets, what else was counted, and pieces.
-pub(crate) fn counted(emission: Emission<'_>) -> (u64, [u64; 5], u64) {
-    let Emission { merge, filling, damaged_files, pieces, .. } = emission;
+pub(crate) fn counted(emission: CaptureDriver<'_>) -> (u64, [u64; 5], u64) {
+    let CaptureDriver { merge, filling, damaged_files, pieces, .. } = emission;
     let counts = filling.counts;
     let others = [merge.bytes, merge.skipped, counts.snaplen_cut, counts.left_out, damaged_files];
     (counts.packets, others, pieces)
@@ -154,8 +154,8 @@ fn rows(frames: Vec<Frame>) -> (Packets, [u64; 2], Vec<Frame>) {
     (rows, passed_over, others)
 }
 
-pub(crate) fn sieve() -> Sieve {
-    Sieve::new(Networks::parse(&["192.168.1.20".to_owned()]).unwrap())
+pub(crate) fn sieve() -> AddressPrefilter {
+    AddressPrefilter::new(Networks::parse(&["192.168.1.20".to_owned()]).unwrap())
 }
 
 /// Packets of every length, some longer than a piece and than the room in front of one.
@@ -203,7 +203,7 @@ proptest! {
         let (interrupt, selection, mut failures) = (Interrupt::new(), Selection::For(sieve(), batches), Failures::default());
         let (merge, _) = Merge::new(vec![path.clone()], &interrupt, &Progress::new());
         let mut out = Vec::new();
-        let mut emission = Emission::new(merge, &selection, &mut failures, &mut out, &interrupt);
+        let mut emission = CaptureDriver::new(merge, &selection, &mut failures, &mut out, &interrupt);
         emission.piece_bytes = None;
         while emission.merge.lone_file().is_none() {
             prop_assert_eq!(emission.go_on().unwrap(), More::Yes);

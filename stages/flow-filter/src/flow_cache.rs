@@ -39,14 +39,14 @@ struct Ends {
 
 /// Where segments with the same ends belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Belonging {
+pub(crate) struct FlowRef {
     pub(crate) flow: u64,
     pub(crate) direction: Direction,
 }
 
 /// Where segments belong, by their ends.
 #[derive(Debug, Default)]
-pub(crate) struct Shortcuts {
+pub(crate) struct FlowCache {
     /// An even number of them. Of many ends that have the same two places, the last ones have them.
     places: Vec<Option<Place>>,
     /// How many have lost their place to others since there are so many places.
@@ -93,34 +93,34 @@ impl<'a> PlainSegment<'a> {
 
     /// The row of it.
     #[inline]
-    pub(crate) fn row(&self, time_ns: i64, Belonging { flow, direction }: Belonging) -> Segment<'a> {
+    pub(crate) fn row(&self, time_ns: i64, FlowRef { flow, direction }: FlowRef) -> Segment<'a> {
         let Self { sequence, flags, length, payload, .. } = *self;
         Segment { time_ns, flow, direction, sequence, flags, length, payload }
     }
 }
 
-impl Shortcuts {
+impl FlowCache {
     /// Where a segment belongs, if that is remembered and was true of this generation of flows.
     #[inline]
-    pub(crate) fn find(&self, segment: &PlainSegment<'_>, generation: u32) -> Option<Belonging> {
+    pub(crate) fn find(&self, segment: &PlainSegment<'_>, generation: u32) -> Option<FlowRef> {
         let at = segment.ends.place(self.places.len());
         let found = |at: usize| {
             let Place { addresses, flow, ports, generation: then, direction } = (*self.places.get(at)?)?;
             let is_this = Ends { addresses, ports } == segment.ends && then == generation;
-            is_this.then_some(Belonging { flow, direction })
+            is_this.then_some(FlowRef { flow, direction })
         };
         found(at).or_else(|| found(at ^ 1))
     }
 
     /// Remembers where a segment belongs.
-    pub(crate) fn remember(&mut self, segment: &PlainSegment<'_>, belonging: Belonging, generation: u32) {
+    pub(crate) fn remember(&mut self, segment: &PlainSegment<'_>, belonging: FlowRef, generation: u32) {
         if self.lost >= self.places.len() / 8 && self.places.len() < MOST_PLACES {
             let more = (self.places.len() * 4).clamp(FEWEST_PLACES, MOST_PLACES);
             let known = std::mem::replace(&mut self.places, vec![None; more]);
             known.into_iter().flatten().for_each(|place| self.put(place));
             self.lost = 0;
         }
-        let (Ends { addresses, ports }, Belonging { flow, direction }) = (segment.ends, belonging);
+        let (Ends { addresses, ports }, FlowRef { flow, direction }) = (segment.ends, belonging);
         self.put(Place { addresses, flow, ports, generation, direction });
     }
 
@@ -215,9 +215,9 @@ mod tests {
             let bytes: &'static [u8] = packet([10, 0, 0, 2], [203, 0, 113, 1], (port, 443), 5, b"x").leak();
             PlainSegment::read(ETHERNET, bytes).unwrap()
         };
-        let mut shortcuts = Shortcuts::default();
+        let mut shortcuts = FlowCache::default();
         assert_eq!(shortcuts.find(&read(1), 0), None);
-        let belonging = |flow| Belonging { flow, direction: Direction::ToGateway };
+        let belonging = |flow| FlowRef { flow, direction: Direction::ToGateway };
         // Those that lost their place to others before there were enough find one the next time.
         for port in (1..=20_000).cycle().take(60_000) {
             if shortcuts.find(&read(port), 0).is_none() {

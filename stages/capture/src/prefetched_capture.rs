@@ -13,13 +13,13 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::Packets;
-use sizeleak_runtime::{Furthest, Interrupt, processors};
+use sizeleak_runtime::{FileProgress, Interrupt, processors};
 
 use crate::capture::NAME;
 use crate::error::CaptureError;
-use crate::filling::{Filling, Keeping, Selection, Stretch};
 use crate::merge::{Head, Merge};
 use crate::open::{Decompression, open};
+use crate::packet_batcher::{Keeping, PacketBatcher, Selection, Stretch};
 use crate::reader::{CaptureReader, Place};
 
 /// So many parcels wait at most, of about [`PARCEL_BYTES`] of memory each: those of all captures together, the one whose turn it
@@ -33,7 +33,7 @@ const MOST_CAPTURES: usize = 8;
 
 /// Captures that are read before their turn, in the order of their turns.
 pub(crate) struct NextCaptures {
-    reading: VecDeque<Beside>,
+    reading: VecDeque<PrefetchedCapture>,
     most: usize,
     selection: Selection,
     interrupt: Interrupt,
@@ -68,12 +68,13 @@ impl NextCaptures {
     /// The next capture, if it is read already, where those that have begun were left; after it come others. Those that are not compressed are worth it only where most
     /// of their packets are passed over, as they were of the capture before, and where the processors would not read each one
     /// together: to copy packets for them to wait takes longer than to read them in turn.
-    pub(crate) fn take_next(&mut self, merge: &Merge, passes_over_most: bool) -> Option<Beside> {
+    pub(crate) fn take_next(&mut self, merge: &Merge, passes_over_most: bool) -> Option<PrefetchedCapture> {
         let plain = passes_over_most && self.most > 1;
         let next = self.reading.pop_front();
         while self.reading.len() < self.most
             && let Some(job) = merge.job_behind(self.reading.len() + 1, plain)
-            && let Some(beside) = Beside::start(job, PARCELS / (self.most + 1), &self.selection, &self.interrupt)
+            && let Some(beside) =
+                PrefetchedCapture::start(job, PARCELS / (self.most + 1), &self.selection, &self.interrupt)
         {
             self.reading.push_back(beside);
         }
@@ -89,18 +90,18 @@ pub(crate) struct Job {
     /// Packets captured then or later may come behind those of another capture.
     pub(crate) before_ns: i64,
     /// Where to tell how far it was read.
-    pub(crate) furthest: Furthest,
+    pub(crate) furthest: FileProgress,
 }
 
 /// A capture that is being read.
-pub(crate) struct Beside {
+pub(crate) struct PrefetchedCapture {
     capture: u32,
     parcels: Receiver<Parcel>,
     /// Whether nobody wants it any more.
     is_unwanted: Arc<AtomicBool>,
 }
 
-impl Drop for Beside {
+impl Drop for PrefetchedCapture {
     fn drop(&mut self) {
         self.is_unwanted.store(true, Ordering::Relaxed);
     }
@@ -118,7 +119,7 @@ pub(crate) enum Parcel {
 /// How far the thread came.
 pub(crate) struct End {
     /// What it gathered. A batch is begun in it only where another capture goes on with that.
-    pub(crate) gathered: Filling,
+    pub(crate) gathered: PacketBatcher,
     pub(crate) stop: Stop,
 }
 
@@ -132,7 +133,7 @@ pub(crate) enum Stop {
     Overlap(Head, Place),
 }
 
-impl Beside {
+impl PrefetchedCapture {
     /// Begins to read a capture, of which so many parcels may wait; `None` where no thread can be had.
     fn start(job: Job, most: usize, selection: &Selection, interrupt: &Interrupt) -> Option<Self> {
         let (sender, parcels) = bounded(most);
@@ -141,7 +142,7 @@ impl Beside {
         let looked_at = Arc::clone(&is_unwanted);
         let work = move || {
             let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: looked_at };
-            let mut filling = Filling::new(selection, Keeping::Copied);
+            let mut filling = PacketBatcher::new(selection, Keeping::Copied);
             tracing::info!(stage = NAME, file = %job.file.display(), "reads");
             let stop = match open(&job.file, &interrupt, &job.furthest, Decompression::Here) {
                 Ok(opened) => reading.read(opened.reader, &job, &mut filling, &interrupt),
@@ -178,7 +179,7 @@ impl Reading {
         &mut self,
         mut reader: CaptureReader,
         job: &Job,
-        filling: &mut Filling,
+        filling: &mut PacketBatcher,
         interrupt: &Interrupt,
     ) -> Option<Stop> {
         let (capture, before_ns, mut number) = (job.capture, job.before_ns, 0);
@@ -230,7 +231,7 @@ impl Reading {
         self.sender.send(Parcel::Batches(std::mem::take(&mut self.parcel))).map_err(|_| Unwanted)
     }
 
-    fn finish(mut self, mut filling: Filling, stop: Stop) {
+    fn finish(mut self, mut filling: PacketBatcher, stop: Stop) {
         if !matches!(stop, Stop::Overlap(..)) {
             self.parcel.extend(filling.finish());
         }

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 /// Remembers values by key, and forgets those not asked for lately once they take too many bytes. They are only looked up,
 /// so the order of its tables shows nowhere.
 #[derive(Debug)]
-pub struct Memo<K, V> {
+pub struct TwoGenerationCache<K, V> {
     young: HashMap<K, Kept<V>, RandomState>,
     /// What was asked for before the young ones; forgotten when those fill their half.
     old: HashMap<K, Kept<V>, RandomState>,
@@ -22,7 +22,7 @@ struct Kept<V> {
     bytes: usize,
 }
 
-impl<K: Eq + Hash + Copy, V> Memo<K, V> {
+impl<K: Eq + Hash + Copy, V> TwoGenerationCache<K, V> {
     /// An empty memory for values of so many bytes in all.
     pub fn new(most_bytes: usize) -> Self {
         Self { young: HashMap::default(), old: HashMap::default(), young_bytes: 0, most_bytes }
@@ -73,7 +73,7 @@ mod tests {
         /// What is recalled is what was remembered last, and never do values take more than they may.
         #[test]
         fn what_is_recalled_was_remembered(uses in prop::collection::vec((0u8..16, 0usize..70, any::<bool>()), 0..200)) {
-            let mut memo: Memo<u8, u32> = Memo::new(100);
+            let mut memo: TwoGenerationCache<u8, u32> = TwoGenerationCache::new(100);
             let mut told: BTreeMap<u8, u32> = BTreeMap::new();
             for ((key, size, is_asked), number) in uses.into_iter().zip(0..) {
                 if is_asked {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_stays() {
-        let mut memo = Memo::new(100);
+        let mut memo = TwoGenerationCache::new(100);
         memo.remember(0, "asked for", 10);
         for key in 1..50 {
             memo.remember(key, "once", 10);

@@ -8,7 +8,7 @@ use super::judge::{Judge, Judgement};
 
 /// A command as a pipeline saw it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Sighting {
+pub(super) struct JudgedCommand {
     pub(super) time_ns: i64,
     /// On the wire, in bytes.
     pub(super) size: u64,
@@ -17,7 +17,7 @@ pub(super) struct Sighting {
     judgements: Vec<(usize, Judgement)>,
 }
 
-impl Sighting {
+impl JudgedCommand {
     /// A command of which nothing is said.
     pub(super) fn of(command: &Command) -> Self {
         Self { time_ns: command.time_ns, size: command.size, replies: command.replies, judgements: Vec::new() }
@@ -45,14 +45,14 @@ impl Sighting {
 
 /// Rows of labels by time.
 #[derive(Debug)]
-pub(super) struct Calendar<'a> {
+pub(super) struct LabelIndex<'a> {
     judge: Judge<'a>,
     /// Time, row and true actions, in order of time.
     rows: Vec<(i64, usize, &'a [u32])>,
     tolerance_ns: i64,
 }
 
-impl<'a> Calendar<'a> {
+impl<'a> LabelIndex<'a> {
     /// A calendar of rows given by time and true actions, in the order of the file.
     pub(super) fn new(judge: Judge<'a>, rows: impl Iterator<Item = (i64, &'a [u32])>, tolerance_ns: i64) -> Self {
         let mut rows: Vec<_> = rows.enumerate().map(|(row, (time_ns, truth))| (time_ns, row, truth)).collect();
@@ -61,7 +61,7 @@ impl<'a> Calendar<'a> {
     }
 
     /// Judges an identification by every label that may be its own.
-    pub(super) fn sight(&self, identification: &Identification) -> Sighting {
+    pub(super) fn sight(&self, identification: &Identification) -> JudgedCommand {
         let command = &identification.command;
         let first = command.time_ns.saturating_sub(self.tolerance_ns);
         let start = self.rows.partition_point(|(time_ns, ..)| *time_ns < first);
@@ -71,18 +71,19 @@ impl<'a> Calendar<'a> {
             .skip(start)
             .take_while(|(time_ns, ..)| time_ns.abs_diff(command.time_ns) <= self.tolerance_ns.unsigned_abs());
         let judgements = near.map(|(_, row, truth)| (*row, self.judge.judge(identification, truth))).collect();
-        Sighting { judgements, ..Sighting::of(command) }
+        JudgedCommand { judgements, ..JudgedCommand::of(command) }
     }
 }
 
 /// What a pruner left, with what stood in the lists it was given. The same commands are put together, those that are
 /// alike in their order; somebody's own stage may have dropped some, or changed their order.
-pub(super) fn pruned(after: Vec<Sighting>, before: &[Sighting]) -> Vec<Sighting> {
-    let mut waiting: BTreeMap<_, VecDeque<&Sighting>> = BTreeMap::new();
+pub(super) fn pruned(after: Vec<JudgedCommand>, before: &[JudgedCommand]) -> Vec<JudgedCommand> {
+    let mut waiting: BTreeMap<_, VecDeque<&JudgedCommand>> = BTreeMap::new();
     for sighting in before {
         waiting.entry(sighting.command()).or_default().push_back(sighting);
     }
-    let with_before = |sighting: Sighting| match waiting.get_mut(&sighting.command()).and_then(VecDeque::pop_front) {
+    let with_before = |sighting: JudgedCommand| match waiting.get_mut(&sighting.command()).and_then(VecDeque::pop_front)
+    {
         Some(before) => sighting.after(before),
         None => sighting,
     };
@@ -92,28 +93,28 @@ pub(super) fn pruned(after: Vec<Sighting>, before: &[Sighting]) -> Vec<Sighting>
 #[cfg(test)]
 mod tests {
     use super::super::belief::Belief;
-    use super::super::judge::Standing;
+    use super::super::judge::TruthRank;
     use super::*;
 
-    fn sighting(time_ns: i64, standing: Standing, is_cut: bool) -> Sighting {
+    fn sighting(time_ns: i64, standing: TruthRank, is_cut: bool) -> JudgedCommand {
         let judgement = Judgement { standing, candidates: 9, is_cut, first: None, belief: Belief::default() };
-        Sighting { time_ns, size: 100, replies: 2, judgements: vec![(4, judgement)] }
+        JudgedCommand { time_ns, size: 100, replies: 2, judgements: vec![(4, judgement)] }
     }
 
     #[test]
     fn the_same_commands_are_put_together() {
         let before = [
-            sighting(1, Standing::Listed(3), true),
-            sighting(1, Standing::Unlisted, true),
-            sighting(7, Standing::Unlisted, true),
-            sighting(8, Standing::Unlisted, true),
+            sighting(1, TruthRank::Listed(3), true),
+            sighting(1, TruthRank::Unlisted, true),
+            sighting(7, TruthRank::Unlisted, true),
+            sighting(8, TruthRank::Unlisted, true),
         ];
-        let standings = |after: Vec<Sighting>| -> Vec<Standing> {
+        let standings = |after: Vec<JudgedCommand>| -> Vec<TruthRank> {
             pruned(after, &before).iter().map(|sighting| sighting.judgement(4).unwrap().standing).collect()
         };
-        let undecided = |time_ns| sighting(time_ns, Standing::Undecided, true);
-        let found = [Standing::Absent, Standing::Unlisted, Standing::Unlisted, Standing::Undecided];
+        let undecided = |time_ns| sighting(time_ns, TruthRank::Undecided, true);
+        let found = [TruthRank::Absent, TruthRank::Unlisted, TruthRank::Unlisted, TruthRank::Undecided];
         assert_eq!(standings(vec![undecided(1), undecided(1), undecided(8), undecided(9)]), found);
-        assert_eq!(sighting(1, Standing::Absent, false).judgement(5), None);
+        assert_eq!(sighting(1, TruthRank::Absent, false).judgement(5), None);
     }
 }

@@ -5,9 +5,9 @@ use sizeleak_frame::{Batches, Frame, Packet};
 use sizeleak_runtime::Progress;
 
 use super::*;
+use crate::alternating_readers::tests::{counted, data, sieve};
 use crate::capture::Failures;
-use crate::emission::{Emission, More};
-use crate::turns::tests::{counted, data, sieve};
+use crate::capture_driver::{CaptureDriver, More};
 
 /// A capture: how long it begins behind the end of the one before, its packets, where it is damaged, and whether it is compressed.
 type Written = (i64, u64, Option<usize>, bool);
@@ -56,7 +56,7 @@ fn emitted(
 ) -> (Vec<Frame>, u64, [u64; 5]) {
     let (interrupt, mut failures, mut out) = (Interrupt::new(), Failures::default(), Vec::new());
     let (merge, _) = Merge::new(files.to_vec(), &interrupt, &Progress::new());
-    let mut emission = Emission::new(merge, selection, &mut failures, &mut out, &interrupt);
+    let mut emission = CaptureDriver::new(merge, selection, &mut failures, &mut out, &interrupt);
     emission.piece_bytes = piece_bytes;
     emission.next_captures = NextCaptures::at_most(most, selection.clone(), interrupt.clone());
     emission.run().unwrap();
@@ -88,7 +88,7 @@ fn as_many_are_read_as_may_be() {
     let files = write(folder.path(), &[(1, 10, None, true); 6]);
     let (interrupt, mut failures, mut out) = (Interrupt::new(), Failures::default(), Vec::new());
     let (merge, _) = Merge::new(files, &interrupt, &Progress::new());
-    let mut emission = Emission::new(merge, &Selection::All, &mut failures, &mut out, &interrupt);
+    let mut emission = CaptureDriver::new(merge, &Selection::All, &mut failures, &mut out, &interrupt);
     emission.next_captures = NextCaptures::at_most(3, Selection::All, interrupt.clone());
     let mut beside = Vec::new();
     while emission.go_on().unwrap() == More::Yes {
@@ -102,7 +102,7 @@ fn as_many_are_read_as_may_be() {
 fn waits_within_its_room(selection: Selection, data: &[u8]) {
     let (sender, parcels) = bounded(PARCELS);
     let mut reading = Reading { parcel: Vec::new(), bytes: 0, sender, is_unwanted: Arc::default() };
-    let mut filling = Filling::new(selection, Keeping::Copied);
+    let mut filling = PacketBatcher::new(selection, Keeping::Copied);
     let packet = Packet { time_ns: 0, link_type: 1, original_length: 60, data, capture: 0, number: 1 };
     while parcels.is_empty() {
         filling.take_copy(packet);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use sizeleak_runtime::StageError;
 
 use crate::capture::NAME;
-use crate::emission::{Emission, More};
+use crate::capture_driver::{CaptureDriver, More};
 use crate::merge::Merge;
 use crate::plain::{Piece, PlainFile};
 use crate::reader::CaptureReader;
@@ -33,14 +33,14 @@ pub(crate) fn are_worth_it(merge: &mut Merge, piece_bytes: usize) -> Option<(Pla
 
 /// Reads this file, which was read up to `reached`, by turns: to its end, or to where packets of another one come between.
 pub(crate) fn read(
-    emission: &mut Emission<'_>,
+    emission: &mut CaptureDriver<'_>,
     file: &PlainFile,
     reached: u64,
     piece_bytes: usize,
 ) -> Result<(), StageError> {
     let turn = Turn { emission, file, ended: None };
     let (next, turn, passed) = (AtomicU64::new(reached), Mutex::new(turn), Condvar::new());
-    let turns = Turns { file, piece_bytes, next, turn, passed };
+    let turns = AlternatingReaders { file, piece_bytes, next, turn, passed };
     thread::scope(|scope| {
         let builder = thread::Builder::new().name("read by turns".to_owned());
         // Where no thread can be had, one takes all turns.
@@ -53,7 +53,7 @@ pub(crate) fn read(
     turn.ended.unwrap_or(Ok(()))
 }
 
-struct Turns<'a, 'b> {
+struct AlternatingReaders<'a, 'b> {
     file: &'a PlainFile,
     piece_bytes: usize,
     /// Where the next piece begins that nobody reads yet.
@@ -64,13 +64,13 @@ struct Turns<'a, 'b> {
 }
 
 struct Turn<'a, 'b> {
-    emission: &'a mut Emission<'b>,
+    emission: &'a mut CaptureDriver<'b>,
     file: &'a PlainFile,
     /// How all turns ended.
     ended: Option<Result<(), StageError>>,
 }
 
-impl<'a, 'b> Turns<'a, 'b> {
+impl<'a, 'b> AlternatingReaders<'a, 'b> {
     /// Takes every other turn until all is read.
     fn take(&self) {
         let mut piece = Piece::new(self.piece_bytes);

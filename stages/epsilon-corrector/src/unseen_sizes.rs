@@ -10,7 +10,7 @@ use crate::EpsilonCorrector;
 
 /// What is known of them.
 #[derive(Debug)]
-pub(crate) struct Strangers {
+pub(crate) struct UnseenSizes {
     /// A size is far from those of the labels if no label is within the largest action: then there are numbers of actions
     /// that none of the labelled commands near it has.
     reach: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Strangers {
     pub(crate) seen: u64,
 }
 
-impl Strangers {
+impl UnseenSizes {
     pub(crate) fn of(model: &Model) -> Self {
         let largest = model.actions.iter().map(|action| action.size.unsigned_abs()).max();
         Self { reach: largest.unwrap_or(0), told: BTreeSet::new(), seen: 0 }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     proptest! {
-        /// Strangers are those of which no label is within reach, looked at one by one.
+        /// Unseen sizes are those of which no label is within reach, looked at one by one.
         #[test]
         fn strangers_are_far_from_every_label(
             labels in prop::collection::btree_set(0i64..400, 1..8),
@@ -88,7 +88,7 @@ mod tests {
         ) {
             let labels: Vec<i64> = labels.into_iter().collect();
             let model = model(&labels, action);
-            let mut strangers = Strangers::of(&model);
+            let mut strangers = UnseenSizes::of(&model);
             let sizes = [least, least + width];
             let is_near = labels.iter().any(|label| (sizes[0] - action..=sizes[1] + action).contains(label));
             let command =

@@ -18,7 +18,7 @@ const UNCERTAIN: f64 = 0.7;
 
 /// What there is to learn from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lesson<'a> {
+pub(super) struct TrainingSet<'a> {
     pub(super) labels: &'a LabelFile,
     /// In the order of the captures.
     pub(super) commands: &'a [Observed],
@@ -27,7 +27,7 @@ pub(super) struct Lesson<'a> {
 
 /// A model, and what a person should know about it.
 #[derive(Debug)]
-pub(super) struct Taught {
+pub(super) struct LearnedModel {
     pub(super) model: Model,
     /// How many labels there are.
     pub(super) labels: usize,
@@ -45,7 +45,7 @@ pub(super) struct Taught {
     pub(super) advice: Advice,
 }
 
-impl Lesson<'_> {
+impl TrainingSet<'_> {
     /// Learns a model.
     pub(super) fn learn(
         self,
@@ -53,7 +53,7 @@ impl Lesson<'_> {
         assumed: Option<Cipher>,
         inventory: Option<Inventory>,
         captures: Vec<CaptureDigest>,
-    ) -> anyhow::Result<Taught> {
+    ) -> anyhow::Result<LearnedModel> {
         let times: Vec<i64> = self.commands.iter().map(|observed| observed.command.time_ns).collect();
         let matching = self.labels.matching(&times, self.tolerance)?;
         let mut remarks = self.labels.unmatched(&matching, &times, self.tolerance);
@@ -110,7 +110,7 @@ impl Lesson<'_> {
             model.prior = Prior::learn(&commands, &model.actions, model.inventory.as_ref(), &limits);
         }
         let labels = self.labels.labels().rows.len();
-        Ok(Taught { model, labels, remarks, learned_from, left_out, mismatches, occurrences, advice })
+        Ok(LearnedModel { model, labels, remarks, learned_from, left_out, mismatches, occurrences, advice })
     }
 
     /// From the first label to the last.

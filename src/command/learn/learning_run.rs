@@ -15,7 +15,7 @@ use sizeleak_model::{CaptureDigest, Inventory, Method, Noise};
 use toml::Value;
 
 use super::basis::{Cipher, Observed};
-use super::lesson::{Lesson, Taught};
+use super::training_set::{LearnedModel, TrainingSet};
 use crate::command::Failure;
 use crate::command::labelled::LabelFile;
 use crate::command::observation::{Observation, Telling, nothing, watch};
@@ -36,7 +36,7 @@ const TEACHERS: [&str; 3] = ["adaptive", USUAL, "record"];
 const MOST_RECORDS: usize = 1 << 22;
 
 /// All that a model is learned from but the captures' commands.
-pub(super) struct Course<'a> {
+pub(super) struct LearningRun<'a> {
     pub(super) observation: &'a Observation,
     pub(super) labels: &'a LabelFile,
     pub(super) method: Method,
@@ -47,7 +47,7 @@ pub(super) struct Course<'a> {
 
 /// What was learned, and what is wrong with the captures.
 pub(super) struct Attended {
-    pub(super) learned: Result<Taught, Failure>,
+    pub(super) learned: Result<LearnedModel, Failure>,
     /// The commands it was learned from.
     pub(super) commands: Vec<Observed>,
     pub(super) damage: Option<Failure>,
@@ -56,7 +56,7 @@ pub(super) struct Attended {
 /// What one way to find commands came to.
 struct Attempt {
     commands: Vec<Observed>,
-    learned: anyhow::Result<Taught>,
+    learned: anyhow::Result<LearnedModel>,
     damage: Option<Failure>,
 }
 
@@ -85,7 +85,7 @@ impl Attempt {
     }
 }
 
-impl Course<'_> {
+impl LearningRun<'_> {
     /// Learns a model from what a pipeline, which ends with the segmenter, finds in the captures.
     pub(super) fn attend(&self, pipeline: &Pipeline) -> Result<Attended, Failure> {
         let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
@@ -177,8 +177,8 @@ impl Course<'_> {
     }
 
     /// What there is to learn from these commands.
-    pub(super) fn lesson<'a>(&'a self, commands: &'a [Observed]) -> Lesson<'a> {
-        Lesson { labels: self.labels, commands, tolerance: self.observation.tolerance }
+    pub(super) fn lesson<'a>(&'a self, commands: &'a [Observed]) -> TrainingSet<'a> {
+        TrainingSet { labels: self.labels, commands, tolerance: self.observation.tolerance }
     }
 
     /// What the commands of an attempt, of a pipeline that ends with the segmenter, show to be no command.

@@ -27,13 +27,13 @@ fn record(time_ns: i64, source: [u8; 4], length: usize, original: usize) -> Vec<
     [&time_ns.to_le_bytes()[..], lengths.as_flattened(), &data].concat()
 }
 
-fn filling(batches: Batches) -> Filling {
+fn filling(batches: Batches) -> PacketBatcher {
     let networks = Networks::parse(&["192.168.1.20".to_owned()]).unwrap();
-    Filling::new(Selection::For(Sieve::new(networks), batches), Keeping::Shared)
+    PacketBatcher::new(Selection::For(AddressPrefilter::new(networks), batches), Keeping::Shared)
 }
 
 /// The batches of packets captured before `before_ns`, gathered at once.
-fn gathered(bytes: &Arc<Vec<u8>>, before_ns: i64, mut filling: Filling) -> (Vec<Packets>, Counts) {
+fn gathered(bytes: &Arc<Vec<u8>>, before_ns: i64, mut filling: PacketBatcher) -> (Vec<Packets>, Counts) {
     let (mut batches, mut rest, mut number) = (Vec::new(), &bytes[..], 0);
     loop {
         let (behind, taken) = filling.gather(rest, &Stretch { before_ns, capture: 0, number }, bytes, first);
@@ -47,7 +47,7 @@ fn gathered(bytes: &Arc<Vec<u8>>, before_ns: i64, mut filling: Filling) -> (Vec<
 }
 
 /// The same, packet by packet.
-fn taken(mut bytes: &[u8], before_ns: i64, mut filling: Filling) -> (Vec<Packets>, Counts) {
+fn taken(mut bytes: &[u8], before_ns: i64, mut filling: PacketBatcher) -> (Vec<Packets>, Counts) {
     let (mut batches, mut number) = (Vec::new(), 0);
     while let Some((CapturedPacket { time_ns, link_type, original_length, data }, behind)) = first(bytes)
         && time_ns < before_ns

@@ -9,7 +9,7 @@ use super::Failure;
 use crate::output::{Binary, Clock, Colours, Look, Times};
 
 #[derive(Debug, Args)]
-pub(super) struct Appearance {
+pub(super) struct GatewaySeen {
     /// Which clock the times of a table are by; JSON and CSV have nanoseconds since 1970 whatever is said here
     #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
     time: Clock,
@@ -31,7 +31,7 @@ enum When {
     Never,
 }
 
-impl Appearance {
+impl GatewaySeen {
     /// How text is to look that is written to `output`.
     pub(super) fn look(&self, binary: Binary, output: &File) -> Result<Look, Failure> {
         let choice = match self.color {

@@ -6,12 +6,12 @@ use crate::{InputError, Received};
 
 /// Who wrote a stream, and whether its summary came.
 #[derive(Debug, Default)]
-pub(crate) struct Witness {
+pub(crate) struct StreamEndCheck {
     writer: Option<String>,
     summary: bool,
 }
 
-impl Witness {
+impl StreamEndCheck {
     /// Looks at frames of the stream, in their order: a hello is the first of all, and a summary the last.
     pub(crate) fn see_all(&mut self, frames: &[Frame]) {
         [frames.first(), frames.last()].into_iter().flatten().for_each(|frame| self.see(frame));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sizeleak_frame::{BATCH_ROWS, Frame};
 
 use crate::node::{Counted, Node, conclude};
-use crate::witness::Witness;
+use crate::stream_end_check::StreamEndCheck;
 use crate::{Closed, Emit, Input, Interrupt, Outcome, Output, Runnable, Silent, Stage, StageError};
 
 /// A stage that takes frames as they are emitted, and comes to its end when it is told to. Batches it takes at once; of
@@ -17,10 +17,10 @@ pub trait Attached: Output {
     fn end(self: Box<Self>) -> Outcome;
 }
 
-pub(crate) struct AttachedNode<'a, S> {
+pub(crate) struct FusedNode<'a, S> {
     node: Node<S>,
     out: Counted<'a>,
-    witness: Witness,
+    witness: StreamEndCheck,
     /// Frames not taken yet, and since when the first of them waits.
     gathered: Vec<Frame>,
     since: Option<Instant>,
@@ -30,10 +30,10 @@ pub(crate) struct AttachedNode<'a, S> {
     outcome: Option<Outcome>,
 }
 
-impl<'a, S: Stage> AttachedNode<'a, S> {
+impl<'a, S: Stage> FusedNode<'a, S> {
     pub(crate) fn new(node: Node<S>, out: Counted<'a>) -> Self {
         let (gathered, since) = (Vec::with_capacity(BATCH_ROWS), None);
-        Self { node, out, witness: Witness::default(), gathered, since, spent: Duration::ZERO, outcome: None }
+        Self { node, out, witness: StreamEndCheck::default(), gathered, since, spent: Duration::ZERO, outcome: None }
     }
 
     /// Takes what has gathered; one pair of clock readings serves all of it.
@@ -63,7 +63,7 @@ impl<'a, S: Stage> AttachedNode<'a, S> {
     }
 }
 
-impl<S: Stage> Emit for AttachedNode<'_, S> {
+impl<S: Stage> Emit for FusedNode<'_, S> {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         if self.outcome.is_some() {
             return Err(Closed);
@@ -79,7 +79,7 @@ impl<S: Stage> Emit for AttachedNode<'_, S> {
     }
 }
 
-impl<S: Stage> Output for AttachedNode<'_, S> {
+impl<S: Stage> Output for FusedNode<'_, S> {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
         if self.outcome.is_some() || frames.iter().any(Frame::is_batch) {
             return frames.drain(..).try_for_each(|frame| self.emit(frame));
@@ -105,7 +105,7 @@ impl<S: Stage> Output for AttachedNode<'_, S> {
     }
 }
 
-impl<S: Stage> Attached for AttachedNode<'_, S> {
+impl<S: Stage> Attached for FusedNode<'_, S> {
     fn end(mut self: Box<Self>) -> Outcome {
         // Where it fails, its outcome says so.
         let _taken = self.take();

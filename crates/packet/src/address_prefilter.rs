@@ -9,19 +9,19 @@ use crate::plain::{Ends, plain_ends, plain_tcp_ends};
 
 /// Tells packets that cannot matter to whoever is interested in some addresses.
 #[derive(Debug, Clone)]
-pub struct Sieve {
+pub struct AddressPrefilter {
     networks: Networks,
     around: Around,
-    appearance: Appearance,
+    appearance: GatewaySeen,
 }
 
 /// Whether any of the addresses has appeared. Clones share the answer.
 ///
 /// Until one has, a filter wants to see every packet: to say, if none ever does, who was there instead.
 #[derive(Debug, Clone, Default)]
-pub struct Appearance(Arc<AtomicBool>);
+pub struct GatewaySeen(Arc<AtomicBool>);
 
-impl Appearance {
+impl GatewaySeen {
     /// Says that one has.
     pub fn tell(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -32,16 +32,16 @@ impl Appearance {
     }
 }
 
-impl Sieve {
+impl AddressPrefilter {
     /// A sieve that holds packets of these addresses alone back from the first one on.
     pub fn new(networks: Networks) -> Self {
-        let appearance = Appearance::default();
+        let appearance = GatewaySeen::default();
         appearance.tell();
         Self::after(appearance, networks)
     }
 
     /// A sieve that lets every packet pass until `appearance` is told.
-    pub fn after(appearance: Appearance, networks: Networks) -> Self {
+    pub fn after(appearance: GatewaySeen, networks: Networks) -> Self {
         Self { around: Around::new(&networks), networks, appearance }
     }
 
@@ -118,7 +118,7 @@ mod tests {
             }
             let foreign = plain_addresses(link_type, &data)
                 .is_some_and(|(source, destination)| !networks.contains(source) && !networks.contains(destination));
-            let sieve = Sieve::new(networks);
+            let sieve = AddressPrefilter::new(networks);
             prop_assert_eq!(sieve.is_foreign(link_type, &data), foreign);
             prop_assert_eq!(sieve.is_foreign_as_most(link_type, &data), foreign);
             prop_assert!(foreign || !sieve.around.excludes(link_type, &data));
@@ -135,7 +135,9 @@ mod tests {
             packet
         };
         let sieve = |meant: &[&str]| {
-            Sieve::new(Networks::parse(&meant.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap())
+            AddressPrefilter::new(
+                Networks::parse(&meant.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap(),
+            )
         };
         let four = sieve(&["192.168.1.20", "192.168.1.0/30"]);
         assert!(four.around.excludes(1, &of_six("2001:db8::1")));
