@@ -5,7 +5,13 @@
 
 mod corpus;
 mod mutation;
-#[allow(unreachable_pub, clippy::expect_used, reason = "it is a library of its own, for a fuzzer")]
+#[allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    clippy::expect_used,
+    reason = "it is a library of its own, for a fuzzer"
+)]
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 

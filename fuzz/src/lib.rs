@@ -12,5 +12,5 @@ mod records;
 
 pub use capture::capture_reader;
 pub use frames::frame_decoder;
-pub use packets::packet_parser;
-pub use records::record_finder;
+pub use packets::{packet_parser, packets};
+pub use records::{flows, record_finder, segments};

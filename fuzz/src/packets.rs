@@ -13,7 +13,7 @@ pub fn packet_parser(bytes: &[u8]) {
     let options =
         Options { gateway: vec!["0.0.0.0/0".into(), "::/0".into()], allow_absent: true, ..Options::default() };
     let Ok(mut filter) = FlowFilter::new(&options) else { unreachable!("the options are right") };
-    let (packets, data) = packets(bytes);
+    let (packets, data) = packets_of(bytes);
     let mut out: Vec<Frame> = Vec::new();
     filter.process(packets, &mut out).expect("nothing closes");
     filter.finish(&mut out).expect("nothing closes");
@@ -36,7 +36,13 @@ pub fn packet_parser(bytes: &[u8]) {
     assert!(payload <= data, "more payload than the packets hold");
 }
 
-fn packets(bytes: &[u8]) -> (Packets, usize) {
+/// The packets that bytes stand for.
+pub fn packets(bytes: &[u8]) -> Packets {
+    packets_of(bytes).0
+}
+
+/// Packets, and how many bytes of data they hold together.
+fn packets_of(bytes: &[u8]) -> (Packets, usize) {
     let (mut bytes, mut packets, mut all) = (Bytes::new(bytes), Packets::new(), 0);
     for number in 1.. {
         let (Some(link_type), Some(cut), Some(length)) = (bytes.number(), bytes.number(), bytes.number()) else {

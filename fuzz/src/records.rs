@@ -41,7 +41,8 @@ pub fn record_finder(bytes: &[u8]) {
     }
 }
 
-fn flows() -> [Flow; 2] {
+/// The flows that [`segments`] belong to.
+pub fn flows() -> [Flow; 2] {
     let flow = |flow, transport| Flow {
         flow,
         gateway: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 20)),
@@ -51,7 +52,8 @@ fn flows() -> [Flow; 2] {
     [flow(0, Transport::Tcp), flow(1, Transport::Udp)]
 }
 
-fn segments(bytes: &[u8]) -> Segments {
+/// The segments that bytes stand for.
+pub fn segments(bytes: &[u8]) -> Segments {
     let (mut bytes, mut segments) = (Bytes::new(bytes), Segments::new());
     let (mut next, mut time_ns) = ([0_u32; 4], 0);
     while let (Some(kind), Some(shift), Some(cut), Some(length)) =

@@ -1,4 +1,5 @@
 //! The processors that a test may hold a program to.
+#![allow(dead_code, reason = "every test uses a part of it")]
 
 /// The first so many that this process may run on, as `taskset -c` takes them; fewer where there are not so many.
 pub(crate) fn first(most: usize) -> String {
