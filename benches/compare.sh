@@ -3,6 +3,9 @@
 #
 #     benches/compare.sh [FOLDER]     FOLDER holds the captures, about 2.5 GB; by default target/compare
 #
+# With OLD=FOLDER it also runs the programs of another build, in turn with these, and prints the ratios of the times.
+# ROUNDS=N sets the number of runs.
+#
 # Needs tcpdump and taskset; tshark, ssldump and GNU time where they are there. Nothing else should run meanwhile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -50,6 +53,7 @@ bytes() { stat -c %s "$folder/$1.pcap"; }
 names=() commands=()
 measure() { names+=("$1") commands+=("$2"); }
 run="$sizeleak run --quiet --format frames -o /dev/null"
+old_run="${OLD:-}/sizeleak run --quiet --format frames -o /dev/null"
 for c in A B C; do
     f=$folder/$c.pcap
     measure "read $c" "$archive read $f"
@@ -57,6 +61,11 @@ for c in A B C; do
     measure "cat $c" "cat $f | cat > /dev/null"
     measure "ours $c" "$run $folder/sizes.toml --input $f"
     measure "ours $c, one processor" "taskset -c 0 $run $folder/sizes.toml --input $f"
+    if [ -n "${OLD:-}" ]; then
+        measure "old $c" "$old_run $folder/sizes.toml --input $f"
+        measure "old $c, one processor" "taskset -c 0 $old_run $folder/sizes.toml --input $f"
+        measure "old pipe $c" "$OLD/capture --quiet $f | $OLD/flow-filter --quiet --gateway $gateway | $OLD/record-sizer --quiet | $OLD/command-segmenter --quiet > /dev/null"
+    fi
     measure "four $c" "$run $folder/commands.toml --input $f"
     measure "tcpdump $c" "tcpdump -r $f -w /dev/null host $gateway"
     stages="$bin/flow-filter --quiet --gateway $gateway | $bin/record-sizer --quiet | $bin/command-segmenter --quiet"
@@ -109,6 +118,11 @@ row 'records sized, GB/s' 'quotient "$(bytes $c) / 1e9" "$(seconds "ours $c")"'
 row 'records sized, M packets/s' 'quotient "$(packets $c) / 1e6" "$(seconds "ours $c")"'
 row 'share of the read limit' 'quotient "$(seconds "read $c")" "$(seconds "ours $c")"'
 row 'on one processor, share of the read limit' 'quotient "$(seconds "read $c")" "$(seconds "ours $c, one processor")"'
+if [ -n "${OLD:-}" ]; then
+    row 'speed of the other build, as a share of ours' 'quotient "$(seconds "ours $c")" "$(seconds "old $c")"'
+    row 'the same on one processor' 'quotient "$(seconds "ours $c, one processor")" "$(seconds "old $c, one processor")"'
+    row 'the same in a Unix pipe of four stages' 'quotient "$(seconds "pipe $c")" "$(seconds "old pipe $c")"'
+fi
 row 'two processors against one' 'quotient "$(seconds "ours $c, one processor")" "$(seconds "ours $c")"'
 row 'first four stages, share of the read limit' 'quotient "$(seconds "read $c")" "$(seconds "four $c")"'
 row 'times as fast as tcpdump -w /dev/null host G' 'quotient "$(seconds "tcpdump $c")" "$(seconds "ours $c")"'

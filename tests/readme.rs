@@ -1,4 +1,4 @@
-//! The commands of the README run as they stand, one block after another, and print what the README shows.
+//! The commands of the README and of the guide run as they stand, one block after another, and print what is shown there.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod programs;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use programs::root;
 
-/// What stands in a block that cannot be run here: captures and interfaces that only the reader has.
+/// Lines that contain one of these cannot be run here: they need captures and interfaces that only the reader has.
 const NOT_HERE: [&str; 3] = ["archive/", "eth1", "cargo test"];
 
 /// A block of code, with the language it is marked as.
@@ -31,7 +31,7 @@ fn blocks(document: &str) -> Vec<Block> {
     blocks
 }
 
-/// What a block of commands comes to here: those of Cargo are the programs that Cargo has built.
+/// A block of commands as it runs here: instead of building, it uses the programs that Cargo has built.
 fn script(block: &str) -> String {
     let line = |line: &str| {
         let line = line.replace("cargo run --release --", "sizeleak");
@@ -40,22 +40,22 @@ fn script(block: &str) -> String {
     block.lines().map(line).collect()
 }
 
-/// A copy of what the README works on, since its commands write files.
+/// Copies the files that the commands read, since they also write files.
 fn copy(to: &Path) {
     let mut copy = Command::new("cp");
     copy.arg("-R").args(["examples", "pipeline.toml"].map(|name| root().join(name))).arg(to);
     assert!(copy.status().unwrap().success());
 }
 
-/// Runs a script; gives all that it printed, and where it ended.
+/// Runs a script; returns all that it printed, and the folder that it ended in.
 fn run(script: &str, folder: &Path) -> (String, PathBuf) {
     let programs = Path::new(env!("CARGO_BIN_EXE_sizeleak")).parent().unwrap();
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([programs.to_owned()].into_iter().chain(env::split_paths(&path))).unwrap();
-    let told = tempfile::NamedTempFile::new().unwrap();
-    // Not the user's.
+    let end = tempfile::NamedTempFile::new().unwrap();
+    // Not the user's own cache.
     let cache = tempfile::tempdir().unwrap();
-    let whole = format!("exec 2>&1\nset -e\n{script}pwd > {}\n", told.path().display());
+    let whole = format!("exec 2>&1\nset -e\n{script}pwd > {}\n", end.path().display());
     let mut shell = Command::new("sh");
     let output = shell
         .args(["-c", &whole])
@@ -67,7 +67,7 @@ fn run(script: &str, folder: &Path) -> (String, PathBuf) {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{script}\n{text}");
-    (text, fs::read_to_string(told.path()).unwrap().trim_end().into())
+    (text, fs::read_to_string(end.path()).unwrap().trim_end().into())
 }
 
 /// Checks that the lines shown are printed, in this order; `…` stands for any number of others.
@@ -78,9 +78,8 @@ fn assert_shows(printed: &str, shown: &str) {
     }
 }
 
-#[test]
-fn its_commands_print_what_it_shows() {
-    let test = "its_commands_print_what_it_shows";
+/// Runs the commands of a document, and compares what they print with the text blocks behind them.
+fn check(test: &str, document: &str) {
     if !tool::are_here(test, &["sh", "cp", "jq"]) || !tool::python_has(test, "msgpack") {
         return;
     }
@@ -88,7 +87,7 @@ fn its_commands_print_what_it_shows() {
     copy(temporary.path());
     let (mut folder, mut printed) = (temporary.path().to_owned(), None);
     let (mut ran, mut compared) = (0, 0);
-    for Block { language, text } in blocks(&fs::read_to_string(root().join("README.md")).unwrap()) {
+    for Block { language, text } in blocks(&fs::read_to_string(root().join(document)).unwrap()) {
         match (language.as_str(), printed.take()) {
             ("sh", _) => {
                 let (output, end) = run(&script(&text), &folder);
@@ -102,11 +101,21 @@ fn its_commands_print_what_it_shows() {
             _ => {}
         }
     }
-    assert!(ran >= 5 && compared >= 3, "{ran} blocks were run, {compared} compared");
+    assert!(ran >= 4 && compared >= 2, "{document}: {ran} blocks were run, {compared} compared");
+}
+
+#[test]
+fn the_commands_of_the_readme_print_what_it_shows() {
+    check("the_commands_of_the_readme_print_what_it_shows", "README.md");
+}
+
+#[test]
+fn the_commands_of_the_guide_print_what_it_shows() {
+    check("the_commands_of_the_guide_print_what_it_shows", "docs/guide.md");
 }
 
 #[test]
 #[should_panic(expected = "not printed")]
-fn what_is_not_printed_is_found() {
+fn a_line_that_is_not_printed_fails_the_test() {
     assert_shows("one\ntwo\nthree\n", "one\n…\ntwo two\n");
 }
