@@ -94,7 +94,7 @@ def arrows_of(modules):
             while (target, item) in exported and (target, item) not in seen:
                 seen.add((target, item))
                 target = exported[target, item]
-            if target != module and not (is_public and module == ()):
+            if target in modules and target != module and not (is_public and module == ()):
                 arrows[module].setdefault(target, set()).add(item)
     return arrows
 
