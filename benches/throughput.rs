@@ -1,4 +1,4 @@
-//! How much a second the stages take, each alone and together, of captures made for it: `cargo bench`.
+//! The throughput of the stages, each alone and together, on generated captures: `cargo bench`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "archive/conversation.rs"]
@@ -64,14 +64,14 @@ fn run(capture: &Path, last: &str, mut sink: impl FnMut(Frame) + Send) {
     pipeline.prepare().unwrap().run(&Interrupt::new(), &mut take).unwrap();
 }
 
-/// What a pipeline up to this stage makes of a capture.
+/// The frames that a pipeline up to this stage makes of a capture.
 fn made(capture: &Path, last: &str) -> Vec<Frame> {
     let mut frames = Vec::new();
     run(capture, last, |frame| frames.push(frame));
     frames
 }
 
-/// Frames in memory as a stage's input, in parcels as a channel brings them.
+/// Frames in memory as a stage's input, in parcels like those of a channel.
 struct Frames(std::vec::IntoIter<Frame>);
 
 impl Input for Frames {
@@ -81,7 +81,7 @@ impl Input for Frames {
     }
 }
 
-/// Takes frames and forgets them.
+/// Discards frames.
 struct Nowhere;
 
 impl Emit for Nowhere {
@@ -108,7 +108,7 @@ fn stage(name: &str) -> Box<dyn Runnable> {
     }
 }
 
-/// A stage with the model of the example's home.
+/// A stage with the model of the bundled home.
 fn knowing(name: &str) -> Box<dyn Runnable> {
     configured(name, "model", Value::from(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/home/model.toml")))
 }
@@ -157,7 +157,7 @@ fn each(criterion: &mut Criterion) {
     }
 }
 
-/// The records of the example's home, of 1970 of which 307 are commands, again and again: as a home has them, day by day.
+/// The records of the bundled home (1970, with 307 commands), repeated day by day.
 fn at_home(days: i64) -> Vec<Frame> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/home/test.pcap");
     let frames = made(&file, "record-sizer");
@@ -197,7 +197,7 @@ fn take_all(input: &mut dyn Input) {
     }
 }
 
-/// What `record-sizer` makes of some traffic, and what segments it.
+/// Records of some traffic, and the segmenter for them.
 struct Records {
     name: &'static str,
     frames: Vec<Frame>,

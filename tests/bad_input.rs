@@ -1,4 +1,4 @@
-//! Bad input is one clear sentence and the contract's exit code, and what was whole before the damage is processed.
+//! Bad input is reported in one clear sentence, with the contract's exit code, and everything before the damage is processed.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;
@@ -9,7 +9,7 @@ use std::process::Output;
 
 use programs::{GATEWAY, example, feed, program, root, sizeleak, stderr, stdout, with, write};
 
-/// Checks the exit code and that stderr is one line with these words (and, from `run`, one that counts what came out).
+/// Checks the exit code and that stderr is one line with these words (and, from `run`, a line that counts the output).
 fn assert_says(output: &Output, code: i32, words: &[&str]) {
     let said = stderr(output);
     assert_eq!(output.status.code(), Some(code), "{said}");
@@ -39,7 +39,7 @@ fn assert_capture_says(capture: &Path, words: &[&str]) {
 }
 
 #[test]
-fn files_that_are_no_captures() {
+fn files_that_are_not_captures_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (name, content, words) in [
         ("empty.pcap", &b""[..], &["empty.pcap", "is empty"][..]),
@@ -70,7 +70,7 @@ fn a_capture_cut_in_a_packet_is_processed_up_to_there() {
 }
 
 #[test]
-fn a_gateway_that_never_appears() {
+fn a_gateway_without_packets_is_an_error() {
     for mode in ["threads", "processes"] {
         let output = sizeleak(&format!("run pipeline.toml --gateway 10.9.8.7 --mode {mode}")).output().unwrap();
         assert_says(&output, 1, &["flow-filter", "10.9.8.7", GATEWAY]);
@@ -78,7 +78,7 @@ fn a_gateway_that_never_appears() {
 }
 
 #[test]
-fn models_that_cannot_be_used() {
+fn unusable_models_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let model = fs::read_to_string(root().join(example("model.toml"))).unwrap();
     for (name, content, words) in [
@@ -99,7 +99,7 @@ fn models_that_cannot_be_used() {
 }
 
 #[test]
-fn a_file_the_pipeline_names_is_told_with_its_line() {
+fn a_missing_file_is_reported_with_its_line_in_the_pipeline() {
     let folder = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(root().join("pipeline.toml")).unwrap();
     let file = write(folder.path(), "pipeline.toml", &text);
@@ -110,7 +110,7 @@ fn a_file_the_pipeline_names_is_told_with_its_line() {
 }
 
 #[test]
-fn streams_that_are_cut_or_broken() {
+fn cut_and_broken_streams_are_reported() {
     let whole = stdout(&mut with("capture", &example("test.pcap")));
     for cut in [whole.len() - 1, whole.len() / 2, 1000, 3] {
         let output = feed(with("flow-filter", &format!("--gateway {GATEWAY}")), whole[..cut].to_vec());

@@ -1,4 +1,4 @@
-//! A flood of a million flows through the real programs: they end well, within the memory they may have.
+//! A flood of a million flows through the real programs: they succeed within a memory limit.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod tool;
@@ -13,13 +13,13 @@ use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, Packet, Packets, SC
 const TEST: &str = "bounded_memory";
 const FLOWS: u32 = 1_000_000;
 
-/// What a program may allocate, in bytes: enough for the flows and bytes it remembers by default, far from enough for
-/// a million.
+/// How many bytes a program may allocate: enough for the flows and bytes that it tracks by default, far too few for a
+/// million flows.
 const FLOW_FILTER_BYTES: u64 = 24 << 20;
 const RECORD_SIZER_BYTES: u64 = 64 << 20;
 const RUN_BYTES: u64 = 64 << 20;
 
-/// A stage's program that may not have more memory than this.
+/// Starts a stage's program with at most this much memory.
 fn start(program: &str, arguments: &[&str], most: u64, input: Stdio) -> Child {
     let mut command = Command::new("prlimit");
     command.arg(format!("--data={most}")).args(["--", program]).args(arguments);
@@ -27,7 +27,7 @@ fn start(program: &str, arguments: &[&str], most: u64, input: Stdio) -> Child {
 }
 
 #[test]
-fn a_million_flows_pass_within_bounds() {
+fn a_million_flows_pass_through_a_pipe_within_bounds() {
     if !tool::are_here(TEST, &["prlimit"]) {
         return;
     }
@@ -58,7 +58,7 @@ fn a_million_flows_pass_within_bounds() {
 
 /// The same flood as a capture, through the stages in one process.
 #[test]
-fn a_million_flows_pass_one_process() {
+fn a_million_flows_pass_through_one_process_within_bounds() {
     if !tool::are_here(TEST, &["prlimit"]) {
         return;
     }
@@ -79,7 +79,7 @@ fn a_million_flows_pass_one_process() {
     assert!(notices.contains_key(&("record-sizer".to_owned(), "evicted".to_owned())));
 }
 
-/// How many notices of each stage and kind there were, and the summary.
+/// Counts the notices of each stage and kind, and returns them with the summary.
 fn read(mut frames: FrameReader<impl std::io::Read>) -> (BTreeMap<(String, String), u64>, Summary) {
     let mut notices = BTreeMap::new();
     loop {
@@ -93,7 +93,7 @@ fn read(mut frames: FrameReader<impl std::io::Read>) -> (BTreeMap<(String, Strin
     }
 }
 
-/// Of each flow a SYN and, behind a hole, a segment that has to be kept.
+/// A SYN and, behind a hole, a segment that has to be held.
 fn packets(flow: u32) -> [Vec<u8>; 2] {
     [tcp(flow, 1_000, 2, &[]), tcp(flow, 3_000, 16, &[0x17; 80])]
 }

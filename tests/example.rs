@@ -1,4 +1,4 @@
-//! The bundled home is what the commands in its README make, byte for byte.
+//! The bundled home is the output of the commands in its README, byte for byte.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
@@ -16,7 +16,7 @@ fn committed(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn simulate_makes_its_captures() {
+fn simulate_writes_the_bundled_captures() {
     let made = tempfile::tempdir().unwrap();
     let scenario = root().join(FOLDER).join("scenario.toml");
     let output = run(sizeleak("simulate").arg("--scenario").arg(scenario).args(["--seed", "1", "-o"]).arg(made.path()));
@@ -31,7 +31,7 @@ fn simulate_makes_its_captures() {
 }
 
 #[test]
-fn learn_makes_its_model() {
+fn learn_writes_the_bundled_model() {
     let file = |name: &str| root().join(FOLDER).join(name);
     let mut command = sizeleak("learn");
     command.arg("--capture").arg(file("learn.pcap")).arg("--labels").arg(file("learn.csv"));
@@ -42,7 +42,7 @@ fn learn_makes_its_model() {
 }
 
 #[test]
-fn evaluate_finds_the_truth() {
+fn evaluate_finds_the_truth_among_the_candidates() {
     let file = |name: &str| root().join(FOLDER).join(name);
     let mut command = sizeleak("evaluate");
     command.arg("--model").arg(file("model.toml")).arg("--capture").arg(file("test.pcap"));
@@ -56,7 +56,7 @@ fn evaluate_finds_the_truth() {
 }
 
 #[test]
-fn it_is_small_and_its_readme_names_every_file() {
+fn the_folder_is_small_and_its_readme_names_every_file() {
     let readme = String::from_utf8(committed("README.md")).unwrap();
     let mut bytes = 0;
     for entry in fs::read_dir(root().join(FOLDER)).unwrap() {

@@ -1,6 +1,6 @@
 //! The fuzz targets without a fuzzer: every input of the committed corpora, and a million mutations of them.
 //!
-//! `cargo test --test fuzz_corpora -- --ignored` writes the corpora anew.
+//! `cargo test --test fuzz_corpora -- --ignored` rewrites the corpora.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod corpus;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Mutated inputs a target gets; the four together get a million.
+/// Mutated inputs per target; the four together get a million.
 const MUTATIONS: u64 = 250_000;
 
 fn folder(target: &str) -> PathBuf {
@@ -36,7 +36,7 @@ fn inputs(target: &str) -> BTreeMap<String, Vec<u8>> {
     inputs
 }
 
-/// Runs a target on its corpus and on mutations of it. A panic names what makes the input again.
+/// Runs a target on its corpus and on mutations of it. A panic names the seed that reproduces the input.
 fn run(target: &str, call: impl Fn(&[u8])) {
     let inputs = inputs(target);
     for (name, input) in &inputs {
@@ -53,7 +53,7 @@ fn run(target: &str, call: impl Fn(&[u8])) {
     }
 }
 
-/// Tells the mutation under way when a panic passes.
+/// Prints the current mutation when a panic unwinds.
 struct Named<'a> {
     target: &'a str,
     seed: u64,
@@ -68,22 +68,22 @@ impl Drop for Named<'_> {
 }
 
 #[test]
-fn capture_reader_holds() {
+fn capture_reader_survives_corpus_and_mutations() {
     run("capture_reader", targets::capture_reader);
 }
 
 #[test]
-fn packet_parser_holds() {
+fn packet_parser_survives_corpus_and_mutations() {
     run("packet_parser", targets::packet_parser);
 }
 
 #[test]
-fn record_finder_holds() {
+fn record_finder_survives_corpus_and_mutations() {
     run("record_finder", targets::record_finder);
 }
 
 #[test]
-fn frame_decoder_holds() {
+fn frame_decoder_survives_corpus_and_mutations() {
     run("frame_decoder", targets::frame_decoder);
 }
 

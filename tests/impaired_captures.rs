@@ -1,4 +1,4 @@
-//! Captures of simulated homes with packets lost, late, twice or cut: what was captured of a record is still enough.
+//! Captures of simulated homes with lost, late, duplicate or cut packets: records are sized from what remains of them.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod alignment;
@@ -25,7 +25,7 @@ struct Home {
     truth: Vec<Placed>,
 }
 
-/// A record of the undamaged capture with the bytes of its direction that it takes, header included.
+/// A record of the undamaged capture, and the bytes of its direction that it occupies, header included.
 struct Placed {
     place: (u64, Direction),
     start: u32,
@@ -54,7 +54,7 @@ impl Home {
         sized
     }
 
-    /// The records of every command are as many, and weigh as much, as the simulator says.
+    /// Checks that every command has as many records and bytes as the simulator says.
     fn check_against_simulator(&self, sized: &Sized) {
         let service = (self.scenario.network.service, self.scenario.network.port).into();
         let is_command = |record: &&Record| {
@@ -75,7 +75,7 @@ impl Home {
         assert!(!self.part.truths.is_empty());
     }
 
-    /// Of the records for which `is_there` holds of the damaged capture's segments, the share that is sized rightly.
+    /// The share of correctly sized records among those for which `is_there` holds in the damaged capture.
     fn share_sized(&self, damaged: &[u8], is_there: impl Fn(&Coverage, &Placed) -> bool) -> f64 {
         let sized = self.size(damaged);
         let coverage = coverage(&sized, &self.truth);
@@ -102,12 +102,12 @@ impl Home {
     }
 }
 
-/// What makes a record the same one where times are not changed.
+/// What identifies a record in captures whose times were not changed.
 fn identity(record: &Record) -> (u64, Direction, u8, u32, i64) {
     (record.flow, record.direction, record.content_type.into(), record.length, record.time_ns)
 }
 
-/// Lays the records of an undamaged capture end to end; they must fill each direction's stream.
+/// Lays the records of an undamaged capture end to end; they must fill the stream of each direction.
 fn placed(sized: &Sized) -> Vec<Placed> {
     let mut all = Vec::new();
     for (place, records) in sized.by_direction() {
@@ -138,7 +138,7 @@ fn carriers_of(sized: &Sized, place: (u64, Direction)) -> Vec<&Carrier> {
     sized.segments.iter().filter(|carrier| (carrier.flow, carrier.direction) == place).collect()
 }
 
-/// Which bytes of one direction a capture holds, by their distance from the first record's first byte.
+/// Which bytes of one direction a capture contains, as offsets from the first record's first byte.
 #[derive(Default)]
 struct Coverage {
     origin: u32,
@@ -178,7 +178,7 @@ fn coverage(sized: &Sized, truth: &[Placed]) -> BTreeMap<(u64, Direction), Cover
 }
 
 #[test]
-fn one_packet_in_a_hundred_is_lost() {
+fn records_are_sized_where_one_packet_in_a_hundred_is_lost() {
     for (name, seed) in HOMES {
         let home = Home::simulate(name, seed);
         let damaged = damage::drop_packets(&home.part.pcap, 0.01, seed);
@@ -188,7 +188,7 @@ fn one_packet_in_a_hundred_is_lost() {
 }
 
 #[test]
-fn payloads_are_cut_by_a_snaplen_of_128() {
+fn records_are_sized_under_a_snaplen_of_128() {
     for (name, seed) in HOMES {
         let home = Home::simulate(name, seed);
         let damaged = damage::cut_packets(&home.part.pcap, 128);
@@ -199,7 +199,7 @@ fn payloads_are_cut_by_a_snaplen_of_128() {
 }
 
 #[test]
-fn fifteen_in_a_hundred_are_late_and_fifteen_come_twice() {
+fn records_are_sized_where_packets_are_late_or_duplicate() {
     for (name, seed) in HOMES {
         let home = Home::simulate(name, seed);
         let late = damage::delay_packets(&home.part.pcap, 0.15, seed);
@@ -221,7 +221,7 @@ fn fifteen_in_a_hundred_are_late_and_fifteen_come_twice() {
     }
 }
 
-/// How many segments come after one that follows them in their stream.
+/// How many segments arrive after one that follows them in their stream.
 fn overtaken(sized: &Sized) -> usize {
     let mut highest: BTreeMap<(u64, Direction), u32> = BTreeMap::new();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! A home's capture in several files, or in a long one, gives the same bytes however many cores read it.
+//! A home's capture in several files, or in a long one, gives the same bytes on one core and on two.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod processors;
@@ -12,7 +12,7 @@ use programs::{GATEWAY, example, root, stdout};
 
 const TEST: &str = "many_files";
 
-/// The packets of a classic pcap in little-endian order, each with its header.
+/// The packets of a little-endian classic pcap, each with its header.
 fn packets(capture: &[u8]) -> Vec<&[u8]> {
     let mut packets = Vec::new();
     let mut rest = &capture[24..];
@@ -24,7 +24,7 @@ fn packets(capture: &[u8]) -> Vec<&[u8]> {
     packets
 }
 
-/// The bundled capture in files: which of them gets the packet with this number, of so many.
+/// Splits the bundled capture into files; `which` assigns a packet number, of the number of packets, to a file.
 fn split(folder: &Path, files: usize, which: impl Fn(usize, usize) -> usize) -> Vec<PathBuf> {
     let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
     assert_eq!(capture[..4], [0xd4, 0xc3, 0xb2, 0xa1]);
@@ -41,7 +41,7 @@ fn split(folder: &Path, files: usize, which: impl Fn(usize, usize) -> usize) -> 
     parts.iter().enumerate().map(write).collect()
 }
 
-/// A run of the stages up to one of them over captures, on so many cores.
+/// A run of these stages over captures, on `cores` cores.
 fn command(folder: &Path, stages: &[&str], files: &[PathBuf], cores: usize) -> Command {
     let pipeline = folder.join("pipeline.toml");
     let stages: Vec<String> = stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect();
@@ -53,22 +53,22 @@ fn command(folder: &Path, stages: &[&str], files: &[PathBuf], cores: usize) -> C
         .arg("--input")
         .args(files);
     command.args(["--gateway", GATEWAY, "--format", "frames"]);
-    // Without the summary, whose latencies no two runs share.
+    // Without the summary, whose latencies differ from run to run.
     command.args(["--kind", "flow,segments,session,record,command,notice"]);
     command
 }
 
-/// What it makes of them.
+/// The output of such a run.
 fn run(folder: &Path, stages: &[&str], files: &[PathBuf], cores: usize) -> Vec<u8> {
     stdout(command(folder, stages, files, cores).arg("--quiet"))
 }
 
-/// The bundled capture again and again, later each time, until it is long enough for two threads to take turns in it. But for
-/// the first time, and every fourth, another host has the gateway's place: most packets are to be others'.
+/// Repeats the bundled capture, later each time, until it is long enough for two threads to read it alternately. Except in
+/// the first and every fourth repetition, another host has the gateway's address, so that most packets are others'.
 fn long(folder: &Path) -> PathBuf {
     const LONG: usize = 16 << 20;
     const HEADER: usize = 16;
-    /// Where source and destination are in IPv4 behind Ethernet.
+    /// Offsets of source and destination in IPv4 behind Ethernet.
     const ADDRESSES: [usize; 2] = [26, 30];
     let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
     let gateway: std::net::Ipv4Addr = GATEWAY.parse().unwrap();
@@ -98,13 +98,13 @@ fn long(folder: &Path) -> PathBuf {
     file
 }
 
-/// Whether a run can be held to one core, and there is another one.
+/// Whether a run can be pinned to one core, and there is another one.
 fn can_choose_cores() -> bool {
     tool::are_here(TEST, &["taskset"]) && (processors::are(2) || tool::skip(TEST, "two cores"))
 }
 
 #[test]
-fn cores_do_not_matter_for_one_long_file() {
+fn one_long_file_gives_the_same_bytes_on_one_core_and_on_two() {
     if !can_choose_cores() {
         return;
     }
@@ -119,7 +119,7 @@ fn cores_do_not_matter_for_one_long_file() {
 }
 
 #[test]
-fn cores_do_not_matter() {
+fn several_files_give_the_same_bytes_on_one_core_and_on_two() {
     if !can_choose_cores() {
         return;
     }

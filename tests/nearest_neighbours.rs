@@ -7,8 +7,8 @@ use std::process::Command;
 use serde::Deserialize;
 use sizeleak_model::{Neighbours, Tuple};
 
-/// Makes random tuples and queries, and answers these: the distances to the k nearest, and (for the ties, of which
-/// scikit-learn takes any) everything within the largest of them.
+/// Makes random tuples and queries, and answers them: the distances to the k nearest and, because scikit-learn breaks ties
+/// arbitrarily, everything within the largest of them.
 const ORACLE: &str = r#"
 import json, random
 import numpy as np
@@ -47,14 +47,14 @@ struct Case {
 #[derive(Deserialize)]
 struct Answer {
     size: i64,
-    /// To the k nearest, in order.
+    /// Distances to the k nearest, in order.
     distances: Vec<u64>,
-    /// Size and ε of all that are as near as the last of these, in order.
+    /// Size and ε of all tuples within the largest distance, in order.
     near: Vec<(i64, i64)>,
 }
 
 #[test]
-fn are_those_of_scikit_learn() {
+fn nearest_neighbours_are_those_of_scikit_learn() {
     if !tool::python_has("are_those_of_scikit_learn", "sklearn") {
         return;
     }

@@ -1,4 +1,4 @@
-//! Every TLS record of public captures that nobody here made, compared with tshark's: direction, content type, length.
+//! Every TLS record of public captures compared with tshark's: direction, content type, length.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod alignment;
@@ -20,7 +20,7 @@ use tshark::{Seen, Tshark};
 
 const TEST: &str = "public_captures";
 
-/// Captures of TLS on ports that belong to other protocols: tshark has to be told, the sizer goes by content.
+/// Captures of TLS on ports of other protocols: tshark needs to be told, the sizer goes by content.
 const TOLD: [(&str, &[&str]); 5] = [
     ("ndpi/KakaoTalk_talk.pcap", &["tcp.port==8080,tls"]),
     ("ndpi/anyconnect-vpn.pcap", &["tcp.port==5223,tls", "tcp.port==8009,tls"]),
@@ -31,11 +31,11 @@ const TOLD: [(&str, &[&str]); 5] = [
 
 /// A capture in which ours and tshark's records differ.
 struct Known {
-    /// Its package and name.
+    /// Package and file name.
     capture: &'static str,
-    /// The most records of tshark's that are not ours.
+    /// At most this many of tshark's records are missing here.
     missing: usize,
-    /// The most records of ours that are not tshark's.
+    /// At most this many records here are missing from tshark's.
     extra: usize,
     /// Why.
     reason: &'static str,
@@ -76,7 +76,7 @@ const KNOWN: &[Known] = &[
         capture: "ndpi/instagram.pcap",
         missing: 0,
         extra: 3,
-        reason: "After a gap in a record tshark waits for ever; the record boundary behind it is known from the length.",
+        reason: "After a gap in a record tshark waits forever; the record boundary behind it is known from the length.",
     },
     Known {
         capture: "ndpi/ja3_lots_of_cipher_suites_2_anon.pcap",
@@ -134,14 +134,14 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// What tells records apart.
+/// What identifies a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Shape {
     content_type: u8,
     length: u32,
 }
 
-/// One capture, compared.
+/// The comparison of one capture.
 #[derive(Debug, Default)]
 struct Comparison {
     name: String,
@@ -173,7 +173,7 @@ impl Tally {
 }
 
 #[test]
-fn records_are_those_of_tshark() {
+fn record_lengths_are_those_of_tshark() {
     if !tool::are_here(TEST, &["tshark"]) {
         return;
     }
@@ -244,7 +244,7 @@ fn compare(name: &str, path: &Path, tshark: &Tshark) -> Comparison {
     let mut whereabouts = Whereabouts::new(&sized);
     let mut comparison = Comparison { name: name.to_owned(), ..Comparison::default() };
 
-    // By flow and direction; what is in no flow of ours is missing as a whole.
+    // By flow and direction; records in no flow of ours are all missing.
     let mut theirs: BTreeMap<(u64, Direction), Vec<Seen>> = BTreeMap::new();
     let told = TOLD.iter().find(|(capture, _)| *capture == name).map_or(&[][..], |(_, ports)| ports);
     for seen in tshark.records(path, told) {
@@ -288,7 +288,7 @@ fn compare(name: &str, path: &Path, tshark: &Tshark) -> Comparison {
     comparison
 }
 
-/// The answers for all items, in order.
+/// The results for all items, in order.
 fn on_two_threads<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Conversations of real programs through real sockets: what was sent is what is sized, and what tshark sees.
+//! Conversations of real programs through real sockets: the sizes are those of the messages sent, and those that tshark sees.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod chain;
@@ -16,10 +16,10 @@ use tshark::Tshark;
 
 const TEST: &str = "real_conversation";
 
-/// Below and above what length fields, segments, fragments and records hold.
+/// Sizes below and above the limits of length fields, segments, fragments and records.
 const SIZES: [usize; 12] = [87, 125, 126, 1_000, 1_399, 1_460, 4_096, 16_000, 16_384, 16_385, 20_000, 20_000];
 
-/// How the plaintext of a suite follows from the wire.
+/// How a suite's plaintext follows from the size on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Plaintext {
     Exact,
@@ -61,7 +61,7 @@ const CONVERSATIONS: [(Protection, &str, &str, Plaintext); 9] = {
 };
 
 #[test]
-fn what_was_sent_is_what_is_sized() {
+fn sizes_are_those_of_the_messages_sent() {
     if !tool::are_here(TEST, &["openssl", "tcpdump", "tshark", "unshare", "nsenter", "ip", "ss"]) {
         return;
     }
@@ -97,7 +97,7 @@ fn check_session(sized: &Sized, version: &str, suite: &str) {
     assert_eq!(session.cipher_suite.as_deref(), Some(suite));
 }
 
-/// The records between the moments of a message add up to it.
+/// Checks that the records between a message's start and end add up to it.
 fn check_messages(sized: &Sized, messages: &[Message], plaintext: Plaintext) {
     let is_data = |record: &&Record| !record.handshake && record.content_type == ContentType::ApplicationData;
     for message in messages {

@@ -1,5 +1,4 @@
-//! How many commands are found where, by the real program on simulated homes: what is missed, what is found that was none,
-//! and what has another size. `cargo test --test segmenting -- --nocapture` shows the figures.
+//! How many commands the real program finds in simulated homes: how many are missed, spurious, or have a wrong size. `cargo test --test segmenting -- --nocapture` shows the figures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
@@ -18,18 +17,18 @@ const FRAMINGS: [Framing; 3] = [Framing::Websocket, Framing::Mqtt, Framing::Http
 
 const ALGORITHMS: [&str; 4] = ["record", "gap", "adaptive", "learned"];
 
-/// A packet that is late by up to 5 ms moves its command by as much.
+/// A packet that is late by up to 5 ms moves its command by that much.
 const LATE: i64 = 6_000_000;
 
-/// What became of the commands of a capture.
+/// How well the commands of a capture were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Found {
     commands: usize,
     missed: usize,
     spurious: usize,
-    /// Found, but not with its size.
+    /// Found, but with a wrong size.
     resized: usize,
-    /// Found, but not with as many replies as were sent.
+    /// Found, but with a wrong number of replies.
     other_replies: usize,
 }
 
@@ -54,7 +53,7 @@ fn commands(home: &Home, algorithm: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["command"].take()).collect()
 }
 
-/// Compares what was found with what was sent, both in order of time.
+/// Compares found commands with sent ones, both in order of time.
 fn compare(commands: &[Value], truths: &[Truth]) -> Found {
     let mut found = Found { commands: truths.len(), ..Found::default() };
     let mut rest = commands.iter().peekable();
@@ -79,7 +78,7 @@ fn compare(commands: &[Value], truths: &[Truth]) -> Found {
     found
 }
 
-/// What each algorithm finds in a home, shown under a name; `learned` by a model of the part to learn from.
+/// The results of each algorithm on a home, printed under a name; `learned` uses a model of the home's learning part.
 fn figures(name: &str, scenario: &Scenario, seed: u64) -> [Found; 4] {
     let home = Home::new(scenario, seed);
     let learned = home.learn("model.toml", &[]);
@@ -104,9 +103,9 @@ fn home_of(framing: Framing, count: u32) -> Scenario {
     scenario
 }
 
-/// Two commands an hour apart; between them keep-alives, polls and telemetry alone.
+/// Two commands an hour apart; between them only keep-alives, polls and telemetry.
 #[test]
-fn an_hour_without_commands_gives_none() {
+fn an_hour_without_commands_has_none() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_001..) {
         for (version, suite) in [(Version::Tls12, Suite::ChaCha20Poly1305), (Version::Tls13, Suite::Aes128Gcm)] {
             let mut scenario = home_of(framing, 2);
@@ -122,7 +121,7 @@ fn an_hour_without_commands_gives_none() {
 }
 
 #[test]
-fn chunked_messages() {
+fn chunked_messages_are_one_command() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_011..) {
         for chunk in [64, 100, 512] {
             let mut scenario = home_of(framing, 150);
@@ -134,7 +133,7 @@ fn chunked_messages() {
 }
 
 #[test]
-fn packets_out_of_order_and_a_start_in_the_middle() {
+fn reordered_packets_and_a_start_in_mid_session_lose_no_command() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_021..) {
         let mut scenario = home_of(framing, 150);
         scenario.capture.reordering = 0.15;
@@ -147,7 +146,7 @@ fn packets_out_of_order_and_a_start_in_the_middle() {
 }
 
 #[test]
-fn connections_that_are_opened_again() {
+fn reopened_connections_lose_no_command() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_031..) {
         let mut scenario = home_of(framing, 150);
         scenario.session.reconnect_after = SignedDuration::from_mins(2);
@@ -157,9 +156,9 @@ fn connections_that_are_opened_again() {
     }
 }
 
-/// The next command comes while the last one's replies do.
+/// The next command arrives while replies to the last one still do.
 #[test]
-fn commands_close_together() {
+fn commands_close_together_are_told_apart() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_041..) {
         for quality in [QualityOfService::AtLeastOnce, QualityOfService::AtMostOnce] {
             if framing != Framing::Mqtt && quality == QualityOfService::AtMostOnce {
@@ -177,7 +176,7 @@ fn commands_close_together() {
 }
 
 #[test]
-fn gateways_that_do_not_reply() {
+fn commands_without_replies_are_found() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_051..) {
         let mut scenario = home_of(framing, 150);
         scenario.replies.mode = ReplyMode::None;
@@ -187,9 +186,9 @@ fn gateways_that_do_not_reply() {
     }
 }
 
-/// Answers take longer than `answer-within` says; firmware's single answers, of which nothing can be learned, are left out.
+/// Answers take longer than `answer-within`. Without firmware downloads, whose single answers teach nothing.
 #[test]
-fn a_service_far_away() {
+fn commands_of_a_distant_service_are_found() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_061..) {
         let mut scenario = home_of(framing, 150);
         scenario.network.round_trip = SignedDuration::from_millis(200);
@@ -199,8 +198,8 @@ fn a_service_far_away() {
     }
 }
 
-/// The algorithms side by side, as `evaluate --compare` shows them: where the gateway polls, only what is learned, with
-/// labels or without, tells what says nothing from a command.
+/// The algorithms side by side, as `evaluate --compare` shows them: where the gateway polls, only the algorithms that
+/// learn, with labels or without, tell empty answers from commands.
 #[test]
 fn all_algorithms_are_compared() {
     let mut scenario = home_of(Framing::Http, 3);
@@ -220,5 +219,5 @@ fn all_algorithms_are_compared() {
         "{figures}"
     );
     let by_default = home.figures("model.toml", &["--quiet"]);
-    assert_eq!(by_default, compared[3]["evaluation"], "what was learned is used where nothing else is told");
+    assert_eq!(by_default, compared[3]["evaluation"], "`learned` is the default");
 }

@@ -1,4 +1,4 @@
-//! A model learned under one cipher suite, used under others: plaintext sizes are the same, so are the figures.
+//! A model learned under one cipher suite and used under others: plaintext sizes are the same, and so are the figures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
@@ -49,15 +49,15 @@ fn transfers(framing: Framing) {
     }
 }
 
-/// The figures that follow from the commands' sizes alone. How many replies are counted depends on what TLS hides of
-/// them, so that of what pruning leaves only the greater part is the same.
+/// The figures that follow from the commands' sizes alone. The count of replies depends on what TLS hides of them, so the
+/// figures after pruning are only similar.
 fn sizes(figures: &Value) -> [&Value; 4] {
     ["matched", "missed", "spurious", "before_pruning"].map(|key| &figures[key])
 }
 
-/// Between a suite that shows sizes and one that shows ranges of them, either way: the truth stays among the candidates.
-/// The same model says the same of ranges as one learned from ranges does, but what ranges teach is not exact enough to
-/// rank what sizes show.
+/// Transfers between a suite that shows sizes and one that shows ranges, either way: the truth stays among the candidates.
+/// A model learned from sizes is as good on ranges as one learned from ranges, but a model learned from ranges is not exact
+/// enough to rank candidates of exact sizes.
 fn transfers_between_sizes_and_ranges(framing: Framing) {
     let homes = [(Version::Tls12, Suite::Aes128Gcm), (Version::Tls12, Suite::Aes128CbcSha)]
         .map(|suite| Home::new(&scenario(framing, suite), SEED + 1));
@@ -73,7 +73,7 @@ fn transfers_between_sizes_and_ranges(framing: Framing) {
         assert!(150.0 * share(&figures, "precision") >= 0.984, "{framing:?}: {figures}");
         let least = if to == 1 { 0.9 } else { 0.4 };
         assert!(share(&figures, "top_1") >= least * share(own, "top_1"), "{framing:?}: {figures}\n{own}");
-        // What no action of the model explains is no command to it, and ranges leave sizes a byte or two uncertain.
+        // A command that no action explains is missed, and ranges leave sizes uncertain by a byte or two.
         for key in ["matched", "spurious"] {
             let count = |figures: &Value| figures[key].as_u64().unwrap();
             assert!(count(&figures).abs_diff(count(own)) <= 2, "{key}, {framing:?}: {figures}");

@@ -15,16 +15,16 @@ const LONGEST_SEGMENT: usize = 1460;
 /// Whether records and segments share their boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// A record a segment.
+    /// One record per segment.
     AtRecords,
-    /// Segments of any length, with the ends of records anywhere in them.
+    /// Segments of any length, with record boundaries anywhere in them.
     Anywhere,
 }
 
 /// A connection between the gateway and a service.
 pub(crate) struct Conversation {
     ends: [SocketAddr; 2],
-    /// By direction, as `ends`: what comes next, and the records of which not all was sent.
+    /// By direction, as `ends`: the next sequence number, and the unsent bytes of records.
     sequences: [u32; 2],
     unsent: [Vec<u8>; 2],
     opened: usize,
@@ -75,7 +75,7 @@ impl Conversation {
     }
 }
 
-/// Application data of a length out of these.
+/// Application data of a random length in this range.
 fn push_record(stream: &mut Vec<u8>, lengths: RangeInclusive<u16>, random: &mut ChaCha8Rng, filler: &[u8]) {
     let length = random.random_range(lengths);
     stream.extend_from_slice(&[23, 3, 3]);

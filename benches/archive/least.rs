@@ -1,5 +1,5 @@
-//! The least that it takes to size the records of a capture: one loop without stages, batches, sessions, IPv6, or anything that
-//! copes with loss, reordering and what is no TLS.
+//! The least work that sizes the records of a capture: one loop without stages, batches, sessions or IPv6, and without handling
+//! loss, reordering or anything that is not TLS.
 
 use std::io::{self, Read, Write};
 
@@ -10,10 +10,10 @@ use crate::walk::go_over;
 /// Ethernet, IPv4 and TCP without options.
 const HEADERS: usize = 54;
 const RECORD_HEADER: usize = 5;
-/// Far more than the directions of the connections that `write` makes unless told otherwise.
+/// Far more than the directions of connections that `write` makes by default.
 const STREAMS: usize = 1 << 12;
 
-/// One direction of a connection, known by its ends as they stand in a packet.
+/// One direction of a connection, identified by its ends as in a packet.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stream {
     addresses: u64,
@@ -21,12 +21,12 @@ struct Stream {
     next: u32,
     left: usize,
     header: [u8; RECORD_HEADER],
-    /// So many bytes of the next header are there.
+    /// How many bytes of the next header were read.
     have: usize,
     start_ns: i64,
 }
 
-/// Sizes the records of a capture as `archive write` makes them, and writes them as frames; gives how many there were.
+/// Sizes the records of a capture that `archive write` made and writes them as frames; returns their number.
 pub(crate) fn size(capture: impl Read, output: impl Write) -> io::Result<u64> {
     let (mut streams, mut frames, mut writer) =
         (vec![Stream::default(); STREAMS], Vec::new(), FrameWriter::new(output));

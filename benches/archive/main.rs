@@ -1,5 +1,5 @@
-//! Writes captures to measure with, the same bytes for the same arguments, and measures how fast a file can be read and
-//! gone over at all.
+//! Writes captures for measurements, the same bytes for the same arguments, and measures how fast a file can be read and
+//! scanned at all.
 #![allow(clippy::print_stdout, reason = "a program of the benchmarks")]
 
 mod conversation;
@@ -31,17 +31,17 @@ enum Work {
     Write {
         /// What is in it
         shape: Shape,
-        /// How long it gets, in bytes
+        /// Its length in bytes
         bytes: u64,
         /// Where to
         file: PathBuf,
-        /// Begin the random numbers here
+        /// Seed of the random numbers
         #[arg(long, default_value_t = 1)]
         seed: u64,
         /// How many connections the gateway has
         #[arg(long, default_value_t = 256)]
         flows: u32,
-        /// How many of them it has at once; the others follow as these end
+        /// How many of them are open at once; the others follow as these end
         #[arg(long, value_name = "FLOWS")]
         at_once: Option<u32>,
         /// When its first packet was captured, in seconds since the epoch
@@ -53,7 +53,7 @@ enum Work {
         /// Which
         files: Vec<PathBuf>,
     },
-    /// Go over the packets of a capture and compare their addresses: the least that any reader does
+    /// Walk over the packets of a capture and compare their addresses: the least work of any reader
     Walk {
         /// Which; one that `write` has written
         file: PathBuf,
@@ -61,18 +61,17 @@ enum Work {
         #[arg(long, default_value = "192.168.1.20")]
         address: Ipv4Addr,
     },
-    /// Size the TLS records of a capture of shape `records`, and nothing else: the least that sizing takes
+    /// Size the TLS records of a capture of shape `records`, and nothing else: the least work of sizing
     Size {
         /// Which
         file: PathBuf,
-        /// Where their frames go
+        /// Where to write their frames
         #[arg(short, long, value_name = "FILE", default_value = "/dev/null")]
         output: PathBuf,
     },
 }
 
-/// A block begins with a page of memory: where it begins a few bytes further on, some processors take twice as long to copy
-/// pages of a file there.
+/// Blocks are page-aligned: some processors take twice as long to copy pages of a file to an unaligned block.
 const PAGE: usize = 4096;
 
 fn main() -> io::Result<()> {

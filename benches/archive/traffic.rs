@@ -1,4 +1,4 @@
-//! What a capture to measure with holds: a gateway's traffic among that of others.
+//! The content of a capture for measurements: a gateway's traffic among that of other hosts.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,10 +13,10 @@ use crate::wire::{FILE_HEADER, Wire};
 /// The address whose traffic is wanted.
 pub(crate) const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 20);
 
-/// Packets come so far apart, in microseconds.
+/// Microseconds between packets.
 const APART_US: u64 = 20;
 
-/// So many connections the others have at once; one in ten is of IPv6.
+/// How many connections the other hosts have; one in ten is IPv6.
 const OTHERS: u32 = 4096;
 
 const ACK: u8 = 16;
@@ -37,7 +37,7 @@ pub(crate) enum Shape {
 pub(crate) struct Connections {
     /// How many in all.
     pub(crate) flows: u32,
-    /// How many there are at once.
+    /// How many are open at once.
     pub(crate) at_once: u32,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Traffic {
     filler: Vec<u8>,
     conversations: Vec<Conversation>,
     at_once: usize,
-    /// How much of the capture was written, between 0 and 1.
+    /// The share of the capture that was written, from 0 to 1.
     progress: f64,
     time_us: u64,
 }
@@ -68,7 +68,7 @@ impl Traffic {
         Self { shape, random, filler, conversations, at_once, progress: 0.0, time_us }
     }
 
-    /// Writes a capture of about `bytes` bytes; gives the number of its packets.
+    /// Writes a capture of about `bytes` bytes; returns the number of its packets.
     pub(crate) fn write(&mut self, mut output: impl Write, bytes: u64) -> io::Result<u64> {
         let mut capture = FILE_HEADER.to_vec();
         let (mut written, mut packets) = (0, 0);
@@ -107,7 +107,7 @@ impl Traffic {
     }
 }
 
-/// The ends of somebody else's connection.
+/// The ends of another host's connection.
 fn other(number: u32) -> (SocketAddr, SocketAddr) {
     let port = 30_000 + number as u16;
     let ends: [IpAddr; 2] = if number.is_multiple_of(10) {

@@ -1,26 +1,26 @@
-//! The least that a reader of captures has to do: to go from packet to packet and to compare addresses.
+//! The least work of any reader of captures: go from packet to packet and compare addresses.
 
 use std::io::{self, Read};
 use std::net::Ipv4Addr;
 
 use prefetch_index::prefetch_index;
 
-/// Files are read in blocks of so many bytes.
+/// Files are read in blocks of this many bytes.
 pub(crate) const BLOCK_BYTES: usize = 256 << 10;
 const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
 
-/// Where source and destination are in a packet of IPv4 right behind Ethernet.
+/// Offsets of source and destination in IPv4 right behind Ethernet.
 const ADDRESSES: std::ops::Range<usize> = 26..34;
 
-/// What was seen of a capture.
+/// The counts of a capture.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
     pub(crate) packets: u64,
     pub(crate) of_address: u64,
 }
 
-/// Goes over a capture as `archive write` makes them; nothing is counted but its packets, and those of one address.
+/// Walks over a capture that `archive write` made, and counts its packets and those of one address.
 pub(crate) fn walk(capture: impl Read, address: Ipv4Addr) -> io::Result<Walked> {
     let (mut walked, address) = (Walked::default(), address.octets());
     go_over(capture, |_, data| {
@@ -33,7 +33,7 @@ pub(crate) fn walk(capture: impl Read, address: Ipv4Addr) -> io::Result<Walked> 
     Ok(walked)
 }
 
-/// Goes over the packets of a capture, each with its header.
+/// Visits the packets of a capture, each with its header.
 pub(crate) fn go_over(
     mut capture: impl Read,
     mut packet: impl FnMut(&[u8; PACKET_HEADER_BYTES], &[u8]) -> io::Result<()>,

@@ -1,4 +1,4 @@
-//! Draws what `benches/growth.sh` measured: time by bytes, and time by connections.
+//! Draws the results of `benches/growth.sh`: time by bytes, and time by connections.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 #[derive(Parser)]
 #[command(about = "Draws how the time of a run grows")]
 struct Arguments {
-    /// What was measured: a table with the columns series, amount and seconds, tabs between
+    /// The results: a tab-separated table with the columns series, amount and seconds
     results: PathBuf,
     /// The SVG to write
     picture: PathBuf,
@@ -32,11 +32,11 @@ struct Measured {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Series {
-    /// Captures of other people's traffic, by bytes.
+    /// Captures of other hosts' traffic, by bytes.
     Bytes,
-    /// Captures of one size, by connections of which a hundred are there at once.
+    /// Captures of one size, by connections of which a hundred are open at once.
     Connections,
-    /// Captures of one size, by connections that are all there at once.
+    /// Captures of one size, by connections that are all open at once.
     AtOnce,
 }
 
@@ -74,7 +74,7 @@ fn of(measured: &[Measured], series: Series) -> Vec<(f64, f64)> {
     points
 }
 
-/// Seconds by bytes, with what would be in proportion to the largest.
+/// Seconds by bytes, with the line proportional to the largest.
 fn by_bytes(area: &Area<'_>, points: &[(f64, f64)]) -> Result<()> {
     let mut chart = chart(area, "A: time by bytes", ("bytes of the capture", 5e6..2e10), 1e-3..1e1)?;
     if let Some((most, seconds)) = points.last() {
@@ -85,7 +85,7 @@ fn by_bytes(area: &Area<'_>, points: &[(f64, f64)]) -> Result<()> {
     draw_legend(&mut chart)
 }
 
-/// Seconds by connections, with what would be a straight line from the fewest to the most of them.
+/// Seconds by connections, with the straight line from the fewest to the most.
 fn by_connections(area: &Area<'_>, hundred: &[(f64, f64)], at_once: &[(f64, f64)]) -> Result<()> {
     let connections = ("connections in the capture", 0.7..2e6);
     let mut chart = chart(area, "C, 1 GB: time by connections", connections, 1e-1..1e2)?;

@@ -12,7 +12,7 @@ pub fn frame_decoder(bytes: &[u8]) {
     }
     writer.flush().expect("memory takes it");
     let again = decode(writer.output());
-    // By what they print, since a number that is none differs from itself.
+    // Compared as text, because NaN differs from itself.
     assert_eq!(format!("{frames:?}"), format!("{again:?}"));
 }
 

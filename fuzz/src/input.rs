@@ -1,4 +1,4 @@
-//! Takes a target's bytes apart into what it is made of.
+//! Reads a target's input from bytes.
 
 /// Bytes taken from the front, until there are none.
 pub(crate) struct Bytes<'a>(&'a [u8]);

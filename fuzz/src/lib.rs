@@ -1,8 +1,8 @@
-//! What the fuzzer calls, and the test suite with it: each target takes any bytes and checks what must hold of them.
+//! The functions that the fuzzer and the test suite call: each target takes any bytes and checks what must hold for them.
 //!
-//! A target never fails on bad input, only on what bad input must not do: panic, hang, take memory without bound, or
-//! give what cannot be.
-#![allow(clippy::missing_panics_doc, reason = "a panic is what a target is for")]
+//! A target never fails because input is bad, only because of what bad input must not cause: a panic, a hang, unbounded
+//! memory, or impossible output.
+#![allow(clippy::missing_panics_doc, reason = "a target reports by panicking")]
 
 mod capture;
 mod frames;

@@ -1,6 +1,7 @@
 //! The packet parser: bytes as packets of any link type, through `flow-filter`.
 //!
-//! A packet is its link type, how many bytes the snaplen cut off and its length (two bytes each), then its data.
+//! A packet is encoded as its link type, the number of bytes that the snaplen cut off and its length (two bytes each), then its
+//! data.
 
 use sizeleak_flow_filter::{FlowFilter, Options};
 use sizeleak_frame::{Frame, Packet, Packets};
@@ -8,7 +9,7 @@ use sizeleak_runtime::Stage;
 
 use super::input::Bytes;
 
-/// Filters bytes as packets, all addresses being the gateway's.
+/// Filters bytes as packets, where every address is a gateway's.
 pub fn packet_parser(bytes: &[u8]) {
     let options =
         Options { gateway: vec!["0.0.0.0/0".into(), "::/0".into()], allow_absent: true, ..Options::default() };
@@ -36,12 +37,12 @@ pub fn packet_parser(bytes: &[u8]) {
     assert!(payload <= data, "more payload than the packets hold");
 }
 
-/// The packets that bytes stand for.
+/// Decodes packets from bytes.
 pub fn packets(bytes: &[u8]) -> Packets {
     packets_of(bytes).0
 }
 
-/// Packets, and how many bytes of data they hold together.
+/// Decodes packets, and counts their bytes of data.
 fn packets_of(bytes: &[u8]) -> (Packets, usize) {
     let (mut bytes, mut packets, mut all) = (Bytes::new(bytes), Packets::new(), 0);
     for number in 1.. {

@@ -1,7 +1,7 @@
 //! The record finder: bytes as segments of two flows, one of TCP and one of UDP, through `record-sizer`.
 //!
-//! A segment is four numbers of two bytes: what it is (bits, see below), where it begins relative to the end of the one
-//! before in its direction, how many bytes the snaplen cut off, and its length; then its payload.
+//! A segment is encoded as four numbers of two bytes: its kind (bits, see below), its offset from the end of the one before in its
+//! direction, the number of bytes that the snaplen cut off, and its length; then its payload.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,7 +14,7 @@ use super::input::Bytes;
 const IS_UDP: u16 = 1 << 8;
 const FROM_GATEWAY: u16 = 1 << 9;
 const LATER: u16 = 1 << 10;
-/// The most that a record's body can have (RFC 5246, section 6.2.3).
+/// The longest body of a record (RFC 5246, section 6.2.3).
 const MOST_BODY: u32 = (1 << 14) + 2048;
 
 /// Sizes the records in bytes as segments.
@@ -52,7 +52,7 @@ pub fn flows() -> [Flow; 2] {
     [flow(0, Transport::Tcp), flow(1, Transport::Udp)]
 }
 
-/// The segments that bytes stand for.
+/// Decodes segments from bytes.
 pub fn segments(bytes: &[u8]) -> Segments {
     let (mut bytes, mut segments) = (Bytes::new(bytes), Segments::new());
     let (mut next, mut time_ns) = ([0_u32; 4], 0);

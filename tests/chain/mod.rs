@@ -1,4 +1,4 @@
-//! The first three stages in process: a capture file in, the frames of `record-sizer` out.
+//! The first three stages in process: from a capture file to the frames of `record-sizer`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use sizeleak_frame::{Direction, Flow, Frame, Notice, Record, Segment, Session, T
 use sizeleak_record_sizer::RecordSizer;
 use sizeleak_runtime::{Interrupt, Source, Stage};
 
-/// What a capture became.
+/// What the three stages made of a capture.
 #[derive(Debug, Default)]
 #[allow(dead_code, reason = "each test looks at what it is about")]
 pub(crate) struct Sized {
@@ -22,13 +22,13 @@ pub(crate) struct Sized {
     pub(crate) records: Vec<Record>,
     /// The sessions.
     pub(crate) sessions: Vec<Session>,
-    /// What the stages could not use.
+    /// The stages' notices.
     pub(crate) notices: Vec<Notice>,
-    /// Why the capture could not be read to its end.
+    /// Why the capture could not be read completely.
     pub(crate) damage: Option<String>,
 }
 
-/// A segment without its payload, as tshark can be asked for it.
+/// A segment without its payload, in the terms of tshark.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Carrier {
     pub(crate) time_ns: i64,
@@ -81,7 +81,7 @@ impl Sized {
         all
     }
 
-    /// Whether a flow is UDP's.
+    /// Whether a flow is UDP.
     #[allow(dead_code, reason = "not every test has DTLS")]
     pub(crate) fn is_udp(&self, flow: u64) -> bool {
         self.flows.get(&flow).is_some_and(|flow| flow.transport == Transport::Udp)
@@ -106,12 +106,12 @@ impl Carrier {
 #[derive(Debug)]
 #[allow(dead_code, reason = "only comparisons with another program need it")]
 pub(crate) struct Whereabouts {
-    /// A flow does not tell the gateway's port, so that several may fit.
+    /// A flow does not include the gateway's port, so several may fit.
     fitting: BTreeMap<Place, Vec<u64>>,
     known: BTreeMap<(SocketAddr, SocketAddr), u64>,
 }
 
-/// What a segment shows of where it belongs.
+/// What identifies a segment's place in its flow.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     gateway: IpAddr,

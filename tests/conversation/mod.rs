@@ -21,7 +21,7 @@ pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
 pub(crate) const SERVER_NAME: &str = "hub.example";
 const PORT: u16 = 443;
 
-/// What encrypts the conversation.
+/// The protection of the conversation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Protection {
     /// OpenSSL's flag for the version, such as `-tls1_2`.
@@ -48,9 +48,9 @@ pub(crate) struct Message {
     pub(crate) to_gateway: bool,
     /// Its plaintext in bytes.
     pub(crate) size: usize,
-    /// Not later than its first byte was sent, nanoseconds since the epoch.
+    /// At or before its first byte was sent, nanoseconds since the epoch.
     pub(crate) from_ns: i64,
-    /// Not earlier than its last byte arrived.
+    /// At or after its last byte arrived.
     pub(crate) until_ns: i64,
 }
 
@@ -61,10 +61,10 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// A new namespace; a certificate is made in `folder`.
+    /// A new namespace, and a certificate in `folder`.
     ///
     /// # Errors
-    /// What the system does not permit or has not got.
+    /// What the system lacks or does not permit.
     pub(crate) fn new(folder: &Path) -> Result<Self, String> {
         let set_up = format!(
             "set -e; ip address add {GATEWAY}/32 dev lo; ip address add {SERVICE}/32 dev lo; \
@@ -84,11 +84,11 @@ impl Namespace {
         Ok(Self { holder, folder: folder.to_owned() })
     }
 
-    /// Lets messages of these sizes be sent, first by the service, then by the gateway, and so on in turn. The capture
-    /// is written to `name` in the folder; gives its path and the messages.
+    /// Sends messages of these sizes, alternately by the service and the gateway, service first. Writes the capture to
+    /// `name` in the folder, and returns its path and the messages.
     ///
     /// # Errors
-    /// What one of the programs said or did not do.
+    /// What one of the programs reported or failed to do.
     pub(crate) fn converse(
         &self,
         name: &str,
@@ -116,7 +116,7 @@ impl Namespace {
         let mut client = Running::start(client, Ends::InOut)?;
 
         let mut messages = Vec::new();
-        // The gateway speaks first: what the service says before the handshake is over would be lost with DTLS.
+        // The gateway speaks first: with DTLS, messages of the service before the end of the handshake would be lost.
         for (size, to_gateway) in sizes.iter().zip([false, true].into_iter().cycle()) {
             let (sender, receiver) = if to_gateway { (&mut server, &mut client) } else { (&mut client, &mut server) };
             let (content, from_ns) = (vec![b'm'; *size], now_ns());
@@ -136,7 +136,7 @@ impl Namespace {
         command
     }
 
-    /// Waits until the server's socket is there.
+    /// Waits until the server's socket exists.
     fn await_socket(&self, protection: Protection) -> Result<(), String> {
         let kind = if protection.version.starts_with("-dtls") { "-lnu" } else { "-lnt" };
         for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! A program that runs beside the test: bytes to it, bytes expected from it, and no trace of it in the end.
+//! A program that runs beside the test: sends it bytes, waits for bytes from it, and ends it with the test.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The longest that anything is waited for.
+/// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What of a program is listened to.
+/// Which output of a program is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
     /// Its standard output; its standard input is written to.
@@ -25,7 +25,7 @@ pub(crate) struct Running {
     name: String,
     child: Child,
     heard: Receiver<Vec<u8>>,
-    /// Heard but not asked for yet.
+    /// Read but not yet expected.
     pending: Vec<u8>,
 }
 
@@ -73,12 +73,12 @@ impl Running {
         Ok(())
     }
 
-    /// Stops it as Ctrl-C does and waits for its end; what it said last.
+    /// Stops it like Ctrl-C and waits for its end; returns its last output.
     pub(crate) fn interrupt(mut self) -> Result<String, String> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).ok_or("no such process")?;
         kill_process(pid, Signal::INT).map_err(|error| format!("{}: {error}", self.name))?;
         self.child.wait().map_err(|error| format!("{}: {error}", self.name))?;
-        // Its end closed what it spoke through, so this ends.
+        // Its end closes the pipe, so this ends.
         while self.hear().is_ok() {}
         Ok(String::from_utf8_lossy(&self.pending).into_owned())
     }
@@ -93,13 +93,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it is gone then.
+        // It may have ended by itself; either way it is gone.
         let _gone = self.child.kill();
         let _status = self.child.wait();
     }
 }
 
-/// Reads in a thread of its own, so that waiting can end. The thread ends with the program.
+/// Reads on a thread of its own, so that waiting can time out. The thread ends with the program.
 fn listen(mut source: Box<dyn Read + Send>) -> Receiver<Vec<u8>> {
     let (sender, heard) = mpsc::channel();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Streams of frames: one of every kind of the contract and one of a kind nobody knows.
+//! Streams of frames: one of every kind of the contract and one of an unknown kind.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The inputs fuzzing starts from, made from simulated homes and by hand; never from anyone's captures.
+//! The inputs that fuzzing starts from, made from simulated homes and by hand; never from anyone's captures.
 
 mod captures;
 mod frames;
@@ -29,7 +29,7 @@ pub(crate) fn inputs() -> Vec<Input> {
     all.into_iter().flat_map(named).collect()
 }
 
-/// A home's first packets: a connection's handshake, two commands and what answers them.
+/// A home's first packets: a connection's handshake, two commands and their replies.
 fn home(version: &str, suite: &str) -> Vec<PcapPacket<'static>> {
     let scenario = format!(
         "learn = {{ random = 1, repeats = 1 }}\ntest = {{ commands = 2 }}\n\

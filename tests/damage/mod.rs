@@ -1,4 +1,4 @@
-//! Damage to a pcap file as networks and captures do it: packets lost, late or twice, payloads cut.
+//! Damages a pcap file as networks and captures do: packets are lost, late or duplicate, payloads cut.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use pcap_file::pcap::{PcapHeader, PcapPacket, PcapReader, PcapWriter};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-/// The latest that a late packet comes.
+/// The longest delay of a late packet.
 const LATEST: Duration = Duration::from_millis(50);
 
-/// Loses this share of all packets.
+/// Drops this share of all packets.
 pub(crate) fn drop_packets(pcap: &[u8], share: f64, seed: u64) -> Vec<u8> {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     rewrite(pcap, |packets| packets.retain(|_| !random.random_bool(share)))
@@ -28,7 +28,7 @@ pub(crate) fn delay_packets(pcap: &[u8], share: f64, seed: u64) -> Vec<u8> {
     })
 }
 
-/// Captures this share of all packets once more, up to 50 ms later.
+/// Duplicates this share of all packets, up to 50 ms later.
 pub(crate) fn repeat_packets(pcap: &[u8], share: f64, seed: u64) -> Vec<u8> {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     rewrite(pcap, |packets| {
@@ -40,7 +40,7 @@ pub(crate) fn repeat_packets(pcap: &[u8], share: f64, seed: u64) -> Vec<u8> {
     })
 }
 
-/// Keeps no more than the first `snaplen` bytes of each packet.
+/// Keeps at most the first `snaplen` bytes of each packet.
 pub(crate) fn cut_packets(pcap: &[u8], snaplen: usize) -> Vec<u8> {
     rewrite(pcap, |packets| {
         for packet in packets {

@@ -1,4 +1,4 @@
-//! Runs the programs of a folder in every way there is, and takes digests of what they write.
+//! Runs the programs of a folder in every mode, and takes digests of their output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const MODEL: &str = "examples/home/model.toml";
 const STAGES: [&str; 7] =
     ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
 
-/// What a run put out.
+/// The digest of a run's output.
 pub(crate) struct Digest {
     pub(crate) name: String,
     pub(crate) digest: String,
@@ -67,7 +67,7 @@ enum Processors {
 }
 
 impl Programs<'_> {
-    /// A program with arguments, split at spaces, held to so many processors.
+    /// A program with arguments, split at spaces, pinned to one processor if so asked.
     fn with(&self, arguments: &str, processors: Processors) -> Command {
         let mut words = arguments.split_whitespace();
         let program = self.folder.join(words.next().unwrap());
@@ -113,7 +113,7 @@ impl Programs<'_> {
         self.stage_by_stage(capture, stages, digests);
     }
 
-    /// What each stage puts out, batches and all.
+    /// The output of each stage, batches included.
     fn stage_by_stage(&self, capture: &Capture, stages: usize, digests: &mut Vec<Digest>) {
         let mut command = self.with(&stage(0, false), Processors::All);
         let mut bytes = command.args(&capture.files).output().unwrap().stdout;
@@ -125,7 +125,7 @@ impl Programs<'_> {
         }
     }
 
-    /// One stage over anything at all: its frames, as far as it came, and its exit code.
+    /// One stage over arbitrary input: its frames and its exit code.
     fn damaged(&self, name: String, stage: &str, files: &[PathBuf], bytes: Vec<u8>) -> (Digest, Vec<u8>) {
         let mut command = self.with(stage, Processors::All);
         command.args(files);
@@ -155,7 +155,7 @@ impl Programs<'_> {
         }
     }
 
-    /// What the subcommands write for machines.
+    /// The machine-readable output of the subcommands.
     fn documents(&self, folder: &Path, digests: &mut Vec<Digest>) {
         let home = "examples/home";
         let labelled =

@@ -61,7 +61,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     command.output().unwrap()
 }
 
-/// Asserts that a run failed with this exit code and one sentence that holds these words.
+/// Asserts that a run failed with this exit code and one sentence that contains these words.
 pub(crate) fn assert_fails(output: &Output, code: i32, words: &[&str]) {
     let text = stderr(output);
     assert_eq!(output.status.code(), Some(code), "{text}");

@@ -1,9 +1,9 @@
-//! Seeded mutations of inputs: what a fuzzer does to them, the same in every run.
+//! Seeded mutations of inputs, like a fuzzer's, the same in every run.
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 
-/// Numbers at which lengths, counts and offsets go wrong.
+/// Boundary values of lengths, counts and offsets.
 const TELLING: [u32; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
@@ -43,7 +43,7 @@ fn mutate(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut impl Rng) {
     }
 }
 
-/// Writes a telling number of one, two or four bytes, either end first.
+/// Writes a boundary value of one, two or four bytes, in either byte order.
 fn number(bytes: &mut [u8], random: &mut impl Rng) {
     let width = [1, 2, 4][random.random_range(0..3)].min(bytes.len());
     let number = TELLING[random.random_range(0..TELLING.len())];

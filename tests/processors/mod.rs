@@ -1,7 +1,7 @@
-//! The processors that a test may hold a program to.
+//! The processors that a test may pin a program to.
 #![allow(dead_code, reason = "every test uses a part of it")]
 
-/// The first so many that this process may run on, as `taskset -c` takes them; fewer where there are not so many.
+/// The first `most` processors that this process may run on, in the form of `taskset -c`; fewer if there are fewer.
 pub(crate) fn first(most: usize) -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
@@ -10,7 +10,7 @@ pub(crate) fn first(most: usize) -> String {
     processors.join(",")
 }
 
-/// Whether there are so many.
+/// Whether there are at least this many.
 pub(crate) fn are(many: usize) -> bool {
     std::thread::available_parallelism().is_ok_and(|processors| processors.get() >= many)
 }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The gateway's address in the bundled home and in every simulated one.
 pub(crate) const GATEWAY: &str = "192.168.1.20";
 
-/// A program of this package, as it was just built.
+/// A program of this package, as just built.
 pub(crate) fn program(name: &str) -> Command {
     let folder = Path::new(env!("CARGO_BIN_EXE_sizeleak")).parent().unwrap();
     let mut command = Command::new(folder.join(name));
@@ -56,7 +56,7 @@ pub(crate) fn seven(capture: &str) -> Vec<Command> {
     ]
 }
 
-/// Runs programs in a pipe; gives what each of them came to. Only the last one's stdout is kept.
+/// Runs programs in a pipe and returns their outputs. Only the last one's stdout is kept.
 pub(crate) fn pipe(commands: Vec<Command>) -> Vec<Output> {
     let last = commands.len() - 1;
     let mut stdin = Stdio::null();
@@ -75,27 +75,27 @@ pub(crate) fn start(command: &mut Command) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Writes to a program's stdin, and gives that back still open. On a thread of its own: a program may put out more than a pipe
-/// holds before it has taken all of it, and how much that is differs from system to system.
+/// Writes to a program's stdin and returns it still open. On a thread of its own: a program may write more than a pipe holds
+/// before it has read all its input.
 pub(crate) fn supply(child: &mut Child, input: Vec<u8>) -> JoinHandle<ChildStdin> {
     let mut stdin = child.stdin.take().unwrap();
     thread::spawn(move || {
-        // A program that stops reading is none of the writer's business.
+        // A program may stop reading.
         _ = stdin.write_all(&input);
         stdin
     })
 }
 
-/// Stops a program as Ctrl-C does.
+/// Stops a program like Ctrl-C.
 pub(crate) fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
 }
 
-/// The longest that anything is waited for.
+/// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Stops a program as Ctrl-C does once it has put out so many bytes, while its stdin is still open; what it came to. Where it
-/// does not get there, or does not stop, it is killed.
+/// Stops a program like Ctrl-C once it has written `after` bytes, while its stdin is still open, and returns its output. A
+/// program that does not get there, or does not stop, is killed.
 pub(crate) fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: impl FnOnce()) -> Output {
     let mut child = start(command);
     let stdin = supply(&mut child, input);
@@ -122,14 +122,14 @@ pub(crate) fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: 
 pub(crate) fn feed(mut command: Command, input: Vec<u8>) -> Output {
     let mut child = start(&mut command);
     let supplied = supply(&mut child, input);
-    // Its stdin is closed as soon as all is written.
+    // Closes its stdin as soon as everything is written.
     let closed = thread::spawn(move || drop(supplied.join()));
     let output = child.wait_with_output().unwrap();
     closed.join().unwrap();
     output
 }
 
-/// The whole output of a program that must succeed.
+/// The output of a program that must succeed.
 pub(crate) fn stdout(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", stderr(&output));

@@ -1,4 +1,4 @@
-//! The public captures that are compared: fetched by the distribution's package client and kept, never committed.
+//! The public captures for comparison: fetched by the distribution's package client and kept, never committed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ pub(crate) fn cache() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache")
 }
 
-/// Fetches the captures where they are not there yet; all of them, in order, with a name that tells package and file.
+/// Fetches missing captures; returns all of them, in order, named by package and file.
 ///
 /// # Errors
-/// What is needed and not there.
+/// The name of a missing tool.
 pub(crate) fn captures() -> Result<Vec<(String, PathBuf)>, &'static str> {
     let folder = cache().join("public-captures");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/public/fetch");

@@ -17,8 +17,8 @@ pub(crate) fn python() -> Vec<String> {
     vec!["python3".to_owned(), folder().join("burst.py").display().to_string(), "40".to_owned()]
 }
 
-/// The segmenter in Rust, as a command line. It is a package of its own, whose program is not there, or is an old one, where
-/// only the tests of this package were asked for; so it is built here, beside the other programs.
+/// The segmenter in Rust, as a command line. It is a package of its own, which Cargo does not build for the
+/// tests of this package; so it is built here, beside the other programs.
 pub(crate) fn rust() -> Vec<String> {
     let programs = Path::new(env!("CARGO_BIN_EXE_sizeleak")).parent().unwrap();
     let profile = programs.file_name().unwrap().to_str().unwrap();

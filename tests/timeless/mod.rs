@@ -1,16 +1,16 @@
-//! Streams without what no two runs share.
+//! Streams without their latencies, which differ from run to run.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use sizeleak_frame::{Frame, FrameReader, FrameWriter};
 
-/// A whole stream of several stages with the latency histograms taken out of its summary.
+/// A complete stream of several stages without the latency histograms of its summary.
 pub(crate) fn timeless(stream: &[u8]) -> Vec<u8> {
     let (timeless, stages) = with_stages(stream);
     assert!(stages >= 2);
     timeless
 }
 
-/// The same of any number of stages, and how many these are.
+/// The same for any number of stages, and their number.
 pub(crate) fn with_stages(stream: &[u8]) -> (Vec<u8>, usize) {
     let mut reader = FrameReader::new(stream);
     let mut writer = FrameWriter::new(Vec::new());

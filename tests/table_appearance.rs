@@ -1,4 +1,4 @@
-//! How tables look: whose clock their times are by, and when they have colours.
+//! The look of tables: the time zone of their times, and when they have colours.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod programs;
@@ -7,7 +7,7 @@ use programs::{sizeleak, stderr, stdout};
 
 const RUN: &str = "run pipeline.toml --quiet";
 
-/// What the bundled pipeline prints with these options and variables.
+/// The output of the bundled pipeline with these options and environment variables.
 fn printed(options: &str, variables: &[(&str, &str)]) -> String {
     let mut command = sizeleak(&format!("{RUN} {options}"));
     command.env_remove("TZ").envs(variables.iter().copied());
@@ -15,13 +15,13 @@ fn printed(options: &str, variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn times_are_by_the_clock_that_is_asked_for() {
+fn tables_use_the_requested_time_zone() {
     let east = [("TZ", "XYZ-5:30")];
     let line = |text: &str, at: usize| text.lines().nth(at).unwrap().to_owned();
     let utc = printed("", &[]);
     assert!(line(&utc, 0).starts_with("time (UTC)                  gateway "), "{utc}");
     assert!(line(&utc, 1).starts_with("2026-01-06 08:00:07.000000  192."), "{utc}");
-    assert!(utc == printed("", &east) && utc == printed("--time utc", &east), "the zone is not asked for");
+    assert!(utc == printed("", &east) && utc == printed("--time utc", &east), "TZ alone changes nothing");
     let local = printed("--time local", &east);
     assert!(line(&local, 0).starts_with("time (local)                      gateway "), "{local}");
     assert!(line(&local, 1).starts_with("2026-01-06 13:30:07.000000+05:30  192."), "{local}");
@@ -32,7 +32,7 @@ fn times_are_by_the_clock_that_is_asked_for() {
 }
 
 #[test]
-fn what_programs_read_is_the_same_whatever_the_clock() {
+fn machine_formats_do_not_depend_on_the_time_zone() {
     for format in ["ndjson", "csv"] {
         let plain = printed(&format!("--format {format}"), &[]);
         assert_eq!(plain, printed(&format!("--format {format} --time local"), &[("TZ", "XYZ-5:30")]));
@@ -41,7 +41,7 @@ fn what_programs_read_is_the_same_whatever_the_clock() {
 }
 
 #[test]
-fn frames_are_shown_by_the_same_clock() {
+fn frames_subcommand_uses_the_requested_time_zone() {
     let folder = tempfile::tempdir().unwrap();
     let saved = folder.path().join("saved.frames");
     stdout(sizeleak(&format!("{RUN} --format frames -o")).arg(&saved));
@@ -51,14 +51,14 @@ fn frames_are_shown_by_the_same_clock() {
 }
 
 #[test]
-fn a_zone_that_is_none_is_told() {
+fn an_unknown_time_zone_is_reported() {
     let output = sizeleak(&format!("{RUN} --time local")).env("TZ", "Nowhere/Land").output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("the local time zone is not known"), "{}", stderr(&output));
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_ask() {
+fn colours_are_for_terminals_and_on_request() {
     let plain = printed("", &[]);
     assert!(!plain.contains('\u{1b}'), "this is no terminal: {plain}");
     let coloured = printed("--color always", &[("NO_COLOR", "1")]);
