@@ -3,34 +3,48 @@
 use std::collections::VecDeque;
 
 use sizeleak_frame::{Flow, Record};
+use sizeleak_runtime::TwoGenerationCache;
 
 use crate::exchange::{Exchange, Heard};
 use crate::habit::Habits;
 use crate::options::Times;
 use crate::pair::{Pair, Pairs};
-use crate::recent::Recent;
 use crate::study;
 use crate::verdict::{self, Verdict};
 
 /// Flows whose last words are remembered, half of them at least.
-const MOST_FLOWS: usize = 50_000;
+const MOST_FLOWS: usize = 100_000;
 
 /// Pairs of a gateway and a service whose habits are remembered, half of them at least.
-const MOST_PAIRS: usize = 1_000;
+const MOST_PAIRS: usize = 2_000;
 
 /// Records that wait to be decided about; of more, the oldest is decided about early.
 const MOST_WAITING: usize = 1 << 16;
 
 /// Learns from each record when it comes, and decides about it when what came after it was learned from too.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Adaptive {
     pairs: Pairs,
-    habits: Recent<Pair, Habits, MOST_PAIRS>,
-    learned: Recent<u64, Exchange, MOST_FLOWS>,
-    decided: Recent<u64, Exchange, MOST_FLOWS>,
+    habits: TwoGenerationCache<Pair, Habits>,
+    learned: TwoGenerationCache<u64, Exchange>,
+    decided: TwoGenerationCache<u64, Exchange>,
     waiting: VecDeque<Record>,
     now_ns: Option<i64>,
     pub(crate) decided_early: u64,
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self {
+            pairs: Pairs::default(),
+            habits: TwoGenerationCache::new(MOST_PAIRS),
+            learned: TwoGenerationCache::new(MOST_FLOWS),
+            decided: TwoGenerationCache::new(MOST_FLOWS),
+            waiting: VecDeque::new(),
+            now_ns: None,
+            decided_early: 0,
+        }
+    }
 }
 
 impl Adaptive {
@@ -43,8 +57,8 @@ impl Adaptive {
     pub(crate) fn learn(&mut self, heard: Heard<'_>, times: &Times) {
         let record = heard.record;
         self.now_ns = self.now_ns.max(Some(record.time_ns));
-        let habits = self.habits.entry(*self.pairs.of(record.flow));
-        study::learn(heard, self.learned.entry(record.flow), habits, times);
+        let habits = self.habits.get_or_default(*self.pairs.of(record.flow));
+        study::learn(heard, self.learned.get_or_default(record.flow), habits, times);
         self.waiting.push_back(record.clone());
     }
 
@@ -70,12 +84,12 @@ impl Adaptive {
     /// Decides about a record.
     pub(crate) fn decide(&mut self, heard: Heard<'_>, times: &Times) -> Verdict {
         let flow = heard.record.flow;
-        let habits = self.habits.entry(*self.pairs.of(flow));
-        verdict::decide(heard, self.decided.entry(flow), habits, times)
+        let habits = self.habits.get_or_default(*self.pairs.of(flow));
+        verdict::decide(heard, self.decided.get_or_default(flow), habits, times)
     }
 
     /// How many flows and pairs were forgotten.
     pub(crate) fn forgotten(&self) -> u64 {
-        self.habits.forgotten + self.decided.forgotten
+        self.habits.evicted() + self.decided.evicted()
     }
 }

@@ -7,10 +7,10 @@ use sizeleak_frame::Direction;
 use crate::beat::{self, Beat, Occurrence};
 use crate::delay::Delays;
 use crate::options::Times;
-use crate::recent::Recent;
+use sizeleak_runtime::TwoGenerationCache;
 
 /// Lengths remembered of each direction, half of them at least.
-const MOST_LENGTHS: usize = 48;
+const MOST_LENGTHS: usize = 96;
 
 /// Records within this time of each other, in nanoseconds, are taken for one message of several.
 const BURST: i64 = 1_000_000_000;
@@ -25,15 +25,27 @@ const KNOWN: u32 = 3;
 const WELL_KNOWN: u32 = 8;
 
 /// The habits of a gateway and a service.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Habits {
-    pub(crate) service: Recent<u32, ServiceKind, MOST_LENGTHS>,
-    pub(crate) gateway: Recent<u32, GatewayKind, MOST_LENGTHS>,
+    pub(crate) service: TwoGenerationCache<u32, ServiceKind>,
+    pub(crate) gateway: TwoGenerationCache<u32, GatewayKind>,
     /// The last records of the service's that nobody had asked for, with their lengths.
     own: VecDeque<(u32, Occurrence)>,
     walls: [Wall; 2],
     /// Within what time the service answers, where that was learned.
     answer_within_ns: i64,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self {
+            service: TwoGenerationCache::new(MOST_LENGTHS),
+            gateway: TwoGenerationCache::new(MOST_LENGTHS),
+            own: VecDeque::new(),
+            walls: Default::default(),
+            answer_within_ns: 0,
+        }
+    }
 }
 
 impl Habits {
@@ -45,7 +57,7 @@ impl Habits {
     /// Learns how much later than the gateway's last record one of the service's came. Where that shows that answers take
     /// longer than was known, what was learned of answers is forgotten.
     pub(crate) fn learn_delay(&mut self, length: u32, delay_ns: i64, times: &Times) {
-        let kind = self.service.entry(length);
+        let kind = self.service.get_or_default(length);
         kind.delays.learn(delay_ns);
         // Few of what comes at any time come soon after the gateway's records.
         let is_usual = u64::from(kind.delayed) * 4 >= u64::from(kind.seen);
@@ -58,7 +70,7 @@ impl Habits {
 
     /// Learns of a record of the service's that nobody had asked for.
     pub(crate) fn learn_own(&mut self, length: u32, occurrence: Occurrence) {
-        self.service.entry(length).learn_own(occurrence);
+        self.service.get_or_default(length).learn_own(occurrence);
         if self.own.len() >= MOST_OWN {
             self.own.pop_front();
         }
@@ -68,7 +80,7 @@ impl Habits {
     /// Whether a record of the service's is a keep-alive: it is on the beat of its length.
     pub(crate) fn is_keep_alive(&self, length: u32, occurrence: Occurrence) -> bool {
         let is_on_beat = |kind: &ServiceKind| kind.beat.is_timed(occurrence) || kind.beat.is_idle(occurrence);
-        self.service.look(&length).is_some_and(is_on_beat) && !self.is_scripted()
+        self.service.peek(&length).is_some_and(is_on_beat) && !self.is_scripted()
     }
 
     /// Whether records come at steady times but with one length now, another then: commands by a script, not keep-alives.

@@ -2,6 +2,7 @@
 
 use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{ServiceRecords, Written};
+use sizeleak_runtime::TwoGenerationCache;
 
 use crate::beat::{Beat, chance};
 use crate::exchange::{Exchange, Heard, Run};
@@ -9,12 +10,11 @@ use crate::knowledge::{Knowledge, WELL_KNOWN};
 use crate::message::Message;
 use crate::options::{SAME_PACKET, Times};
 use crate::pair::{Pair, Pairs};
-use crate::recent::Recent;
 use crate::verdict::Verdict;
 use crate::weigh::{Belief, Timing, weigh};
 
 /// Beats that are remembered, half of them at least.
-pub(crate) const MOST_BEATS: usize = 10_000;
+pub(crate) const MOST_BEATS: usize = 20_000;
 
 /// What a message of the service's is.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ impl Decision {
 /// Judges messages of the service's.
 pub(crate) struct Judge<'a> {
     pub(crate) knowledge: &'a Knowledge,
-    pub(crate) beats: &'a mut Recent<(Pair, u32), Beat, MOST_BEATS>,
+    pub(crate) beats: &'a mut TwoGenerationCache<(Pair, u32), Beat>,
     pub(crate) pairs: &'a mut Pairs,
     pub(crate) times: &'a Times,
 }
@@ -151,7 +151,7 @@ impl Judge<'_> {
         let occurrence = message.begun;
         let period_of = |ms: u64| i64::try_from(ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
         let (is_on, period) = if let Some(period) = kind.every_ms.map(period_of) {
-            let beat = self.beats.entry((*self.pairs.of(flow), message.size));
+            let beat = self.beats.get_or_default((*self.pairs.of(flow), message.size));
             let is_on = beat.keeps(occurrence.time_ns, period);
             beat.learn(occurrence);
             (is_on, period)

@@ -17,6 +17,7 @@
 
 use sizeleak_frame::{Direction, Flow, Record};
 use sizeleak_model::GatewayRecords;
+use sizeleak_runtime::TwoGenerationCache;
 
 use crate::beat::Beat;
 use crate::exchange::{Exchange, Heard, Run, Weight};
@@ -25,19 +26,18 @@ use crate::knowledge::Knowledge;
 use crate::message::{Piece, Taken, Unfinished};
 use crate::options::Times;
 use crate::pair::{Pair, Pairs};
-use crate::recent::Recent;
 use crate::verdict::Verdict;
 
 /// Flows whose last words are remembered, half of them at least.
-const MOST_FLOWS: usize = 50_000;
+const MOST_FLOWS: usize = 100_000;
 
 /// What was learned, and what was last said on every flow.
 #[derive(Debug)]
 pub(crate) struct Learned {
     knowledge: Knowledge,
     pairs: Pairs,
-    beats: Recent<(Pair, u32), Beat, MOST_BEATS>,
-    flows: Recent<u64, Talk, MOST_FLOWS>,
+    beats: TwoGenerationCache<(Pair, u32), Beat>,
+    flows: TwoGenerationCache<u64, Talk>,
 }
 
 /// What was last said on a flow.
@@ -52,7 +52,12 @@ struct Talk {
 impl Learned {
     /// The algorithm that has this knowledge.
     pub(crate) fn new(knowledge: Knowledge) -> Self {
-        Self { knowledge, pairs: Pairs::default(), beats: Recent::default(), flows: Recent::default() }
+        Self {
+            knowledge,
+            pairs: Pairs::default(),
+            beats: TwoGenerationCache::new(MOST_BEATS),
+            flows: TwoGenerationCache::new(MOST_FLOWS),
+        }
     }
 
     /// Takes note of a flow's ends.
@@ -62,7 +67,7 @@ impl Learned {
 
     /// How many flows were forgotten.
     pub(crate) fn forgotten(&self) -> u64 {
-        self.flows.forgotten
+        self.flows.evicted()
     }
 
     /// Decides about the next record of a flow.
@@ -75,7 +80,7 @@ impl Learned {
             // Whoever talks is not forgotten, though only what may be on a timer asks who it is.
             pairs.of(flow);
         }
-        let talk = flows.entry(flow);
+        let talk = flows.get_or_default(flow);
         let decision = match heard.record.direction {
             Direction::FromGateway => talk.of_gateway(heard, knowledge, times).into(),
             Direction::ToGateway => talk.of_service(heard, &mut Judge { knowledge, beats, pairs, times }),

@@ -19,7 +19,6 @@ mod message;
 mod open;
 mod options;
 mod pair;
-mod recent;
 mod segmenter;
 mod study;
 mod teaching;

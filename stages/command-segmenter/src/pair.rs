@@ -3,11 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_frame::Flow;
+use sizeleak_runtime::TwoGenerationCache;
 
-use crate::recent::Recent;
-
-/// Flows of which the ends are remembered, half of them at least.
-const MOST_FLOWS: usize = 50_000;
+/// Flows whose ends are remembered, half of them at least.
+const MOST_FLOWS: usize = 100_000;
 
 /// A gateway and a service that talk to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,21 +18,27 @@ pub(crate) enum Pair {
 }
 
 /// The ends of flows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pairs {
-    flows: Recent<u64, Option<Pair>, MOST_FLOWS>,
+    flows: TwoGenerationCache<u64, Option<Pair>>,
+}
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self { flows: TwoGenerationCache::new(MOST_FLOWS) }
+    }
 }
 
 impl Pairs {
     /// Takes note of a flow's ends.
     pub(crate) fn learn(&mut self, flow: &Flow) {
-        *self.flows.entry(flow.flow) = Some(Pair::Ends(flow.gateway, flow.service));
+        *self.flows.get_or_default(flow.flow) = Some(Pair::Ends(flow.gateway, flow.service));
     }
 
     /// Who talks on a flow.
     #[inline]
     pub(crate) fn of(&mut self, flow: u64) -> &Pair {
-        self.flows.entry(flow).get_or_insert(Pair::Flow(flow))
+        self.flows.get_or_default(flow).get_or_insert(Pair::Flow(flow))
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn learn(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habi
 
 fn learn_gateway(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits, times: &Times) {
     let Record { start_ns, time_ns, length, .. } = *heard.record;
-    let kind = habits.gateway.entry(length);
+    let kind = habits.gateway.get_or_default(length);
     kind.learn();
     if exchange.command_ns.is_some_and(|command_ns| start_ns.saturating_sub(command_ns) <= times.reply_gap) {
         kind.learn_after_command();
@@ -38,11 +38,11 @@ fn learn_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits,
         habits.learn_delay(record.length, delay_ns, times);
     }
     let answer_within = habits.answer_within(times);
-    let is_answered = |length: &u32| habits.gateway.look(length).is_none_or(GatewayKind::is_answered);
+    let is_answered = |length: &u32| habits.gateway.peek(length).is_none_or(GatewayKind::is_answered);
     let asked = exchange.asked(heard, answer_within, |ask| is_answered(&ask.length)).is_some();
     let continues = exchange.run == Run::Answer && exchange.followed(record, times.gap).is_some();
     if asked || continues {
-        habits.service.entry(record.length).learn_asked();
+        habits.service.get_or_default(record.length).learn_asked();
         exchange.run = Run::Answer;
     } else {
         habits.learn_own(record.length, exchange.occurrence(record));
@@ -53,7 +53,7 @@ fn learn_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits,
     }
     // Whether messages of a length are answered must be learned from all, also from those that seemed not to be.
     if let Some((at, ask)) = exchange.asked(heard, answer_within, |_| true) {
-        habits.gateway.entry(ask.length).learn_answered(record.length);
+        habits.gateway.get_or_default(ask.length).learn_answered(record.length);
         exchange.answer(at);
     }
 }

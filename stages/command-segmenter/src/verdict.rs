@@ -50,7 +50,7 @@ fn of_gateway(heard: Heard<'_>, exchange: &mut Exchange, habits: &Habits, times:
     }
     match heard.weight {
         Weight::Tiny => Verdict::Tiny,
-        Weight::Full if habits.gateway.look(&length).is_some_and(GatewayKind::is_telemetry) => Verdict::Telemetry,
+        Weight::Full if habits.gateway.peek(&length).is_some_and(GatewayKind::is_telemetry) => Verdict::Telemetry,
         Weight::Full => Verdict::Reply,
     }
 }
@@ -64,7 +64,7 @@ fn of_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &Habits, times:
             Run::Nothing => {}
         }
     }
-    let kind = habits.service.look(&record.length);
+    let kind = habits.service.peek(&record.length);
     // Of a piece of a message the length says nothing.
     let is_piece = habits.is_full(record.direction, record.length);
     let role = kind.filter(|_| !is_piece).map_or(Role::Unknown, ServiceKind::role);
@@ -89,7 +89,7 @@ fn of_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &Habits, times:
 /// The place of the gateway's message that a record of the service's answers, if it does.
 fn answered(heard: Heard<'_>, role: Role, exchange: &Exchange, habits: &Habits, times: &Times) -> Option<usize> {
     let length = heard.record.length;
-    let kind = |ask: &Ask| habits.gateway.look(&ask.length);
+    let kind = |ask: &Ask| habits.gateway.peek(&ask.length);
     let is_answered = |ask: &Ask| kind(ask).is_none_or(GatewayKind::is_answered);
     let is_partner = |ask: &Ask| kind(ask).is_none_or(|kind| kind.can_be_answered_by(length));
     let answer_within = habits.answer_within(times);
