@@ -19,42 +19,42 @@ use sizeleak_frame::{Direction, Flow, Record};
 use sizeleak_model::GatewayRecords;
 use sizeleak_runtime::TwoGenerationCache;
 
-use crate::beat::Beat;
-use crate::exchange::{Exchange, Heard, Run, Weight};
-use crate::judge::{Decision, Judge, Judged, MOST_BEATS};
-use crate::knowledge::Knowledge;
-use crate::message::{Piece, Taken, Unfinished};
-use crate::options::Times;
-use crate::pair::{Pair, Pairs};
-use crate::verdict::Verdict;
+use crate::endpoints::{EndpointPair, FlowEndpoints};
+use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::message::{MessagePart, MessageReassembler, Reassembly};
+use crate::noise_model::NoiseModel;
+use crate::options::TimeLimits;
+use crate::periodic::PeriodicTraffic;
+use crate::record_class::RecordClass;
+use crate::service_classifier::{Decision, MOST_BEATS, ServiceClassifier, ServiceDecision};
 
 /// Flows whose last words are remembered, half of them at least.
 const MOST_FLOWS: usize = 100_000;
 
 /// What was learned, and what was last said on every flow.
 #[derive(Debug)]
-pub(crate) struct Learned {
-    knowledge: Knowledge,
-    pairs: Pairs,
-    beats: TwoGenerationCache<(Pair, u32), Beat>,
-    flows: TwoGenerationCache<u64, Talk>,
+pub(crate) struct LearnedAlgorithm {
+    knowledge: NoiseModel,
+    pairs: FlowEndpoints,
+    beats: TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
+    flows: TwoGenerationCache<u64, LearnedFlow>,
 }
 
 /// What was last said on a flow.
 #[derive(Debug, Default)]
-struct Talk {
-    exchange: Exchange,
-    unfinished: Unfinished,
+struct LearnedFlow {
+    exchange: FlowHistory,
+    unfinished: MessageReassembler,
     /// What the unfinished message of the service's is if it ends here.
-    so_far: Option<Judged>,
+    so_far: Option<ServiceDecision>,
 }
 
-impl Learned {
+impl LearnedAlgorithm {
     /// The algorithm that has this knowledge.
-    pub(crate) fn new(knowledge: Knowledge) -> Self {
+    pub(crate) fn new(knowledge: NoiseModel) -> Self {
         Self {
             knowledge,
-            pairs: Pairs::default(),
+            pairs: FlowEndpoints::default(),
             beats: TwoGenerationCache::new(MOST_BEATS),
             flows: TwoGenerationCache::new(MOST_FLOWS),
         }
@@ -72,7 +72,7 @@ impl Learned {
 
     /// Decides about the next record of a flow.
     #[inline]
-    pub(crate) fn decide(&mut self, heard: Heard<'_>, times: &Times) -> Decision {
+    pub(crate) fn decide(&mut self, heard: SizedRecord<'_>, times: &TimeLimits) -> Decision {
         let Self { knowledge, pairs, beats, flows } = self;
         let heard = knowledge.in_basis(heard);
         let flow = heard.record.flow;
@@ -83,17 +83,17 @@ impl Learned {
         let talk = flows.get_or_default(flow);
         let decision = match heard.record.direction {
             Direction::FromGateway => talk.of_gateway(heard, knowledge, times).into(),
-            Direction::ToGateway => talk.of_service(heard, &mut Judge { knowledge, beats, pairs, times }),
+            Direction::ToGateway => talk.of_service(heard, &mut ServiceClassifier { knowledge, beats, pairs, times }),
         };
         talk.exchange.remember(heard);
         decision
     }
 }
 
-impl Talk {
+impl LearnedFlow {
     #[inline]
-    fn of_gateway(&mut self, heard: Heard<'_>, knowledge: &Knowledge, times: &Times) -> Verdict {
-        let Taken { message, piece, .. } = self.take(heard, knowledge, times);
+    fn of_gateway(&mut self, heard: SizedRecord<'_>, knowledge: &NoiseModel, times: &TimeLimits) -> RecordClass {
+        let Reassembly { message, piece, .. } = self.take(heard, knowledge, times);
         let is_after_command = self.is_after_command(heard.record, times);
         let kind = knowledge.gateway(message.size);
         if piece.is_end() {
@@ -106,43 +106,43 @@ impl Talk {
             self.exchange.command_ns = Some(heard.record.time_ns);
         }
         match heard.weight {
-            Weight::Tiny if piece == Piece::Whole => Verdict::Tiny,
-            _ if kind.is_some_and(GatewayRecords::is_telemetry) => Verdict::Telemetry,
-            _ => Verdict::Reply,
+            SizeClass::Tiny if piece == MessagePart::Whole => RecordClass::Tiny,
+            _ if kind.is_some_and(GatewayRecords::is_telemetry) => RecordClass::Telemetry,
+            _ => RecordClass::Reply,
         }
     }
 
-    fn is_after_command(&self, record: &Record, times: &Times) -> bool {
+    fn is_after_command(&self, record: &Record, times: &TimeLimits) -> bool {
         let within = |command_ns: i64| record.start_ns.saturating_sub(command_ns) <= times.reply_gap;
         self.exchange.command_ns.is_some_and(within)
     }
 
-    fn of_service(&mut self, heard: Heard<'_>, judge: &mut Judge<'_>) -> Decision {
-        let Taken { message, piece, .. } = self.take(heard, judge.knowledge, judge.times);
-        let judged = if heard.weight == Weight::Tiny && piece == Piece::Whole {
+    fn of_service(&mut self, heard: SizedRecord<'_>, judge: &mut ServiceClassifier<'_>) -> Decision {
+        let Reassembly { message, piece, .. } = self.take(heard, judge.knowledge, judge.times);
+        let judged = if heard.weight == SizeClass::Tiny && piece == MessagePart::Whole {
             judge.of_tiny(heard, &self.exchange)
         } else {
             // What is tiny is so as a whole.
-            judge.of_message(Heard { weight: Weight::Full, ..heard }, &message, &self.exchange)
+            judge.of_message(SizedRecord { weight: SizeClass::Full, ..heard }, &message, &self.exchange)
         };
         self.so_far = (!piece.is_end()).then_some(judged);
         if piece.is_end() {
             self.settle(judged);
         }
-        if self.exchange.run == Run::Command || !piece.is_end() {
+        if self.exchange.run == ServiceBurst::Command || !piece.is_end() {
             self.exchange.command_ns = Some(heard.record.time_ns);
         }
-        if piece == Piece::Whole {
+        if piece == MessagePart::Whole {
             return judged.decision;
         }
         // Whether the pieces are a command shows in the end; until then they are kept as one.
-        let verdict = if piece == Piece::First { Verdict::Command } else { Verdict::Continued };
+        let verdict = if piece == MessagePart::First { RecordClass::Command } else { RecordClass::Continued };
         Decision { verdict, belief: judged.decision.of_whole() }
     }
 
     /// Adds a record to its message. If that shows that the message before has ended, takes note of what it was.
     #[inline]
-    fn take(&mut self, heard: Heard<'_>, knowledge: &Knowledge, times: &Times) -> Taken {
+    fn take(&mut self, heard: SizedRecord<'_>, knowledge: &NoiseModel, times: &TimeLimits) -> Reassembly {
         let full = knowledge.full(heard.record.direction);
         let taken = self.unfinished.take(heard, &self.exchange, full, times.gap);
         if taken.ended.is_some()
@@ -154,14 +154,14 @@ impl Talk {
     }
 
     /// Takes note of what a whole message of the service's was.
-    fn settle(&mut self, judged: Judged) {
+    fn settle(&mut self, judged: ServiceDecision) {
         if let Some(at) = judged.answers {
             self.exchange.answer(at);
         }
         self.exchange.run = match judged.decision.verdict {
-            Verdict::Command | Verdict::Continued => Run::Command,
-            Verdict::Answer => Run::Answer,
-            _ => Run::Nothing,
+            RecordClass::Command | RecordClass::Continued => ServiceBurst::Command,
+            RecordClass::Answer => ServiceBurst::Answer,
+            _ => ServiceBurst::Nothing,
         };
     }
 }

@@ -5,28 +5,28 @@
 //! ([`Algorithm`]); what the gateway sends next is counted as replies.
 
 mod adaptive;
-mod beat;
 mod by_size;
-mod conversation;
-mod count;
 mod delay;
-mod exchange;
-mod habit;
-mod judge;
-mod knowledge;
+mod endpoints;
+mod flow_history;
 mod learned;
+mod likelihood;
 mod message;
-mod open;
+mod noise_model;
+mod open_commands;
 mod options;
-mod pair;
+mod periodic;
+mod record_class;
+mod rules;
 mod segmenter;
+mod service_classifier;
 mod study;
-mod teaching;
 #[cfg(test)]
 mod testing;
-mod verdict;
-mod weigh;
+mod traffic_profile;
+mod training;
+mod training_counts;
 
 pub use options::{Algorithm, Options};
-pub use segmenter::{CommandSegmenter, Input};
-pub use teaching::LabelledTraffic;
+pub use segmenter::{CommandSegmenter, SegmenterInput};
+pub use training::LabelledTraffic;

@@ -11,7 +11,7 @@ use sizeleak_model::Model;
 use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
 
 use crate::CommandSegmenter;
-use crate::knowledge::Knowledge;
+use crate::noise_model::NoiseModel;
 
 /// A tiny record this soon after a command's, in nanoseconds, is its last piece: both were in one packet.
 pub(crate) const SAME_PACKET: i64 = 500_000;
@@ -100,7 +100,7 @@ impl Options {
             )),
             (None | Some(Algorithm::Learned), Some(file)) => {
                 let model = Model::read(file).map_err(|error| ConfigureError::Input(error.to_string()))?;
-                match Knowledge::of(&model) {
+                match NoiseModel::of(&model) {
                     Some(knowledge) => Ok(Method::Learned(knowledge.into())),
                     None if self.algorithm.is_none() => Ok(Method::Gap),
                     None => Err(ConfigureError::Input(format!(
@@ -114,8 +114,8 @@ impl Options {
     }
 
     /// The options that are times, checked and in nanoseconds.
-    pub(crate) fn times(&self) -> Result<Times, ConfigureError> {
-        Ok(Times {
+    pub(crate) fn times(&self) -> Result<TimeLimits, ConfigureError> {
+        Ok(TimeLimits {
             gap: nanoseconds("gap", self.gap)?,
             answer_within: nanoseconds("answer-within", self.answer_within)?,
             reply_gap: nanoseconds("reply-gap", self.reply_gap)?,
@@ -131,12 +131,12 @@ pub(crate) enum Method {
     Gap,
     Record,
     Adaptive,
-    Learned(Box<Knowledge>),
+    Learned(Box<NoiseModel>),
 }
 
 /// The times of [`Options`] in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Times {
+pub(crate) struct TimeLimits {
     pub(crate) gap: i64,
     pub(crate) answer_within: i64,
     pub(crate) reply_gap: i64,
@@ -145,7 +145,7 @@ pub(crate) struct Times {
     pub(crate) look_ahead: i64,
 }
 
-impl Times {
+impl TimeLimits {
     /// Records that follow each other within this time were written at once.
     pub(crate) fn at_once(&self) -> i64 {
         self.gap / 4

@@ -6,14 +6,14 @@ use foldhash::fast::RandomState;
 use sizeleak_frame::{ContentType, Flow, Frame, Notice, Record, what};
 use sizeleak_runtime::{ConfigureError, Emit, Stage, StageError};
 
-use crate::adaptive::Adaptive;
-use crate::conversation::{Conversation, Turn};
-use crate::exchange::{Heard, Weight};
-use crate::judge::Decision;
-use crate::learned::Learned;
-use crate::open::{OpenCommands, Over};
-use crate::options::{Method, Options, SAME_PACKET, Times};
-use crate::verdict::Verdict;
+use crate::adaptive::AdaptiveAlgorithm;
+use crate::flow_history::{SizeClass, SizedRecord};
+use crate::learned::LearnedAlgorithm;
+use crate::open_commands::{FinishedCommand, OpenCommands};
+use crate::options::{Method, Options, SAME_PACKET, TimeLimits};
+use crate::record_class::RecordClass;
+use crate::rules::{Conversation, Turn};
+use crate::service_classifier::Decision;
 
 /// Conversations of more flows than this are not kept; those silent for longest are forgotten.
 const MOST_FLOWS: usize = 100_000;
@@ -22,35 +22,35 @@ const MOST_FLOWS: usize = 100_000;
 #[derive(Debug)]
 pub struct CommandSegmenter {
     min_size: u64,
-    times: Times,
-    algorithm: State,
+    times: TimeLimits,
+    algorithm: AlgorithmState,
     open: OpenCommands,
     /// The time of the traffic, as far as it was decided about.
     now_ns: i64,
-    counts: Counts,
+    counts: RecordCounts,
 }
 
 /// What an algorithm remembers.
 #[derive(Debug)]
-enum State {
+enum AlgorithmState {
     /// `gap` and `record`, which differ in when a record continues a command.
     Rules { conversations: HashMap<u64, Conversation, RandomState>, continued_within: Option<i64> },
     /// `adaptive`.
-    Adaptive(Box<Adaptive>),
+    Adaptive(Box<AdaptiveAlgorithm>),
     /// `learned`.
-    Learned(Box<Learned>),
+    Learned(Box<LearnedAlgorithm>),
 }
 
 /// What the segmenter consumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
+pub enum SegmenterInput {
     /// A record.
     Record(Record),
     /// A flow: its ends are remembered, and it is passed on as it came.
     Flow(Box<Flow>),
 }
 
-impl TryFrom<Frame> for Input {
+impl TryFrom<Frame> for SegmenterInput {
     type Error = Frame;
 
     fn try_from(frame: Frame) -> Result<Self, Frame> {
@@ -63,7 +63,7 @@ impl TryFrom<Frame> for Input {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct RecordCounts {
     commands: u64,
     replies: u64,
     answers: u64,
@@ -80,19 +80,19 @@ impl CommandSegmenter {
     ///
     /// # Errors
     /// [`ConfigureError::Usage`] where a time is negative or longer than a day, or the algorithm needs a model;
-    /// [`ConfigureError::Input`] where the model cannot be used.
+    /// [`ConfigureError::SegmenterInput`] where the model cannot be used.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         Self::with(options.method()?, options)
     }
 
     fn with(method: Method, options: &Options) -> Result<Self, ConfigureError> {
         let times = options.times()?;
-        let rules = |continued_within| State::Rules { conversations: HashMap::default(), continued_within };
+        let rules = |continued_within| AlgorithmState::Rules { conversations: HashMap::default(), continued_within };
         let algorithm = match method {
             Method::Gap => rules(Some(times.gap)),
             Method::Record => rules(None),
-            Method::Adaptive => State::Adaptive(Box::default()),
-            Method::Learned(knowledge) => State::Learned(Box::new(Learned::new(*knowledge))),
+            Method::Adaptive => AlgorithmState::Adaptive(Box::default()),
+            Method::Learned(knowledge) => AlgorithmState::Learned(Box::new(LearnedAlgorithm::new(*knowledge))),
         };
         Ok(Self {
             min_size: options.min_size,
@@ -100,18 +100,18 @@ impl CommandSegmenter {
             algorithm,
             open: OpenCommands::default(),
             now_ns: i64::MIN,
-            counts: Counts::default(),
+            counts: RecordCounts::default(),
         })
     }
 
     fn record(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
         self.counts.handshake += u64::from(!is_data);
-        if let State::Adaptive(adaptive) = &mut self.algorithm {
+        if let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm {
             if !is_data {
                 return Ok(());
             }
-            adaptive.learn(Heard::new(record, Weight::of(record, self.min_size)), &self.times);
+            adaptive.learn(SizedRecord::new(record, SizeClass::of(record, self.min_size)), &self.times);
             while let Some(record) = self.ready() {
                 self.advance(&record, out)?;
                 self.decide(&record, out)?;
@@ -123,16 +123,16 @@ impl CommandSegmenter {
             }
         }
         match &self.algorithm {
-            State::Rules { .. } => self.forget_silent(out),
-            State::Adaptive(_) | State::Learned(_) => self.tell_forgotten(out),
+            AlgorithmState::Rules { .. } => self.forget_silent(out),
+            AlgorithmState::Adaptive(_) | AlgorithmState::Learned(_) => self.tell_forgotten(out),
         }
     }
 
     /// The next record that has waited long enough to be decided about.
     fn ready(&mut self) -> Option<Record> {
         match &mut self.algorithm {
-            State::Rules { .. } | State::Learned(_) => None,
-            State::Adaptive(adaptive) => adaptive.ready(&self.times),
+            AlgorithmState::Rules { .. } | AlgorithmState::Learned(_) => None,
+            AlgorithmState::Adaptive(adaptive) => adaptive.ready(&self.times),
         }
     }
 
@@ -152,10 +152,10 @@ impl CommandSegmenter {
         Ok(())
     }
 
-    fn emit(&mut self, over: Over, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn emit(&mut self, over: FinishedCommand, out: &mut dyn Emit) -> Result<(), StageError> {
         match over {
-            Over::Command(command) => out.emit(Frame::Command(command))?,
-            Over::Noise => {
+            FinishedCommand::Command(command) => out.emit(Frame::Command(command))?,
+            FinishedCommand::Noise => {
                 self.counts.commands -= 1;
                 self.counts.keep_alives += 1;
             }
@@ -166,14 +166,14 @@ impl CommandSegmenter {
     /// Decides about a record.
     #[inline]
     fn decide(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
-        let heard = Heard::new(record, Weight::of(record, self.min_size));
+        let heard = SizedRecord::new(record, SizeClass::of(record, self.min_size));
         let decision = match &mut self.algorithm {
-            State::Rules { .. } => self.by_rules(heard).into(),
-            State::Adaptive(adaptive) => adaptive.decide(heard, &self.times).into(),
-            State::Learned(learned) => learned.decide(heard, &self.times),
+            AlgorithmState::Rules { .. } => self.by_rules(heard).into(),
+            AlgorithmState::Adaptive(adaptive) => adaptive.decide(heard, &self.times).into(),
+            AlgorithmState::Learned(learned) => learned.decide(heard, &self.times),
         };
         self.apply(decision, record);
-        if decision.verdict == Verdict::Unexplained { Self::tell_unexplained(record, out) } else { Ok(()) }
+        if decision.verdict == RecordClass::Unexplained { Self::tell_unexplained(record, out) } else { Ok(()) }
     }
 
     #[cold]
@@ -194,38 +194,40 @@ impl CommandSegmenter {
     }
 
     /// Decides about a record by its time alone.
-    fn by_rules(&mut self, heard: Heard<'_>) -> Verdict {
-        let State::Rules { conversations, continued_within } = &mut self.algorithm else { return Verdict::Tiny };
+    fn by_rules(&mut self, heard: SizedRecord<'_>) -> RecordClass {
+        let AlgorithmState::Rules { conversations, continued_within } = &mut self.algorithm else {
+            return RecordClass::Tiny;
+        };
         let record = heard.record;
         let is_continued = |since_ns: Option<i64>, most_ns: i64| {
             continued_within
                 .zip(since_ns)
                 .is_some_and(|(within_ns, since_ns)| record.start_ns.saturating_sub(since_ns) <= within_ns.min(most_ns))
         };
-        if heard.weight == Weight::Tiny {
-            let Some(conversation) = conversations.get_mut(&record.flow) else { return Verdict::Tiny };
+        if heard.weight == SizeClass::Tiny {
+            let Some(conversation) = conversations.get_mut(&record.flow) else { return RecordClass::Tiny };
             let since_ns = conversation.tiny(record, self.times.answer_within);
-            return if is_continued(since_ns, SAME_PACKET) { Verdict::Continued } else { Verdict::Tiny };
+            return if is_continued(since_ns, SAME_PACKET) { RecordClass::Continued } else { RecordClass::Tiny };
         }
         match conversations.entry(record.flow).or_default().turn(record, self.times.answer_within) {
-            Turn::Gateway => Verdict::Reply,
-            Turn::Answer => Verdict::Answer,
-            Turn::Service { since_ns } if is_continued(since_ns, i64::MAX) => Verdict::Continued,
-            Turn::Service { .. } => Verdict::Command,
+            Turn::Gateway => RecordClass::Reply,
+            Turn::Answer => RecordClass::Answer,
+            Turn::Service { since_ns } if is_continued(since_ns, i64::MAX) => RecordClass::Continued,
+            Turn::Service { .. } => RecordClass::Command,
         }
     }
 
     #[inline]
     fn apply(&mut self, Decision { verdict, belief }: Decision, record: &Record) {
         match verdict {
-            Verdict::Reply if self.open.reply(record) => self.counts.replies += 1,
-            Verdict::Reply | Verdict::Telemetry => self.counts.unprompted += 1,
-            Verdict::Answer => self.counts.answers += 1,
-            Verdict::KeepAlive => self.counts.keep_alives += 1,
-            Verdict::Tiny => self.counts.tiny += 1,
-            Verdict::Unexplained => self.counts.unexplained += 1,
-            Verdict::Continued if self.open.extend(record, belief) => {}
-            Verdict::Continued | Verdict::Command => {
+            RecordClass::Reply if self.open.reply(record) => self.counts.replies += 1,
+            RecordClass::Reply | RecordClass::Telemetry => self.counts.unprompted += 1,
+            RecordClass::Answer => self.counts.answers += 1,
+            RecordClass::KeepAlive => self.counts.keep_alives += 1,
+            RecordClass::Tiny => self.counts.tiny += 1,
+            RecordClass::Unexplained => self.counts.unexplained += 1,
+            RecordClass::Continued if self.open.extend(record, belief) => {}
+            RecordClass::Continued | RecordClass::Command => {
                 self.counts.commands += 1;
                 self.open.begin(record, belief);
             }
@@ -235,7 +237,7 @@ impl CommandSegmenter {
     /// Forgets the half of all conversations that has been silent for longest: half, so that a flood of flows costs
     /// each of them a constant time.
     fn forget_silent(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        let State::Rules { conversations, .. } = &mut self.algorithm else { return Ok(()) };
+        let AlgorithmState::Rules { conversations, .. } = &mut self.algorithm else { return Ok(()) };
         if conversations.len() <= MOST_FLOWS {
             return Ok(());
         }
@@ -256,9 +258,9 @@ impl CommandSegmenter {
     #[inline]
     fn tell_forgotten(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         let forgotten = match &self.algorithm {
-            State::Rules { .. } => 0,
-            State::Adaptive(adaptive) => adaptive.forgotten(),
-            State::Learned(learned) => learned.forgotten(),
+            AlgorithmState::Rules { .. } => 0,
+            AlgorithmState::Adaptive(adaptive) => adaptive.forgotten(),
+            AlgorithmState::Learned(learned) => learned.forgotten(),
         };
         if forgotten <= self.counts.evicted_flows {
             return Ok(());
@@ -284,16 +286,16 @@ impl CommandSegmenter {
 
 impl Stage for CommandSegmenter {
     const NAME: &'static str = "command-segmenter";
-    type Input = Input;
+    type Input = SegmenterInput;
 
-    fn process(&mut self, input: Input, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process(&mut self, input: SegmenterInput, out: &mut dyn Emit) -> Result<(), StageError> {
         match input {
-            Input::Record(ref record) => self.record(record, out),
-            Input::Flow(flow) => {
+            SegmenterInput::Record(ref record) => self.record(record, out),
+            SegmenterInput::Flow(flow) => {
                 match &mut self.algorithm {
-                    State::Rules { .. } => {}
-                    State::Adaptive(adaptive) => adaptive.flow(&flow),
-                    State::Learned(learned) => learned.flow(&flow),
+                    AlgorithmState::Rules { .. } => {}
+                    AlgorithmState::Adaptive(adaptive) => adaptive.flow(&flow),
+                    AlgorithmState::Learned(learned) => learned.flow(&flow),
                 }
                 Ok(out.emit(Frame::Flow(flow))?)
             }
@@ -301,7 +303,7 @@ impl Stage for CommandSegmenter {
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        while let State::Adaptive(adaptive) = &mut self.algorithm
+        while let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm
             && let Some(record) = adaptive.rest()
         {
             self.advance(&record, out)?;
@@ -315,8 +317,8 @@ impl Stage for CommandSegmenter {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let decided_early = match &self.algorithm {
-            State::Rules { .. } | State::Learned(_) => 0,
-            State::Adaptive(adaptive) => adaptive.decided_early,
+            AlgorithmState::Rules { .. } | AlgorithmState::Learned(_) => 0,
+            AlgorithmState::Adaptive(adaptive) => adaptive.decided_early,
         };
         vec![
             ("commands", self.counts.commands),

@@ -2,12 +2,17 @@
 
 use sizeleak_frame::{Direction, Record};
 
-use crate::exchange::{Exchange, Heard, Run, Weight};
-use crate::habit::{GatewayKind, Habits};
-use crate::options::Times;
+use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::options::TimeLimits;
+use crate::traffic_profile::{GatewayLengthStats, TrafficProfile};
 
 /// Learns from the next record of a flow.
-pub(crate) fn learn(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits, times: &Times) {
+pub(crate) fn learn(
+    heard: SizedRecord<'_>,
+    exchange: &mut FlowHistory,
+    habits: &mut TrafficProfile,
+    times: &TimeLimits,
+) {
     let record = heard.record;
     if let Some(length) = exchange.followed(record, times.at_once()).filter(|length| record.length <= *length) {
         habits.learn_followed(record.direction, length);
@@ -21,7 +26,7 @@ pub(crate) fn learn(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habi
     exchange.remember(heard);
 }
 
-fn learn_gateway(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits, times: &Times) {
+fn learn_gateway(heard: SizedRecord<'_>, exchange: &mut FlowHistory, habits: &mut TrafficProfile, times: &TimeLimits) {
     let Record { start_ns, time_ns, length, .. } = *heard.record;
     let kind = habits.gateway.get_or_default(length);
     kind.learn();
@@ -32,22 +37,22 @@ fn learn_gateway(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits,
     exchange.ask(heard, heard.record.length);
 }
 
-fn learn_service(heard: Heard<'_>, exchange: &mut Exchange, habits: &mut Habits, times: &Times) {
+fn learn_service(heard: SizedRecord<'_>, exchange: &mut FlowHistory, habits: &mut TrafficProfile, times: &TimeLimits) {
     let record = heard.record;
     if let Some(delay_ns) = exchange.delay(record).filter(|delay_ns| *delay_ns <= times.reply_gap) {
         habits.learn_delay(record.length, delay_ns, times);
     }
     let answer_within = habits.answer_within(times);
-    let is_answered = |length: &u32| habits.gateway.peek(length).is_none_or(GatewayKind::is_answered);
+    let is_answered = |length: &u32| habits.gateway.peek(length).is_none_or(GatewayLengthStats::is_answered);
     let asked = exchange.asked(heard, answer_within, |ask| is_answered(&ask.length)).is_some();
-    let continues = exchange.run == Run::Answer && exchange.followed(record, times.gap).is_some();
+    let continues = exchange.run == ServiceBurst::Answer && exchange.followed(record, times.gap).is_some();
     if asked || continues {
         habits.service.get_or_default(record.length).learn_asked();
-        exchange.run = Run::Answer;
+        exchange.run = ServiceBurst::Answer;
     } else {
         habits.learn_own(record.length, exchange.occurrence(record));
-        exchange.run = Run::Command;
-        if heard.weight == Weight::Full {
+        exchange.run = ServiceBurst::Command;
+        if heard.weight == SizeClass::Full {
             exchange.command_ns = Some(record.time_ns);
         }
     }

@@ -9,8 +9,8 @@ use super::*;
 use crate::options::Algorithm;
 use crate::testing::{MS, from, to};
 
-mod labelled;
-mod learning;
+mod adaptive;
+mod learned;
 
 fn segment(options: &Options, records: &[Record]) -> Vec<Command> {
     run(CommandSegmenter::new(options).unwrap(), records)
@@ -19,7 +19,7 @@ fn segment(options: &Options, records: &[Record]) -> Vec<Command> {
 fn run(mut segmenter: CommandSegmenter, records: &[Record]) -> Vec<Command> {
     let mut out: Vec<Frame> = Vec::new();
     for record in records {
-        segmenter.process(Input::Record(record.clone()), &mut out).unwrap();
+        segmenter.process(SegmenterInput::Record(record.clone()), &mut out).unwrap();
     }
     segmenter.finish(&mut out).unwrap();
     out.into_iter().filter_map(|frame| Command::try_from(frame).ok()).collect()
@@ -131,7 +131,7 @@ fn a_flow_that_falls_silent_is_ended_by_the_time_of_others() {
     let mut out: Vec<Frame> = Vec::new();
     for (flow, record) in [(1, to(0, 300)), (2, from(3700, 90)), (2, from(3900, 90))] {
         assert!(out.is_empty());
-        segmenter.process(Input::Record(Record { flow, ..record }), &mut out).unwrap();
+        segmenter.process(SegmenterInput::Record(Record { flow, ..record }), &mut out).unwrap();
     }
     assert_eq!(out.len(), 1);
 }
@@ -141,7 +141,7 @@ fn time_that_stands_still_fills_no_memory() {
     let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
     let mut out: Vec<Frame> = Vec::new();
     for flow in 0..10_000 {
-        segmenter.process(Input::Record(Record { flow, ..to(0, 300) }), &mut out).unwrap();
+        segmenter.process(SegmenterInput::Record(Record { flow, ..to(0, 300) }), &mut out).unwrap();
     }
     assert!(out.len() > 5_000);
     segmenter.finish(&mut out).unwrap();
@@ -153,9 +153,11 @@ fn a_flood_of_flows_is_bounded_and_told() {
     let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
     let mut out: Vec<Frame> = Vec::new();
     for flow in 0..=MOST_FLOWS as u32 {
-        segmenter.process(Input::Record(Record { flow: flow.into(), ..from(flow.into(), 90) }), &mut out).unwrap();
+        segmenter
+            .process(SegmenterInput::Record(Record { flow: flow.into(), ..from(flow.into(), 90) }), &mut out)
+            .unwrap();
     }
-    let State::Rules { conversations, .. } = &segmenter.algorithm else { panic!("`gap` has rules") };
+    let AlgorithmState::Rules { conversations, .. } = &segmenter.algorithm else { panic!("`gap` has rules") };
     assert_eq!(conversations.len(), MOST_FLOWS / 2 + 1);
     assert!(conversations.contains_key(&(MOST_FLOWS as u64)));
     assert_eq!(out.len(), 1);

@@ -138,10 +138,10 @@ fn habits_are_those_of_a_pair_over_all_its_connections() {
     for connection in 1..=4_u32 {
         let flow = connection.into();
         let ends = Flow { flow, gateway, service, transport: Transport::Tcp };
-        segmenter.process(Input::Flow(ends.into()), &mut out).unwrap();
+        segmenter.process(SegmenterInput::Flow(ends.into()), &mut out).unwrap();
         for n in 0..6 {
             let beat = Record { flow, ..to((i64::from(connection) * 6 + n) * MINUTE, 90) };
-            segmenter.process(Input::Record(beat), &mut out).unwrap();
+            segmenter.process(SegmenterInput::Record(beat), &mut out).unwrap();
         }
         counts.push(segmenter.counts.commands);
     }
@@ -156,7 +156,7 @@ fn what_waits_is_bounded() {
     let mut segmenter = CommandSegmenter::new(&options).unwrap();
     let mut out: Vec<Frame> = Vec::new();
     for n in 0..70_000 {
-        segmenter.process(Input::Record(from(n, 90)), &mut out).unwrap();
+        segmenter.process(SegmenterInput::Record(from(n, 90)), &mut out).unwrap();
     }
     let early = segmenter.counters().into_iter().find(|(name, _)| *name == "decided_early").unwrap().1;
     assert_eq!(early, 70_000 - (1 << 16));

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use sizeleak_frame::{Direction, Record};
 
-use crate::beat::Occurrence;
-use crate::habit::Habits;
+use crate::periodic::Arrival;
+use crate::traffic_profile::TrafficProfile;
 
 /// Messages that wait for an answer at once; of more, the oldest waits no longer.
 const MOST_ASKS: usize = 32;
@@ -16,30 +16,30 @@ const USUAL_OVERHEAD: u64 = 24;
 /// A record of application data, its size, and whether it is big enough to be more than a keep-alive or an
 /// acknowledgement.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Heard<'a> {
+pub(crate) struct SizedRecord<'a> {
     pub(crate) record: &'a Record,
     /// Its length, or what the basis of a model makes of that.
     pub(crate) size: u32,
-    pub(crate) weight: Weight,
+    pub(crate) weight: SizeClass,
 }
 
-impl<'a> Heard<'a> {
+impl<'a> SizedRecord<'a> {
     /// A record whose size is its length.
-    pub(crate) fn new(record: &'a Record, weight: Weight) -> Self {
+    pub(crate) fn new(record: &'a Record, weight: SizeClass) -> Self {
         Self { record, size: record.length, weight }
     }
 }
 
 /// Whether a record can be a command or a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub(crate) enum SizeClass {
     /// It holds too little.
     Tiny,
     /// It holds enough.
     Full,
 }
 
-impl Weight {
+impl SizeClass {
     /// The weight of a record, if what holds fewer plaintext bytes than `min_size` is tiny.
     pub(crate) fn of(record: &Record, min_size: u64) -> Self {
         let most = record.plaintext.map_or(u64::from(record.length).saturating_sub(USUAL_OVERHEAD), |[_, most]| most);
@@ -49,18 +49,18 @@ impl Weight {
 
 /// A flow's last words.
 #[derive(Debug, Default)]
-pub(crate) struct Exchange {
-    asks: VecDeque<Ask>,
+pub(crate) struct FlowHistory {
+    asks: VecDeque<Request>,
     last: Option<Last>,
     /// What the service's records since the gateway last spoke are.
-    pub(crate) run: Run,
+    pub(crate) run: ServiceBurst,
     /// When the service last sent something on its own account, or the gateway last spoke soon after that.
     pub(crate) command_ns: Option<i64>,
 }
 
 /// What the service is saying.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Run {
+pub(crate) enum ServiceBurst {
     /// Nothing that goes on.
     #[default]
     Nothing,
@@ -72,10 +72,10 @@ pub(crate) enum Run {
 
 /// A message of the gateway's that may be answered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask {
+pub(crate) struct Request {
     pub(crate) time_ns: i64,
     pub(crate) length: u32,
-    weight: Weight,
+    weight: SizeClass,
     /// The latest time of this one and all before it.
     latest_ns: i64,
 }
@@ -87,30 +87,30 @@ struct Last {
     length: u32,
 }
 
-impl Exchange {
+impl FlowHistory {
     /// Remembers the flow's next record, at its end.
-    pub(crate) fn remember(&mut self, heard: Heard<'_>) {
+    pub(crate) fn remember(&mut self, heard: SizedRecord<'_>) {
         let Record { time_ns, direction, .. } = *heard.record;
         self.last = Some(Last { time_ns, direction, length: heard.size });
         if direction == Direction::FromGateway {
-            self.run = Run::Nothing;
+            self.run = ServiceBurst::Nothing;
         }
     }
 
     /// A message of the gateway's, of this length, that ends with a record waits for its answer.
-    pub(crate) fn ask(&mut self, heard: Heard<'_>, length: u32) {
+    pub(crate) fn ask(&mut self, heard: SizedRecord<'_>, length: u32) {
         if self.asks.len() >= MOST_ASKS {
             self.asks.pop_front();
         }
         let time_ns = heard.record.time_ns;
         let latest_ns = self.asks.back().map_or(time_ns, |before| before.latest_ns.max(time_ns));
-        self.asks.push_back(Ask { time_ns, length, weight: heard.weight, latest_ns });
+        self.asks.push_back(Request { time_ns, length, weight: heard.weight, latest_ns });
     }
 
     /// When a record comes, and after what silence.
-    pub(crate) fn occurrence(&self, record: &Record) -> Occurrence {
+    pub(crate) fn occurrence(&self, record: &Record) -> Arrival {
         let silence_ns = self.last.map(|last| record.start_ns.saturating_sub(last.time_ns));
-        Occurrence { time_ns: record.start_ns, silence_ns }
+        Arrival { time_ns: record.start_ns, silence_ns }
     }
 
     /// How long after the flow's last record one comes that goes the other way.
@@ -126,7 +126,7 @@ impl Exchange {
     }
 
     /// Whether a record continues the last one, which is as long as records get.
-    pub(crate) fn is_cut(&self, record: &Record, within_ns: i64, habits: &Habits) -> bool {
+    pub(crate) fn is_cut(&self, record: &Record, within_ns: i64, habits: &TrafficProfile) -> bool {
         let followed = self.followed(record, within_ns);
         followed.is_some_and(|length| record.length <= length && habits.is_full(record.direction, length))
     }
@@ -135,10 +135,10 @@ impl Exchange {
     /// answer but a tiny one, and that first of all.
     pub(crate) fn asked(
         &self,
-        heard: Heard<'_>,
+        heard: SizedRecord<'_>,
         within_ns: i64,
-        is_possible: impl Fn(&Ask) -> bool,
-    ) -> Option<(usize, Ask)> {
+        is_possible: impl Fn(&Request) -> bool,
+    ) -> Option<(usize, Request)> {
         let is_within = |asked_ns: i64| heard.record.start_ns.saturating_sub(asked_ns) <= within_ns;
         // Most records come long after most messages, if not all: those are not looked at.
         let lately = self.asks.iter().rev().take_while(|ask| is_within(ask.latest_ns)).count();
@@ -147,7 +147,9 @@ impl Exchange {
         }
         let from = self.asks.len() - lately;
         let possible = (from..).zip(self.asks.range(from..).copied()).filter(|(_, ask)| {
-            is_within(ask.time_ns) && (heard.weight == Weight::Tiny || ask.weight == Weight::Full) && is_possible(ask)
+            is_within(ask.time_ns)
+                && (heard.weight == SizeClass::Tiny || ask.weight == SizeClass::Full)
+                && is_possible(ask)
         });
         let mut possible = possible.peekable();
         let first = possible.peek().copied();
@@ -176,12 +178,12 @@ mod tests {
         /// It is that found by looking at every message, also where times go back.
         #[test]
         fn what_is_asked_is_found(said in prop::collection::vec(said(), 0..120), within in 0i64..200) {
-            let (mut exchange, mut waiting) = (Exchange::default(), VecDeque::new());
+            let (mut exchange, mut waiting) = (FlowHistory::default(), VecDeque::new());
             for (is_asked, time, length, is_tiny) in said {
-                let weight = if is_tiny { Weight::Tiny } else { Weight::Full };
+                let weight = if is_tiny { SizeClass::Tiny } else { SizeClass::Full };
                 if is_asked {
                     let record = from(time, 0);
-                    exchange.ask(Heard::new(&record, weight), length);
+                    exchange.ask(SizedRecord::new(&record, weight), length);
                     if waiting.len() >= MOST_ASKS {
                         waiting.pop_front();
                     }
@@ -190,13 +192,13 @@ mod tests {
                 }
                 let record = to(time, 0);
                 let within_ns = within * crate::testing::MS;
-                let is_possible = |(time_ns, asked, asked_weight): &(i64, u32, Weight)| {
-                    let is_big_enough = weight == Weight::Tiny || *asked_weight == Weight::Full;
+                let is_possible = |(time_ns, asked, asked_weight): &(i64, u32, SizeClass)| {
+                    let is_big_enough = weight == SizeClass::Tiny || *asked_weight == SizeClass::Full;
                     record.start_ns - time_ns <= within_ns && is_big_enough && *asked != length
                 };
-                let alike = |of: &(i64, u32, Weight)| is_possible(of) && of.2 == weight;
+                let alike = |of: &(i64, u32, SizeClass)| is_possible(of) && of.2 == weight;
                 let expected = waiting.iter().position(alike).or_else(|| waiting.iter().position(is_possible));
-                let asked = exchange.asked(Heard::new(&record, weight), within_ns, |ask| ask.length != length);
+                let asked = exchange.asked(SizedRecord::new(&record, weight), within_ns, |ask| ask.length != length);
                 prop_assert_eq!(asked.map(|(at, _)| at), expected);
                 if let Some((at, ask)) = asked {
                     prop_assert_eq!(waiting.remove(at), Some((ask.time_ns, ask.length, ask.weight)));

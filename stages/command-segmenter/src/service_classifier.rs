@@ -4,27 +4,27 @@ use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{ServiceRecords, Written};
 use sizeleak_runtime::TwoGenerationCache;
 
-use crate::beat::{Beat, chance};
-use crate::exchange::{Exchange, Heard, Run};
-use crate::knowledge::{Knowledge, WELL_KNOWN};
-use crate::message::Message;
-use crate::options::{SAME_PACKET, Times};
-use crate::pair::{Pair, Pairs};
-use crate::verdict::Verdict;
-use crate::weigh::{Belief, Timing, weigh};
+use crate::endpoints::{EndpointPair, FlowEndpoints};
+use crate::flow_history::{FlowHistory, ServiceBurst, SizedRecord};
+use crate::likelihood::{CommandCondition, TimerPhase, weigh};
+use crate::message::ReassembledMessage;
+use crate::noise_model::{NoiseModel, WELL_KNOWN};
+use crate::options::{SAME_PACKET, TimeLimits};
+use crate::periodic::{PeriodicTraffic, chance};
+use crate::record_class::RecordClass;
 
 /// Beats that are remembered, half of them at least.
 pub(crate) const MOST_BEATS: usize = 20_000;
 
 /// What a message of the service's is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judged {
+pub(crate) struct ServiceDecision {
     pub(crate) decision: Decision,
     /// The place of the gateway's message that it answers.
     pub(crate) answers: Option<usize>,
 }
 
-impl<T: Into<Decision>> From<T> for Judged {
+impl<T: Into<Decision>> From<T> for ServiceDecision {
     fn from(decision: T) -> Self {
         Self { decision: decision.into(), answers: None }
     }
@@ -33,91 +33,97 @@ impl<T: Into<Decision>> From<T> for Judged {
 /// What is to be done about a record, and about the command it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decision {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: RecordClass,
     /// What the open command on the flow, with this record in it, is.
-    pub(crate) belief: Belief,
+    pub(crate) belief: CommandCondition,
 }
 
-impl From<Verdict> for Decision {
-    fn from(verdict: Verdict) -> Self {
-        Self { verdict, belief: Belief::Command }
+impl From<RecordClass> for Decision {
+    fn from(verdict: RecordClass) -> Self {
+        Self { verdict, belief: CommandCondition::Command }
     }
 }
 
 impl Decision {
     /// What a message is that came in several pieces.
-    pub(crate) fn of_whole(self) -> Belief {
+    pub(crate) fn of_whole(self) -> CommandCondition {
         match self.verdict {
-            Verdict::Command | Verdict::Continued => self.belief,
-            _ => Belief::Noise,
+            RecordClass::Command | RecordClass::Continued => self.belief,
+            _ => CommandCondition::Noise,
         }
     }
 }
 
 /// Judges messages of the service's.
-pub(crate) struct Judge<'a> {
-    pub(crate) knowledge: &'a Knowledge,
-    pub(crate) beats: &'a mut TwoGenerationCache<(Pair, u32), Beat>,
-    pub(crate) pairs: &'a mut Pairs,
-    pub(crate) times: &'a Times,
+pub(crate) struct ServiceClassifier<'a> {
+    pub(crate) knowledge: &'a NoiseModel,
+    pub(crate) beats: &'a mut TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
+    pub(crate) pairs: &'a mut FlowEndpoints,
+    pub(crate) times: &'a TimeLimits,
 }
 
-impl Judge<'_> {
+impl ServiceClassifier<'_> {
     /// Judges a message too small for a command.
-    pub(crate) fn of_tiny(&self, heard: Heard<'_>, exchange: &Exchange) -> Judged {
+    pub(crate) fn of_tiny(&self, heard: SizedRecord<'_>, exchange: &FlowHistory) -> ServiceDecision {
         if let Some((at, _)) = exchange.asked(heard, self.answer_within(), |_| true) {
-            return Judged { decision: Verdict::Tiny.into(), answers: Some(at) };
+            return ServiceDecision { decision: RecordClass::Tiny.into(), answers: Some(at) };
         }
         let is_piece = self.is_next_part(heard.record, exchange) || self.is_last_piece(heard, exchange);
-        if is_piece { Verdict::Continued.into() } else { Verdict::Tiny.into() }
+        if is_piece { RecordClass::Continued.into() } else { RecordClass::Tiny.into() }
     }
 
     /// Judges any other; `heard` is its last record so far.
-    pub(crate) fn of_message(&mut self, heard: Heard<'_>, message: &Message, exchange: &Exchange) -> Judged {
+    pub(crate) fn of_message(
+        &mut self,
+        heard: SizedRecord<'_>,
+        message: &ReassembledMessage,
+        exchange: &FlowHistory,
+    ) -> ServiceDecision {
         let size = message.size;
         let kind = self.knowledge.service(size).copied().unwrap_or_default();
         if let Some(at) = self.answered(heard, size, &kind, exchange) {
-            return Judged { decision: Verdict::Answer.into(), answers: Some(at) };
+            return ServiceDecision { decision: RecordClass::Answer.into(), answers: Some(at) };
         }
-        let follows_answer = exchange.run == Run::Answer && exchange.followed(heard.record, self.times.gap).is_some();
+        let follows_answer =
+            exchange.run == ServiceBurst::Answer && exchange.followed(heard.record, self.times.gap).is_some();
         if follows_answer && kind.answers > kind.commands.max(kind.alone) {
-            return Verdict::Answer.into();
+            return RecordClass::Answer.into();
         }
         if self.is_next_part(heard.record, exchange) {
-            return Verdict::Continued.into();
+            return RecordClass::Continued.into();
         }
         if !self.knowledge.is_explained(size) {
             return if self.is_last_piece(heard, exchange) {
-                Verdict::Continued.into()
+                RecordClass::Continued.into()
             } else if kind.answers + kind.alone == 0 {
-                Verdict::Unexplained.into()
+                RecordClass::Unexplained.into()
             } else if kind.answers > kind.alone {
-                Verdict::Answer.into()
+                RecordClass::Answer.into()
             } else {
-                Verdict::KeepAlive.into()
+                RecordClass::KeepAlive.into()
             };
         }
         let (timing, chance) = self.timing(heard.record.flow, message, &kind);
         match weigh(self.knowledge, size, timing, chance) {
-            Belief::Noise => Verdict::KeepAlive.into(),
-            belief => Decision { verdict: Verdict::Command, belief }.into(),
+            CommandCondition::Noise => RecordClass::KeepAlive.into(),
+            belief => Decision { verdict: RecordClass::Command, belief }.into(),
         }
     }
 
     /// Whether a record is the next part of a command whose parts are written at once.
-    fn is_next_part(&self, record: &Record, exchange: &Exchange) -> bool {
+    fn is_next_part(&self, record: &Record, exchange: &FlowHistory) -> bool {
         self.knowledge.noise.written == Written::Parts
-            && exchange.run == Run::Command
+            && exchange.run == ServiceBurst::Command
             && exchange.followed(record, self.times.at_once()).is_some()
     }
 
     /// Whether a record that no actions make up is what is left of a command longer than any that was labelled, so that it
     /// is not known how long records get: one of a size that was never seen, or one in the same packet.
-    fn is_last_piece(&self, heard: Heard<'_>, exchange: &Exchange) -> bool {
+    fn is_last_piece(&self, heard: SizedRecord<'_>, exchange: &FlowHistory) -> bool {
         let is_new = self.knowledge.service(heard.size).is_none();
         let within_ns = if is_new { self.times.at_once() } else { SAME_PACKET };
         self.knowledge.full(Direction::ToGateway).is_none()
-            && exchange.run == Run::Command
+            && exchange.run == ServiceBurst::Command
             && exchange.followed(heard.record, within_ns).is_some_and(|length| heard.size <= length)
     }
 
@@ -127,7 +133,13 @@ impl Judge<'_> {
     }
 
     /// The place of the gateway's message that a message of this size answers, if it does.
-    fn answered(&self, heard: Heard<'_>, size: u32, kind: &ServiceRecords, exchange: &Exchange) -> Option<usize> {
+    fn answered(
+        &self,
+        heard: SizedRecord<'_>,
+        size: u32,
+        kind: &ServiceRecords,
+        exchange: &FlowHistory,
+    ) -> Option<usize> {
         let was_command = || self.knowledge.commands(size) > 0;
         let is_answer = || kind.answers > 0 && !was_command();
         let may_be_first = || kind.alone == 0 && !was_command();
@@ -147,7 +159,7 @@ impl Judge<'_> {
     }
 
     /// Whether a message comes on the beat of the noise of its size, and how probable that is by chance.
-    fn timing(&mut self, flow: u64, message: &Message, kind: &ServiceRecords) -> (Timing, f64) {
+    fn timing(&mut self, flow: u64, message: &ReassembledMessage, kind: &ServiceRecords) -> (TimerPhase, f64) {
         let occurrence = message.begun;
         let period_of = |ms: u64| i64::try_from(ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
         let (is_on, period) = if let Some(period) = kind.every_ms.map(period_of) {
@@ -158,12 +170,12 @@ impl Judge<'_> {
         } else if let Some(period) = kind.after_silence_ms.map(period_of) {
             (occurrence.silence_ns.map(|_| occurrence.follows_silence(period)), period)
         } else {
-            return (Timing::Unknown, 1.0);
+            return (TimerPhase::Unknown, 1.0);
         };
         let timing = match is_on {
-            Some(true) => Timing::On,
-            Some(false) => Timing::Off,
-            None => Timing::Unknown,
+            Some(true) => TimerPhase::On,
+            Some(false) => TimerPhase::Off,
+            None => TimerPhase::Unknown,
         };
         (timing, chance(period))
     }

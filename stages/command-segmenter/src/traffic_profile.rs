@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use sizeleak_frame::Direction;
 
-use crate::beat::{self, Beat, Occurrence};
 use crate::delay::Delays;
-use crate::options::Times;
+use crate::options::TimeLimits;
+use crate::periodic::{self, Arrival, PeriodicTraffic};
 use sizeleak_runtime::TwoGenerationCache;
 
 /// Lengths remembered of each direction, half of them at least.
@@ -26,17 +26,17 @@ const WELL_KNOWN: u32 = 8;
 
 /// The habits of a gateway and a service.
 #[derive(Debug)]
-pub(crate) struct Habits {
-    pub(crate) service: TwoGenerationCache<u32, ServiceKind>,
-    pub(crate) gateway: TwoGenerationCache<u32, GatewayKind>,
+pub(crate) struct TrafficProfile {
+    pub(crate) service: TwoGenerationCache<u32, ServiceLengthStats>,
+    pub(crate) gateway: TwoGenerationCache<u32, GatewayLengthStats>,
     /// The last records of the service's that nobody had asked for, with their lengths.
-    own: VecDeque<(u32, Occurrence)>,
-    walls: [Wall; 2],
+    own: VecDeque<(u32, Arrival)>,
+    walls: [FullLength; 2],
     /// Within what time the service answers, where that was learned.
     answer_within_ns: i64,
 }
 
-impl Default for Habits {
+impl Default for TrafficProfile {
     fn default() -> Self {
         Self {
             service: TwoGenerationCache::new(MOST_LENGTHS),
@@ -48,15 +48,15 @@ impl Default for Habits {
     }
 }
 
-impl Habits {
+impl TrafficProfile {
     /// Within what time the service answers: as given, or as learned where that is more.
-    pub(crate) fn answer_within(&self, times: &Times) -> i64 {
+    pub(crate) fn answer_within(&self, times: &TimeLimits) -> i64 {
         times.answer_within.max(self.answer_within_ns)
     }
 
     /// Learns how much later than the gateway's last record one of the service's came. Where that shows that answers take
     /// longer than was known, what was learned of answers is forgotten.
-    pub(crate) fn learn_delay(&mut self, length: u32, delay_ns: i64, times: &Times) {
+    pub(crate) fn learn_delay(&mut self, length: u32, delay_ns: i64, times: &TimeLimits) {
         let kind = self.service.get_or_default(length);
         kind.delays.learn(delay_ns);
         // Few of what comes at any time come soon after the gateway's records.
@@ -69,7 +69,7 @@ impl Habits {
     }
 
     /// Learns of a record of the service's that nobody had asked for.
-    pub(crate) fn learn_own(&mut self, length: u32, occurrence: Occurrence) {
+    pub(crate) fn learn_own(&mut self, length: u32, occurrence: Arrival) {
         self.service.get_or_default(length).learn_own(occurrence);
         if self.own.len() >= MOST_OWN {
             self.own.pop_front();
@@ -78,8 +78,8 @@ impl Habits {
     }
 
     /// Whether a record of the service's is a keep-alive: it is on the beat of its length.
-    pub(crate) fn is_keep_alive(&self, length: u32, occurrence: Occurrence) -> bool {
-        let is_on_beat = |kind: &ServiceKind| kind.beat.is_timed(occurrence) || kind.beat.is_idle(occurrence);
+    pub(crate) fn is_keep_alive(&self, length: u32, occurrence: Arrival) -> bool {
+        let is_on_beat = |kind: &ServiceLengthStats| kind.beat.is_timed(occurrence) || kind.beat.is_idle(occurrence);
         self.service.peek(&length).is_some_and(is_on_beat) && !self.is_scripted()
     }
 
@@ -92,10 +92,10 @@ impl Habits {
             .map(|((_, before), (length, own))| (*length, own.time_ns.saturating_sub(before.time_ns)))
             .filter(|(_, interval)| *interval >= BURST)
             .collect();
-        let Some(period) = beat::period(intervals.iter().map(|(_, interval)| *interval)) else { return false };
+        let Some(period) = periodic::period(intervals.iter().map(|(_, interval)| *interval)) else { return false };
         let steady: Vec<u32> = intervals
             .iter()
-            .filter(|(_, interval)| beat::is_near(interval.unsigned_abs(), period))
+            .filter(|(_, interval)| periodic::is_near(interval.unsigned_abs(), period))
             .map(|(length, _)| *length)
             .collect();
         let share = |length: &u32| steady.iter().filter(|other| *other == length).count();
@@ -122,12 +122,12 @@ impl Habits {
 
 /// The greatest length that records had which others followed at once.
 #[derive(Debug, Default)]
-struct Wall {
+struct FullLength {
     length: u32,
     followed: u32,
 }
 
-impl Wall {
+impl FullLength {
     fn learn(&mut self, length: u32) {
         if length > self.length {
             *self = Self { length, followed: 0 };
@@ -140,10 +140,10 @@ impl Wall {
 
 /// Records of the service's with one length.
 #[derive(Debug, Default)]
-pub(crate) struct ServiceKind {
+pub(crate) struct ServiceLengthStats {
     seen: u32,
     asked: u32,
-    beat: Beat,
+    beat: PeriodicTraffic,
     delays: Delays,
     /// How many delays were learned.
     delayed: u32,
@@ -151,7 +151,7 @@ pub(crate) struct ServiceKind {
 
 /// What records of a length are, as far as the gateway's part in it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum LengthRole {
     /// They come when the gateway has asked.
     Answer,
     /// So surely that one which comes when it has not is a late answer, or one to a question that was not captured.
@@ -162,7 +162,7 @@ pub(crate) enum Role {
     Unknown,
 }
 
-impl ServiceKind {
+impl ServiceLengthStats {
     /// Learns of a record that the gateway had asked for.
     pub(crate) fn learn_asked(&mut self) {
         self.seen = self.seen.saturating_add(1);
@@ -170,28 +170,28 @@ impl ServiceKind {
     }
 
     /// Learns of a record nobody had asked for.
-    fn learn_own(&mut self, occurrence: Occurrence) {
+    fn learn_own(&mut self, occurrence: Arrival) {
         self.seen = self.seen.saturating_add(1);
         self.beat.learn(occurrence);
     }
 
     /// What records of this length are.
-    pub(crate) fn role(&self) -> Role {
+    pub(crate) fn role(&self) -> LengthRole {
         let (seen, asked) = (u64::from(self.seen), u64::from(self.asked));
         match self.seen {
-            ..KNOWN => Role::Unknown,
-            WELL_KNOWN.. if asked * 8 >= seen * 7 => Role::AlwaysAnswer,
-            _ if asked * 5 >= seen * 4 => Role::Answer,
+            ..KNOWN => LengthRole::Unknown,
+            WELL_KNOWN.. if asked * 8 >= seen * 7 => LengthRole::AlwaysAnswer,
+            _ if asked * 5 >= seen * 4 => LengthRole::Answer,
             // The same length answers the gateway and comes by a timer, as HTTP's empty responses do.
-            _ if asked * 2 <= seen && !self.beat.is_steady() => Role::Own,
-            _ => Role::Unknown,
+            _ if asked * 2 <= seen && !self.beat.is_steady() => LengthRole::Own,
+            _ => LengthRole::Unknown,
         }
     }
 }
 
 /// Records of the gateway's with one length.
 #[derive(Debug, Default)]
-pub(crate) struct GatewayKind {
+pub(crate) struct GatewayLengthStats {
     seen: u32,
     answered: u32,
     after_command: u32,
@@ -200,7 +200,7 @@ pub(crate) struct GatewayKind {
     votes: u32,
 }
 
-impl GatewayKind {
+impl GatewayLengthStats {
     /// Learns of a record.
     pub(crate) fn learn(&mut self) {
         self.seen = self.seen.saturating_add(1);
@@ -244,35 +244,35 @@ impl GatewayKind {
 mod tests {
     use super::*;
 
-    fn kind(asked: u32, own: u32) -> ServiceKind {
-        let mut kind = ServiceKind::default();
+    fn kind(asked: u32, own: u32) -> ServiceLengthStats {
+        let mut kind = ServiceLengthStats::default();
         (0..asked).for_each(|_| kind.learn_asked());
-        (0..own).for_each(|_| kind.learn_own(Occurrence { time_ns: 0, silence_ns: None }));
+        (0..own).for_each(|_| kind.learn_own(Arrival { time_ns: 0, silence_ns: None }));
         kind
     }
 
     #[test]
     fn roles_are_shares_of_what_was_seen() {
-        assert_eq!(kind(2, 0).role(), Role::Unknown);
-        assert_eq!(kind(3, 0).role(), Role::Answer);
-        assert_eq!(kind(0, 3).role(), Role::Own);
-        assert_eq!(kind(2, 1).role(), Role::Unknown);
-        assert_eq!(kind(19, 1).role(), Role::AlwaysAnswer);
-        assert_eq!(kind(17, 3).role(), Role::Answer);
+        assert_eq!(kind(2, 0).role(), LengthRole::Unknown);
+        assert_eq!(kind(3, 0).role(), LengthRole::Answer);
+        assert_eq!(kind(0, 3).role(), LengthRole::Own);
+        assert_eq!(kind(2, 1).role(), LengthRole::Unknown);
+        assert_eq!(kind(19, 1).role(), LengthRole::AlwaysAnswer);
+        assert_eq!(kind(17, 3).role(), LengthRole::Answer);
     }
 
     #[test]
     fn what_comes_by_a_timer_may_answer_too() {
         let mut kind = kind(2, 0);
         for minute in 0..8 {
-            kind.learn_own(Occurrence { time_ns: minute * 60_000_000_000, silence_ns: None });
+            kind.learn_own(Arrival { time_ns: minute * 60_000_000_000, silence_ns: None });
         }
-        assert_eq!(kind.role(), Role::Unknown);
+        assert_eq!(kind.role(), LengthRole::Unknown);
     }
 
     #[test]
     fn what_answers_a_message_is_learned_with_its_length() {
-        let mut kind = GatewayKind::default();
+        let mut kind = GatewayLengthStats::default();
         (0..4).for_each(|_| kind.learn());
         assert!(!kind.is_answered());
         for length in [64, 64, 80, 64] {
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn telemetry_comes_at_any_time() {
-        let mut kind = GatewayKind::default();
+        let mut kind = GatewayLengthStats::default();
         (0..10).for_each(|_| kind.learn());
         assert!(kind.is_telemetry());
         (0..5).for_each(|_| kind.learn_after_command());
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_longest_records_that_are_followed_are_full() {
-        let mut habits = Habits::default();
+        let mut habits = TrafficProfile::default();
         for length in [90, 124, 100, 124, 124] {
             habits.learn_followed(Direction::ToGateway, length);
         }

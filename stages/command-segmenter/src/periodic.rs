@@ -18,20 +18,20 @@ const LEAST_INTERVALS: usize = 3;
 
 /// When records of one kind came that nobody had asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Beat {
-    occurrences: VecDeque<Occurrence>,
+pub(crate) struct PeriodicTraffic {
+    occurrences: VecDeque<Arrival>,
 }
 
 /// When a record came, and how long its flow had been silent before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Occurrence {
+pub(crate) struct Arrival {
     pub(crate) time_ns: i64,
     pub(crate) silence_ns: Option<i64>,
 }
 
-impl Beat {
+impl PeriodicTraffic {
     /// Remembers an occurrence.
-    pub(crate) fn learn(&mut self, occurrence: Occurrence) {
+    pub(crate) fn learn(&mut self, occurrence: Arrival) {
         if self.occurrences.len() >= MOST_REMEMBERED {
             self.occurrences.pop_front();
         }
@@ -39,13 +39,13 @@ impl Beat {
     }
 
     /// Whether an occurrence comes a period before or after another, of a timer that runs on and that most are of.
-    pub(crate) fn is_timed(&self, occurrence: Occurrence) -> bool {
+    pub(crate) fn is_timed(&self, occurrence: Arrival) -> bool {
         self.timer().is_some_and(|period| self.has_neighbour(occurrence.time_ns, period))
     }
 
     /// Whether an occurrence comes after a silence of the length that most come after: of a timer that any record sets
     /// back.
-    pub(crate) fn is_idle(&self, occurrence: Occurrence) -> bool {
+    pub(crate) fn is_idle(&self, occurrence: Arrival) -> bool {
         self.idle_timer().is_some_and(|period| occurrence.follows_silence(period))
     }
 
@@ -95,7 +95,7 @@ impl Beat {
     }
 }
 
-impl Occurrence {
+impl Arrival {
     /// Whether it came after a silence about this long.
     pub(crate) fn follows_silence(self, period: i64) -> bool {
         self.silence_ns.is_some_and(|silence_ns| is_near(silence_ns.unsigned_abs(), period))
@@ -172,18 +172,18 @@ mod tests {
 
     use super::*;
 
-    impl Beat {
-        fn has(&self, occurrence: Occurrence) -> bool {
+    impl PeriodicTraffic {
+        fn has(&self, occurrence: Arrival) -> bool {
             self.is_timed(occurrence) || self.is_idle(occurrence)
         }
     }
 
-    fn at(seconds: f64) -> Occurrence {
-        Occurrence { time_ns: (seconds * 1e9) as i64, silence_ns: None }
+    fn at(seconds: f64) -> Arrival {
+        Arrival { time_ns: (seconds * 1e9) as i64, silence_ns: None }
     }
 
-    fn beat(times: impl IntoIterator<Item = f64>) -> Beat {
-        let mut beat = Beat::default();
+    fn beat(times: impl IntoIterator<Item = f64>) -> PeriodicTraffic {
+        let mut beat = PeriodicTraffic::default();
         times.into_iter().for_each(|seconds| beat.learn(at(seconds)));
         beat
     }
@@ -199,13 +199,13 @@ mod tests {
 
     #[test]
     fn a_timer_that_is_set_back() {
-        let mut beat = Beat::default();
+        let mut beat = PeriodicTraffic::default();
         let ends = [31.0, 75.4, 101.9, 163.2, 192.0, 271.0];
         for (seconds, silence) in ends.into_iter().zip([25.0, 25.1, 24.95, 25.02, 11.0, 25.0]) {
-            beat.learn(Occurrence { silence_ns: Some((silence * 1e9) as i64), ..at(seconds) });
+            beat.learn(Arrival { silence_ns: Some((silence * 1e9) as i64), ..at(seconds) });
         }
-        assert!(beat.has(Occurrence { silence_ns: Some(25 * SECOND), ..at(333.0) }));
-        assert!(!beat.has(Occurrence { silence_ns: Some(11 * SECOND), ..at(192.0) }));
+        assert!(beat.has(Arrival { silence_ns: Some(25 * SECOND), ..at(333.0) }));
+        assert!(!beat.has(Arrival { silence_ns: Some(11 * SECOND), ..at(192.0) }));
         assert!(!beat.has(at(333.0)));
     }
 
@@ -257,9 +257,9 @@ mod tests {
 
         #[test]
         fn any_times_can_be_learned(times in prop::collection::vec(any::<i64>(), 0..50), silence in any::<i64>()) {
-            let mut beat = Beat::default();
+            let mut beat = PeriodicTraffic::default();
             for time_ns in times {
-                let occurrence = Occurrence { time_ns, silence_ns: Some(silence) };
+                let occurrence = Arrival { time_ns, silence_ns: Some(silence) };
                 beat.learn(occurrence);
                 beat.has(occurrence);
                 prop_assert!(beat.occurrences.len() <= MOST_REMEMBERED);

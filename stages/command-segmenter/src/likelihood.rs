@@ -6,7 +6,7 @@
 
 use sizeleak_model::{OFTEN, ServiceRecords};
 
-use crate::knowledge::{Knowledge, WELL_KNOWN};
+use crate::noise_model::{NoiseModel, WELL_KNOWN};
 
 /// Noise has to be so many times as probable as a command before a record is taken for it.
 const CAUTION: f64 = 8.0;
@@ -16,7 +16,7 @@ const MORE_UNLABELLED: f64 = 2.0;
 
 /// When a record comes, seen from the beat that noise of its size keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Timing {
+pub(crate) enum TimerPhase {
     /// On it.
     On,
     /// Off it.
@@ -27,7 +27,7 @@ pub(crate) enum Timing {
 
 /// What a record of the service's own is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Belief {
+pub(crate) enum CommandCondition {
     /// A command.
     Command,
     /// None.
@@ -40,15 +40,15 @@ pub(crate) enum Belief {
 
 /// Weighs a record that answers nothing, and whose size a command may have. `chance` is the probability to be on the beat
 /// by chance.
-pub(crate) fn weigh(knowledge: &Knowledge, size: u32, timing: Timing, chance: f64) -> Belief {
-    let Some(kind) = knowledge.service(size) else { return Belief::Command };
+pub(crate) fn weigh(knowledge: &NoiseModel, size: u32, timing: TimerPhase, chance: f64) -> CommandCondition {
+    let Some(kind) = knowledge.service(size) else { return CommandCondition::Command };
     let expected = knowledge.expected(size);
     let unlabelled = MORE_UNLABELLED * expected * knowledge.noise.missing_labels as f64 / 100.0;
-    let Some(noise) = times_alone(kind, unlabelled) else { return Belief::Command };
+    let Some(noise) = times_alone(kind, unlabelled) else { return CommandCondition::Command };
     let (for_noise, for_command) = match timing {
-        Timing::Unknown => (1.0, 1.0),
-        Timing::On => (share(kind.on_beat, kind.alone), chance),
-        Timing::Off => (1.0 - share(kind.on_beat, kind.alone), 1.0 - chance),
+        TimerPhase::Unknown => (1.0, 1.0),
+        TimerPhase::On => (share(kind.on_beat, kind.alone), chance),
+        TimerPhase::Off => (1.0 - share(kind.on_beat, kind.alone), 1.0 - chance),
     };
     let noise = noise * for_noise;
     let command = CAUTION * expected * for_command;
@@ -57,10 +57,10 @@ pub(crate) fn weigh(knowledge: &Knowledge, size: u32, timing: Timing, chance: f6
     let if_replied = noise * noise_replied > command * command_replied;
     let if_silent = noise * (1.0 - noise_replied) > command * (1.0 - command_replied);
     match (if_replied, if_silent) {
-        (true, true) => Belief::Noise,
-        (false, false) => Belief::Command,
-        (false, true) => Belief::IfReplied,
-        (true, false) => Belief::IfSilent,
+        (true, true) => CommandCondition::Noise,
+        (false, false) => CommandCondition::Command,
+        (false, true) => CommandCondition::IfReplied,
+        (true, false) => CommandCondition::IfSilent,
     }
 }
 
@@ -88,58 +88,62 @@ mod tests {
     use crate::testing::model;
 
     /// A gateway that replies to nearly all of 40 commands, with this noise of 110 bytes.
-    fn knowledge(kind: ServiceRecords) -> Knowledge {
+    fn knowledge(kind: ServiceRecords) -> NoiseModel {
         let kind = ServiceRecords { size: 110, ..kind };
         let noise = Noise { commands: 40, replied: 39, to_gateway: vec![kind], ..Noise::default() };
-        Knowledge::of(&model(noise)).unwrap()
+        NoiseModel::of(&model(noise)).unwrap()
     }
 
     fn beat() -> ServiceRecords {
         ServiceRecords { alone: 30, on_beat: 29, every_ms: Some(60_000), ..ServiceRecords::default() }
     }
 
-    fn all(kind: ServiceRecords) -> [Belief; 3] {
+    fn all(kind: ServiceRecords) -> [CommandCondition; 3] {
         let knowledge = knowledge(kind);
-        [Timing::On, Timing::Off, Timing::Unknown].map(|timing| weigh(&knowledge, 110, timing, 0.02))
+        [TimerPhase::On, TimerPhase::Off, TimerPhase::Unknown].map(|timing| weigh(&knowledge, 110, timing, 0.02))
     }
 
     #[test]
     fn a_keep_alive_is_told_by_its_beat_and_then_by_replies() {
-        assert_eq!(all(beat()), [Belief::Noise, Belief::IfReplied, Belief::IfReplied]);
+        assert_eq!(all(beat()), [CommandCondition::Noise, CommandCondition::IfReplied, CommandCondition::IfReplied]);
     }
 
     #[test]
     fn of_a_gateway_that_never_replies_the_beat_decides() {
         let mut knowledge = knowledge(ServiceRecords { commands: 2, ..beat() });
         knowledge.noise.replied = 0;
-        let timings = [Timing::On, Timing::Off, Timing::Unknown];
+        let timings = [TimerPhase::On, TimerPhase::Off, TimerPhase::Unknown];
         let beliefs = timings.map(|timing| weigh(&knowledge, 110, timing, 0.02));
-        assert_eq!(beliefs, [Belief::Noise, Belief::Command, Belief::Noise]);
+        assert_eq!(beliefs, [CommandCondition::Noise, CommandCondition::Command, CommandCondition::Noise]);
     }
 
     #[test]
     fn what_the_gateway_replies_to_need_not_be_a_command() {
         let mut knowledge = knowledge(ServiceRecords { alone: 30, replied: 30, ..ServiceRecords::default() });
         knowledge.noise.replied = 1;
-        assert_eq!(weigh(&knowledge, 110, Timing::Unknown, 0.02), Belief::IfSilent);
+        assert_eq!(weigh(&knowledge, 110, TimerPhase::Unknown, 0.02), CommandCondition::IfSilent);
     }
 
     #[test]
     fn what_is_mostly_a_command_is_one() {
         let unlabelled = ServiceRecords { commands: 20, alone: 5, replied: 5, ..ServiceRecords::default() };
-        assert_eq!(all(unlabelled), [Belief::Command; 3]);
+        assert_eq!(all(unlabelled), [CommandCondition::Command; 3]);
         let rare = ServiceRecords { alone: 3, ..ServiceRecords::default() };
-        assert_eq!(all(rare), [Belief::Command; 3], "three may be labels that are missing");
+        assert_eq!(all(rare), [CommandCondition::Command; 3], "three may be labels that are missing");
         let mut careless = knowledge(ServiceRecords { commands: 1, alone: 9, replied: 9, ..ServiceRecords::default() });
-        assert_eq!(weigh(&careless, 110, Timing::Unknown, 0.02), Belief::Noise);
+        assert_eq!(weigh(&careless, 110, TimerPhase::Unknown, 0.02), CommandCondition::Noise);
         careless.noise.missing_labels = 400;
-        assert_eq!(weigh(&careless, 110, Timing::Unknown, 0.02), Belief::Command, "four of five labels are missing");
-        assert_eq!(weigh(&knowledge(beat()), 111, Timing::On, 0.02), Belief::Command, "another size");
+        assert_eq!(
+            weigh(&careless, 110, TimerPhase::Unknown, 0.02),
+            CommandCondition::Command,
+            "four of five labels are missing"
+        );
+        assert_eq!(weigh(&knowledge(beat()), 111, TimerPhase::On, 0.02), CommandCondition::Command, "another size");
     }
 
     #[test]
     fn an_answer_that_nobody_asked_for_is_no_command_without_replies() {
         let answer = ServiceRecords { answers: 50, ..ServiceRecords::default() };
-        assert_eq!(weigh(&knowledge(answer), 110, Timing::Unknown, 0.02), Belief::IfReplied);
+        assert_eq!(weigh(&knowledge(answer), 110, TimerPhase::Unknown, 0.02), CommandCondition::IfReplied);
     }
 }

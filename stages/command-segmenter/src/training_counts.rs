@@ -1,37 +1,37 @@
-//! Counts what messages of each size are, where labels tell the commands among them.
+//! TrainingCounts what messages of each size are, where labels tell the commands among them.
 
 use std::collections::BTreeMap;
 
 use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{GatewayRecords, MOST_SIZES, OFTEN, ServiceRecords};
 
-use crate::beat;
-use crate::exchange::{Exchange, Heard, Run, Weight};
-use crate::options::Times;
-use crate::pair::Pair;
-use crate::teaching::{Part, Said};
+use crate::endpoints::EndpointPair;
+use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::options::TimeLimits;
+use crate::periodic;
+use crate::training::{LabelledMessage, MessageLabel};
 
 /// What was counted.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    service: BTreeMap<u32, Service>,
-    gateway: BTreeMap<u32, Gateway>,
+pub(crate) struct TrainingCounts {
+    service: BTreeMap<u32, ServiceSize>,
+    gateway: BTreeMap<u32, GatewaySize>,
     /// Labelled commands that the gateway replied to.
     pub(crate) replied: u64,
 }
 
 #[derive(Debug, Default)]
-struct Service {
+struct ServiceSize {
     counted: ServiceRecords,
     /// When those came that came alone, and after what silences.
-    times: BTreeMap<Pair, Vec<i64>>,
+    times: BTreeMap<EndpointPair, Vec<i64>>,
     /// How many of them were big enough for a command.
     full: u64,
     silences: Vec<i64>,
 }
 
 #[derive(Debug, Default)]
-struct Gateway {
+struct GatewaySize {
     counted: GatewayRecords,
     /// The sizes of the answers.
     partners: BTreeMap<u32, u64>,
@@ -39,40 +39,40 @@ struct Gateway {
 
 /// What was last said on a flow.
 #[derive(Debug, Default)]
-struct Talk {
-    exchange: Exchange,
+struct TrainingFlow {
+    exchange: FlowHistory,
     /// The gateway's last message, while nothing has come since.
     spoken: Option<(i64, u32)>,
     /// Until when what the gateway says is a reply to a command, and when that is so no more in any case.
     replies: Option<(i64, i64)>,
     /// What the gateway may reply to, and until when.
-    awaited: Option<(Awaited, i64)>,
+    awaited: Option<(AwaitedReply, i64)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Awaited {
+enum AwaitedReply {
     Command,
     Noise(u32),
 }
 
-impl Counts {
-    /// Counts messages. `before` is what a count before this came to: by that it is known which of the gateway's messages
+impl TrainingCounts {
+    /// TrainingCounts messages. `before` is what a count before this came to: by that it is known which of the gateway's messages
     /// are answered, and which are no replies.
-    pub(crate) fn of(said: &[Said], before: &Self, times: &Times) -> Self {
+    pub(crate) fn of(said: &[LabelledMessage], before: &Self, times: &TimeLimits) -> Self {
         let mut counts = Self::default();
-        let mut talks: BTreeMap<u64, Talk> = BTreeMap::new();
+        let mut talks: BTreeMap<u64, TrainingFlow> = BTreeMap::new();
         for said in said {
             let talk = talks.entry(said.record.flow).or_default();
             match said.record.direction {
                 Direction::FromGateway => counts.of_gateway(said, talk, before, times),
                 Direction::ToGateway => counts.of_service(said, talk, before, times),
             }
-            talk.exchange.remember(Heard::new(&said.record, said.weight));
+            talk.exchange.remember(SizedRecord::new(&said.record, said.weight));
         }
         counts
     }
 
-    fn of_gateway(&mut self, said: &Said, talk: &mut Talk, before: &Self, times: &Times) {
+    fn of_gateway(&mut self, said: &LabelledMessage, talk: &mut TrainingFlow, before: &Self, times: &TimeLimits) {
         let Record { start_ns, time_ns, length, .. } = said.record;
         let kind = &mut self.gateway.entry(length).or_default().counted;
         kind.times += 1;
@@ -81,44 +81,44 @@ impl Counts {
             talk.replies = Some((time_ns.saturating_add(times.reply_gap), end_ns));
         }
         let is_telemetry = before.gateway.get(&length).is_some_and(|kind| kind.counted.is_telemetry());
-        if said.weight == Weight::Full
+        if said.weight == SizeClass::Full
             && !is_telemetry
             && let Some((awaited, _)) = talk.awaited.take().filter(|(_, until_ns)| start_ns <= *until_ns)
         {
             match awaited {
-                Awaited::Command => self.replied += 1,
-                Awaited::Noise(size) => self.service.entry(size).or_default().counted.replied += 1,
+                AwaitedReply::Command => self.replied += 1,
+                AwaitedReply::Noise(size) => self.service.entry(size).or_default().counted.replied += 1,
             }
         }
         talk.spoken = Some((time_ns, length));
-        talk.exchange.ask(Heard::new(&said.record, said.weight), length);
+        talk.exchange.ask(SizedRecord::new(&said.record, said.weight), length);
     }
 
-    fn of_service(&mut self, said: &Said, talk: &mut Talk, before: &Self, times: &Times) {
+    fn of_service(&mut self, said: &LabelledMessage, talk: &mut TrainingFlow, before: &Self, times: &TimeLimits) {
         let Record { start_ns, time_ns, length, .. } = said.record;
         let spoken = talk.spoken.take();
         let until_ns = time_ns.saturating_add(times.reply_gap);
         match said.part {
-            Part::Begins => {
+            MessageLabel::Begins => {
                 self.service.entry(length).or_default().counted.commands += 1;
                 let soon = spoken.filter(|(spoken_ns, _)| start_ns.saturating_sub(*spoken_ns) <= times.answer_within);
                 if let Some((_, size)) = soon {
                     self.gateway.entry(size).or_default().counted.commands += 1;
                 }
                 talk.replies = Some((until_ns, time_ns.saturating_add(times.reply_within)));
-                talk.awaited = Some((Awaited::Command, until_ns));
-                talk.exchange.run = Run::Command;
+                talk.awaited = Some((AwaitedReply::Command, until_ns));
+                talk.exchange.run = ServiceBurst::Command;
             }
-            Part::Continues | Part::Doubtful => {}
-            Part::None | Part::Untold => self.noise(said, talk, before, times),
+            MessageLabel::Continues | MessageLabel::Doubtful => {}
+            MessageLabel::None | MessageLabel::Untold => self.noise(said, talk, before, times),
         }
     }
 
-    /// Counts a message that is in no labelled command. Where there are no labels, only what answers the gateway counts.
-    fn noise(&mut self, said: &Said, talk: &mut Talk, before: &Self, times: &Times) {
+    /// TrainingCounts a message that is in no labelled command. Where there are no labels, only what answers the gateway counts.
+    fn noise(&mut self, said: &LabelledMessage, talk: &mut TrainingFlow, before: &Self, times: &TimeLimits) {
         let Record { time_ns, length, .. } = said.record;
         let is_answered = |size: u32| before.gateway.get(&size).is_none_or(|kind| kind.counted.is_answered());
-        let heard = Heard::new(&said.record, said.weight);
+        let heard = SizedRecord::new(&said.record, said.weight);
         let exchange = &mut talk.exchange;
         let asked = exchange.asked(heard, times.answer_within, |ask| is_answered(ask.length));
         if let Some((at, ask)) = asked {
@@ -127,23 +127,23 @@ impl Counts {
             kind.counted.answered += 1;
             *kind.partners.entry(length).or_default() += 1;
         }
-        let continues = exchange.run == Run::Answer && exchange.followed(&said.record, times.gap).is_some();
+        let continues = exchange.run == ServiceBurst::Answer && exchange.followed(&said.record, times.gap).is_some();
         let is_answer = asked.is_some() || continues;
-        exchange.run = if is_answer { Run::Answer } else { Run::Nothing };
+        exchange.run = if is_answer { ServiceBurst::Answer } else { ServiceBurst::Nothing };
         if is_answer {
             self.service.entry(length).or_default().counted.answers += 1;
             return;
         }
-        if said.part == Part::Untold {
+        if said.part == MessageLabel::Untold {
             return;
         }
         let kind = self.service.entry(length).or_default();
         kind.counted.alone += 1;
         kind.times.entry(said.pair).or_default().push(said.begun.time_ns);
         kind.silences.extend(said.begun.silence_ns);
-        if said.weight == Weight::Full {
+        if said.weight == SizeClass::Full {
             kind.full += 1;
-            talk.awaited = Some((Awaited::Noise(length), time_ns.saturating_add(times.reply_gap)));
+            talk.awaited = Some((AwaitedReply::Noise(length), time_ns.saturating_add(times.reply_gap)));
         }
     }
 
@@ -179,17 +179,17 @@ impl Counts {
     }
 }
 
-impl Service {
+impl ServiceSize {
     /// Finds the beat that most of those which came alone keep, if there is one.
     fn find_beat(&self, counted: &mut ServiceRecords) {
         let milliseconds = |ns: i64| Some(ns.unsigned_abs() / 1_000_000);
-        if let Some((period, on)) = beat::idle_timer(&self.silences) {
+        if let Some((period, on)) = periodic::idle_timer(&self.silences) {
             (counted.after_silence_ms, counted.on_beat) = (milliseconds(period), on);
         }
         // The period of whom most is known: of several gateways each has its phase, all have the same firmware.
         let longest = self.times.values().max_by_key(|times| times.len());
-        let Some(period) = longest.and_then(|times| beat::period_of(times)) else { return };
-        let on = self.times.values().map(|times| beat::count_timed(times, period)).sum::<u64>();
+        let Some(period) = longest.and_then(|times| periodic::period_of(times)) else { return };
+        let on = self.times.values().map(|times| periodic::count_timed(times, period)).sum::<u64>();
         if on > counted.on_beat && on.saturating_mul(5) >= counted.alone.saturating_mul(4) {
             counted.after_silence_ms = None;
             (counted.every_ms, counted.on_beat) = (milliseconds(period), on);

@@ -10,7 +10,7 @@ const MOST_FLOWS: usize = 100_000;
 
 /// A gateway and a service that talk to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Pair {
+pub(crate) enum EndpointPair {
     /// Known by their addresses.
     Ends(IpAddr, SocketAddr),
     /// Known by their flow alone.
@@ -19,26 +19,26 @@ pub(crate) enum Pair {
 
 /// The ends of flows.
 #[derive(Debug)]
-pub(crate) struct Pairs {
-    flows: TwoGenerationCache<u64, Option<Pair>>,
+pub(crate) struct FlowEndpoints {
+    flows: TwoGenerationCache<u64, Option<EndpointPair>>,
 }
 
-impl Default for Pairs {
+impl Default for FlowEndpoints {
     fn default() -> Self {
         Self { flows: TwoGenerationCache::new(MOST_FLOWS) }
     }
 }
 
-impl Pairs {
+impl FlowEndpoints {
     /// Takes note of a flow's ends.
     pub(crate) fn learn(&mut self, flow: &Flow) {
-        *self.flows.get_or_default(flow.flow) = Some(Pair::Ends(flow.gateway, flow.service));
+        *self.flows.get_or_default(flow.flow) = Some(EndpointPair::Ends(flow.gateway, flow.service));
     }
 
     /// Who talks on a flow.
     #[inline]
-    pub(crate) fn of(&mut self, flow: u64) -> &Pair {
-        self.flows.get_or_default(flow).get_or_insert(Pair::Flow(flow))
+    pub(crate) fn of(&mut self, flow: u64) -> &EndpointPair {
+        self.flows.get_or_default(flow).get_or_insert(EndpointPair::Flow(flow))
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn connections_of_one_gateway_to_one_service_are_of_one_pair() {
-        let mut pairs = Pairs::default();
+        let mut pairs = FlowEndpoints::default();
         for (flow, gateway) in [(1, "192.168.1.20"), (2, "192.168.1.20"), (3, "192.168.1.21")] {
             let (gateway, service) = (gateway.parse().unwrap(), "203.0.113.10:443".parse().unwrap());
             pairs.learn(&Flow { flow, gateway, service, transport: Transport::Tcp });
@@ -58,15 +58,15 @@ mod tests {
         let mut pair = |flow| *pairs.of(flow);
         assert_eq!(pair(1), pair(2));
         assert_ne!(pair(1), pair(3));
-        assert_eq!([pair(4), pair(4)], [Pair::Flow(4); 2]);
+        assert_eq!([pair(4), pair(4)], [EndpointPair::Flow(4); 2]);
     }
 
     #[test]
     fn ends_told_late_are_taken_note_of() {
-        let mut pairs = Pairs::default();
-        assert_eq!(*pairs.of(1), Pair::Flow(1));
+        let mut pairs = FlowEndpoints::default();
+        assert_eq!(*pairs.of(1), EndpointPair::Flow(1));
         let (gateway, service) = ("192.168.1.20".parse().unwrap(), "203.0.113.10:443".parse().unwrap());
         pairs.learn(&Flow { flow: 1, gateway, service, transport: Transport::Tcp });
-        assert_eq!(*pairs.of(1), Pair::Ends(gateway, service));
+        assert_eq!(*pairs.of(1), EndpointPair::Ends(gateway, service));
     }
 }

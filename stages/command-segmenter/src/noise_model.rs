@@ -4,7 +4,7 @@ use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{Basis, GatewayRecords, Model, Noise, OFTEN, ServiceRecords, Written};
 
 use crate::by_size::BySize;
-use crate::exchange::Heard;
+use crate::flow_history::SizedRecord;
 
 /// A command is this much shorter or longer than the model's sizes make one, at most: what ε may not have shown yet.
 const SLACK: i64 = 4;
@@ -23,7 +23,7 @@ pub(crate) const WELL_KNOWN: u64 = 8;
 
 /// What a model knows of records.
 #[derive(Debug)]
-pub(crate) struct Knowledge {
+pub(crate) struct NoiseModel {
     basis: Basis,
     pub(crate) noise: Noise,
     has_timers: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Knowledge {
     labelled: Vec<(i64, u64)>,
 }
 
-impl Knowledge {
+impl NoiseModel {
     /// What a model knows; `None` where it holds nothing of records that are no commands.
     pub(crate) fn of(model: &Model) -> Option<Self> {
         let noise = model.noise.clone()?;
@@ -59,8 +59,8 @@ impl Knowledge {
     }
 
     /// What is heard, with the size that it has in the model's basis.
-    pub(crate) fn in_basis<'a>(&self, heard: Heard<'a>) -> Heard<'a> {
-        Heard { size: size(&self.basis, heard.record), ..heard }
+    pub(crate) fn in_basis<'a>(&self, heard: SizedRecord<'a>) -> SizedRecord<'a> {
+        SizedRecord { size: size(&self.basis, heard.record), ..heard }
     }
 
     /// Whether some noise comes on a timer that runs on, so that it matters when it came before.
@@ -148,25 +148,25 @@ mod tests {
 
     #[test]
     fn what_actions_make_up_is_explained() {
-        let knowledge = Knowledge::of(&model(Noise::default())).unwrap();
+        let knowledge = NoiseModel::of(&model(Noise::default())).unwrap();
         // |ac| = 60, three devices with actions of 40 and 41 bytes, ε from −1 to 1.
         assert!([95, 100, 141, 184, 193].into_iter().all(|size| knowledge.is_explained(size)));
         assert!([0, 23, 94, 300, u32::MAX].into_iter().all(|size| !knowledge.is_explained(size)));
         let mut free = model(Noise::default());
         free.inventory = None;
-        assert!(Knowledge::of(&free).unwrap().is_explained(100_000), "nothing limits the number of actions");
+        assert!(NoiseModel::of(&free).unwrap().is_explained(100_000), "nothing limits the number of actions");
         let parts = Noise { written: Written::Parts, ..Noise::default() };
-        assert!(Knowledge::of(&model(parts)).unwrap().is_explained(23));
+        assert!(NoiseModel::of(&model(parts)).unwrap().is_explained(23));
     }
 
     #[test]
     fn commands_are_expected_near_those_labelled() {
         let seen = ServiceRecords { size: 143, commands: 7, ..ServiceRecords::default() };
-        let knowledge = Knowledge::of(&model(Noise { to_gateway: vec![seen], ..Noise::default() })).unwrap();
+        let knowledge = NoiseModel::of(&model(Noise { to_gateway: vec![seen], ..Noise::default() })).unwrap();
         assert!((knowledge.expected(101) - 20.0 / 17.0).abs() < 1e-12);
         assert!((knowledge.expected(143) - 7.0).abs() < 1e-12);
         assert!((knowledge.expected(120) - LEAST_EXPECTED).abs() < 1e-12);
-        assert!(Knowledge::of(&Model { noise: None, ..model(Noise::default()) }).is_none());
+        assert!(NoiseModel::of(&Model { noise: None, ..model(Noise::default()) }).is_none());
     }
 
     #[test]

@@ -11,15 +11,15 @@ use sizeleak_model::{Basis, Noise, OFTEN, Written};
 use sizeleak_runtime::ConfigureError;
 
 use crate::Options;
-use crate::beat::Occurrence;
-use crate::count::Counts;
-use crate::exchange::{Exchange, Heard, Weight};
-use crate::habit::Habits;
-use crate::knowledge::size;
-use crate::message::{Message, Piece, Unfinished};
-use crate::options::Times;
-use crate::pair::{Pair, Pairs};
+use crate::endpoints::{EndpointPair, FlowEndpoints};
+use crate::flow_history::{FlowHistory, SizeClass, SizedRecord};
+use crate::message::{MessagePart, MessageReassembler, ReassembledMessage};
+use crate::noise_model::size;
+use crate::options::TimeLimits;
+use crate::periodic::Arrival;
 use crate::study;
+use crate::traffic_profile::TrafficProfile;
+use crate::training_counts::TrainingCounts;
 
 /// Records around labelled commands.
 #[derive(Debug, Clone, Copy)]
@@ -38,18 +38,18 @@ pub struct LabelledTraffic<'a> {
 
 /// Something that was said, by one side and at once.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct LabelledMessage {
     /// As one record: its size is the message's.
     pub(crate) record: Record,
-    pub(crate) weight: Weight,
-    pub(crate) begun: Occurrence,
-    pub(crate) pair: Pair,
-    pub(crate) part: Part,
+    pub(crate) weight: SizeClass,
+    pub(crate) begun: Arrival,
+    pub(crate) pair: EndpointPair,
+    pub(crate) part: MessageLabel,
 }
 
 /// What labels say of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum MessageLabel {
     /// It begins a command.
     Begins,
     /// It goes on with one.
@@ -70,15 +70,15 @@ impl LabelledTraffic<'_> {
     /// [`ConfigureError::Usage`] where an option is wrong.
     pub fn learn(&self, basis: &Basis, options: &Options) -> Result<Noise, ConfigureError> {
         let times = options.times()?;
-        let records: Vec<(Record, Weight)> = self
+        let records: Vec<(Record, SizeClass)> = self
             .records
             .iter()
             .filter(|record| !record.handshake && record.content_type == ContentType::ApplicationData)
             .map(|record| {
-                (Record { length: size(basis, record), ..record.clone() }, Weight::of(record, options.min_size))
+                (Record { length: size(basis, record), ..record.clone() }, SizeClass::of(record, options.min_size))
             })
             .collect();
-        let mut pairs = Pairs::default();
+        let mut pairs = FlowEndpoints::default();
         self.flows.iter().for_each(|flow| pairs.learn(flow));
         let [full_to_gateway, full_from_gateway] =
             [Direction::ToGateway, Direction::FromGateway].map(|direction| self.full(&records, direction, &times));
@@ -86,11 +86,11 @@ impl LabelledTraffic<'_> {
         let full = |direction| if direction == Direction::ToGateway { full_to_gateway } else { full_from_gateway };
         let said = self.said(&records, &mut pairs, full, &times);
 
-        let patient = Times { answer_within: answer_within.unwrap_or(times.answer_within), ..times };
-        let rough = Counts::of(&said, &Counts::default(), &patient);
-        let counts = Counts::of(&said, &rough, &patient);
-        let commands = said.iter().filter(|said| said.part == Part::Begins).count() as u64;
-        let continued = said.iter().filter(|said| said.part == Part::Continues).count() as u64;
+        let patient = TimeLimits { answer_within: answer_within.unwrap_or(times.answer_within), ..times };
+        let rough = TrainingCounts::of(&said, &TrainingCounts::default(), &patient);
+        let counts = TrainingCounts::of(&said, &rough, &patient);
+        let commands = said.iter().filter(|said| said.part == MessageLabel::Begins).count() as u64;
+        let continued = said.iter().filter(|said| said.part == MessageLabel::Continues).count() as u64;
         let is_in_parts = continued >= OFTEN && continued.saturating_mul(4) >= commands;
         Ok(Noise {
             commands,
@@ -107,7 +107,7 @@ impl LabelledTraffic<'_> {
 
     /// The size of records that the next one continues: the greatest there are on the connections of commands, if nearly
     /// all that is followed at once is of that size.
-    fn full(&self, records: &[(Record, Weight)], direction: Direction, times: &Times) -> Option<u32> {
+    fn full(&self, records: &[(Record, SizeClass)], direction: Direction, times: &TimeLimits) -> Option<u32> {
         let flows: BTreeSet<u64> = self.commands.iter().map(|command| command.flow).collect();
         let mut last: BTreeMap<u64, &Record> = BTreeMap::new();
         let (mut greatest, mut followed) = (None, BTreeMap::<u32, u64>::new());
@@ -131,33 +131,33 @@ impl LabelledTraffic<'_> {
     /// Puts the pieces of messages together, and says of each what the labels do.
     fn said(
         &self,
-        records: &[(Record, Weight)],
-        pairs: &mut Pairs,
+        records: &[(Record, SizeClass)],
+        pairs: &mut FlowEndpoints,
         full: impl Fn(Direction) -> Option<u32>,
-        times: &Times,
-    ) -> Vec<Said> {
+        times: &TimeLimits,
+    ) -> Vec<LabelledMessage> {
         let mut labels = Labelled::new(self);
-        let mut talks: BTreeMap<u64, Talk<'_>> = BTreeMap::new();
+        let mut talks: BTreeMap<u64, ReassembledFlow<'_>> = BTreeMap::new();
         let mut all = Vec::new();
-        let mut add = |record: &Record, message: Message, weight: Weight| {
+        let mut add = |record: &Record, message: ReassembledMessage, weight: SizeClass| {
             let record = Record { length: message.size, start_ns: message.start_ns, ..record.clone() };
             let part = labels.part(&record);
-            all.push(Said { weight, begun: message.begun, pair: *pairs.of(record.flow), part, record });
+            all.push(LabelledMessage { weight, begun: message.begun, pair: *pairs.of(record.flow), part, record });
         };
         for (record, weight) in records {
             let talk = talks.entry(record.flow).or_default();
-            let heard = Heard::new(record, *weight);
+            let heard = SizedRecord::new(record, *weight);
             let taken = talk.unfinished.take(heard, &talk.exchange, full(record.direction), times.gap);
             talk.exchange.remember(heard);
             let last = talk.last.replace(record);
             if let (Some(ended), Some(last)) = (taken.ended, last) {
-                add(last, ended, Weight::Full);
+                add(last, ended, SizeClass::Full);
             }
             match taken.piece {
-                Piece::Whole => add(record, taken.message, *weight),
+                MessagePart::Whole => add(record, taken.message, *weight),
                 // What has a full piece is not tiny.
-                Piece::Last => add(record, taken.message, Weight::Full),
-                Piece::First | Piece::Middle => {}
+                MessagePart::Last => add(record, taken.message, SizeClass::Full),
+                MessagePart::First | MessagePart::Middle => {}
             }
         }
         all
@@ -166,51 +166,52 @@ impl LabelledTraffic<'_> {
 
 /// A flow whose messages are put together.
 #[derive(Debug, Default)]
-struct Talk<'a> {
-    exchange: Exchange,
-    unfinished: Unfinished,
+struct ReassembledFlow<'a> {
+    exchange: FlowHistory,
+    unfinished: MessageReassembler,
     last: Option<&'a Record>,
 }
 
 /// Labelled commands by flow and time.
 struct Labelled {
     /// Flow and beginning; end, and whether a label is of it that is believed.
-    commands: BTreeMap<(u64, i64), (i64, Part)>,
+    commands: BTreeMap<(u64, i64), (i64, MessageLabel)>,
     span: [i64; 2],
 }
 
 impl Labelled {
     fn new(traffic: &LabelledTraffic<'_>) -> Self {
-        let entry = |part: Part| move |command: &Command| ((command.flow, command.time_ns), (command.end_ns, part));
-        let doubtful = traffic.doubtful.iter().map(entry(Part::Doubtful));
-        let commands = doubtful.chain(traffic.commands.iter().map(entry(Part::Begins))).collect();
+        let entry =
+            |part: MessageLabel| move |command: &Command| ((command.flow, command.time_ns), (command.end_ns, part));
+        let doubtful = traffic.doubtful.iter().map(entry(MessageLabel::Doubtful));
+        let commands = doubtful.chain(traffic.commands.iter().map(entry(MessageLabel::Begins))).collect();
         Self { commands, span: traffic.span }
     }
 
     /// What is said of a message.
-    fn part(&mut self, record: &Record) -> Part {
+    fn part(&mut self, record: &Record) -> MessageLabel {
         if record.direction == Direction::FromGateway {
-            return Part::Untold;
+            return MessageLabel::Untold;
         }
         let before = self.commands.range_mut((record.flow, i64::MIN)..=(record.flow, record.start_ns)).next_back();
         if let Some((_, (_, part))) = before.filter(|(_, (end_ns, _))| record.start_ns <= *end_ns) {
             let told = *part;
-            if told == Part::Begins {
-                *part = Part::Continues;
+            if told == MessageLabel::Begins {
+                *part = MessageLabel::Continues;
             }
             return told;
         }
         let [first, last] = self.span;
-        if (first..=last).contains(&record.start_ns) { Part::None } else { Part::Untold }
+        if (first..=last).contains(&record.start_ns) { MessageLabel::None } else { MessageLabel::Untold }
     }
 }
 
 /// Within what time the service answers, where that is longer than usual: as the algorithm `adaptive` learns it.
-fn answer_within(records: &[(Record, Weight)], pairs: &mut Pairs, times: &Times) -> Option<i64> {
-    let mut exchanges: BTreeMap<u64, Exchange> = BTreeMap::new();
-    let mut habits: BTreeMap<Pair, Habits> = BTreeMap::new();
+fn answer_within(records: &[(Record, SizeClass)], pairs: &mut FlowEndpoints, times: &TimeLimits) -> Option<i64> {
+    let mut exchanges: BTreeMap<u64, FlowHistory> = BTreeMap::new();
+    let mut habits: BTreeMap<EndpointPair, TrafficProfile> = BTreeMap::new();
     for (record, weight) in records {
-        let heard = Heard::new(record, *weight);
+        let heard = SizedRecord::new(record, *weight);
         let habits = habits.entry(*pairs.of(record.flow)).or_default();
         study::learn(heard, exchanges.entry(record.flow).or_default(), habits, times);
     }

@@ -5,14 +5,14 @@ use sizeleak_model::{Noise, Written};
 
 use super::*;
 use crate::LabelledTraffic;
-use crate::knowledge::Knowledge;
+use crate::noise_model::NoiseModel;
 use crate::testing::model;
 
 const SECOND: i64 = 1_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
-/// Times that are not steady.
+/// TimeLimits that are not steady.
 fn times(count: i64) -> impl Iterator<Item = i64> {
     (0..count).map(|n| n * 37 * SECOND + n * n * 771 + 1_234)
 }
@@ -61,7 +61,7 @@ fn taught(others: impl IntoIterator<Item = Record>) -> Noise {
 }
 
 fn segmenter(noise: &Noise) -> CommandSegmenter {
-    let knowledge = Knowledge::of(&model(noise.clone())).unwrap();
+    let knowledge = NoiseModel::of(&model(noise.clone())).unwrap();
     CommandSegmenter::with(Method::Learned(knowledge.into()), &Options::default()).unwrap()
 }
 
@@ -114,7 +114,7 @@ fn what_no_actions_make_up_is_no_command_and_told_where_it_is_new() {
     let mut segmenter = segmenter(&noise);
     let mut out: Vec<Frame> = Vec::new();
     for record in [to(50_000, 23), to(99_000, 60)] {
-        segmenter.process(Input::Record(record), &mut out).unwrap();
+        segmenter.process(SegmenterInput::Record(record), &mut out).unwrap();
     }
     let [Frame::Notice(notice)] = &out[..] else { panic!("{out:?}") };
     assert_eq!((&*notice.what, notice.bytes), (what::UNEXPLAINED, Some(84)));
@@ -238,7 +238,7 @@ fn several_gateways_and_connections_keep_their_own_beat() {
         let gateway = if flow <= 3 { "192.168.1.20" } else { "192.168.1.21" }.parse().unwrap();
         let service = "203.0.113.10:443".parse().unwrap();
         segmenter
-            .process(Input::Flow(Flow { flow, gateway, service, transport: Transport::Tcp }.into()), &mut out)
+            .process(SegmenterInput::Flow(Flow { flow, gateway, service, transport: Transport::Tcp }.into()), &mut out)
             .unwrap();
     }
     let found: Vec<_> = run(segmenter, &records).iter().map(|command| (command.flow, command.time_ns / MS)).collect();
@@ -341,10 +341,16 @@ fn its_options_are_checked() {
     assert!(error.exit_code() == 1 && error.to_string().contains("no [noise]"), "{error}");
     let unsaid = Options { algorithm: None, ..with_model.clone() };
     let state = |options: &Options| CommandSegmenter::new(options).unwrap().algorithm;
-    assert!(matches!(state(&unsaid), State::Rules { .. }));
+    assert!(matches!(state(&unsaid), AlgorithmState::Rules { .. }));
     write(Some(Noise::default()));
-    assert!(matches!(state(&unsaid), State::Learned(_)) && matches!(state(&with_model), State::Learned(_)));
-    assert!(matches!(state(&Options::default()), State::Rules { .. }), "without a model there must be no need of one");
+    assert!(
+        matches!(state(&unsaid), AlgorithmState::Learned(_))
+            && matches!(state(&with_model), AlgorithmState::Learned(_))
+    );
+    assert!(
+        matches!(state(&Options::default()), AlgorithmState::Rules { .. }),
+        "without a model there must be no need of one"
+    );
 }
 
 proptest! {

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Command, Record};
 
-use crate::options::Times;
-use crate::weigh::Belief;
+use crate::likelihood::CommandCondition;
+use crate::options::TimeLimits;
 
 /// More commands than this are never held: time that stands still in a capture must not fill memory.
 const MOST_HELD: usize = 4096;
@@ -31,7 +31,7 @@ pub(crate) struct OpenCommands {
 
 /// A command's place in the order of output: when it began, then how many had begun before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct CommandOrder {
     time_ns: i64,
     number: u64,
 }
@@ -39,7 +39,7 @@ struct Place {
 /// A place, and what waits there for its turn.
 #[derive(Debug)]
 struct Waiting {
-    place: Place,
+    place: CommandOrder,
     held: Held,
 }
 
@@ -49,21 +49,21 @@ enum Held {
     /// The command that is open on a flow.
     Open(u64),
     /// One that gets no more replies.
-    Closed(Over),
+    Closed(FinishedCommand),
 }
 
 /// A command that may get replies.
 #[derive(Debug)]
 struct Open {
-    place: Place,
+    place: CommandOrder,
     command: Box<Command>,
     last_reply_ns: i64,
-    belief: Belief,
+    belief: CommandCondition,
 }
 
 impl Open {
     /// The last time of its flow at which replies may come.
-    fn until_ns(&self, times: &Times) -> i64 {
+    fn until_ns(&self, times: &TimeLimits) -> i64 {
         let silent_ns = self.last_reply_ns.saturating_add(times.reply_gap);
         silent_ns.min(self.command.end_ns.saturating_add(times.reply_within))
     }
@@ -71,24 +71,24 @@ impl Open {
     /// Whether it is a command, now that its replies are over.
     fn is_command(&self) -> bool {
         match self.belief {
-            Belief::Command => true,
-            Belief::Noise => false,
-            Belief::IfReplied => self.command.replies > 0,
-            Belief::IfSilent => self.command.replies == 0,
+            CommandCondition::Command => true,
+            CommandCondition::Noise => false,
+            CommandCondition::IfReplied => self.command.replies > 0,
+            CommandCondition::IfSilent => self.command.replies == 0,
         }
     }
 }
 
 /// What a command that is over turned out to be.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum FinishedCommand {
     /// A command.
     Command(Box<Command>),
     /// None: so say the replies, or that there are none.
     Noise,
 }
 
-impl From<Open> for Over {
+impl From<Open> for FinishedCommand {
     fn from(open: Open) -> Self {
         if open.is_command() { Self::Command(open.command) } else { Self::Noise }
     }
@@ -96,8 +96,8 @@ impl From<Open> for Over {
 
 impl OpenCommands {
     /// Begins what is taken for a command; one that was open on the same flow gets no more replies.
-    pub(crate) fn begin(&mut self, record: &Record, belief: Belief) {
-        let place = Place { time_ns: record.start_ns, number: self.begun };
+    pub(crate) fn begin(&mut self, record: &Record, belief: CommandCondition) {
+        let place = CommandOrder { time_ns: record.start_ns, number: self.begun };
         self.begun += 1;
         let open = Open { place, command: begun(record).into(), last_reply_ns: record.time_ns, belief };
         if self.on(record.flow).is_some() {
@@ -109,7 +109,7 @@ impl OpenCommands {
 
     /// Adds a record to the command that is open on its flow, which with it is taken for what is said here; false where
     /// none is open. It may still turn out to be a piece of something else.
-    pub(crate) fn extend(&mut self, record: &Record, belief: Belief) -> bool {
+    pub(crate) fn extend(&mut self, record: &Record, belief: CommandCondition) -> bool {
         let Some(open) = self.on(record.flow) else { return false };
         let command = &mut open.command;
         command.end_ns = command.end_ns.max(record.time_ns);
@@ -138,7 +138,7 @@ impl OpenCommands {
 
     /// A flow has come to a time: the command on it may be over.
     #[inline]
-    pub(crate) fn advance(&mut self, flow: u64, time_ns: i64, times: &Times) {
+    pub(crate) fn advance(&mut self, flow: u64, time_ns: i64, times: &TimeLimits) {
         if self.on(flow).as_ref().is_some_and(|open| time_ns > open.until_ns(times)) {
             self.close();
         }
@@ -152,7 +152,7 @@ impl OpenCommands {
 
     /// Takes out the next command that is complete at `now_ns`, the time of the traffic. Commands leave in the order
     /// they began, so one that is complete waits for those before it.
-    pub(crate) fn complete(&mut self, now_ns: i64, times: &Times) -> Option<Over> {
+    pub(crate) fn complete(&mut self, now_ns: i64, times: &TimeLimits) -> Option<FinishedCommand> {
         if self.is_quiet(now_ns) {
             return None;
         }
@@ -167,7 +167,7 @@ impl OpenCommands {
     }
 
     /// Takes out all commands.
-    pub(crate) fn drain(&mut self) -> Vec<Over> {
+    pub(crate) fn drain(&mut self) -> Vec<FinishedCommand> {
         let queue = std::mem::take(&mut self.queue);
         queue.into_iter().filter_map(|waiting| self.over(waiting.held)).collect()
     }
@@ -191,7 +191,7 @@ impl OpenCommands {
 
     /// Until when the first command is not complete: until then its own flow, which may lag, may bring it replies, or
     /// another flow one that began before it.
-    fn first_until_ns(&self, times: &Times) -> i64 {
+    fn first_until_ns(&self, times: &TimeLimits) -> i64 {
         let Some(Waiting { place, held }) = self.queue.front() else { return i64::MAX };
         let open = match held {
             Held::Open(flow) if *flow == self.flow => self.at_hand.as_ref(),
@@ -229,9 +229,9 @@ impl OpenCommands {
         }
     }
 
-    fn over(&mut self, held: Held) -> Option<Over> {
+    fn over(&mut self, held: Held) -> Option<FinishedCommand> {
         match held {
-            Held::Open(flow) => self.on(flow).take().map(Over::from),
+            Held::Open(flow) => self.on(flow).take().map(FinishedCommand::from),
             Held::Closed(over) => Some(over),
         }
     }
@@ -261,14 +261,14 @@ mod tests {
 
     /// What should come out, told the plain way: every command in one list, of which each is asked each time.
     #[derive(Default)]
-    struct Plain(Vec<(Place, bool, Command, i64, Belief)>);
+    struct Plain(Vec<(CommandOrder, bool, Command, i64, CommandCondition)>);
 
     impl Plain {
-        fn open(&mut self, flow: u64) -> Option<&mut (Place, bool, Command, i64, Belief)> {
+        fn open(&mut self, flow: u64) -> Option<&mut (CommandOrder, bool, Command, i64, CommandCondition)> {
             self.0.iter_mut().find(|(_, is_open, command, ..)| *is_open && command.flow == flow)
         }
 
-        fn advance(&mut self, flow: u64, time_ns: i64, times: &Times) {
+        fn advance(&mut self, flow: u64, time_ns: i64, times: &TimeLimits) {
             let is_over = |last_ns: i64, end_ns| {
                 time_ns.saturating_sub(last_ns) > times.reply_gap || time_ns.saturating_sub(end_ns) > times.reply_within
             };
@@ -277,15 +277,21 @@ mod tests {
             }
         }
 
-        fn begin(&mut self, record: &Record, belief: Belief, number: u64) {
+        fn begin(&mut self, record: &Record, belief: CommandCondition, number: u64) {
             if let Some((_, is_open, ..)) = self.open(record.flow) {
                 *is_open = false;
             }
-            self.0.push((Place { time_ns: record.start_ns, number }, true, begun(record), record.time_ns, belief));
+            self.0.push((
+                CommandOrder { time_ns: record.start_ns, number },
+                true,
+                begun(record),
+                record.time_ns,
+                belief,
+            ));
             self.0.sort_by_key(|(place, ..)| *place);
         }
 
-        fn extend(&mut self, record: &Record, belief: Belief) -> bool {
+        fn extend(&mut self, record: &Record, belief: CommandCondition) -> bool {
             let Some((_, _, command, last_ns, believed)) = self.open(record.flow) else { return false };
             command.end_ns = command.end_ns.max(record.time_ns);
             command.size += u64::from(record.length);
@@ -303,7 +309,7 @@ mod tests {
             true
         }
 
-        fn complete(&mut self, now_ns: i64, times: &Times) -> Option<Over> {
+        fn complete(&mut self, now_ns: i64, times: &TimeLimits) -> Option<FinishedCommand> {
             let slowest_ns = now_ns.saturating_sub(times.hole_wait);
             let (place, is_open, command, last_ns, _) = self.0.first()?;
             let is_over = slowest_ns.saturating_sub(*last_ns) > times.reply_gap
@@ -314,19 +320,24 @@ mod tests {
             Some(Self::over(self.0.remove(0)))
         }
 
-        fn over((_, _, command, _, belief): (Place, bool, Command, i64, Belief)) -> Over {
+        fn over((_, _, command, _, belief): (CommandOrder, bool, Command, i64, CommandCondition)) -> FinishedCommand {
             let is_command = match belief {
-                Belief::Command => true,
-                Belief::Noise => false,
-                Belief::IfReplied => command.replies > 0,
-                Belief::IfSilent => command.replies == 0,
+                CommandCondition::Command => true,
+                CommandCondition::Noise => false,
+                CommandCondition::IfReplied => command.replies > 0,
+                CommandCondition::IfSilent => command.replies == 0,
             };
-            if is_command { Over::Command(command.into()) } else { Over::Noise }
+            if is_command { FinishedCommand::Command(command.into()) } else { FinishedCommand::Noise }
         }
     }
 
-    fn belief() -> impl Strategy<Value = Belief> {
-        prop_oneof![Just(Belief::Command), Just(Belief::Noise), Just(Belief::IfReplied), Just(Belief::IfSilent)]
+    fn belief() -> impl Strategy<Value = CommandCondition> {
+        prop_oneof![
+            Just(CommandCondition::Command),
+            Just(CommandCondition::Noise),
+            Just(CommandCondition::IfReplied),
+            Just(CommandCondition::IfSilent)
+        ]
     }
 
     proptest! {
