@@ -1,23 +1,23 @@
-//! Which flows are of the same gateway and service: habits are theirs, not a connection's.
+//! Which flows connect the same gateway and service: traffic is learned for the two, not for one connection.
 
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_frame::Flow;
 use sizeleak_runtime::TwoGenerationCache;
 
-/// Flows whose ends are remembered, half of them at least.
-const MOST_FLOWS: usize = 100_000;
+/// Flows whose endpoints are remembered, half of them at least.
+const MAX_FLOWS: usize = 100_000;
 
-/// A gateway and a service that talk to each other.
+/// A gateway and a service that exchange records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum EndpointPair {
-    /// Known by their addresses.
-    Ends(IpAddr, SocketAddr),
-    /// Known by their flow alone.
+    /// Their addresses.
+    Addresses(IpAddr, SocketAddr),
+    /// The flow, if its addresses are unknown.
     Flow(u64),
 }
 
-/// The ends of flows.
+/// The endpoints of flows.
 #[derive(Debug)]
 pub(crate) struct FlowEndpoints {
     flows: TwoGenerationCache<u64, Option<EndpointPair>>,
@@ -25,20 +25,20 @@ pub(crate) struct FlowEndpoints {
 
 impl Default for FlowEndpoints {
     fn default() -> Self {
-        Self { flows: TwoGenerationCache::new(MOST_FLOWS) }
+        Self { flows: TwoGenerationCache::new(MAX_FLOWS) }
     }
 }
 
 impl FlowEndpoints {
-    /// Takes note of a flow's ends.
-    pub(crate) fn learn(&mut self, flow: &Flow) {
-        *self.flows.get_or_default(flow.flow) = Some(EndpointPair::Ends(flow.gateway, flow.service));
+    /// Remembers the addresses of a flow.
+    pub(crate) fn add(&mut self, flow: &Flow) {
+        *self.flows.get_or_default(flow.flow) = Some(EndpointPair::Addresses(flow.gateway, flow.service));
     }
 
-    /// Who talks on a flow.
+    /// The endpoints of a flow.
     #[inline]
-    pub(crate) fn of(&mut self, flow: u64) -> &EndpointPair {
-        self.flows.get_or_default(flow).get_or_insert(EndpointPair::Flow(flow))
+    pub(crate) fn of(&mut self, flow: u64) -> EndpointPair {
+        *self.flows.get_or_default(flow).get_or_insert(EndpointPair::Flow(flow))
     }
 }
 
@@ -49,24 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_of_one_gateway_to_one_service_are_of_one_pair() {
-        let mut pairs = FlowEndpoints::default();
+    fn connections_of_one_gateway_to_one_service_have_the_same_endpoints() {
+        let mut endpoints = FlowEndpoints::default();
+        assert_eq!(endpoints.of(1), EndpointPair::Flow(1), "until its addresses are known");
         for (flow, gateway) in [(1, "192.168.1.20"), (2, "192.168.1.20"), (3, "192.168.1.21")] {
             let (gateway, service) = (gateway.parse().unwrap(), "203.0.113.10:443".parse().unwrap());
-            pairs.learn(&Flow { flow, gateway, service, transport: Transport::Tcp });
+            endpoints.add(&Flow { flow, gateway, service, transport: Transport::Tcp });
         }
-        let mut pair = |flow| *pairs.of(flow);
-        assert_eq!(pair(1), pair(2));
-        assert_ne!(pair(1), pair(3));
-        assert_eq!([pair(4), pair(4)], [EndpointPair::Flow(4); 2]);
-    }
-
-    #[test]
-    fn ends_told_late_are_taken_note_of() {
-        let mut pairs = FlowEndpoints::default();
-        assert_eq!(*pairs.of(1), EndpointPair::Flow(1));
-        let (gateway, service) = ("192.168.1.20".parse().unwrap(), "203.0.113.10:443".parse().unwrap());
-        pairs.learn(&Flow { flow: 1, gateway, service, transport: Transport::Tcp });
-        assert_eq!(*pairs.of(1), EndpointPair::Ends(gateway, service));
+        assert_eq!(endpoints.of(1), endpoints.of(2));
+        assert_ne!(endpoints.of(1), endpoints.of(3));
+        assert_eq!([endpoints.of(4), endpoints.of(4)], [EndpointPair::Flow(4); 2]);
     }
 }

@@ -1,210 +1,191 @@
-//! What was said last on a flow, and which of the gateway's messages wait for an answer.
+//! The recent history of a flow: its last record, and the requests of the gateway that wait for an answer.
 
 use std::collections::VecDeque;
 
 use sizeleak_frame::{Direction, Record};
 
 use crate::periodic::Arrival;
-use crate::traffic_profile::TrafficProfile;
 
-/// Messages that wait for an answer at once; of more, the oldest waits no longer.
-const MOST_ASKS: usize = 32;
+/// Requests that wait for an answer at once; the oldest is dropped for a new one.
+const MAX_REQUESTS: usize = 32;
 
-/// What TLS adds to a record whose cipher suite was not seen, in bytes: TLS 1.2 with AES-GCM, the most common case.
+/// What TLS adds to a record of unknown cipher suite, in bytes: TLS 1.2 with AES-GCM, the most common case.
 const USUAL_OVERHEAD: u64 = 24;
 
-/// A record of application data, its size, and whether it is big enough to be more than a keep-alive or an
-/// acknowledgement.
+/// A record of application data with its size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SizedRecord<'a> {
     pub(crate) record: &'a Record,
-    /// Its length, or what the basis of a model makes of that.
+    /// The record's length, or its size in a model's basis.
     pub(crate) size: u32,
-    pub(crate) weight: SizeClass,
+    pub(crate) size_class: SizeClass,
 }
 
 impl<'a> SizedRecord<'a> {
     /// A record whose size is its length.
-    pub(crate) fn new(record: &'a Record, weight: SizeClass) -> Self {
-        Self { record, size: record.length, weight }
+    pub(crate) fn new(record: &'a Record, size_class: SizeClass) -> Self {
+        Self { record, size: record.length, size_class }
     }
 }
 
-/// Whether a record can be a command or a reply.
+/// Whether a record is large enough for a command or a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SizeClass {
-    /// It holds too little.
+    /// Only for a keep-alive or an acknowledgement.
     Tiny,
-    /// It holds enough.
+    /// For anything.
     Full,
 }
 
 impl SizeClass {
-    /// The weight of a record, if what holds fewer plaintext bytes than `min_size` is tiny.
+    /// The class of a record, where fewer than `min_size` bytes of plaintext are tiny.
     pub(crate) fn of(record: &Record, min_size: u64) -> Self {
-        let most = record.plaintext.map_or(u64::from(record.length).saturating_sub(USUAL_OVERHEAD), |[_, most]| most);
-        if most < min_size { Self::Tiny } else { Self::Full }
+        let size = record.plaintext.map_or(u64::from(record.length).saturating_sub(USUAL_OVERHEAD), |[_, max]| max);
+        if size < min_size { Self::Tiny } else { Self::Full }
     }
 }
 
-/// A flow's last words.
+/// The recent history of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct FlowHistory {
-    asks: VecDeque<Request>,
-    last: Option<Last>,
-    /// What the service's records since the gateway last spoke are.
-    pub(crate) run: ServiceBurst,
-    /// When the service last sent something on its own account, or the gateway last spoke soon after that.
+    requests: VecDeque<Request>,
+    last: Option<LastRecord>,
+    /// What the service has sent since the gateway's last record.
+    pub(crate) service_burst: ServiceBurst,
+    /// When the service last sent something unsolicited, or the gateway last sent something soon after that.
     pub(crate) command_ns: Option<i64>,
 }
 
-/// What the service is saying.
+/// What the service is sending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ServiceBurst {
-    /// Nothing that goes on.
+    /// Nothing that may continue.
     #[default]
-    Nothing,
-    /// An answer.
+    None,
     Answer,
-    /// A command.
     Command,
 }
 
-/// A message of the gateway's that may be answered.
+/// A message of the gateway that may be answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
-    pub(crate) time_ns: i64,
-    pub(crate) length: u32,
-    weight: SizeClass,
-    /// The latest time of this one and all before it.
+    time_ns: i64,
+    pub(crate) size: u32,
+    size_class: SizeClass,
+    /// The greatest time of this request and all before it.
     latest_ns: i64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastRecord {
     time_ns: i64,
     direction: Direction,
-    length: u32,
+    size: u32,
 }
 
 impl FlowHistory {
-    /// Remembers the flow's next record, at its end.
-    pub(crate) fn remember(&mut self, heard: SizedRecord<'_>) {
-        let Record { time_ns, direction, .. } = *heard.record;
-        self.last = Some(Last { time_ns, direction, length: heard.size });
+    /// Remembers the flow's next record, after it was classified.
+    pub(crate) fn remember(&mut self, sized: SizedRecord<'_>) {
+        let Record { time_ns, direction, .. } = *sized.record;
+        self.last = Some(LastRecord { time_ns, direction, size: sized.size });
         if direction == Direction::FromGateway {
-            self.run = ServiceBurst::Nothing;
+            self.service_burst = ServiceBurst::None;
         }
     }
 
-    /// A message of the gateway's, of this length, that ends with a record waits for its answer.
-    pub(crate) fn ask(&mut self, heard: SizedRecord<'_>, length: u32) {
-        if self.asks.len() >= MOST_ASKS {
-            self.asks.pop_front();
+    /// Adds a request of the gateway: a message of this size, which ends with the record.
+    pub(crate) fn add_request(&mut self, sized: SizedRecord<'_>, size: u32) {
+        if self.requests.len() >= MAX_REQUESTS {
+            self.requests.pop_front();
         }
-        let time_ns = heard.record.time_ns;
-        let latest_ns = self.asks.back().map_or(time_ns, |before| before.latest_ns.max(time_ns));
-        self.asks.push_back(Request { time_ns, length, weight: heard.weight, latest_ns });
+        let time_ns = sized.record.time_ns;
+        let latest_ns = self.requests.back().map_or(time_ns, |before| before.latest_ns.max(time_ns));
+        self.requests.push_back(Request { time_ns, size, size_class: sized.size_class, latest_ns });
     }
 
     /// When a record comes, and after what silence.
-    pub(crate) fn occurrence(&self, record: &Record) -> Arrival {
+    pub(crate) fn arrival(&self, record: &Record) -> Arrival {
         let silence_ns = self.last.map(|last| record.start_ns.saturating_sub(last.time_ns));
         Arrival { time_ns: record.start_ns, silence_ns }
     }
 
-    /// How long after the flow's last record one comes that goes the other way.
+    /// How long after the flow's last record a record comes, if it goes the other way.
     pub(crate) fn delay(&self, record: &Record) -> Option<i64> {
         let last = self.last.filter(|last| last.direction != record.direction)?;
         Some(record.start_ns.saturating_sub(last.time_ns))
     }
 
-    /// The length of the last record, if a record follows it the same way within a time.
-    pub(crate) fn followed(&self, record: &Record, within_ns: i64) -> Option<u32> {
+    /// The size of the last record, if a record follows it in the same direction within a time.
+    pub(crate) fn size_before(&self, record: &Record, within_ns: i64) -> Option<u32> {
         let last = self.last.filter(|last| last.direction == record.direction)?;
-        (record.start_ns.saturating_sub(last.time_ns) <= within_ns).then_some(last.length)
+        (record.start_ns.saturating_sub(last.time_ns) <= within_ns).then_some(last.size)
     }
 
-    /// Whether a record continues the last one, which is as long as records get.
-    pub(crate) fn is_cut(&self, record: &Record, within_ns: i64, habits: &TrafficProfile) -> bool {
-        let followed = self.followed(record, within_ns);
-        followed.is_some_and(|length| record.length <= length && habits.is_full(record.direction, length))
+    /// Whether a record follows the last one in the same direction within a time.
+    pub(crate) fn is_continued_by(&self, record: &Record, within_ns: i64) -> bool {
+        self.size_before(record, within_ns).is_some()
     }
 
-    /// The oldest message of the last `within_ns` that the service's record may be the answer to. What is tiny has no
-    /// answer but a tiny one, and that first of all.
-    pub(crate) fn asked(
+    /// The oldest request of the last `within_ns` that the service's record may answer, and its index. A tiny request has
+    /// only a tiny answer, and a tiny answer is first of all for a tiny request.
+    pub(crate) fn find_request(
         &self,
-        heard: SizedRecord<'_>,
+        answer: SizedRecord<'_>,
         within_ns: i64,
         is_possible: impl Fn(&Request) -> bool,
     ) -> Option<(usize, Request)> {
-        let is_within = |asked_ns: i64| heard.record.start_ns.saturating_sub(asked_ns) <= within_ns;
-        // Most records come long after most messages, if not all: those are not looked at.
-        let lately = self.asks.iter().rev().take_while(|ask| is_within(ask.latest_ns)).count();
-        if lately == 0 {
-            return None;
-        }
-        let from = self.asks.len() - lately;
-        let possible = (from..).zip(self.asks.range(from..).copied()).filter(|(_, ask)| {
-            is_within(ask.time_ns)
-                && (heard.weight == SizeClass::Tiny || ask.weight == SizeClass::Full)
-                && is_possible(ask)
+        let is_recent = |time_ns: i64| answer.record.start_ns.saturating_sub(time_ns) <= within_ns;
+        // Many requests are never answered: old ones are not examined.
+        let recent = self.requests.iter().rev().take_while(|request| is_recent(request.latest_ns)).count();
+        let from = self.requests.len() - recent;
+        let mut possible = (from..).zip(self.requests.range(from..).copied()).filter(|(_, request)| {
+            is_recent(request.time_ns)
+                && (answer.size_class == SizeClass::Tiny || request.size_class == SizeClass::Full)
+                && is_possible(request)
         });
-        let mut possible = possible.peekable();
-        let first = possible.peek().copied();
-        possible.find(|(_, ask)| ask.weight == heard.weight).or(first)
+        let first = possible.next()?;
+        let is_same_class = |(_, request): &(usize, Request)| request.size_class == answer.size_class;
+        if is_same_class(&first) { Some(first) } else { possible.find(is_same_class).or(Some(first)) }
     }
 
-    /// The message at this place has its answer.
-    pub(crate) fn answer(&mut self, at: usize) {
-        self.asks.remove(at);
+    /// Removes an answered request by its index.
+    pub(crate) fn remove_request(&mut self, index: usize) {
+        self.requests.remove(index);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::testing::{from, to};
+    use crate::testing::{MS, from, to};
 
-    /// A message or an answer: its time in milliseconds, its length, and whether it is tiny.
-    fn said() -> impl Strategy<Value = (bool, i64, u32, bool)> {
-        (any::<bool>(), 0i64..400, 0u32..3, any::<bool>())
+    #[test]
+    fn the_oldest_recent_request_of_the_right_size_class_is_answered() {
+        let mut history = FlowHistory::default();
+        for (at_ms, size_class) in
+            [(0, SizeClass::Full), (50, SizeClass::Full), (60, SizeClass::Tiny), (70, SizeClass::Full)]
+        {
+            history.add_request(SizedRecord::new(&from(at_ms, 0), size_class), at_ms as u32);
+        }
+        let answer = to(100, 0);
+        let request_at = |size_class, within_ms: i64, other_than: u32| {
+            let answer = SizedRecord::new(&answer, size_class);
+            history
+                .find_request(answer, within_ms * MS, |request| request.size != other_than)
+                .map(|(_, request)| request.size)
+        };
+        assert_eq!(request_at(SizeClass::Full, 99, 1), Some(50), "the one of 0 ms is too old");
+        assert_eq!(request_at(SizeClass::Full, 99, 50), Some(70), "a tiny request has only a tiny answer");
+        assert_eq!(request_at(SizeClass::Tiny, 99, 1), Some(60));
+        assert_eq!(request_at(SizeClass::Tiny, 99, 60), Some(50), "a tiny answer may be for any request");
+        assert_eq!(request_at(SizeClass::Full, 20, 1), None);
     }
 
-    proptest! {
-        /// It is that found by looking at every message, also where times go back.
-        #[test]
-        fn what_is_asked_is_found(said in prop::collection::vec(said(), 0..120), within in 0i64..200) {
-            let (mut exchange, mut waiting) = (FlowHistory::default(), VecDeque::new());
-            for (is_asked, time, length, is_tiny) in said {
-                let weight = if is_tiny { SizeClass::Tiny } else { SizeClass::Full };
-                if is_asked {
-                    let record = from(time, 0);
-                    exchange.ask(SizedRecord::new(&record, weight), length);
-                    if waiting.len() >= MOST_ASKS {
-                        waiting.pop_front();
-                    }
-                    waiting.push_back((record.time_ns, length, weight));
-                    continue;
-                }
-                let record = to(time, 0);
-                let within_ns = within * crate::testing::MS;
-                let is_possible = |(time_ns, asked, asked_weight): &(i64, u32, SizeClass)| {
-                    let is_big_enough = weight == SizeClass::Tiny || *asked_weight == SizeClass::Full;
-                    record.start_ns - time_ns <= within_ns && is_big_enough && *asked != length
-                };
-                let alike = |of: &(i64, u32, SizeClass)| is_possible(of) && of.2 == weight;
-                let expected = waiting.iter().position(alike).or_else(|| waiting.iter().position(is_possible));
-                let asked = exchange.asked(SizedRecord::new(&record, weight), within_ns, |ask| ask.length != length);
-                prop_assert_eq!(asked.map(|(at, _)| at), expected);
-                if let Some((at, ask)) = asked {
-                    prop_assert_eq!(waiting.remove(at), Some((ask.time_ns, ask.length, ask.weight)));
-                    exchange.answer(at);
-                }
-            }
-        }
+    #[test]
+    fn the_number_of_requests_is_bounded() {
+        let mut history = FlowHistory::default();
+        (0..100).for_each(|n| history.add_request(SizedRecord::new(&from(n, 0), SizeClass::Full), n as u32));
+        assert_eq!(history.requests.len(), MAX_REQUESTS);
+        assert_eq!(history.requests[0].size, 100 - MAX_REQUESTS as u32);
     }
 }

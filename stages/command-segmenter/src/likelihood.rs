@@ -1,81 +1,71 @@
-//! Weighs what speaks for a command against what speaks for noise, where a record's size could be either's.
+//! Compares how likely a record is as a command and as noise, where its size may be either.
 //!
-//! How often the size was noise in the labelled captures and how often a command is to be expected of it are multiplied
-//! by how probable each is to come when the record does (on the beat of that noise or off it), and to be followed by
-//! replies or by none. Whether replies follow shows only later; until then the record is in doubt.
+//! The prior of each is how often the size was noise in the labelled captures, and how often a command of it is expected.
+//! It is multiplied by the likelihood of the record's time (on the timer of that noise or off it) and of its replies.
+//! Replies come later, so the result is a condition on them.
 
 use sizeleak_model::{OFTEN, ServiceRecords};
 
 use crate::noise_model::{NoiseModel, WELL_KNOWN};
+use crate::record_class::CommandCondition;
 
-/// Noise has to be so many times as probable as a command before a record is taken for it.
-const CAUTION: f64 = 8.0;
+/// A record is noise only if that is this much more likely than a command.
+const LIKELIHOOD_RATIO: f64 = 8.0;
 
-/// Of one size there may be so many times as many commands without a label as are to be expected.
-const MORE_UNLABELLED: f64 = 2.0;
+/// Commands without a label may be this much more frequent at one size than expected.
+const UNLABELLED_RATIO: f64 = 2.0;
 
-/// When a record comes, seen from the beat that noise of its size keeps.
+/// When a record comes, compared with the timer of noise of its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimerPhase {
-    /// On it.
-    On,
-    /// Off it.
-    Off,
-    /// There is none, or its phase is not known.
+    OnTimer,
+    OffTimer,
+    /// There is no timer, or its phase is not known.
     Unknown,
 }
 
-/// What a record of the service's own is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommandCondition {
-    /// A command.
-    Command,
-    /// None.
-    Noise,
-    /// A command if the gateway replies, else none.
-    IfReplied,
-    /// A command unless the gateway replies.
-    IfSilent,
-}
-
-/// Weighs a record that answers nothing, and whose size a command may have. `chance` is the probability to be on the beat
-/// by chance.
-pub(crate) fn weigh(knowledge: &NoiseModel, size: u32, timing: TimerPhase, chance: f64) -> CommandCondition {
-    let Some(kind) = knowledge.service(size) else { return CommandCondition::Command };
-    let expected = knowledge.expected(size);
-    let unlabelled = MORE_UNLABELLED * expected * knowledge.noise.missing_labels as f64 / 100.0;
-    let Some(noise) = times_alone(kind, unlabelled) else { return CommandCondition::Command };
-    let (for_noise, for_command) = match timing {
+/// When a record that answers nothing is a command. `chance` is the probability of being on the timer by chance.
+pub(crate) fn command_condition(
+    noise_model: &NoiseModel,
+    size: u32,
+    phase: TimerPhase,
+    chance: f64,
+) -> CommandCondition {
+    let Some(records) = noise_model.service(size) else { return CommandCondition::Always };
+    let expected = noise_model.expected_commands(size);
+    let unlabelled = UNLABELLED_RATIO * expected * noise_model.noise.missing_labels as f64 / 100.0;
+    let Some(prior) = noise_prior(records, unlabelled) else { return CommandCondition::Always };
+    let (timed_noise, timed_command) = match phase {
         TimerPhase::Unknown => (1.0, 1.0),
-        TimerPhase::On => (share(kind.on_beat, kind.alone), chance),
-        TimerPhase::Off => (1.0 - share(kind.on_beat, kind.alone), 1.0 - chance),
+        TimerPhase::OnTimer => (share(records.on_beat, records.alone), chance),
+        TimerPhase::OffTimer => (1.0 - share(records.on_beat, records.alone), 1.0 - chance),
     };
-    let noise = noise * for_noise;
-    let command = CAUTION * expected * for_command;
-    let noise_replied = share(kind.replied, kind.alone);
-    let command_replied = share(knowledge.noise.replied, knowledge.noise.commands);
-    let if_replied = noise * noise_replied > command * command_replied;
-    let if_silent = noise * (1.0 - noise_replied) > command * (1.0 - command_replied);
-    match (if_replied, if_silent) {
-        (true, true) => CommandCondition::Noise,
-        (false, false) => CommandCondition::Command,
+    let noise = prior * timed_noise;
+    let command = LIKELIHOOD_RATIO * expected * timed_command;
+    let noise_replied = share(records.replied, records.alone);
+    let command_replied = share(noise_model.noise.replied, noise_model.noise.commands);
+    let is_noise_if_replied = noise * noise_replied > command * command_replied;
+    let is_noise_if_silent = noise * (1.0 - noise_replied) > command * (1.0 - command_replied);
+    match (is_noise_if_replied, is_noise_if_silent) {
+        (true, true) => CommandCondition::Never,
+        (false, false) => CommandCondition::Always,
         (false, true) => CommandCondition::IfReplied,
         (true, false) => CommandCondition::IfSilent,
     }
 }
 
-/// How often noise of a size came alone, `unlabelled` commands not counted; `None` where that was so rare that it may have
-/// been more of these.
-fn times_alone(kind: &ServiceRecords, unlabelled: f64) -> Option<f64> {
-    let alone = kind.alone as f64 - unlabelled;
+/// How often unsolicited noise of a size came, without the `unlabelled` commands counted with it; `None` if it was so rare
+/// that all of it may have been such commands.
+fn noise_prior(records: &ServiceRecords, unlabelled: f64) -> Option<f64> {
+    let alone = records.alone as f64 - unlabelled;
     if alone >= OFTEN as f64 {
         return Some(alone);
     }
-    // An answer may come late, or to what the capture does not hold.
-    (kind.answers >= WELL_KNOWN).then(|| alone.max(0.0) + 0.5)
+    // An answer may be late, or its request may be missing from the capture.
+    (records.answers >= WELL_KNOWN).then(|| alone.max(0.0) + 0.5)
 }
 
-/// A part of a whole, as probable as it is after having been seen so often.
+/// The expected probability of an event that was seen `part` times in `whole` trials.
 fn share(part: u64, whole: u64) -> f64 {
     (part as f64 + 0.5) / (whole as f64 + 1.0)
 }
@@ -87,63 +77,62 @@ mod tests {
     use super::*;
     use crate::testing::model;
 
+    const PHASES: [TimerPhase; 3] = [TimerPhase::OnTimer, TimerPhase::OffTimer, TimerPhase::Unknown];
+
     /// A gateway that replies to nearly all of 40 commands, with this noise of 110 bytes.
-    fn knowledge(kind: ServiceRecords) -> NoiseModel {
-        let kind = ServiceRecords { size: 110, ..kind };
-        let noise = Noise { commands: 40, replied: 39, to_gateway: vec![kind], ..Noise::default() };
-        NoiseModel::of(&model(noise)).unwrap()
+    fn noise_model(records: ServiceRecords) -> NoiseModel {
+        let records = ServiceRecords { size: 110, ..records };
+        let noise = Noise { commands: 40, replied: 39, to_gateway: vec![records], ..Noise::default() };
+        NoiseModel::new(&model(noise)).unwrap()
     }
 
-    fn beat() -> ServiceRecords {
+    fn keep_alive() -> ServiceRecords {
         ServiceRecords { alone: 30, on_beat: 29, every_ms: Some(60_000), ..ServiceRecords::default() }
     }
 
-    fn all(kind: ServiceRecords) -> [CommandCondition; 3] {
-        let knowledge = knowledge(kind);
-        [TimerPhase::On, TimerPhase::Off, TimerPhase::Unknown].map(|timing| weigh(&knowledge, 110, timing, 0.02))
+    fn conditions(noise_model: &NoiseModel) -> [CommandCondition; 3] {
+        PHASES.map(|phase| command_condition(noise_model, 110, phase, 0.02))
     }
 
     #[test]
-    fn a_keep_alive_is_told_by_its_beat_and_then_by_replies() {
-        assert_eq!(all(beat()), [CommandCondition::Noise, CommandCondition::IfReplied, CommandCondition::IfReplied]);
+    fn on_its_timer_a_keep_alive_is_noise_and_off_it_replies_decide() {
+        let expected = [CommandCondition::Never, CommandCondition::IfReplied, CommandCondition::IfReplied];
+        assert_eq!(conditions(&noise_model(keep_alive())), expected);
     }
 
     #[test]
-    fn of_a_gateway_that_never_replies_the_beat_decides() {
-        let mut knowledge = knowledge(ServiceRecords { commands: 2, ..beat() });
-        knowledge.noise.replied = 0;
-        let timings = [TimerPhase::On, TimerPhase::Off, TimerPhase::Unknown];
-        let beliefs = timings.map(|timing| weigh(&knowledge, 110, timing, 0.02));
-        assert_eq!(beliefs, [CommandCondition::Noise, CommandCondition::Command, CommandCondition::Noise]);
+    fn the_timer_alone_decides_for_a_gateway_that_never_replies() {
+        let mut noise_model = noise_model(ServiceRecords { commands: 2, ..keep_alive() });
+        noise_model.noise.replied = 0;
+        let expected = [CommandCondition::Never, CommandCondition::Always, CommandCondition::Never];
+        assert_eq!(conditions(&noise_model), expected);
     }
 
     #[test]
-    fn what_the_gateway_replies_to_need_not_be_a_command() {
-        let mut knowledge = knowledge(ServiceRecords { alone: 30, replied: 30, ..ServiceRecords::default() });
-        knowledge.noise.replied = 1;
-        assert_eq!(weigh(&knowledge, 110, TimerPhase::Unknown, 0.02), CommandCondition::IfSilent);
+    fn noise_that_the_gateway_replies_to_is_no_command_if_replied() {
+        let mut noise_model = noise_model(ServiceRecords { alone: 30, replied: 30, ..ServiceRecords::default() });
+        noise_model.noise.replied = 1;
+        assert_eq!(conditions(&noise_model)[2], CommandCondition::IfSilent);
     }
 
     #[test]
-    fn what_is_mostly_a_command_is_one() {
-        let unlabelled = ServiceRecords { commands: 20, alone: 5, replied: 5, ..ServiceRecords::default() };
-        assert_eq!(all(unlabelled), [CommandCondition::Command; 3]);
+    fn rare_noise_and_sizes_that_mostly_have_commands_are_commands() {
+        let mostly = ServiceRecords { commands: 20, alone: 5, replied: 5, ..ServiceRecords::default() };
+        assert_eq!(conditions(&noise_model(mostly)), [CommandCondition::Always; 3]);
         let rare = ServiceRecords { alone: 3, ..ServiceRecords::default() };
-        assert_eq!(all(rare), [CommandCondition::Command; 3], "three may be labels that are missing");
-        let mut careless = knowledge(ServiceRecords { commands: 1, alone: 9, replied: 9, ..ServiceRecords::default() });
-        assert_eq!(weigh(&careless, 110, TimerPhase::Unknown, 0.02), CommandCondition::Noise);
-        careless.noise.missing_labels = 400;
-        assert_eq!(
-            weigh(&careless, 110, TimerPhase::Unknown, 0.02),
-            CommandCondition::Command,
-            "four of five labels are missing"
-        );
-        assert_eq!(weigh(&knowledge(beat()), 111, TimerPhase::On, 0.02), CommandCondition::Command, "another size");
+        assert_eq!(conditions(&noise_model(rare)), [CommandCondition::Always; 3], "three may be missing labels");
+        let mut unlabelled =
+            noise_model(ServiceRecords { commands: 1, alone: 9, replied: 9, ..ServiceRecords::default() });
+        assert_eq!(conditions(&unlabelled)[2], CommandCondition::Never);
+        unlabelled.noise.missing_labels = 400;
+        assert_eq!(conditions(&unlabelled)[2], CommandCondition::Always, "four of five labels are missing");
+        let other_size = command_condition(&noise_model(keep_alive()), 111, TimerPhase::OnTimer, 0.02);
+        assert_eq!(other_size, CommandCondition::Always);
     }
 
     #[test]
-    fn an_answer_that_nobody_asked_for_is_no_command_without_replies() {
-        let answer = ServiceRecords { answers: 50, ..ServiceRecords::default() };
-        assert_eq!(weigh(&knowledge(answer), 110, TimerPhase::Unknown, 0.02), CommandCondition::IfReplied);
+    fn an_answer_without_a_request_is_a_command_only_if_replied() {
+        let answers = ServiceRecords { answers: 50, ..ServiceRecords::default() };
+        assert_eq!(conditions(&noise_model(answers))[2], CommandCondition::IfReplied);
     }
 }

@@ -1,24 +1,24 @@
-//! What a model knows of a gateway's records, looked up by size.
+//! What a model knows of a gateway's records (its `[noise]`), looked up by size.
 
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
 use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{Basis, GatewayRecords, Model, Noise, OFTEN, ServiceRecords, Written};
 
-use crate::by_size::BySize;
-use crate::flow_history::SizedRecord;
-
-/// A command is this much shorter or longer than the model's sizes make one, at most: what ε may not have shown yet.
+/// Sizes may be this many bytes outside the range of the model: labelled commands may not have shown every ε.
 const SLACK: i64 = 4;
 
-/// Length fields grow with what they measure, by less than a part in so many.
+/// Length fields grow with what they measure, by less than this part of it.
 const GROWTH: i64 = 32;
 
-/// Commands nearly as long as a record, in bytes, tell how many of its length are to be expected.
+/// Labelled commands whose size differs by at most this many bytes tell how many of a size to expect.
 const NEAR: i64 = 8;
 
-/// What was not seen to be a command is expected to be one so often.
-const LEAST_EXPECTED: f64 = 0.25;
+/// How many commands to expect of a size that no labelled command has.
+const MIN_EXPECTED: f64 = 0.25;
 
-/// What is known so well that its time matters no more.
+/// Answers seen this often are answers at any time.
 pub(crate) const WELL_KNOWN: u64 = 8;
 
 /// What a model knows of records.
@@ -26,119 +26,117 @@ pub(crate) const WELL_KNOWN: u64 = 8;
 pub(crate) struct NoiseModel {
     basis: Basis,
     pub(crate) noise: Noise,
-    has_timers: bool,
-    /// The noise to the gateway, and what it sends.
-    service: BySize<ServiceRecords>,
-    gateway: BySize<GatewayRecords>,
-    /// The sizes a command may have at all, from the least to the most.
-    explained: [i64; 2],
+    has_interval_timers: bool,
+    /// Records to the gateway and from it by size. Only looked up, so the order of the tables never shows.
+    service: HashMap<u32, ServiceRecords, RandomState>,
+    gateway: HashMap<u32, GatewayRecords, RandomState>,
+    /// The least and greatest size of a command.
+    command_range: [i64; 2],
     /// How often commands of these sizes were labelled, smallest first.
     labelled: Vec<(i64, u64)>,
 }
 
 impl NoiseModel {
-    /// What a model knows; `None` where it holds nothing of records that are no commands.
-    pub(crate) fn of(model: &Model) -> Option<Self> {
+    /// What a model knows; `None` if it knows nothing of records that are no commands.
+    pub(crate) fn new(model: &Model) -> Option<Self> {
         let noise = model.noise.clone()?;
         let mut labelled: Vec<(i64, u64)> =
             model.neighbours.tuples().iter().map(|tuple| (tuple.size, tuple.times)).collect();
         labelled.sort_by_key(|(size, _)| *size);
-        let service = BySize::new(noise.to_gateway.iter().map(|kind| (kind.size, *kind)));
-        // That a few have no answer means nothing.
-        let known = noise.from_gateway.iter().filter(|kind| kind.times >= OFTEN || kind.answered > 0);
-        let gateway = BySize::new(known.map(|kind| (kind.size, *kind)));
+        // A few records without an answer show nothing.
+        let known = noise.from_gateway.iter().filter(|records| records.times >= OFTEN || records.answered > 0);
         Some(Self {
-            explained: explained(model),
-            labelled,
             basis: model.learned.basis.clone(),
-            has_timers: noise.to_gateway.iter().any(|kind| kind.every_ms.is_some()),
+            has_interval_timers: noise.to_gateway.iter().any(|records| records.every_ms.is_some()),
+            service: noise.to_gateway.iter().map(|records| (records.size, *records)).collect(),
+            gateway: known.map(|records| (records.size, *records)).collect(),
+            command_range: command_range(model),
+            labelled,
             noise,
-            service,
-            gateway,
         })
     }
 
-    /// What is heard, with the size that it has in the model's basis.
-    pub(crate) fn in_basis<'a>(&self, heard: SizedRecord<'a>) -> SizedRecord<'a> {
-        SizedRecord { size: size(&self.basis, heard.record), ..heard }
+    /// The size of a record in the model's basis.
+    pub(crate) fn size(&self, record: &Record) -> u32 {
+        size_in_basis(&self.basis, record)
     }
 
-    /// Whether some noise comes on a timer that runs on, so that it matters when it came before.
-    pub(crate) fn has_timers(&self) -> bool {
-        self.has_timers
+    /// Whether some noise is on a timer that runs on, so that earlier arrivals matter.
+    pub(crate) fn has_interval_timers(&self) -> bool {
+        self.has_interval_timers
     }
 
     /// What is known of records of a size to the gateway.
     pub(crate) fn service(&self, size: u32) -> Option<&ServiceRecords> {
-        self.service.get(size)
+        self.service.get(&size)
     }
 
     /// What is known of records of a size from the gateway.
     pub(crate) fn gateway(&self, size: u32) -> Option<&GatewayRecords> {
-        self.gateway.get(size)
+        self.gateway.get(&size)
     }
 
     /// How many labelled commands have a size.
-    pub(crate) fn commands(&self, size: u32) -> u64 {
-        let times = self.labelled([i64::from(size); 2]);
-        self.service(size).map_or(0, |kind| kind.commands).max(times)
+    pub(crate) fn labelled_commands(&self, size: u32) -> u64 {
+        let in_tuples = self.labelled_between([i64::from(size); 2]);
+        self.service(size).map_or(0, |records| records.commands).max(in_tuples)
     }
 
-    /// How many labelled commands have a size from the least to the most.
-    fn labelled(&self, [least, most]: [i64; 2]) -> u64 {
-        let from = self.labelled.partition_point(|(size, _)| *size < least);
-        let near = self.labelled.iter().skip(from).take_while(|(size, _)| *size <= most);
-        near.fold(0, |sum: u64, (_, times)| sum.saturating_add(*times))
+    /// How many labelled commands have a size between these two, inclusive.
+    fn labelled_between(&self, [min, max]: [i64; 2]) -> u64 {
+        let from = self.labelled.partition_point(|(size, _)| *size < min);
+        let between = self.labelled.iter().skip(from).take_while(|(size, _)| *size <= max);
+        between.fold(0, |sum: u64, (_, times)| sum.saturating_add(*times))
     }
 
-    /// The size of a record that the next one continues, where messages are cut.
-    pub(crate) fn full(&self, direction: Direction) -> Option<u32> {
+    /// The size of a record that the next one continues, if messages of a direction are cut.
+    pub(crate) fn full_size(&self, direction: Direction) -> Option<u32> {
         match direction {
             Direction::ToGateway => self.noise.full_to_gateway,
             Direction::FromGateway => self.noise.full_from_gateway,
         }
     }
 
-    /// Whether a command can have a size: whether actions make it up.
+    /// Whether some actions make up a command of this size.
     pub(crate) fn is_explained(&self, size: u32) -> bool {
-        let [least, most] = self.explained;
-        // Of a command in parts the first says nothing of the whole.
-        self.noise.written == Written::Parts || (least..=most).contains(&size.into())
+        let [min, max] = self.command_range;
+        // The first part of a command says nothing about the size of the whole.
+        self.noise.written == Written::Parts || (min..=max).contains(&size.into())
     }
 
-    /// How many commands of a size are to be expected where as many were as labelled.
-    pub(crate) fn expected(&self, size: u32) -> f64 {
-        let near = self.labelled([i64::from(size).saturating_sub(NEAR), i64::from(size).saturating_add(NEAR)]);
-        let seen = self.commands(size) as f64;
-        seen.max(near as f64 / (2 * NEAR + 1) as f64).max(LEAST_EXPECTED)
+    /// How many commands of a size to expect where there are as many commands as were labelled.
+    pub(crate) fn expected_commands(&self, size: u32) -> f64 {
+        let near = self.labelled_between([i64::from(size).saturating_sub(NEAR), i64::from(size).saturating_add(NEAR)]);
+        let labelled = self.labelled_commands(size) as f64;
+        labelled.max(near as f64 / (2 * NEAR + 1) as f64).max(MIN_EXPECTED)
     }
 }
 
-/// The size of a record in a basis: the middle of those it may have.
-pub(crate) fn size(basis: &Basis, record: &Record) -> u32 {
-    // Where the basis does not fit the session its commands are refused later; until then any size serves.
+/// The size of a record in a basis: the middle of its range.
+pub(crate) fn size_in_basis(basis: &Basis, record: &Record) -> u32 {
+    // Commands of a session that the basis does not fit are refused by later stages; until then any size serves.
     let sizes = basis.sizes(record.length.into(), 1, record.plaintext);
-    let [least, most] = sizes.unwrap_or([record.length.into(); 2]);
-    u32::try_from(least.max(0).saturating_add(most.saturating_sub(least).max(0) / 2)).unwrap_or(u32::MAX)
+    let [min, max] = sizes.unwrap_or([record.length.into(); 2]);
+    u32::try_from(min.max(0).saturating_add(max.saturating_sub(min).max(0) / 2)).unwrap_or(u32::MAX)
 }
 
-/// The least and the most that actions make up, and labelled commands have.
-fn explained(model: &Model) -> [i64; 2] {
+/// The least and greatest size that actions make up or a labelled command has.
+fn command_range(model: &Model) -> [i64; 2] {
     let sizes = || model.actions.iter().map(|action| action.size);
     let tuples = model.neighbours.tuples();
     let epsilons = || tuples.iter().map(|tuple| tuple.epsilon);
     let labelled = || tuples.iter().map(|tuple| tuple.size);
-    let one = model.overhead.saturating_add(sizes().min().unwrap_or(0));
-    let least = one.saturating_add(epsilons().min().unwrap_or(0)).min(labelled().min().unwrap_or(one));
-    let actions = model.limits().map_or(u32::MAX, |limits| limits.max_actions());
-    let most = if actions == u32::MAX {
+    let one_action = model.overhead.saturating_add(sizes().min().unwrap_or(0));
+    let min = one_action.saturating_add(epsilons().min().unwrap_or(0)).min(labelled().min().unwrap_or(one_action));
+    let max_actions = model.limits().map_or(u32::MAX, |limits| limits.max_actions());
+    let max = if max_actions == u32::MAX {
         i64::MAX
     } else {
-        let all = sizes().max().unwrap_or(0).saturating_mul(actions.into()).saturating_add(model.overhead);
+        let all = sizes().max().unwrap_or(0).saturating_mul(max_actions.into()).saturating_add(model.overhead);
         let all = all.saturating_add(epsilons().max().unwrap_or(0)).max(labelled().max().unwrap_or(0));
         all.saturating_add(all / GROWTH)
     };
-    [least.saturating_sub(SLACK), most.saturating_add(SLACK)]
+    [min.saturating_sub(SLACK), max.saturating_add(SLACK)]
 }
 
 #[cfg(test)]
@@ -147,36 +145,37 @@ mod tests {
     use crate::testing::model;
 
     #[test]
-    fn what_actions_make_up_is_explained() {
-        let knowledge = NoiseModel::of(&model(Noise::default())).unwrap();
+    fn a_size_is_explained_if_actions_of_the_inventory_make_it_up() {
+        let noise_model = NoiseModel::new(&model(Noise::default())).unwrap();
         // |ac| = 60, three devices with actions of 40 and 41 bytes, ε from −1 to 1.
-        assert!([95, 100, 141, 184, 193].into_iter().all(|size| knowledge.is_explained(size)));
-        assert!([0, 23, 94, 300, u32::MAX].into_iter().all(|size| !knowledge.is_explained(size)));
-        let mut free = model(Noise::default());
-        free.inventory = None;
-        assert!(NoiseModel::of(&free).unwrap().is_explained(100_000), "nothing limits the number of actions");
+        assert!([95, 100, 141, 184, 193].into_iter().all(|size| noise_model.is_explained(size)));
+        assert!([0, 23, 94, 300, u32::MAX].into_iter().all(|size| !noise_model.is_explained(size)));
+        let mut unlimited = model(Noise::default());
+        unlimited.inventory = None;
+        assert!(NoiseModel::new(&unlimited).unwrap().is_explained(100_000), "nothing limits the number of actions");
         let parts = Noise { written: Written::Parts, ..Noise::default() };
-        assert!(NoiseModel::of(&model(parts)).unwrap().is_explained(23));
+        assert!(NoiseModel::new(&model(parts)).unwrap().is_explained(23));
     }
 
     #[test]
-    fn commands_are_expected_near_those_labelled() {
-        let seen = ServiceRecords { size: 143, commands: 7, ..ServiceRecords::default() };
-        let knowledge = NoiseModel::of(&model(Noise { to_gateway: vec![seen], ..Noise::default() })).unwrap();
-        assert!((knowledge.expected(101) - 20.0 / 17.0).abs() < 1e-12);
-        assert!((knowledge.expected(143) - 7.0).abs() < 1e-12);
-        assert!((knowledge.expected(120) - LEAST_EXPECTED).abs() < 1e-12);
-        assert!(NoiseModel::of(&Model { noise: None, ..model(Noise::default()) }).is_none());
+    fn commands_are_expected_at_and_near_labelled_sizes() {
+        let records = ServiceRecords { size: 143, commands: 7, ..ServiceRecords::default() };
+        let noise = Noise { to_gateway: vec![records], ..Noise::default() };
+        let noise_model = NoiseModel::new(&model(noise)).unwrap();
+        assert!((noise_model.expected_commands(101) - 20.0 / 17.0).abs() < 1e-12);
+        assert!((noise_model.expected_commands(143) - 7.0).abs() < 1e-12);
+        assert!((noise_model.expected_commands(120) - MIN_EXPECTED).abs() < 1e-12);
+        assert!(NoiseModel::new(&Model { noise: None, ..model(Noise::default()) }).is_none());
     }
 
     #[test]
-    fn a_hostile_range_is_some_size() {
+    fn the_size_of_an_inverted_or_huge_range_is_in_bounds() {
         let plaintext = |range| Record { plaintext: Some(range), ..crate::testing::to(0, 100) };
         let basis = model(Noise::default()).learned.basis;
-        assert_eq!(size(&basis, &plaintext([10, 20])), 15);
-        assert_eq!(size(&basis, &plaintext([20, 10])), 20);
-        assert_eq!(size(&basis, &plaintext([0, u64::MAX])), u32::MAX);
-        assert_eq!(size(&basis, &plaintext([u64::MAX; 2])), u32::MAX);
-        assert_eq!(size(&Basis::Wire, &plaintext([10, 10])), 124);
+        assert_eq!(size_in_basis(&basis, &plaintext([10, 20])), 15);
+        assert_eq!(size_in_basis(&basis, &plaintext([20, 10])), 20);
+        assert_eq!(size_in_basis(&basis, &plaintext([0, u64::MAX])), u32::MAX);
+        assert_eq!(size_in_basis(&basis, &plaintext([u64::MAX; 2])), u32::MAX);
+        assert_eq!(size_in_basis(&Basis::Wire, &plaintext([10, 10])), 124);
     }
 }

@@ -1,4 +1,4 @@
-//! Judges by what was learned from labelled captures what a message is that the service has sent.
+//! Classifies what the service sends, by what was learned from labelled captures.
 
 use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{ServiceRecords, Written};
@@ -6,177 +6,157 @@ use sizeleak_runtime::TwoGenerationCache;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, ServiceBurst, SizedRecord};
-use crate::likelihood::{CommandCondition, TimerPhase, weigh};
+use crate::likelihood::{TimerPhase, command_condition};
 use crate::message::ReassembledMessage;
 use crate::noise_model::{NoiseModel, WELL_KNOWN};
-use crate::options::{SAME_PACKET, TimeLimits};
-use crate::periodic::{PeriodicTraffic, chance};
-use crate::record_class::RecordClass;
+use crate::options::{SAME_PACKET_NS, TimeLimits};
+use crate::periodic::{PeriodicTraffic, chance_on_timer};
+use crate::record_class::{CommandCondition, Decision, RecordClass};
 
-/// Beats that are remembered, half of them at least.
-pub(crate) const MOST_BEATS: usize = 20_000;
-
-/// What a message of the service's is.
+/// What a message of the service is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServiceDecision {
     pub(crate) decision: Decision,
-    /// The place of the gateway's message that it answers.
-    pub(crate) answers: Option<usize>,
+    /// The index of the request that it answers.
+    pub(crate) answered_request: Option<usize>,
 }
 
 impl<T: Into<Decision>> From<T> for ServiceDecision {
     fn from(decision: T) -> Self {
-        Self { decision: decision.into(), answers: None }
+        Self { decision: decision.into(), answered_request: None }
     }
 }
 
-/// What is to be done about a record, and about the command it belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Decision {
-    pub(crate) verdict: RecordClass,
-    /// What the open command on the flow, with this record in it, is.
-    pub(crate) belief: CommandCondition,
-}
-
-impl From<RecordClass> for Decision {
-    fn from(verdict: RecordClass) -> Self {
-        Self { verdict, belief: CommandCondition::Command }
-    }
-}
-
-impl Decision {
-    /// What a message is that came in several pieces.
-    pub(crate) fn of_whole(self) -> CommandCondition {
-        match self.verdict {
-            RecordClass::Command | RecordClass::Continued => self.belief,
-            _ => CommandCondition::Noise,
-        }
-    }
-}
-
-/// Judges messages of the service's.
+/// Classifies messages of the service.
 pub(crate) struct ServiceClassifier<'a> {
-    pub(crate) knowledge: &'a NoiseModel,
-    pub(crate) beats: &'a mut TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
-    pub(crate) pairs: &'a mut FlowEndpoints,
-    pub(crate) times: &'a TimeLimits,
+    pub(crate) noise_model: &'a NoiseModel,
+    /// The messages of each size that is on a timer.
+    pub(crate) timers: &'a mut TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
+    pub(crate) endpoints: &'a mut FlowEndpoints,
+    pub(crate) limits: &'a TimeLimits,
 }
 
 impl ServiceClassifier<'_> {
-    /// Judges a message too small for a command.
-    pub(crate) fn of_tiny(&self, heard: SizedRecord<'_>, exchange: &FlowHistory) -> ServiceDecision {
-        if let Some((at, _)) = exchange.asked(heard, self.answer_within(), |_| true) {
-            return ServiceDecision { decision: RecordClass::Tiny.into(), answers: Some(at) };
+    /// Classifies a message that is too small for a command.
+    pub(crate) fn classify_tiny(&self, sized: SizedRecord<'_>, history: &FlowHistory) -> ServiceDecision {
+        let request = history.find_request(sized, self.answer_within_ns(), |_| true);
+        if let Some((index, _)) = request {
+            return ServiceDecision { decision: RecordClass::Tiny.into(), answered_request: Some(index) };
         }
-        let is_piece = self.is_next_part(heard.record, exchange) || self.is_last_piece(heard, exchange);
-        if is_piece { RecordClass::Continued.into() } else { RecordClass::Tiny.into() }
+        let is_part = self.is_next_part(sized.record, history) || self.is_last_part(sized, history);
+        if is_part { RecordClass::CommandPart.into() } else { RecordClass::Tiny.into() }
     }
 
-    /// Judges any other; `heard` is its last record so far.
-    pub(crate) fn of_message(
+    /// Classifies any other message; `sized` is its last record so far.
+    pub(crate) fn classify_full(
         &mut self,
-        heard: SizedRecord<'_>,
+        sized: SizedRecord<'_>,
         message: &ReassembledMessage,
-        exchange: &FlowHistory,
+        history: &FlowHistory,
     ) -> ServiceDecision {
         let size = message.size;
-        let kind = self.knowledge.service(size).copied().unwrap_or_default();
-        if let Some(at) = self.answered(heard, size, &kind, exchange) {
-            return ServiceDecision { decision: RecordClass::Answer.into(), answers: Some(at) };
+        let known = self.noise_model.service(size).copied().unwrap_or_default();
+        if let Some(index) = self.answered_request(sized, size, &known, history) {
+            return ServiceDecision { decision: RecordClass::Answer.into(), answered_request: Some(index) };
         }
         let follows_answer =
-            exchange.run == ServiceBurst::Answer && exchange.followed(heard.record, self.times.gap).is_some();
-        if follows_answer && kind.answers > kind.commands.max(kind.alone) {
+            history.service_burst == ServiceBurst::Answer && history.is_continued_by(sized.record, self.limits.gap_ns);
+        if follows_answer && known.answers > known.commands.max(known.alone) {
             return RecordClass::Answer.into();
         }
-        if self.is_next_part(heard.record, exchange) {
-            return RecordClass::Continued.into();
+        if self.is_next_part(sized.record, history) {
+            return RecordClass::CommandPart.into();
         }
-        if !self.knowledge.is_explained(size) {
-            return if self.is_last_piece(heard, exchange) {
-                RecordClass::Continued.into()
-            } else if kind.answers + kind.alone == 0 {
+        if !self.noise_model.is_explained(size) {
+            return if self.is_last_part(sized, history) {
+                RecordClass::CommandPart.into()
+            } else if known.answers + known.alone == 0 {
                 RecordClass::Unexplained.into()
-            } else if kind.answers > kind.alone {
+            } else if known.answers > known.alone {
                 RecordClass::Answer.into()
             } else {
                 RecordClass::KeepAlive.into()
             };
         }
-        let (timing, chance) = self.timing(heard.record.flow, message, &kind);
-        match weigh(self.knowledge, size, timing, chance) {
-            CommandCondition::Noise => RecordClass::KeepAlive.into(),
-            belief => Decision { verdict: RecordClass::Command, belief }.into(),
+        let (phase, chance) = self.timer_phase(sized.record.flow, message, &known);
+        match command_condition(self.noise_model, size, phase, chance) {
+            CommandCondition::Never => RecordClass::KeepAlive.into(),
+            condition => Decision { class: RecordClass::CommandStart, condition }.into(),
         }
     }
 
     /// Whether a record is the next part of a command whose parts are written at once.
-    fn is_next_part(&self, record: &Record, exchange: &FlowHistory) -> bool {
-        self.knowledge.noise.written == Written::Parts
-            && exchange.run == ServiceBurst::Command
-            && exchange.followed(record, self.times.at_once()).is_some()
+    fn is_next_part(&self, record: &Record, history: &FlowHistory) -> bool {
+        self.noise_model.noise.written == Written::Parts
+            && history.service_burst == ServiceBurst::Command
+            && history.is_continued_by(record, self.limits.same_write_ns())
     }
 
-    /// Whether a record that no actions make up is what is left of a command longer than any that was labelled, so that it
-    /// is not known how long records get: one of a size that was never seen, or one in the same packet.
-    fn is_last_piece(&self, heard: SizedRecord<'_>, exchange: &FlowHistory) -> bool {
-        let is_new = self.knowledge.service(heard.size).is_none();
-        let within_ns = if is_new { self.times.at_once() } else { SAME_PACKET };
-        self.knowledge.full(Direction::ToGateway).is_none()
-            && exchange.run == ServiceBurst::Command
-            && exchange.followed(heard.record, within_ns).is_some_and(|length| heard.size <= length)
+    /// Whether a record is the last part of a command longer than every labelled one, so that the size of full records is
+    /// not known: its size was never seen, or it is in the same packet.
+    fn is_last_part(&self, sized: SizedRecord<'_>, history: &FlowHistory) -> bool {
+        let is_new = self.noise_model.service(sized.size).is_none();
+        let within_ns = if is_new { self.limits.same_write_ns() } else { SAME_PACKET_NS };
+        self.noise_model.full_size(Direction::ToGateway).is_none()
+            && history.service_burst == ServiceBurst::Command
+            && history.size_before(sized.record, within_ns).is_some_and(|before| sized.size <= before)
     }
 
-    fn answer_within(&self) -> i64 {
-        let learned = self.knowledge.noise.answer_within_ms.unwrap_or_default();
-        self.times.answer_within.max(i64::try_from(learned.saturating_mul(1_000_000)).unwrap_or(i64::MAX))
+    fn answer_within_ns(&self) -> i64 {
+        self.limits.answer_within_ns.max(nanoseconds(self.noise_model.noise.answer_within_ms.unwrap_or_default()))
     }
 
-    /// The place of the gateway's message that a message of this size answers, if it does.
-    fn answered(
+    /// The index of the request that a message of this size answers, if it does.
+    fn answered_request(
         &self,
-        heard: SizedRecord<'_>,
+        sized: SizedRecord<'_>,
         size: u32,
-        kind: &ServiceRecords,
-        exchange: &FlowHistory,
+        known: &ServiceRecords,
+        history: &FlowHistory,
     ) -> Option<usize> {
-        let was_command = || self.knowledge.commands(size) > 0;
-        let is_answer = || kind.answers > 0 && !was_command();
-        let may_be_first = || kind.alone == 0 && !was_command();
-        let soon = exchange.asked(heard, self.answer_within(), |ask| match self.knowledge.gateway(ask.length) {
-            Some(asked) if asked.by.is_some() => asked.by == Some(size) || is_answer(),
-            Some(asked) if asked.brings_commands() => kind.answers > 0,
-            None | Some(_) => is_answer() || may_be_first(),
+        let may_be_command = || self.noise_model.labelled_commands(size) > 0;
+        let is_answer = || known.answers > 0 && !may_be_command();
+        let may_be_answer = || known.alone == 0 && !may_be_command();
+        let in_time = history.find_request(sized, self.answer_within_ns(), |request| {
+            match self.noise_model.gateway(request.size) {
+                Some(requests) if requests.by.is_some() => requests.by == Some(size) || is_answer(),
+                Some(requests) if requests.brings_commands() => known.answers > 0,
+                None | Some(_) => is_answer() || may_be_answer(),
+            }
         });
-        // What is known to answer nothing else may do so late.
-        let is_surely_answer = || kind.answers >= WELL_KNOWN && !was_command();
         let late = || {
-            let is_partner =
-                |size_asked: u32| self.knowledge.gateway(size_asked).is_some_and(|asked| asked.by == Some(size));
-            exchange.asked(heard, self.times.reply_within, |ask| is_partner(ask.length))
+            // The usual answer to a request may be late if it is surely an answer.
+            let is_usual =
+                |requested: u32| self.noise_model.gateway(requested).is_some_and(|requests| requests.by == Some(size));
+            let is_surely_answer = known.answers >= WELL_KNOWN && !may_be_command();
+            is_surely_answer
+                .then(|| history.find_request(sized, self.limits.reply_within_ns, |request| is_usual(request.size)))?
         };
-        soon.or_else(|| if is_surely_answer() { late() } else { None }).map(|(at, _)| at)
+        in_time.or_else(late).map(|(index, _)| index)
     }
 
-    /// Whether a message comes on the beat of the noise of its size, and how probable that is by chance.
-    fn timing(&mut self, flow: u64, message: &ReassembledMessage, kind: &ServiceRecords) -> (TimerPhase, f64) {
-        let occurrence = message.begun;
-        let period_of = |ms: u64| i64::try_from(ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
-        let (is_on, period) = if let Some(period) = kind.every_ms.map(period_of) {
-            let beat = self.beats.get_or_default((*self.pairs.of(flow), message.size));
-            let is_on = beat.keeps(occurrence.time_ns, period);
-            beat.learn(occurrence);
-            (is_on, period)
-        } else if let Some(period) = kind.after_silence_ms.map(period_of) {
-            (occurrence.silence_ns.map(|_| occurrence.follows_silence(period)), period)
+    /// Whether a message is on the timer of noise of its size, and the probability of that by chance.
+    fn timer_phase(&mut self, flow: u64, message: &ReassembledMessage, known: &ServiceRecords) -> (TimerPhase, f64) {
+        let arrival = message.arrival;
+        let (is_on_timer, period_ns) = if let Some(period_ns) = known.every_ms.map(nanoseconds) {
+            let timer = self.timers.get_or_default((self.endpoints.of(flow), message.size));
+            let is_on_timer = timer.is_on_period(arrival.time_ns, period_ns);
+            timer.add(arrival);
+            (is_on_timer, period_ns)
+        } else if let Some(period_ns) = known.after_silence_ms.map(nanoseconds) {
+            (arrival.silence_ns.map(|_| arrival.follows_silence(period_ns)), period_ns)
         } else {
             return (TimerPhase::Unknown, 1.0);
         };
-        let timing = match is_on {
-            Some(true) => TimerPhase::On,
-            Some(false) => TimerPhase::Off,
+        let phase = match is_on_timer {
+            Some(true) => TimerPhase::OnTimer,
+            Some(false) => TimerPhase::OffTimer,
             None => TimerPhase::Unknown,
         };
-        (timing, chance(period))
+        (phase, chance_on_timer(period_ns))
     }
+}
+
+fn nanoseconds(milliseconds: u64) -> i64 {
+    i64::try_from(milliseconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX)
 }

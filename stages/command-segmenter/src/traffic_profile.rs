@@ -1,134 +1,208 @@
-//! What a gateway and its service usually do, by the lengths of their records.
+//! What a gateway and its service usually do, learned from the lengths and times of their records.
 
 use std::collections::VecDeque;
 
-use sizeleak_frame::Direction;
-
-use crate::delay::Delays;
-use crate::options::TimeLimits;
-use crate::periodic::{self, Arrival, PeriodicTraffic};
+use sizeleak_frame::{Direction, Record};
 use sizeleak_runtime::TwoGenerationCache;
 
+use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::options::TimeLimits;
+use crate::periodic::{self, Arrival, PeriodicTraffic};
+
 /// Lengths remembered of each direction, half of them at least.
-const MOST_LENGTHS: usize = 96;
+const MAX_LENGTHS: usize = 96;
 
-/// Records within this time of each other, in nanoseconds, are taken for one message of several.
-const BURST: i64 = 1_000_000_000;
+/// Records within this time of each other, in nanoseconds, count as one message of several.
+const BURST_NS: i64 = 1_000_000_000;
 
-/// Records remembered that nobody had asked for, of whatever length.
-const MOST_OWN: usize = 32;
+/// Unsolicited records remembered, whatever their length.
+const MAX_UNSOLICITED: usize = 32;
 
-/// What was seen so often is known well enough to be told apart by its share.
+/// Lengths seen this often are classified by their shares.
 const KNOWN: u32 = 3;
 
-/// What is known of it so well that its time matters no more.
+/// Lengths seen this often and nearly always as answers are answers at any time.
 const WELL_KNOWN: u32 = 8;
 
-/// The habits of a gateway and a service.
+/// Delays remembered of one length.
+const MAX_DELAYS: usize = 16;
+
+/// Fewer delays show no usual one.
+const MIN_DELAYS: usize = 8;
+
+/// What is known of the traffic of a gateway and a service.
 #[derive(Debug)]
 pub(crate) struct TrafficProfile {
-    pub(crate) service: TwoGenerationCache<u32, ServiceLengthStats>,
-    pub(crate) gateway: TwoGenerationCache<u32, GatewayLengthStats>,
-    /// The last records of the service's that nobody had asked for, with their lengths.
-    own: VecDeque<(u32, Arrival)>,
-    walls: [FullLength; 2],
-    /// Within what time the service answers, where that was learned.
+    service: TwoGenerationCache<u32, ServiceLengthStats>,
+    gateway: TwoGenerationCache<u32, GatewayLengthStats>,
+    /// The service's last unsolicited records, with their lengths.
+    unsolicited: VecDeque<(u32, Arrival)>,
+    full_to_gateway: FullLength,
+    full_from_gateway: FullLength,
+    /// Within what time the service answers, if that was learned.
     answer_within_ns: i64,
 }
 
 impl Default for TrafficProfile {
     fn default() -> Self {
         Self {
-            service: TwoGenerationCache::new(MOST_LENGTHS),
-            gateway: TwoGenerationCache::new(MOST_LENGTHS),
-            own: VecDeque::new(),
-            walls: Default::default(),
+            service: TwoGenerationCache::new(MAX_LENGTHS),
+            gateway: TwoGenerationCache::new(MAX_LENGTHS),
+            unsolicited: VecDeque::new(),
+            full_to_gateway: FullLength::default(),
+            full_from_gateway: FullLength::default(),
             answer_within_ns: 0,
         }
     }
 }
 
 impl TrafficProfile {
-    /// Within what time the service answers: as given, or as learned where that is more.
-    pub(crate) fn answer_within(&self, times: &TimeLimits) -> i64 {
-        times.answer_within.max(self.answer_within_ns)
+    /// Learns from the next record of a flow, before it is classified. `history` is what was learned of the flow so far.
+    pub(crate) fn learn(&mut self, sized: SizedRecord<'_>, history: &mut FlowHistory, limits: &TimeLimits) {
+        let record = sized.record;
+        let before = history.size_before(record, limits.same_write_ns());
+        if let Some(length) = before.filter(|length| record.length <= *length) {
+            match record.direction {
+                Direction::ToGateway => self.full_to_gateway.add(length),
+                Direction::FromGateway => self.full_from_gateway.add(length),
+            }
+        }
+        if !self.continues_full_record(record, history, limits) {
+            match record.direction {
+                Direction::FromGateway => self.learn_gateway(sized, history, limits),
+                Direction::ToGateway => self.learn_service(sized, history, limits),
+            }
+        }
+        history.remember(sized);
     }
 
-    /// Learns how much later than the gateway's last record one of the service's came. Where that shows that answers take
-    /// longer than was known, what was learned of answers is forgotten.
-    pub(crate) fn learn_delay(&mut self, length: u32, delay_ns: i64, times: &TimeLimits) {
-        let kind = self.service.get_or_default(length);
-        kind.delays.learn(delay_ns);
-        // Few of what comes at any time come soon after the gateway's records.
-        let is_usual = u64::from(kind.delayed) * 4 >= u64::from(kind.seen);
-        kind.delayed = kind.delayed.saturating_add(1);
-        let Some(within_ns) = kind.delays.within().filter(|_| is_usual) else { return };
-        if within_ns.saturating_sub(within_ns / 4) > self.answer_within(times) {
-            *self = Self { walls: std::mem::take(&mut self.walls), answer_within_ns: within_ns, ..Self::default() };
+    fn learn_gateway(&mut self, sized: SizedRecord<'_>, history: &mut FlowHistory, limits: &TimeLimits) {
+        let Record { start_ns, time_ns, length, .. } = *sized.record;
+        let stats = self.gateway.get_or_default(length);
+        let command_ns = history.command_ns;
+        let is_after_command = command_ns.is_some_and(|ns| start_ns.saturating_sub(ns) <= limits.reply_gap_ns);
+        stats.add(is_after_command);
+        if is_after_command {
+            history.command_ns = Some(time_ns);
+        }
+        history.add_request(sized, length);
+    }
+
+    fn learn_service(&mut self, sized: SizedRecord<'_>, history: &mut FlowHistory, limits: &TimeLimits) {
+        let record = sized.record;
+        if let Some(delay_ns) = history.delay(record).filter(|delay_ns| *delay_ns <= limits.reply_gap_ns) {
+            self.learn_delay(record.length, delay_ns, limits);
+        }
+        let answer_within_ns = self.answer_within_ns(limits);
+        let is_answered = |length: u32| self.gateway_stats(length).is_none_or(GatewayLengthStats::is_answered);
+        let answers = history.find_request(sized, answer_within_ns, |request| is_answered(request.size)).is_some();
+        let continues_answer =
+            history.service_burst == ServiceBurst::Answer && history.is_continued_by(record, limits.gap_ns);
+        if answers || continues_answer {
+            self.service.get_or_default(record.length).add_answer();
+            history.service_burst = ServiceBurst::Answer;
+        } else {
+            self.learn_unsolicited(record.length, history.arrival(record));
+            history.service_burst = ServiceBurst::Command;
+            if sized.size_class == SizeClass::Full {
+                history.command_ns = Some(record.time_ns);
+            }
+        }
+        // Every request counts here, so that a length that seemed to have no answers can be found to have some.
+        if let Some((index, request)) = history.find_request(sized, answer_within_ns, |_| true) {
+            self.gateway.get_or_default(request.size).add_answer(record.length);
+            history.remove_request(index);
         }
     }
 
-    /// Learns of a record of the service's that nobody had asked for.
-    pub(crate) fn learn_own(&mut self, length: u32, occurrence: Arrival) {
-        self.service.get_or_default(length).learn_own(occurrence);
-        if self.own.len() >= MOST_OWN {
-            self.own.pop_front();
+    /// Learns how long after the gateway's last record one of the service came. If answers turn out to take longer than
+    /// was known, everything learned about answers is discarded.
+    fn learn_delay(&mut self, length: u32, delay_ns: i64, limits: &TimeLimits) {
+        let stats = self.service.get_or_default(length);
+        stats.add_delay(delay_ns);
+        let Some(within_ns) = stats.usual_delay_limit() else { return };
+        if within_ns.saturating_sub(within_ns / 4) > self.answer_within_ns(limits) {
+            *self = Self {
+                full_to_gateway: self.full_to_gateway,
+                full_from_gateway: self.full_from_gateway,
+                answer_within_ns: within_ns,
+                ..Self::default()
+            };
         }
-        self.own.push_back((length, occurrence));
     }
 
-    /// Whether a record of the service's is a keep-alive: it is on the beat of its length.
-    pub(crate) fn is_keep_alive(&self, length: u32, occurrence: Arrival) -> bool {
-        let is_on_beat = |kind: &ServiceLengthStats| kind.beat.is_timed(occurrence) || kind.beat.is_idle(occurrence);
-        self.service.peek(&length).is_some_and(is_on_beat) && !self.is_scripted()
+    fn learn_unsolicited(&mut self, length: u32, arrival: Arrival) {
+        self.service.get_or_default(length).add_unsolicited(arrival);
+        if self.unsolicited.len() >= MAX_UNSOLICITED {
+            self.unsolicited.pop_front();
+        }
+        self.unsolicited.push_back((length, arrival));
     }
 
-    /// Whether records come at steady times but with one length now, another then: commands by a script, not keep-alives.
+    /// What is known of the service's records of a length.
+    pub(crate) fn service_stats(&self, length: u32) -> Option<&ServiceLengthStats> {
+        self.service.peek(&length)
+    }
+
+    /// What is known of the gateway's records of a length.
+    pub(crate) fn gateway_stats(&self, length: u32) -> Option<&GatewayLengthStats> {
+        self.gateway.peek(&length)
+    }
+
+    /// Within what time the service answers: the option, or what was learned if that is longer.
+    pub(crate) fn answer_within_ns(&self, limits: &TimeLimits) -> i64 {
+        limits.answer_within_ns.max(self.answer_within_ns)
+    }
+
+    /// Whether a record of the service is a keep-alive: it is on the timer of its length.
+    pub(crate) fn is_keep_alive(&self, length: u32, arrival: Arrival) -> bool {
+        self.service_stats(length).is_some_and(|stats| stats.unsolicited.is_on_timer(arrival)) && !self.is_scripted()
+    }
+
+    /// Whether records of varying lengths come at a steady interval: these are commands sent by a script.
     fn is_scripted(&self) -> bool {
         let intervals: Vec<(u32, i64)> = self
-            .own
+            .unsolicited
             .iter()
-            .zip(self.own.iter().skip(1))
-            .map(|((_, before), (length, own))| (*length, own.time_ns.saturating_sub(before.time_ns)))
-            .filter(|(_, interval)| *interval >= BURST)
+            .zip(self.unsolicited.iter().skip(1))
+            .map(|((_, before), (length, arrival))| (*length, arrival.time_ns.saturating_sub(before.time_ns)))
+            .filter(|(_, interval_ns)| *interval_ns >= BURST_NS)
             .collect();
-        let Some(period) = periodic::period(intervals.iter().map(|(_, interval)| *interval)) else { return false };
-        let steady: Vec<u32> = intervals
-            .iter()
-            .filter(|(_, interval)| periodic::is_near(interval.unsigned_abs(), period))
-            .map(|(length, _)| *length)
-            .collect();
-        let share = |length: &u32| steady.iter().filter(|other| *other == length).count();
-        let usual = steady.iter().map(share).max().unwrap_or_default();
-        steady.len() * 5 >= intervals.len() * 3 && usual * 5 < steady.len() * 3
+        let interval = periodic::steady_interval(intervals.iter().map(|(_, interval_ns)| *interval_ns));
+        let Some(period_ns) = interval else { return false };
+        let is_steady = |interval_ns: i64| periodic::is_near(interval_ns.unsigned_abs(), period_ns);
+        let steady: Vec<u32> =
+            intervals.iter().filter(|(_, interval_ns)| is_steady(*interval_ns)).map(|(length, _)| *length).collect();
+        let count = |length: &u32| steady.iter().filter(|other| *other == length).count();
+        let most_frequent = steady.iter().map(count).max().unwrap_or_default();
+        steady.len() * 5 >= intervals.len() * 3 && most_frequent * 5 < steady.len() * 3
     }
 
-    /// Learns that a record followed one of this length at once, the same way.
-    pub(crate) fn learn_followed(&mut self, direction: Direction, length: u32) {
-        let [to_gateway, from_gateway] = &mut self.walls;
-        match direction {
-            Direction::ToGateway => to_gateway.learn(length),
-            Direction::FromGateway => from_gateway.learn(length),
-        }
-    }
-
-    /// Whether a record of this length is as long as records get where messages are cut, so that the next continues it.
+    /// Whether records of this length are as long as records get where messages are cut, so that the next continues it.
     pub(crate) fn is_full(&self, direction: Direction, length: u32) -> bool {
-        let [to_gateway, from_gateway] = &self.walls;
-        let wall = if direction == Direction::ToGateway { to_gateway } else { from_gateway };
-        wall.length == length && wall.followed >= KNOWN
+        let full = match direction {
+            Direction::ToGateway => self.full_to_gateway,
+            Direction::FromGateway => self.full_from_gateway,
+        };
+        full.length == length && full.followed >= KNOWN
+    }
+
+    /// Whether a record continues the last one of its flow, which is full.
+    pub(crate) fn continues_full_record(&self, record: &Record, history: &FlowHistory, limits: &TimeLimits) -> bool {
+        let before = history.size_before(record, limits.gap_ns);
+        before.is_some_and(|length| record.length <= length && self.is_full(record.direction, length))
     }
 }
 
-/// The greatest length that records had which others followed at once.
-#[derive(Debug, Default)]
+/// The greatest length of records that others followed at once, and how often they did.
+#[derive(Debug, Clone, Copy, Default)]
 struct FullLength {
     length: u32,
     followed: u32,
 }
 
 impl FullLength {
-    fn learn(&mut self, length: u32) {
+    fn add(&mut self, length: u32) {
         if length > self.length {
             *self = Self { length, followed: 0 };
         }
@@ -138,167 +212,119 @@ impl FullLength {
     }
 }
 
-/// Records of the service's with one length.
+/// The service's records of one length.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceLengthStats {
-    seen: u32,
-    asked: u32,
-    beat: PeriodicTraffic,
-    delays: Delays,
-    /// How many delays were learned.
-    delayed: u32,
+    count: u32,
+    answers: u32,
+    unsolicited: PeriodicTraffic,
+    /// The last delays after the gateway's records, and how many there were.
+    delays: VecDeque<i64>,
+    delay_count: u32,
 }
 
-/// What records of a length are, as far as the gateway's part in it tells.
+/// What records of one length are, as far as requests of the gateway show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LengthRole {
-    /// They come when the gateway has asked.
     Answer,
-    /// So surely that one which comes when it has not is a late answer, or one to a question that was not captured.
+    /// So surely an answer that one without a request is late, or its request was not captured.
     AlwaysAnswer,
-    /// They come on the service's own account.
-    Own,
-    /// Not known.
+    Unsolicited,
     Unknown,
 }
 
 impl ServiceLengthStats {
-    /// Learns of a record that the gateway had asked for.
-    pub(crate) fn learn_asked(&mut self) {
-        self.seen = self.seen.saturating_add(1);
-        self.asked = self.asked.saturating_add(1);
+    fn add_answer(&mut self) {
+        self.count = self.count.saturating_add(1);
+        self.answers = self.answers.saturating_add(1);
     }
 
-    /// Learns of a record nobody had asked for.
-    fn learn_own(&mut self, occurrence: Arrival) {
-        self.seen = self.seen.saturating_add(1);
-        self.beat.learn(occurrence);
+    fn add_unsolicited(&mut self, arrival: Arrival) {
+        self.count = self.count.saturating_add(1);
+        self.unsolicited.add(arrival);
+    }
+
+    fn add_delay(&mut self, delay_ns: i64) {
+        if self.delays.len() >= MAX_DELAYS {
+            self.delays.pop_front();
+        }
+        self.delays.push_back(delay_ns.max(0));
+        self.delay_count = self.delay_count.saturating_add(1);
+    }
+
+    /// The time within which records of this length follow the gateway's: one and a half times the usual delay. `None` if
+    /// delays differ, or if few records have one: then they are no answers.
+    fn usual_delay_limit(&self) -> Option<i64> {
+        // Few unsolicited records happen to follow one of the gateway.
+        if u64::from(self.delay_count.saturating_sub(1)) * 4 < u64::from(self.count) || self.delays.len() < MIN_DELAYS {
+            return None;
+        }
+        let mut sorted: Vec<i64> = self.delays.iter().copied().collect();
+        sorted.sort_unstable();
+        let usual_ns = sorted.get(sorted.len() / 2).copied()?;
+        let is_usual = |delay_ns: &&i64| delay_ns.abs_diff(usual_ns) <= usual_ns.unsigned_abs() / 8;
+        let usual_count = sorted.iter().filter(is_usual).count();
+        (usual_count * 4 >= sorted.len() * 3).then(|| usual_ns.saturating_add(usual_ns / 2))
     }
 
     /// What records of this length are.
     pub(crate) fn role(&self) -> LengthRole {
-        let (seen, asked) = (u64::from(self.seen), u64::from(self.asked));
-        match self.seen {
+        let (count, answers) = (u64::from(self.count), u64::from(self.answers));
+        match self.count {
             ..KNOWN => LengthRole::Unknown,
-            WELL_KNOWN.. if asked * 8 >= seen * 7 => LengthRole::AlwaysAnswer,
-            _ if asked * 5 >= seen * 4 => LengthRole::Answer,
-            // The same length answers the gateway and comes by a timer, as HTTP's empty responses do.
-            _ if asked * 2 <= seen && !self.beat.is_steady() => LengthRole::Own,
+            WELL_KNOWN.. if answers * 8 >= count * 7 => LengthRole::AlwaysAnswer,
+            _ if answers * 5 >= count * 4 => LengthRole::Answer,
+            // Periodic records may have the same length as answers, as HTTP's empty responses do.
+            _ if answers * 2 <= count && !self.unsolicited.is_periodic() => LengthRole::Unsolicited,
             _ => LengthRole::Unknown,
         }
     }
 }
 
-/// Records of the gateway's with one length.
+/// The gateway's records of one length.
 #[derive(Debug, Default)]
 pub(crate) struct GatewayLengthStats {
-    seen: u32,
+    count: u32,
     answered: u32,
     after_command: u32,
-    /// The length that most answers have, by the vote of Boyer and Moore.
-    partner: u32,
+    /// The length of most answers, by the majority vote of Boyer and Moore.
+    answer_length: u32,
     votes: u32,
 }
 
 impl GatewayLengthStats {
-    /// Learns of a record.
-    pub(crate) fn learn(&mut self) {
-        self.seen = self.seen.saturating_add(1);
+    fn add(&mut self, is_after_command: bool) {
+        self.count = self.count.saturating_add(1);
+        self.after_command = self.after_command.saturating_add(is_after_command.into());
     }
 
-    /// Learns that it came soon after something the service had sent on its own account.
-    pub(crate) fn learn_after_command(&mut self) {
-        self.after_command = self.after_command.saturating_add(1);
-    }
-
-    /// Learns of its answer.
-    pub(crate) fn learn_answered(&mut self, length: u32) {
+    fn add_answer(&mut self, length: u32) {
         self.answered = self.answered.saturating_add(1);
-        if length == self.partner {
+        if length == self.answer_length {
             self.votes = self.votes.saturating_add(1);
         } else if let Some(votes) = self.votes.checked_sub(1) {
             self.votes = votes;
         } else {
-            (self.partner, self.votes) = (length, 1);
+            (self.answer_length, self.votes) = (length, 1);
         }
     }
 
-    /// Whether such records may be answered: not where hardly one was.
+    /// Whether such records may be answered: not if hardly any was.
     pub(crate) fn is_answered(&self) -> bool {
-        self.seen <= KNOWN || u64::from(self.answered) * 3 >= u64::from(self.seen)
+        self.count <= KNOWN || u64::from(self.answered) * 3 >= u64::from(self.count)
     }
 
-    /// Whether a record of this length can be its answer: not where nearly all were of another.
+    /// Whether a record of this length may be its answer: not if nearly all answers have another length.
     pub(crate) fn can_be_answered_by(&self, length: u32) -> bool {
-        let is_one_sided = u64::from(self.votes) * 5 >= u64::from(self.answered) * 3;
-        self.answered <= KNOWN || !is_one_sided || self.partner == length
+        let has_usual_length = u64::from(self.votes) * 5 >= u64::from(self.answered) * 3;
+        self.answered <= KNOWN || !has_usual_length || self.answer_length == length
     }
 
-    /// Whether it comes at any time, and mostly not after commands.
+    /// Whether such records come at any time, mostly not after commands.
     pub(crate) fn is_telemetry(&self) -> bool {
-        self.seen > KNOWN && u64::from(self.after_command) * 2 < u64::from(self.seen)
+        self.count > KNOWN && u64::from(self.after_command) * 2 < u64::from(self.count)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kind(asked: u32, own: u32) -> ServiceLengthStats {
-        let mut kind = ServiceLengthStats::default();
-        (0..asked).for_each(|_| kind.learn_asked());
-        (0..own).for_each(|_| kind.learn_own(Arrival { time_ns: 0, silence_ns: None }));
-        kind
-    }
-
-    #[test]
-    fn roles_are_shares_of_what_was_seen() {
-        assert_eq!(kind(2, 0).role(), LengthRole::Unknown);
-        assert_eq!(kind(3, 0).role(), LengthRole::Answer);
-        assert_eq!(kind(0, 3).role(), LengthRole::Own);
-        assert_eq!(kind(2, 1).role(), LengthRole::Unknown);
-        assert_eq!(kind(19, 1).role(), LengthRole::AlwaysAnswer);
-        assert_eq!(kind(17, 3).role(), LengthRole::Answer);
-    }
-
-    #[test]
-    fn what_comes_by_a_timer_may_answer_too() {
-        let mut kind = kind(2, 0);
-        for minute in 0..8 {
-            kind.learn_own(Arrival { time_ns: minute * 60_000_000_000, silence_ns: None });
-        }
-        assert_eq!(kind.role(), LengthRole::Unknown);
-    }
-
-    #[test]
-    fn what_answers_a_message_is_learned_with_its_length() {
-        let mut kind = GatewayLengthStats::default();
-        (0..4).for_each(|_| kind.learn());
-        assert!(!kind.is_answered());
-        for length in [64, 64, 80, 64] {
-            kind.learn_answered(length);
-        }
-        assert!(kind.is_answered() && kind.can_be_answered_by(80), "one in four has another length");
-        (0..6).for_each(|_| kind.learn_answered(64));
-        assert!(kind.can_be_answered_by(64) && !kind.can_be_answered_by(80));
-    }
-
-    #[test]
-    fn telemetry_comes_at_any_time() {
-        let mut kind = GatewayLengthStats::default();
-        (0..10).for_each(|_| kind.learn());
-        assert!(kind.is_telemetry());
-        (0..5).for_each(|_| kind.learn_after_command());
-        assert!(!kind.is_telemetry());
-    }
-
-    #[test]
-    fn the_longest_records_that_are_followed_are_full() {
-        let mut habits = TrafficProfile::default();
-        for length in [90, 124, 100, 124, 124] {
-            habits.learn_followed(Direction::ToGateway, length);
-        }
-        assert!(habits.is_full(Direction::ToGateway, 124));
-        assert!(!habits.is_full(Direction::ToGateway, 90) && !habits.is_full(Direction::FromGateway, 124));
-    }
-}
+mod tests;

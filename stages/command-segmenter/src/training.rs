@@ -1,8 +1,8 @@
-//! Learns from captures whose commands are labelled what the other records are: the model's `[noise]`.
+//! Learns from captures with labelled commands what the other records are: the model's `[noise]`.
 //!
-//! What lies in no labelled command is noise as long as there are labels: before the first one and after the last, and
-//! where it is doubtful whether a label is right, nothing is learned of what is a command. A command whose label is
-//! missing counts as noise too; how many such there seem to be is learned with it, and taken off (`weigh`).
+//! Between the first label and the last, a message outside of every labelled command is noise. Nothing is learned about
+//! commands from messages before the first label, after the last, or in a command whose label is doubtful. A command
+//! without a label counts as noise too; how many there seem to be is learned as well, and `likelihood` subtracts it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,93 +10,65 @@ use sizeleak_frame::{Command, ContentType, Direction, Flow, Record};
 use sizeleak_model::{Basis, Noise, OFTEN, Written};
 use sizeleak_runtime::ConfigureError;
 
-use crate::Options;
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, SizeClass, SizedRecord};
-use crate::message::{MessagePart, MessageReassembler, ReassembledMessage};
-use crate::noise_model::size;
-use crate::options::TimeLimits;
-use crate::periodic::Arrival;
-use crate::study;
+use crate::labelled_message::{CommandLabels, MessageLabel, label_messages};
+use crate::noise_model::size_in_basis;
+use crate::options::{Options, TimeLimits};
 use crate::traffic_profile::TrafficProfile;
 use crate::training_counts::TrainingCounts;
 
-/// Records around labelled commands.
+/// Records with labelled commands among them.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelledTraffic<'a> {
     /// All records, in the order of the stream.
     pub records: &'a [Record],
-    /// The flows they are of.
+    /// The flows of the records.
     pub flows: &'a [Flow],
-    /// The commands that labels are of.
+    /// The commands that have a label.
     pub commands: &'a [Command],
-    /// What may be commands or not: nothing is learned of them.
+    /// What may be commands: nothing is learned from them.
     pub doubtful: &'a [Command],
-    /// From the first label to the last, in nanoseconds.
+    /// The times of the first label and the last, in nanoseconds.
     pub span: [i64; 2],
 }
 
-/// Something that was said, by one side and at once.
-#[derive(Debug)]
-pub(crate) struct LabelledMessage {
-    /// As one record: its size is the message's.
-    pub(crate) record: Record,
-    pub(crate) weight: SizeClass,
-    pub(crate) begun: Arrival,
-    pub(crate) pair: EndpointPair,
-    pub(crate) part: MessageLabel,
-}
-
-/// What labels say of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MessageLabel {
-    /// It begins a command.
-    Begins,
-    /// It goes on with one.
-    Continues,
-    /// It is none.
-    None,
-    /// That it may be one or not.
-    Doubtful,
-    /// Nothing: it comes before the first label, or after the last.
-    Untold,
-}
-
 impl LabelledTraffic<'_> {
-    /// Learns what is no command. `basis` is what the model's sizes are, `options` how commands are told from other
-    /// records.
+    /// Learns what records that are no commands look like, in sizes of a `basis`.
     ///
     /// # Errors
-    /// [`ConfigureError::Usage`] where an option is wrong.
+    /// [`ConfigureError::Usage`] if an option is wrong.
     pub fn learn(&self, basis: &Basis, options: &Options) -> Result<Noise, ConfigureError> {
-        let times = options.times()?;
-        let records: Vec<(Record, SizeClass)> = self
-            .records
-            .iter()
-            .filter(|record| !record.handshake && record.content_type == ContentType::ApplicationData)
-            .map(|record| {
-                (Record { length: size(basis, record), ..record.clone() }, SizeClass::of(record, options.min_size))
-            })
-            .collect();
-        let mut pairs = FlowEndpoints::default();
-        self.flows.iter().for_each(|flow| pairs.learn(flow));
-        let [full_to_gateway, full_from_gateway] =
-            [Direction::ToGateway, Direction::FromGateway].map(|direction| self.full(&records, direction, &times));
-        let answer_within = answer_within(&records, &mut pairs, &times);
-        let full = |direction| if direction == Direction::ToGateway { full_to_gateway } else { full_from_gateway };
-        let said = self.said(&records, &mut pairs, full, &times);
+        let limits = options.time_limits()?;
+        let is_data = |record: &&Record| !record.handshake && record.content_type == ContentType::ApplicationData;
+        let sized = |record: &Record| {
+            let size_class = SizeClass::of(record, options.min_size);
+            (Record { length: size_in_basis(basis, record), ..record.clone() }, size_class)
+        };
+        let records: Vec<(Record, SizeClass)> = self.records.iter().filter(is_data).map(sized).collect();
+        let mut endpoints = FlowEndpoints::default();
+        self.flows.iter().for_each(|flow| endpoints.add(flow));
+        let full_to_gateway = self.full_size(&records, Direction::ToGateway, &limits);
+        let full_from_gateway = self.full_size(&records, Direction::FromGateway, &limits);
+        let full_size = |direction| match direction {
+            Direction::ToGateway => full_to_gateway,
+            Direction::FromGateway => full_from_gateway,
+        };
+        let answer_within_ns = answer_within_ns(&records, &mut endpoints, &limits);
+        let labels = CommandLabels::new(self.commands, self.doubtful, self.span);
+        let messages = label_messages(&records, labels, &mut endpoints, full_size, &limits);
 
-        let patient = TimeLimits { answer_within: answer_within.unwrap_or(times.answer_within), ..times };
-        let rough = TrainingCounts::of(&said, &TrainingCounts::default(), &patient);
-        let counts = TrainingCounts::of(&said, &rough, &patient);
-        let commands = said.iter().filter(|said| said.part == MessageLabel::Begins).count() as u64;
-        let continued = said.iter().filter(|said| said.part == MessageLabel::Continues).count() as u64;
-        let is_in_parts = continued >= OFTEN && continued.saturating_mul(4) >= commands;
+        let limits = TimeLimits { answer_within_ns: answer_within_ns.unwrap_or(limits.answer_within_ns), ..limits };
+        let first_pass = TrainingCounts::new(&messages, &TrainingCounts::default(), &limits);
+        let counts = TrainingCounts::new(&messages, &first_pass, &limits);
+        let count = |label| messages.iter().filter(|message| message.label == label).count() as u64;
+        let (commands, parts) = (count(MessageLabel::StartsCommand), count(MessageLabel::ContinuesCommand));
+        let is_in_parts = parts >= OFTEN && parts.saturating_mul(4) >= commands;
         Ok(Noise {
             commands,
-            replied: counts.replied,
+            replied: counts.replied(),
             missing_labels: counts.missing_labels(),
-            answer_within_ms: answer_within.map(|ns| ns.unsigned_abs().div_ceil(1_000_000)),
+            answer_within_ms: answer_within_ns.map(|ns| ns.unsigned_abs().div_ceil(1_000_000)),
             written: if is_in_parts { Written::Parts } else { Written::Whole },
             full_to_gateway,
             full_from_gateway,
@@ -105,9 +77,9 @@ impl LabelledTraffic<'_> {
         })
     }
 
-    /// The size of records that the next one continues: the greatest there are on the connections of commands, if nearly
-    /// all that is followed at once is of that size.
-    fn full(&self, records: &[(Record, SizeClass)], direction: Direction, times: &TimeLimits) -> Option<u32> {
+    /// The size of records that the next one continues: the greatest size on the flows of commands, if nearly all records
+    /// that are followed at once have it.
+    fn full_size(&self, records: &[(Record, SizeClass)], direction: Direction, limits: &TimeLimits) -> Option<u32> {
         let flows: BTreeSet<u64> = self.commands.iter().map(|command| command.flow).collect();
         let mut last: BTreeMap<u64, &Record> = BTreeMap::new();
         let (mut greatest, mut followed) = (None, BTreeMap::<u32, u64>::new());
@@ -117,8 +89,9 @@ impl LabelledTraffic<'_> {
                 continue;
             }
             greatest = greatest.max(Some(record.length));
-            let is_next = |before: &&Record| record.start_ns.saturating_sub(before.time_ns) <= times.at_once();
-            if let Some(before) = before.filter(is_next) {
+            let is_at_once =
+                |before: &&Record| record.start_ns.saturating_sub(before.time_ns) <= limits.same_write_ns();
+            if let Some(before) = before.filter(is_at_once) {
                 *followed.entry(before.length).or_default() += 1;
             }
         }
@@ -127,94 +100,21 @@ impl LabelledTraffic<'_> {
         let is_enough = of_greatest >= OFTEN || (of_greatest >= 2 && of_greatest == all);
         greatest.filter(|_| is_enough && of_greatest.saturating_mul(5) >= all.saturating_mul(4))
     }
-
-    /// Puts the pieces of messages together, and says of each what the labels do.
-    fn said(
-        &self,
-        records: &[(Record, SizeClass)],
-        pairs: &mut FlowEndpoints,
-        full: impl Fn(Direction) -> Option<u32>,
-        times: &TimeLimits,
-    ) -> Vec<LabelledMessage> {
-        let mut labels = Labelled::new(self);
-        let mut talks: BTreeMap<u64, ReassembledFlow<'_>> = BTreeMap::new();
-        let mut all = Vec::new();
-        let mut add = |record: &Record, message: ReassembledMessage, weight: SizeClass| {
-            let record = Record { length: message.size, start_ns: message.start_ns, ..record.clone() };
-            let part = labels.part(&record);
-            all.push(LabelledMessage { weight, begun: message.begun, pair: *pairs.of(record.flow), part, record });
-        };
-        for (record, weight) in records {
-            let talk = talks.entry(record.flow).or_default();
-            let heard = SizedRecord::new(record, *weight);
-            let taken = talk.unfinished.take(heard, &talk.exchange, full(record.direction), times.gap);
-            talk.exchange.remember(heard);
-            let last = talk.last.replace(record);
-            if let (Some(ended), Some(last)) = (taken.ended, last) {
-                add(last, ended, SizeClass::Full);
-            }
-            match taken.piece {
-                MessagePart::Whole => add(record, taken.message, *weight),
-                // What has a full piece is not tiny.
-                MessagePart::Last => add(record, taken.message, SizeClass::Full),
-                MessagePart::First | MessagePart::Middle => {}
-            }
-        }
-        all
-    }
 }
 
-/// A flow whose messages are put together.
-#[derive(Debug, Default)]
-struct ReassembledFlow<'a> {
-    exchange: FlowHistory,
-    unfinished: MessageReassembler,
-    last: Option<&'a Record>,
-}
-
-/// Labelled commands by flow and time.
-struct Labelled {
-    /// Flow and beginning; end, and whether a label is of it that is believed.
-    commands: BTreeMap<(u64, i64), (i64, MessageLabel)>,
-    span: [i64; 2],
-}
-
-impl Labelled {
-    fn new(traffic: &LabelledTraffic<'_>) -> Self {
-        let entry =
-            |part: MessageLabel| move |command: &Command| ((command.flow, command.time_ns), (command.end_ns, part));
-        let doubtful = traffic.doubtful.iter().map(entry(MessageLabel::Doubtful));
-        let commands = doubtful.chain(traffic.commands.iter().map(entry(MessageLabel::Begins))).collect();
-        Self { commands, span: traffic.span }
+/// Within what time the service answers, if that is longer than the option: learned as by the algorithm `adaptive`.
+fn answer_within_ns(
+    records: &[(Record, SizeClass)],
+    endpoints: &mut FlowEndpoints,
+    limits: &TimeLimits,
+) -> Option<i64> {
+    let mut histories: BTreeMap<u64, FlowHistory> = BTreeMap::new();
+    let mut profiles: BTreeMap<EndpointPair, TrafficProfile> = BTreeMap::new();
+    for (record, size_class) in records {
+        let profile = profiles.entry(endpoints.of(record.flow)).or_default();
+        let history = histories.entry(record.flow).or_default();
+        profile.learn(SizedRecord::new(record, *size_class), history, limits);
     }
-
-    /// What is said of a message.
-    fn part(&mut self, record: &Record) -> MessageLabel {
-        if record.direction == Direction::FromGateway {
-            return MessageLabel::Untold;
-        }
-        let before = self.commands.range_mut((record.flow, i64::MIN)..=(record.flow, record.start_ns)).next_back();
-        if let Some((_, (_, part))) = before.filter(|(_, (end_ns, _))| record.start_ns <= *end_ns) {
-            let told = *part;
-            if told == MessageLabel::Begins {
-                *part = MessageLabel::Continues;
-            }
-            return told;
-        }
-        let [first, last] = self.span;
-        if (first..=last).contains(&record.start_ns) { MessageLabel::None } else { MessageLabel::Untold }
-    }
-}
-
-/// Within what time the service answers, where that is longer than usual: as the algorithm `adaptive` learns it.
-fn answer_within(records: &[(Record, SizeClass)], pairs: &mut FlowEndpoints, times: &TimeLimits) -> Option<i64> {
-    let mut exchanges: BTreeMap<u64, FlowHistory> = BTreeMap::new();
-    let mut habits: BTreeMap<EndpointPair, TrafficProfile> = BTreeMap::new();
-    for (record, weight) in records {
-        let heard = SizedRecord::new(record, *weight);
-        let habits = habits.entry(*pairs.of(record.flow)).or_default();
-        study::learn(heard, exchanges.entry(record.flow).or_default(), habits, times);
-    }
-    let longest = habits.values().map(|habits| habits.answer_within(times)).max()?;
-    (longest > times.answer_within).then_some(longest)
+    let longest_ns = profiles.values().map(|profile| profile.answer_within_ns(limits)).max()?;
+    (longest_ns > limits.answer_within_ns).then_some(longest_ns)
 }

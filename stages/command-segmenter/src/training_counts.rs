@@ -1,5 +1,6 @@
-//! TrainingCounts what messages of each size are, where labels tell the commands among them.
+//! Counts what the messages of each size are, where labels tell which of them are commands.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use sizeleak_frame::{Direction, Record};
@@ -7,200 +8,228 @@ use sizeleak_model::{GatewayRecords, MOST_SIZES, OFTEN, ServiceRecords};
 
 use crate::endpoints::EndpointPair;
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::labelled_message::{LabelledMessage, MessageLabel};
 use crate::options::TimeLimits;
 use crate::periodic;
-use crate::training::{LabelledMessage, MessageLabel};
 
-/// What was counted.
+/// The counts of all sizes.
 #[derive(Debug, Default)]
 pub(crate) struct TrainingCounts {
     service: BTreeMap<u32, ServiceSize>,
     gateway: BTreeMap<u32, GatewaySize>,
     /// Labelled commands that the gateway replied to.
-    pub(crate) replied: u64,
+    replied: u64,
 }
 
+/// The service's messages of one size.
 #[derive(Debug, Default)]
 struct ServiceSize {
-    counted: ServiceRecords,
-    /// When those came that came alone, and after what silences.
+    records: ServiceRecords,
+    /// When unsolicited ones came, and after what silences.
     times: BTreeMap<EndpointPair, Vec<i64>>,
-    /// How many of them were big enough for a command.
-    full: u64,
     silences: Vec<i64>,
+    /// How many of them were large enough for a command.
+    full: u64,
 }
 
+/// The gateway's messages of one size.
 #[derive(Debug, Default)]
 struct GatewaySize {
-    counted: GatewayRecords,
-    /// The sizes of the answers.
-    partners: BTreeMap<u32, u64>,
+    records: GatewayRecords,
+    /// How often an answer had a size.
+    answers: BTreeMap<u32, u64>,
 }
 
-/// What was last said on a flow.
+/// The state of a flow.
 #[derive(Debug, Default)]
 struct TrainingFlow {
-    exchange: FlowHistory,
-    /// The gateway's last message, while nothing has come since.
-    spoken: Option<(i64, u32)>,
-    /// Until when what the gateway says is a reply to a command, and when that is so no more in any case.
+    history: FlowHistory,
+    /// When the gateway's last message came, if the service has been silent since, and its size.
+    request: Option<(i64, u32)>,
+    /// Until when messages of the gateway are replies to a command: the time that each of them extends, and the end.
     replies: Option<(i64, i64)>,
     /// What the gateway may reply to, and until when.
-    awaited: Option<(AwaitedReply, i64)>,
+    awaiting: Option<(AwaitingReply, i64)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum AwaitedReply {
+enum AwaitingReply {
     Command,
+    /// Noise of a size.
     Noise(u32),
 }
 
 impl TrainingCounts {
-    /// TrainingCounts messages. `before` is what a count before this came to: by that it is known which of the gateway's messages
-    /// are answered, and which are no replies.
-    pub(crate) fn of(said: &[LabelledMessage], before: &Self, times: &TimeLimits) -> Self {
+    /// Counts messages. The counts of a pass before this one tell which of the gateway's messages are answered, and which
+    /// are no replies.
+    pub(crate) fn new(messages: &[LabelledMessage], previous: &Self, limits: &TimeLimits) -> Self {
         let mut counts = Self::default();
-        let mut talks: BTreeMap<u64, TrainingFlow> = BTreeMap::new();
-        for said in said {
-            let talk = talks.entry(said.record.flow).or_default();
-            match said.record.direction {
-                Direction::FromGateway => counts.of_gateway(said, talk, before, times),
-                Direction::ToGateway => counts.of_service(said, talk, before, times),
+        let mut flows: BTreeMap<u64, TrainingFlow> = BTreeMap::new();
+        for message in messages {
+            let flow = flows.entry(message.record.flow).or_default();
+            match message.record.direction {
+                Direction::FromGateway => counts.count_gateway(message, flow, previous, limits),
+                Direction::ToGateway => counts.count_service(message, flow, previous, limits),
             }
-            talk.exchange.remember(SizedRecord::new(&said.record, said.weight));
+            flow.history.remember(SizedRecord::new(&message.record, message.size_class));
         }
         counts
     }
 
-    fn of_gateway(&mut self, said: &LabelledMessage, talk: &mut TrainingFlow, before: &Self, times: &TimeLimits) {
-        let Record { start_ns, time_ns, length, .. } = said.record;
-        let kind = &mut self.gateway.entry(length).or_default().counted;
-        kind.times += 1;
-        if let Some((_, end_ns)) = talk.replies.filter(|(until_ns, end_ns)| start_ns <= *until_ns.min(end_ns)) {
-            kind.replies += 1;
-            talk.replies = Some((time_ns.saturating_add(times.reply_gap), end_ns));
+    fn count_gateway(
+        &mut self,
+        message: &LabelledMessage,
+        flow: &mut TrainingFlow,
+        previous: &Self,
+        limits: &TimeLimits,
+    ) {
+        let Record { start_ns, time_ns, length, .. } = message.record;
+        let records = &mut self.gateway.entry(length).or_default().records;
+        records.times += 1;
+        if let Some((_, end_ns)) = flow.replies.filter(|(until_ns, end_ns)| start_ns <= *until_ns.min(end_ns)) {
+            records.replies += 1;
+            flow.replies = Some((time_ns.saturating_add(limits.reply_gap_ns), end_ns));
         }
-        let is_telemetry = before.gateway.get(&length).is_some_and(|kind| kind.counted.is_telemetry());
-        if said.weight == SizeClass::Full
+        let is_telemetry = previous.gateway.get(&length).is_some_and(|size| size.records.is_telemetry());
+        if message.size_class == SizeClass::Full
             && !is_telemetry
-            && let Some((awaited, _)) = talk.awaited.take().filter(|(_, until_ns)| start_ns <= *until_ns)
+            && let Some((awaiting, _)) = flow.awaiting.take().filter(|(_, until_ns)| start_ns <= *until_ns)
         {
-            match awaited {
-                AwaitedReply::Command => self.replied += 1,
-                AwaitedReply::Noise(size) => self.service.entry(size).or_default().counted.replied += 1,
+            match awaiting {
+                AwaitingReply::Command => self.replied += 1,
+                AwaitingReply::Noise(size) => self.service.entry(size).or_default().records.replied += 1,
             }
         }
-        talk.spoken = Some((time_ns, length));
-        talk.exchange.ask(SizedRecord::new(&said.record, said.weight), length);
+        flow.request = Some((time_ns, length));
+        flow.history.add_request(SizedRecord::new(&message.record, message.size_class), length);
     }
 
-    fn of_service(&mut self, said: &LabelledMessage, talk: &mut TrainingFlow, before: &Self, times: &TimeLimits) {
-        let Record { start_ns, time_ns, length, .. } = said.record;
-        let spoken = talk.spoken.take();
-        let until_ns = time_ns.saturating_add(times.reply_gap);
-        match said.part {
-            MessageLabel::Begins => {
-                self.service.entry(length).or_default().counted.commands += 1;
-                let soon = spoken.filter(|(spoken_ns, _)| start_ns.saturating_sub(*spoken_ns) <= times.answer_within);
-                if let Some((_, size)) = soon {
-                    self.gateway.entry(size).or_default().counted.commands += 1;
+    fn count_service(
+        &mut self,
+        message: &LabelledMessage,
+        flow: &mut TrainingFlow,
+        previous: &Self,
+        limits: &TimeLimits,
+    ) {
+        let Record { start_ns, time_ns, length, .. } = message.record;
+        let request = flow.request.take();
+        match message.label {
+            MessageLabel::StartsCommand => {
+                self.service.entry(length).or_default().records.commands += 1;
+                let is_recent = |request_ns: i64| start_ns.saturating_sub(request_ns) <= limits.answer_within_ns;
+                if let Some((_, size)) = request.filter(|(request_ns, _)| is_recent(*request_ns)) {
+                    self.gateway.entry(size).or_default().records.commands += 1;
                 }
-                talk.replies = Some((until_ns, time_ns.saturating_add(times.reply_within)));
-                talk.awaited = Some((AwaitedReply::Command, until_ns));
-                talk.exchange.run = ServiceBurst::Command;
+                let until_ns = time_ns.saturating_add(limits.reply_gap_ns);
+                flow.replies = Some((until_ns, time_ns.saturating_add(limits.reply_within_ns)));
+                flow.awaiting = Some((AwaitingReply::Command, until_ns));
+                flow.history.service_burst = ServiceBurst::Command;
             }
-            MessageLabel::Continues | MessageLabel::Doubtful => {}
-            MessageLabel::None | MessageLabel::Untold => self.noise(said, talk, before, times),
+            MessageLabel::ContinuesCommand | MessageLabel::Doubtful => {}
+            MessageLabel::NoCommand | MessageLabel::Unlabelled => self.count_noise(message, flow, previous, limits),
         }
     }
 
-    /// TrainingCounts a message that is in no labelled command. Where there are no labels, only what answers the gateway counts.
-    fn noise(&mut self, said: &LabelledMessage, talk: &mut TrainingFlow, before: &Self, times: &TimeLimits) {
-        let Record { time_ns, length, .. } = said.record;
-        let is_answered = |size: u32| before.gateway.get(&size).is_none_or(|kind| kind.counted.is_answered());
-        let heard = SizedRecord::new(&said.record, said.weight);
-        let exchange = &mut talk.exchange;
-        let asked = exchange.asked(heard, times.answer_within, |ask| is_answered(ask.length));
-        if let Some((at, ask)) = asked {
-            exchange.answer(at);
-            let kind = self.gateway.entry(ask.length).or_default();
-            kind.counted.answered += 1;
-            *kind.partners.entry(length).or_default() += 1;
-        }
-        let continues = exchange.run == ServiceBurst::Answer && exchange.followed(&said.record, times.gap).is_some();
-        let is_answer = asked.is_some() || continues;
-        exchange.run = if is_answer { ServiceBurst::Answer } else { ServiceBurst::Nothing };
-        if is_answer {
-            self.service.entry(length).or_default().counted.answers += 1;
-            return;
-        }
-        if said.part == MessageLabel::Untold {
-            return;
-        }
-        let kind = self.service.entry(length).or_default();
-        kind.counted.alone += 1;
-        kind.times.entry(said.pair).or_default().push(said.begun.time_ns);
-        kind.silences.extend(said.begun.silence_ns);
-        if said.weight == SizeClass::Full {
-            kind.full += 1;
-            talk.awaited = Some((AwaitedReply::Noise(length), time_ns.saturating_add(times.reply_gap)));
-        }
-    }
-
-    /// The sizes of the service's messages that are not only commands, in order. What came once tells nothing.
-    pub(crate) fn service_records(&self) -> Vec<ServiceRecords> {
-        let kinds = self.service.iter().map(|(size, kind)| {
-            let mut counted = ServiceRecords { size: *size, ..kind.counted };
-            kind.find_beat(&mut counted);
-            counted
+    /// Counts a message outside of every labelled command. One that is unlabelled counts only if it is an answer.
+    fn count_noise(
+        &mut self,
+        message: &LabelledMessage,
+        flow: &mut TrainingFlow,
+        previous: &Self,
+        limits: &TimeLimits,
+    ) {
+        let LabelledMessage { record, size_class, .. } = message;
+        let length = record.length;
+        let is_answered = |size: u32| previous.gateway.get(&size).is_none_or(|size| size.records.is_answered());
+        let history = &mut flow.history;
+        let request = history.find_request(SizedRecord::new(record, *size_class), limits.answer_within_ns, |request| {
+            is_answered(request.size)
         });
-        let noise = kinds.filter(|kind| kind.answers + kind.alone > 1).collect();
-        most_frequent(noise, |kind| kind.answers + kind.alone, |kind| kind.size)
+        if let Some((index, request)) = request {
+            history.remove_request(index);
+            let size = self.gateway.entry(request.size).or_default();
+            size.records.answered += 1;
+            *size.answers.entry(length).or_default() += 1;
+        }
+        let continues_answer =
+            history.service_burst == ServiceBurst::Answer && history.is_continued_by(record, limits.gap_ns);
+        let is_answer = request.is_some() || continues_answer;
+        history.service_burst = if is_answer { ServiceBurst::Answer } else { ServiceBurst::None };
+        if is_answer {
+            self.service.entry(length).or_default().records.answers += 1;
+        } else if message.label == MessageLabel::NoCommand {
+            let size = self.service.entry(length).or_default();
+            size.records.alone += 1;
+            size.times.entry(message.endpoints).or_default().push(message.arrival.time_ns);
+            size.silences.extend(message.arrival.silence_ns);
+            if *size_class == SizeClass::Full {
+                size.full += 1;
+                let until_ns = record.time_ns.saturating_add(limits.reply_gap_ns);
+                flow.awaiting = Some((AwaitingReply::Noise(length), until_ns));
+            }
+        }
     }
 
-    /// For 100 commands with a label, how many seem to have none. Noise recurs, commands of many actions hardly do.
+    /// How many labelled commands the gateway replied to.
+    pub(crate) fn replied(&self) -> u64 {
+        self.replied
+    }
+
+    /// How many commands seem to have no label for 100 that have one. Noise recurs; commands of many actions hardly do.
     pub(crate) fn missing_labels(&self) -> u64 {
-        let rare = || self.service.values().filter(|kind| kind.counted.alone < OFTEN && kind.counted.answers == 0);
-        let labelled: u64 = rare().map(|kind| kind.counted.commands).sum();
-        let unlabelled: u64 = rare().map(|kind| kind.full).sum();
+        let rare = || self.service.values().filter(|size| size.records.alone < OFTEN && size.records.answers == 0);
+        let labelled: u64 = rare().map(|size| size.records.commands).sum();
+        let unlabelled: u64 = rare().map(|size| size.full).sum();
         unlabelled.saturating_mul(100) / labelled.max(1)
     }
 
-    /// The sizes of the gateway's messages, in order.
-    pub(crate) fn gateway_records(&self) -> Vec<GatewayRecords> {
-        let kinds = self.gateway.iter().map(|(size, kind)| {
-            let usual = kind.partners.iter().max_by_key(|(size, times)| (**times, std::cmp::Reverse(**size)));
-            let is_usual =
-                |times: u64| times >= OFTEN && times.saturating_mul(5) >= kind.counted.answered.saturating_mul(3);
-            let usual = usual.filter(|(_, times)| is_usual(**times));
-            GatewayRecords { size: *size, by: usual.map(|(size, _)| *size), ..kind.counted }
+    /// The service's messages whose size is not only that of commands, in order of size. Single ones are left out.
+    pub(crate) fn service_records(&self) -> Vec<ServiceRecords> {
+        let sizes = self.service.iter().map(|(size, counted)| {
+            let mut records = ServiceRecords { size: *size, ..counted.records };
+            counted.find_timer(&mut records);
+            records
         });
-        most_frequent(kinds.collect(), |kind| kind.times, |kind| kind.size)
+        let noise = sizes.filter(|records| records.answers + records.alone > 1).collect();
+        most_frequent(noise, |records| records.answers + records.alone, |records| records.size)
+    }
+
+    /// The gateway's messages, in order of size.
+    pub(crate) fn gateway_records(&self) -> Vec<GatewayRecords> {
+        let sizes = self.gateway.iter().map(|(size, GatewaySize { records, answers })| {
+            let most = answers.iter().max_by_key(|(size, times)| (**times, Reverse(**size)));
+            let is_usual = |times: u64| times >= OFTEN && times.saturating_mul(5) >= records.answered.saturating_mul(3);
+            let by = most.filter(|(_, times)| is_usual(**times)).map(|(size, _)| *size);
+            GatewayRecords { size: *size, by, ..*records }
+        });
+        most_frequent(sizes.collect(), |records| records.times, |records| records.size)
     }
 }
 
 impl ServiceSize {
-    /// Finds the beat that most of those which came alone keep, if there is one.
-    fn find_beat(&self, counted: &mut ServiceRecords) {
+    /// Finds the timer that most unsolicited messages are on, if there is one.
+    fn find_timer(&self, records: &mut ServiceRecords) {
         let milliseconds = |ns: i64| Some(ns.unsigned_abs() / 1_000_000);
-        if let Some((period, on)) = periodic::idle_timer(&self.silences) {
-            (counted.after_silence_ms, counted.on_beat) = (milliseconds(period), on);
+        let is_most = |count: usize| count >= periodic::MIN_ARRIVALS && count * 5 >= self.silences.len() * 4;
+        if let Some((period_ns, count)) = periodic::idle_period(&self.silences).filter(|(_, count)| is_most(*count)) {
+            (records.after_silence_ms, records.on_beat) = (milliseconds(period_ns), count as u64);
         }
-        // The period of whom most is known: of several gateways each has its phase, all have the same firmware.
+        // The pair with most messages shows the period. All gateways have the same firmware, but each its own phase.
         let longest = self.times.values().max_by_key(|times| times.len());
-        let Some(period) = longest.and_then(|times| periodic::period_of(times)) else { return };
-        let on = self.times.values().map(|times| periodic::count_timed(times, period)).sum::<u64>();
-        if on > counted.on_beat && on.saturating_mul(5) >= counted.alone.saturating_mul(4) {
-            counted.after_silence_ms = None;
-            (counted.every_ms, counted.on_beat) = (milliseconds(period), on);
+        let Some(period_ns) = longest.and_then(|times| periodic::interval_period(times)) else { return };
+        let on_timer = |times: &Vec<i64>| periodic::times_on_timer(times, period_ns).len() as u64;
+        let count = self.times.values().map(on_timer).sum::<u64>();
+        if count > records.on_beat && count.saturating_mul(5) >= records.alone.saturating_mul(4) {
+            records.after_silence_ms = None;
+            (records.every_ms, records.on_beat) = (milliseconds(period_ns), count);
         }
     }
 }
 
-/// As many kinds as a model holds, those that are most frequent, in order of size.
-fn most_frequent<T>(mut kinds: Vec<T>, times: impl Fn(&T) -> u64, size: impl Fn(&T) -> u32) -> Vec<T> {
-    kinds.sort_by_key(|kind| (std::cmp::Reverse(times(kind)), size(kind)));
-    kinds.truncate(MOST_SIZES);
-    kinds.sort_by_key(size);
-    kinds
+/// The most frequent sizes, as many as a model holds, in order of size.
+fn most_frequent<T>(mut sizes: Vec<T>, times: impl Fn(&T) -> u64, size: impl Fn(&T) -> u32) -> Vec<T> {
+    sizes.sort_by_key(|records| (Reverse(times(records)), size(records)));
+    sizes.truncate(MOST_SIZES);
+    sizes.sort_by_key(size);
+    sizes
 }

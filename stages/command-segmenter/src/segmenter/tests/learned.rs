@@ -1,28 +1,12 @@
-//! The algorithm `learned`: taught by labelled records, then tried on others of the same gateway.
+//! The algorithm `learned`: it learns from labelled records and then finds the commands in others of the same gateway.
 
-use sizeleak_frame::Transport;
 use sizeleak_model::{Noise, Written};
 
 use super::*;
 use crate::LabelledTraffic;
-use crate::noise_model::NoiseModel;
 use crate::testing::model;
 
-const SECOND: i64 = 1_000;
-const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-
-/// TimeLimits that are not steady.
-fn times(count: i64) -> impl Iterator<Item = i64> {
-    (0..count).map(|n| n * 37 * SECOND + n * n * 771 + 1_234)
-}
-
-/// A command that the gateway replies to twice, after 60 and 180 ms.
-fn command(at: i64, size: u64) -> Vec<Record> {
-    vec![to(at, size), from(at + 60, 45), from(at + 180, 45)]
-}
-
-/// Sizes as the model's actions make them: of one to three plugs.
+/// A size that the model's actions make up, of one to three plugs.
 fn size(n: i64) -> u64 {
     [100, 101, 140, 141, 181, 99, 142, 180][n as usize % 8]
 }
@@ -31,45 +15,39 @@ fn commands(count: i64) -> Vec<Record> {
     (0..).zip(times(count)).flat_map(|(n, at)| command(at, size(n))).collect()
 }
 
-/// What is learned of records where commands begin at these times and last as long as `lasts`, in milliseconds.
-fn taught_by(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64>, lasts: i64) -> Noise {
+/// What is learned from records with commands that start at the times of `labels`, in milliseconds, and last `duration`.
+fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64>, duration: i64) -> Noise {
     records.sort_by_key(|record| record.time_ns);
-    let commands: Vec<Command> = labels
-        .into_iter()
-        .map(|at| Command {
-            time_ns: at * MS,
-            end_ns: (at + lasts) * MS,
-            flow: 1,
-            size: 0,
-            plaintext: None,
-            records: 1,
-            replies: 0,
-            reply_bytes: 0,
-        })
-        .collect();
-    let span = [i64::MIN, i64::MAX];
-    let traffic = LabelledTraffic { records: &records, flows: &[], commands: &commands, doubtful: &[], span };
-    let basis = model(Noise::default()).learned.basis;
-    traffic.learn(&basis, &Options::default()).unwrap()
+    let command = |at| Command {
+        time_ns: at * MS,
+        end_ns: (at + duration) * MS,
+        flow: 1,
+        size: 0,
+        plaintext: None,
+        records: 1,
+        replies: 0,
+        reply_bytes: 0,
+    };
+    let commands: Vec<Command> = labels.into_iter().map(command).collect();
+    learn_traffic(&records, &commands, &[], [i64::MIN, i64::MAX])
 }
 
-/// What is learned of 40 commands and other records.
-fn taught(others: impl IntoIterator<Item = Record>) -> Noise {
-    let mut records = commands(40);
-    records.extend(others);
-    taught_by(records, times(40), 0)
+fn learn_traffic(records: &[Record], commands: &[Command], doubtful: &[Command], span: [i64; 2]) -> Noise {
+    let traffic = LabelledTraffic { records, flows: &[], commands, doubtful, span };
+    traffic.learn(&model(Noise::default()).learned.basis, &Options::default()).unwrap()
+}
+
+/// What is learned from 40 commands and other records.
+fn learn(others: impl IntoIterator<Item = Record>) -> Noise {
+    learn_labelled(commands(40).into_iter().chain(others).collect(), times(40), 0)
 }
 
 fn segmenter(noise: &Noise) -> CommandSegmenter {
-    let knowledge = NoiseModel::of(&model(noise.clone())).unwrap();
-    CommandSegmenter::with(Method::Learned(knowledge.into()), &Options::default()).unwrap()
+    CommandSegmenter::with_noise_model(&Options::default(), NoiseModel::new(&model(noise.clone()))).unwrap()
 }
 
-/// The commands in records, which may come in any order here: their times in milliseconds, sizes and replies.
-fn found(noise: &Noise, mut records: Vec<Record>) -> Vec<(i64, u64, u32)> {
-    records.sort_by_key(|record| record.time_ns);
-    let commands = run(segmenter(noise), &records);
-    commands.iter().map(|command| (command.time_ns / MS, command.plaintext.unwrap()[0], command.replies)).collect()
+fn found(noise: &Noise, records: Vec<Record>) -> Vec<(i64, u64, u32)> {
+    super::found(segmenter(noise), records)
 }
 
 fn every(period: i64, count: i64, phase: i64, record: impl Fn(i64) -> Record) -> Vec<Record> {
@@ -81,9 +59,9 @@ fn none() -> Vec<(i64, u64, u32)> {
 }
 
 #[test]
-fn a_keep_alive_of_a_size_that_commands_have() {
+fn on_its_timer_a_keep_alive_with_the_size_of_commands_is_no_command() {
     let keep_alive = |count, phase| every(2 * MINUTE, count, phase, |at| to(at, 141));
-    let noise = taught(keep_alive(13, 17_000));
+    let noise = learn(keep_alive(13, 17_000));
     let kind = noise.to_gateway[0];
     assert_eq!((kind.size, kind.alone, kind.commands, kind.replied), (141, 13, 5, 0));
     assert!(kind.every_ms.is_some_and(|period| period.abs_diff(120_000) < 50) && kind.on_beat >= 12, "{kind:?}");
@@ -94,12 +72,12 @@ fn a_keep_alive_of_a_size_that_commands_have() {
 }
 
 #[test]
-fn a_keep_alive_where_the_gateway_never_replies() {
+fn off_its_timer_a_keep_alive_is_a_command_if_the_gateway_never_replies() {
     let silent = |count| (0..).zip(times(count)).map(|(n, at)| to(at, size(n))).collect::<Vec<_>>();
     let keep_alive = |count, phase| every(MINUTE, count, phase, |at| to(at, 120));
     let mut records = silent(40);
     records.extend(keep_alive(25, 9_000));
-    let noise = taught_by(records, times(40), 0);
+    let noise = learn_labelled(records, times(40), 0);
     assert_eq!((noise.commands, noise.replied), (40, 0));
     assert_eq!(found(&noise, keep_alive(60, 31_000)), none());
     let mut records = keep_alive(60, 31_000);
@@ -108,8 +86,8 @@ fn a_keep_alive_where_the_gateway_never_replies() {
 }
 
 #[test]
-fn what_no_actions_make_up_is_no_command_and_told_where_it_is_new() {
-    let noise = taught(every(2 * MINUTE, 13, 17_000, |at| to(at, 23)));
+fn a_size_that_no_actions_make_up_is_no_command_and_reported_if_new() {
+    let noise = learn(every(2 * MINUTE, 13, 17_000, |at| to(at, 23)));
     assert_eq!(found(&noise, vec![to(50_000, 23), to(99_000, 60), to(180_000, 4000)]), none());
     let mut segmenter = segmenter(&noise);
     let mut out: Vec<Frame> = Vec::new();
@@ -123,7 +101,7 @@ fn what_no_actions_make_up_is_no_command_and_told_where_it_is_new() {
 
 /// The gateway polls every minute, in two records, and is answered in three, of sizes that commands have.
 #[test]
-fn polls_of_several_records() {
+fn answers_to_polls_of_several_records_are_no_commands() {
     let polls = |count, phase: i64| {
         (0..count)
             .flat_map(|n| {
@@ -132,7 +110,7 @@ fn polls_of_several_records() {
             })
             .collect::<Vec<_>>()
     };
-    let noise = taught(polls(25, 5_000));
+    let noise = learn(polls(25, 5_000));
     assert_eq!(found(&noise, polls(60, 11_000)), none(), "an hour of them alone");
     let mut records = polls(60, 11_000);
     records.extend(command(100_600, 141).into_iter().chain(command(131_030, 181)));
@@ -145,7 +123,7 @@ fn telemetry_is_no_reply_and_its_receipt_no_command() {
         (0..count).flat_map(|n| [from(n * 5_300 + n % 7 * 600, 77), to(n * 5_300 + n % 7 * 600 + 30, 110)]).collect()
     };
     let readings: &dyn Fn(i64) -> Vec<Record> = &readings;
-    let noise = taught(readings(280));
+    let noise = learn(readings(280));
     assert!(noise.from_gateway.iter().find(|kind| kind.size == 77).unwrap().is_telemetry());
     assert_eq!(found(&noise, readings(680)), none(), "an hour of it alone");
     let mut records = readings(680);
@@ -157,47 +135,47 @@ fn telemetry_is_no_reply_and_its_receipt_no_command() {
 }
 
 #[test]
-fn commands_while_replies_still_come_and_two_within_the_gap() {
-    let noise = taught([]);
+fn commands_before_the_last_reply_or_within_the_gap_are_separate() {
+    let noise = learn([]);
     assert_eq!(noise.written, Written::Whole);
     let records = [command(1_000, 100), command(1_090, 141), vec![to(9_000, 140), to(9_010, 101)]].concat();
     assert_eq!(found(&noise, records), [(1_000, 100, 1), (1_090, 141, 3), (9_000, 140, 0), (9_010, 101, 0)]);
 }
 
 #[test]
-fn commands_cut_into_records() {
+fn full_records_and_the_next_one_are_one_command() {
     // Records of 64 bytes at most.
     let cut = |at: i64, size: u64| {
         let pieces = (0..size.div_ceil(64)).zip(at..).map(move |(n, at)| to(at, (size - 64 * n).min(64)));
         pieces.chain([from(at + 60, 45)]).collect::<Vec<_>>()
     };
     let records = (0..).zip(times(40)).flat_map(|(n, at)| cut(at, size(n))).collect();
-    let noise = taught_by(records, times(40), 5);
+    let noise = learn_labelled(records, times(40), 5);
     assert_eq!((noise.full_to_gateway, noise.written), (Some(64), Written::Whole));
     let records = [cut(1_000, 141), cut(1_040, 128), cut(9_000, 181), cut(20_000, 20)].concat();
     assert_eq!(found(&noise, records), [(1_000, 141, 0), (1_040, 128, 2), (9_000, 181, 1)], "128 are two full ones");
 }
 
 #[test]
-fn commands_written_in_parts() {
+fn parts_of_a_command_that_are_written_at_once_are_one_command() {
     let parts = |at: i64, size: u64| [to(at, 30), to(at + 2, size - 30), from(at + 60, 45)];
     let records = (0..).zip(times(40)).flat_map(|(n, at)| parts(at, size(n))).collect();
-    let noise = taught_by(records, times(40), 5);
+    let noise = learn_labelled(records, times(40), 5);
     assert_eq!(noise.written, Written::Parts);
     let records = [parts(1_000, 141), parts(1_100, 101)].concat();
     assert_eq!(found(&noise, records), [(1_000, 141, 1), (1_100, 101, 1)]);
 }
 
 #[test]
-fn a_last_piece_is_one_where_no_labelled_command_was_cut() {
-    let noise = taught([]);
+fn a_small_record_continues_a_command_if_no_labelled_command_was_cut() {
+    let noise = learn([]);
     let records = vec![to(1_000, 181), to(1_002, 9), from(1_060, 45), to(5_000, 181), to(5_100, 9)];
     assert_eq!(found(&noise, records), [(1_000, 190, 1), (5_000, 181, 0)]);
 }
 
 /// The gateway asks all the time and is told that there is nothing, after half a minute; or it is told a command.
 #[test]
-fn long_polls() {
+fn commands_that_end_long_polls_are_found_among_empty_answers() {
     let polls = |commands: &[i64], until: i64| {
         let (mut at, mut records) = (500, Vec::new());
         while at < until {
@@ -214,7 +192,7 @@ fn long_polls() {
         records
     };
     let labels: Vec<i64> = times(40).collect();
-    let noise = taught_by(polls(&labels, 31 * MINUTE), labels, 0);
+    let noise = learn_labelled(polls(&labels, 31 * MINUTE), labels, 0);
     assert_eq!(found(&noise, polls(&[], HOUR)), none(), "an hour of them alone");
     let sent = [7_000, 7_170, 60_000, 3_000_000];
     let found: Vec<i64> = found(&noise, polls(&sent, HOUR)).iter().map(|command| command.0).collect();
@@ -222,8 +200,8 @@ fn long_polls() {
 }
 
 #[test]
-fn several_gateways_and_connections_keep_their_own_beat() {
-    let noise = taught(every(MINUTE, 25, 9_000, |at| to(at, 120)));
+fn each_gateway_and_connection_has_a_timer_phase_of_its_own() {
+    let noise = learn(every(MINUTE, 25, 9_000, |at| to(at, 120)));
     let on = |flow, records: Vec<Record>| records.into_iter().map(move |record| Record { flow, ..record });
     let mut records: Vec<Record> = (1..=6_u64)
         .flat_map(|flow| on(flow, every(MINUTE, 60, flow.cast_signed() * 7_300, |at| to(at, 120))))
@@ -248,23 +226,23 @@ fn several_gateways_and_connections_keep_their_own_beat() {
 /// A connection breaks after the first piece of a command, and the next one begins with a greeting of a size that
 /// commands have.
 #[test]
-fn a_connection_that_breaks_in_a_command() {
+fn the_greeting_of_a_new_connection_is_no_command() {
     let greeting = |at: i64| vec![from(at, 160), to(at + 30, 129)];
-    let noise = taught(greeting(500));
+    let noise = learn(greeting(500));
     let on_next = |records: Vec<Record>| records.into_iter().map(|record| Record { flow: 2, ..record });
     let mut records = command(1_000, 141);
     records.extend(on_next(greeting(60_000)).chain(on_next(command(60_100, 181))));
     assert_eq!(found(&noise, records.clone()), [(1_000, 141, 2), (60_100, 181, 2)]);
     // Neither was seen before: the capture to learn from began later.
-    assert_eq!(found(&taught([]), records), [(1_000, 141, 2), (60_100, 181, 2)]);
+    assert_eq!(found(&learn([]), records), [(1_000, 141, 2), (60_100, 181, 2)]);
 }
 
 #[test]
-fn labels_that_are_missing_make_no_noise_of_commands() {
+fn commands_without_a_label_do_not_become_noise() {
     let keep_alive = every(2 * MINUTE, 13, 17_000, |at| to(at, 141));
     let mut records = commands(40);
     records.extend(keep_alive.clone());
-    let noise = taught_by(records, times(40).enumerate().filter(|(n, _)| n % 3 > 0).map(|(_, at)| at), 0);
+    let noise = learn_labelled(records, times(40).enumerate().filter(|(n, _)| n % 3 > 0).map(|(_, at)| at), 0);
     assert!(noise.to_gateway.len() > 5, "a third of the commands seem to be noise: {noise:?}");
     let mut records = commands(60);
     let expected = found(&noise, records.clone());
@@ -293,7 +271,7 @@ fn nothing_is_learned_before_the_first_label_and_after_the_last() {
 /// Records of one command each, its size a byte or three more or less; on, off and dim within two bytes of each other; a
 /// keep-alive of 23 bytes on the same connection; polls of several records; pings and acknowledgements.
 #[test]
-fn a_smart_plug() {
+fn commands_of_a_smart_plug_are_found_among_its_other_traffic() {
     let surroundings = |minutes: i64, phase: i64| {
         let mut records = every(2 * MINUTE, minutes / 2, phase, |at| to(at, 23));
         records.extend((0..minutes).flat_map(|n| {
@@ -315,7 +293,7 @@ fn a_smart_plug() {
     };
     let mut records = surroundings(26, 12_000);
     records.extend((0..).zip(times(40)).flat_map(|(n, at)| pressed(n, at)));
-    let noise = taught_by(records, times(40), 0);
+    let noise = learn_labelled(records, times(40), 0);
     assert_eq!(found(&noise, surroundings(60, 40_000)), none());
     let mut records = surroundings(60, 40_000);
     let pressed_at: Vec<i64> = (0..50).map(|n| 9_000 + n * 61_300 + n % 7 * 911).collect();
@@ -360,7 +338,7 @@ proptest! {
         records in prop::collection::vec((any::<bool>(), -100i64..900_000, 0u64..200, 1u64..3), 0..120),
         full in prop::option::of(10u32..150),
     ) {
-        let mut noise = taught(every(MINUTE, 25, 9_000, |at| to(at, 120)));
+        let mut noise = learn(every(MINUTE, 25, 9_000, |at| to(at, 120)));
         noise.full_to_gateway = full;
         let records: Vec<Record> = records.into_iter().map(|(toward, at, size, flow)| {
             Record { flow, ..if toward { to(at, size) } else { from(at, size) } }
