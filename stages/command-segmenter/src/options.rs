@@ -100,6 +100,7 @@ impl Options {
 
 /// The times of [`Options`] in nanoseconds.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "the unit")]
 pub(crate) struct TimeLimits {
     pub(crate) gap_ns: i64,
     pub(crate) answer_within_ns: i64,

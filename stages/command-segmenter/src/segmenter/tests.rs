@@ -44,8 +44,9 @@ fn sizes(records: &[Record]) -> Vec<u64> {
     segment(&Options::default(), records).iter().map(|command| command.plaintext.unwrap()[0]).collect()
 }
 
-fn on(flow: u64, record: Record) -> Record {
-    Record { flow, ..record }
+fn on(flow: u64, mut record: Record) -> Record {
+    record.flow = flow;
+    record
 }
 
 /// A flow between a gateway and the only service.

@@ -54,46 +54,38 @@ fn every(period: i64, count: i64, phase: i64, record: impl Fn(i64) -> Record) ->
     (0..count).map(|n| record(n * period + phase + n % 3 * 20)).collect()
 }
 
-fn none() -> Vec<(i64, u64, u32)> {
-    Vec::new()
-}
-
 #[test]
 fn on_its_timer_a_keep_alive_with_the_size_of_commands_is_no_command() {
     let keep_alive = |count, phase| every(2 * MINUTE, count, phase, |at| to(at, 141));
     let noise = learn(keep_alive(13, 17_000));
-    let kind = noise.to_gateway[0];
-    assert_eq!((kind.size, kind.alone, kind.commands, kind.replied), (141, 13, 5, 0));
-    assert!(kind.every_ms.is_some_and(|period| period.abs_diff(120_000) < 50) && kind.on_beat >= 12, "{kind:?}");
-    assert_eq!(found(&noise, keep_alive(30, 3_000)), none(), "an hour of it alone, of another phase");
+    let of_141 = noise.to_gateway[0];
+    assert_eq!((of_141.size, of_141.alone, of_141.commands, of_141.replied), (141, 13, 5, 0));
+    assert!(of_141.every_ms.is_some_and(|period| period.abs_diff(120_000) < 50) && of_141.on_beat >= 12, "{of_141:?}");
+    assert_eq!(found(&noise, keep_alive(30, 3_000)), [], "an hour of it alone, of another phase");
     let mut records = keep_alive(30, 3_000);
     records.extend(command(100_600, 141).into_iter().chain(command(777_700, 142)));
-    assert_eq!(found(&noise, records), [(100_600, 141, 2), (777_700, 142, 2)], "a command of that size off its beat");
+    assert_eq!(found(&noise, records), [(100_600, 141, 2), (777_700, 142, 2)], "a command of that size off its timer");
 }
 
 #[test]
 fn off_its_timer_a_keep_alive_is_a_command_if_the_gateway_never_replies() {
-    let silent = |count| (0..).zip(times(count)).map(|(n, at)| to(at, size(n))).collect::<Vec<_>>();
     let keep_alive = |count, phase| every(MINUTE, count, phase, |at| to(at, 120));
-    let mut records = silent(40);
-    records.extend(keep_alive(25, 9_000));
+    let mut records = keep_alive(25, 9_000);
+    records.extend((0..).zip(times(40)).map(|(n, at)| to(at, size(n))));
     let noise = learn_labelled(records, times(40), 0);
     assert_eq!((noise.commands, noise.replied), (40, 0));
-    assert_eq!(found(&noise, keep_alive(60, 31_000)), none());
+    assert_eq!(found(&noise, keep_alive(60, 31_000)), []);
     let mut records = keep_alive(60, 31_000);
     records.extend([to(200_500, 120), to(300_500, 141)]);
-    assert_eq!(found(&noise, records), [(200_500, 120, 0), (300_500, 141, 0)], "off the beat");
+    assert_eq!(found(&noise, records), [(200_500, 120, 0), (300_500, 141, 0)], "off the timer");
 }
 
 #[test]
 fn a_size_that_no_actions_make_up_is_no_command_and_reported_if_new() {
     let noise = learn(every(2 * MINUTE, 13, 17_000, |at| to(at, 23)));
-    assert_eq!(found(&noise, vec![to(50_000, 23), to(99_000, 60), to(180_000, 4000)]), none());
+    assert_eq!(found(&noise, vec![to(50_000, 23), to(99_000, 60), to(180_000, 4000)]), []);
     let mut segmenter = segmenter(&noise);
-    let mut out: Vec<Frame> = Vec::new();
-    for record in [to(50_000, 23), to(99_000, 60)] {
-        segmenter.process(SegmenterInput::Record(record), &mut out).unwrap();
-    }
+    let out = process(&mut segmenter, [to(50_000, 23), to(99_000, 60)]);
     let [Frame::Notice(notice)] = &out[..] else { panic!("{out:?}") };
     assert_eq!((&*notice.what, notice.bytes), (what::UNEXPLAINED, Some(84)));
     assert!(segmenter.counters().contains(&("unexplained", 1)));
@@ -111,7 +103,7 @@ fn answers_to_polls_of_several_records_are_no_commands() {
             .collect::<Vec<_>>()
     };
     let noise = learn(polls(25, 5_000));
-    assert_eq!(found(&noise, polls(60, 11_000)), none(), "an hour of them alone");
+    assert_eq!(found(&noise, polls(60, 11_000)), [], "an hour of them alone");
     let mut records = polls(60, 11_000);
     records.extend(command(100_600, 141).into_iter().chain(command(131_030, 181)));
     assert_eq!(found(&noise, records), [(100_600, 141, 2), (131_030, 181, 2)], "one between the records of a poll");
@@ -119,13 +111,12 @@ fn answers_to_polls_of_several_records_are_no_commands() {
 
 #[test]
 fn telemetry_is_no_reply_and_its_receipt_no_command() {
-    let readings = |count| {
+    let readings = |count| -> Vec<Record> {
         (0..count).flat_map(|n| [from(n * 5_300 + n % 7 * 600, 77), to(n * 5_300 + n % 7 * 600 + 30, 110)]).collect()
     };
-    let readings: &dyn Fn(i64) -> Vec<Record> = &readings;
     let noise = learn(readings(280));
-    assert!(noise.from_gateway.iter().find(|kind| kind.size == 77).unwrap().is_telemetry());
-    assert_eq!(found(&noise, readings(680)), none(), "an hour of it alone");
+    assert!(noise.from_gateway.iter().find(|records| records.size == 77).unwrap().is_telemetry());
+    assert_eq!(found(&noise, readings(680)), [], "an hour of it alone");
     let mut records = readings(680);
     records.extend(command(2_000, 110));
     // Between a reading, at 5900 ms, and its receipt; and after that, while nothing else is due.
@@ -144,16 +135,20 @@ fn commands_before_the_last_reply_or_within_the_gap_are_separate() {
 
 #[test]
 fn full_records_and_the_next_one_are_one_command() {
-    // Records of 64 bytes at most.
+    // Records hold at most 64 bytes.
     let cut = |at: i64, size: u64| {
-        let pieces = (0..size.div_ceil(64)).zip(at..).map(move |(n, at)| to(at, (size - 64 * n).min(64)));
-        pieces.chain([from(at + 60, 45)]).collect::<Vec<_>>()
+        let parts = (0..size.div_ceil(64)).zip(at..).map(move |(n, at)| to(at, (size - 64 * n).min(64)));
+        parts.chain([from(at + 60, 45)]).collect::<Vec<_>>()
     };
     let records = (0..).zip(times(40)).flat_map(|(n, at)| cut(at, size(n))).collect();
     let noise = learn_labelled(records, times(40), 5);
     assert_eq!((noise.full_to_gateway, noise.written), (Some(64), Written::Whole));
     let records = [cut(1_000, 141), cut(1_040, 128), cut(9_000, 181), cut(20_000, 20)].concat();
-    assert_eq!(found(&noise, records), [(1_000, 141, 0), (1_040, 128, 2), (9_000, 181, 1)], "128 are two full ones");
+    assert_eq!(
+        found(&noise, records),
+        [(1_000, 141, 0), (1_040, 128, 2), (9_000, 181, 1)],
+        "128 bytes are two full records"
+    );
 }
 
 #[test]
@@ -173,7 +168,7 @@ fn a_small_record_continues_a_command_if_no_labelled_command_was_cut() {
     assert_eq!(found(&noise, records), [(1_000, 190, 1), (5_000, 181, 0)]);
 }
 
-/// The gateway asks all the time and is told that there is nothing, after half a minute; or it is told a command.
+/// The gateway always polls; the service answers with a command, or after half a minute that there is none.
 #[test]
 fn commands_that_end_long_polls_are_found_among_empty_answers() {
     let polls = |commands: &[i64], until: i64| {
@@ -193,7 +188,7 @@ fn commands_that_end_long_polls_are_found_among_empty_answers() {
     };
     let labels: Vec<i64> = times(40).collect();
     let noise = learn_labelled(polls(&labels, 31 * MINUTE), labels, 0);
-    assert_eq!(found(&noise, polls(&[], HOUR)), none(), "an hour of them alone");
+    assert_eq!(found(&noise, polls(&[], HOUR)), [], "an hour of them alone");
     let sent = [7_000, 7_170, 60_000, 3_000_000];
     let found: Vec<i64> = found(&noise, polls(&sent, HOUR)).iter().map(|command| command.0).collect();
     assert_eq!(found, sent, "one of them while the next poll has just begun");
@@ -202,39 +197,33 @@ fn commands_that_end_long_polls_are_found_among_empty_answers() {
 #[test]
 fn each_gateway_and_connection_has_a_timer_phase_of_its_own() {
     let noise = learn(every(MINUTE, 25, 9_000, |at| to(at, 120)));
-    let on = |flow, records: Vec<Record>| records.into_iter().map(move |record| Record { flow, ..record });
+    let all_on = |number, records: Vec<Record>| records.into_iter().map(move |record| on(number, record));
     let mut records: Vec<Record> = (1..=6_u64)
-        .flat_map(|flow| on(flow, every(MINUTE, 60, flow.cast_signed() * 7_300, |at| to(at, 120))))
-        .chain(on(2, command(200_100, 120)))
-        .chain(on(5, command(200_150, 141)))
+        .flat_map(|number| all_on(number, every(MINUTE, 60, number.cast_signed() * 7_300, |at| to(at, 120))))
+        .chain(all_on(2, command(200_100, 120)))
+        .chain(all_on(5, command(200_150, 141)))
         .collect();
     records.sort_by_key(|record| record.time_ns);
     let mut segmenter = segmenter(&noise);
-    let mut out: Vec<Frame> = Vec::new();
-    // Flows 1 to 3 are of one gateway, the others of another.
-    for flow in 1..=6 {
-        let gateway = if flow <= 3 { "192.168.1.20" } else { "192.168.1.21" }.parse().unwrap();
-        let service = "203.0.113.10:443".parse().unwrap();
-        segmenter
-            .process(SegmenterInput::Flow(Flow { flow, gateway, service, transport: Transport::Tcp }.into()), &mut out)
-            .unwrap();
+    for number in 1..=6 {
+        let gateway = if number <= 3 { "192.168.1.20" } else { "192.168.1.21" };
+        segmenter.process(flow(number, gateway), &mut Vec::<Frame>::new()).unwrap();
     }
     let found: Vec<_> = run(segmenter, &records).iter().map(|command| (command.flow, command.time_ns / MS)).collect();
     assert_eq!(found, [(2, 200_100), (5, 200_150)]);
 }
 
-/// A connection breaks after the first piece of a command, and the next one begins with a greeting of a size that
-/// commands have.
+/// A connection breaks, and the next one begins with a greeting of a size that commands have.
 #[test]
 fn the_greeting_of_a_new_connection_is_no_command() {
     let greeting = |at: i64| vec![from(at, 160), to(at + 30, 129)];
     let noise = learn(greeting(500));
-    let on_next = |records: Vec<Record>| records.into_iter().map(|record| Record { flow: 2, ..record });
+    let on_next = |records: Vec<Record>| records.into_iter().map(|record| on(2, record));
     let mut records = command(1_000, 141);
     records.extend(on_next(greeting(60_000)).chain(on_next(command(60_100, 181))));
     assert_eq!(found(&noise, records.clone()), [(1_000, 141, 2), (60_100, 181, 2)]);
-    // Neither was seen before: the capture to learn from began later.
-    assert_eq!(found(&learn([]), records), [(1_000, 141, 2), (60_100, 181, 2)]);
+    let began_later = learn([]);
+    assert_eq!(found(&began_later, records), [(1_000, 141, 2), (60_100, 181, 2)], "the greeting was not captured");
 }
 
 #[test]
@@ -252,19 +241,17 @@ fn commands_without_a_label_do_not_become_noise() {
 }
 
 #[test]
-fn nothing_is_learned_before_the_first_label_and_after_the_last() {
+fn nothing_is_learned_outside_of_the_labels_or_from_doubtful_commands() {
     let records = commands(40);
     let labels: Vec<Command> = run(CommandSegmenter::new(&Options::default()).unwrap(), &records);
-    let basis = model(Noise::default()).learned.basis;
     let learn = |commands: &[Command], doubtful: &[Command]| {
         let span = [commands[0].time_ns, commands[commands.len() - 1].time_ns];
-        let traffic = LabelledTraffic { records: &records, flows: &[], commands, doubtful, span };
-        traffic.learn(&basis, &Options::default()).unwrap()
+        learn_traffic(&records, commands, doubtful, span)
     };
     assert_eq!(learn(&labels[10..20], &[]).to_gateway, []);
     let some: Vec<Command> = labels.iter().step_by(10).cloned().collect();
     let rest: Vec<Command> = labels.iter().enumerate().filter(|(n, _)| n % 10 > 0).map(|(_, it)| it.clone()).collect();
-    assert_eq!(learn(&some, &rest).to_gateway, [], "nor of what is doubtful");
+    assert_eq!(learn(&some, &rest).to_gateway, []);
     assert!(!learn(&some, &[]).to_gateway.is_empty());
 }
 
@@ -294,7 +281,7 @@ fn commands_of_a_smart_plug_are_found_among_its_other_traffic() {
     let mut records = surroundings(26, 12_000);
     records.extend((0..).zip(times(40)).flat_map(|(n, at)| pressed(n, at)));
     let noise = learn_labelled(records, times(40), 0);
-    assert_eq!(found(&noise, surroundings(60, 40_000)), none());
+    assert_eq!(found(&noise, surroundings(60, 40_000)), []);
     let mut records = surroundings(60, 40_000);
     let pressed_at: Vec<i64> = (0..50).map(|n| 9_000 + n * 61_300 + n % 7 * 911).collect();
     records.extend((0..).zip(&pressed_at).flat_map(|(n, at)| pressed(n, *at)));
@@ -302,51 +289,43 @@ fn commands_of_a_smart_plug_are_found_among_its_other_traffic() {
     assert_eq!(found, pressed_at);
 }
 
-#[test]
-fn its_options_are_checked() {
-    let learned = Options { algorithm: Some(Algorithm::Learned), ..Options::default() };
-    let fault = |options: &Options| CommandSegmenter::new(options).map(|_| "a segmenter").unwrap_err();
-    assert_eq!(fault(&learned).exit_code(), 2);
+/// A file with a model that has this noise.
+fn model_file(noise: Option<Noise>) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let with_model = Options { model: Some(file.path().into()), ..learned };
-    let missing = Options { model: Some("no-such-folder/model.toml".into()), ..with_model.clone() };
-    assert!(fault(&missing).to_string().contains("no-such-folder/model.toml"));
-    let write = |noise: Option<Noise>| {
-        std::fs::write(&file, sizeleak_model::Model { noise, ..model(Noise::default()) }.to_toml()).unwrap();
+    std::fs::write(&file, Model { noise, ..model(Noise::default()) }.to_toml()).unwrap();
+    file
+}
+
+#[test]
+fn learned_is_refused_without_a_model_that_has_noise() {
+    let fault = |model: Option<&Path>| {
+        let (algorithm, model) = (Some(Algorithm::Learned), model.map(Path::to_owned));
+        CommandSegmenter::new(&Options { algorithm, model, ..Options::default() }).map(|_| "a segmenter").unwrap_err()
     };
-    write(None);
-    let error = fault(&with_model);
+    assert_eq!(fault(None).exit_code(), 2);
+    assert!(fault(Some("no-such-folder/model.toml".as_ref())).to_string().contains("no-such-folder/model.toml"));
+    let error = fault(Some(model_file(None).path()));
     assert!(error.exit_code() == 1 && error.to_string().contains("no [noise]"), "{error}");
-    let unsaid = Options { algorithm: None, ..with_model.clone() };
-    let state = |options: &Options| CommandSegmenter::new(options).unwrap().algorithm;
-    assert!(matches!(state(&unsaid), AlgorithmState::Rules { .. }));
-    write(Some(Noise::default()));
-    assert!(
-        matches!(state(&unsaid), AlgorithmState::Learned(_))
-            && matches!(state(&with_model), AlgorithmState::Learned(_))
-    );
-    assert!(
-        matches!(state(&Options::default()), AlgorithmState::Rules { .. }),
-        "without a model there must be no need of one"
-    );
+}
+
+#[test]
+fn the_default_algorithm_is_learned_only_with_a_model_that_has_noise() {
+    let is_learned = |model: Option<&Path>| {
+        let options = Options { model: model.map(Path::to_owned), ..Options::default() };
+        matches!(CommandSegmenter::new(&options).unwrap().algorithm, AlgorithmState::Learned(_))
+    };
+    assert!(is_learned(Some(model_file(Some(Noise::default())).path())));
+    assert!(!is_learned(Some(model_file(None).path())) && !is_learned(None));
 }
 
 proptest! {
-    /// Whatever comes, each record is counted once at most, and commands leave in order.
     #[test]
-    fn anything_may_come(
-        records in prop::collection::vec((any::<bool>(), -100i64..900_000, 0u64..200, 1u64..3), 0..120),
+    fn each_record_is_in_at_most_one_command_if_messages_are_cut_anywhere(
+        records in records(-100..900_000, 200, 120),
         full in prop::option::of(10u32..150),
     ) {
         let mut noise = learn(every(MINUTE, 25, 9_000, |at| to(at, 120)));
         noise.full_to_gateway = full;
-        let records: Vec<Record> = records.into_iter().map(|(toward, at, size, flow)| {
-            Record { flow, ..if toward { to(at, size) } else { from(at, size) } }
-        }).collect();
-        let commands = run(segmenter(&noise), &records);
-        let all = |direction| records.iter().filter(|record| record.direction == direction).count();
-        let pieces: u32 = commands.iter().map(|command| command.records).sum();
-        let replies: u32 = commands.iter().map(|command| command.replies).sum();
-        prop_assert!(pieces as usize <= all(Direction::ToGateway) && replies as usize <= all(Direction::FromGateway));
+        prop_assert!(are_counted_once(&run(segmenter(&noise), &records), &records));
     }
 }
