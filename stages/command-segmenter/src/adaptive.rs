@@ -86,9 +86,10 @@ impl AdaptiveAlgorithm {
         let flow = sized.record.flow;
         let profile = self.profiles.get_or_default(self.endpoints.of(flow));
         let history = self.classified.get_or_default(flow);
+        let classifier = ProfileClassifier { profile, limits };
         let class = match sized.record.direction {
-            Direction::FromGateway => classify_gateway(sized, history, profile, limits),
-            Direction::ToGateway => classify_service(sized, history, profile, limits),
+            Direction::FromGateway => classifier.classify_gateway(sized, history),
+            Direction::ToGateway => classifier.classify_service(sized, history),
         };
         match class {
             RecordClass::CommandStart => history.service_burst = ServiceBurst::Command,
@@ -108,87 +109,77 @@ impl AdaptiveAlgorithm {
     }
 }
 
-fn classify_gateway(
-    sized: SizedRecord<'_>,
-    history: &mut FlowHistory,
-    profile: &TrafficProfile,
-    limits: &TimeLimits,
-) -> RecordClass {
-    let length = sized.record.length;
-    if !profile.continues_full_record(sized.record, history, limits) {
-        history.add_request(sized, length);
-    }
-    match sized.size_class {
-        SizeClass::Tiny => RecordClass::Tiny,
-        SizeClass::Full if profile.gateway_stats(length).is_some_and(GatewayLengthStats::is_telemetry) => {
-            RecordClass::Telemetry
-        }
-        SizeClass::Full => RecordClass::Reply,
-    }
+/// Classifies records by the profile of their endpoints.
+struct ProfileClassifier<'a> {
+    profile: &'a TrafficProfile,
+    limits: &'a TimeLimits,
 }
 
-fn classify_service(
-    sized: SizedRecord<'_>,
-    history: &mut FlowHistory,
-    profile: &TrafficProfile,
-    limits: &TimeLimits,
-) -> RecordClass {
-    let record = sized.record;
-    if profile.continues_full_record(record, history, limits) {
-        match history.service_burst {
-            ServiceBurst::Command => return RecordClass::CommandPart,
-            ServiceBurst::Answer => return RecordClass::Answer,
-            ServiceBurst::None => {}
+impl ProfileClassifier<'_> {
+    fn classify_gateway(&self, sized: SizedRecord<'_>, history: &mut FlowHistory) -> RecordClass {
+        let length = sized.record.length;
+        if !self.profile.continues_full_record(sized.record, history, self.limits) {
+            history.add_request(sized, length);
+        }
+        let is_telemetry = || self.profile.gateway_stats(length).is_some_and(GatewayLengthStats::is_telemetry);
+        match sized.size_class {
+            SizeClass::Tiny => RecordClass::Tiny,
+            SizeClass::Full if is_telemetry() => RecordClass::Telemetry,
+            SizeClass::Full => RecordClass::Reply,
         }
     }
-    let is_tiny = sized.size_class == SizeClass::Tiny;
-    // The length of a part says nothing about the message.
-    let is_part = profile.is_full(record.direction, record.length);
-    let stats = profile.service_stats(record.length).filter(|_| !is_part);
-    let role = stats.map_or(LengthRole::Unknown, ServiceLengthStats::role);
-    if let Some(index) = answered_request(sized, role, history, profile, limits) {
-        history.remove_request(index);
-        return if is_tiny { RecordClass::Tiny } else { RecordClass::Answer };
-    }
-    let continues = |burst, within_ns| history.service_burst == burst && history.is_continued_by(record, within_ns);
-    if is_tiny {
-        let is_last_part = continues(ServiceBurst::Command, SAME_PACKET_NS);
-        return if is_last_part { RecordClass::CommandPart } else { RecordClass::Tiny };
-    }
-    if profile.is_keep_alive(record.length, history.arrival(record)) {
-        RecordClass::KeepAlive
-    } else if role == LengthRole::AlwaysAnswer
-        || (role == LengthRole::Answer && continues(ServiceBurst::Answer, limits.gap_ns))
-    {
-        RecordClass::Answer
-    } else if continues(ServiceBurst::Command, limits.same_write_ns()) {
-        RecordClass::CommandPart
-    } else {
-        RecordClass::CommandStart
-    }
-}
 
-/// The index of the request that a record of the service answers, if it does.
-fn answered_request(
-    sized: SizedRecord<'_>,
-    role: LengthRole,
-    history: &FlowHistory,
-    profile: &TrafficProfile,
-    limits: &TimeLimits,
-) -> Option<usize> {
-    let length = sized.record.length;
-    let stats = |request: &Request| profile.gateway_stats(request.size);
-    let is_answered = |request: &Request| stats(request).is_none_or(GatewayLengthStats::is_answered);
-    let fits = |request: &Request| stats(request).is_none_or(|stats| stats.can_be_answered_by(length));
-    let answer_within_ns = profile.answer_within_ns(limits);
-    let request = match role {
-        LengthRole::Unsolicited => None,
-        // A length that always answers may do so late.
-        LengthRole::AlwaysAnswer => history.find_request(sized, limits.reply_within_ns, is_answered),
-        LengthRole::Answer => history.find_request(sized, answer_within_ns, is_answered),
-        LengthRole::Unknown => {
-            history.find_request(sized, answer_within_ns, |request| is_answered(request) && fits(request))
+    fn classify_service(&self, sized: SizedRecord<'_>, history: &mut FlowHistory) -> RecordClass {
+        let Self { profile, limits } = self;
+        let record = sized.record;
+        if profile.continues_full_record(record, history, limits) {
+            match history.service_burst {
+                ServiceBurst::Command => return RecordClass::CommandPart,
+                ServiceBurst::Answer => return RecordClass::Answer,
+                ServiceBurst::None => {}
+            }
         }
-    };
-    request.map(|(index, _)| index)
+        let is_tiny = sized.size_class == SizeClass::Tiny;
+        // The length of a part says nothing about the message.
+        let is_part = profile.is_full(record.direction, record.length);
+        let stats = profile.service_stats(record.length).filter(|_| !is_part);
+        let role = stats.map_or(LengthRole::Unknown, ServiceLengthStats::role);
+        if let Some(index) = self.answered_request(sized, role, history) {
+            history.remove_request(index);
+            return if is_tiny { RecordClass::Tiny } else { RecordClass::Answer };
+        }
+        let continues = |burst, within_ns| history.service_burst == burst && history.is_continued_by(record, within_ns);
+        if is_tiny {
+            let is_last_part = continues(ServiceBurst::Command, SAME_PACKET_NS);
+            return if is_last_part { RecordClass::CommandPart } else { RecordClass::Tiny };
+        }
+        let continues_answer = || role == LengthRole::Answer && continues(ServiceBurst::Answer, limits.gap_ns);
+        if profile.is_keep_alive(record.length, history.arrival(record)) {
+            RecordClass::KeepAlive
+        } else if role == LengthRole::AlwaysAnswer || continues_answer() {
+            RecordClass::Answer
+        } else if continues(ServiceBurst::Command, limits.same_write_ns()) {
+            RecordClass::CommandPart
+        } else {
+            RecordClass::CommandStart
+        }
+    }
+
+    /// The index of the request that a record of the service answers, if it does.
+    fn answered_request(&self, sized: SizedRecord<'_>, role: LengthRole, history: &FlowHistory) -> Option<usize> {
+        let stats = |request: &Request| self.profile.gateway_stats(request.size);
+        let is_answered = |request: &Request| stats(request).is_none_or(GatewayLengthStats::is_answered);
+        let fits = |request: &Request| stats(request).is_none_or(|stats| stats.can_be_answered_by(sized.record.length));
+        let answer_within_ns = self.profile.answer_within_ns(self.limits);
+        let request = match role {
+            LengthRole::Unsolicited => None,
+            // A length that always answers may do so late.
+            LengthRole::AlwaysAnswer => history.find_request(sized, self.limits.reply_within_ns, is_answered),
+            LengthRole::Answer => history.find_request(sized, answer_within_ns, is_answered),
+            LengthRole::Unknown => {
+                history.find_request(sized, answer_within_ns, |request| is_answered(request) && fits(request))
+            }
+        };
+        request.map(|(index, _)| index)
+    }
 }

@@ -126,8 +126,8 @@ impl FlowHistory {
         self.size_before(record, within_ns).is_some()
     }
 
-    /// The oldest request of the last `within_ns` that the service's record may answer, and its index. A tiny request has
-    /// only a tiny answer, and a tiny answer is first of all for a tiny request.
+    /// The oldest request of the last `within_ns` that the service's record may answer, and its index. A tiny request
+    /// has only a tiny answer, and a tiny answer is first of all for a tiny request.
     pub(crate) fn find_request(
         &self,
         answer: SizedRecord<'_>,

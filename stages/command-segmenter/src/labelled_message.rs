@@ -21,6 +21,13 @@ pub(crate) struct LabelledMessage {
     pub(crate) label: MessageLabel,
 }
 
+impl LabelledMessage {
+    /// The message as one record with its size.
+    pub(crate) fn sized(&self) -> SizedRecord<'_> {
+        SizedRecord::new(&self.record, self.size_class)
+    }
+}
+
 /// What the labels say of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageLabel {
@@ -75,7 +82,8 @@ struct ReassembledFlow<'a> {
     last: Option<&'a Record>,
 }
 
-/// Reassembles messages and labels them. `full_size` is the size of a record of a direction that the next one continues.
+/// Reassembles messages and labels them. `full_size` is the size of a record of a direction that the next one
+/// continues.
 pub(crate) fn label_messages(
     records: &[(Record, SizeClass)],
     mut labels: CommandLabels,

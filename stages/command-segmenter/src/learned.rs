@@ -7,14 +7,15 @@
 //!    recognised only if its size differs from the answers to that request.
 //! 3. A message that no actions make up is no command.
 //! 4. A message of a size that is not known as noise is a command.
-//! 5. For a size that may be noise or a command, likelihoods are compared (`likelihood`): how often it is either, whether
-//!    it is on the timer of that noise, and whether replies follow. The last is known when the replies have ended. That is
-//!    also when a command is emitted, so nothing is delayed.
+//! 5. For a size that may be noise or a command, likelihoods are compared (`likelihood`): how often it is either,
+//!    whether it is on the timer of that noise, and whether replies follow. The last is known when the replies have
+//!    ended. That is also when a command is emitted, so nothing is delayed.
 //!
-//! Three commands are not recognised: one of the size of an answer when that answer is due; one of the size of a keep-alive
-//! on its timer; and, if the gateway never replies, one of that size before the timer was seen on the connection.
+//! Three commands are not recognised: one of the size of an answer when that answer is due; one of the size of a
+//! keep-alive on its timer; and, if the gateway never replies, one of that size before the timer was seen on the
+//! connection.
 
-use sizeleak_frame::{Direction, Flow, Record};
+use sizeleak_frame::{Direction, Flow};
 use sizeleak_model::GatewayRecords;
 use sizeleak_runtime::TwoGenerationCache;
 
@@ -83,11 +84,10 @@ impl LearnedAlgorithm {
             endpoints.of(number);
         }
         let flow = flows.get_or_default(number);
+        let mut classifier = ServiceClassifier { noise_model, timers, endpoints, limits };
         let decision = match sized.record.direction {
-            Direction::FromGateway => flow.classify_gateway(sized, noise_model, limits).into(),
-            Direction::ToGateway => {
-                flow.classify_service(sized, &mut ServiceClassifier { noise_model, timers, endpoints, limits })
-            }
+            Direction::FromGateway => flow.classify_gateway(sized, &classifier).into(),
+            Direction::ToGateway => flow.classify_service(sized, &mut classifier),
         };
         flow.history.remember(sized);
         decision
@@ -96,15 +96,12 @@ impl LearnedAlgorithm {
 
 impl LearnedFlow {
     #[inline]
-    fn classify_gateway(
-        &mut self,
-        sized: SizedRecord<'_>,
-        noise_model: &NoiseModel,
-        limits: &TimeLimits,
-    ) -> RecordClass {
-        let Reassembly { message, part, .. } = self.reassemble(sized, noise_model, limits);
-        let is_after_command = self.is_after_command(sized.record, limits);
-        let known = noise_model.gateway(message.size);
+    fn classify_gateway(&mut self, sized: SizedRecord<'_>, classifier: &ServiceClassifier<'_>) -> RecordClass {
+        let Reassembly { message, part, .. } = self.reassemble(sized, classifier);
+        let start_ns = sized.record.start_ns;
+        let is_recent = |command_ns: i64| start_ns.saturating_sub(command_ns) <= classifier.limits.reply_gap_ns;
+        let is_after_command = self.history.command_ns.is_some_and(is_recent);
+        let known = classifier.noise_model.gateway(message.size);
         // A message of unknown size that follows a command is a reply to it, and no request.
         if part.is_end() && known.map_or(!is_after_command, GatewayRecords::is_answered) {
             self.history.add_request(sized, message.size);
@@ -119,13 +116,8 @@ impl LearnedFlow {
         }
     }
 
-    fn is_after_command(&self, record: &Record, limits: &TimeLimits) -> bool {
-        let is_recent = |command_ns: i64| record.start_ns.saturating_sub(command_ns) <= limits.reply_gap_ns;
-        self.history.command_ns.is_some_and(is_recent)
-    }
-
     fn classify_service(&mut self, sized: SizedRecord<'_>, classifier: &mut ServiceClassifier<'_>) -> Decision {
-        let Reassembly { message, part, .. } = self.reassemble(sized, classifier.noise_model, classifier.limits);
+        let Reassembly { message, part, .. } = self.reassemble(sized, classifier);
         let decided = if sized.size_class == SizeClass::Tiny && part == MessagePart::Whole {
             classifier.classify_tiny(sized, &self.history)
         } else {
@@ -149,9 +141,9 @@ impl LearnedFlow {
 
     /// Adds a record to its message. That may show that the message before has ended.
     #[inline]
-    fn reassemble(&mut self, sized: SizedRecord<'_>, noise_model: &NoiseModel, limits: &TimeLimits) -> Reassembly {
-        let full = noise_model.full_size(sized.record.direction);
-        let reassembly = self.reassembler.add(sized, &self.history, full, limits.gap_ns);
+    fn reassemble(&mut self, sized: SizedRecord<'_>, classifier: &ServiceClassifier<'_>) -> Reassembly {
+        let full = classifier.noise_model.full_size(sized.record.direction);
+        let reassembly = self.reassembler.add(sized, &self.history, full, classifier.limits.gap_ns);
         if reassembly.ended.is_some()
             && let Some(decided) = self.incomplete.take()
         {

@@ -1,8 +1,8 @@
 //! Compares how likely a record is as a command and as noise, where its size may be either.
 //!
-//! The prior of each is how often the size was noise in the labelled captures, and how often a command of it is expected.
-//! It is multiplied by the likelihood of the record's time (on the timer of that noise or off it) and of its replies.
-//! Replies come later, so the result is a condition on them.
+//! The prior of each is how often the size was noise in the labelled captures, and how often a command of it is
+//! expected. It is multiplied by the likelihood of the record's time (on the timer of that noise or off it) and of its
+//! replies. Replies come later, so the result is a condition on them.
 
 use sizeleak_model::{OFTEN, ServiceRecords};
 
@@ -54,8 +54,8 @@ pub(crate) fn command_condition(
     }
 }
 
-/// How often unsolicited noise of a size came, without the `unlabelled` commands counted with it; `None` if it was so rare
-/// that all of it may have been such commands.
+/// How often unsolicited noise of a size came, without the `unlabelled` commands counted with it; `None` if it was so
+/// rare that all of it may have been such commands.
 fn noise_prior(records: &ServiceRecords, unlabelled: f64) -> Option<f64> {
     let alone = records.alone as f64 - unlabelled;
     if alone >= OFTEN as f64 {

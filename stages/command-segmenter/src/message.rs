@@ -42,8 +42,8 @@ pub(crate) struct Reassembly {
 pub(crate) struct MessageReassembler(Option<ReassembledMessage>);
 
 impl MessageReassembler {
-    /// Adds the flow's next record to its message. `full` is the size of a record that the next one continues, if messages
-    /// of this direction are cut.
+    /// Adds the flow's next record to its message. `full` is the size of a record that the next one continues, if
+    /// messages of this direction are cut.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -80,8 +80,8 @@ mod tests {
     use crate::flow_history::SizeClass;
     use crate::testing::{MS, from, to};
 
-    /// The sizes of messages so far with the parts that the records are, and the sizes of messages that ended with a full
-    /// record. `full` is the size of a full record of each.
+    /// The sizes of messages so far with the parts that the records are, and the sizes of messages that ended with a
+    /// full record. `full` is the size of a full record of each.
     fn reassemble(records: &[(Record, Option<u32>)]) -> (Vec<(u32, MessagePart)>, Vec<u32>) {
         let (mut history, mut reassembler) = (FlowHistory::default(), MessageReassembler::default());
         let mut ended_sizes = Vec::new();

@@ -109,8 +109,8 @@ impl OpenCommands {
         }
     }
 
-    /// Removes the next command that is complete at `now_ns`, the time of all traffic. A complete command waits for those
-    /// that started before it.
+    /// Removes the next command that is complete at `now_ns`, the time of all traffic. A complete command waits for
+    /// those that started before it.
     #[inline]
     pub(crate) fn next_complete(&mut self, now_ns: i64, limits: &TimeLimits) -> Option<FinishedCommand> {
         if self.incomplete_until_ns.is_some_and(|until_ns| now_ns <= until_ns) {

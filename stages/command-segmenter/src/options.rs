@@ -24,7 +24,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// Records that follow each other within this time are one command (`adaptive`, `learned`: only if messages are cut there)
+    /// Records that follow each other within this time are one command (`adaptive`, `learned`: only if messages are cut
+    /// there)
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().gap))]
     pub gap: SignedDuration,
 
@@ -48,7 +49,8 @@ pub struct Options {
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().hole_wait))]
     pub hole_wait: SignedDuration,
 
-    /// How far ahead to learn from records before classifying one (algorithm `adaptive`); this delays commands by as much
+    /// How far ahead to learn from records before classifying one (algorithm `adaptive`); this delays commands by as
+    /// much
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().look_ahead))]
     pub look_ahead: SignedDuration,
 }
@@ -63,8 +65,8 @@ pub enum Algorithm {
     Record,
     /// Learns from the records themselves which lengths are answers, are periodic, or are parts of one message
     Adaptive,
-    /// Knows from labelled captures which sizes are answers, keep-alives or no combination of actions, and needs no look-ahead.
-    /// If a size may be noise or a command, its time and the replies to it decide
+    /// Knows from labelled captures which sizes are answers, keep-alives or no combination of actions, and needs no
+    /// look-ahead. If a size may be noise or a command, its time and the replies to it decide
     Learned,
 }
 

@@ -45,8 +45,8 @@ impl PeriodicTraffic {
         self.arrivals.push_back(arrival);
     }
 
-    /// Whether most arrivals are on a timer, and this one is too: on one that runs on, or on one that every record of the
-    /// flow resets.
+    /// Whether most arrivals are on a timer, and this one is too: on one that runs on, or on one that every record of
+    /// the flow resets.
     pub(crate) fn is_on_timer(&self, arrival: Arrival) -> bool {
         self.interval_timer().is_some_and(|period_ns| has_neighbour(&sorted(self.times()), arrival.time_ns, period_ns))
             || self.idle_timer().is_some_and(|period_ns| arrival.follows_silence(period_ns))
@@ -111,8 +111,8 @@ pub(crate) fn times_on_timer(times: &[i64], period_ns: i64) -> Vec<i64> {
     times.iter().copied().filter(|time_ns| has_neighbour(&sorted, *time_ns, period_ns)).collect()
 }
 
-/// Whether one of these times is a period before or after a time, or two: one arrival may be missing from the capture, or
-/// taken for an answer.
+/// Whether one of these times is a period before or after a time, or two: one arrival may be missing from the capture,
+/// or taken for an answer.
 fn has_neighbour(sorted: &[i64], time_ns: i64, period_ns: i64) -> bool {
     [period_ns, period_ns.saturating_mul(2)].into_iter().any(|interval_ns| {
         let (interval, tolerance) = (i128::from(interval_ns), i128::from(tolerance(interval_ns)));

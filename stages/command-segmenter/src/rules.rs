@@ -77,8 +77,8 @@ impl RuleAlgorithm {
         if self.continues(record, command_ns, i64::MAX) { RecordClass::CommandPart } else { RecordClass::CommandStart }
     }
 
-    /// A tiny record to the gateway answers a tiny one, as a pong does, or else a full one, as an acknowledgement does; the
-    /// next record is then no answer. If it answers nothing it may be the last part of a command.
+    /// A tiny record to the gateway answers a tiny one, as a pong does, or else a full one, as an acknowledgement does;
+    /// the next record is then no answer. If it answers nothing it may be the last part of a command.
     fn classify_tiny(&mut self, record: &Record) -> RecordClass {
         let Some(flow) = self.flows.get_mut(&record.flow) else { return RecordClass::Tiny };
         if record.direction == Direction::FromGateway {

@@ -92,8 +92,8 @@ impl ServiceClassifier<'_> {
             && history.is_continued_by(record, self.limits.same_write_ns())
     }
 
-    /// Whether a record is the last part of a command longer than every labelled one, so that the size of full records is
-    /// not known: its size was never seen, or it is in the same packet.
+    /// Whether a record is the last part of a command longer than every labelled one, so that the size of full records
+    /// is not known: its size was never seen, or it is in the same packet.
     fn is_last_part(&self, sized: SizedRecord<'_>, history: &FlowHistory) -> bool {
         let is_new = self.noise_model.service(sized.size).is_none();
         let within_ns = if is_new { self.limits.same_write_ns() } else { SAME_PACKET_NS };

@@ -57,7 +57,8 @@ impl Default for TrafficProfile {
 }
 
 impl TrafficProfile {
-    /// Learns from the next record of a flow, before it is classified. `history` is what was learned of the flow so far.
+    /// Learns from the next record of a flow, before it is classified. `history` is what was learned of the flow so
+    /// far.
     pub(crate) fn learn(&mut self, sized: SizedRecord<'_>, history: &mut FlowHistory, limits: &TimeLimits) {
         let record = sized.record;
         let before = history.size_before(record, limits.same_write_ns());
@@ -252,8 +253,8 @@ impl ServiceLengthStats {
         self.delay_count = self.delay_count.saturating_add(1);
     }
 
-    /// The time within which records of this length follow the gateway's: one and a half times the usual delay. `None` if
-    /// delays differ, or if few records have one: then they are no answers.
+    /// The time within which records of this length follow the gateway's: one and a half times the usual delay. `None`
+    /// if delays differ, or if few records have one: then they are no answers.
     fn usual_delay_limit(&self) -> Option<i64> {
         // Few unsolicited records happen to follow one of the gateway.
         if u64::from(self.delay_count.saturating_sub(1)) * 4 < u64::from(self.count) || self.delays.len() < MIN_DELAYS {

@@ -77,8 +77,8 @@ impl LabelledTraffic<'_> {
         })
     }
 
-    /// The size of records that the next one continues: the greatest size on the flows of commands, if nearly all records
-    /// that are followed at once have it.
+    /// The size of records that the next one continues: the greatest size on the flows of commands, if nearly all
+    /// records that are followed at once have it.
     fn full_size(&self, records: &[(Record, SizeClass)], direction: Direction, limits: &TimeLimits) -> Option<u32> {
         let flows: BTreeSet<u64> = self.commands.iter().map(|command| command.flow).collect();
         let mut last: BTreeMap<u64, &Record> = BTreeMap::new();

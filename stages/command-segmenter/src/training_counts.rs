@@ -7,7 +7,7 @@ use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{GatewayRecords, MOST_SIZES, OFTEN, ServiceRecords};
 
 use crate::endpoints::EndpointPair;
-use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass};
 use crate::labelled_message::{LabelledMessage, MessageLabel};
 use crate::options::TimeLimits;
 use crate::periodic;
@@ -60,114 +60,20 @@ enum AwaitingReply {
 }
 
 impl TrainingCounts {
-    /// Counts messages. The counts of a pass before this one tell which of the gateway's messages are answered, and which
-    /// are no replies.
+    /// Counts messages. The counts of a pass before this one tell which of the gateway's messages are answered, and
+    /// which are no replies.
     pub(crate) fn new(messages: &[LabelledMessage], previous: &Self, limits: &TimeLimits) -> Self {
-        let mut counts = Self::default();
+        let mut pass = CountingPass { counts: Self::default(), previous, limits };
         let mut flows: BTreeMap<u64, TrainingFlow> = BTreeMap::new();
         for message in messages {
             let flow = flows.entry(message.record.flow).or_default();
             match message.record.direction {
-                Direction::FromGateway => counts.count_gateway(message, flow, previous, limits),
-                Direction::ToGateway => counts.count_service(message, flow, previous, limits),
+                Direction::FromGateway => pass.count_gateway(message, flow),
+                Direction::ToGateway => pass.count_service(message, flow),
             }
-            flow.history.remember(SizedRecord::new(&message.record, message.size_class));
+            flow.history.remember(message.sized());
         }
-        counts
-    }
-
-    fn count_gateway(
-        &mut self,
-        message: &LabelledMessage,
-        flow: &mut TrainingFlow,
-        previous: &Self,
-        limits: &TimeLimits,
-    ) {
-        let Record { start_ns, time_ns, length, .. } = message.record;
-        let records = &mut self.gateway.entry(length).or_default().records;
-        records.times += 1;
-        if let Some((_, end_ns)) = flow.replies.filter(|(until_ns, end_ns)| start_ns <= *until_ns.min(end_ns)) {
-            records.replies += 1;
-            flow.replies = Some((time_ns.saturating_add(limits.reply_gap_ns), end_ns));
-        }
-        let is_telemetry = previous.gateway.get(&length).is_some_and(|size| size.records.is_telemetry());
-        if message.size_class == SizeClass::Full
-            && !is_telemetry
-            && let Some((awaiting, _)) = flow.awaiting.take().filter(|(_, until_ns)| start_ns <= *until_ns)
-        {
-            match awaiting {
-                AwaitingReply::Command => self.replied += 1,
-                AwaitingReply::Noise(size) => self.service.entry(size).or_default().records.replied += 1,
-            }
-        }
-        flow.request = Some((time_ns, length));
-        flow.history.add_request(SizedRecord::new(&message.record, message.size_class), length);
-    }
-
-    fn count_service(
-        &mut self,
-        message: &LabelledMessage,
-        flow: &mut TrainingFlow,
-        previous: &Self,
-        limits: &TimeLimits,
-    ) {
-        let Record { start_ns, time_ns, length, .. } = message.record;
-        let request = flow.request.take();
-        match message.label {
-            MessageLabel::StartsCommand => {
-                self.service.entry(length).or_default().records.commands += 1;
-                let is_recent = |request_ns: i64| start_ns.saturating_sub(request_ns) <= limits.answer_within_ns;
-                if let Some((_, size)) = request.filter(|(request_ns, _)| is_recent(*request_ns)) {
-                    self.gateway.entry(size).or_default().records.commands += 1;
-                }
-                let until_ns = time_ns.saturating_add(limits.reply_gap_ns);
-                flow.replies = Some((until_ns, time_ns.saturating_add(limits.reply_within_ns)));
-                flow.awaiting = Some((AwaitingReply::Command, until_ns));
-                flow.history.service_burst = ServiceBurst::Command;
-            }
-            MessageLabel::ContinuesCommand | MessageLabel::Doubtful => {}
-            MessageLabel::NoCommand | MessageLabel::Unlabelled => self.count_noise(message, flow, previous, limits),
-        }
-    }
-
-    /// Counts a message outside of every labelled command. One that is unlabelled counts only if it is an answer.
-    fn count_noise(
-        &mut self,
-        message: &LabelledMessage,
-        flow: &mut TrainingFlow,
-        previous: &Self,
-        limits: &TimeLimits,
-    ) {
-        let LabelledMessage { record, size_class, .. } = message;
-        let length = record.length;
-        let is_answered = |size: u32| previous.gateway.get(&size).is_none_or(|size| size.records.is_answered());
-        let history = &mut flow.history;
-        let request = history.find_request(SizedRecord::new(record, *size_class), limits.answer_within_ns, |request| {
-            is_answered(request.size)
-        });
-        if let Some((index, request)) = request {
-            history.remove_request(index);
-            let size = self.gateway.entry(request.size).or_default();
-            size.records.answered += 1;
-            *size.answers.entry(length).or_default() += 1;
-        }
-        let continues_answer =
-            history.service_burst == ServiceBurst::Answer && history.is_continued_by(record, limits.gap_ns);
-        let is_answer = request.is_some() || continues_answer;
-        history.service_burst = if is_answer { ServiceBurst::Answer } else { ServiceBurst::None };
-        if is_answer {
-            self.service.entry(length).or_default().records.answers += 1;
-        } else if message.label == MessageLabel::NoCommand {
-            let size = self.service.entry(length).or_default();
-            size.records.alone += 1;
-            size.times.entry(message.endpoints).or_default().push(message.arrival.time_ns);
-            size.silences.extend(message.arrival.silence_ns);
-            if *size_class == SizeClass::Full {
-                size.full += 1;
-                let until_ns = record.time_ns.saturating_add(limits.reply_gap_ns);
-                flow.awaiting = Some((AwaitingReply::Noise(length), until_ns));
-            }
-        }
+        pass.counts
     }
 
     /// How many labelled commands the gateway replied to.
@@ -203,6 +109,90 @@ impl TrainingCounts {
             GatewayRecords { size: *size, by, ..*records }
         });
         most_frequent(sizes.collect(), |records| records.times, |records| records.size)
+    }
+}
+
+/// A pass over all messages.
+struct CountingPass<'a> {
+    counts: TrainingCounts,
+    previous: &'a TrainingCounts,
+    limits: &'a TimeLimits,
+}
+
+impl CountingPass<'_> {
+    fn count_gateway(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
+        let Record { start_ns, time_ns, length, .. } = message.record;
+        let records = &mut self.counts.gateway.entry(length).or_default().records;
+        records.times += 1;
+        if let Some((_, end_ns)) = flow.replies.filter(|(until_ns, end_ns)| start_ns <= *until_ns.min(end_ns)) {
+            records.replies += 1;
+            flow.replies = Some((time_ns.saturating_add(self.limits.reply_gap_ns), end_ns));
+        }
+        let is_telemetry = self.previous.gateway.get(&length).is_some_and(|size| size.records.is_telemetry());
+        if message.size_class == SizeClass::Full
+            && !is_telemetry
+            && let Some((awaiting, _)) = flow.awaiting.take().filter(|(_, until_ns)| start_ns <= *until_ns)
+        {
+            match awaiting {
+                AwaitingReply::Command => self.counts.replied += 1,
+                AwaitingReply::Noise(size) => self.counts.service.entry(size).or_default().records.replied += 1,
+            }
+        }
+        flow.request = Some((time_ns, length));
+        flow.history.add_request(message.sized(), length);
+    }
+
+    fn count_service(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
+        let Record { start_ns, time_ns, length, .. } = message.record;
+        let request = flow.request.take();
+        match message.label {
+            MessageLabel::StartsCommand => {
+                self.counts.service.entry(length).or_default().records.commands += 1;
+                let is_recent = |request_ns: i64| start_ns.saturating_sub(request_ns) <= self.limits.answer_within_ns;
+                if let Some((_, size)) = request.filter(|(request_ns, _)| is_recent(*request_ns)) {
+                    self.counts.gateway.entry(size).or_default().records.commands += 1;
+                }
+                let until_ns = time_ns.saturating_add(self.limits.reply_gap_ns);
+                flow.replies = Some((until_ns, time_ns.saturating_add(self.limits.reply_within_ns)));
+                flow.awaiting = Some((AwaitingReply::Command, until_ns));
+                flow.history.service_burst = ServiceBurst::Command;
+            }
+            MessageLabel::ContinuesCommand | MessageLabel::Doubtful => {}
+            MessageLabel::NoCommand | MessageLabel::Unlabelled => self.count_noise(message, flow),
+        }
+    }
+
+    /// Counts a message outside of every labelled command. One that is unlabelled counts only if it is an answer.
+    fn count_noise(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
+        let LabelledMessage { record, size_class, .. } = message;
+        let length = record.length;
+        let is_answered = |size: u32| self.previous.gateway.get(&size).is_none_or(|size| size.records.is_answered());
+        let history = &mut flow.history;
+        let request =
+            history.find_request(message.sized(), self.limits.answer_within_ns, |request| is_answered(request.size));
+        if let Some((index, request)) = request {
+            history.remove_request(index);
+            let size = self.counts.gateway.entry(request.size).or_default();
+            size.records.answered += 1;
+            *size.answers.entry(length).or_default() += 1;
+        }
+        let continues_answer =
+            history.service_burst == ServiceBurst::Answer && history.is_continued_by(record, self.limits.gap_ns);
+        let is_answer = request.is_some() || continues_answer;
+        history.service_burst = if is_answer { ServiceBurst::Answer } else { ServiceBurst::None };
+        if is_answer {
+            self.counts.service.entry(length).or_default().records.answers += 1;
+        } else if message.label == MessageLabel::NoCommand {
+            let size = self.counts.service.entry(length).or_default();
+            size.records.alone += 1;
+            size.times.entry(message.endpoints).or_default().push(message.arrival.time_ns);
+            size.silences.extend(message.arrival.silence_ns);
+            if *size_class == SizeClass::Full {
+                size.full += 1;
+                let until_ns = record.time_ns.saturating_add(self.limits.reply_gap_ns);
+                flow.awaiting = Some((AwaitingReply::Noise(length), until_ns));
+            }
+        }
     }
 }
 

@@ -1,69 +1,10 @@
-//! Commands and replies, held to a plain list that is searched for each record.
+//! The order of output, and the check that is skipped while no command can be complete.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::options::Options;
-use crate::testing::to;
-
-/// The commands in order, each with whether it may still get replies.
-#[derive(Default)]
-struct PlainCommands(Vec<(CommandOrder, bool, HeldCommand)>);
-
-impl PlainCommands {
-    fn open(&mut self, flow: u64) -> Option<(&mut bool, &mut HeldCommand)> {
-        let mut all = self.0.iter_mut();
-        all.find(|(_, is_open, held)| *is_open && held.command.flow == flow).map(|(_, is_open, held)| (is_open, held))
-    }
-
-    fn advance(&mut self, flow: u64, time_ns: i64, limits: &TimeLimits) {
-        if let Some((is_open, held)) = self.open(flow) {
-            *is_open = !is_over(held, time_ns, limits);
-        }
-    }
-
-    fn start(&mut self, record: &Record, condition: CommandCondition, number: u64) {
-        if let Some((is_open, _)) = self.open(record.flow) {
-            *is_open = false;
-        }
-        let held = HeldCommand { command: first_record(record).into(), condition, last_ns: record.time_ns };
-        self.0.push((CommandOrder { time_ns: record.start_ns, number }, true, held));
-        self.0.sort_by_key(|(order, ..)| *order);
-    }
-
-    fn extend(&mut self, record: &Record, condition: CommandCondition) -> bool {
-        let Some((_, held)) = self.open(record.flow) else { return false };
-        let command = &mut held.command;
-        command.end_ns = command.end_ns.max(record.time_ns);
-        command.size += u64::from(record.length);
-        command.plaintext = command.plaintext.zip(record.plaintext).map(|(a, b)| [a[0] + b[0], a[1] + b[1]]);
-        command.records += 1;
-        (held.last_ns, held.condition) = (held.last_ns.max(record.time_ns), condition);
-        true
-    }
-
-    fn add_reply(&mut self, record: &Record) -> bool {
-        let Some((_, held)) = self.open(record.flow) else { return false };
-        held.command.replies += 1;
-        held.command.reply_bytes += u64::from(record.length);
-        held.last_ns = held.last_ns.max(record.time_ns);
-        true
-    }
-
-    fn next_complete(&mut self, now_ns: i64, limits: &TimeLimits) -> Option<FinishedCommand> {
-        let slowest_ns = now_ns.saturating_sub(limits.hole_wait_ns);
-        let (order, is_open, held) = self.0.first()?;
-        if order.time_ns >= slowest_ns || (*is_open && !is_over(held, slowest_ns, limits)) {
-            return None;
-        }
-        Some(self.0.remove(0).2.into())
-    }
-}
-
-fn is_over(held: &HeldCommand, time_ns: i64, limits: &TimeLimits) -> bool {
-    time_ns.saturating_sub(held.last_ns) > limits.reply_gap_ns
-        || time_ns.saturating_sub(held.command.end_ns) > limits.reply_within_ns
-}
+use crate::testing::{MS, from, to};
 
 fn condition() -> impl Strategy<Value = CommandCondition> {
     prop_oneof![
@@ -74,39 +15,72 @@ fn condition() -> impl Strategy<Value = CommandCondition> {
     ]
 }
 
+#[test]
+fn the_replies_decide_whether_a_conditional_command_is_one() {
+    for (condition, if_silent, if_replied) in [
+        (CommandCondition::Always, true, true),
+        (CommandCondition::Never, false, false),
+        (CommandCondition::IfReplied, false, true),
+        (CommandCondition::IfSilent, true, false),
+    ] {
+        let mut commands = OpenCommands::default();
+        commands.start(&to(0, 100), condition);
+        commands.start(&to(10, 100), condition);
+        commands.add_reply(&from(20, 40));
+        let are_commands = commands.drain().map(|finished| finished != FinishedCommand::Noise);
+        assert_eq!(are_commands.collect::<Vec<_>>(), [if_silent, if_replied], "{condition:?}");
+    }
+}
+
+#[test]
+fn a_complete_command_waits_for_an_open_one_that_started_earlier() {
+    let limits = Options::default().time_limits().unwrap();
+    let mut commands = OpenCommands::default();
+    commands.start(&to(0, 100), CommandCondition::Always);
+    commands.start(&Record { flow: 2, ..to(100, 100) }, CommandCondition::Always);
+    commands.add_reply(&from(700, 40));
+    commands.advance(2, 1_000 * MS, &limits);
+    let last_incomplete_ms = 700 + 800 + 3_000;
+    assert_eq!(commands.next_complete(last_incomplete_ms * MS, &limits), None, "the first may still get replies");
+    let mut starts = Vec::new();
+    while let Some(FinishedCommand::Command(command)) = commands.next_complete(last_incomplete_ms * MS + 1, &limits) {
+        starts.push((command.time_ns / MS, command.replies));
+    }
+    assert_eq!(starts, [(0, 1), (100, 0)]);
+}
+
 proptest! {
     #[test]
-    fn the_same_commands_are_complete_at_the_same_time_as_in_the_plain_list(
+    fn the_same_commands_are_complete_if_every_record_is_checked(
         steps in prop::collection::vec((0u64..3, 0u8..4, 0i64..2500, 0i64..4000, condition()), 0..120),
     ) {
         let limits = Options::default().time_limits().unwrap();
-        let (mut commands, mut plain) = (OpenCommands::default(), PlainCommands::default());
+        let (mut commands, mut always_checked) = (OpenCommands::default(), OpenCommands::default());
         let (mut at_ms, mut now_ns) = (0, i64::MIN);
-        for ((flow, step, later_ms, lag_ms, condition), number) in steps.into_iter().zip(0..) {
+        for (flow, step, later_ms, lag_ms, condition) in steps {
             // Half of all come at once, and a flow may lag behind the others.
             at_ms += (later_ms - 1250).max(0);
-            let record = Record { flow, ..to(at_ms - (lag_ms - 2000).max(0), 100 + number) };
+            let record = Record { flow, ..to(at_ms - (lag_ms - 2000).max(0), 100) };
             now_ns = now_ns.max(record.time_ns);
-            commands.advance(flow, record.time_ns, &limits);
-            plain.advance(flow, record.time_ns, &limits);
+            for commands in [&mut commands, &mut always_checked] {
+                commands.advance(flow, record.time_ns, &limits);
+            }
             loop {
-                let expected = plain.next_complete(now_ns, &limits);
+                always_checked.incomplete_until_ns = None;
+                let expected = always_checked.next_complete(now_ns, &limits);
                 let is_last = expected.is_none();
                 prop_assert_eq!(commands.next_complete(now_ns, &limits), expected);
                 if is_last {
                     break;
                 }
             }
-            match step {
-                0 => {
-                    commands.start(&record, condition);
-                    plain.start(&record, condition, number);
+            for commands in [&mut commands, &mut always_checked] {
+                match step {
+                    0 => commands.start(&record, condition),
+                    1 => drop(commands.extend(&record, condition)),
+                    _ => drop(commands.add_reply(&record)),
                 }
-                1 => prop_assert_eq!(commands.extend(&record, condition), plain.extend(&record, condition)),
-                _ => prop_assert_eq!(commands.add_reply(&record), plain.add_reply(&record)),
             }
         }
-        let rest: Vec<FinishedCommand> = plain.0.into_iter().map(|(.., held)| held.into()).collect();
-        prop_assert_eq!(commands.drain().collect::<Vec<_>>(), rest);
     }
 }

@@ -67,7 +67,10 @@ fn random_times_are_hardly_ever_on_a_timer() {
 proptest! {
     /// Two connections have the same keep-alive at any offset, each with the jitter of a network.
     #[test]
-    fn two_timers_of_one_period_are_both_found(offset in 1.0..59.0f64, jitter in prop::collection::vec(0.0..0.04f64, 20)) {
+    fn two_timers_of_one_period_are_both_found(
+        offset in 1.0..59.0f64,
+        jitter in prop::collection::vec(0.0..0.04f64, 20),
+    ) {
         let mut times: Vec<f64> = jitter.iter().enumerate().map(|(n, jitter)| {
             (n / 2) as f64 * 60.0 + if n % 2 == 1 { offset } else { 0.0 } + jitter
         }).collect();
@@ -77,7 +80,10 @@ proptest! {
     }
 
     #[test]
-    fn any_times_are_accepted_and_memory_is_bounded(times in prop::collection::vec(any::<i64>(), 0..50), silence in any::<i64>()) {
+    fn any_times_are_accepted_and_memory_is_bounded(
+        times in prop::collection::vec(any::<i64>(), 0..50),
+        silence in any::<i64>(),
+    ) {
         let mut traffic = PeriodicTraffic::default();
         for time_ns in times {
             let arrival = Arrival { time_ns, silence_ns: Some(silence) };

@@ -15,7 +15,8 @@ fn commands(count: i64) -> Vec<Record> {
     (0..).zip(times(count)).flat_map(|(n, at)| command(at, size(n))).collect()
 }
 
-/// What is learned from records with commands that start at the times of `labels`, in milliseconds, and last `duration`.
+/// What is learned from records with commands that start at the times of `labels`, in milliseconds, and last
+/// `duration`.
 fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64>, duration: i64) -> Noise {
     records.sort_by_key(|record| record.time_ns);
     let command = |at| Command {
@@ -255,8 +256,8 @@ fn nothing_is_learned_outside_of_the_labels_or_from_doubtful_commands() {
     assert!(!learn(&some, &[]).to_gateway.is_empty());
 }
 
-/// Records of one command each, its size a byte or three more or less; on, off and dim within two bytes of each other; a
-/// keep-alive of 23 bytes on the same connection; polls of several records; pings and acknowledgements.
+/// Records of one command each, its size a byte or three more or less; on, off and dim within two bytes of each other;
+/// a keep-alive of 23 bytes on the same connection; polls of several records; pings and acknowledgements.
 #[test]
 fn commands_of_a_smart_plug_are_found_among_its_other_traffic() {
     let surroundings = |minutes: i64, phase: i64| {
