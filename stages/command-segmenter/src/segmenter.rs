@@ -237,7 +237,7 @@ fn noise_model(options: &Options) -> Result<Option<NoiseModel>, ConfigureError> 
     let model = Model::read(file).map_err(|error| ConfigureError::Input(error.to_string()))?;
     match NoiseModel::new(&model) {
         None if options.algorithm.is_some() => Err(ConfigureError::Input(format!(
-            "{}: it has no [noise], which the algorithm `learned` needs: learn the model again or use another one",
+            "{}: it has no [noise], which the algorithm `learned` needs: learn it again or use another algorithm",
             file.display()
         ))),
         noise_model => Ok(noise_model),
