@@ -24,8 +24,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// Records that follow each other within this time are one command (`adaptive`, `learned`: only if messages are cut
-    /// there)
+    /// Records that follow each other within this time are one command (with `adaptive` and `learned` only the records of
+    /// one message)
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().gap))]
     pub gap: SignedDuration,
 
@@ -45,12 +45,11 @@ pub struct Options {
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().reply_within))]
     pub reply_within: SignedDuration,
 
-    /// The records of one flow may lag behind those of others by this time, for example where the capture misses bytes
+    /// Records of one flow may be this much later than those of others, for example where the capture misses bytes
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().hole_wait))]
     pub hole_wait: SignedDuration,
 
-    /// How far ahead to learn from records before classifying one (algorithm `adaptive`); this delays commands by as
-    /// much
+    /// How far to look ahead before classifying a record (algorithm `adaptive`); commands are delayed by as much
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().look_ahead))]
     pub look_ahead: SignedDuration,
 }

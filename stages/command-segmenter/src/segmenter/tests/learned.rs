@@ -107,7 +107,7 @@ fn answers_to_polls_of_several_records_are_no_commands() {
     assert_eq!(found(&noise, polls(60, 11_000)), [], "an hour of them alone");
     let mut records = polls(60, 11_000);
     records.extend(command(100_600, 141).into_iter().chain(command(131_030, 181)));
-    assert_eq!(found(&noise, records), [(100_600, 141, 2), (131_030, 181, 2)], "one between the records of a poll");
+    assert_eq!(found(&noise, records), [(100_600, 141, 2), (131_030, 181, 2)], "one is between the records of a poll");
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn nothing_is_learned_outside_of_the_labels_or_from_doubtful_commands() {
     assert!(!learn(&some, &[]).to_gateway.is_empty());
 }
 
-/// Records of one command each, its size a byte or three more or less; on, off and dim within two bytes of each other;
-/// a keep-alive of 23 bytes on the same connection; polls of several records; pings and acknowledgements.
+/// Commands of one record whose sizes vary by three bytes; on the same connection a keep-alive of 23 bytes, polls of
+/// several records, pings and acknowledgements.
 #[test]
 fn commands_of_a_smart_plug_are_found_among_its_other_traffic() {
     let surroundings = |minutes: i64, phase: i64| {
