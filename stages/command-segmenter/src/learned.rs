@@ -26,7 +26,7 @@ use crate::noise_model::NoiseModel;
 use crate::options::TimeLimits;
 use crate::periodic::PeriodicTraffic;
 use crate::record_class::{Decision, RecordClass};
-use crate::service_classifier::{ServiceClassifier, ServiceDecision};
+use crate::service_classifier::ServiceClassifier;
 
 /// Flows whose history is remembered, half of them at least.
 const MAX_FLOWS: usize = 100_000;
@@ -49,7 +49,7 @@ struct LearnedFlow {
     history: FlowHistory,
     reassembler: MessageReassembler,
     /// What the incomplete message of the service is if it ends here.
-    incomplete: Option<ServiceDecision>,
+    incomplete: Option<Decision>,
 }
 
 impl LearnedAlgorithm {
@@ -132,11 +132,11 @@ impl LearnedFlow {
             self.history.command_ns = Some(sized.record.time_ns);
         }
         if part == MessagePart::Whole {
-            return decided.decision;
+            return decided;
         }
         // Whether several parts are a command is decided with the last one; until then they are held as one.
         let class = if part == MessagePart::First { RecordClass::CommandStart } else { RecordClass::CommandPart };
-        Decision { class, condition: decided.decision.condition_of_whole() }
+        Decision { condition: decided.condition_of_whole(), ..class.into() }
     }
 
     /// Adds a record to its message. That may show that the message before has ended.
@@ -153,11 +153,11 @@ impl LearnedFlow {
     }
 
     /// Remembers what a whole message of the service was.
-    fn end_message(&mut self, decided: ServiceDecision) {
+    fn end_message(&mut self, decided: Decision) {
         if let Some(index) = decided.answered_request {
             self.history.remove_request(index);
         }
-        self.history.service_burst = match decided.decision.class {
+        self.history.service_burst = match decided.class {
             RecordClass::CommandStart | RecordClass::CommandPart => ServiceBurst::Command,
             RecordClass::Answer => ServiceBurst::Answer,
             _ => ServiceBurst::None,

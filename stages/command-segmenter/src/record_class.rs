@@ -47,11 +47,13 @@ impl CommandCondition {
 pub(crate) struct Decision {
     pub(crate) class: RecordClass,
     pub(crate) condition: CommandCondition,
+    /// The index of the request that the message answers.
+    pub(crate) answered_request: Option<usize>,
 }
 
 impl From<RecordClass> for Decision {
     fn from(class: RecordClass) -> Self {
-        Self { class, condition: CommandCondition::Always }
+        Self { class, condition: CommandCondition::Always, answered_request: None }
     }
 }
 

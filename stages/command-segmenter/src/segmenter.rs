@@ -166,7 +166,7 @@ impl CommandSegmenter {
     #[inline]
     fn classify(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         let sized = SizedRecord::new(record, SizeClass::of(record, self.min_size));
-        let Decision { class, condition } = match &mut self.algorithm {
+        let Decision { class, condition, .. } = match &mut self.algorithm {
             AlgorithmState::Rules(rules) => rules.classify(sized).into(),
             AlgorithmState::Adaptive(adaptive) => adaptive.classify(sized, &self.limits).into(),
             AlgorithmState::Learned(learned) => learned.classify(sized, &self.limits),

@@ -13,20 +13,6 @@ use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::periodic::{PeriodicTraffic, chance_on_timer};
 use crate::record_class::{CommandCondition, Decision, RecordClass};
 
-/// What a message of the service is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ServiceDecision {
-    pub(crate) decision: Decision,
-    /// The index of the request that it answers.
-    pub(crate) answered_request: Option<usize>,
-}
-
-impl<T: Into<Decision>> From<T> for ServiceDecision {
-    fn from(decision: T) -> Self {
-        Self { decision: decision.into(), answered_request: None }
-    }
-}
-
 /// Classifies messages of the service.
 pub(crate) struct ServiceClassifier<'a> {
     pub(crate) noise_model: &'a NoiseModel,
@@ -38,10 +24,10 @@ pub(crate) struct ServiceClassifier<'a> {
 
 impl ServiceClassifier<'_> {
     /// Classifies a message that is too small for a command.
-    pub(crate) fn classify_tiny(&self, sized: SizedRecord<'_>, history: &FlowHistory) -> ServiceDecision {
+    pub(crate) fn classify_tiny(&self, sized: SizedRecord<'_>, history: &FlowHistory) -> Decision {
         let request = history.find_request(sized, self.answer_within_ns(), |_| true);
         if let Some((index, _)) = request {
-            return ServiceDecision { decision: RecordClass::Tiny.into(), answered_request: Some(index) };
+            return Decision { answered_request: Some(index), ..RecordClass::Tiny.into() };
         }
         let is_part = self.is_next_part(sized.record, history) || self.is_last_part(sized, history);
         if is_part { RecordClass::CommandPart.into() } else { RecordClass::Tiny.into() }
@@ -53,11 +39,11 @@ impl ServiceClassifier<'_> {
         sized: SizedRecord<'_>,
         message: &ReassembledMessage,
         history: &FlowHistory,
-    ) -> ServiceDecision {
+    ) -> Decision {
         let size = message.size;
         let known = self.noise_model.service(size).copied().unwrap_or_default();
         if let Some(index) = self.answered_request(sized, size, &known, history) {
-            return ServiceDecision { decision: RecordClass::Answer.into(), answered_request: Some(index) };
+            return Decision { answered_request: Some(index), ..RecordClass::Answer.into() };
         }
         let follows_answer =
             history.service_burst == ServiceBurst::Answer && history.is_continued_by(sized.record, self.limits.gap_ns);
@@ -81,7 +67,7 @@ impl ServiceClassifier<'_> {
         let (phase, chance) = self.timer_phase(sized.record.flow, message, &known);
         match command_condition(self.noise_model, size, phase, chance) {
             CommandCondition::Never => RecordClass::KeepAlive.into(),
-            condition => Decision { class: RecordClass::CommandStart, condition }.into(),
+            condition => Decision { condition, ..RecordClass::CommandStart.into() },
         }
     }
 
