@@ -114,7 +114,7 @@ fn what_a_stage_breaks_is_said() {
         ("17 << 20", "1 << 40", "lying-length"),
         ("why, code = str(error), 3", "rows, code = [], 0", "no-input cut"),
         ("if hello: write(", "if False: write(", "no-input newer-schema"),
-        ("tell_before(1 << 63)\nif code", "if code == 0: tell_before(1 << 63)\nif code", ""),
+        ("emit_before(1 << 63)\nif code", "if code == 0: emit_before(1 << 63)\nif code", ""),
         ("body[\"schema\"] > 1", "body[\"schema\"] > 2", "newer-schema"),
         ("(kind == \"hello\") != (before is None) or", "", "second-hello"),
         (

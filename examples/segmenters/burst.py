@@ -1,16 +1,16 @@
-"""A command is a burst of application data to the gateway, closed by a silence: python3 burst.py [SILENCE in ms]"""
+"""A command is a burst of application data to the gateway, ended by a silence: python3 burst.py [SILENCE in ms]"""
 import bisect, os, signal, sys, msgpack
-NAME, SHORTEST = "burst-segmenter", 50  # bytes on the wire: less is a keep-alive or an acknowledgement
-SILENCE = round(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 40_000_000  # this and all times in nanoseconds
-REPLIES, LATE, LONGEST, MOST = 3_000_000_000, 3_000_000_000, 10_000_000_000, 10_000  # MOST commands wait at once
+NAME, SHORTEST = "burst-segmenter", 50  # bytes on the wire; shorter records are keep-alives or acknowledgements
+SILENCE = round(float(sys.argv[1]) * 1e6) if len(sys.argv) > 1 else 40_000_000  # all times are in nanoseconds
+REPLIES, LATE, LONGEST, MOST = 3_000_000_000, 3_000_000_000, 10_000_000_000, 10_000  # at most MOST commands wait
 hello = {"schema": 1, "stage": NAME, "version": "1.0", "upstream": []}
 own = {"stage": NAME, "frames_in": 0, "frames_out": 0, "bytes_in": 0, "told_early": 0, "latency": b"", "queue": b""}
-waiting, last = [], {}  # commands whose replies may still come, in the order they began; the last one of each flow
+waiting, last = [], {}  # commands that may still get replies, by start; the last of each flow
 
 def write(kind, body):
     sys.stdout.buffer.write(msgpack.packb({kind: body}))
 
-def tell_before(time):  # the commands that no record can belong to any more
+def emit_before(time):  # the commands that can get no more records or replies
     while waiting and (len(waiting) > MOST or waiting[0]["end_ns"] < time):
         command = waiting.pop(0)
         if last.get(command["flow"]) is command: del last[command["flow"]]
@@ -31,9 +31,9 @@ def take(record):
         last[flow] = {"time_ns": start, "end_ns": end, "flow": flow, "size": size, "plaintext": sizes,
                       "records": 1, "replies": 0, "reply_bytes": 0}
         bisect.insort(waiting, last[flow], key=lambda command: command["time_ns"])
-    tell_before(end - REPLIES - LATE)  # records of another flow may come that late
+    emit_before(end - REPLIES - LATE)  # records of another flow may be this late
 
-def read(unpacker, before=None):  # gives the rows of the summary, or says why there is none
+def read(unpacker, before=None):  # returns the rows of the summary, or raises why there is none
     while chunk := os.read(0, 1 << 16):
         unpacker.feed(chunk)
         for ((kind, body),) in map(dict.items, unpacker):
@@ -47,13 +47,13 @@ def read(unpacker, before=None):  # gives the rows of the summary, or says why t
     if before != "summary": raise EOFError("the input ended without its summary")
     return rows
 
-signal.signal(signal.SIGINT, signal.SIG_IGN)   # the head of the pipe stops; what it sent is still processed
-signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that went away ends this stage quietly
+signal.signal(signal.SIGINT, signal.SIG_IGN)   # the first stage stops; what it sent is still processed
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # this stage ends quietly if its reader is gone
 try: rows, code = read(msgpack.Unpacker(max_buffer_size=17 << 20, strict_map_key=False)), 0
 except EOFError as error: why, code = str(error), 3
 except Exception as error: why, code = f"the input is no stream of frames: {error!r}", 1
-if hello: write("hello", hello)  # the input ended before its own
-tell_before(1 << 63)
+if hello: write("hello", hello)  # the input ended before its hello
+emit_before(1 << 63)
 if code == 0: sys.exit(write("summary", {"stages": rows + [own]}))
 write("notice", {"stage": NAME, "what": "cut" if code == 3 else "failed", "detail": why})
 print(f"{NAME}: {why}", file=sys.stderr)

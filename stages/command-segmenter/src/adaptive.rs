@@ -1,81 +1,185 @@
-//! The algorithm that learns from the records themselves what is no command, looking ahead before it decides.
+//! The algorithm `adaptive`: it learns from the records themselves, and looks ahead before it classifies them.
 
 use std::collections::VecDeque;
 
-use sizeleak_frame::{Flow, Record};
+use sizeleak_frame::{Direction, Flow, Record};
+use sizeleak_runtime::TwoGenerationCache;
 
-use crate::exchange::{Exchange, Heard};
-use crate::habit::Habits;
-use crate::options::Times;
-use crate::pair::{Pair, Pairs};
-use crate::recent::Recent;
-use crate::study;
-use crate::verdict::{self, Verdict};
+use crate::endpoints::{EndpointPair, FlowEndpoints};
+use crate::flow_history::{FlowHistory, Request, ServiceBurst, SizeClass, SizedRecord};
+use crate::options::{SAME_PACKET_NS, TimeLimits};
+use crate::record_class::RecordClass;
+use crate::traffic_profile::{GatewayLengthStats, LengthRole, ServiceLengthStats, TrafficProfile};
 
-/// Flows whose last words are remembered, half of them at least.
-const MOST_FLOWS: usize = 50_000;
+/// Flows whose history is remembered, half of them at least.
+const MAX_FLOWS: usize = 100_000;
 
-/// Pairs of a gateway and a service whose habits are remembered, half of them at least.
-const MOST_PAIRS: usize = 1_000;
+/// Pairs of endpoints whose profile is remembered, half of them at least.
+const MAX_PROFILES: usize = 2_000;
 
-/// Records that wait to be decided about; of more, the oldest is decided about early.
-const MOST_WAITING: usize = 1 << 16;
+/// Records that wait to be classified; above that the oldest is classified early.
+const MAX_WAITING: usize = 1 << 16;
 
-/// Learns from each record when it comes, and decides about it when what came after it was learned from too.
-#[derive(Debug, Default)]
-pub(crate) struct Adaptive {
-    pairs: Pairs,
-    habits: Recent<Pair, Habits, MOST_PAIRS>,
-    learned: Recent<u64, Exchange, MOST_FLOWS>,
-    decided: Recent<u64, Exchange, MOST_FLOWS>,
+/// Learns from each record when it comes, and classifies it when it has learned from later ones too.
+#[derive(Debug)]
+pub(crate) struct AdaptiveAlgorithm {
+    endpoints: FlowEndpoints,
+    profiles: TwoGenerationCache<EndpointPair, TrafficProfile>,
+    /// The history of each flow up to the last record, and up to the last one that was classified.
+    learned: TwoGenerationCache<u64, FlowHistory>,
+    classified: TwoGenerationCache<u64, FlowHistory>,
     waiting: VecDeque<Record>,
     now_ns: Option<i64>,
     pub(crate) decided_early: u64,
 }
 
-impl Adaptive {
-    /// Takes note of a flow's ends.
-    pub(crate) fn flow(&mut self, flow: &Flow) {
-        self.pairs.learn(flow);
+impl Default for AdaptiveAlgorithm {
+    fn default() -> Self {
+        Self {
+            endpoints: FlowEndpoints::default(),
+            profiles: TwoGenerationCache::new(MAX_PROFILES),
+            learned: TwoGenerationCache::new(MAX_FLOWS),
+            classified: TwoGenerationCache::new(MAX_FLOWS),
+            waiting: VecDeque::new(),
+            now_ns: None,
+            decided_early: 0,
+        }
+    }
+}
+
+impl AdaptiveAlgorithm {
+    /// Remembers the addresses of a flow.
+    pub(crate) fn add_flow(&mut self, flow: &Flow) {
+        self.endpoints.add(flow);
     }
 
-    /// Learns from a record, and lets it wait.
-    pub(crate) fn learn(&mut self, heard: Heard<'_>, times: &Times) {
-        let record = heard.record;
+    /// Learns from a record and queues it.
+    pub(crate) fn learn(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) {
+        let record = sized.record;
         self.now_ns = self.now_ns.max(Some(record.time_ns));
-        let habits = self.habits.entry(*self.pairs.of(record.flow));
-        study::learn(heard, self.learned.entry(record.flow), habits, times);
+        let profile = self.profiles.get_or_default(self.endpoints.of(record.flow));
+        profile.learn(sized, self.learned.get_or_default(record.flow), limits);
         self.waiting.push_back(record.clone());
     }
 
     /// The next record that has waited long enough.
-    pub(crate) fn ready(&mut self, times: &Times) -> Option<Record> {
+    pub(crate) fn next_due(&mut self, limits: &TimeLimits) -> Option<Record> {
         let now_ns = self.now_ns?;
-        let has_waited = |record: &mut Record| now_ns.saturating_sub(record.time_ns) >= times.look_ahead;
-        if let Some(record) = self.waiting.pop_front_if(has_waited) {
+        let is_due = |record: &mut Record| now_ns.saturating_sub(record.time_ns) >= limits.look_ahead_ns;
+        if let Some(record) = self.waiting.pop_front_if(is_due) {
             return Some(record);
         }
-        if self.waiting.len() <= MOST_WAITING {
+        if self.waiting.len() <= MAX_WAITING {
             return None;
         }
         self.decided_early += 1;
         self.waiting.pop_front()
     }
 
-    /// The next record, however short it has waited.
-    pub(crate) fn rest(&mut self) -> Option<Record> {
+    /// The next record, however long it has waited.
+    pub(crate) fn next(&mut self) -> Option<Record> {
         self.waiting.pop_front()
     }
 
-    /// Decides about a record.
-    pub(crate) fn decide(&mut self, heard: Heard<'_>, times: &Times) -> Verdict {
-        let flow = heard.record.flow;
-        let habits = self.habits.entry(*self.pairs.of(flow));
-        verdict::decide(heard, self.decided.entry(flow), habits, times)
+    /// Classifies a record.
+    pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> RecordClass {
+        let flow = sized.record.flow;
+        let profile = self.profiles.get_or_default(self.endpoints.of(flow));
+        let history = self.classified.get_or_default(flow);
+        let classifier = ProfileClassifier { profile, limits };
+        let class = match sized.record.direction {
+            Direction::FromGateway => classifier.classify_gateway(sized, history),
+            Direction::ToGateway => classifier.classify_service(sized, history),
+        };
+        match class {
+            RecordClass::CommandStart => history.service_burst = ServiceBurst::Command,
+            RecordClass::Answer => history.service_burst = ServiceBurst::Answer,
+            RecordClass::KeepAlive | RecordClass::Tiny | RecordClass::Unexplained => {
+                history.service_burst = ServiceBurst::None;
+            }
+            RecordClass::CommandPart | RecordClass::Reply | RecordClass::Telemetry => {}
+        }
+        history.remember(sized);
+        class
     }
 
-    /// How many flows and pairs were forgotten.
-    pub(crate) fn forgotten(&self) -> u64 {
-        self.habits.forgotten + self.decided.forgotten
+    /// How many flows and profiles were evicted.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.profiles.evicted() + self.classified.evicted()
+    }
+}
+
+/// Classifies records by the profile of their endpoints.
+struct ProfileClassifier<'a> {
+    profile: &'a TrafficProfile,
+    limits: &'a TimeLimits,
+}
+
+impl ProfileClassifier<'_> {
+    fn classify_gateway(&self, sized: SizedRecord<'_>, history: &mut FlowHistory) -> RecordClass {
+        let length = sized.record.length;
+        if !self.profile.continues_full_record(sized.record, history, self.limits) {
+            history.add_request(sized, length);
+        }
+        let is_telemetry = || self.profile.gateway_stats(length).is_some_and(GatewayLengthStats::is_telemetry);
+        match sized.size_class {
+            SizeClass::Tiny => RecordClass::Tiny,
+            SizeClass::Full if is_telemetry() => RecordClass::Telemetry,
+            SizeClass::Full => RecordClass::Reply,
+        }
+    }
+
+    fn classify_service(&self, sized: SizedRecord<'_>, history: &mut FlowHistory) -> RecordClass {
+        let Self { profile, limits } = self;
+        let record = sized.record;
+        if profile.continues_full_record(record, history, limits) {
+            match history.service_burst {
+                ServiceBurst::Command => return RecordClass::CommandPart,
+                ServiceBurst::Answer => return RecordClass::Answer,
+                ServiceBurst::None => {}
+            }
+        }
+        let is_tiny = sized.size_class == SizeClass::Tiny;
+        // The length of a part says nothing about the message.
+        let is_part = profile.is_full(record.direction, record.length);
+        let stats = profile.service_stats(record.length).filter(|_| !is_part);
+        let role = stats.map_or(LengthRole::Unknown, ServiceLengthStats::role);
+        if let Some(index) = self.answered_request(sized, role, history) {
+            history.remove_request(index);
+            return if is_tiny { RecordClass::Tiny } else { RecordClass::Answer };
+        }
+        let continues = |burst, within_ns| history.service_burst == burst && history.is_continued_by(record, within_ns);
+        if is_tiny {
+            let is_last_part = continues(ServiceBurst::Command, SAME_PACKET_NS);
+            return if is_last_part { RecordClass::CommandPart } else { RecordClass::Tiny };
+        }
+        let continues_answer = || role == LengthRole::Answer && continues(ServiceBurst::Answer, limits.gap_ns);
+        if profile.is_keep_alive(record.length, history.arrival(record)) {
+            RecordClass::KeepAlive
+        } else if role == LengthRole::AlwaysAnswer || continues_answer() {
+            RecordClass::Answer
+        } else if continues(ServiceBurst::Command, limits.same_write_ns()) {
+            RecordClass::CommandPart
+        } else {
+            RecordClass::CommandStart
+        }
+    }
+
+    /// The index of the request that a record of the service answers, if it does.
+    fn answered_request(&self, sized: SizedRecord<'_>, role: LengthRole, history: &FlowHistory) -> Option<usize> {
+        let stats = |request: &Request| self.profile.gateway_stats(request.size);
+        let is_answered = |request: &Request| stats(request).is_none_or(GatewayLengthStats::is_answered);
+        let fits = |request: &Request| stats(request).is_none_or(|stats| stats.can_be_answered_by(sized.record.length));
+        let answer_within_ns = self.profile.answer_within_ns(self.limits);
+        let request = match role {
+            LengthRole::Unsolicited => None,
+            // A length that always answers may do so late.
+            LengthRole::AlwaysAnswer => history.find_request(sized, self.limits.reply_within_ns, is_answered),
+            LengthRole::Answer => history.find_request(sized, answer_within_ns, is_answered),
+            LengthRole::Unknown => {
+                history.find_request(sized, answer_within_ns, |request| is_answered(request) && fits(request))
+            }
+        };
+        request.map(|(index, _)| index)
     }
 }

@@ -1,162 +1,166 @@
-//! The algorithm that knows from labelled captures what is no command (the model's `[noise]`).
+//! The algorithm `learned`: it knows from labelled captures which records are no commands (the model's `[noise]`).
 //!
-//! It decides when a record comes, in this order, about the message that the record is or ends:
+//! It classifies a record when it comes, by the message that the record is or ends, in this order:
 //!
 //! 1. A record of the size at which messages are cut is continued by the next; their sum is the message.
-//! 2. What comes soon after a message of the gateway's that such a size answers is an answer. A command may come there
-//!    too: it is told by having another size than the answers to that message have.
-//! 3. What no actions make up is none.
-//! 4. A size that is not known as noise is a command.
-//! 5. A size that is noise and may be a command is weighed (`weigh`): how often it is either, whether it keeps the beat
-//!    of that noise, and whether replies follow. For the last it stays in doubt until its replies are over, which is
-//!    when a command is told anyway: nothing is looked for further ahead.
+//! 2. A message soon after a request of the gateway that its size answers is an answer. A command at that time is
+//!    recognised only if its size differs from the answers to that request.
+//! 3. A message that no actions make up is no command.
+//! 4. A message of a size that is not known as noise is a command.
+//! 5. For a size that may be noise or a command, likelihoods are compared (`likelihood`): how often it is either,
+//!    whether it is on the timer of that noise, and whether replies follow. The last is known when the replies have
+//!    ended. That is also when a command is emitted, so nothing is delayed.
 //!
-//! What cannot be told apart: a command of exactly the size of an answer, where that answer is due; one of exactly the
-//! size of a keep-alive, on its beat; and, where the gateway does not reply, one of that size before the beat was heard
-//! on the connection.
+//! Three commands are not recognised: one of the size of an answer when that answer is due; one of the size of a
+//! keep-alive on its timer; and, if the gateway never replies, one of that size before the timer was seen on the
+//! connection.
 
-use sizeleak_frame::{Direction, Flow, Record};
+use sizeleak_frame::{Direction, Flow};
 use sizeleak_model::GatewayRecords;
+use sizeleak_runtime::TwoGenerationCache;
 
-use crate::beat::Beat;
-use crate::exchange::{Exchange, Heard, Run, Weight};
-use crate::judge::{Decision, Judge, Judged, MOST_BEATS};
-use crate::knowledge::Knowledge;
-use crate::message::{Piece, Taken, Unfinished};
-use crate::options::Times;
-use crate::pair::{Pair, Pairs};
-use crate::recent::Recent;
-use crate::verdict::Verdict;
+use crate::endpoints::{EndpointPair, FlowEndpoints};
+use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::message::{MessagePart, MessageReassembler, Reassembly};
+use crate::noise_model::NoiseModel;
+use crate::options::TimeLimits;
+use crate::periodic::PeriodicTraffic;
+use crate::record_class::{Decision, RecordClass};
+use crate::service_classifier::ServiceClassifier;
 
-/// Flows whose last words are remembered, half of them at least.
-const MOST_FLOWS: usize = 50_000;
+/// Flows whose history is remembered, half of them at least.
+const MAX_FLOWS: usize = 100_000;
 
-/// What was learned, and what was last said on every flow.
+/// Timers that are remembered, half of them at least.
+const MAX_TIMERS: usize = 20_000;
+
+/// What was learned, and the history of every flow.
 #[derive(Debug)]
-pub(crate) struct Learned {
-    knowledge: Knowledge,
-    pairs: Pairs,
-    beats: Recent<(Pair, u32), Beat, MOST_BEATS>,
-    flows: Recent<u64, Talk, MOST_FLOWS>,
+pub(crate) struct LearnedAlgorithm {
+    noise_model: NoiseModel,
+    endpoints: FlowEndpoints,
+    timers: TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
+    flows: TwoGenerationCache<u64, LearnedFlow>,
 }
 
-/// What was last said on a flow.
+/// The history of a flow.
 #[derive(Debug, Default)]
-struct Talk {
-    exchange: Exchange,
-    unfinished: Unfinished,
-    /// What the unfinished message of the service's is if it ends here.
-    so_far: Option<Judged>,
+struct LearnedFlow {
+    history: FlowHistory,
+    reassembler: MessageReassembler,
+    /// What the incomplete message of the service is if it ends here.
+    incomplete: Option<Decision>,
 }
 
-impl Learned {
-    /// The algorithm that has this knowledge.
-    pub(crate) fn new(knowledge: Knowledge) -> Self {
-        Self { knowledge, pairs: Pairs::default(), beats: Recent::default(), flows: Recent::default() }
-    }
-
-    /// Takes note of a flow's ends.
-    pub(crate) fn flow(&mut self, flow: &Flow) {
-        self.pairs.learn(flow);
-    }
-
-    /// How many flows were forgotten.
-    pub(crate) fn forgotten(&self) -> u64 {
-        self.flows.forgotten
-    }
-
-    /// Decides about the next record of a flow.
-    #[inline]
-    pub(crate) fn decide(&mut self, heard: Heard<'_>, times: &Times) -> Decision {
-        let Self { knowledge, pairs, beats, flows } = self;
-        let heard = knowledge.in_basis(heard);
-        let flow = heard.record.flow;
-        if knowledge.has_timers() {
-            // Whoever talks is not forgotten, though only what may be on a timer asks who it is.
-            pairs.of(flow);
+impl LearnedAlgorithm {
+    /// The algorithm with what a model knows.
+    pub(crate) fn new(noise_model: NoiseModel) -> Self {
+        Self {
+            noise_model,
+            endpoints: FlowEndpoints::default(),
+            timers: TwoGenerationCache::new(MAX_TIMERS),
+            flows: TwoGenerationCache::new(MAX_FLOWS),
         }
-        let talk = flows.entry(flow);
-        let decision = match heard.record.direction {
-            Direction::FromGateway => talk.of_gateway(heard, knowledge, times).into(),
-            Direction::ToGateway => talk.of_service(heard, &mut Judge { knowledge, beats, pairs, times }),
+    }
+
+    /// Remembers the addresses of a flow.
+    pub(crate) fn add_flow(&mut self, flow: &Flow) {
+        self.endpoints.add(flow);
+    }
+
+    /// How many flows were evicted.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.flows.evicted()
+    }
+
+    /// Classifies the next record of a flow.
+    #[inline]
+    pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> Decision {
+        let Self { noise_model, endpoints, timers, flows } = self;
+        let sized = SizedRecord { size: noise_model.size(sized.record), ..sized };
+        let number = sized.record.flow;
+        if noise_model.has_interval_timers() {
+            // Only timers look up the endpoints, but every record counts as their use, so that active flows stay known.
+            endpoints.of(number);
+        }
+        let flow = flows.get_or_default(number);
+        let mut classifier = ServiceClassifier { noise_model, timers, endpoints, limits };
+        let decision = match sized.record.direction {
+            Direction::FromGateway => flow.classify_gateway(sized, &classifier).into(),
+            Direction::ToGateway => flow.classify_service(sized, &mut classifier),
         };
-        talk.exchange.remember(heard);
+        flow.history.remember(sized);
         decision
     }
 }
 
-impl Talk {
+impl LearnedFlow {
     #[inline]
-    fn of_gateway(&mut self, heard: Heard<'_>, knowledge: &Knowledge, times: &Times) -> Verdict {
-        let Taken { message, piece, .. } = self.take(heard, knowledge, times);
-        let is_after_command = self.is_after_command(heard.record, times);
-        let kind = knowledge.gateway(message.size);
-        if piece.is_end() {
-            // What is not known and follows a command is a reply to it.
-            if kind.map_or(!is_after_command, GatewayRecords::is_answered) {
-                self.exchange.ask(heard, message.size);
-            }
+    fn classify_gateway(&mut self, sized: SizedRecord<'_>, classifier: &ServiceClassifier<'_>) -> RecordClass {
+        let Reassembly { message, part, .. } = self.reassemble(sized, classifier);
+        let start_ns = sized.record.start_ns;
+        let is_recent = |command_ns: i64| start_ns.saturating_sub(command_ns) <= classifier.limits.reply_gap_ns;
+        let is_after_command = self.history.command_ns.is_some_and(is_recent);
+        let known = classifier.noise_model.gateway(message.size);
+        // A message of unknown size that follows a command is a reply to it, and no request.
+        if part.is_end() && known.map_or(!is_after_command, GatewayRecords::is_answered) {
+            self.history.add_request(sized, message.size);
         }
         if is_after_command {
-            self.exchange.command_ns = Some(heard.record.time_ns);
+            self.history.command_ns = Some(sized.record.time_ns);
         }
-        match heard.weight {
-            Weight::Tiny if piece == Piece::Whole => Verdict::Tiny,
-            _ if kind.is_some_and(GatewayRecords::is_telemetry) => Verdict::Telemetry,
-            _ => Verdict::Reply,
+        match sized.size_class {
+            SizeClass::Tiny if part == MessagePart::Whole => RecordClass::Tiny,
+            _ if known.is_some_and(GatewayRecords::is_telemetry) => RecordClass::Telemetry,
+            _ => RecordClass::Reply,
         }
     }
 
-    fn is_after_command(&self, record: &Record, times: &Times) -> bool {
-        let within = |command_ns: i64| record.start_ns.saturating_sub(command_ns) <= times.reply_gap;
-        self.exchange.command_ns.is_some_and(within)
-    }
-
-    fn of_service(&mut self, heard: Heard<'_>, judge: &mut Judge<'_>) -> Decision {
-        let Taken { message, piece, .. } = self.take(heard, judge.knowledge, judge.times);
-        let judged = if heard.weight == Weight::Tiny && piece == Piece::Whole {
-            judge.of_tiny(heard, &self.exchange)
+    fn classify_service(&mut self, sized: SizedRecord<'_>, classifier: &mut ServiceClassifier<'_>) -> Decision {
+        let Reassembly { message, part, .. } = self.reassemble(sized, classifier);
+        let decided = if sized.size_class == SizeClass::Tiny && part == MessagePart::Whole {
+            classifier.classify_tiny(sized, &self.history)
         } else {
-            // What is tiny is so as a whole.
-            judge.of_message(Heard { weight: Weight::Full, ..heard }, &message, &self.exchange)
+            // Only a whole message is tiny.
+            classifier.classify_full(SizedRecord { size_class: SizeClass::Full, ..sized }, &message, &self.history)
         };
-        self.so_far = (!piece.is_end()).then_some(judged);
-        if piece.is_end() {
-            self.settle(judged);
+        self.incomplete = (!part.is_end()).then_some(decided);
+        if part.is_end() {
+            self.end_message(decided);
         }
-        if self.exchange.run == Run::Command || !piece.is_end() {
-            self.exchange.command_ns = Some(heard.record.time_ns);
+        if self.history.service_burst == ServiceBurst::Command || !part.is_end() {
+            self.history.command_ns = Some(sized.record.time_ns);
         }
-        if piece == Piece::Whole {
-            return judged.decision;
+        if part == MessagePart::Whole {
+            return decided;
         }
-        // Whether the pieces are a command shows in the end; until then they are kept as one.
-        let verdict = if piece == Piece::First { Verdict::Command } else { Verdict::Continued };
-        Decision { verdict, belief: judged.decision.of_whole() }
+        // Whether several parts are a command is decided with the last one; until then they are held as one.
+        let class = if part == MessagePart::First { RecordClass::CommandStart } else { RecordClass::CommandPart };
+        Decision { condition: decided.condition_of_whole(), ..class.into() }
     }
 
-    /// Adds a record to its message. If that shows that the message before has ended, takes note of what it was.
+    /// Adds a record to its message. That may show that the message before has ended.
     #[inline]
-    fn take(&mut self, heard: Heard<'_>, knowledge: &Knowledge, times: &Times) -> Taken {
-        let full = knowledge.full(heard.record.direction);
-        let taken = self.unfinished.take(heard, &self.exchange, full, times.gap);
-        if taken.ended.is_some()
-            && let Some(judged) = self.so_far.take()
+    fn reassemble(&mut self, sized: SizedRecord<'_>, classifier: &ServiceClassifier<'_>) -> Reassembly {
+        let full = classifier.noise_model.full_size(sized.record.direction);
+        let reassembly = self.reassembler.add(sized, &self.history, full, classifier.limits.gap_ns);
+        if reassembly.ended.is_some()
+            && let Some(decided) = self.incomplete.take()
         {
-            self.settle(judged);
+            self.end_message(decided);
         }
-        taken
+        reassembly
     }
 
-    /// Takes note of what a whole message of the service's was.
-    fn settle(&mut self, judged: Judged) {
-        if let Some(at) = judged.answers {
-            self.exchange.answer(at);
+    /// Remembers what a whole message of the service was.
+    fn end_message(&mut self, decided: Decision) {
+        if let Some(index) = decided.answered_request {
+            self.history.remove_request(index);
         }
-        self.exchange.run = match judged.decision.verdict {
-            Verdict::Command | Verdict::Continued => Run::Command,
-            Verdict::Answer => Run::Answer,
-            _ => Run::Nothing,
+        self.history.service_burst = match decided.class {
+            RecordClass::CommandStart | RecordClass::CommandPart => ServiceBurst::Command,
+            RecordClass::Answer => ServiceBurst::Answer,
+            _ => ServiceBurst::None,
         };
     }
 }

@@ -1,33 +1,62 @@
-//! Commands to a gateway, out of the TLS records around them.
+//! Finds commands to a gateway among TLS records, and counts the replies to them.
 //!
-//! Not every record from the service is a command: keep-alives are tiny, acknowledgements answer what the gateway has
-//! just sent, handshakes and tickets belong to TLS. What is left is told apart by one of several algorithms
-//! ([`Algorithm`]); what the gateway sends next is counted as replies.
+//! Not every record from the service is a command: keep-alives are tiny or periodic, answers follow requests of the
+//! gateway, handshakes and tickets belong to TLS. One of several algorithms tells them apart ([`Algorithm`]). What the
+//! gateway sends after a command are the replies to it.
+//!
+//! A command of two records and one reply:
+//!
+//! ```
+//! use sizeleak_command_segmenter::{CommandSegmenter, Options, SegmenterInput};
+//! use sizeleak_frame::{ContentType, Direction, Frame, Record};
+//! use sizeleak_runtime::Stage;
+//!
+//! let record = |time_ms: i64, direction, length| Record {
+//!     time_ns: time_ms * 1_000_000,
+//!     start_ns: time_ms * 1_000_000,
+//!     flow: 1,
+//!     direction,
+//!     content_type: ContentType::ApplicationData,
+//!     length,
+//!     plaintext: None,
+//!     handshake: false,
+//! };
+//! let mut segmenter = CommandSegmenter::new(&Options::default())?;
+//! let mut frames: Vec<Frame> = Vec::new();
+//! for record in [
+//!     record(0, Direction::ToGateway, 324),
+//!     record(5, Direction::ToGateway, 90),
+//!     record(60, Direction::FromGateway, 80),
+//! ] {
+//!     segmenter.process(SegmenterInput::Record(record), &mut frames)?;
+//! }
+//! segmenter.finish(&mut frames)?;
+//! let [Frame::Command(command)] = &frames[..] else { panic!("one command") };
+//! assert_eq!((command.size, command.records, command.replies), (324 + 90, 2, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod adaptive;
-mod beat;
-mod by_size;
-mod conversation;
-mod count;
-mod delay;
-mod exchange;
-mod habit;
-mod judge;
-mod knowledge;
+mod endpoints;
+mod flow_history;
+mod labelled_message;
 mod learned;
+mod likelihood;
 mod message;
-mod open;
+mod noise_model;
+mod open_commands;
 mod options;
-mod pair;
-mod recent;
+mod periodic;
+mod record_class;
+mod rules;
 mod segmenter;
-mod study;
-mod teaching;
+mod service_classifier;
 #[cfg(test)]
 mod testing;
-mod verdict;
-mod weigh;
+mod traffic_profile;
+mod training;
+mod training_counts;
 
 pub use options::{Algorithm, Options};
-pub use segmenter::{CommandSegmenter, Input};
-pub use teaching::LabelledTraffic;
+pub use segmenter::{CommandSegmenter, SegmenterInput};
+pub use training::LabelledTraffic;

@@ -1,83 +1,74 @@
-//! Messages that were cut into records: all but the last are as long as records get.
+//! Messages that were cut into records: all but the last record are as long as records get.
 
-use crate::beat::Occurrence;
-use crate::exchange::{Exchange, Heard};
+use crate::flow_history::{FlowHistory, SizedRecord};
+use crate::periodic::Arrival;
 
-/// A message, or what has come of it.
+/// A message, or the part of it that has come so far.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Message {
+pub(crate) struct ReassembledMessage {
     pub(crate) size: u32,
-    pub(crate) start_ns: i64,
-    pub(crate) begun: Occurrence,
+    /// The arrival of its first record.
+    pub(crate) arrival: Arrival,
 }
 
-/// What a record is of its message.
+/// Which part of its message a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece {
-    /// All of it.
+pub(crate) enum MessagePart {
     Whole,
-    /// The first of several.
     First,
-    /// One between.
     Middle,
-    /// The last of several.
     Last,
 }
 
-impl Piece {
+impl MessagePart {
     /// Whether the message ends with it.
     pub(crate) fn is_end(self) -> bool {
         matches!(self, Self::Whole | Self::Last)
     }
 }
 
-/// What a record comes to.
+/// The result of adding a record.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken {
-    /// The message so far.
-    pub(crate) message: Message,
-    pub(crate) piece: Piece,
-    /// The message before, if that has turned out to have ended with a full record.
-    pub(crate) ended: Option<Message>,
+pub(crate) struct Reassembly {
+    /// The record's message so far.
+    pub(crate) message: ReassembledMessage,
+    pub(crate) part: MessagePart,
+    /// The message before, if it turns out to have ended with a full record.
+    pub(crate) ended: Option<ReassembledMessage>,
 }
 
-/// The message that the last record of a flow, a full one, is a piece of.
+/// Reassembles the messages of a flow. It holds the message that a full record, the last of the flow, is part of.
 #[derive(Debug, Default)]
-pub(crate) struct Unfinished(Option<Message>);
+pub(crate) struct MessageReassembler(Option<ReassembledMessage>);
 
-impl Unfinished {
-    /// Adds the flow's next record to its message. `full` is the size of a record that the next one continues, if the
-    /// messages of its direction are cut.
+impl MessageReassembler {
+    /// Adds the flow's next record to its message. `full` is the size of a record that the next one continues, if
+    /// messages of this direction are cut.
     #[inline]
-    pub(crate) fn take(&mut self, heard: Heard<'_>, exchange: &Exchange, full: Option<u32>, within_ns: i64) -> Taken {
-        if full.is_some() || self.0.is_some() {
-            return self.add(heard, exchange, full, within_ns);
-        }
-        let Heard { record, size, .. } = heard;
-        let message = Message { size, start_ns: record.start_ns, begun: exchange.occurrence(record) };
-        Taken { message, piece: Piece::Whole, ended: None }
-    }
-
-    /// The same where messages are cut, or one is unfinished.
-    fn add(&mut self, heard: Heard<'_>, exchange: &Exchange, full: Option<u32>, within_ns: i64) -> Taken {
-        let Heard { record, size, .. } = heard;
-        let may_continue = full.is_some_and(|full| size <= full) && exchange.followed(record, within_ns).is_some();
+    pub(crate) fn add(
+        &mut self,
+        sized: SizedRecord<'_>,
+        history: &FlowHistory,
+        full: Option<u32>,
+        within_ns: i64,
+    ) -> Reassembly {
+        let SizedRecord { record, size, .. } = sized;
+        let may_continue = full.is_some_and(|full| size <= full) && history.is_continued_by(record, within_ns);
         let last = self.0.take();
         let (before, ended) = if may_continue { (last, None) } else { (None, last) };
-        let message = Message {
-            size: before.map_or(0, |before| before.size).saturating_add(size),
-            start_ns: before.map_or(record.start_ns, |before| before.start_ns),
-            begun: before.map_or_else(|| exchange.occurrence(record), |before| before.begun),
+        let message = match before {
+            Some(before) => ReassembledMessage { size: before.size.saturating_add(size), ..before },
+            None => ReassembledMessage { size, arrival: history.arrival(record) },
         };
         let is_full = full == Some(size);
         self.0 = is_full.then_some(message);
-        let piece = match (before.is_some(), is_full) {
-            (false, false) => Piece::Whole,
-            (false, true) => Piece::First,
-            (true, true) => Piece::Middle,
-            (true, false) => Piece::Last,
+        let part = match (before.is_some(), is_full) {
+            (false, false) => MessagePart::Whole,
+            (false, true) => MessagePart::First,
+            (true, true) => MessagePart::Middle,
+            (true, false) => MessagePart::Last,
         };
-        Taken { message, piece, ended }
+        Reassembly { message, part, ended }
     }
 }
 
@@ -86,49 +77,51 @@ mod tests {
     use sizeleak_frame::Record;
 
     use super::*;
-    use crate::exchange::Weight;
+    use crate::flow_history::SizeClass;
     use crate::testing::{MS, from, to};
 
-    /// The sizes of messages so far, and of those that ended with a full record.
-    fn sizes(records: &[Record], full: u32) -> (Vec<(u32, Piece)>, Vec<u32>) {
-        let (mut exchange, mut unfinished, mut ends) = (Exchange::default(), Unfinished::default(), Vec::new());
-        let take = |record: &Record| {
-            let heard = Heard::new(record, Weight::Full);
-            let Taken { message, piece, ended } = unfinished.take(heard, &exchange, Some(full), 40 * MS);
-            ends.extend(ended.map(|ended| ended.size));
-            exchange.remember(heard);
-            (message.size, piece)
+    /// The sizes of messages so far with the parts that the records are, and the sizes of messages that ended with a
+    /// full record. `full` is the size of a full record of each.
+    fn reassemble(records: &[(Record, Option<u32>)]) -> (Vec<(u32, MessagePart)>, Vec<u32>) {
+        let (mut history, mut reassembler) = (FlowHistory::default(), MessageReassembler::default());
+        let mut ended_sizes = Vec::new();
+        let add = |(record, full): &(Record, Option<u32>)| {
+            let sized = SizedRecord::new(record, SizeClass::Full);
+            let Reassembly { message, part, ended } = reassembler.add(sized, &history, *full, 40 * MS);
+            ended_sizes.extend(ended.map(|ended| ended.size));
+            history.remember(sized);
+            (message.size, part)
         };
-        (records.iter().map(take).collect(), ends)
+        (records.iter().map(add).collect(), ended_sizes)
     }
 
     #[test]
-    fn full_records_are_continued() {
+    fn full_records_are_continued_by_the_next_of_their_direction_within_the_gap() {
         let records = [to(0, 76), to(5, 76), to(6, 20), to(7, 20), to(9, 76), from(10, 20), to(11, 76), to(90, 30)];
         let expected = [
-            (100, Piece::First),
-            (200, Piece::Middle),
-            (244, Piece::Last),
-            (44, Piece::Whole),
-            (100, Piece::First),
-            (44, Piece::Whole),
-            (100, Piece::First),
-            (54, Piece::Whole),
+            (100, MessagePart::First),
+            (200, MessagePart::Middle),
+            (244, MessagePart::Last),
+            (44, MessagePart::Whole),
+            (100, MessagePart::First),
+            (44, MessagePart::Whole),
+            (100, MessagePart::First),
+            (54, MessagePart::Whole),
         ];
-        let (sizes_so_far, ends) = sizes(&records, 100);
-        assert_eq!(sizes_so_far, expected, "not by the other side, nor after the gap");
-        assert_eq!(ends, [100, 100]);
-        assert_eq!(sizes(&[to(0, 76), to(1, 90)], 100).0[1], (114, Piece::Whole), "none is longer than a full one");
+        let (sizes, ended) = reassemble(&records.map(|record| (record, Some(100))));
+        assert_eq!(sizes, expected);
+        assert_eq!(ended, [100, 100]);
+        let (sizes, _) = reassemble(&[to(0, 76), to(1, 90)].map(|record| (record, Some(100))));
+        assert_eq!(sizes[1], (114, MessagePart::Whole), "no record of a cut message is longer than a full one");
     }
 
     #[test]
-    fn what_is_never_cut_ends_what_the_other_side_had_begun() {
-        let (exchange, mut unfinished) = (Exchange::default(), Unfinished::default());
-        let mut take =
-            |record: &Record, full| unfinished.take(Heard::new(record, Weight::Full), &exchange, full, 40 * MS);
-        assert_eq!(take(&to(0, 76), Some(100)).piece, Piece::First);
-        let reply = take(&from(1, 76), None);
-        assert_eq!((reply.piece, reply.ended.map(|ended| ended.size)), (Piece::Whole, Some(100)));
-        assert!(take(&from(2, 76), None).ended.is_none(), "once");
+    fn a_record_of_a_direction_without_cuts_ends_the_open_message_once() {
+        let (sizes, ended) = reassemble(&[(to(0, 76), Some(100)), (from(1, 76), None), (from(2, 76), None)]);
+        assert_eq!(
+            sizes.iter().map(|(_, part)| *part).collect::<Vec<_>>(),
+            [MessagePart::First, MessagePart::Whole, MessagePart::Whole]
+        );
+        assert_eq!(ended, [100]);
     }
 }

@@ -1,26 +1,22 @@
 //! The options of `command-segmenter`: its flags and its keys in `pipeline.toml`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_model::Model;
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_runtime::ConfigureError;
 
-use crate::CommandSegmenter;
-use crate::knowledge::Knowledge;
+/// A tiny record this soon after one of a command, in nanoseconds, is its last part: both were in one packet.
+pub(crate) const SAME_PACKET_NS: i64 = 500_000;
 
-/// A tiny record this soon after a command's, in nanoseconds, is its last piece: both were in one packet.
-pub(crate) const SAME_PACKET: i64 = 500_000;
-
-/// How commands are told from other records, and how long their replies may take.
+/// How records become commands, and how long replies may take.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// How records become commands [default: `learned` with a model that holds `[noise]`, else `gap`]
+    /// How records become commands [default: `learned` with a model that has `[noise]`, else `gap`]
     #[arg(long, value_enum)]
     pub algorithm: Option<Algorithm>,
 
@@ -28,31 +24,32 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// Records of one command follow each other within this time (pieces of one alone where the algorithm is `adaptive` or `learned`)
+    /// Records that follow each other within this time are one command (with `adaptive` and `learned` only the records of
+    /// one message)
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().gap))]
     pub gap: SignedDuration,
 
-    /// Records that hold fewer plaintext bytes than this are keep-alives or acknowledgements
+    /// Records with fewer plaintext bytes than this are keep-alives or acknowledgements
     #[arg(long, value_name = "BYTES", default_value_t = Options::default().min_size)]
     pub min_size: u64,
 
-    /// A record this soon after one of the gateway's is the answer to it, not a command
+    /// A record this soon after one of the gateway is the answer to it, not a command
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().answer_within))]
     pub answer_within: SignedDuration,
 
-    /// Replies to a command have ended when the gateway is silent for this long
+    /// The replies to a command end when the gateway is silent for this long
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().reply_gap))]
     pub reply_gap: SignedDuration,
 
-    /// Replies to a command come within this time
+    /// Replies come within this time after a command
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().reply_within))]
     pub reply_within: SignedDuration,
 
-    /// Records of one flow may come this much later than those of others, as behind bytes the capture does not hold
+    /// Records of one flow may be this much later than those of others, for example where the capture misses bytes
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().hole_wait))]
     pub hole_wait: SignedDuration,
 
-    /// Learn from records this far ahead before deciding (algorithm `adaptive`): as much later commands are told
+    /// How far to look ahead before classifying a record (algorithm `adaptive`); commands are delayed by as much
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().look_ahead))]
     pub look_ahead: SignedDuration,
 }
@@ -61,14 +58,14 @@ pub struct Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Records that follow each other within `gap` are one command, whatever it was split into
+    /// Records that follow each other within `gap` are one command
     Gap,
     /// Every record is a command of its own
     Record,
-    /// Learned from the records themselves: which lengths answer which, come at steady times, or are pieces of one message
+    /// Learns from the records themselves which lengths are answers, are periodic, or are parts of one message
     Adaptive,
-    /// Learned from labelled captures, and so without looking ahead: by which sizes are answers, keep-alives on their beat,
-    /// or what no actions make up; a size that may be both is a command unless its beat and missing replies say otherwise
+    /// Knows from labelled captures which sizes are answers, keep-alives or no combination of actions, and needs no
+    /// look-ahead. If a size may be noise or a command, its time and the replies to it decide
     Learned,
 }
 
@@ -89,66 +86,35 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How records become commands, and the model where that needs one.
-    pub(crate) fn method(&self) -> Result<Method, ConfigureError> {
-        match (self.algorithm, &self.model) {
-            (Some(Algorithm::Gap), _) | (None, None) => Ok(Method::Gap),
-            (Some(Algorithm::Record), _) => Ok(Method::Record),
-            (Some(Algorithm::Adaptive), _) => Ok(Method::Adaptive),
-            (Some(Algorithm::Learned), None) => Err(ConfigureError::Usage(
-                "`--model FILE` is missing, which the algorithm `learned` needs: `sizeleak learn` makes one".into(),
-            )),
-            (None | Some(Algorithm::Learned), Some(file)) => {
-                let model = Model::read(file).map_err(|error| ConfigureError::Input(error.to_string()))?;
-                match Knowledge::of(&model) {
-                    Some(knowledge) => Ok(Method::Learned(knowledge.into())),
-                    None if self.algorithm.is_none() => Ok(Method::Gap),
-                    None => Err(ConfigureError::Input(format!(
-                        "{}: it has no [noise], which the algorithm `learned` needs: learn it again, or use another \
-                         algorithm",
-                        file.display()
-                    ))),
-                }
-            }
-        }
-    }
-
-    /// The options that are times, checked and in nanoseconds.
-    pub(crate) fn times(&self) -> Result<Times, ConfigureError> {
-        Ok(Times {
-            gap: nanoseconds("gap", self.gap)?,
-            answer_within: nanoseconds("answer-within", self.answer_within)?,
-            reply_gap: nanoseconds("reply-gap", self.reply_gap)?,
-            reply_within: nanoseconds("reply-within", self.reply_within)?,
-            hole_wait: nanoseconds("hole-wait", self.hole_wait)?,
-            look_ahead: nanoseconds("look-ahead", self.look_ahead)?,
+    /// The options that are times, in nanoseconds.
+    pub(crate) fn time_limits(&self) -> Result<TimeLimits, ConfigureError> {
+        Ok(TimeLimits {
+            gap_ns: nanoseconds("gap", self.gap)?,
+            answer_within_ns: nanoseconds("answer-within", self.answer_within)?,
+            reply_gap_ns: nanoseconds("reply-gap", self.reply_gap)?,
+            reply_within_ns: nanoseconds("reply-within", self.reply_within)?,
+            hole_wait_ns: nanoseconds("hole-wait", self.hole_wait)?,
+            look_ahead_ns: nanoseconds("look-ahead", self.look_ahead)?,
         })
     }
 }
 
-/// How records become commands, with what that takes.
-pub(crate) enum Method {
-    Gap,
-    Record,
-    Adaptive,
-    Learned(Box<Knowledge>),
-}
-
 /// The times of [`Options`] in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Times {
-    pub(crate) gap: i64,
-    pub(crate) answer_within: i64,
-    pub(crate) reply_gap: i64,
-    pub(crate) reply_within: i64,
-    pub(crate) hole_wait: i64,
-    pub(crate) look_ahead: i64,
+#[expect(clippy::struct_field_names, reason = "the unit")]
+pub(crate) struct TimeLimits {
+    pub(crate) gap_ns: i64,
+    pub(crate) answer_within_ns: i64,
+    pub(crate) reply_gap_ns: i64,
+    pub(crate) reply_within_ns: i64,
+    pub(crate) hole_wait_ns: i64,
+    pub(crate) look_ahead_ns: i64,
 }
 
-impl Times {
+impl TimeLimits {
     /// Records that follow each other within this time were written at once.
-    pub(crate) fn at_once(&self) -> i64 {
-        self.gap / 4
+    pub(crate) fn same_write_ns(&self) -> i64 {
+        self.gap_ns / 4
     }
 }
 
@@ -161,33 +127,16 @@ fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> 
         .ok_or_else(|| ConfigureError::Usage(format!("`{name}` is {time}: it must be between 0 s and 24 h")))
 }
 
-impl StageOptions for Options {
-    const NAME: &'static str = "command-segmenter";
-    const ABOUT: &'static str = "Commands to a gateway, out of the TLS records around them";
-    const EXAMPLES: &'static [&'static str] = &[
-        "command-segmenter --gap 80ms < records.frames | sizeleak frames --kind command",
-        "command-segmenter --algorithm adaptive < records.frames > commands.frames",
-    ];
-
-    fn resolve_paths(&mut self, folder: &Path) {
-        self.model = self.model.take().map(|model| folder.join(model));
-    }
-
-    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
-        Ok(Box::new(Node::new(CommandSegmenter::new(self)?)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_those_of_the_pipeline_file() {
-        let text = "algorithm = \"learned\"\nmodel = \"m.toml\"\ngap = \"80ms\"";
-        let mut options: Options = toml::from_str(text).unwrap();
-        options.resolve_paths(Path::new("there"));
-        assert_eq!((options.algorithm, options.model), (Some(Algorithm::Learned), Some("there/m.toml".into())));
+    fn options_are_read_from_their_keys_and_have_defaults() {
+        let options: Options = toml::from_str("algorithm = \"learned\"\nmodel = \"m.toml\"\ngap = \"80ms\"").unwrap();
+        let gap = SignedDuration::from_millis(80);
+        let (algorithm, model) = (Some(Algorithm::Learned), Some("m.toml".into()));
+        assert_eq!(options, Options { algorithm, model, gap, ..Options::default() });
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("algorithm = \"best\"").is_err());
     }

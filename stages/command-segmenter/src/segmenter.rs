@@ -1,56 +1,62 @@
-//! The stage: records in, commands out.
+//! The stage: it finds commands among records and counts the replies to them.
 
-use std::collections::HashMap;
+use std::path::Path;
 
-use foldhash::fast::RandomState;
 use sizeleak_frame::{ContentType, Flow, Frame, Notice, Record, what};
-use sizeleak_runtime::{ConfigureError, Emit, Stage, StageError};
+use sizeleak_model::Model;
+use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions};
 
-use crate::adaptive::Adaptive;
-use crate::conversation::{Conversation, Turn};
-use crate::exchange::{Heard, Weight};
-use crate::judge::Decision;
-use crate::learned::Learned;
-use crate::open::{OpenCommands, Over};
-use crate::options::{Method, Options, SAME_PACKET, Times};
-use crate::verdict::Verdict;
+use crate::adaptive::AdaptiveAlgorithm;
+use crate::flow_history::{SizeClass, SizedRecord};
+use crate::learned::LearnedAlgorithm;
+use crate::noise_model::NoiseModel;
+use crate::open_commands::{FinishedCommand, OpenCommands};
+use crate::options::{Algorithm, Options, TimeLimits};
+use crate::record_class::{Decision, RecordClass};
+use crate::rules::{MAX_FLOWS, RuleAlgorithm};
 
-/// Conversations of more flows than this are not kept; those silent for longest are forgotten.
-const MOST_FLOWS: usize = 100_000;
-
-/// Tells commands from other records and counts the replies to them.
+/// Finds commands among records and counts the replies to them.
 #[derive(Debug)]
 pub struct CommandSegmenter {
     min_size: u64,
-    times: Times,
-    algorithm: State,
-    open: OpenCommands,
-    /// The time of the traffic, as far as it was decided about.
+    limits: TimeLimits,
+    algorithm: AlgorithmState,
+    commands: OpenCommands,
+    /// The greatest time of the records that were classified.
     now_ns: i64,
-    counts: Counts,
+    counts: RecordCounts,
 }
 
-/// What an algorithm remembers.
+/// The state of an algorithm.
 #[derive(Debug)]
-enum State {
-    /// `gap` and `record`, which differ in when a record continues a command.
-    Rules { conversations: HashMap<u64, Conversation, RandomState>, continued_within: Option<i64> },
-    /// `adaptive`.
-    Adaptive(Box<Adaptive>),
-    /// `learned`.
-    Learned(Box<Learned>),
+enum AlgorithmState {
+    /// `gap` and `record`.
+    Rules(RuleAlgorithm),
+    Adaptive(Box<AdaptiveAlgorithm>),
+    Learned(Box<LearnedAlgorithm>),
+}
+
+impl AlgorithmState {
+    /// How many flows were evicted.
+    fn evicted(&self) -> u64 {
+        match self {
+            Self::Rules(rules) => rules.evicted(),
+            Self::Adaptive(adaptive) => adaptive.evicted(),
+            Self::Learned(learned) => learned.evicted(),
+        }
+    }
 }
 
 /// What the segmenter consumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
+pub enum SegmenterInput {
     /// A record.
     Record(Record),
-    /// A flow: its ends are remembered, and it is passed on as it came.
+    /// A flow: its addresses are remembered, and it is passed on.
     Flow(Box<Flow>),
 }
 
-impl TryFrom<Frame> for Input {
+impl TryFrom<Frame> for SegmenterInput {
     type Error = Frame;
 
     fn try_from(frame: Frame) -> Result<Self, Frame> {
@@ -62,8 +68,9 @@ impl TryFrom<Frame> for Input {
     }
 }
 
+/// How many records are what.
 #[derive(Debug, Default)]
-struct Counts {
+struct RecordCounts {
     commands: u64,
     replies: u64,
     answers: u64,
@@ -79,83 +86,75 @@ impl CommandSegmenter {
     /// A segmenter with these options.
     ///
     /// # Errors
-    /// [`ConfigureError::Usage`] where a time is negative or longer than a day, or the algorithm needs a model;
-    /// [`ConfigureError::Input`] where the model cannot be used.
+    /// [`ConfigureError::Usage`] if a time is negative or longer than a day, or if the algorithm needs a model;
+    /// [`ConfigureError::Input`] if the model cannot be used.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
-        Self::with(options.method()?, options)
+        Self::with_noise_model(options, noise_model(options)?)
     }
 
-    fn with(method: Method, options: &Options) -> Result<Self, ConfigureError> {
-        let times = options.times()?;
-        let rules = |continued_within| State::Rules { conversations: HashMap::default(), continued_within };
-        let algorithm = match method {
-            Method::Gap => rules(Some(times.gap)),
-            Method::Record => rules(None),
-            Method::Adaptive => State::Adaptive(Box::default()),
-            Method::Learned(knowledge) => State::Learned(Box::new(Learned::new(*knowledge))),
+    fn with_noise_model(options: &Options, noise_model: Option<NoiseModel>) -> Result<Self, ConfigureError> {
+        let limits = options.time_limits()?;
+        let rules = |continued_within_ns| {
+            AlgorithmState::Rules(RuleAlgorithm::new(continued_within_ns, limits.answer_within_ns))
+        };
+        let algorithm = match (options.algorithm, noise_model) {
+            (_, Some(noise_model)) => AlgorithmState::Learned(Box::new(LearnedAlgorithm::new(noise_model))),
+            (Some(Algorithm::Adaptive), None) => AlgorithmState::Adaptive(Box::default()),
+            (Some(Algorithm::Record), None) => rules(None),
+            (Some(Algorithm::Gap | Algorithm::Learned) | None, None) => rules(Some(limits.gap_ns)),
         };
         Ok(Self {
             min_size: options.min_size,
-            times,
+            limits,
             algorithm,
-            open: OpenCommands::default(),
+            commands: OpenCommands::default(),
             now_ns: i64::MIN,
-            counts: Counts::default(),
+            counts: RecordCounts::default(),
         })
     }
 
-    fn record(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process_record(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
         self.counts.handshake += u64::from(!is_data);
-        if let State::Adaptive(adaptive) = &mut self.algorithm {
+        if let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm {
             if !is_data {
                 return Ok(());
             }
-            adaptive.learn(Heard::new(record, Weight::of(record, self.min_size)), &self.times);
-            while let Some(record) = self.ready() {
+            adaptive.learn(SizedRecord::new(record, SizeClass::of(record, self.min_size)), &self.limits);
+            while let Some(record) = self.next_due() {
                 self.advance(&record, out)?;
-                self.decide(&record, out)?;
+                self.classify(&record, out)?;
             }
         } else {
             self.advance(record, out)?;
             if is_data {
-                self.decide(record, out)?;
+                self.classify(record, out)?;
             }
         }
-        match &self.algorithm {
-            State::Rules { .. } => self.forget_silent(out),
-            State::Adaptive(_) | State::Learned(_) => self.tell_forgotten(out),
-        }
+        let evicted = self.algorithm.evicted();
+        if evicted > self.counts.evicted_flows { self.report_evicted(evicted, out) } else { Ok(()) }
     }
 
-    /// The next record that has waited long enough to be decided about.
-    fn ready(&mut self) -> Option<Record> {
-        match &mut self.algorithm {
-            State::Rules { .. } | State::Learned(_) => None,
-            State::Adaptive(adaptive) => adaptive.ready(&self.times),
-        }
+    fn next_due(&mut self) -> Option<Record> {
+        let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm else { return None };
+        adaptive.next_due(&self.limits)
     }
 
-    /// A flow has come to a time: commands on it and on others may be complete.
+    /// Advances the time to that of a record, and emits the commands that are complete then.
     #[inline]
     fn advance(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
         self.now_ns = self.now_ns.max(record.time_ns);
-        self.open.advance(record.flow, record.time_ns, &self.times);
-        if self.open.is_quiet(self.now_ns) { Ok(()) } else { self.hand_on(out) }
-    }
-
-    /// Hands on the commands that are complete.
-    fn hand_on(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        while let Some(over) = self.open.complete(self.now_ns, &self.times) {
-            self.emit(over, out)?;
+        self.commands.advance(record.flow, record.time_ns, &self.limits);
+        while let Some(finished) = self.commands.next_complete(self.now_ns, &self.limits) {
+            self.emit(finished, out)?;
         }
         Ok(())
     }
 
-    fn emit(&mut self, over: Over, out: &mut dyn Emit) -> Result<(), StageError> {
-        match over {
-            Over::Command(command) => out.emit(Frame::Command(command))?,
-            Over::Noise => {
+    fn emit(&mut self, finished: FinishedCommand, out: &mut dyn Emit) -> Result<(), StageError> {
+        match finished {
+            FinishedCommand::Command(command) => out.emit(Frame::Command(command))?,
+            FinishedCommand::Noise => {
                 self.counts.commands -= 1;
                 self.counts.keep_alives += 1;
             }
@@ -163,113 +162,55 @@ impl CommandSegmenter {
         Ok(())
     }
 
-    /// Decides about a record.
+    /// Classifies a record and counts it, also as part of a command or of the replies to one.
     #[inline]
-    fn decide(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
-        let heard = Heard::new(record, Weight::of(record, self.min_size));
-        let decision = match &mut self.algorithm {
-            State::Rules { .. } => self.by_rules(heard).into(),
-            State::Adaptive(adaptive) => adaptive.decide(heard, &self.times).into(),
-            State::Learned(learned) => learned.decide(heard, &self.times),
+    fn classify(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
+        let sized = SizedRecord::new(record, SizeClass::of(record, self.min_size));
+        let Decision { class, condition, .. } = match &mut self.algorithm {
+            AlgorithmState::Rules(rules) => rules.classify(sized).into(),
+            AlgorithmState::Adaptive(adaptive) => adaptive.classify(sized, &self.limits).into(),
+            AlgorithmState::Learned(learned) => learned.classify(sized, &self.limits),
         };
-        self.apply(decision, record);
-        if decision.verdict == Verdict::Unexplained { Self::tell_unexplained(record, out) } else { Ok(()) }
+        match class {
+            RecordClass::Reply if self.commands.add_reply(record) => self.counts.replies += 1,
+            RecordClass::Reply | RecordClass::Telemetry => self.counts.unprompted += 1,
+            RecordClass::Answer => self.counts.answers += 1,
+            RecordClass::KeepAlive => self.counts.keep_alives += 1,
+            RecordClass::Tiny => self.counts.tiny += 1,
+            RecordClass::CommandPart if self.commands.extend(record, condition) => {}
+            RecordClass::CommandPart | RecordClass::CommandStart => {
+                self.counts.commands += 1;
+                self.commands.start(record, condition);
+            }
+            RecordClass::Unexplained => {
+                self.counts.unexplained += 1;
+                return Self::report_unexplained(record, out);
+            }
+        }
+        Ok(())
     }
 
     #[cold]
-    fn tell_unexplained(record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn report_unexplained(record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
+        let detail = "the service sent what no actions of the model make up and what was not seen when it was learned: \
+                      taken for no command";
         let notice = Notice {
             time_ns: Some(record.time_ns),
             stage: Self::NAME.into(),
             flow: Some(record.flow),
             what: what::UNEXPLAINED.into(),
             bytes: Some(record.length.into()),
-            detail: Some(
-                "the service sent what no actions of the model make up and what was not seen when it was learned: taken \
-                 for no command"
-                    .to_owned(),
-            ),
+            detail: Some(detail.to_owned()),
         };
         Ok(out.emit(notice.into())?)
     }
 
-    /// Decides about a record by its time alone.
-    fn by_rules(&mut self, heard: Heard<'_>) -> Verdict {
-        let State::Rules { conversations, continued_within } = &mut self.algorithm else { return Verdict::Tiny };
-        let record = heard.record;
-        let is_continued = |since_ns: Option<i64>, most_ns: i64| {
-            continued_within
-                .zip(since_ns)
-                .is_some_and(|(within_ns, since_ns)| record.start_ns.saturating_sub(since_ns) <= within_ns.min(most_ns))
-        };
-        if heard.weight == Weight::Tiny {
-            let Some(conversation) = conversations.get_mut(&record.flow) else { return Verdict::Tiny };
-            let since_ns = conversation.tiny(record, self.times.answer_within);
-            return if is_continued(since_ns, SAME_PACKET) { Verdict::Continued } else { Verdict::Tiny };
-        }
-        match conversations.entry(record.flow).or_default().turn(record, self.times.answer_within) {
-            Turn::Gateway => Verdict::Reply,
-            Turn::Answer => Verdict::Answer,
-            Turn::Service { since_ns } if is_continued(since_ns, i64::MAX) => Verdict::Continued,
-            Turn::Service { .. } => Verdict::Command,
-        }
-    }
-
-    #[inline]
-    fn apply(&mut self, Decision { verdict, belief }: Decision, record: &Record) {
-        match verdict {
-            Verdict::Reply if self.open.reply(record) => self.counts.replies += 1,
-            Verdict::Reply | Verdict::Telemetry => self.counts.unprompted += 1,
-            Verdict::Answer => self.counts.answers += 1,
-            Verdict::KeepAlive => self.counts.keep_alives += 1,
-            Verdict::Tiny => self.counts.tiny += 1,
-            Verdict::Unexplained => self.counts.unexplained += 1,
-            Verdict::Continued if self.open.extend(record, belief) => {}
-            Verdict::Continued | Verdict::Command => {
-                self.counts.commands += 1;
-                self.open.begin(record, belief);
-            }
-        }
-    }
-
-    /// Forgets the half of all conversations that has been silent for longest: half, so that a flood of flows costs
-    /// each of them a constant time.
-    fn forget_silent(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        let State::Rules { conversations, .. } = &mut self.algorithm else { return Ok(()) };
-        if conversations.len() <= MOST_FLOWS {
-            return Ok(());
-        }
-        let mut times: Vec<i64> = conversations.values().map(|conversation| conversation.last_ns).collect();
-        let (_, &mut median, _) = times.select_nth_unstable(MOST_FLOWS / 2);
-        let before = conversations.len();
-        // Of those silent since the same time the flows with lower numbers, whatever the order of the table.
-        let later = conversations.iter().filter(|(_, conversation)| conversation.last_ns >= median);
-        let mut kept: Vec<u64> = later.map(|(flow, _)| *flow).collect();
-        kept.sort_unstable();
-        kept.truncate(MOST_FLOWS / 2 + 1);
-        conversations.retain(|flow, _| kept.binary_search(flow).is_ok());
-        let forgotten = (before - conversations.len()) as u64;
-        self.tell_evicted(forgotten, out)
-    }
-
-    /// Tells how many flows the algorithm has forgotten since that was told last.
-    #[inline]
-    fn tell_forgotten(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        let forgotten = match &self.algorithm {
-            State::Rules { .. } => 0,
-            State::Adaptive(adaptive) => adaptive.forgotten(),
-            State::Learned(learned) => learned.forgotten(),
-        };
-        if forgotten <= self.counts.evicted_flows {
-            return Ok(());
-        }
-        self.tell_evicted(forgotten - self.counts.evicted_flows, out)
-    }
-
+    /// Reports the flows evicted since the last report; `evicted` is how many there were in total.
     #[cold]
-    fn tell_evicted(&mut self, forgotten: u64, out: &mut dyn Emit) -> Result<(), StageError> {
-        self.counts.evicted_flows += forgotten;
-        let detail = format!("more than {MOST_FLOWS} flows at once: the {forgotten} silent for longest are forgotten");
+    fn report_evicted(&mut self, evicted: u64, out: &mut dyn Emit) -> Result<(), StageError> {
+        let new = evicted - self.counts.evicted_flows;
+        self.counts.evicted_flows = evicted;
+        let detail = format!("more than {MAX_FLOWS} flows at once: the {new} silent for longest are forgotten");
         let notice = Notice {
             time_ns: Some(self.now_ns),
             stage: Self::NAME.into(),
@@ -282,18 +223,39 @@ impl CommandSegmenter {
     }
 }
 
+/// What the model knows of noise, if the algorithm is `learned`: with a model that knows of noise that is the default.
+fn noise_model(options: &Options) -> Result<Option<NoiseModel>, ConfigureError> {
+    let file = match (options.algorithm, &options.model) {
+        (Some(Algorithm::Gap | Algorithm::Record | Algorithm::Adaptive), _) | (None, None) => return Ok(None),
+        (Some(Algorithm::Learned), None) => {
+            return Err(ConfigureError::Usage(
+                "the algorithm `learned` needs a model: add `--model FILE`; `sizeleak learn` makes one".into(),
+            ));
+        }
+        (None | Some(Algorithm::Learned), Some(file)) => file,
+    };
+    let model = Model::read(file).map_err(|error| ConfigureError::Input(error.to_string()))?;
+    match NoiseModel::new(&model) {
+        None if options.algorithm.is_some() => Err(ConfigureError::Input(format!(
+            "{}: it has no [noise], which the algorithm `learned` needs: learn it again or use another algorithm",
+            file.display()
+        ))),
+        noise_model => Ok(noise_model),
+    }
+}
+
 impl Stage for CommandSegmenter {
     const NAME: &'static str = "command-segmenter";
-    type Input = Input;
+    type Input = SegmenterInput;
 
-    fn process(&mut self, input: Input, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process(&mut self, input: SegmenterInput, out: &mut dyn Emit) -> Result<(), StageError> {
         match input {
-            Input::Record(ref record) => self.record(record, out),
-            Input::Flow(flow) => {
+            SegmenterInput::Record(ref record) => self.process_record(record, out),
+            SegmenterInput::Flow(flow) => {
                 match &mut self.algorithm {
-                    State::Rules { .. } => {}
-                    State::Adaptive(adaptive) => adaptive.flow(&flow),
-                    State::Learned(learned) => learned.flow(&flow),
+                    AlgorithmState::Rules(_) => {}
+                    AlgorithmState::Adaptive(adaptive) => adaptive.add_flow(&flow),
+                    AlgorithmState::Learned(learned) => learned.add_flow(&flow),
                 }
                 Ok(out.emit(Frame::Flow(flow))?)
             }
@@ -301,22 +263,22 @@ impl Stage for CommandSegmenter {
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        while let State::Adaptive(adaptive) = &mut self.algorithm
-            && let Some(record) = adaptive.rest()
+        while let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm
+            && let Some(record) = adaptive.next()
         {
             self.advance(&record, out)?;
-            self.decide(&record, out)?;
+            self.classify(&record, out)?;
         }
-        for over in self.open.drain() {
-            self.emit(over, out)?;
+        for finished in self.commands.drain() {
+            self.emit(finished, out)?;
         }
         Ok(())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let decided_early = match &self.algorithm {
-            State::Rules { .. } | State::Learned(_) => 0,
-            State::Adaptive(adaptive) => adaptive.decided_early,
+            AlgorithmState::Adaptive(adaptive) => adaptive.decided_early,
+            AlgorithmState::Rules(_) | AlgorithmState::Learned(_) => 0,
         };
         vec![
             ("commands", self.counts.commands),
@@ -330,6 +292,23 @@ impl Stage for CommandSegmenter {
             ("decided_early", decided_early),
             ("evicted_flows", self.counts.evicted_flows),
         ]
+    }
+}
+
+impl StageOptions for Options {
+    const NAME: &'static str = CommandSegmenter::NAME;
+    const ABOUT: &'static str = "Finds commands to a gateway among TLS records, and counts the replies to them";
+    const EXAMPLES: &'static [&'static str] = &[
+        "command-segmenter --gap 80ms < records.frames | sizeleak frames --kind command",
+        "command-segmenter --algorithm adaptive < records.frames > commands.frames",
+    ];
+
+    fn resolve_paths(&mut self, folder: &Path) {
+        self.model = self.model.take().map(|model| folder.join(model));
+    }
+
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
+        Ok(Box::new(Node::new(CommandSegmenter::new(self)?)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What tests of several modules make their data with; never part of the library.
+//! Records and models for the tests of several modules.
 
 use sizeleak_frame::{ContentType, Direction, Record};
 use sizeleak_model::{Model, Noise};

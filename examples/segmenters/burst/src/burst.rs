@@ -1,4 +1,4 @@
-//! Records into commands, by the silence between them.
+//! Groups records into commands by the silence between them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -8,21 +8,21 @@ use sizeleak_runtime::{Emit, Stage, StageError};
 
 pub(crate) const NAME: &str = "burst-segmenter";
 
-/// A burst longer than this is more than one command: what is held back for it must be bounded.
+/// A longer burst is more than one command: a command without end would hold back all later ones.
 pub(crate) const LONGEST: Duration = Duration::from_secs(10);
 
-/// Replies come within this time.
+/// Replies come within this time after a command.
 const REPLIES: Duration = Duration::from_secs(3);
 
-/// The records of a flow may come this much later than those of others, as behind bytes the capture does not hold.
+/// Records of one flow may be this much later than those of others, for example where the capture misses bytes.
 const LATE: Duration = Duration::from_secs(3);
 
-/// Commands that wait at once; of more, the first is told before its replies are counted.
+/// Commands that wait at once; above that, the first is emitted before all replies are counted.
 const MOST: usize = 10_000;
 
-/// When a command began, and a number that tells those that began together apart.
+/// When a command started, and a number that orders those of the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Begin {
+struct BurstStart {
     time_ns: i64,
     serial: u64,
 }
@@ -31,23 +31,23 @@ struct Begin {
 pub(crate) struct BurstSegmenter {
     silence: i64,
     shortest: u32,
-    /// Commands whose replies may still come, in the order they began.
-    waiting: BTreeMap<Begin, Command>,
-    /// The last of them on each flow.
-    last: HashMap<u64, Begin>,
+    /// Commands that may still get replies, in order of start.
+    waiting: BTreeMap<BurstStart, Command>,
+    /// The last of them on each flow. Only looked up, so the order of the table never shows.
+    last: HashMap<u64, BurstStart>,
     serial: u64,
-    told_early: u64,
+    emitted_early: u64,
 }
 
 impl BurstSegmenter {
     pub(crate) fn new(silence: Duration, shortest: u32) -> Self {
         let silence = nanoseconds(silence);
-        Self { silence, shortest, waiting: BTreeMap::new(), last: HashMap::new(), serial: 0, told_early: 0 }
+        Self { silence, shortest, waiting: BTreeMap::new(), last: HashMap::new(), serial: 0, emitted_early: 0 }
     }
 
-    /// Takes a record as more of its flow's last command, or as the beginning of the next.
-    fn gather(&mut self, record: &Record) {
-        let last = self.last.get(&record.flow).and_then(|begin| self.waiting.get_mut(begin));
+    /// Adds a record to the last command of its flow, or starts the next one.
+    fn add(&mut self, record: &Record) {
+        let last = self.last.get(&record.flow).and_then(|start| self.waiting.get_mut(start));
         match last.filter(|last| continues(last, record, self.silence)) {
             Some(command) => {
                 command.end_ns = record.time_ns;
@@ -55,13 +55,13 @@ impl BurstSegmenter {
                 command.plaintext = command.plaintext.zip(record.plaintext).map(|(all, more)| sums(all, more));
                 command.records = command.records.saturating_add(1);
             }
-            None => self.begin(record),
+            None => self.start(record),
         }
     }
 
-    fn begin(&mut self, record: &Record) {
+    fn start(&mut self, record: &Record) {
         self.serial += 1;
-        let begin = Begin { time_ns: record.start_ns, serial: self.serial };
+        let start = BurstStart { time_ns: record.start_ns, serial: self.serial };
         let command = Command {
             time_ns: record.start_ns,
             end_ns: record.time_ns,
@@ -72,13 +72,13 @@ impl BurstSegmenter {
             replies: 0,
             reply_bytes: 0,
         };
-        self.waiting.insert(begin, command);
-        self.last.insert(record.flow, begin);
+        self.waiting.insert(start, command);
+        self.last.insert(record.flow, start);
     }
 
-    /// Takes a record as a reply to its flow's last command.
+    /// Counts a record as a reply to the last command of its flow.
     fn count_reply(&mut self, record: &Record) {
-        let last = self.last.get(&record.flow).and_then(|begin| self.waiting.get_mut(begin));
+        let last = self.last.get(&record.flow).and_then(|start| self.waiting.get_mut(start));
         let is_reply = |last: &&mut Command| record.start_ns.saturating_sub(last.end_ns) <= nanoseconds(REPLIES);
         if let Some(command) = last.filter(is_reply) {
             command.replies = command.replies.saturating_add(1);
@@ -86,15 +86,15 @@ impl BurstSegmenter {
         }
     }
 
-    /// Emits the commands that ended before this time, in order.
-    fn tell_before(&mut self, time_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
+    /// Emits the commands that ended before a time, in order of start.
+    fn emit_before(&mut self, time_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
         loop {
             let is_full = self.waiting.len() > MOST;
             let first = self.waiting.first_entry().filter(|first| is_full || first.get().end_ns < time_ns);
             let Some(first) = first else { return Ok(()) };
-            let (begin, command) = first.remove_entry();
-            self.told_early += u64::from(command.end_ns >= time_ns);
-            if self.last.get(&command.flow) == Some(&begin) {
+            let (start, command) = first.remove_entry();
+            self.emitted_early += u64::from(command.end_ns >= time_ns);
+            if self.last.get(&command.flow) == Some(&start) {
                 self.last.remove(&command.flow);
             }
             out.emit(command.into())?;
@@ -112,10 +112,10 @@ impl Stage for BurstSegmenter {
             return Ok(());
         }
         match record.direction {
-            Direction::ToGateway => self.gather(&record),
+            Direction::ToGateway => self.add(&record),
             Direction::FromGateway => self.count_reply(&record),
         }
-        self.tell_before(record.time_ns.saturating_sub(nanoseconds(REPLIES + LATE)), out)
+        self.emit_before(record.time_ns.saturating_sub(nanoseconds(REPLIES + LATE)), out)
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
@@ -126,11 +126,11 @@ impl Stage for BurstSegmenter {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("told_early", self.told_early)]
+        vec![("told_early", self.emitted_early)]
     }
 }
 
-/// Whether a record belongs to a command that has begun on its flow.
+/// Whether a record continues a command.
 fn continues(command: &Command, record: &Record, silence: i64) -> bool {
     let pause = record.start_ns.saturating_sub(command.end_ns);
     pause <= silence && record.time_ns.saturating_sub(command.time_ns) <= nanoseconds(LONGEST)
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_ends_a_command_and_replies_are_counted() {
+    fn a_silence_ends_a_command_and_replies_within_three_seconds_are_counted() {
         use Direction::{FromGateway, ToGateway};
         let commands = segment([
             record(0, 1, ToGateway, 200),
@@ -182,13 +182,12 @@ mod tests {
         let first = &commands[0];
         assert_eq!((first.time_ns, first.end_ns, first.size, first.records), (0, 40 * MS, 300, 2));
         assert_eq!((first.plaintext, first.replies, first.reply_bytes), (Some([252; 2]), 1, 60));
-        assert_eq!((commands[1].size, commands[1].replies), (300, 0), "a reply 3.001 s later is none");
+        assert_eq!((commands[1].size, commands[1].replies), (300, 0), "a record 3.001 s later is no reply");
     }
 
     #[test]
-    fn commands_come_in_the_order_they_began_and_nothing_is_held_for_ever() {
+    fn commands_are_in_order_of_start_although_one_flow_is_never_silent_and_others_are_late() {
         let to_gateway = |at, flow| record(at, flow, Direction::ToGateway, 100);
-        // A flow that never falls silent, and one whose records come late.
         let steady = (0..2000).map(|at| to_gateway(at * 20, 1));
         let late = [to_gateway(39_000, 2), to_gateway(38_500, 3)];
         let commands = segment(steady.chain(late));
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_flows_is_held_to_a_bound() {
+    fn the_number_of_waiting_commands_is_bounded() {
         let (mut stage, mut out) = (BurstSegmenter::new(Duration::ZERO, 50), Vec::new());
         for flow in 0..MOST as u64 + 7 {
             stage.process(record(5, flow, Direction::ToGateway, 100), &mut out).unwrap();
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn times_at_the_ends_of_their_range_do_no_harm() {
+    fn extreme_times_are_accepted() {
         let at = |time_ns| Record { time_ns, start_ns: time_ns, ..record(0, 1, Direction::ToGateway, 100) };
         assert_eq!(segment([at(i64::MIN), at(i64::MAX), at(i64::MIN), at(0)]).len(), 3);
     }

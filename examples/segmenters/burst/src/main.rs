@@ -1,7 +1,7 @@
-//! A segmenter of your own: a command is a burst of application data to the gateway, closed by a silence.
+//! An example segmenter: a command is a burst of application data to the gateway, ended by a silence.
 //!
-//! `burst.py` beside this package does the same, frame for frame. The crates do what all stages share: flags and
-//! `--help`, reading and writing frames, passing on what is not this stage's, `hello` and `summary`, exit codes.
+//! `burst.py` next to this package writes the same frames. The crates do what all stages share: flags and `--help`,
+//! reading and writing frames, passing on frames that are not for this stage, `hello` and `summary`, exit codes.
 #![warn(clippy::indexing_slicing)]
 
 mod burst;
@@ -16,7 +16,7 @@ use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, program};
 
 use burst::BurstSegmenter;
 
-/// What a command is.
+/// When a command ends, and which records count.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Options {
@@ -37,7 +37,7 @@ impl Default for Options {
 
 impl StageOptions for Options {
     const NAME: &'static str = burst::NAME;
-    const ABOUT: &'static str = "Commands out of TLS records: bursts of application data to the gateway";
+    const ABOUT: &'static str = "Finds commands among TLS records: bursts of application data to the gateway";
     const EXAMPLES: &'static [&'static str] =
         &["burst-segmenter --silence 80ms < records.frames | sizeleak frames --kind command"];
 

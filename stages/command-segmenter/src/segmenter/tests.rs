@@ -1,32 +1,83 @@
-//! The algorithms `gap` and `record`, and what all share: replies, order, bounds.
-
-use proptest::prelude::*;
-use sizeleak_frame::{Command, Direction};
+//! The algorithms `gap` and `record`, and what all algorithms share: replies, order, bounds.
 
 use jiff::SignedDuration;
+use proptest::prelude::*;
+use sizeleak_frame::{Command, Direction, Transport};
 
 use super::*;
-use crate::options::Algorithm;
 use crate::testing::{MS, from, to};
 
-mod labelled;
-mod learning;
+mod adaptive;
+mod learned;
+
+/// In milliseconds, as all times that tests give to records.
+const SECOND: i64 = 1_000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
 
 fn segment(options: &Options, records: &[Record]) -> Vec<Command> {
     run(CommandSegmenter::new(options).unwrap(), records)
 }
 
 fn run(mut segmenter: CommandSegmenter, records: &[Record]) -> Vec<Command> {
-    let mut out: Vec<Frame> = Vec::new();
-    for record in records {
-        segmenter.process(Input::Record(record.clone()), &mut out).unwrap();
-    }
+    let mut out = process(&mut segmenter, records.iter().cloned());
     segmenter.finish(&mut out).unwrap();
     out.into_iter().filter_map(|frame| Command::try_from(frame).ok()).collect()
 }
 
+fn process(segmenter: &mut CommandSegmenter, records: impl IntoIterator<Item = Record>) -> Vec<Frame> {
+    let mut out = Vec::new();
+    for record in records {
+        segmenter.process(SegmenterInput::Record(record), &mut out).unwrap();
+    }
+    out
+}
+
+/// The commands in records of any order: their times in milliseconds, plaintext sizes and replies.
+fn found(segmenter: CommandSegmenter, mut records: Vec<Record>) -> Vec<(i64, u64, u32)> {
+    records.sort_by_key(|record| record.time_ns);
+    let commands = run(segmenter, &records);
+    commands.iter().map(|command| (command.time_ns / MS, command.plaintext.unwrap()[0], command.replies)).collect()
+}
+
 fn sizes(records: &[Record]) -> Vec<u64> {
     segment(&Options::default(), records).iter().map(|command| command.plaintext.unwrap()[0]).collect()
+}
+
+fn on(flow: u64, mut record: Record) -> Record {
+    record.flow = flow;
+    record
+}
+
+/// A flow between a gateway and the only service.
+fn flow(flow: u64, gateway: &str) -> SegmenterInput {
+    let (gateway, service) = (gateway.parse().unwrap(), "203.0.113.10:443".parse().unwrap());
+    SegmenterInput::Flow(Flow { flow, gateway, service, transport: Transport::Tcp }.into())
+}
+
+/// Times of commands, in milliseconds: at no steady interval.
+fn times(count: i64) -> impl Iterator<Item = i64> {
+    (0..count).map(|n| n * 37 * SECOND + n * n * 771 + 1_234)
+}
+
+/// A command that the gateway replies to twice.
+fn command(at: i64, size: u64) -> Vec<Record> {
+    vec![to(at, size), from(at + 60, 45), from(at + 180, 45)]
+}
+
+/// Records of up to 3 flows, by direction, time in milliseconds, plaintext size and flow.
+fn records(times: std::ops::Range<i64>, max_size: u64, max_count: usize) -> impl Strategy<Value = Vec<Record>> {
+    let record = (any::<bool>(), times, 0..max_size, 1u64..4)
+        .prop_map(|(is_to, at, size, flow)| on(flow, if is_to { to(at, size) } else { from(at, size) }));
+    prop::collection::vec(record, 0..max_count)
+}
+
+/// No more parts of commands and replies than there are records of each direction.
+fn are_counted_once(commands: &[Command], records: &[Record]) -> bool {
+    let all = |direction| records.iter().filter(|record| record.direction == direction).count();
+    let parts: u32 = commands.iter().map(|command| command.records).sum();
+    let replies: u32 = commands.iter().map(|command| command.replies).sum();
+    parts as usize <= all(Direction::ToGateway) && replies as usize <= all(Direction::FromGateway)
 }
 
 #[test]
@@ -47,12 +98,10 @@ fn the_next_command_ends_the_replies_to_the_last() {
 }
 
 #[test]
-fn keep_alives_and_acknowledgements_are_no_commands() {
+fn keep_alives_acknowledgements_and_handshakes_are_no_commands() {
     assert_eq!(sizes(&[to(0, 4), from(10, 4), to(5000, 2), from(9000, 90), to(9030, 40)]), [0u64; 0]);
-    let mut ticket = to(0, 200);
-    ticket.handshake = true;
-    let mut alert = to(10, 200);
-    alert.content_type = ContentType::Alert;
+    let ticket = Record { handshake: true, ..to(0, 200) };
+    let alert = Record { content_type: ContentType::Alert, ..to(10, 200) };
     assert_eq!(sizes(&[ticket, alert]), [0u64; 0]);
 }
 
@@ -60,7 +109,7 @@ fn keep_alives_and_acknowledgements_are_no_commands() {
 fn one_message_of_the_gateway_has_one_answer() {
     assert_eq!(sizes(&[from(0, 90), to(30, 40), to(60, 300)]), [300]);
     assert_eq!(sizes(&[from(0, 90), from(10, 90), to(30, 40), to(60, 300)]), [0u64; 0]);
-    assert_eq!(sizes(&[from(0, 90), to(30_000, 300)]), [300], "a poll that a command ends, half a minute later");
+    assert_eq!(sizes(&[from(0, 90), to(30_000, 300)]), [300], "a command ends a long poll after half a minute");
 }
 
 #[test]
@@ -72,38 +121,31 @@ fn a_tiny_acknowledgement_is_the_answer_and_the_next_record_a_command() {
 }
 
 #[test]
-fn a_command_in_pieces_is_one_with_gap_and_several_with_record() {
-    let pieces = [to(0, 100), to(3, 100), to(6, 50), from(60, 70)];
-    let commands = segment(&Options::default(), &pieces);
+fn records_within_the_gap_are_one_command_with_gap_and_several_with_record() {
+    let parts = [to(0, 100), to(3, 100), to(6, 50), from(60, 70)];
+    let commands = segment(&Options::default(), &parts);
     let whole = &commands[0];
     assert_eq!((whole.records, whole.size, whole.plaintext), (3, 250 + 72, Some([250, 250])));
     assert_eq!((commands.len(), whole.end_ns, whole.replies), (1, 6 * MS, 1));
     let options = Options { algorithm: Some(Algorithm::Record), ..Options::default() };
-    assert_eq!(segment(&options, &pieces).len(), 3);
+    assert_eq!(segment(&options, &parts).len(), 3);
 }
 
 #[test]
-fn the_last_piece_of_a_command_may_be_tiny() {
+fn the_last_record_of_a_command_may_be_tiny() {
     let commands = segment(&Options::default(), &[to(0, 100), to(0, 100), to(0, 3), from(60, 70), to(90, 3)]);
     assert_eq!(commands.iter().map(|command| command.plaintext).collect::<Vec<_>>(), [Some([203, 203])]);
 }
 
 #[test]
-fn without_a_cipher_sizes_are_those_on_the_wire() {
-    let mut tiny = to(0, 6);
-    tiny.plaintext = None;
-    let mut unknown = to(1000, 200);
-    unknown.plaintext = None;
-    let commands = segment(&Options::default(), &[tiny, unknown, to(1001, 10)]);
+fn without_a_cipher_suite_sizes_are_those_on_the_wire() {
+    let unknown = |record| Record { plaintext: None, ..record };
+    let commands = segment(&Options::default(), &[unknown(to(0, 6)), unknown(to(1000, 200)), to(1001, 10)]);
     assert_eq!(commands.iter().map(|command| (command.size, command.plaintext)).collect::<Vec<_>>(), [(224, None)]);
 }
 
 #[test]
-fn flows_do_not_disturb_each_other_and_order_is_that_of_beginning() {
-    let on = |flow, mut record: Record| {
-        record.flow = flow;
-        record
-    };
+fn commands_of_several_flows_keep_their_replies_and_are_ordered_by_start() {
     let commands = segment(
         &Options::default(),
         &[on(1, to(0, 300)), on(2, to(10, 400)), on(2, from(20, 50)), on(2, to(700, 410)), on(1, from(750, 50))],
@@ -112,10 +154,9 @@ fn flows_do_not_disturb_each_other_and_order_is_that_of_beginning() {
     assert_eq!(commands.iter().map(|command| command.replies).collect::<Vec<_>>(), [1, 1, 0]);
 }
 
-/// A segment of flow 1 is missing from the capture: what follows it comes 3 s late, with its true times.
+/// The capture misses a segment of flow 1: the records behind it come 3 s late, with their true times.
 #[test]
-fn a_command_behind_a_hole_keeps_its_replies_and_its_place() {
-    let on = |flow, record: Record| Record { flow, ..record };
+fn a_command_behind_missing_bytes_keeps_its_replies_and_its_place() {
     let records =
         [on(2, to(500, 400)), on(2, from(2950, 2)), to(0, 300), from(60, 50), from(700, 50), on(2, to(9000, 410))];
     let commands = segment(&Options::default(), &records);
@@ -126,74 +167,54 @@ fn a_command_behind_a_hole_keeps_its_replies_and_its_place() {
 }
 
 #[test]
-fn a_flow_that_falls_silent_is_ended_by_the_time_of_others() {
+fn the_time_of_other_flows_completes_a_command_on_a_silent_flow() {
     let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
-    let mut out: Vec<Frame> = Vec::new();
-    for (flow, record) in [(1, to(0, 300)), (2, from(3700, 90)), (2, from(3900, 90))] {
-        assert!(out.is_empty());
-        segmenter.process(Input::Record(Record { flow, ..record }), &mut out).unwrap();
-    }
-    assert_eq!(out.len(), 1);
+    assert!(process(&mut segmenter, [to(0, 300), on(2, from(3700, 90))]).is_empty());
+    assert_eq!(process(&mut segmenter, [on(2, from(3900, 90))]).len(), 1);
 }
 
 #[test]
-fn time_that_stands_still_fills_no_memory() {
+fn memory_is_bounded_while_time_stands_still() {
     let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
-    let mut out: Vec<Frame> = Vec::new();
-    for flow in 0..10_000 {
-        segmenter.process(Input::Record(Record { flow, ..to(0, 300) }), &mut out).unwrap();
-    }
+    let mut out = process(&mut segmenter, (0..10_000).map(|flow| on(flow, to(0, 300))));
     assert!(out.len() > 5_000);
     segmenter.finish(&mut out).unwrap();
     assert_eq!(out.len(), 10_000);
 }
 
 #[test]
-fn a_flood_of_flows_is_bounded_and_told() {
+fn flows_evicted_by_a_flood_are_reported_once() {
     let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
-    let mut out: Vec<Frame> = Vec::new();
-    for flow in 0..=MOST_FLOWS as u32 {
-        segmenter.process(Input::Record(Record { flow: flow.into(), ..from(flow.into(), 90) }), &mut out).unwrap();
-    }
-    let State::Rules { conversations, .. } = &segmenter.algorithm else { panic!("`gap` has rules") };
-    assert_eq!(conversations.len(), MOST_FLOWS / 2 + 1);
-    assert!(conversations.contains_key(&(MOST_FLOWS as u64)));
-    assert_eq!(out.len(), 1);
+    let out = process(&mut segmenter, (0..=MAX_FLOWS as u32).map(|flow| on(flow.into(), from(flow.into(), 90))));
+    let [Frame::Notice(notice)] = &out[..] else { panic!("{out:?}") };
+    assert_eq!(notice.what, what::EVICTED);
+    assert!(segmenter.counters().contains(&("evicted_flows", MAX_FLOWS as u64 / 2)));
 }
 
 #[test]
-fn times_are_checked() {
+fn a_negative_time_is_refused() {
     let options = Options { gap: SignedDuration::from_secs(-1), ..Options::default() };
     assert!(CommandSegmenter::new(&options).is_err());
 }
 
+#[test]
+fn the_path_of_the_model_is_relative_to_the_folder_of_the_pipeline_file() {
+    let mut options = Options { model: Some("m.toml".into()), ..Options::default() };
+    options.resolve_paths(Path::new("there"));
+    assert_eq!(options.model, Some("there/m.toml".into()));
+}
+
 proptest! {
-    /// Whatever comes, each record from the service is in one command at most, and commands leave in order.
     #[test]
-    fn nothing_is_counted_twice(
-        records in prop::collection::vec((any::<bool>(), -100i64..5000, 0u64..400, 1u64..3), 0..80),
-    ) {
-        let records: Vec<Record> = records.into_iter().map(|(toward, at, size, flow)| {
-            Record { flow, ..if toward { to(at, size) } else { from(at, size) } }
-        }).collect();
+    fn each_record_is_in_at_most_one_command(records in records(-100..5000, 400, 80)) {
         for algorithm in [Algorithm::Gap, Algorithm::Record, Algorithm::Adaptive] {
             let commands = segment(&Options { algorithm: Some(algorithm), ..Options::default() }, &records);
-            let pieces: u32 = commands.iter().map(|command| command.records).sum();
-            let replies: u32 = commands.iter().map(|command| command.replies).sum();
-            let all = |direction| records.iter().filter(|record| record.direction == direction).count();
-            prop_assert!(pieces as usize <= all(Direction::ToGateway));
-            prop_assert!(replies as usize <= all(Direction::FromGateway));
+            prop_assert!(are_counted_once(&commands, &records));
         }
     }
 
-    /// What is found on a flow does not depend on what else there is.
     #[test]
-    fn flows_are_found_alike_alone_and_together(
-        records in prop::collection::vec((any::<bool>(), 0i64..5000, 0u64..400, 1u64..4), 0..80),
-    ) {
-        let mut records: Vec<Record> = records.into_iter().map(|(toward, at, size, flow)| {
-            Record { flow, ..if toward { to(at, size) } else { from(at, size) } }
-        }).collect();
+    fn the_commands_of_a_flow_do_not_depend_on_other_flows(mut records in records(0..5000, 400, 80)) {
         records.sort_by_key(|record| record.time_ns);
         for algorithm in [Algorithm::Gap, Algorithm::Record] {
             let options = Options { algorithm: Some(algorithm), ..Options::default() };

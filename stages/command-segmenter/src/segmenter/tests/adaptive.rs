@@ -1,29 +1,24 @@
-//! The algorithm `adaptive`: what it learns of gateways that do what real ones do.
-
-use sizeleak_frame::Transport;
+//! The algorithm `adaptive`: what it learns of gateways that behave as real ones do.
 
 use super::*;
-
-const SECOND: i64 = 1_000;
-const MINUTE: i64 = 60 * SECOND;
 
 fn adaptive() -> Options {
     Options { algorithm: Some(Algorithm::Adaptive), ..Options::default() }
 }
 
-/// The commands in records, which may come in any order here: their times in milliseconds, sizes and replies.
-fn found(mut records: Vec<Record>) -> Vec<(i64, u64, u32)> {
-    records.sort_by_key(|record| record.time_ns);
-    let commands = segment(&adaptive(), &records);
-    commands.iter().map(|command| (command.time_ns / MS, command.plaintext.unwrap()[0], command.replies)).collect()
+fn found(records: Vec<Record>) -> Vec<(i64, u64, u32)> {
+    super::found(CommandSegmenter::new(&adaptive()).unwrap(), records)
 }
 
-/// Commands at times that are not steady, each with two replies that nobody answers.
+/// Commands with two replies each that nobody answers.
 fn commands(count: i64) -> Vec<Record> {
-    let at = |n: i64| n * 37 * SECOND + n * n * 771 + 1_234;
-    (0..count)
-        .flat_map(|n| [to(at(n), 150 + (n * 13) as u64 % 90), from(at(n) + 60, 45), from(at(n) + 180, 45)])
-        .collect()
+    (0..).zip(times(count)).flat_map(|(n, at)| command(at, 150 + n * 13 % 90)).collect()
+}
+
+/// Readings of the gateway, each with a receipt after some milliseconds.
+fn readings(count: i64, receipt_after: impl Fn(i64) -> i64) -> Vec<Record> {
+    let at = |n: i64| n * 41 * SECOND + n * n * 300;
+    (0..count).flat_map(|n| [from(at(n), 60), to(at(n) + receipt_after(n), 19)]).collect()
 }
 
 #[test]
@@ -33,7 +28,7 @@ fn a_keep_alive_on_the_connection_of_commands_is_learned() {
     assert_eq!((expected.len(), expected.iter().all(|(_, _, replies)| *replies == 2)), (40, true));
     records.extend((0..15).map(|n| to(n * 2 * MINUTE + 17_000 + n % 3 * 40, 23)));
     assert_eq!(found(records.clone()), expected);
-    // Commands of nearly and of exactly that size, which come when they like.
+    // Commands of nearly and of exactly that size, at irregular times.
     let small = [(100_600, 22), (161_300, 24), (400_250, 26), (777_700, 20), (801_000, 23), (1_002_000, 23)];
     records.extend(small.iter().map(|(at, size)| to(*at, *size)));
     let with_small = found(records);
@@ -54,11 +49,7 @@ fn polls_of_several_records_have_answers_of_several() {
 
 #[test]
 fn a_command_that_follows_a_reply_is_no_answer_to_it() {
-    let mut records = commands(12);
-    let readings: Vec<Record> = (0..12)
-        .flat_map(|n| [from(n * 41 * SECOND + n * n * 300, 60), to(n * 41 * SECOND + n * n * 300 + 30, 19)])
-        .collect();
-    records.extend(readings);
+    let mut records = [commands(12), readings(12, |_| 30)].concat();
     let (command, reply) = (300 * SECOND, 300 * SECOND + 60);
     records.extend([to(command, 200), from(reply, 45), to(reply + 50, 210), from(reply + 110, 45)]);
     let all = found(records);
@@ -67,18 +58,15 @@ fn a_command_that_follows_a_reply_is_no_answer_to_it() {
 }
 
 #[test]
-fn a_command_between_a_reading_and_its_receipt_is_told_from_it() {
-    let mut records = commands(12);
-    records.extend(
-        (0..12).flat_map(|n| [from(n * 41 * SECOND + n * n * 300, 60), to(n * 41 * SECOND + n * n * 300 + 30, 19)]),
-    );
+fn a_command_between_a_reading_and_its_receipt_is_found() {
+    let mut records = [commands(12), readings(12, |_| 30)].concat();
     records.extend([from(520_000, 60), to(520_015, 200), to(520_030, 19), from(520_080, 45)]);
     let all = found(records);
     assert_eq!((all.len(), all.iter().find(|command| command.0 == 520_015)), (13, Some(&(520_015, 200, 1))));
 }
 
 #[test]
-fn records_within_the_gap_are_pieces_only_if_all_but_the_last_are_full() {
+fn records_within_the_gap_are_one_command_only_if_all_but_the_last_are_full() {
     let mut records = commands(10);
     for n in 0..6 {
         let at = 500 * SECOND + n * 21 * SECOND + n * n * 1_700;
@@ -89,7 +77,7 @@ fn records_within_the_gap_are_pieces_only_if_all_but_the_last_are_full() {
     assert_eq!(whole.iter().filter(|command| (195..=200).contains(&command.1)).count(), 6, "{whole:?}");
     records.extend([to(900_000, 64), to(900_025, 64), to(900_050, 20), to(950_000, 40), to(950_020, 38)]);
     let sizes: Vec<u64> = found(records).iter().skip(16).map(|command| command.1).collect();
-    assert_eq!(sizes, [148, 40, 38], "pieces that come slowly are one command, whole ones close together are two");
+    assert_eq!(sizes, [148, 40, 38], "slow parts are one command, whole messages close together are two");
 }
 
 #[test]
@@ -107,19 +95,16 @@ fn answers_that_come_late_or_alone_are_still_answers() {
     assert_eq!(found(records), [(1_911_000, 140, 0)]);
 }
 
-/// Receipts come a quarter of a second after readings: later than answers are looked for at first.
 #[test]
-fn a_service_far_away_is_waited_for() {
-    let mut records = commands(30);
+fn answers_that_always_take_longer_than_the_option_are_learned() {
+    let records = commands(30);
     let expected = found(records.clone());
-    let at = |n: i64| n * 41 * SECOND + n * n * 300;
-    records.extend((0..25).flat_map(|n| [from(at(n), 60), to(at(n) + 250 + n % 4, 19)]));
-    assert_eq!(found(records), expected);
+    assert_eq!(found([records, readings(25, |n| 250 + n % 4)].concat()), expected);
 }
 
-/// Somebody lets a script send a command every half minute, to record what is to be learned from.
+/// A script sends a command every half minute, to record something to learn from.
 #[test]
-fn commands_by_a_script_are_no_keep_alives() {
+fn commands_of_a_script_are_no_keep_alives() {
     let sizes = [150, 163, 150, 171, 163, 188, 171, 150, 188, 163];
     let script = (0..60).flat_map(|n| {
         let at = n * 30 * SECOND;
@@ -130,43 +115,33 @@ fn commands_by_a_script_are_no_keep_alives() {
 }
 
 #[test]
-fn habits_are_those_of_a_pair_over_all_its_connections() {
+fn all_connections_of_a_gateway_to_a_service_share_what_is_learned() {
     let mut segmenter = CommandSegmenter::new(&Options { look_ahead: SignedDuration::ZERO, ..adaptive() }).unwrap();
     let mut out: Vec<Frame> = Vec::new();
-    let (gateway, service) = ("192.168.1.20".parse().unwrap(), "203.0.113.10:443".parse().unwrap());
     let mut counts = Vec::new();
     for connection in 1..=4_u32 {
-        let flow = connection.into();
-        let ends = Flow { flow, gateway, service, transport: Transport::Tcp };
-        segmenter.process(Input::Flow(ends.into()), &mut out).unwrap();
-        for n in 0..6 {
-            let beat = Record { flow, ..to((i64::from(connection) * 6 + n) * MINUTE, 90) };
-            segmenter.process(Input::Record(beat), &mut out).unwrap();
-        }
+        segmenter.process(flow(connection.into(), "192.168.1.20"), &mut out).unwrap();
+        let keep_alive = |n| on(connection.into(), to((i64::from(connection) * 6 + n) * MINUTE, 90));
+        process(&mut segmenter, (0..6).map(keep_alive));
         counts.push(segmenter.counts.commands);
     }
     assert!(counts[0] > 0 && counts[0] < 6, "nothing is known of a first connection: {counts:?}");
-    assert!(counts.iter().all(|count| *count == counts[0]), "all is known of the next: {counts:?}");
+    assert!(counts.iter().all(|count| *count == counts[0]), "everything is known of the next: {counts:?}");
     assert_eq!(out.iter().filter(|frame| matches!(frame, Frame::Flow(_))).count(), 4);
 }
 
 #[test]
-fn what_waits_is_bounded() {
+fn the_number_of_waiting_records_is_bounded() {
     let options = Options { look_ahead: SignedDuration::from_hours(24), ..adaptive() };
     let mut segmenter = CommandSegmenter::new(&options).unwrap();
-    let mut out: Vec<Frame> = Vec::new();
-    for n in 0..70_000 {
-        segmenter.process(Input::Record(from(n, 90)), &mut out).unwrap();
-    }
-    let early = segmenter.counters().into_iter().find(|(name, _)| *name == "decided_early").unwrap().1;
-    assert_eq!(early, 70_000 - (1 << 16));
+    process(&mut segmenter, (0..70_000).map(|n| from(n, 90)));
+    assert!(segmenter.counters().contains(&("decided_early", 70_000 - (1 << 16))));
 }
 
 proptest! {
-    /// Commands one after another are found whatever else there is: readings with receipts, pings, and a keep-alive of
-    /// any size that none of them has.
+    /// The keep-alive may have any size that no command has.
     #[test]
-    fn commands_are_found_among_all_else(
+    fn commands_are_found_among_pings_and_a_keep_alive(
         pauses in prop::collection::vec(2_000i64..40_000, 10..60),
         keep_alive in 16u64..140,
         period in 20_000i64..95_000,
@@ -181,8 +156,7 @@ proptest! {
         let end = at.max(12 * period);
         records.extend((0..end / 30_000).flat_map(|n| [from(n * 30_000 + 9, 4), to(n * 30_000 + 35, 4)]));
         records.extend((0..=end / period).map(|n| to(n * period + phase, keep_alive)));
-        let all = found(records);
-        let sizes: Vec<u64> = all.iter().map(|command| command.1).collect();
+        let sizes: Vec<u64> = found(records).iter().map(|command| command.1).collect();
         let expected: Vec<u64> = (0..pauses.len() as u64).map(|n| 150 + n).collect();
         prop_assert_eq!(sizes, expected);
     }

@@ -1,0 +1,191 @@
+//! The recent history of a flow: its last record, and the requests of the gateway that wait for an answer.
+
+use std::collections::VecDeque;
+
+use sizeleak_frame::{Direction, Record};
+
+use crate::periodic::Arrival;
+
+/// Requests that wait for an answer at once; the oldest is dropped for a new one.
+const MAX_REQUESTS: usize = 32;
+
+/// What TLS adds to a record of unknown cipher suite, in bytes: TLS 1.2 with AES-GCM, the most common case.
+const USUAL_OVERHEAD: u64 = 24;
+
+/// A record of application data with its size.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SizedRecord<'a> {
+    pub(crate) record: &'a Record,
+    /// The record's length, or its size in a model's basis.
+    pub(crate) size: u32,
+    pub(crate) size_class: SizeClass,
+}
+
+impl<'a> SizedRecord<'a> {
+    /// A record whose size is its length.
+    pub(crate) fn new(record: &'a Record, size_class: SizeClass) -> Self {
+        Self { record, size: record.length, size_class }
+    }
+}
+
+/// Whether a record is large enough for a command or a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SizeClass {
+    /// Only for a keep-alive or an acknowledgement.
+    Tiny,
+    /// For anything.
+    Full,
+}
+
+impl SizeClass {
+    /// The class of a record, where fewer than `min_size` bytes of plaintext are tiny.
+    pub(crate) fn of(record: &Record, min_size: u64) -> Self {
+        let size = record.plaintext.map_or(u64::from(record.length).saturating_sub(USUAL_OVERHEAD), |[_, max]| max);
+        if size < min_size { Self::Tiny } else { Self::Full }
+    }
+}
+
+/// The recent history of a flow.
+#[derive(Debug, Default)]
+pub(crate) struct FlowHistory {
+    requests: VecDeque<Request>,
+    last: Option<LastRecord>,
+    /// What the service has sent since the gateway's last record.
+    pub(crate) service_burst: ServiceBurst,
+    /// When the service last sent something unsolicited, or the gateway last sent something soon after that.
+    pub(crate) command_ns: Option<i64>,
+}
+
+/// What the service is sending.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ServiceBurst {
+    /// Nothing that may continue.
+    #[default]
+    None,
+    Answer,
+    Command,
+}
+
+/// A message of the gateway that may be answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
+    time_ns: i64,
+    pub(crate) size: u32,
+    size_class: SizeClass,
+    /// The greatest time of this request and all before it.
+    latest_ns: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LastRecord {
+    time_ns: i64,
+    direction: Direction,
+    size: u32,
+}
+
+impl FlowHistory {
+    /// Remembers the flow's next record, after it was classified.
+    pub(crate) fn remember(&mut self, sized: SizedRecord<'_>) {
+        let Record { time_ns, direction, .. } = *sized.record;
+        self.last = Some(LastRecord { time_ns, direction, size: sized.size });
+        if direction == Direction::FromGateway {
+            self.service_burst = ServiceBurst::None;
+        }
+    }
+
+    /// Adds a request of the gateway: a message of this size, which ends with the record.
+    pub(crate) fn add_request(&mut self, sized: SizedRecord<'_>, size: u32) {
+        if self.requests.len() >= MAX_REQUESTS {
+            self.requests.pop_front();
+        }
+        let time_ns = sized.record.time_ns;
+        let latest_ns = self.requests.back().map_or(time_ns, |before| before.latest_ns.max(time_ns));
+        self.requests.push_back(Request { time_ns, size, size_class: sized.size_class, latest_ns });
+    }
+
+    /// When a record comes, and after what silence.
+    pub(crate) fn arrival(&self, record: &Record) -> Arrival {
+        let silence_ns = self.last.map(|last| record.start_ns.saturating_sub(last.time_ns));
+        Arrival { time_ns: record.start_ns, silence_ns }
+    }
+
+    /// How long after the flow's last record a record comes, if it goes the other way.
+    pub(crate) fn delay(&self, record: &Record) -> Option<i64> {
+        let last = self.last.filter(|last| last.direction != record.direction)?;
+        Some(record.start_ns.saturating_sub(last.time_ns))
+    }
+
+    /// The size of the last record, if a record follows it in the same direction within a time.
+    pub(crate) fn size_before(&self, record: &Record, within_ns: i64) -> Option<u32> {
+        let last = self.last.filter(|last| last.direction == record.direction)?;
+        (record.start_ns.saturating_sub(last.time_ns) <= within_ns).then_some(last.size)
+    }
+
+    /// Whether a record follows the last one in the same direction within a time.
+    pub(crate) fn is_continued_by(&self, record: &Record, within_ns: i64) -> bool {
+        self.size_before(record, within_ns).is_some()
+    }
+
+    /// The oldest request of the last `within_ns` that the service's record may answer, and its index. A tiny request
+    /// has only a tiny answer, and a tiny answer is first of all for a tiny request.
+    pub(crate) fn find_request(
+        &self,
+        answer: SizedRecord<'_>,
+        within_ns: i64,
+        is_possible: impl Fn(&Request) -> bool,
+    ) -> Option<(usize, Request)> {
+        let is_recent = |time_ns: i64| answer.record.start_ns.saturating_sub(time_ns) <= within_ns;
+        // Many requests are never answered: old ones are not examined.
+        let recent = self.requests.iter().rev().take_while(|request| is_recent(request.latest_ns)).count();
+        let from = self.requests.len() - recent;
+        let mut possible = (from..).zip(self.requests.range(from..).copied()).filter(|(_, request)| {
+            is_recent(request.time_ns)
+                && (answer.size_class == SizeClass::Tiny || request.size_class == SizeClass::Full)
+                && is_possible(request)
+        });
+        let first = possible.next()?;
+        let is_same_class = |(_, request): &(usize, Request)| request.size_class == answer.size_class;
+        if is_same_class(&first) { Some(first) } else { possible.find(is_same_class).or(Some(first)) }
+    }
+
+    /// Removes an answered request by its index.
+    pub(crate) fn remove_request(&mut self, index: usize) {
+        self.requests.remove(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, from, to};
+
+    #[test]
+    fn the_oldest_recent_request_of_the_right_size_class_is_answered() {
+        let mut history = FlowHistory::default();
+        for (at_ms, size_class) in
+            [(0, SizeClass::Full), (50, SizeClass::Full), (60, SizeClass::Tiny), (70, SizeClass::Full)]
+        {
+            history.add_request(SizedRecord::new(&from(at_ms, 0), size_class), at_ms as u32);
+        }
+        let answer = to(100, 0);
+        let request_at = |size_class, within_ms: i64, other_than: u32| {
+            let answer = SizedRecord::new(&answer, size_class);
+            history
+                .find_request(answer, within_ms * MS, |request| request.size != other_than)
+                .map(|(_, request)| request.size)
+        };
+        assert_eq!(request_at(SizeClass::Full, 99, 1), Some(50), "the one of 0 ms is too old");
+        assert_eq!(request_at(SizeClass::Full, 99, 50), Some(70), "a tiny request has only a tiny answer");
+        assert_eq!(request_at(SizeClass::Tiny, 99, 1), Some(60));
+        assert_eq!(request_at(SizeClass::Tiny, 99, 60), Some(50), "a tiny answer may be for any request");
+        assert_eq!(request_at(SizeClass::Full, 20, 1), None);
+    }
+
+    #[test]
+    fn the_number_of_requests_is_bounded() {
+        let mut history = FlowHistory::default();
+        (0..100).for_each(|n| history.add_request(SizedRecord::new(&from(n, 0), SizeClass::Full), n as u32));
+        assert_eq!(history.requests.len(), MAX_REQUESTS);
+        assert_eq!(history.requests[0].size, 100 - MAX_REQUESTS as u32);
+    }
+}

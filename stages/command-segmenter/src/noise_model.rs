@@ -1,0 +1,181 @@
+//! What a model knows of a gateway's records (its `[noise]`), looked up by size.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use sizeleak_frame::{Direction, Record};
+use sizeleak_model::{Basis, GatewayRecords, Model, Noise, OFTEN, ServiceRecords, Written};
+
+/// Sizes may be this many bytes outside the range of the model: labelled commands may not have shown every ε.
+const SLACK: i64 = 4;
+
+/// Length fields grow with what they measure, by less than this part of it.
+const GROWTH: i64 = 32;
+
+/// Labelled commands whose size differs by at most this many bytes tell how many of a size to expect.
+const NEAR: i64 = 8;
+
+/// How many commands to expect of a size that no labelled command has.
+const MIN_EXPECTED: f64 = 0.25;
+
+/// Answers seen this often are answers at any time.
+pub(crate) const WELL_KNOWN: u64 = 8;
+
+/// What a model knows of records.
+#[derive(Debug)]
+pub(crate) struct NoiseModel {
+    basis: Basis,
+    pub(crate) noise: Noise,
+    has_interval_timers: bool,
+    /// Records to the gateway and from it by size. Only looked up, so the order of the tables never shows.
+    service: HashMap<u32, ServiceRecords, RandomState>,
+    gateway: HashMap<u32, GatewayRecords, RandomState>,
+    /// The least and greatest size of a command.
+    command_range: [i64; 2],
+    /// How often commands of these sizes were labelled, smallest first.
+    labelled: Vec<(i64, u64)>,
+}
+
+impl NoiseModel {
+    /// What a model knows; `None` if it knows nothing of records that are no commands.
+    pub(crate) fn new(model: &Model) -> Option<Self> {
+        let noise = model.noise.clone()?;
+        let mut labelled: Vec<(i64, u64)> =
+            model.neighbours.tuples().iter().map(|tuple| (tuple.size, tuple.times)).collect();
+        labelled.sort_by_key(|(size, _)| *size);
+        // A few records without an answer show nothing.
+        let known = noise.from_gateway.iter().filter(|records| records.times >= OFTEN || records.answered > 0);
+        Some(Self {
+            basis: model.learned.basis.clone(),
+            has_interval_timers: noise.to_gateway.iter().any(|records| records.every_ms.is_some()),
+            service: noise.to_gateway.iter().map(|records| (records.size, *records)).collect(),
+            gateway: known.map(|records| (records.size, *records)).collect(),
+            command_range: command_range(model),
+            labelled,
+            noise,
+        })
+    }
+
+    /// The size of a record in the model's basis.
+    pub(crate) fn size(&self, record: &Record) -> u32 {
+        size_in_basis(&self.basis, record)
+    }
+
+    /// Whether some noise is on a timer that runs on, so that earlier arrivals matter.
+    pub(crate) fn has_interval_timers(&self) -> bool {
+        self.has_interval_timers
+    }
+
+    /// What is known of records of a size to the gateway.
+    pub(crate) fn service(&self, size: u32) -> Option<&ServiceRecords> {
+        self.service.get(&size)
+    }
+
+    /// What is known of records of a size from the gateway.
+    pub(crate) fn gateway(&self, size: u32) -> Option<&GatewayRecords> {
+        self.gateway.get(&size)
+    }
+
+    /// How many labelled commands have a size.
+    pub(crate) fn labelled_commands(&self, size: u32) -> u64 {
+        let in_tuples = self.labelled_between([i64::from(size); 2]);
+        self.service(size).map_or(0, |records| records.commands).max(in_tuples)
+    }
+
+    /// How many labelled commands have a size between these two, inclusive.
+    fn labelled_between(&self, [min, max]: [i64; 2]) -> u64 {
+        let from = self.labelled.partition_point(|(size, _)| *size < min);
+        let between = self.labelled.iter().skip(from).take_while(|(size, _)| *size <= max);
+        between.fold(0, |sum: u64, (_, times)| sum.saturating_add(*times))
+    }
+
+    /// The size of a record that the next one continues, if messages of a direction are cut.
+    pub(crate) fn full_size(&self, direction: Direction) -> Option<u32> {
+        match direction {
+            Direction::ToGateway => self.noise.full_to_gateway,
+            Direction::FromGateway => self.noise.full_from_gateway,
+        }
+    }
+
+    /// Whether some actions make up a command of this size.
+    pub(crate) fn is_explained(&self, size: u32) -> bool {
+        let [min, max] = self.command_range;
+        // The first part of a command says nothing about the size of the whole.
+        self.noise.written == Written::Parts || (min..=max).contains(&size.into())
+    }
+
+    /// How many commands of a size to expect where there are as many commands as were labelled.
+    pub(crate) fn expected_commands(&self, size: u32) -> f64 {
+        let near = self.labelled_between([i64::from(size).saturating_sub(NEAR), i64::from(size).saturating_add(NEAR)]);
+        let labelled = self.labelled_commands(size) as f64;
+        labelled.max(near as f64 / (2 * NEAR + 1) as f64).max(MIN_EXPECTED)
+    }
+}
+
+/// The size of a record in a basis: the middle of its range.
+pub(crate) fn size_in_basis(basis: &Basis, record: &Record) -> u32 {
+    // Commands of a session that the basis does not fit are refused by later stages; until then any size serves.
+    let sizes = basis.sizes(record.length.into(), 1, record.plaintext);
+    let [min, max] = sizes.unwrap_or([record.length.into(); 2]);
+    u32::try_from(min.max(0).saturating_add(max.saturating_sub(min).max(0) / 2)).unwrap_or(u32::MAX)
+}
+
+/// The least and greatest size that actions make up or a labelled command has.
+fn command_range(model: &Model) -> [i64; 2] {
+    let sizes = || model.actions.iter().map(|action| action.size);
+    let tuples = model.neighbours.tuples();
+    let epsilons = || tuples.iter().map(|tuple| tuple.epsilon);
+    let labelled = || tuples.iter().map(|tuple| tuple.size);
+    let one_action = model.overhead.saturating_add(sizes().min().unwrap_or(0));
+    let min = one_action.saturating_add(epsilons().min().unwrap_or(0)).min(labelled().min().unwrap_or(one_action));
+    let max_actions = model.limits().map_or(u32::MAX, |limits| limits.max_actions());
+    let max = if max_actions == u32::MAX {
+        i64::MAX
+    } else {
+        let all = sizes().max().unwrap_or(0).saturating_mul(max_actions.into()).saturating_add(model.overhead);
+        let all = all.saturating_add(epsilons().max().unwrap_or(0)).max(labelled().max().unwrap_or(0));
+        all.saturating_add(all / GROWTH)
+    };
+    [min.saturating_sub(SLACK), max.saturating_add(SLACK)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::model;
+
+    #[test]
+    fn a_size_is_explained_if_actions_of_the_inventory_make_it_up() {
+        let noise_model = NoiseModel::new(&model(Noise::default())).unwrap();
+        // |ac| = 60, three devices with actions of 40 and 41 bytes, ε from −1 to 1.
+        assert!([95, 100, 141, 184, 193].into_iter().all(|size| noise_model.is_explained(size)));
+        assert!([0, 23, 94, 300, u32::MAX].into_iter().all(|size| !noise_model.is_explained(size)));
+        let mut unlimited = model(Noise::default());
+        unlimited.inventory = None;
+        assert!(NoiseModel::new(&unlimited).unwrap().is_explained(100_000), "nothing limits the number of actions");
+        let parts = Noise { written: Written::Parts, ..Noise::default() };
+        assert!(NoiseModel::new(&model(parts)).unwrap().is_explained(23));
+    }
+
+    #[test]
+    fn commands_are_expected_at_and_near_labelled_sizes() {
+        let records = ServiceRecords { size: 143, commands: 7, ..ServiceRecords::default() };
+        let noise = Noise { to_gateway: vec![records], ..Noise::default() };
+        let noise_model = NoiseModel::new(&model(noise)).unwrap();
+        assert!((noise_model.expected_commands(101) - 20.0 / 17.0).abs() < 1e-12);
+        assert!((noise_model.expected_commands(143) - 7.0).abs() < 1e-12);
+        assert!((noise_model.expected_commands(120) - MIN_EXPECTED).abs() < 1e-12);
+        assert!(NoiseModel::new(&Model { noise: None, ..model(Noise::default()) }).is_none());
+    }
+
+    #[test]
+    fn the_size_of_an_inverted_or_huge_range_is_in_bounds() {
+        let plaintext = |range| Record { plaintext: Some(range), ..crate::testing::to(0, 100) };
+        let basis = model(Noise::default()).learned.basis;
+        assert_eq!(size_in_basis(&basis, &plaintext([10, 20])), 15);
+        assert_eq!(size_in_basis(&basis, &plaintext([20, 10])), 20);
+        assert_eq!(size_in_basis(&basis, &plaintext([0, u64::MAX])), u32::MAX);
+        assert_eq!(size_in_basis(&basis, &plaintext([u64::MAX; 2])), u32::MAX);
+        assert_eq!(size_in_basis(&Basis::Wire, &plaintext([10, 10])), 124);
+    }
+}

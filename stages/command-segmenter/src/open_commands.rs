@@ -1,0 +1,163 @@
+//! Commands that are not emitted yet: replies may still come, or another command that began earlier.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::RandomState;
+use sizeleak_frame::{Command, Record};
+
+use crate::options::TimeLimits;
+use crate::record_class::CommandCondition;
+
+/// More commands than this are never held: a capture whose time stands still must not fill memory.
+const MAX_COMMANDS: usize = 4096;
+
+/// Commands in the order of output.
+///
+/// A command ends by the time of its own flow. The time of other flows ends it later, by the time that a flow may lag
+/// behind the others while the record-sizer waits for missing bytes.
+#[derive(Debug, Default)]
+pub(crate) struct OpenCommands {
+    commands: BTreeMap<CommandOrder, HeldCommand>,
+    /// The command of each flow that may still get replies. Only looked up, so its order never shows.
+    open: HashMap<u64, CommandOrder, RandomState>,
+    started: u64,
+    /// Until then no command is complete.
+    incomplete_until_ns: Option<i64>,
+}
+
+/// The order of output: by start, then by how many commands had started before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CommandOrder {
+    time_ns: i64,
+    number: u64,
+}
+
+/// What is a command if the condition is met.
+#[derive(Debug)]
+struct HeldCommand {
+    command: Box<Command>,
+    condition: CommandCondition,
+    /// The last record of the command or of a reply.
+    last_ns: i64,
+}
+
+impl HeldCommand {
+    /// The last time of its flow at which replies may come.
+    fn replies_until_ns(&self, limits: &TimeLimits) -> i64 {
+        let silent_ns = self.last_ns.saturating_add(limits.reply_gap_ns);
+        silent_ns.min(self.command.end_ns.saturating_add(limits.reply_within_ns))
+    }
+}
+
+/// What a held command turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FinishedCommand {
+    Command(Box<Command>),
+    /// No command: its condition is not met.
+    Noise,
+}
+
+impl From<HeldCommand> for FinishedCommand {
+    fn from(held: HeldCommand) -> Self {
+        if held.condition.is_met(held.command.replies) { Self::Command(held.command) } else { Self::Noise }
+    }
+}
+
+impl OpenCommands {
+    /// Starts a command with a record; the one before it on the same flow gets no more replies.
+    pub(crate) fn start(&mut self, record: &Record, condition: CommandCondition) {
+        let order = CommandOrder { time_ns: record.start_ns, number: self.started };
+        self.started += 1;
+        self.incomplete_until_ns = None;
+        let command = Box::new(first_record(record));
+        self.open.insert(record.flow, order);
+        self.commands.insert(order, HeldCommand { command, condition, last_ns: record.time_ns });
+    }
+
+    /// Adds a record to the open command of its flow and replaces the condition; false if none is open.
+    pub(crate) fn extend(&mut self, record: &Record, condition: CommandCondition) -> bool {
+        let Some(held) = self.on_flow(record.flow) else { return false };
+        let command = &mut held.command;
+        command.end_ns = command.end_ns.max(record.time_ns);
+        command.size = command.size.saturating_add(record.length.into());
+        command.records = command.records.saturating_add(1);
+        command.plaintext = command
+            .plaintext
+            .zip(record.plaintext)
+            .map(|([min, max], [more_min, more_max])| [min.saturating_add(more_min), max.saturating_add(more_max)]);
+        held.last_ns = held.last_ns.max(record.time_ns);
+        held.condition = condition;
+        true
+    }
+
+    /// Counts a record of the gateway as a reply; false if no command of its flow is open.
+    #[inline]
+    pub(crate) fn add_reply(&mut self, record: &Record) -> bool {
+        let Some(held) = self.on_flow(record.flow) else { return false };
+        held.command.replies = held.command.replies.saturating_add(1);
+        held.command.reply_bytes = held.command.reply_bytes.saturating_add(record.length.into());
+        held.last_ns = held.last_ns.max(record.time_ns);
+        true
+    }
+
+    /// Advances the time of a flow, which may end the replies to its command.
+    #[inline]
+    pub(crate) fn advance(&mut self, flow: u64, time_ns: i64, limits: &TimeLimits) {
+        if self.on_flow(flow).is_some_and(|held| time_ns > held.replies_until_ns(limits)) {
+            self.open.remove(&flow);
+            self.incomplete_until_ns = None;
+        }
+    }
+
+    /// Removes the next command that is complete at `now_ns`, the time of all traffic. A complete command waits for
+    /// those that started before it.
+    #[inline]
+    pub(crate) fn next_complete(&mut self, now_ns: i64, limits: &TimeLimits) -> Option<FinishedCommand> {
+        if self.incomplete_until_ns.is_some_and(|until_ns| now_ns <= until_ns) {
+            return None;
+        }
+        let (order, held) = self.commands.first_key_value()?;
+        let is_open = self.open.get(&held.command.flow) == Some(order);
+        // Until then its own flow, which may lag, may bring replies, or another flow a command that started earlier.
+        let flow_until_ns = if is_open { held.replies_until_ns(limits).max(order.time_ns) } else { order.time_ns };
+        let until_ns = flow_until_ns.saturating_add(limits.hole_wait_ns);
+        if now_ns <= until_ns && self.commands.len() <= MAX_COMMANDS {
+            self.incomplete_until_ns = Some(until_ns);
+            return None;
+        }
+        self.incomplete_until_ns = None;
+        if is_open {
+            self.open.remove(&held.command.flow);
+        }
+        self.commands.pop_first().map(|(_, held)| held.into())
+    }
+
+    /// Removes all commands.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = FinishedCommand> + use<> {
+        self.open.clear();
+        std::mem::take(&mut self.commands).into_values().map(FinishedCommand::from)
+    }
+
+    /// The open command of a flow.
+    #[inline]
+    fn on_flow(&mut self, flow: u64) -> Option<&mut HeldCommand> {
+        self.commands.get_mut(self.open.get(&flow)?)
+    }
+}
+
+/// A command that consists of one record.
+fn first_record(record: &Record) -> Command {
+    Command {
+        time_ns: record.start_ns,
+        end_ns: record.time_ns,
+        flow: record.flow,
+        size: record.length.into(),
+        plaintext: record.plaintext,
+        records: 1,
+        replies: 0,
+        reply_bytes: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Periodic traffic: records that come at a steady interval, or after a steady silence, as keep-alives and polls do.
+
+use std::collections::VecDeque;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// Arrivals remembered of one kind of record.
+const MAX_ARRIVALS: usize = 32;
+
+/// The shortest period of a keep-alive. People press buttons more often, at times quite steadily.
+const MIN_PERIOD_NS: i64 = 5 * SECOND_NS;
+
+/// Fewer arrivals show no period.
+pub(crate) const MIN_ARRIVALS: usize = 5;
+
+/// Fewer intervals of the same length make no period.
+const MIN_INTERVALS: usize = 3;
+
+/// When a record came, and how long its flow had been silent before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) time_ns: i64,
+    pub(crate) silence_ns: Option<i64>,
+}
+
+impl Arrival {
+    /// Whether the silence before it was as long as a period.
+    pub(crate) fn follows_silence(self, period_ns: i64) -> bool {
+        self.silence_ns.is_some_and(|silence_ns| is_near(silence_ns.unsigned_abs(), period_ns))
+    }
+}
+
+/// The last arrivals of one kind of unsolicited record.
+#[derive(Debug, Default)]
+pub(crate) struct PeriodicTraffic {
+    arrivals: VecDeque<Arrival>,
+}
+
+impl PeriodicTraffic {
+    /// Adds an arrival.
+    pub(crate) fn add(&mut self, arrival: Arrival) {
+        if self.arrivals.len() >= MAX_ARRIVALS {
+            self.arrivals.pop_front();
+        }
+        self.arrivals.push_back(arrival);
+    }
+
+    /// Whether most arrivals are on a timer, and this one is too: on one that runs on, or on one that every record of
+    /// the flow resets.
+    pub(crate) fn is_on_timer(&self, arrival: Arrival) -> bool {
+        self.interval_timer().is_some_and(|period_ns| has_neighbour(&sorted(self.times()), arrival.time_ns, period_ns))
+            || self.idle_timer().is_some_and(|period_ns| arrival.follows_silence(period_ns))
+    }
+
+    /// Whether a time is on a timer of a known period; `None` if no recent arrival shows the phase of the timer.
+    pub(crate) fn is_on_period(&self, time_ns: i64, period_ns: i64) -> Option<bool> {
+        let last_ns = self.times().max()?;
+        let is_recent = time_ns.saturating_sub(last_ns) <= period_ns.saturating_mul(2).saturating_add(period_ns / 2);
+        is_recent.then(|| has_neighbour(&sorted(self.times()), time_ns, period_ns))
+    }
+
+    /// Whether most arrivals are on a timer.
+    pub(crate) fn is_periodic(&self) -> bool {
+        self.interval_timer().is_some() || self.idle_timer().is_some()
+    }
+
+    /// The period of a timer that runs on, if most arrivals are on it.
+    fn interval_timer(&self) -> Option<i64> {
+        let times: Vec<i64> = self.times().collect();
+        let period_ns = interval_period(&times)?;
+        let on_timer = times_on_timer(&times, period_ns);
+        // A timer skips no period. Commands sent by a script have several lengths, so each length skips most periods.
+        let span_ns = on_timer.last()?.saturating_sub(*on_timer.first()?);
+        let is_complete = on_timer.len() as u64 * 5 >= (span_ns / period_ns).unsigned_abs() * 4;
+        (is_complete && self.are_most(on_timer.len())).then_some(period_ns)
+    }
+
+    /// The period of a timer that every record of the flow resets, if most arrivals are on it.
+    fn idle_timer(&self) -> Option<i64> {
+        let silences: Vec<i64> = self.arrivals.iter().filter_map(|arrival| arrival.silence_ns).collect();
+        let (period_ns, count) = idle_period(&silences)?;
+        self.are_most(count).then_some(period_ns)
+    }
+
+    fn times(&self) -> impl Iterator<Item = i64> {
+        self.arrivals.iter().map(|arrival| arrival.time_ns)
+    }
+
+    fn are_most(&self, count: usize) -> bool {
+        self.arrivals.len() >= MIN_ARRIVALS && count * 5 >= self.arrivals.len() * 4
+    }
+}
+
+/// The period of a timer that most of these times, in order of arrival, are on.
+pub(crate) fn interval_period(times: &[i64]) -> Option<i64> {
+    // Every second time counts too: another record of the same size may have come between two of the timer.
+    let intervals =
+        |lag| times.iter().zip(times.iter().skip(lag)).map(|(one, next): (&i64, &i64)| next.saturating_sub(*one));
+    steady_interval(intervals(1).chain(intervals(2)))
+}
+
+/// The silence that most of these are about as long as, and how many are.
+pub(crate) fn idle_period(silences: &[i64]) -> Option<(i64, usize)> {
+    let period_ns = steady_interval(silences.iter().copied())?;
+    Some((period_ns, silences.iter().filter(|silence_ns| is_near(silence_ns.unsigned_abs(), period_ns)).count()))
+}
+
+/// Those of these times that come one or two periods before or after another.
+pub(crate) fn times_on_timer(times: &[i64], period_ns: i64) -> Vec<i64> {
+    let sorted = sorted(times.iter().copied());
+    times.iter().copied().filter(|time_ns| has_neighbour(&sorted, *time_ns, period_ns)).collect()
+}
+
+/// Whether one of these times is a period before or after a time, or two: one arrival may be missing from the capture,
+/// or taken for an answer.
+fn has_neighbour(sorted: &[i64], time_ns: i64, period_ns: i64) -> bool {
+    [period_ns, period_ns.saturating_mul(2)].into_iter().any(|interval_ns| {
+        let (interval, tolerance) = (i128::from(interval_ns), i128::from(tolerance(interval_ns)));
+        [-interval, interval].into_iter().any(|offset| {
+            let expected = i128::from(time_ns) + offset;
+            let at = sorted.partition_point(|other| i128::from(*other) < expected - tolerance);
+            sorted.get(at).is_some_and(|other| i128::from(*other) <= expected + tolerance)
+        })
+    })
+}
+
+fn sorted(times: impl Iterator<Item = i64>) -> Vec<i64> {
+    let mut times: Vec<i64> = times.collect();
+    times.sort_unstable();
+    times
+}
+
+/// The probability that a record is on a timer by chance.
+pub(crate) fn chance_on_timer(period_ns: i64) -> f64 {
+    // One or two periods before or after another record, each a little early or late.
+    (8.0 * tolerance(period_ns) as f64 / period_ns.max(1) as f64).clamp(0.01, 0.5)
+}
+
+/// The length that most of these intervals have, if enough have it.
+pub(crate) fn steady_interval(intervals: impl Iterator<Item = i64>) -> Option<i64> {
+    let sorted = sorted(intervals.filter(|interval_ns| *interval_ns >= MIN_PERIOD_NS));
+    let mut most: &[i64] = &[];
+    for (at, shortest_ns) in sorted.iter().enumerate() {
+        let longest_ns = shortest_ns.saturating_add(tolerance(*shortest_ns));
+        let end = sorted.partition_point(|interval_ns| *interval_ns <= longest_ns);
+        let same = sorted.get(at..end).unwrap_or_default();
+        if same.len() > most.len() {
+            most = same;
+        }
+    }
+    if most.len() < MIN_INTERVALS { None } else { most.get(most.len() / 2).copied() }
+}
+
+/// Whether an interval is a period, within the precision of timers.
+pub(crate) fn is_near(interval_ns: u64, period_ns: i64) -> bool {
+    interval_ns.abs_diff(period_ns.unsigned_abs()) <= tolerance(period_ns).unsigned_abs()
+}
+
+/// The precision of timers: half a percent, and the jitter of the network.
+fn tolerance(period_ns: i64) -> i64 {
+    period_ns / 200 + SECOND_NS / 20
+}
+
+#[cfg(test)]
+mod tests;

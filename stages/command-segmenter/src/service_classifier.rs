@@ -1,0 +1,148 @@
+//! Classifies what the service sends, by what was learned from labelled captures.
+
+use sizeleak_frame::{Direction, Record};
+use sizeleak_model::{ServiceRecords, Written};
+use sizeleak_runtime::TwoGenerationCache;
+
+use crate::endpoints::{EndpointPair, FlowEndpoints};
+use crate::flow_history::{FlowHistory, ServiceBurst, SizedRecord};
+use crate::likelihood::{TimerPhase, command_condition};
+use crate::message::ReassembledMessage;
+use crate::noise_model::{NoiseModel, WELL_KNOWN};
+use crate::options::{SAME_PACKET_NS, TimeLimits};
+use crate::periodic::{PeriodicTraffic, chance_on_timer};
+use crate::record_class::{CommandCondition, Decision, RecordClass};
+
+/// Classifies messages of the service.
+pub(crate) struct ServiceClassifier<'a> {
+    pub(crate) noise_model: &'a NoiseModel,
+    /// The messages of each size that is on a timer.
+    pub(crate) timers: &'a mut TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
+    pub(crate) endpoints: &'a mut FlowEndpoints,
+    pub(crate) limits: &'a TimeLimits,
+}
+
+impl ServiceClassifier<'_> {
+    /// Classifies a message that is too small for a command.
+    pub(crate) fn classify_tiny(&self, sized: SizedRecord<'_>, history: &FlowHistory) -> Decision {
+        let request = history.find_request(sized, self.answer_within_ns(), |_| true);
+        if let Some((index, _)) = request {
+            return Decision { answered_request: Some(index), ..RecordClass::Tiny.into() };
+        }
+        let is_part = self.is_next_part(sized.record, history) || self.is_last_part(sized, history);
+        if is_part { RecordClass::CommandPart.into() } else { RecordClass::Tiny.into() }
+    }
+
+    /// Classifies any other message; `sized` is its last record so far.
+    pub(crate) fn classify_full(
+        &mut self,
+        sized: SizedRecord<'_>,
+        message: &ReassembledMessage,
+        history: &FlowHistory,
+    ) -> Decision {
+        let size = message.size;
+        let known = self.noise_model.service(size).copied().unwrap_or_default();
+        if let Some(index) = self.answered_request(sized, size, &known, history) {
+            return Decision { answered_request: Some(index), ..RecordClass::Answer.into() };
+        }
+        let follows_answer =
+            history.service_burst == ServiceBurst::Answer && history.is_continued_by(sized.record, self.limits.gap_ns);
+        if follows_answer && known.answers > known.commands.max(known.alone) {
+            return RecordClass::Answer.into();
+        }
+        if self.is_next_part(sized.record, history) {
+            return RecordClass::CommandPart.into();
+        }
+        if !self.noise_model.is_explained(size) {
+            return if self.is_last_part(sized, history) {
+                RecordClass::CommandPart.into()
+            } else if known.answers + known.alone == 0 {
+                RecordClass::Unexplained.into()
+            } else if known.answers > known.alone {
+                RecordClass::Answer.into()
+            } else {
+                RecordClass::KeepAlive.into()
+            };
+        }
+        let (phase, chance) = self.timer_phase(sized.record.flow, message, &known);
+        match command_condition(self.noise_model, size, phase, chance) {
+            CommandCondition::Never => RecordClass::KeepAlive.into(),
+            condition => Decision { condition, ..RecordClass::CommandStart.into() },
+        }
+    }
+
+    /// Whether a record is the next part of a command whose parts are written at once.
+    fn is_next_part(&self, record: &Record, history: &FlowHistory) -> bool {
+        self.noise_model.noise.written == Written::Parts
+            && history.service_burst == ServiceBurst::Command
+            && history.is_continued_by(record, self.limits.same_write_ns())
+    }
+
+    /// Whether a record is the last part of a command longer than every labelled one, so that the size of full records
+    /// is not known: its size was never seen, or it is in the same packet.
+    fn is_last_part(&self, sized: SizedRecord<'_>, history: &FlowHistory) -> bool {
+        let is_new = self.noise_model.service(sized.size).is_none();
+        let within_ns = if is_new { self.limits.same_write_ns() } else { SAME_PACKET_NS };
+        self.noise_model.full_size(Direction::ToGateway).is_none()
+            && history.service_burst == ServiceBurst::Command
+            && history.size_before(sized.record, within_ns).is_some_and(|before| sized.size <= before)
+    }
+
+    fn answer_within_ns(&self) -> i64 {
+        self.limits.answer_within_ns.max(nanoseconds(self.noise_model.noise.answer_within_ms.unwrap_or_default()))
+    }
+
+    /// The index of the request that a message of this size answers, if it does.
+    fn answered_request(
+        &self,
+        sized: SizedRecord<'_>,
+        size: u32,
+        known: &ServiceRecords,
+        history: &FlowHistory,
+    ) -> Option<usize> {
+        let may_be_command = || self.noise_model.labelled_commands(size) > 0;
+        let is_answer = || known.answers > 0 && !may_be_command();
+        let may_be_answer = || known.alone == 0 && !may_be_command();
+        let in_time = history.find_request(sized, self.answer_within_ns(), |request| {
+            match self.noise_model.gateway(request.size) {
+                Some(requests) if requests.by.is_some() => requests.by == Some(size) || is_answer(),
+                Some(requests) if requests.brings_commands() => known.answers > 0,
+                None | Some(_) => is_answer() || may_be_answer(),
+            }
+        });
+        let late = || {
+            // The usual answer to a request may be late if it is surely an answer.
+            let is_usual =
+                |requested: u32| self.noise_model.gateway(requested).is_some_and(|requests| requests.by == Some(size));
+            let is_surely_answer = known.answers >= WELL_KNOWN && !may_be_command();
+            is_surely_answer
+                .then(|| history.find_request(sized, self.limits.reply_within_ns, |request| is_usual(request.size)))?
+        };
+        in_time.or_else(late).map(|(index, _)| index)
+    }
+
+    /// Whether a message is on the timer of noise of its size, and the probability of that by chance.
+    fn timer_phase(&mut self, flow: u64, message: &ReassembledMessage, known: &ServiceRecords) -> (TimerPhase, f64) {
+        let arrival = message.arrival;
+        let (is_on_timer, period_ns) = if let Some(period_ns) = known.every_ms.map(nanoseconds) {
+            let timer = self.timers.get_or_default((self.endpoints.of(flow), message.size));
+            let is_on_timer = timer.is_on_period(arrival.time_ns, period_ns);
+            timer.add(arrival);
+            (is_on_timer, period_ns)
+        } else if let Some(period_ns) = known.after_silence_ms.map(nanoseconds) {
+            (arrival.silence_ns.map(|_| arrival.follows_silence(period_ns)), period_ns)
+        } else {
+            return (TimerPhase::Unknown, 1.0);
+        };
+        let phase = match is_on_timer {
+            Some(true) => TimerPhase::OnTimer,
+            Some(false) => TimerPhase::OffTimer,
+            None => TimerPhase::Unknown,
+        };
+        (phase, chance_on_timer(period_ns))
+    }
+}
+
+fn nanoseconds(milliseconds: u64) -> i64 {
+    i64::try_from(milliseconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,331 @@
+//! What a gateway and its service usually do, learned from the lengths and times of their records.
+
+use std::collections::VecDeque;
+
+use sizeleak_frame::{Direction, Record};
+use sizeleak_runtime::TwoGenerationCache;
+
+use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
+use crate::options::TimeLimits;
+use crate::periodic::{self, Arrival, PeriodicTraffic};
+
+/// Lengths remembered of each direction, half of them at least.
+const MAX_LENGTHS: usize = 96;
+
+/// Records within this time of each other, in nanoseconds, count as one message of several.
+const BURST_NS: i64 = 1_000_000_000;
+
+/// Unsolicited records remembered, whatever their length.
+const MAX_UNSOLICITED: usize = 32;
+
+/// Lengths seen this often are classified by their shares.
+const KNOWN: u32 = 3;
+
+/// Lengths seen this often and nearly always as answers are answers at any time.
+const WELL_KNOWN: u32 = 8;
+
+/// Delays remembered of one length.
+const MAX_DELAYS: usize = 16;
+
+/// Fewer delays show no usual one.
+const MIN_DELAYS: usize = 8;
+
+/// What is known of the traffic of a gateway and a service.
+#[derive(Debug)]
+pub(crate) struct TrafficProfile {
+    service: TwoGenerationCache<u32, ServiceLengthStats>,
+    gateway: TwoGenerationCache<u32, GatewayLengthStats>,
+    /// The service's last unsolicited records, with their lengths.
+    unsolicited: VecDeque<(u32, Arrival)>,
+    full_to_gateway: FullLength,
+    full_from_gateway: FullLength,
+    /// Within what time the service answers, if that was learned.
+    answer_within_ns: i64,
+}
+
+impl Default for TrafficProfile {
+    fn default() -> Self {
+        Self {
+            service: TwoGenerationCache::new(MAX_LENGTHS),
+            gateway: TwoGenerationCache::new(MAX_LENGTHS),
+            unsolicited: VecDeque::new(),
+            full_to_gateway: FullLength::default(),
+            full_from_gateway: FullLength::default(),
+            answer_within_ns: 0,
+        }
+    }
+}
+
+impl TrafficProfile {
+    /// Learns from the next record of a flow, before it is classified. `history` is what was learned of the flow so
+    /// far.
+    pub(crate) fn learn(&mut self, sized: SizedRecord<'_>, history: &mut FlowHistory, limits: &TimeLimits) {
+        let record = sized.record;
+        let before = history.size_before(record, limits.same_write_ns());
+        if let Some(length) = before.filter(|length| record.length <= *length) {
+            match record.direction {
+                Direction::ToGateway => self.full_to_gateway.add(length),
+                Direction::FromGateway => self.full_from_gateway.add(length),
+            }
+        }
+        if !self.continues_full_record(record, history, limits) {
+            match record.direction {
+                Direction::FromGateway => self.learn_gateway(sized, history, limits),
+                Direction::ToGateway => self.learn_service(sized, history, limits),
+            }
+        }
+        history.remember(sized);
+    }
+
+    fn learn_gateway(&mut self, sized: SizedRecord<'_>, history: &mut FlowHistory, limits: &TimeLimits) {
+        let Record { start_ns, time_ns, length, .. } = *sized.record;
+        let stats = self.gateway.get_or_default(length);
+        let command_ns = history.command_ns;
+        let is_after_command = command_ns.is_some_and(|ns| start_ns.saturating_sub(ns) <= limits.reply_gap_ns);
+        stats.add(is_after_command);
+        if is_after_command {
+            history.command_ns = Some(time_ns);
+        }
+        history.add_request(sized, length);
+    }
+
+    fn learn_service(&mut self, sized: SizedRecord<'_>, history: &mut FlowHistory, limits: &TimeLimits) {
+        let record = sized.record;
+        if let Some(delay_ns) = history.delay(record).filter(|delay_ns| *delay_ns <= limits.reply_gap_ns) {
+            self.learn_delay(record.length, delay_ns, limits);
+        }
+        let answer_within_ns = self.answer_within_ns(limits);
+        let is_answered = |length: u32| self.gateway_stats(length).is_none_or(GatewayLengthStats::is_answered);
+        let answers = history.find_request(sized, answer_within_ns, |request| is_answered(request.size)).is_some();
+        let continues_answer =
+            history.service_burst == ServiceBurst::Answer && history.is_continued_by(record, limits.gap_ns);
+        if answers || continues_answer {
+            self.service.get_or_default(record.length).add_answer();
+            history.service_burst = ServiceBurst::Answer;
+        } else {
+            self.learn_unsolicited(record.length, history.arrival(record));
+            history.service_burst = ServiceBurst::Command;
+            if sized.size_class == SizeClass::Full {
+                history.command_ns = Some(record.time_ns);
+            }
+        }
+        // Every request counts here, so that a length that seemed to have no answers can be found to have some.
+        if let Some((index, request)) = history.find_request(sized, answer_within_ns, |_| true) {
+            self.gateway.get_or_default(request.size).add_answer(record.length);
+            history.remove_request(index);
+        }
+    }
+
+    /// Learns how long after the gateway's last record one of the service came. If answers turn out to take longer than
+    /// was known, everything learned about answers is discarded.
+    fn learn_delay(&mut self, length: u32, delay_ns: i64, limits: &TimeLimits) {
+        let stats = self.service.get_or_default(length);
+        stats.add_delay(delay_ns);
+        let Some(within_ns) = stats.usual_delay_limit() else { return };
+        if within_ns.saturating_sub(within_ns / 4) > self.answer_within_ns(limits) {
+            *self = Self {
+                full_to_gateway: self.full_to_gateway,
+                full_from_gateway: self.full_from_gateway,
+                answer_within_ns: within_ns,
+                ..Self::default()
+            };
+        }
+    }
+
+    fn learn_unsolicited(&mut self, length: u32, arrival: Arrival) {
+        self.service.get_or_default(length).add_unsolicited(arrival);
+        if self.unsolicited.len() >= MAX_UNSOLICITED {
+            self.unsolicited.pop_front();
+        }
+        self.unsolicited.push_back((length, arrival));
+    }
+
+    /// What is known of the service's records of a length.
+    pub(crate) fn service_stats(&self, length: u32) -> Option<&ServiceLengthStats> {
+        self.service.peek(&length)
+    }
+
+    /// What is known of the gateway's records of a length.
+    pub(crate) fn gateway_stats(&self, length: u32) -> Option<&GatewayLengthStats> {
+        self.gateway.peek(&length)
+    }
+
+    /// Within what time the service answers: the option, or what was learned if that is longer.
+    pub(crate) fn answer_within_ns(&self, limits: &TimeLimits) -> i64 {
+        limits.answer_within_ns.max(self.answer_within_ns)
+    }
+
+    /// Whether a record of the service is a keep-alive: it is on the timer of its length.
+    pub(crate) fn is_keep_alive(&self, length: u32, arrival: Arrival) -> bool {
+        self.service_stats(length).is_some_and(|stats| stats.unsolicited.is_on_timer(arrival)) && !self.is_scripted()
+    }
+
+    /// Whether records of varying lengths come at a steady interval: these are commands sent by a script.
+    fn is_scripted(&self) -> bool {
+        let intervals: Vec<(u32, i64)> = self
+            .unsolicited
+            .iter()
+            .zip(self.unsolicited.iter().skip(1))
+            .map(|((_, before), (length, arrival))| (*length, arrival.time_ns.saturating_sub(before.time_ns)))
+            .filter(|(_, interval_ns)| *interval_ns >= BURST_NS)
+            .collect();
+        let interval = periodic::steady_interval(intervals.iter().map(|(_, interval_ns)| *interval_ns));
+        let Some(period_ns) = interval else { return false };
+        let is_steady = |interval_ns: i64| periodic::is_near(interval_ns.unsigned_abs(), period_ns);
+        let steady: Vec<u32> =
+            intervals.iter().filter(|(_, interval_ns)| is_steady(*interval_ns)).map(|(length, _)| *length).collect();
+        let count = |length: &u32| steady.iter().filter(|other| *other == length).count();
+        let most_frequent = steady.iter().map(count).max().unwrap_or_default();
+        steady.len() * 5 >= intervals.len() * 3 && most_frequent * 5 < steady.len() * 3
+    }
+
+    /// Whether records of this length are as long as records get where messages are cut, so that the next continues it.
+    pub(crate) fn is_full(&self, direction: Direction, length: u32) -> bool {
+        let full = match direction {
+            Direction::ToGateway => self.full_to_gateway,
+            Direction::FromGateway => self.full_from_gateway,
+        };
+        full.length == length && full.followed >= KNOWN
+    }
+
+    /// Whether a record continues the last one of its flow, which is full.
+    pub(crate) fn continues_full_record(&self, record: &Record, history: &FlowHistory, limits: &TimeLimits) -> bool {
+        let before = history.size_before(record, limits.gap_ns);
+        before.is_some_and(|length| record.length <= length && self.is_full(record.direction, length))
+    }
+}
+
+/// The greatest length of records that others followed at once, and how often they did.
+#[derive(Debug, Clone, Copy, Default)]
+struct FullLength {
+    length: u32,
+    followed: u32,
+}
+
+impl FullLength {
+    fn add(&mut self, length: u32) {
+        if length > self.length {
+            *self = Self { length, followed: 0 };
+        }
+        if length == self.length {
+            self.followed = self.followed.saturating_add(1);
+        }
+    }
+}
+
+/// The service's records of one length.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceLengthStats {
+    count: u32,
+    answers: u32,
+    unsolicited: PeriodicTraffic,
+    /// The last delays after the gateway's records, and how many there were.
+    delays: VecDeque<i64>,
+    delay_count: u32,
+}
+
+/// What records of one length are, as far as requests of the gateway show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LengthRole {
+    Answer,
+    /// So surely an answer that one without a request is late, or its request was not captured.
+    AlwaysAnswer,
+    Unsolicited,
+    Unknown,
+}
+
+impl ServiceLengthStats {
+    fn add_answer(&mut self) {
+        self.count = self.count.saturating_add(1);
+        self.answers = self.answers.saturating_add(1);
+    }
+
+    fn add_unsolicited(&mut self, arrival: Arrival) {
+        self.count = self.count.saturating_add(1);
+        self.unsolicited.add(arrival);
+    }
+
+    fn add_delay(&mut self, delay_ns: i64) {
+        if self.delays.len() >= MAX_DELAYS {
+            self.delays.pop_front();
+        }
+        self.delays.push_back(delay_ns.max(0));
+        self.delay_count = self.delay_count.saturating_add(1);
+    }
+
+    /// The time within which records of this length follow the gateway's: one and a half times the usual delay. `None`
+    /// if delays differ, or if few records have one: then they are no answers.
+    fn usual_delay_limit(&self) -> Option<i64> {
+        // Few unsolicited records happen to follow one of the gateway.
+        if u64::from(self.delay_count.saturating_sub(1)) * 4 < u64::from(self.count) || self.delays.len() < MIN_DELAYS {
+            return None;
+        }
+        let mut sorted: Vec<i64> = self.delays.iter().copied().collect();
+        sorted.sort_unstable();
+        let usual_ns = sorted.get(sorted.len() / 2).copied()?;
+        let is_usual = |delay_ns: &&i64| delay_ns.abs_diff(usual_ns) <= usual_ns.unsigned_abs() / 8;
+        let usual_count = sorted.iter().filter(is_usual).count();
+        (usual_count * 4 >= sorted.len() * 3).then(|| usual_ns.saturating_add(usual_ns / 2))
+    }
+
+    /// What records of this length are.
+    pub(crate) fn role(&self) -> LengthRole {
+        let (count, answers) = (u64::from(self.count), u64::from(self.answers));
+        match self.count {
+            ..KNOWN => LengthRole::Unknown,
+            WELL_KNOWN.. if answers * 8 >= count * 7 => LengthRole::AlwaysAnswer,
+            _ if answers * 5 >= count * 4 => LengthRole::Answer,
+            // Periodic records may have the same length as answers, as HTTP's empty responses do.
+            _ if answers * 2 <= count && !self.unsolicited.is_periodic() => LengthRole::Unsolicited,
+            _ => LengthRole::Unknown,
+        }
+    }
+}
+
+/// The gateway's records of one length.
+#[derive(Debug, Default)]
+pub(crate) struct GatewayLengthStats {
+    count: u32,
+    answered: u32,
+    after_command: u32,
+    /// The length of most answers, by the majority vote of Boyer and Moore.
+    answer_length: u32,
+    votes: u32,
+}
+
+impl GatewayLengthStats {
+    fn add(&mut self, is_after_command: bool) {
+        self.count = self.count.saturating_add(1);
+        self.after_command = self.after_command.saturating_add(is_after_command.into());
+    }
+
+    fn add_answer(&mut self, length: u32) {
+        self.answered = self.answered.saturating_add(1);
+        if length == self.answer_length {
+            self.votes = self.votes.saturating_add(1);
+        } else if let Some(votes) = self.votes.checked_sub(1) {
+            self.votes = votes;
+        } else {
+            (self.answer_length, self.votes) = (length, 1);
+        }
+    }
+
+    /// Whether such records may be answered: not if hardly any was.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.count <= KNOWN || u64::from(self.answered) * 3 >= u64::from(self.count)
+    }
+
+    /// Whether a record of this length may be its answer: not if nearly all answers have another length.
+    pub(crate) fn can_be_answered_by(&self, length: u32) -> bool {
+        let has_usual_length = u64::from(self.votes) * 5 >= u64::from(self.answered) * 3;
+        self.answered <= KNOWN || !has_usual_length || self.answer_length == length
+    }
+
+    /// Whether such records come at any time, mostly not after commands.
+    pub(crate) fn is_telemetry(&self) -> bool {
+        self.count > KNOWN && u64::from(self.after_command) * 2 < u64::from(self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests;

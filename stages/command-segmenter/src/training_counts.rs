@@ -1,0 +1,225 @@
+//! Counts what the messages of each size are, where labels tell which of them are commands.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use sizeleak_frame::{Direction, Record};
+use sizeleak_model::{GatewayRecords, MOST_SIZES, OFTEN, ServiceRecords};
+
+use crate::endpoints::EndpointPair;
+use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass};
+use crate::labelled_message::{LabelledMessage, MessageLabel};
+use crate::options::TimeLimits;
+use crate::periodic;
+
+/// The counts of all sizes.
+#[derive(Debug, Default)]
+pub(crate) struct TrainingCounts {
+    service: BTreeMap<u32, ServiceSize>,
+    gateway: BTreeMap<u32, GatewaySize>,
+    /// Labelled commands that the gateway replied to.
+    replied: u64,
+}
+
+/// The service's messages of one size.
+#[derive(Debug, Default)]
+struct ServiceSize {
+    records: ServiceRecords,
+    /// When unsolicited ones came, and after what silences.
+    times: BTreeMap<EndpointPair, Vec<i64>>,
+    silences: Vec<i64>,
+    /// How many of them were large enough for a command.
+    full: u64,
+}
+
+/// The gateway's messages of one size.
+#[derive(Debug, Default)]
+struct GatewaySize {
+    records: GatewayRecords,
+    /// How often an answer had a size.
+    answers: BTreeMap<u32, u64>,
+}
+
+/// The state of a flow.
+#[derive(Debug, Default)]
+struct TrainingFlow {
+    history: FlowHistory,
+    /// When the gateway's last message came, if the service has been silent since, and its size.
+    request: Option<(i64, u32)>,
+    /// Until when messages of the gateway are replies to a command: the time that each of them extends, and the end.
+    replies: Option<(i64, i64)>,
+    /// What the gateway may reply to, and until when.
+    awaiting: Option<(AwaitingReply, i64)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum AwaitingReply {
+    Command,
+    /// Noise of a size.
+    Noise(u32),
+}
+
+impl TrainingCounts {
+    /// Counts messages. The counts of a pass before this one tell which of the gateway's messages are answered, and
+    /// which are no replies.
+    pub(crate) fn new(messages: &[LabelledMessage], previous: &Self, limits: &TimeLimits) -> Self {
+        let mut pass = CountingPass { counts: Self::default(), previous, limits };
+        let mut flows: BTreeMap<u64, TrainingFlow> = BTreeMap::new();
+        for message in messages {
+            let flow = flows.entry(message.record.flow).or_default();
+            match message.record.direction {
+                Direction::FromGateway => pass.count_gateway(message, flow),
+                Direction::ToGateway => pass.count_service(message, flow),
+            }
+            flow.history.remember(message.sized());
+        }
+        pass.counts
+    }
+
+    /// How many labelled commands the gateway replied to.
+    pub(crate) fn replied(&self) -> u64 {
+        self.replied
+    }
+
+    /// How many commands seem to have no label for 100 that have one. Noise recurs; commands of many actions hardly do.
+    pub(crate) fn missing_labels(&self) -> u64 {
+        let rare = || self.service.values().filter(|size| size.records.alone < OFTEN && size.records.answers == 0);
+        let labelled: u64 = rare().map(|size| size.records.commands).sum();
+        let unlabelled: u64 = rare().map(|size| size.full).sum();
+        unlabelled.saturating_mul(100) / labelled.max(1)
+    }
+
+    /// The service's messages whose size is not only that of commands, in order of size. Single ones are left out.
+    pub(crate) fn service_records(&self) -> Vec<ServiceRecords> {
+        let sizes = self.service.iter().map(|(size, counted)| {
+            let mut records = ServiceRecords { size: *size, ..counted.records };
+            counted.find_timer(&mut records);
+            records
+        });
+        let noise = sizes.filter(|records| records.answers + records.alone > 1).collect();
+        most_frequent(noise, |records| records.answers + records.alone, |records| records.size)
+    }
+
+    /// The gateway's messages, in order of size.
+    pub(crate) fn gateway_records(&self) -> Vec<GatewayRecords> {
+        let sizes = self.gateway.iter().map(|(size, GatewaySize { records, answers })| {
+            let most = answers.iter().max_by_key(|(size, times)| (**times, Reverse(**size)));
+            let is_usual = |times: u64| times >= OFTEN && times.saturating_mul(5) >= records.answered.saturating_mul(3);
+            let by = most.filter(|(_, times)| is_usual(**times)).map(|(size, _)| *size);
+            GatewayRecords { size: *size, by, ..*records }
+        });
+        most_frequent(sizes.collect(), |records| records.times, |records| records.size)
+    }
+}
+
+/// A pass over all messages.
+struct CountingPass<'a> {
+    counts: TrainingCounts,
+    previous: &'a TrainingCounts,
+    limits: &'a TimeLimits,
+}
+
+impl CountingPass<'_> {
+    fn count_gateway(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
+        let Record { start_ns, time_ns, length, .. } = message.record;
+        let records = &mut self.counts.gateway.entry(length).or_default().records;
+        records.times += 1;
+        if let Some((_, end_ns)) = flow.replies.filter(|(until_ns, end_ns)| start_ns <= *until_ns.min(end_ns)) {
+            records.replies += 1;
+            flow.replies = Some((time_ns.saturating_add(self.limits.reply_gap_ns), end_ns));
+        }
+        let is_telemetry = self.previous.gateway.get(&length).is_some_and(|size| size.records.is_telemetry());
+        if message.size_class == SizeClass::Full
+            && !is_telemetry
+            && let Some((awaiting, _)) = flow.awaiting.take().filter(|(_, until_ns)| start_ns <= *until_ns)
+        {
+            match awaiting {
+                AwaitingReply::Command => self.counts.replied += 1,
+                AwaitingReply::Noise(size) => self.counts.service.entry(size).or_default().records.replied += 1,
+            }
+        }
+        flow.request = Some((time_ns, length));
+        flow.history.add_request(message.sized(), length);
+    }
+
+    fn count_service(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
+        let Record { start_ns, time_ns, length, .. } = message.record;
+        let request = flow.request.take();
+        match message.label {
+            MessageLabel::StartsCommand => {
+                self.counts.service.entry(length).or_default().records.commands += 1;
+                let is_recent = |request_ns: i64| start_ns.saturating_sub(request_ns) <= self.limits.answer_within_ns;
+                if let Some((_, size)) = request.filter(|(request_ns, _)| is_recent(*request_ns)) {
+                    self.counts.gateway.entry(size).or_default().records.commands += 1;
+                }
+                let until_ns = time_ns.saturating_add(self.limits.reply_gap_ns);
+                flow.replies = Some((until_ns, time_ns.saturating_add(self.limits.reply_within_ns)));
+                flow.awaiting = Some((AwaitingReply::Command, until_ns));
+                flow.history.service_burst = ServiceBurst::Command;
+            }
+            MessageLabel::ContinuesCommand | MessageLabel::Doubtful => {}
+            MessageLabel::NoCommand | MessageLabel::Unlabelled => self.count_noise(message, flow),
+        }
+    }
+
+    /// Counts a message outside of every labelled command. One that is unlabelled counts only if it is an answer.
+    fn count_noise(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
+        let LabelledMessage { record, size_class, .. } = message;
+        let length = record.length;
+        let is_answered = |size: u32| self.previous.gateway.get(&size).is_none_or(|size| size.records.is_answered());
+        let history = &mut flow.history;
+        let request =
+            history.find_request(message.sized(), self.limits.answer_within_ns, |request| is_answered(request.size));
+        if let Some((index, request)) = request {
+            history.remove_request(index);
+            let size = self.counts.gateway.entry(request.size).or_default();
+            size.records.answered += 1;
+            *size.answers.entry(length).or_default() += 1;
+        }
+        let continues_answer =
+            history.service_burst == ServiceBurst::Answer && history.is_continued_by(record, self.limits.gap_ns);
+        let is_answer = request.is_some() || continues_answer;
+        history.service_burst = if is_answer { ServiceBurst::Answer } else { ServiceBurst::None };
+        if is_answer {
+            self.counts.service.entry(length).or_default().records.answers += 1;
+        } else if message.label == MessageLabel::NoCommand {
+            let size = self.counts.service.entry(length).or_default();
+            size.records.alone += 1;
+            size.times.entry(message.endpoints).or_default().push(message.arrival.time_ns);
+            size.silences.extend(message.arrival.silence_ns);
+            if *size_class == SizeClass::Full {
+                size.full += 1;
+                let until_ns = record.time_ns.saturating_add(self.limits.reply_gap_ns);
+                flow.awaiting = Some((AwaitingReply::Noise(length), until_ns));
+            }
+        }
+    }
+}
+
+impl ServiceSize {
+    /// Finds the timer that most unsolicited messages are on, if there is one.
+    fn find_timer(&self, records: &mut ServiceRecords) {
+        let milliseconds = |ns: i64| Some(ns.unsigned_abs() / 1_000_000);
+        let is_most = |count: usize| count >= periodic::MIN_ARRIVALS && count * 5 >= self.silences.len() * 4;
+        if let Some((period_ns, count)) = periodic::idle_period(&self.silences).filter(|(_, count)| is_most(*count)) {
+            (records.after_silence_ms, records.on_beat) = (milliseconds(period_ns), count as u64);
+        }
+        // The pair with most messages shows the period. All gateways have the same firmware, but each its own phase.
+        let longest = self.times.values().max_by_key(|times| times.len());
+        let Some(period_ns) = longest.and_then(|times| periodic::interval_period(times)) else { return };
+        let on_timer = |times: &Vec<i64>| periodic::times_on_timer(times, period_ns).len() as u64;
+        let count = self.times.values().map(on_timer).sum::<u64>();
+        if count > records.on_beat && count.saturating_mul(5) >= records.alone.saturating_mul(4) {
+            records.after_silence_ms = None;
+            (records.every_ms, records.on_beat) = (milliseconds(period_ns), count);
+        }
+    }
+}
+
+/// The most frequent sizes, as many as a model holds, in order of size.
+fn most_frequent<T>(mut sizes: Vec<T>, times: impl Fn(&T) -> u64, size: impl Fn(&T) -> u32) -> Vec<T> {
+    sizes.sort_by_key(|records| (Reverse(times(records)), size(records)));
+    sizes.truncate(MOST_SIZES);
+    sizes.sort_by_key(size);
+    sizes
+}
