@@ -1,8 +1,11 @@
-//! What the stage counts.
+//! What the stage counts, for its row of `summary`.
 
-/// Counters for its row of `summary`.
+use sizeleak_frame::Segment;
+
+/// The counters of `record-sizer`.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct SizerCounters {
+    /// Segments and datagrams; not part of `summary`.
     pub(crate) segments: u64,
     pub(crate) records: u64,
     pub(crate) sessions: u64,
@@ -16,7 +19,7 @@ pub(crate) struct Counts {
     pub(crate) malformed: u64,
     pub(crate) not_tls: u64,
     pub(crate) truncated: u64,
-    /// Payload on the wire that the snaplen cut off.
+    /// Bytes of payload that the snaplen cut off.
     pub(crate) hidden_bytes: u64,
     pub(crate) datagrams: u64,
     pub(crate) other_datagrams: u64,
@@ -26,8 +29,16 @@ pub(crate) struct Counts {
     pub(crate) evicted_bytes: u64,
 }
 
-impl Counts {
-    /// Each with its name.
+impl SizerCounters {
+    /// Counts a segment or datagram.
+    #[inline]
+    pub(crate) fn segment(&mut self, segment: &Segment<'_>) {
+        self.segments += 1;
+        let hidden = u64::from(segment.length).saturating_sub(segment.payload.len() as u64);
+        self.hidden_bytes = self.hidden_bytes.saturating_add(hidden);
+    }
+
+    /// Each with its name in `summary`.
     pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("records", self.records),
