@@ -77,12 +77,21 @@ impl Connection {
     /// Opens a direction, after a SYN with this sequence number.
     pub(crate) fn open(&mut self, direction: Direction, sequence: u32, findings: &mut Findings) {
         if !self.reassembly(direction.reversed()).has_data() {
-            self.keys = SessionKeys::clear();
-            self.busy().negotiation = Negotiation::default();
+            let (_, keys, busy) = self.parts();
+            (*keys, busy.negotiation) = (SessionKeys::clear(), Negotiation::default());
         }
         let (mut reassembly, mut framer) = self.direction(direction, findings);
         framer.saw_syn = true;
         reassembly.open(sequence, &mut framer);
+    }
+
+    /// Opens the directions whose SYNs were seen, given their sequence numbers.
+    pub(crate) fn open_both(&mut self, syns: PerDirection<Option<u32>>, findings: &mut Findings) {
+        for direction in Direction::BOTH {
+            if let Some(sequence) = *syns.of(direction) {
+                self.open(direction, sequence, findings);
+            }
+        }
     }
 
     /// Takes a segment with payload.
@@ -104,7 +113,7 @@ impl Connection {
     pub(crate) fn release(&mut self, findings: &mut Findings) {
         for direction in Direction::BOTH {
             while self.give_up(direction, findings) {}
-            self.busy().streams.of_mut(direction).handshake.bytes_lost();
+            self.parts().2.streams.of_mut(direction).handshake.bytes_lost();
         }
     }
 
@@ -117,7 +126,7 @@ impl Connection {
     /// waits for a segment, no events are, so that both directions stay in order.
     pub(crate) fn conclude(&mut self, findings: &mut Findings) {
         let is_tls = self.is_tls();
-        let busy = self.busy();
+        let (_, _, busy) = self.parts();
         findings.incidents.retain(|(_, incident)| *incident != Incident::NotTls || busy.may_report_not_tls(is_tls));
         let waits = busy.streams.both().iter().any(|stream| stream.pending.bytes() > 0);
         if waits && busy.queue.len() < MAX_QUEUED {
@@ -132,11 +141,10 @@ impl Connection {
     /// How the connection ends, after [`release`](Self::release).
     pub(crate) fn ending(&mut self) -> Ending {
         let is_tls = self.is_tls();
-        let walkers = [self.streams.to_gateway.walker, self.streams.from_gateway.walker];
-        let busy = self.busy();
-        let framings = || busy.streams.both().into_iter().map(|stream| &stream.framing);
-        let incomplete = framings().zip(&walkers).filter(|(framing, walker)| framing.is_inside_record(walker)).count();
-        let has_data = framings().any(|framing| !matches!(framing, Framing::Unstarted));
+        let (streams, _, busy) = self.parts();
+        let directions = || busy.streams.both().into_iter().zip(streams.both());
+        let incomplete = directions().filter(|(busy, stream)| busy.framing.is_inside_record(&stream.walker)).count();
+        let has_data = directions().any(|(busy, _)| !matches!(busy.framing, Framing::Unstarted));
         Ending { incomplete: incomplete as u64, is_not_tls: has_data && busy.may_report_not_tls(is_tls) }
     }
 
@@ -147,9 +155,8 @@ impl Connection {
 
     /// The session between the two ends.
     pub(crate) fn session(&mut self) -> TlsSession<'_> {
-        let Self { keys, busy, streams } = self;
-        let negotiation = &mut busy.get_or_insert_with(|| BusyState::of(streams)).negotiation;
-        TlsSession { keys, negotiation }
+        let (_, keys, busy) = self.parts();
+        TlsSession { keys, negotiation: &mut busy.negotiation }
     }
 
     /// When the first gap or start was waited for too long.
@@ -179,31 +186,31 @@ impl Connection {
 
     /// A direction and the keys of the session, if the connection rests.
     #[inline]
-    pub(crate) fn at_rest(&mut self, direction: Direction) -> Option<(&mut Stream, &SessionKeys)> {
+    pub(crate) fn at_rest(&mut self, direction: Direction) -> Option<(&mut Stream, SessionKeys)> {
         if self.busy.is_some() {
             return None;
         }
-        Some((self.streams.of_mut(direction), &self.keys))
+        Some((self.streams.of_mut(direction), self.keys))
     }
 
-    fn busy(&mut self) -> &mut BusyState {
-        let Self { busy, streams, .. } = self;
-        busy.get_or_insert_with(|| BusyState::of(streams))
+    /// All parts of the connection, which does not rest from here on.
+    fn parts(&mut self) -> (&mut PerDirection<Stream>, &mut SessionKeys, &mut BusyState) {
+        let Self { streams, keys, busy } = self;
+        let busy = busy.get_or_insert_with(|| BusyState::of(streams));
+        (streams, keys, busy)
     }
 
     fn reassembly(&mut self, direction: Direction) -> Reassembly<'_> {
-        let Self { busy, streams, .. } = self;
-        let busy = busy.get_or_insert_with(|| BusyState::of(streams));
-        let pending = &mut busy.streams.of_mut(direction).pending;
-        Reassembly { position: &mut streams.of_mut(direction).position, pending }
+        let (streams, _, busy) = self.parts();
+        let position = &mut streams.of_mut(direction).position;
+        Reassembly { position, pending: &mut busy.streams.of_mut(direction).pending }
     }
 
-    /// The two parts that a direction's segments go through.
+    /// What the segments of a direction go through.
     fn direction<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (Reassembly<'a>, Framer<'a>) {
-        let Self { busy, streams, .. } = self;
-        let busy = busy.get_or_insert_with(|| BusyState::of(streams));
-        let BusyStream { pending, framing, handshake } = busy.streams.of_mut(direction);
+        let (streams, _, busy) = self.parts();
         let Stream { position, walker } = streams.of_mut(direction);
+        let BusyStream { pending, framing, handshake } = busy.streams.of_mut(direction);
         let saw_syn = position.saw_syn();
         (Reassembly { position, pending }, Framer { direction, saw_syn, walker, framing, handshake, findings })
     }

@@ -25,8 +25,8 @@ pub(crate) struct DtlsRecord {
     pub(crate) hello: Option<Hello>,
 }
 
-/// The records of a datagram of `length` bytes, of which `payload` was captured; `None` unless all of it is DTLS. Records
-/// whose header was not captured are left out.
+/// The records of a datagram of `length` bytes, of which `payload` was captured; `None` unless all of it is DTLS.
+/// Records whose header was not captured are left out.
 pub(crate) fn dtls_records(payload: &[u8], length: u32) -> Option<Vec<DtlsRecord>> {
     let mut records = Vec::new();
     let (mut rest, mut left) = (payload, length as usize);

@@ -1,8 +1,8 @@
-//! A bounded table of values by flow, in order of insertion. When it is full, the flows unused for longest are evicted, so
-//! memory is bounded, flows in use stay, and nothing depends on the order of a hash table.
+//! A bounded table of values by flow, in order of insertion. When it is full, the flows unused for longest are
+//! evicted, so memory is bounded, flows in use stay, and nothing depends on the order of a hash table.
 //!
-//! Ages are counted in periods. A period ends when an eighth of the table was used in it: that costs little, and room is
-//! made for many flows at once.
+//! Ages are counted in periods. A period ends when an eighth of the table was used in it: that costs little, and room
+//! is made for many flows at once.
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;

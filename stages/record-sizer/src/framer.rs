@@ -1,5 +1,5 @@
-//! Cuts the ordered stream of one direction into records: in step with the headers, searching for a boundary, or waiting
-//! for TLS to start after something else.
+//! Cuts the ordered stream of one direction into records: in step with the headers, searching for a boundary, or
+//! waiting for TLS to start after something else.
 
 use sizeleak_frame::{ContentType, Direction};
 
@@ -98,7 +98,7 @@ impl OrderedStream for Framer<'_> {
             }
             Framing::HelloScan(scan) => scan.gap(),
             Framing::Unstarted | Framing::Beginning | Framing::Ssl2Hello { .. } => {
-                *self.framing = Framing::search(None)
+                *self.framing = Framing::search(None);
             }
         }
     }

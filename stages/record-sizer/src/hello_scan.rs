@@ -12,8 +12,8 @@ pub(crate) const MAX_HELLO: u32 = 1 << 15;
 /// Bytes of another protocol in which every position is looked at; after them, only the starts of segments are.
 const THOROUGH: u64 = 64 << 10;
 
-/// Whether a handshake record with a `ClientHello` or a `ServerHello` starts with these bytes (RFC 8446 section 4). Fewer
-/// than one in 2⁵⁸ positions of random bytes match.
+/// Whether a handshake record with a `ClientHello` or a `ServerHello` starts with these bytes (RFC 8446 section 4).
+/// Fewer than one in 2⁵⁸ positions of random bytes match.
 pub(crate) fn is_hello(bytes: &[u8]) -> bool {
     let [22, 3, 0..=4, high, low, 1 | 2, message @ .., 3, 0..=4] = bytes else { return false };
     let [long, middle, short] = message else { return false };

@@ -1,9 +1,9 @@
 //! The stage `record-sizer`: turns the TCP segments of a gateway into TLS records with the sizes of their plaintexts.
 //!
-//! A segment goes through [`sizer`] to its [`connection`], is put in order by [`reassembly`], and is cut into records by
-//! [`framer`], which reads their headers ([`record`]) and finds lost boundaries ([`resync`]). [`handshake`] reads the two
-//! hellos. [`reporter`] asks the [`session`] what each record is, and emits it. Bodies are skipped unread. DTLS comes whole
-//! in datagrams ([`udp_flow`]).
+//! A segment goes through [`sizer`] to its [`connection`], is put in order by [`reassembly`], and is cut into records
+//! by [`framer`], which reads their headers ([`record`]) and finds lost boundaries ([`resync`]). [`handshake`] reads
+//! the two hellos. [`reporter`] asks the [`session`] what each record is, and emits it. Bodies are skipped unread.
+//! DTLS comes whole in datagrams ([`udp_flow`]).
 //!
 //! Nothing here does I/O or reads clocks, [`Options`] bound all state, and any input is accepted.
 //!

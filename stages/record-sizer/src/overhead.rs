@@ -8,9 +8,9 @@ use crate::plaintext::{Protection, TLS_1_3};
 /// TLS 1.2.
 const TLS_1_2: u16 = 0x0303;
 
-/// The least and the most bytes that a cipher suite adds to a record, by the suite's IANA name. They differ for CBC, by one
-/// byte less than a block. `None` for unknown names, and for suites whose overhead is unknown. Suites that older versions
-/// have too are taken for TLS 1.2 (TLS 1.0 sends no initialization vector).
+/// The least and the most bytes that a cipher suite adds to a record, by the suite's IANA name. They differ for CBC,
+/// by one byte less than a block. `None` for unknown names, and for suites whose overhead is unknown. Suites that
+/// older versions have too are taken for TLS 1.2 (TLS 1.0 sends no initialization vector).
 pub fn record_overhead(suite: &str) -> Option<[u32; 2]> {
     let known = TlsCipherSuite::from_name(suite)?;
     // Only the names of TLS 1.3's suites do not say how keys are exchanged (RFC 8446, appendix B.4).

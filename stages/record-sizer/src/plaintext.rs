@@ -1,7 +1,7 @@
 //! How many bytes of plaintext a protected record holds, given what its cipher suite adds to them.
 //!
-//! Exact for AEAD and stream ciphers; a range of one block for CBC, whose padding is taken to be minimal. TLS 1.3 lets a
-//! sender pad (RFC 8446 section 5.4); hardly any does, so padding counts as plaintext.
+//! Exact for AEAD and stream ciphers; a range of one block for CBC, whose padding is taken to be minimal. TLS 1.3
+//! lets a sender pad (RFC 8446 section 5.4); hardly any does, so padding counts as plaintext.
 
 use tls_parser::{TlsCipherEnc, TlsCipherEncMode, TlsCipherMac, TlsCipherSuite};
 
@@ -107,7 +107,8 @@ pub(crate) fn is_1_3(version: u16) -> bool {
 /// Bytes of an AEAD's tag; `None` for other ciphers.
 fn tag(suite: &TlsCipherSuite) -> Option<u8> {
     match (suite.enc, suite.mac) {
-        // The parser's table has the hash of the key schedule in place of the tag; this suite's tag is an HMAC (RFC 9150).
+        // The parser's table has the hash of the key schedule in place of the tag; this suite's tag is an HMAC (RFC
+        // 9150).
         (TlsCipherEnc::Null, TlsCipherMac::HmacSha256) if suite.name == "TLS_SHA256_SHA256" => Some(32),
         (TlsCipherEnc::Aegis, _) | (_, TlsCipherMac::Aead) => Some(if suite.name.contains("_CCM_8") { 8 } else { 16 }),
         _ => None,

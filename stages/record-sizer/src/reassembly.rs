@@ -1,4 +1,5 @@
-//! Puts the segments of one direction of a TCP connection in order: chunks of the stream, and gaps where bytes are missing.
+//! Puts the segments of one direction of a TCP connection in order: chunks of the stream, and gaps where bytes are
+//! missing.
 //!
 //! Segments in order pass straight through; early ones are held. Where segments overlap, the first data wins (RFC 9293
 //! leaves the choice open). A gap is given up when its time is over or memory is needed. The first byte of a connection
@@ -60,8 +61,8 @@ enum StreamStart {
 #[derive(Debug, Default)]
 pub(crate) struct PendingSegments {
     held: HeldSegments,
-    /// While segments are held: the position of the next byte, or of the first held one while the first byte is unknown.
-    /// Sequence numbers stand for the positions nearest to it.
+    /// While segments are held: the position of the next byte, or of the first held one while the first byte is
+    /// unknown. Sequence numbers stand for the positions nearest to it.
     near: u64,
     /// Segments outside the window in a row.
     strays: u8,
@@ -201,7 +202,8 @@ impl Reassembly<'_> {
         out.chunk(chunk);
     }
 
-    /// Gives up the first gap, or the wait for an earlier first byte, and passes on what follows. False if nothing is held.
+    /// Gives up the first gap, or the wait for an earlier first byte, and passes on what follows. False if nothing is
+    /// held.
     pub(crate) fn give_up(&mut self, out: &mut impl OrderedStream) -> bool {
         let Some((start, time_ns)) = self.pending.held.first() else { return false };
         if self.position.is_known() {

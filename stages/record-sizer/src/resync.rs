@@ -2,9 +2,10 @@
 //!
 //! # When a header is believed
 //!
-//! A position is a *candidate* if a likely header stands there: type 20 to 24, version 3.1 to 3.3 (the direction's own,
-//! once it is known), 1 ≤ length ≤ 18432, change-cipher-spec of length 1 and alerts of at most 512 bytes. In random bytes
-//! that holds for (3 · 18432 + 512) / 65536 · 3 / 2²⁴ = 1.5·10⁻⁷ of all positions. A candidate becomes the boundary when
+//! A position is a *candidate* if a likely header stands there: type 20 to 24, version 3.1 to 3.3 (the direction's
+//! own, once it is known), 1 ≤ length ≤ 18432, change-cipher-spec of length 1 and alerts of at most 512 bytes. In
+//! random bytes that holds for (3 · 18432 + 512) / 65536 · 3 / 2²⁴ = 1.5·10⁻⁷ of all positions. A candidate becomes
+//! the boundary when
 //!
 //! 1. another likely header of the same version follows its record: 1.5·10⁻⁷ · 5·10⁻⁸ ≈ 8·10⁻¹⁵ a position; or
 //! 2. its record ends where the segment it starts in ends: one length fits, so about 3 · 3 / 2²⁴ / 65536 ≈ 8·10⁻¹² a
@@ -13,10 +14,11 @@
 //!    within reach, about 10⁻¹⁰ a segment; or
 //! 4. it is the start of a `ClientHello` or `ServerHello` (see [`is_hello`]): 2⁻⁵⁸ a position.
 //!
-//! Together 8·10⁻¹² a byte searched: one invented record in 120 GB of ciphertext. The search ends at the first boundary
-//! found, usually after less than two records (36 KiB, so 3·10⁻⁷ a loss). One weaker rule applies where the capture
-//! itself hides the proof (snaplen, or a gap right after): in a direction in which records of that version were sized
-//! before, a candidate at the start of a segment counts as a record, though not as a boundary: 5·10⁻⁸ a segment searched.
+//! Together 8·10⁻¹² a byte searched: one invented record in 120 GB of ciphertext. The search ends at the first
+//! boundary found, usually after less than two records (36 KiB, so 3·10⁻⁷ a loss). One weaker rule applies where the
+//! capture itself hides the proof (snaplen, or a gap right after): in a direction in which records of that version
+//! were sized before, a candidate at the start of a segment counts as a record, though not as a boundary: 5·10⁻⁸ a
+//! segment searched.
 
 use sizeleak_frame::ContentType;
 
@@ -66,8 +68,8 @@ struct Candidate {
 pub(crate) enum SearchOutcome<'a> {
     /// A boundary, after `skipped` captured bytes: `walker` continues with `rest`, after `record`.
     Boundary { walker: RecordWalker, record: Option<SizedRecord>, skipped: u64, rest: Chunk<'a> },
-    /// No boundary. The capture hides the proof of the `unproven` records. `is_exhausted` the first time that so much was
-    /// searched that a direction without records is taken not to be TLS.
+    /// No boundary. The capture hides the proof of the `unproven` records. `is_exhausted` the first time that so much
+    /// was searched that a direction without records is taken not to be TLS.
     Nothing { unproven: Vec<SizedRecord>, is_exhausted: bool },
 }
 

@@ -41,7 +41,7 @@ impl SessionKeys {
     /// The least and the most bytes of plaintext in a record, where they are known.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a record")]
-    pub(crate) fn plaintext(&self, header: Header, direction: Direction) -> Option<[u64; 2]> {
+    pub(crate) fn plaintext(self, header: Header, direction: Direction) -> Option<[u64; 2]> {
         let is_data = header.content_type == ContentType::ApplicationData;
         match self.states.of(direction) {
             KeyState::Clear if !is_data => Some(exactly(header.length)),
@@ -52,7 +52,7 @@ impl SessionKeys {
     }
 
     /// Whether both ends have sent the last message of their handshake, up to TLS 1.2.
-    pub(crate) fn are_finished(&self) -> bool {
+    pub(crate) fn are_finished(self) -> bool {
         self.states.both().iter().all(|state| **state == KeyState::Finished)
     }
 }

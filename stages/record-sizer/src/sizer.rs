@@ -2,7 +2,7 @@
 
 mod fast;
 
-use sizeleak_frame::{Direction, Segment, Segments, what};
+use sizeleak_frame::{Segment, Segments, what};
 use sizeleak_runtime::{Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions};
 
 use crate::connection::Connection;
@@ -55,8 +55,8 @@ impl RecordSizer {
         self.held_flows.bytes()
     }
 
-    /// Counts a segment, does what is due at its time, and takes datagrams. Returns it if it is of TCP and matters: it has
-    /// payload or opens a direction.
+    /// Counts a segment, does what is due at its time, and takes datagrams. Returns it if it is of TCP and matters:
+    /// it has payload or opens a direction.
     #[inline]
     fn prepare<'a>(&mut self, segment: Segment<'a>, out: &mut dyn Emit) -> Result<Option<Segment<'a>>, Closed> {
         self.reporter.counters.segment(&segment);
@@ -110,7 +110,9 @@ impl RecordSizer {
             }
             None => {
                 let syns = self.syns.remove(segment.flow).unwrap_or_default();
-                begin(self.connections.insert(segment.flow, Connection::default()), syns, findings)
+                let connection = self.connections.insert(segment.flow, Connection::default());
+                connection.open_both(syns, findings);
+                connection
             }
         };
         if is_syn {
@@ -242,20 +244,6 @@ impl RecordSizer {
         }
         Ok(())
     }
-}
-
-/// Begins a connection with the SYNs that were seen of it.
-fn begin<'a>(
-    connection: &'a mut Connection,
-    syns: PerDirection<Option<u32>>,
-    findings: &mut Findings,
-) -> &'a mut Connection {
-    for direction in Direction::BOTH {
-        if let Some(sequence) = *syns.of(direction) {
-            connection.open(direction, sequence, findings);
-        }
-    }
-    connection
 }
 
 impl Stage for RecordSizer {

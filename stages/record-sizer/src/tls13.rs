@@ -3,9 +3,9 @@
 //! The rule, in the order of the connection (RFC 8446 section 2, appendix E.1 for what an observer sees):
 //!
 //! 1. After the `ServerHello`, all records from the server are its flight (certificate and so on).
-//! 2. The client's flight ends with a `Finished`, whose record has exactly the length that follows from the suite's hash.
-//!    Earlier records of the client are certificates, or early data where the client offered it. Where the `Finished`
-//!    shares a record with a certificate, the flight ends with the next record of the server.
+//! 2. The client's flight ends with a `Finished`, whose record has exactly the length that follows from the suite's
+//!    hash. Earlier records of the client are certificates, or early data where the client offered it. Where the
+//!    `Finished` shares a record with a certificate, the flight ends with the next record of the server.
 //! 3. The server's next records are session tickets: the first within a second that can hold one, and those of the same
 //!    length right after it. Until the client sends data, other lengths count too.
 //!

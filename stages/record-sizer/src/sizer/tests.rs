@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use sizeleak_frame::Frame;
+use sizeleak_frame::{Direction, Frame};
 
 use super::*;
 
