@@ -1,9 +1,9 @@
 //! The stage `record-sizer`: turns the TCP segments of a gateway into TLS records with the sizes of their plaintexts.
 //!
-//! A segment goes through [`sizer`] to its [`connection`], is put in order by [`reassembly`], and is cut into records
-//! by [`framer`], which reads their headers ([`record`]) and finds lost boundaries ([`resync`]). [`handshake`] reads
-//! the two hellos. [`reporter`] asks the [`session`] what each record is, and emits it. Bodies are skipped unread.
-//! DTLS comes whole in datagrams ([`udp_flow`]).
+//! A segment goes through `sizer` to its `connection`, is put in order by `reassembly`, and is cut into records
+//! by `framer`, which reads their headers (`record`) and finds lost boundaries (`resync`). `handshake` reads
+//! the two hellos. `reporter` asks the `session` what each record is, and emits it. Bodies are skipped unread.
+//! DTLS comes whole in datagrams (`udp_flow`).
 //!
 //! Nothing here does I/O or reads clocks, [`Options`] bound all state, and any input is accepted.
 //!
@@ -14,9 +14,9 @@
 //!
 //! // A record of application data (type 23, TLS 1.2) with a body of 40 bytes.
 //! let payload = [&[23, 3, 3, 0, 40][..], &[0; 40]].concat();
-//! let (flags, length, payload) = (Segment::ACK, 45, &payload[..]);
+//! let (direction, flags, payload) = (Direction::ToGateway, Segment::ACK, &payload[..]);
 //! let mut segments = Segments::new();
-//! segments.push(Segment { time_ns: 1, flow: 7, direction: Direction::ToGateway, sequence: 0, flags, length, payload });
+//! segments.push(Segment { time_ns: 1, flow: 7, direction, sequence: 0, flags, length: 45, payload });
 //!
 //! let (mut sizer, mut frames) = (RecordSizer::new(&Options::default())?, Vec::new());
 //! sizer.process(segments, &mut frames)?;

@@ -28,18 +28,14 @@ pub(crate) struct Notices {
 
 impl Notices {
     /// Emits a notice about a flow, after `segments` in all.
-    pub(crate) fn emit(
-        &mut self,
-        (flow, time_ns, segments): (u64, i64, u64),
-        (what, bytes, detail): (&'static str, Option<u64>, String),
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
-        if self.emitted >= BASE_ALLOWANCE.saturating_add(segments / SEGMENTS_PER_NOTICE) || !self.is_allowed(flow) {
+    pub(crate) fn emit(&mut self, notice: Notice, segments: u64, out: &mut dyn Emit) -> Result<(), Closed> {
+        let allowance = BASE_ALLOWANCE.saturating_add(segments / SEGMENTS_PER_NOTICE);
+        if self.emitted >= allowance || !self.is_allowed(notice.flow.unwrap_or_default()) {
             self.suppressed += 1;
             return Ok(());
         }
         self.emitted += 1;
-        out.emit(notice(what, Some(time_ns), Some(flow), bytes, detail).into())
+        out.emit(notice.into())
     }
 
     fn is_allowed(&mut self, flow: u64) -> bool {
@@ -73,13 +69,20 @@ pub(crate) fn incident(incident: Incident) -> (&'static str, Option<u64>, String
     }
 }
 
-/// A notice of this stage.
+/// A notice of this stage, of the traffic's time.
 pub(crate) fn notice(
-    what: &'static str,
-    time_ns: Option<i64>,
+    time_ns: i64,
     flow: Option<u64>,
+    what: &'static str,
     bytes: Option<u64>,
     detail: String,
 ) -> Notice {
-    Notice { time_ns, stage: "record-sizer".into(), flow, what: what.into(), bytes, detail: Some(detail) }
+    Notice {
+        time_ns: Some(time_ns),
+        stage: "record-sizer".into(),
+        flow,
+        what: what.into(),
+        bytes,
+        detail: Some(detail),
+    }
 }

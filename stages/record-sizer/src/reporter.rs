@@ -175,9 +175,10 @@ impl Reporter {
         &mut self,
         flow: u64,
         time_ns: i64,
-        content: (&'static str, Option<u64>, String),
+        (what, bytes, detail): (&'static str, Option<u64>, String),
         out: &mut dyn Emit,
     ) -> Result<(), Closed> {
-        self.notices.emit((flow, time_ns, self.counters.segments), content, out)
+        let notice = notices::notice(time_ns, Some(flow), what, bytes, detail);
+        self.notices.emit(notice, self.counters.segments, out)
     }
 }

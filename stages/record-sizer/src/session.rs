@@ -296,9 +296,9 @@ mod tests {
         assert_eq!(state.session().frame(1, 2).server_name, None);
         let named = ClientHello { server_name: Some("hub.example".into()), early_data: false };
         assert!(state.session().hello(Hello::Client(named), FromGateway, 0), "it brings the name");
-        let told = state.session().frame(1, 2);
-        assert_eq!(told.server_name.as_deref(), Some("hub.example"));
-        assert_eq!(told.cipher_suite.as_deref(), Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
+        let frame = state.session().frame(1, 2);
+        assert_eq!(frame.server_name.as_deref(), Some("hub.example"));
+        assert_eq!(frame.cipher_suite.as_deref(), Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
     }
 
     #[test]

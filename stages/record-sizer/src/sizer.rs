@@ -224,11 +224,11 @@ impl RecordSizer {
         let oldest = self.connections.evict_oldest();
         if self.reporter.counters.evicted_flows == 0 {
             let detail = format!(
-                "more than {} flows at once (`max-flows`): those silent for longest are forgotten; more of these are only \
-                 counted",
+                "more than {} flows at once (`max-flows`): those silent for longest are forgotten; more of these are \
+                 only counted",
                 self.limits.flows
             );
-            out.emit(notice(what::EVICTED, Some(now_ns), None, None, detail).into())?;
+            out.emit(notice(now_ns, None, what::EVICTED, None, detail).into())?;
         }
         self.reporter.counters.evicted_flows += oldest.len() as u64;
         self.end(oldest, out)
@@ -253,8 +253,7 @@ impl Stage for RecordSizer {
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
         for segment in segments.iter() {
             let Some(segment) = self.prepare(segment, out)? else { continue };
-            let fast = fast::application_data(&mut self.connections, segment, &mut self.reporter, out)?;
-            let Some(segment) = fast else { continue };
+            let Some(segment) = fast::take(&mut self.connections, segment, &mut self.reporter, out)? else { continue };
             self.tcp_segment(&segment, out)?;
         }
         Ok(())
@@ -266,7 +265,7 @@ impl Stage for RecordSizer {
         let suppressed = self.reporter.notices.suppressed;
         if suppressed > 0 {
             let detail = format!("{suppressed} more notices were only counted");
-            out.emit(notice(what::SUPPRESSED, Some(self.now_ns), None, None, detail).into())?;
+            out.emit(notice(self.now_ns, None, what::SUPPRESSED, None, detail).into())?;
         }
         Ok(())
     }
@@ -280,7 +279,7 @@ impl Stage for RecordSizer {
 
 impl StageOptions for Options {
     const NAME: &'static str = "record-sizer";
-    const ABOUT: &'static str = "TLS records and their plaintext sizes, out of TCP segments";
+    const ABOUT: &'static str = "TLS records and their plaintext sizes, from TCP segments";
     const EXAMPLES: &'static [&'static str] =
         &["capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames --kind record"];
 

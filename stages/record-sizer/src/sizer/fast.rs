@@ -13,7 +13,7 @@ use crate::session::RecordDetails;
 /// Reports the records of application data that a segment starts with, if it is the next one of a connection at rest.
 /// Returns the rest of the segment, which is a segment in order again.
 #[inline]
-pub(super) fn application_data<'a>(
+pub(super) fn take<'a>(
     connections: &mut FlowTable<Connection>,
     segment: Segment<'a>,
     reporter: &mut Reporter,

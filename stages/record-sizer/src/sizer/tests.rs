@@ -46,7 +46,10 @@ fn record(kind: u8, length: u16, version: u8) -> Vec<u8> {
 prop_compose! {
     /// The segments of one direction, each with its place in the capture.
     fn direction(direction: Direction, version: u8)(
-        kinds in prop::collection::vec((prop_oneof![20 => Just(23u8), 1 => Just(20), 2 => Just(22), 1 => 21u8..=24], 0u16..400), 0..30),
+        kinds in prop::collection::vec(
+            (prop_oneof![20 => Just(23u8), 1 => Just(20), 2 => Just(22), 1 => 21u8..=24], 0u16..400),
+            0..30,
+        ),
         garbage in prop::option::weighted(0.1, 0usize..400), missed in prop::option::weighted(0.3, 0usize..300),
         first: u32, cuts in prop::collection::vec((1usize..300, fate(), 0u32..90, any::<bool>()), 1..60),
     ) -> Vec<(u32, Segment<'static>)> {

@@ -1,4 +1,5 @@
-//! The same records come out however a stream is segmented, retransmitted, reordered, cut by the snaplen or joined late.
+//! The same records come out however a stream is segmented, retransmitted, reordered, cut by the snaplen or joined
+//! late.
 
 use crate::wire::{
     MILLISECOND, Noise, OwnedSegment, batch, notices, records, segment, segments, size, size_with, stream, syn,
@@ -68,7 +69,8 @@ proptest! {
             let place = pieces.partition_point(|piece| piece.start <= start).min(pieces.len());
             pieces.insert(place, start..(start + length).min(bytes.len()));
         }
-        let mut order: Vec<_> = pieces.iter().enumerate().map(|(at, piece)| (at + early[at % early.len()], piece.clone())).collect();
+        let delayed = |(at, piece): (usize, &std::ops::Range<usize>)| (at + early[at % early.len()], piece.clone());
+        let mut order: Vec<_> = pieces.iter().enumerate().map(delayed).collect();
         order.sort_by_key(|(at, _)| *at);
         let mut rows = vec![syn(TO, first.wrapping_sub(1), 0)];
         for ((_, piece), time) in order.into_iter().zip(1..) {
@@ -84,15 +86,23 @@ proptest! {
         let bytes = stream(&all, &mut noise);
         let frames = size(&segments(TO, 7, &bytes[skip..], 1400));
         prop_assert_eq!(&records(&frames, TO), &all[1..]);
-        let resync = frames.iter().find_map(|frame| if let Frame::Notice(notice) = frame { notice.bytes } else { None });
+        let bytes = |frame: &Frame| if let Frame::Notice(notice) = frame { notice.bytes } else { None };
+        let resync = frames.iter().find_map(bytes);
         prop_assert_eq!(resync, Some((16_405 - skip) as u64));
     }
 
     #[test]
     fn any_input_is_accepted_within_the_memory_limit(
         rows in prop::collection::vec(
-            (0u64..3, any::<bool>(), prop_oneof![any::<u32>(), 0u32..5000], prop_oneof![Just(16u8), any::<u8>()],
-             prop_oneof![Just(None), any::<u32>().prop_map(Some)], prop::collection::vec(prop_oneof![any::<u8>(), 20u8..25, 0u8..4], 0..80), any::<i64>()),
+            (
+                0u64..3,
+                any::<bool>(),
+                prop_oneof![any::<u32>(), 0u32..5000],
+                prop_oneof![Just(16u8), any::<u8>()],
+                prop_oneof![Just(None), any::<u32>().prop_map(Some)],
+                prop::collection::vec(prop_oneof![any::<u8>(), 20u8..25, 0u8..4], 0..80),
+                any::<i64>(),
+            ),
             0..120,
         ),
     ) {
