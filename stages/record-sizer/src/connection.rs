@@ -1,41 +1,58 @@
-//! One TCP connection: both directions put in order and framed, and the session between them.
+//! One TCP connection: both directions put in order and cut into records, and the TLS session between its ends.
+//!
+//! Nearly always, nothing but application data comes, and in order. What a connection needs then is in [`Connection`]
+//! itself; all other state is in a box that exists only while it is needed.
 
 use sizeleak_frame::{Direction, Segment};
 
-use crate::finding::{Event, Findings, Incident, merge};
-use crate::framer::{Framed, Framer};
-use crate::handshake::{ClientHello, Hello, Messages};
+use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
+use crate::framer::{Framer, Framing};
+use crate::handshake::HandshakeReader;
 use crate::options::Limits;
-use crate::piece::Piece;
-use crate::reassembly::{Opening, Ordered, Reassembly};
-use crate::record::Sized;
-use crate::session::Session;
-use crate::steady::{Steady, SteadyStream, StreamSnapshot};
+use crate::per_direction::PerDirection;
+use crate::reassembly::{PendingSegments, Reassembly, StreamPosition, SynMeaning};
+use crate::record::RecordWalker;
+use crate::session::{Negotiation, TlsSession};
+use crate::session_keys::SessionKeys;
 
-/// A connection seen from the middle waits so long for segments that should have come first, in nanoseconds.
-const BEGINNING_WITHIN: i64 = 100_000_000;
+/// How long a connection seen from the middle waits for earlier segments, in nanoseconds.
+const START_WAIT_NS: i64 = 100_000_000;
 
-/// So many events wait for the other direction at most.
-const MOST_QUEUED: usize = 1024;
+/// The number of events that wait for the other direction.
+const MAX_QUEUED: usize = 1024;
 
 /// The state of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    to_gateway: Stream,
-    from_gateway: Stream,
-    session: Session,
-    /// What happened in one direction while the other waits.
-    queue: Vec<Event>,
-    called_not_tls: bool,
+    streams: PerDirection<Stream>,
+    keys: SessionKeys,
+    /// `None` while the connection rests.
+    busy: Option<Box<BusyState>>,
 }
 
+/// What is always kept of a direction.
 #[derive(Debug, Default)]
-struct Stream {
-    reassembly: Reassembly,
-    framer: Option<Framer>,
-    messages: Messages,
-    /// When the last of what is in order was captured.
-    latest_ns: Option<i64>,
+pub(crate) struct Stream {
+    pub(crate) position: StreamPosition,
+    pub(crate) walker: RecordWalker,
+}
+
+/// What a connection needs besides while it does not rest.
+#[derive(Debug)]
+struct BusyState {
+    streams: PerDirection<BusyStream>,
+    negotiation: Negotiation,
+    /// Events of one direction that wait for segments of the other.
+    queue: Vec<TlsEvent>,
+    is_reported_not_tls: bool,
+}
+
+/// What a direction needs besides while its connection does not rest.
+#[derive(Debug)]
+struct BusyStream {
+    pending: PendingSegments,
+    framing: Framing,
+    handshake: HandshakeReader,
 }
 
 /// How a connection ended.
@@ -43,266 +60,193 @@ struct Stream {
 pub(crate) struct Ending {
     /// Directions that end inside a record.
     pub(crate) incomplete: u64,
-    /// Whether payload was seen, but no record.
-    pub(crate) without_tls: bool,
+    /// Whether it had data but no TLS record, and that was not reported yet.
+    pub(crate) is_not_tls: bool,
 }
 
 impl Connection {
-    /// The session between the two ends.
-    pub(crate) fn session(&mut self) -> &mut Session {
-        &mut self.session
+    /// What a SYN means to the connection.
+    pub(crate) fn syn_meaning(&mut self, segment: &Segment<'_>) -> SynMeaning {
+        let own = self.reassembly(segment.direction).syn_meaning(segment.sequence);
+        let other = self.reassembly(segment.direction.reversed());
+        // A stream seen from the middle may only lack its SYN; one with data and another SYN is over.
+        let belongs = other.position.saw_syn() || !other.has_data() || segment.flags & Segment::ACK != 0;
+        if own == SynMeaning::Opens && !belongs { SynMeaning::NewConnection } else { own }
     }
 
-    /// What a SYN means to the connection: another one needs a new state.
-    pub(crate) fn opening(&self, segment: &Segment<'_>) -> Opening {
-        let own = self.stream(segment.direction).reassembly.opening(segment.sequence);
-        let other = &self.stream(segment.direction.reversed()).reassembly;
-        match own {
-            // A stream seen from its middle may only have lost its SYN; one that has data and another SYN is over.
-            Opening::First if other.saw_beginning() || !other.has_data() => Opening::First,
-            Opening::First if segment.flags & Segment::ACK != 0 => Opening::First,
-            Opening::First => Opening::Another,
-            other => other,
-        }
-    }
-
-    /// Begins a direction.
+    /// Opens a direction, after a SYN with this sequence number.
     pub(crate) fn open(&mut self, direction: Direction, sequence: u32, findings: &mut Findings) {
-        if !self.stream(direction.reversed()).reassembly.has_data() {
-            self.session = Session::from_beginning();
+        if !self.reassembly(direction.reversed()).has_data() {
+            let (_, keys, busy) = self.parts();
+            (*keys, busy.negotiation) = (SessionKeys::clear(), Negotiation::default());
         }
-        let (reassembly, mut lane) = self.stream_mut(direction).split(direction, findings);
-        lane.opened = true;
-        reassembly.open(sequence, &mut lane);
+        let (mut reassembly, mut framer) = self.direction(direction, findings);
+        framer.saw_syn = true;
+        reassembly.open(sequence, &mut framer);
     }
 
-    /// Takes what is left of a piece that is next in its direction.
-    pub(crate) fn go_on(&mut self, direction: Direction, piece: Piece<'_>, findings: &mut Findings) {
-        let (_, mut lane) = self.stream_mut(direction).split(direction, findings);
-        lane.piece(piece);
-    }
-
-    /// What there is to it, if it is in its steady state.
-    pub(crate) fn steady(&self) -> Option<Steady> {
-        if !self.queue.is_empty() || !self.is_tls() {
-            return None;
+    /// Opens the directions whose SYNs were seen, given their sequence numbers.
+    pub(crate) fn open_both(&mut self, syns: PerDirection<Option<u32>>, findings: &mut Findings) {
+        for direction in Direction::BOTH {
+            if let Some(sequence) = *syns.of(direction) {
+                self.open(direction, sequence, findings);
+            }
         }
-        let [to_gateway, from_gateway] = [&self.to_gateway, &self.from_gateway].map(Stream::steady);
-        Some(Steady::new(to_gateway?, from_gateway?, self.session.agreement()?))
     }
 
     /// Takes a segment with payload.
-    #[inline]
-    pub(crate) fn data(&mut self, segment: &Segment<'_>, findings: &mut Findings) {
-        let (reassembly, mut lane) = self.stream_mut(segment.direction).split(segment.direction, findings);
-        reassembly.take(segment, &mut lane);
+    pub(crate) fn segment(&mut self, segment: &Segment<'_>, findings: &mut Findings) {
+        let (mut reassembly, mut framer) = self.direction(segment.direction, findings);
+        reassembly.segment(segment, &mut framer);
     }
 
-    /// Gives up what has waited too long at this time.
+    /// Gives up the gaps that were waited for too long at this time.
     pub(crate) fn expire(&mut self, now_ns: i64, limits: &Limits, findings: &mut Findings) {
         for direction in Direction::BOTH {
-            while self.stream(direction).deadline(limits).is_some_and(|deadline| deadline <= now_ns) {
+            while self.deadline_of(direction, limits).is_some_and(|deadline| deadline <= now_ns) {
                 self.give_up(direction, findings);
             }
         }
     }
 
-    /// Gives up everything that waits or is held.
+    /// Gives up all gaps and drops incomplete handshake messages.
     pub(crate) fn release(&mut self, findings: &mut Findings) {
         for direction in Direction::BOTH {
             while self.give_up(direction, findings) {}
-            self.stream_mut(direction).messages.lost();
-        }
-    }
-
-    /// Ends the connection, after [`release`](Self::release).
-    pub(crate) fn ending(&self) -> Ending {
-        let streams = [&self.to_gateway, &self.from_gateway];
-        let framers = || streams.iter().filter_map(|stream| stream.framer.as_ref());
-        Ending {
-            incomplete: framers().filter(|framer| framer.is_inside()).count() as u64,
-            without_tls: framers().count() > 0 && !self.is_tls(),
-        }
-    }
-
-    /// Whether a record was found in either direction.
-    pub(crate) fn is_tls(&self) -> bool {
-        [&self.to_gateway, &self.from_gateway].iter().any(|stream| stream.framer.as_ref().is_some_and(Framer::is_tls))
-    }
-
-    /// Whether to call it no TLS: where no record was found, and once only.
-    pub(crate) fn may_be_called_not_tls(&mut self) -> bool {
-        !self.is_tls() && !std::mem::replace(&mut self.called_not_tls, true)
-    }
-
-    /// When the first of what waits has waited too long.
-    pub(crate) fn deadline(&self, limits: &Limits) -> Option<i64> {
-        let deadlines = [self.to_gateway.deadline(limits), self.from_gateway.deadline(limits)];
-        deadlines.into_iter().flatten().min()
-    }
-
-    /// Bytes of memory that are held for a while only.
-    #[inline]
-    pub(crate) fn held(&self) -> usize {
-        let streams = self.to_gateway.held() + self.from_gateway.held();
-        streams + self.queue.capacity() * size_of::<Event>()
-    }
-
-    /// The events to act on now, oldest first: none while a direction waits, so that the two stay in order.
-    pub(crate) fn settle(&mut self, findings: &mut Findings) {
-        let waits = self.to_gateway.reassembly.held() > 0 || self.from_gateway.reassembly.held() > 0;
-        if waits && self.queue.len() < MOST_QUEUED {
-            self.queue.append(&mut findings.events);
-        } else if !self.queue.is_empty() {
-            let mut events = std::mem::take(&mut self.queue);
-            events.append(&mut findings.events);
-            findings.events = merge(events);
+            self.parts().2.streams.of_mut(direction).handshake.bytes_lost();
         }
     }
 
     fn give_up(&mut self, direction: Direction, findings: &mut Findings) -> bool {
-        let (reassembly, mut lane) = self.stream_mut(direction).split(direction, findings);
-        reassembly.give_up(&mut lane)
+        let (mut reassembly, mut framer) = self.direction(direction, findings);
+        reassembly.give_up(&mut framer)
     }
 
-    fn stream(&self, direction: Direction) -> &Stream {
-        if direction == Direction::ToGateway { &self.to_gateway } else { &self.from_gateway }
-    }
-
-    fn stream_mut(&mut self, direction: Direction) -> &mut Stream {
-        if direction == Direction::ToGateway { &mut self.to_gateway } else { &mut self.from_gateway }
-    }
-}
-
-/// A connection that leaves its steady state.
-impl From<Steady> for Connection {
-    fn from(steady: Steady) -> Self {
-        let ([to_gateway, from_gateway], agreement) = steady.into_standing();
-        Self {
-            to_gateway: to_gateway.into(),
-            from_gateway: from_gateway.into(),
-            session: Session::after(agreement),
-            ..Self::default()
+    /// Completes what was found: leaves in `findings` what is to be reported now, oldest event first. While a direction
+    /// waits for a segment, no events are, so that both directions stay in order.
+    pub(crate) fn conclude(&mut self, findings: &mut Findings) {
+        let is_tls = self.is_tls();
+        let (_, _, busy) = self.parts();
+        findings.incidents.retain(|(_, incident)| *incident != Incident::NotTls || busy.may_report_not_tls(is_tls));
+        let waits = busy.streams.both().iter().any(|stream| stream.pending.bytes() > 0);
+        if waits && busy.queue.len() < MAX_QUEUED {
+            busy.queue.append(&mut findings.events);
+        } else if !busy.queue.is_empty() {
+            let mut events = std::mem::take(&mut busy.queue);
+            events.append(&mut findings.events);
+            findings.events = merge_directions(events);
         }
     }
-}
 
-impl From<StreamSnapshot> for Stream {
-    fn from(StreamSnapshot { position, latest_ns, walk }: StreamSnapshot) -> Self {
-        let framer = walk.map(|(minor, walker)| Framer::in_step(minor, walker));
-        Self { reassembly: Reassembly::standing_at(position), framer, latest_ns, ..Self::default() }
+    /// How the connection ends, after [`release`](Self::release).
+    pub(crate) fn ending(&mut self) -> Ending {
+        let is_tls = self.is_tls();
+        let (streams, _, busy) = self.parts();
+        let directions = || busy.streams.both().into_iter().zip(streams.both());
+        let incomplete = directions().filter(|(busy, stream)| busy.framing.is_inside_record(&stream.walker)).count();
+        let has_data = directions().any(|(busy, _)| !matches!(busy.framing, Framing::Unstarted));
+        Ending { incomplete: incomplete as u64, is_not_tls: has_data && busy.may_report_not_tls(is_tls) }
+    }
+
+    /// Whether a record was found in either direction; the other is then TLS too.
+    fn is_tls(&self) -> bool {
+        self.streams.both().iter().any(|stream| stream.walker.version().is_some())
+    }
+
+    /// The session between the two ends.
+    pub(crate) fn session(&mut self) -> TlsSession<'_> {
+        let (_, keys, busy) = self.parts();
+        TlsSession { keys, negotiation: &mut busy.negotiation }
+    }
+
+    /// When the first gap or start was waited for too long.
+    pub(crate) fn deadline(&self, limits: &Limits) -> Option<i64> {
+        Direction::BOTH.into_iter().filter_map(|direction| self.deadline_of(direction, limits)).min()
+    }
+
+    fn deadline_of(&self, direction: Direction, limits: &Limits) -> Option<i64> {
+        let since_ns = self.busy.as_ref()?.streams.of(direction).pending.since_ns()?;
+        let awaits_start = !self.streams.of(direction).position.is_known();
+        let wait_ns = if awaits_start { START_WAIT_NS.min(limits.hole_wait_ns) } else { limits.hole_wait_ns };
+        Some(since_ns.saturating_add(wait_ns))
+    }
+
+    /// Bytes of memory that are held for a while only.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.busy.as_ref().map_or(0, |busy| busy.held_bytes())
+    }
+
+    /// Drops the state that a connection at rest does not need, if it rests: TLS was found, no handshake is under way,
+    /// nothing is held, and each direction is between two records, inside application data, or without any data.
+    pub(crate) fn rest(&mut self) {
+        if self.is_tls() && self.busy.as_ref().is_some_and(|busy| busy.is_idle(&self.streams)) {
+            self.busy = None;
+        }
+    }
+
+    /// A direction and the keys of the session, if the connection rests.
+    #[inline]
+    pub(crate) fn at_rest(&mut self, direction: Direction) -> Option<(&mut Stream, SessionKeys)> {
+        if self.busy.is_some() {
+            return None;
+        }
+        Some((self.streams.of_mut(direction), self.keys))
+    }
+
+    /// All parts of the connection, which does not rest from here on.
+    fn parts(&mut self) -> (&mut PerDirection<Stream>, &mut SessionKeys, &mut BusyState) {
+        let Self { streams, keys, busy } = self;
+        let busy = busy.get_or_insert_with(|| BusyState::of(streams));
+        (streams, keys, busy)
+    }
+
+    fn reassembly(&mut self, direction: Direction) -> Reassembly<'_> {
+        let (streams, _, busy) = self.parts();
+        let position = &mut streams.of_mut(direction).position;
+        Reassembly { position, pending: &mut busy.streams.of_mut(direction).pending }
+    }
+
+    /// What the segments of a direction go through.
+    fn direction<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (Reassembly<'a>, Framer<'a>) {
+        let (streams, _, busy) = self.parts();
+        let Stream { position, walker } = streams.of_mut(direction);
+        let BusyStream { pending, framing, handshake } = busy.streams.of_mut(direction);
+        let saw_syn = position.saw_syn();
+        (Reassembly { position, pending }, Framer { direction, saw_syn, walker, framing, handshake, findings })
     }
 }
 
-impl Stream {
-    fn steady(&self) -> Option<SteadyStream> {
-        let walk = match &self.framer {
-            Some(framer) => Some(framer.walker().map(|(minor, walker)| (minor, *walker))?),
-            None => None,
+impl BusyState {
+    /// That of a connection that rested.
+    fn of(streams: &PerDirection<Stream>) -> Box<Self> {
+        let of = |stream: &Stream| BusyStream {
+            pending: PendingSegments::default(),
+            framing: Framing::of(&stream.walker),
+            handshake: HandshakeReader::default(),
         };
-        let position = self.reassembly.position().filter(|_| self.messages.is_between())?;
-        SteadyStream::of(&StreamSnapshot { position, latest_ns: self.latest_ns, walk })
+        Box::new(Self {
+            streams: PerDirection { to_gateway: of(&streams.to_gateway), from_gateway: of(&streams.from_gateway) },
+            negotiation: Negotiation::default(),
+            queue: Vec::new(),
+            is_reported_not_tls: false,
+        })
     }
 
-    fn deadline(&self, limits: &Limits) -> Option<i64> {
-        let patience = if self.reassembly.is_unanchored() { BEGINNING_WITHIN } else { limits.hole_wait_ns };
-        self.reassembly.waits_since().map(|since| since.saturating_add(patience.min(limits.hole_wait_ns)))
+    fn is_idle(&self, streams: &PerDirection<Stream>) -> bool {
+        let are_streams_idle = self.streams.both().into_iter().zip(streams.both()).all(|(busy, stream)| {
+            busy.pending.is_idle() && busy.handshake.is_idle() && busy.framing.is_idle(&stream.walker)
+        });
+        self.queue.is_empty() && self.negotiation.is_idle() && are_streams_idle
     }
 
-    fn held(&self) -> usize {
-        self.reassembly.held() + self.messages.held()
+    fn held_bytes(&self) -> usize {
+        let streams = self.streams.both().map(|stream| stream.pending.bytes() + stream.handshake.held_bytes());
+        streams.iter().sum::<usize>() + self.queue.capacity() * size_of::<TlsEvent>()
     }
 
-    fn split<'a>(
-        &'a mut self,
-        direction: Direction,
-        findings: &'a mut Findings,
-    ) -> (&'a mut Reassembly, FramerInput<'a>) {
-        let opened = self.reassembly.saw_beginning();
-        let sink = Sink { messages: &mut self.messages, direction, findings };
-        (&mut self.reassembly, FramerInput { framer: &mut self.framer, opened, latest_ns: &mut self.latest_ns, sink })
-    }
-}
-
-/// Leads what reassembly puts in order to the framer.
-struct FramerInput<'a> {
-    framer: &'a mut Option<Framer>,
-    opened: bool,
-    latest_ns: &'a mut Option<i64>,
-    sink: Sink<'a>,
-}
-
-/// Leads what the framer finds to the findings.
-struct Sink<'a> {
-    messages: &'a mut Messages,
-    direction: Direction,
-    findings: &'a mut Findings,
-}
-
-impl Ordered for FramerInput<'_> {
-    #[inline]
-    fn piece(&mut self, mut piece: Piece<'_>) {
-        // What came too early is there for its reader when all before it is: so time goes the way of the stream.
-        piece.time_ns = self.latest_ns.map_or(piece.time_ns, |latest| latest.max(piece.time_ns));
-        *self.latest_ns = Some(piece.time_ns);
-        framer(self.framer, self.opened).piece(piece, &mut self.sink);
-    }
-
-    fn gap(&mut self, length: u64, time_ns: i64) {
-        self.sink.findings.tell(time_ns, Incident::Gap { bytes: length });
-        framer(self.framer, self.opened).gap(length, &mut self.sink);
-    }
-
-    fn conflict(&mut self, time_ns: i64) {
-        self.sink.findings.tell(time_ns, Incident::Conflict);
-    }
-
-    fn repeated(&mut self) {
-        self.sink.findings.repeated += 1;
-    }
-
-    fn early(&mut self) {
-        self.sink.findings.early += 1;
-    }
-}
-
-#[inline]
-fn framer(framer: &mut Option<Framer>, opened: bool) -> &mut Framer {
-    framer.get_or_insert_with(|| if opened { Framer::at_beginning() } else { Framer::in_the_middle() })
-}
-
-impl Framed for Sink<'_> {
-    fn handshake(&mut self, bytes: &[u8], time_ns: i64) {
-        let (direction, events) = (self.direction, &mut self.findings.events);
-        self.messages.take(bytes, |hello| events.push(Event::Hello { time_ns, direction, hello: Box::new(hello) }));
-    }
-
-    fn handshake_lost(&mut self) {
-        self.messages.lost();
-    }
-
-    fn old_hello(&mut self, time_ns: i64) {
-        let hello = Box::new(Hello::Client(ClientHello::default()));
-        self.findings.events.push(Event::Hello { time_ns, direction: self.direction, hello });
-    }
-
-    #[inline]
-    fn record(&mut self, record: Sized) {
-        self.messages.end_of_record();
-        self.findings.events.push(Event::Record { direction: self.direction, record });
-    }
-
-    fn found(&mut self, skipped: u64, time_ns: i64) {
-        self.messages.restart();
-        self.findings.tell(time_ns, Incident::Resync { skipped });
-    }
-
-    fn malformed(&mut self, time_ns: i64) {
-        self.findings.tell(time_ns, Incident::Malformed);
-    }
-
-    fn not_tls(&mut self, time_ns: i64) {
-        self.findings.tell(time_ns, Incident::NotTls);
+    /// Whether to report that this is not TLS: once, and not if it is.
+    fn may_report_not_tls(&mut self, is_tls: bool) -> bool {
+        !is_tls && !std::mem::replace(&mut self.is_reported_not_tls, true)
     }
 }
 
@@ -310,10 +254,9 @@ impl Framed for Sink<'_> {
 mod tests {
     use super::*;
 
-    /// What the documented limit of memory is reckoned with, where something goes on in all connections.
     #[test]
-    fn a_connection_is_small() {
-        let bytes = size_of::<Connection>();
-        assert!(bytes <= 320, "{bytes} bytes");
+    fn documented_memory_of_a_connection_holds() {
+        let (resting, busy) = (size_of::<Connection>(), size_of::<BusyState>());
+        assert!(resting <= 96 && busy <= 256, "{resting} bytes, and {busy} while busy");
     }
 }

@@ -1,4 +1,4 @@
-//! Handshake messages out of the bodies of handshake records: the two hellos, and no more (RFC 8446 section 4).
+//! Reads the two hellos out of the bodies of handshake records, and skips all other messages (RFC 8446 section 4).
 
 use tls_parser::{
     DTLSMessage, DTLSMessageHandshakeBody, SNIType, TlsExtension, TlsMessage, TlsMessageHandshake,
@@ -6,18 +6,18 @@ use tls_parser::{
     parse_tls_message_handshake, parse_tls_server_hello_extension,
 };
 
-use crate::hello::MOST_MESSAGE;
+use crate::hello_scan::MAX_HELLO;
 
-/// Bytes of a message's header.
+/// Bytes of a message header.
 const HEADER: usize = 4;
 
-/// No message is longer: a chain of certificates, of which nothing is kept.
-const MOST_SKIPPED: u32 = 1 << 20;
+/// The longest message that is skipped, in bytes: a certificate chain.
+const MAX_SKIPPED: u32 = 1 << 20;
 
-/// A name in DNS has no more bytes.
-const MOST_NAME: usize = 255;
+/// The longest DNS name, in bytes.
+const MAX_NAME: usize = 255;
 
-/// The number of the extension `encrypt_then_mac`.
+/// The type of the extension `encrypt_then_mac`.
 const ENCRYPT_THEN_MAC: u16 = 22;
 
 /// The `ServerHello.random` that makes it a `HelloRetryRequest` (RFC 8446 section 4.1.3).
@@ -26,14 +26,14 @@ const RETRY: [u8; 32] = [
     0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-/// A hello.
+/// A hello of either end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Hello {
     Client(ClientHello),
     Server(ServerHello),
 }
 
-/// What matters of a `ClientHello`.
+/// The part of a `ClientHello` that is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientHello {
     pub(crate) server_name: Option<Box<str>>,
@@ -41,7 +41,7 @@ pub(crate) struct ClientHello {
     pub(crate) early_data: bool,
 }
 
-/// What matters of a `ServerHello`.
+/// The part of a `ServerHello` that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServerHello {
     /// The negotiated version as on the wire, `0x0303` for TLS 1.2.
@@ -49,23 +49,24 @@ pub(crate) struct ServerHello {
     pub(crate) cipher_suite: u16,
     pub(crate) compressed: bool,
     pub(crate) encrypt_then_mac: bool,
-    /// A `HelloRetryRequest`: the client greets again.
+    /// A `HelloRetryRequest`: the client sends another hello.
     pub(crate) retry: bool,
 }
 
-/// Puts messages together that are split over records, or share one.
+/// Reads the messages of one direction, however they are split over records.
 #[derive(Debug, Default)]
-pub(crate) struct Messages {
-    state: State,
+pub(crate) struct HandshakeReader {
+    state: ReaderState,
 }
 
 #[derive(Debug)]
-enum State {
+enum ReaderState {
     Header {
         bytes: [u8; HEADER],
         have: u8,
     },
-    Hello(Box<Partial>),
+    Hello(Box<PartialHello>),
+    /// In another message, of which `left` bytes are to come.
     Other {
         left: u32,
     },
@@ -75,24 +76,24 @@ enum State {
 
 /// A hello of which some bytes are still to come.
 #[derive(Debug)]
-struct Partial {
+struct PartialHello {
     message: Vec<u8>,
-    /// Of the whole message.
+    /// Bytes of the whole message.
     length: usize,
 }
 
-impl Default for State {
+impl Default for ReaderState {
     fn default() -> Self {
         Self::Header { bytes: [0; HEADER], have: 0 }
     }
 }
 
-impl Messages {
-    /// Takes bytes of a record's body; hands on the hellos they complete.
-    pub(crate) fn take(&mut self, mut body: &[u8], mut found: impl FnMut(Hello)) {
+impl HandshakeReader {
+    /// Reads bytes of a record body; calls `found` with each hello they complete.
+    pub(crate) fn bytes(&mut self, mut body: &[u8], mut found: impl FnMut(Hello)) {
         while !body.is_empty() {
             match &mut self.state {
-                State::Header { bytes, have } => {
+                ReaderState::Header { bytes, have } => {
                     let places = bytes.iter_mut().skip((*have).into());
                     let count = places.zip(body).map(|(place, byte)| *place = *byte).count();
                     *have += count as u8;
@@ -101,8 +102,8 @@ impl Messages {
                         self.state = after_header(*bytes);
                     }
                 }
-                State::Hello(partial) => {
-                    let Partial { message, length } = &mut **partial;
+                ReaderState::Hello(partial) => {
+                    let PartialHello { message, length } = &mut **partial;
                     let (now, rest) = body.split_at(body.len().min(*length - message.len()));
                     message.extend_from_slice(now);
                     body = rest;
@@ -110,61 +111,61 @@ impl Messages {
                         if let Some(hello) = hello(message) {
                             found(hello);
                         }
-                        self.state = State::default();
+                        self.state = ReaderState::default();
                     }
                 }
-                State::Other { left } => {
+                ReaderState::Other { left } => {
                     let now = body.len().min(*left as usize);
                     *left -= now as u32;
                     body = body.get(now..).unwrap_or_default();
                     if *left == 0 {
-                        self.state = State::default();
+                        self.state = ReaderState::default();
                     }
                 }
-                State::Lost => return,
+                ReaderState::Lost => return,
             }
         }
     }
 
-    /// Some bytes are missing.
-    pub(crate) fn lost(&mut self) {
-        self.state = State::Lost;
+    /// Passes over missing bytes.
+    pub(crate) fn bytes_lost(&mut self) {
+        self.state = ReaderState::Lost;
     }
 
-    /// A record ends. A message begins with the next one, if nothing else is known.
+    /// Ends a record. If the reader is out of step, a message starts with the next one.
     pub(crate) fn end_of_record(&mut self) {
-        if matches!(self.state, State::Lost) {
-            self.state = State::default();
+        if matches!(self.state, ReaderState::Lost) {
+            self.state = ReaderState::default();
         }
     }
 
-    /// Starts afresh.
+    /// Expects the start of a message.
     pub(crate) fn restart(&mut self) {
-        self.state = State::default();
+        self.state = ReaderState::default();
     }
 
-    /// Whether the next byte begins a message.
-    pub(crate) fn is_between(&self) -> bool {
-        matches!(self.state, State::Header { have: 0, .. })
+    /// Whether the next byte starts a message.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.state, ReaderState::Header { have: 0, .. })
     }
 
-    /// Bytes of memory held by a message that is not complete.
-    pub(crate) fn held(&self) -> usize {
-        if let State::Hello(partial) = &self.state { partial.message.capacity() } else { 0 }
+    /// Bytes of memory that an incomplete hello needs.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if let ReaderState::Hello(partial) = &self.state { partial.message.capacity() } else { 0 }
     }
 }
 
-fn after_header(bytes: [u8; HEADER]) -> State {
+fn after_header(bytes: [u8; HEADER]) -> ReaderState {
     let [kind, long, middle, short] = bytes;
     let left = u32::from_be_bytes([0, long, middle, short]);
     match (kind, left) {
-        (1 | 2, 38..=MOST_MESSAGE) => {
-            State::Hello(Box::new(Partial { message: bytes.to_vec(), length: HEADER + left as usize }))
+        (1 | 2, 38..=MAX_HELLO) => {
+            ReaderState::Hello(Box::new(PartialHello { message: bytes.to_vec(), length: HEADER + left as usize }))
         }
-        (_, 0) => State::default(),
-        // RFC 8446 section 4 and what TLS 1.2 has besides; anything else is ciphertext.
-        (0 | 3..=5 | 8 | 11..=16 | 20..=25, 1..=MOST_SKIPPED) => State::Other { left },
-        _ => State::Lost,
+        (_, 0) => ReaderState::default(),
+        // The messages of TLS 1.3 (RFC 8446 section 4) and of TLS 1.2; anything else is ciphertext.
+        (0 | 3..=5 | 8 | 11..=16 | 20..=25, 1..=MAX_SKIPPED) => ReaderState::Other { left },
+        _ => ReaderState::Lost,
     }
 }
 
@@ -184,7 +185,7 @@ fn hello(message: &[u8]) -> Option<Hello> {
     }
 }
 
-/// What a DTLS handshake message, from its header of 12 bytes on, is; `None` unless it is a whole hello.
+/// Parses a DTLS handshake message, from its 12-byte header on; `None` unless it is a whole hello.
 pub(crate) fn datagram_hello(message: &[u8]) -> Option<Hello> {
     let Ok((_, DTLSMessage::Handshake(message))) = parse_dtls_message_handshake(message) else { return None };
     match message.body {
@@ -196,7 +197,7 @@ pub(crate) fn datagram_hello(message: &[u8]) -> Option<Hello> {
 
 fn client_hello(extensions: Option<&[u8]>) -> ClientHello {
     let mut hello = ClientHello::default();
-    for (_, extension) in each(extensions.unwrap_or_default()) {
+    for (_, extension) in each_extension(extensions.unwrap_or_default()) {
         match parse_tls_client_hello_extension(extension) {
             Ok((_, TlsExtension::SNI(names))) => {
                 let host = names.into_iter().find(|(kind, _)| *kind == SNIType::HostName).map(|(_, name)| name);
@@ -210,7 +211,7 @@ fn client_hello(extensions: Option<&[u8]>) -> ClientHello {
 }
 
 /// The extensions one by one, each with its type: one that cannot be parsed must not hide those after it.
-fn each(mut extensions: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+fn each_extension(mut extensions: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let [kind_high, kind_low, high, low, ..] = extensions else { return None };
         let (kind, length) = (u16::from_be_bytes([*kind_high, *kind_low]), u16::from_be_bytes([*high, *low]));
@@ -223,7 +224,7 @@ fn each(mut extensions: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 fn server_name(bytes: &[u8]) -> Option<Box<str>> {
     let name = std::str::from_utf8(bytes).ok()?;
     let printable = name.bytes().all(|byte| byte.is_ascii_graphic());
-    (printable && (1..=MOST_NAME).contains(&name.len())).then(|| name.into())
+    (printable && (1..=MAX_NAME).contains(&name.len())).then(|| name.into())
 }
 
 fn server_hello(hello: &TlsServerHelloContents<'_>) -> ServerHello {
@@ -234,8 +235,8 @@ fn server_hello(hello: &TlsServerHelloContents<'_>) -> ServerHello {
         encrypt_then_mac: false,
         retry: hello.random == RETRY,
     };
-    for (kind, extension) in each(hello.ext.unwrap_or_default()) {
-        // RFC 7366; the parser knows it under another number.
+    for (kind, extension) in each_extension(hello.ext.unwrap_or_default()) {
+        // RFC 7366; the parser knows it by another number.
         seen.encrypt_then_mac |= kind == ENCRYPT_THEN_MAC;
         if let Ok((_, TlsExtension::SupportedVersions(versions))) = parse_tls_server_hello_extension(extension) {
             seen.version = versions.first().map_or(seen.version, |version| version.0);
@@ -262,10 +263,10 @@ mod tests {
         message(1, &[&[3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 0x01, 1, 0], &length, extensions].concat())
     }
 
-    fn hellos(messages: &mut Messages, body: &[u8], step: usize) -> Vec<Hello> {
+    fn hellos(reader: &mut HandshakeReader, body: &[u8], step: usize) -> Vec<Hello> {
         let mut found = Vec::new();
         for bytes in body.chunks(step) {
-            messages.take(bytes, |hello| found.push(hello));
+            reader.bytes(bytes, |hello| found.push(hello));
         }
         found
     }
@@ -274,12 +275,12 @@ mod tests {
     const VERSION: [u8; 6] = [0, 43, 0, 2, 3, 4];
 
     #[test]
-    fn hellos_among_other_messages_and_in_fragments() {
+    fn hellos_are_found_among_other_messages_and_in_fragments() {
         let early_data = [0, 42, 0, 0];
         let all =
             [client(&[&NAME[..], &early_data].concat()), message(11, &[1; 300]), server(&[9; 32], &VERSION)].concat();
         for step in [1, 3, 50, 1000] {
-            let found = hellos(&mut Messages::default(), &all, step);
+            let found = hellos(&mut HandshakeReader::default(), &all, step);
             let [Hello::Client(client), Hello::Server(server)] = &found[..] else { panic!("{found:?}") };
             assert_eq!((client.server_name.as_deref(), client.early_data), (Some("hub.iot"), true));
             assert_eq!((server.version, server.cipher_suite, server.retry), (0x0304, 0x1301, false));
@@ -287,27 +288,27 @@ mod tests {
     }
 
     #[test]
-    fn retries_and_encrypt_then_mac() {
-        let found = hellos(&mut Messages::default(), &server(&RETRY, &[0, 22, 0, 0]), 99);
+    fn retry_and_encrypt_then_mac_are_recognised() {
+        let found = hellos(&mut HandshakeReader::default(), &server(&RETRY, &[0, 22, 0, 0]), 99);
         let [Hello::Server(hello)] = &found[..] else { panic!("{found:?}") };
         assert!(hello.retry && hello.encrypt_then_mac && hello.version == 0x0303);
     }
 
     #[test]
-    fn ciphertext_ends_with_its_record() {
-        let mut messages = Messages::default();
-        assert!(hellos(&mut messages, &[0x9f; 40], 40).is_empty());
-        assert!(hellos(&mut messages, &client(&[]), 99).is_empty());
-        messages.end_of_record();
-        assert_eq!(hellos(&mut messages, &client(&[]), 99).len(), 1);
-        messages.take(&client(&NAME)[..20], |_| panic!());
-        assert!(messages.held() > 0);
-        messages.lost();
-        assert_eq!(messages.held(), 0);
+    fn reader_is_in_step_again_after_the_record_with_ciphertext() {
+        let mut reader = HandshakeReader::default();
+        assert!(hellos(&mut reader, &[0x9f; 40], 40).is_empty());
+        assert!(hellos(&mut reader, &client(&[]), 99).is_empty());
+        reader.end_of_record();
+        assert_eq!(hellos(&mut reader, &client(&[]), 99).len(), 1);
+        reader.bytes(&client(&NAME)[..20], |_| panic!());
+        assert!(reader.held_bytes() > 0);
+        reader.bytes_lost();
+        assert_eq!(reader.held_bytes(), 0);
     }
 
     #[test]
-    fn names_that_are_none() {
+    fn invalid_server_names_are_ignored() {
         assert_eq!(server_name(b"a\nb"), None);
         assert_eq!(server_name(&[b'a'; 256]), None);
         assert_eq!(server_name(b""), None);

@@ -1,40 +1,57 @@
-//! TLS records and their plaintext sizes, out of TCP segments.
+//! The stage `record-sizer`: turns the TCP segments of a gateway into TLS records with the sizes of their plaintexts.
 //!
-//! Bytes are put in order ([`reassembly`]), cut into records by their headers ([`record`], [`framer`]), whose
-//! boundaries are found again where they are lost ([`resync`]). Hellos ([`handshake`]) tell the [`session`], and that
-//! the range of [`plaintext`] and which records only agree on keys ([`tls13`]). Bodies are skipped unread.
+//! A segment goes through `sizer` to its `connection`, is put in order by `reassembly`, and is cut into records
+//! by `framer`, which reads their headers (`record`) and finds lost boundaries (`resync`). `handshake` reads
+//! the two hellos. `reporter` asks the `session` what each record is, and emits it. Bodies are skipped unread.
+//! DTLS comes whole in datagrams (`udp_flow`).
 //!
-//! DTLS comes whole in datagrams ([`datagram`]).
+//! Nothing here does I/O or reads clocks, [`Options`] bound all state, and any input is accepted.
 //!
-//! Nothing here does I/O or reads clocks, all state is bounded by [`Options`], and any bytes are taken.
+//! ```
+//! use sizeleak_frame::{Direction, Frame, Segment, Segments};
+//! use sizeleak_record_sizer::{Options, RecordSizer};
+//! use sizeleak_runtime::Stage;
+//!
+//! // A record of application data (type 23, TLS 1.2) with a body of 40 bytes.
+//! let payload = [&[23, 3, 3, 0, 40][..], &[0; 40]].concat();
+//! let (direction, flags, payload) = (Direction::ToGateway, Segment::ACK, &payload[..]);
+//! let mut segments = Segments::new();
+//! segments.push(Segment { time_ns: 1, flow: 7, direction, sequence: 0, flags, length: 45, payload });
+//!
+//! let (mut sizer, mut frames) = (RecordSizer::new(&Options::default())?, Vec::new());
+//! sizer.process(segments, &mut frames)?;
+//! sizer.finish(&mut frames)?;
+//! let [Frame::Record(record)] = &frames[..] else { panic!("{frames:?}") };
+//! assert_eq!(record.length, 40);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![warn(clippy::indexing_slicing)]
 
-mod agreement;
-mod association;
+mod chunk;
 mod connection;
-mod counts;
-mod datagram;
-mod finding;
+mod counters;
+mod dtls;
+mod findings;
+mod flow_table;
 mod framer;
 mod handshake;
-mod hello;
+mod held_flows;
+mod held_segments;
+mod hello_scan;
 mod notices;
 mod options;
 mod overhead;
-mod parts;
-mod piece;
+mod per_direction;
 mod plaintext;
 mod reassembly;
 mod record;
-mod report;
+mod reporter;
 mod resync;
 mod session;
+mod session_keys;
 mod sizer;
-mod steady;
-mod table;
 mod tls13;
-mod tracked;
-mod waiting;
+mod udp_flow;
 
 pub use options::Options;
 pub use overhead::record_overhead;

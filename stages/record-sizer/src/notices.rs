@@ -1,58 +1,54 @@
-//! Notices: their words, and how many of them there may be, so that hostile traffic cannot make more output than it is.
+//! Notices: their wording, and limits to their number, so that hostile traffic cannot make more output than input.
 
 use std::collections::BTreeMap;
 
 use sizeleak_frame::{Notice, what};
 use sizeleak_runtime::{Closed, Emit};
 
-use crate::finding::Incident;
+use crate::findings::Incident;
 
-/// Notices of one flow.
-const MOST_OF_FLOW: u32 = 64;
+/// The number of notices about one flow.
+const MAX_PER_FLOW: u32 = 64;
 
-/// Flows whose notices are counted apart.
-const MOST_FLOWS: usize = 4096;
+/// The number of flows whose notices are counted one by one.
+const MAX_FLOWS: usize = 4096;
 
-/// Notices without regard to how much traffic there was; besides, one for each [`SEGMENTS_A_NOTICE`].
-const ALLOWANCE: u64 = 1024;
+/// The number of notices for any traffic; each [`SEGMENTS_PER_NOTICE`] segments allow another.
+const BASE_ALLOWANCE: u64 = 1024;
 
-const SEGMENTS_A_NOTICE: u64 = 8;
+const SEGMENTS_PER_NOTICE: u64 = 8;
 
-/// Emits notices within bounds, and counts the others.
+/// Emits notices within their limits, and counts the others.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     by_flow: BTreeMap<u64, u32>,
-    told: u64,
+    emitted: u64,
     pub(crate) suppressed: u64,
 }
 
 impl Notices {
-    /// Tells of something about a flow, after so many segments in all.
-    pub(crate) fn tell(
-        &mut self,
-        (flow, time_ns, segments): (u64, i64, u64),
-        (what, bytes, detail): (&'static str, Option<u64>, String),
-        out: &mut dyn Emit,
-    ) -> Result<(), Closed> {
-        if self.told >= ALLOWANCE.saturating_add(segments / SEGMENTS_A_NOTICE) || !self.may_tell(flow) {
+    /// Emits a notice about a flow, after `segments` in all.
+    pub(crate) fn emit(&mut self, notice: Notice, segments: u64, out: &mut dyn Emit) -> Result<(), Closed> {
+        let allowance = BASE_ALLOWANCE.saturating_add(segments / SEGMENTS_PER_NOTICE);
+        if self.emitted >= allowance || !self.is_allowed(notice.flow.unwrap_or_default()) {
             self.suppressed += 1;
             return Ok(());
         }
-        self.told += 1;
-        out.emit(notice(what, Some(time_ns), Some(flow), bytes, detail).into())
+        self.emitted += 1;
+        out.emit(notice.into())
     }
 
-    fn may_tell(&mut self, flow: u64) -> bool {
-        if self.by_flow.len() >= MOST_FLOWS && !self.by_flow.contains_key(&flow) {
+    fn is_allowed(&mut self, flow: u64) -> bool {
+        if self.by_flow.len() >= MAX_FLOWS && !self.by_flow.contains_key(&flow) {
             self.by_flow.clear();
         }
-        let told = self.by_flow.entry(flow).or_default();
-        *told += 1;
-        *told <= MOST_OF_FLOW
+        let emitted = self.by_flow.entry(flow).or_default();
+        *emitted += 1;
+        *emitted <= MAX_PER_FLOW
     }
 }
 
-/// The word, size and sentence of an incident.
+/// The word, bytes and detail of the notice about an incident.
 pub(crate) fn incident(incident: Incident) -> (&'static str, Option<u64>, String) {
     match incident {
         Incident::Gap { bytes: 0 } => {
@@ -73,13 +69,20 @@ pub(crate) fn incident(incident: Incident) -> (&'static str, Option<u64>, String
     }
 }
 
-/// A notice of this stage.
+/// A notice of this stage, of the traffic's time.
 pub(crate) fn notice(
-    what: &'static str,
-    time_ns: Option<i64>,
+    time_ns: i64,
     flow: Option<u64>,
+    what: &'static str,
     bytes: Option<u64>,
     detail: String,
 ) -> Notice {
-    Notice { time_ns, stage: "record-sizer".into(), flow, what: what.into(), bytes, detail: Some(detail) }
+    Notice {
+        time_ns: Some(time_ns),
+        stage: "record-sizer".into(),
+        flow,
+        what: what.into(),
+        bytes,
+        detail: Some(detail),
+    }
 }

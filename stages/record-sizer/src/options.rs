@@ -6,31 +6,29 @@ use clap::Args;
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_runtime::ConfigureError;
 
-use crate::RecordSizer;
-
-/// How much is remembered, and for how long.
+/// Limits of memory and time.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// Flows remembered at once; of more, those silent for longest are forgotten
+    /// Flows kept at once; beyond that, those idle for longest are evicted
     #[arg(long, value_name = "N", default_value_t = Options::default().max_flows)]
     pub max_flows: usize,
 
-    /// Bytes held back for a flow whose segments are incomplete or out of order
+    /// Bytes held for one flow whose segments are incomplete or out of order
     #[arg(long, value_name = "BYTES", default_value_t = Options::default().max_flow_bytes)]
     pub max_flow_bytes: usize,
 
-    /// Bytes held back for all flows together
+    /// Bytes held for all flows together
     #[arg(long, value_name = "BYTES", default_value_t = Options::default().max_bytes)]
     pub max_bytes: usize,
 
-    /// A missing segment is waited for this long, in the time of the traffic
+    /// How long to wait for a missing segment, in capture time
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().hole_wait))]
     pub hole_wait: SignedDuration,
 
-    /// A flow silent for this long may be forgotten
+    /// A flow idle for this long may be evicted
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().idle_timeout))]
     pub idle_timeout: SignedDuration,
 }
@@ -47,7 +45,7 @@ impl Default for Options {
     }
 }
 
-/// The options, checked, times in nanoseconds.
+/// The validated options; times in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) flows: usize,
@@ -76,15 +74,4 @@ fn nanoseconds(name: &str, time: SignedDuration) -> Result<i64, ConfigureError> 
     let limit = Duration::from_hours(24 * 366);
     let time_ns = Duration::try_from(time).ok().filter(|time| *time <= limit).map(|time| time.as_nanos() as i64);
     time_ns.ok_or_else(|| ConfigureError::Usage(format!("`{name}` is {time}: it must be between 0 s and a year")))
-}
-
-impl StageOptions for Options {
-    const NAME: &'static str = "record-sizer";
-    const ABOUT: &'static str = "TLS records and their plaintext sizes, out of TCP segments";
-    const EXAMPLES: &'static [&'static str] =
-        &["capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames --kind record"];
-
-    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
-        Ok(Box::new(Node::new(RecordSizer::new(self)?)))
-    }
 }

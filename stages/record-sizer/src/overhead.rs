@@ -1,4 +1,4 @@
-//! What a cipher suite adds to a record, for those who know the suite and not the session.
+//! The bytes that a cipher suite adds to a record, for callers that know the suite and have no session.
 
 use tls_parser::TlsCipherSuite;
 
@@ -8,12 +8,12 @@ use crate::plaintext::{Protection, TLS_1_3};
 /// TLS 1.2.
 const TLS_1_2: u16 = 0x0303;
 
-/// The least and the most bytes a cipher suite, by its IANA name, adds to a record; they differ for CBC, by one block less
-/// a byte. `None` for a name no suite has, and for a suite of which it is not known. TLS 1.2 is taken for the suites that
-/// older versions have too (TLS 1.0 sends no initialization vector).
+/// The least and the most bytes that a cipher suite adds to a record, by the suite's IANA name. They differ for CBC,
+/// by one byte less than a block. `None` for unknown names, and for suites whose overhead is unknown. Suites that
+/// older versions have too are taken for TLS 1.2 (TLS 1.0 sends no initialization vector).
 pub fn record_overhead(suite: &str) -> Option<[u32; 2]> {
     let known = TlsCipherSuite::from_name(suite)?;
-    // Only TLS 1.3's suites leave the key exchange open (RFC 8446, appendix B.4).
+    // Only the names of TLS 1.3's suites do not say how keys are exchanged (RFC 8446, appendix B.4).
     let version = if suite.contains("_WITH_") { TLS_1_2 } else { TLS_1_3 };
     let hello =
         ServerHello { version, cipher_suite: known.id.0, compressed: false, encrypt_then_mac: false, retry: false };
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_suites_add() {
+    fn suites_add_their_tags_vectors_macs_and_padding() {
         for (suite, overhead) in [
             ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", Some([24, 24])),
             ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", Some([16, 16])),
@@ -45,9 +45,8 @@ mod tests {
         }
     }
 
-    /// The overhead and the range of plaintext say the same.
     #[test]
-    fn agrees_with_the_sizes_of_plaintext() {
+    fn overhead_agrees_with_the_plaintext_range() {
         let suite = TlsCipherSuite::from_name("TLS_RSA_WITH_AES_128_CBC_SHA").unwrap();
         let hello = ServerHello {
             version: TLS_1_2,

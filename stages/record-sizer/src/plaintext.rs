@@ -1,13 +1,13 @@
-//! How many bytes of plaintext a protected record holds, by what its cipher suite adds to them.
+//! How many bytes of plaintext a protected record holds, given what its cipher suite adds to them.
 //!
-//! Exact for AEAD and stream ciphers; one block wide for CBC, whose padding is taken to be no longer than it must.
-//! TLS 1.3 lets a sender pad (RFC 8446 section 5.4); hardly any does, so padding counts as plaintext.
+//! Exact for AEAD and stream ciphers; a range of one block for CBC, whose padding is taken to be minimal. TLS 1.3
+//! lets a sender pad (RFC 8446 section 5.4); hardly any does, so padding counts as plaintext.
 
 use tls_parser::{TlsCipherEnc, TlsCipherEncMode, TlsCipherMac, TlsCipherSuite};
 
 use crate::handshake::ServerHello;
 
-/// The version numbers that matter here.
+/// TLS 1.0.
 pub(crate) const TLS_1_0: u16 = 0x0301;
 /// DTLS 1.3, whose records have a header of their own (RFC 9147) that is not read.
 pub(crate) const DTLS_1_3: u16 = 0xfefc;
@@ -17,15 +17,15 @@ pub(crate) const TLS_1_3: u16 = 0x0304;
 /// What protection adds to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protection {
-    /// So many bytes.
+    /// A fixed number of bytes.
     Added(u8),
     /// An initialization vector, a MAC, and padding to the next block.
     Block { vector: u8, mac: u8, block: u8, order: Order },
-    /// Something not known.
+    /// Unknown.
     Unknown,
 }
 
-/// What is done first.
+/// The order of the two operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     MacThenEncrypt,
@@ -34,14 +34,14 @@ pub(crate) enum Order {
 }
 
 impl Protection {
-    /// What a server's choice adds.
+    /// That of the server's choice.
     pub(crate) fn of(hello: ServerHello) -> Self {
         let Some(suite) = TlsCipherSuite::from_id(hello.cipher_suite) else { return Self::Unknown };
         if hello.compressed || hello.version == DTLS_1_3 {
             return Self::Unknown;
         }
         match (is_1_3(hello.version), tag(suite)) {
-            // The tag and the content type.
+            // The tag and the content type byte.
             (true, Some(tag)) => Self::Added(tag + 1),
             (true, None) => Self::Unknown,
             (false, _) => Self::up_to_1_2(suite, hello),
@@ -66,7 +66,7 @@ impl Protection {
         }
     }
 
-    /// The least and the most bytes of plaintext in a record of this length; `None` where that is not known or cannot be.
+    /// The least and the most bytes of plaintext in a record of this length; `None` if unknown or impossible.
     #[inline]
     pub(crate) fn plaintext(self, length: u16) -> Option<[u64; 2]> {
         match self {
@@ -84,7 +84,7 @@ impl Protection {
                     Order::MacThenEncrypt => encrypted.checked_sub(mac)?,
                     Order::EncryptThenMac => encrypted,
                 };
-                // At least one byte says how long the padding is.
+                // At least one byte, the length of the padding.
                 Some([content.saturating_sub(block).into(), content.checked_sub(1)?.into()])
             }
             Self::Unknown => None,
@@ -92,7 +92,7 @@ impl Protection {
     }
 }
 
-/// The range of one length.
+/// The range that holds one length.
 #[inline]
 pub(crate) fn exactly(length: u16) -> [u64; 2] {
     [length.into(); 2]
@@ -104,10 +104,11 @@ pub(crate) fn is_1_3(version: u16) -> bool {
     version == TLS_1_3 || version >> 8 == 0x7f
 }
 
-/// Bytes of an AEAD's tag; `None` for what is no AEAD.
+/// Bytes of an AEAD's tag; `None` for other ciphers.
 fn tag(suite: &TlsCipherSuite) -> Option<u8> {
     match (suite.enc, suite.mac) {
-        // The registry's table gives the hash of the key schedule in place of the tag (RFC 9150 for the former).
+        // The parser's table has the hash of the key schedule in place of the tag; this suite's tag is an HMAC (RFC
+        // 9150).
         (TlsCipherEnc::Null, TlsCipherMac::HmacSha256) if suite.name == "TLS_SHA256_SHA256" => Some(32),
         (TlsCipherEnc::Aegis, _) | (_, TlsCipherMac::Aead) => Some(if suite.name.contains("_CCM_8") { 8 } else { 16 }),
         _ => None,
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn aead_is_exact() {
+    fn plaintext_of_aead_is_exact() {
         let cases = [
             ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", 0x0303, 24),
             ("TLS_PSK_WITH_AES_128_CCM", 0x0303, 24),
@@ -148,9 +149,9 @@ mod tests {
         }
     }
 
-    /// For every plaintext, what a CBC suite makes of it has that plaintext in its range.
+    /// The range of a record made from a plaintext contains that plaintext's length.
     #[test]
-    fn cbc_is_a_block_wide() {
+    fn plaintext_of_cbc_is_within_one_block() {
         let cases = [
             ("TLS_RSA_WITH_AES_128_CBC_SHA", 0x0301, 0, 20, 16),
             ("TLS_RSA_WITH_AES_128_CBC_SHA", 0x0302, 16, 20, 16),
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_no_range() {
+    fn unknown_and_compressed_suites_have_no_range() {
         let hello = ServerHello {
             version: 0x0303,
             cipher_suite: 0x1a2b,

@@ -1,62 +1,74 @@
-//! What is known of a flow's TLS session: who is the client, what protects the records, whether keys are being agreed.
+//! The TLS session of a flow: which end is the client, what protects the records, and whether keys are being agreed.
 
-use sizeleak_frame::{ContentType, Direction, Session as Told};
+use sizeleak_frame::{ContentType, Direction, Session};
 use tls_parser::TlsCipherSuite;
 
-use crate::agreement::{Agreement, Keys};
 use crate::handshake::{ClientHello, Hello, ServerHello};
 use crate::plaintext::{Protection, exactly, is_1_3};
 use crate::record::Header;
-use crate::tls13::{End, Flights};
+use crate::session_keys::{KeyState, SessionKeys};
+use crate::tls13::{Endpoint, Tls13Handshake};
 
-/// A session, or the absence of one where its handshake was not seen.
+/// What a session needs while a handshake is under way.
 #[derive(Debug, Default)]
-pub(crate) struct Session {
-    agreement: Agreement,
+pub(crate) struct Negotiation {
     phase: Phase,
     client: Option<Direction>,
-    /// Only as long as a handshake goes on.
-    greeting: Option<Box<ClientHello>>,
-    told: bool,
+    client_hello: Option<Box<ClientHello>>,
+    server_hello: Option<ServerHello>,
+    /// Whether a `session` frame was made of these hellos.
+    is_reported: bool,
 }
 
 #[derive(Debug, Default)]
 enum Phase {
     /// No handshake was seen, or it is over.
     #[default]
-    Quiet,
-    /// Hellos are exchanged.
-    Greeting,
-    /// Up to TLS 1.2: until both have sent their `Finished`.
-    Agreeing,
-    /// TLS 1.3.
-    Flights(Box<Flights>),
+    Idle,
+    /// The client's hello was seen.
+    Hellos,
+    /// Up to TLS 1.2: until both ends have sent their `Finished`.
+    KeyExchange,
+    Tls13(Box<Tls13Handshake>),
 }
 
-/// What a record is worth knowing.
+/// What the session says about a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct RecordDetails {
+    /// The least and the most bytes of plaintext, where they are known.
     pub(crate) plaintext: Option<[u64; 2]>,
     pub(crate) handshake: bool,
 }
 
-impl Session {
-    /// A session whose stream was seen from its beginning.
-    pub(crate) fn from_beginning() -> Self {
-        Self { agreement: Agreement::none(), ..Self::default() }
+impl Negotiation {
+    /// Whether no handshake is under way. Nothing else here matters then.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Idle) && self.client_hello.is_none()
     }
 
-    /// A session whose handshake is over, if there was any.
-    pub(crate) fn after(agreement: Agreement) -> Self {
-        Self { agreement, ..Self::default() }
+    /// Whether keys are being agreed, by the records seen so far.
+    fn agrees_keys(&self) -> bool {
+        match &self.phase {
+            Phase::Hellos | Phase::KeyExchange => true,
+            Phase::Tls13(handshake) => handshake.is_open(),
+            Phase::Idle => false,
+        }
     }
 
-    /// What is all there is to know of it, as long as no other handshake begins; `None` while one goes on.
-    pub(crate) fn agreement(&self) -> Option<Agreement> {
-        (matches!(self.phase, Phase::Quiet) && self.greeting.is_none()).then_some(self.agreement)
+    fn end(&mut self) {
+        (self.phase, self.client_hello) = (Phase::Idle, None);
     }
+}
 
-    /// Takes a hello. True if it tells something new.
+/// One session at work. Where its handshake was not seen, nothing is known of it.
+#[derive(Debug)]
+pub(crate) struct TlsSession<'a> {
+    pub(crate) keys: &'a mut SessionKeys,
+    pub(crate) negotiation: &'a mut Negotiation,
+}
+
+impl TlsSession<'_> {
+    /// Takes a hello. True if it completes what there is to report.
     pub(crate) fn hello(&mut self, hello: Hello, direction: Direction, time_ns: i64) -> bool {
         match hello {
             Hello::Client(hello) => self.client_hello(hello, direction),
@@ -64,144 +76,140 @@ impl Session {
         }
     }
 
-    /// Takes a `ClientHello`. It is told of once the server has answered, or once data flow.
-    pub(crate) fn client_hello(&mut self, hello: ClientHello, direction: Direction) -> bool {
-        self.client = Some(direction);
-        let answered = matches!(self.phase, Phase::Agreeing | Phase::Flights(_));
-        if answered && self.greeting.as_deref() == Some(&hello) {
-            // A datagram sent again.
+    /// Takes a `ClientHello`. It is reported once the server has answered, or once application data follow.
+    fn client_hello(&mut self, hello: ClientHello, direction: Direction) -> bool {
+        let negotiation = &mut *self.negotiation;
+        negotiation.client = Some(direction);
+        let is_answered = matches!(negotiation.phase, Phase::KeyExchange | Phase::Tls13(_));
+        if is_answered && negotiation.client_hello.as_deref() == Some(&hello) {
+            // A retransmitted datagram.
             return false;
         }
-        // The server's hello may be seen first, where packets were captured out of order.
-        let late = self.greeting.is_none() && answered;
-        let renewed = self.greeting.replace(Box::new(hello));
-        if late {
-            return self.greeting != renewed;
+        // Where packets were captured out of order, the server's hello may be seen first.
+        let is_late = negotiation.client_hello.is_none() && is_answered;
+        negotiation.client_hello = Some(Box::new(hello));
+        if is_late {
+            return true;
         }
-        self.agreement = Agreement::none();
-        self.phase = Phase::Greeting;
-        self.told = false;
+        *self.keys = SessionKeys::clear();
+        (negotiation.phase, negotiation.server_hello, negotiation.is_reported) = (Phase::Hellos, None, false);
         false
     }
 
     fn server_hello(&mut self, hello: ServerHello, direction: Direction, time_ns: i64) -> bool {
-        self.client = Some(direction.reversed());
+        let negotiation = &mut *self.negotiation;
+        negotiation.client = Some(direction.reversed());
         if hello.retry {
             return false;
         }
-        if !matches!(self.phase, Phase::Greeting) {
-            // Of the client's hello, if there was one, nothing is known.
-            self.greeting = None;
-            self.agreement.keys = [Keys::Clear; 2];
+        if !matches!(negotiation.phase, Phase::Hellos) {
+            // If there was a client's hello, it was missed.
+            negotiation.client_hello = None;
+            *self.keys = SessionKeys::clear();
         }
         let protection = Protection::of(hello);
-        if is_1_3(hello.version) {
-            let early_data = self.greeting.as_ref().is_some_and(|greeting| greeting.early_data);
-            let added = if let Protection::Added(added) = protection { added.into() } else { 17 };
-            self.agreement.keys = [Keys::Known { protection, finished: false }; 2];
-            self.phase = Phase::Flights(Box::new(Flights::new(hello, added, early_data, time_ns)));
-        } else {
-            for keys in self.agreement.keys.iter_mut().filter(|keys| **keys == Keys::Early) {
-                *keys = Keys::Known { protection, finished: false };
+        let is_1_3 = is_1_3(hello.version);
+        for state in [&mut self.keys.states.to_gateway, &mut self.keys.states.from_gateway] {
+            if is_1_3 || *state == KeyState::Early {
+                *state = KeyState::Protected;
             }
-            self.phase = Phase::Agreeing;
         }
-        self.agreement.server = Some(hello);
-        self.told = true;
+        (self.keys.protection, self.keys.is_1_3) = (Some(protection), is_1_3);
+        negotiation.phase = if is_1_3 {
+            let early_data = negotiation.client_hello.as_ref().is_some_and(|hello| hello.early_data);
+            let added = if let Protection::Added(added) = protection { added.into() } else { 17 };
+            Phase::Tls13(Box::new(Tls13Handshake::new(hello, added, early_data, time_ns)))
+        } else {
+            Phase::KeyExchange
+        };
+        (negotiation.server_hello, negotiation.is_reported) = (Some(hello), true);
         true
     }
 
-    /// What a record is, by the state of the session, which it moves on.
-    pub(crate) fn record(&mut self, header: Header, direction: Direction, time_ns: i64) -> Marks {
+    /// Takes a record; returns what it is.
+    pub(crate) fn record(&mut self, header: Header, direction: Direction, time_ns: i64) -> RecordDetails {
         let handshake = match header.content_type {
             ContentType::ChangeCipherSpec | ContentType::Handshake => true,
-            ContentType::Alert | ContentType::Heartbeat => self.is_agreeing(),
-            ContentType::ApplicationData => self.is_flight(header, direction, time_ns),
+            ContentType::Alert | ContentType::Heartbeat => self.negotiation.agrees_keys(),
+            ContentType::ApplicationData => self.hides_handshake(header, direction, time_ns),
         };
-        let marks = Marks { plaintext: self.agreement.plaintext(header, direction), handshake };
-        self.move_on(header, direction);
-        marks
+        let details = RecordDetails { plaintext: self.keys.plaintext(header, direction), handshake };
+        self.change_keys(header, direction);
+        details
     }
 
-    /// What a record of DTLS is: its epoch tells whether it is protected, where the change to it may have been lost.
-    pub(crate) fn datagram_record(&mut self, header: Header, direction: Direction, epoch: u16, time_ns: i64) -> Marks {
-        let protection = self.agreement.protection();
-        let keys = self.agreement.keys_mut(direction);
-        match (epoch, *keys) {
-            (0, Keys::Known { .. } | Keys::Early) => {
-                return Marks { plaintext: Some(exactly(header.length)), handshake: true };
+    /// Takes a record of DTLS. Its epoch shows whether it is protected, even where the change to that was lost.
+    pub(crate) fn dtls_record(
+        &mut self,
+        header: Header,
+        direction: Direction,
+        epoch: u16,
+        time_ns: i64,
+    ) -> RecordDetails {
+        let known = self.keys.protection.is_some();
+        let state = self.keys.states.of_mut(direction);
+        match (epoch, *state) {
+            (0, KeyState::Protected | KeyState::Finished | KeyState::Early) => {
+                return RecordDetails { plaintext: Some(exactly(header.length)), handshake: true };
             }
-            (1, Keys::Clear) => {
-                *keys = protection.map_or(Keys::Early, |protection| Keys::Known { protection, finished: false });
-            }
-            // Keys were renewed, who knows to what suite.
-            (2.., _) => *keys = Keys::Unknown,
+            (1, KeyState::Clear) => *state = if known { KeyState::Protected } else { KeyState::Early },
+            // Keys were renewed, perhaps for another suite.
+            (2.., _) => *state = KeyState::Unknown,
             _ => {}
         }
         self.record(header, direction, time_ns)
     }
 
-    /// Whether data flow though no server's hello was seen: what the client's told is all there will be.
-    pub(crate) fn is_untold(&mut self, header: Header) -> bool {
-        let untold = !self.told && self.greeting.is_some() && header.content_type == ContentType::ApplicationData;
-        self.told |= untold;
-        untold
+    /// Whether this record is application data although no server's hello was seen: the client's hello is then all that
+    /// will be reported. True once.
+    pub(crate) fn starts_unanswered(&mut self, header: Header) -> bool {
+        let Negotiation { client_hello, is_reported, .. } = &mut *self.negotiation;
+        let is_due = !*is_reported && client_hello.is_some() && header.content_type == ContentType::ApplicationData;
+        *is_reported |= is_due;
+        is_due
     }
 
-    /// The session as it is told.
-    pub(crate) fn tell(&self, flow: u64, time_ns: i64) -> Told {
-        Told {
+    /// The frame that reports the session.
+    pub(crate) fn frame(&self, flow: u64, time_ns: i64) -> Session {
+        let Negotiation { client_hello, server_hello, .. } = &*self.negotiation;
+        Session {
             time_ns,
             flow,
-            server_name: self.greeting.as_ref().and_then(|greeting| greeting.server_name.as_deref().map(str::to_owned)),
-            tls_version: self.agreement.server.map(|server| version_name(server.version)),
-            cipher_suite: self.agreement.server.map(|server| suite_name(server.cipher_suite)),
+            server_name: client_hello.as_ref().and_then(|hello| hello.server_name.as_deref().map(str::to_owned)),
+            tls_version: server_hello.map(|hello| version_name(hello.version)),
+            cipher_suite: server_hello.map(|hello| suite_name(hello.cipher_suite)),
         }
     }
 
-    fn is_agreeing(&self) -> bool {
-        match &self.phase {
-            Phase::Greeting | Phase::Agreeing => true,
-            Phase::Flights(flights) => flights.is_open(),
-            Phase::Quiet => false,
+    /// Whether application data carry the handshake, as in TLS 1.3.
+    fn hides_handshake(&mut self, header: Header, direction: Direction, time_ns: i64) -> bool {
+        let is_client = self.negotiation.client == Some(direction);
+        let Phase::Tls13(handshake) = &mut self.negotiation.phase else { return false };
+        let endpoint = if is_client { Endpoint::Client } else { Endpoint::Server };
+        let is_handshake = handshake.record(endpoint, header.length, time_ns);
+        if handshake.is_over() {
+            self.negotiation.end();
         }
+        is_handshake
     }
 
-    /// Whether application data are none: TLS 1.3 hides its handshake in them.
-    fn is_flight(&mut self, header: Header, direction: Direction, time_ns: i64) -> bool {
-        let end = if self.client == Some(direction) { End::Client } else { End::Server };
-        let Phase::Flights(flights) = &mut self.phase else { return false };
-        let takes = flights.takes(end, header.length, time_ns);
-        if flights.are_over() {
-            self.be_quiet();
-        }
-        takes
-    }
-
-    /// The handshake is over.
-    fn be_quiet(&mut self) {
-        (self.phase, self.greeting) = (Phase::Quiet, None);
-    }
-
-    fn move_on(&mut self, header: Header, direction: Direction) {
-        if self.agreement.is_1_3() {
+    /// Follows the changes of keys up to TLS 1.2.
+    fn change_keys(&mut self, header: Header, direction: Direction) {
+        if self.keys.is_1_3 {
             return;
         }
-        let protection = self.agreement.protection();
-        let keys = self.agreement.keys_mut(direction);
-        match (header.content_type, *keys) {
-            (ContentType::ChangeCipherSpec, Keys::Clear) => {
-                *keys = match protection {
-                    Some(protection) => Keys::Known { protection, finished: false },
-                    None => Keys::Early,
-                };
+        let known = self.keys.protection.is_some();
+        let state = self.keys.states.of_mut(direction);
+        match (header.content_type, *state) {
+            (ContentType::ChangeCipherSpec, KeyState::Clear) => {
+                *state = if known { KeyState::Protected } else { KeyState::Early };
             }
-            // Keys are renewed under cover of the old ones: what suite they are for cannot be seen.
-            (ContentType::ChangeCipherSpec, Keys::Known { .. }) => *keys = Keys::Unknown,
-            (ContentType::Handshake, Keys::Known { protection, finished: false }) => {
-                *keys = Keys::Known { protection, finished: true };
-                if self.agreement.is_finished() {
-                    self.be_quiet();
+            // Keys are renewed under the protection of the old ones: the new suite cannot be seen.
+            (ContentType::ChangeCipherSpec, KeyState::Protected | KeyState::Finished) => *state = KeyState::Unknown,
+            (ContentType::Handshake, KeyState::Protected) => {
+                *state = KeyState::Finished;
+                if self.keys.are_finished() {
+                    self.negotiation.end();
                 }
             }
             _ => {}
@@ -237,83 +245,96 @@ mod tests {
     const GCM: ServerHello =
         ServerHello { version: 0x0303, cipher_suite: 0xc02f, compressed: false, encrypt_then_mac: false, retry: false };
 
-    fn record(session: &mut Session, content_type: u8, direction: Direction, length: u16) -> (Option<u64>, bool) {
-        let header = Header { content_type: ContentType::try_from(content_type).unwrap(), minor: 3, length };
-        let marks = session.record(header, direction, 0);
-        (marks.plaintext.map(|[least, _]| least), marks.handshake)
+    #[derive(Default)]
+    struct State(SessionKeys, Negotiation);
+
+    impl State {
+        fn clear() -> Self {
+            Self(SessionKeys::clear(), Negotiation::default())
+        }
+
+        fn session(&mut self) -> TlsSession<'_> {
+            TlsSession { keys: &mut self.0, negotiation: &mut self.1 }
+        }
     }
 
-    fn greeted() -> Session {
-        let mut session = Session::from_beginning();
-        assert!(!session.hello(Hello::Client(ClientHello::default()), FromGateway, 0));
-        session
+    fn record(state: &mut State, content_type: u8, direction: Direction, length: u16) -> (Option<u64>, bool) {
+        let header = Header { content_type: ContentType::try_from(content_type).unwrap(), minor: 3, length };
+        let details = state.session().record(header, direction, 0);
+        (details.plaintext.map(|[least, _]| least), details.handshake)
+    }
+
+    fn after_client_hello() -> State {
+        let mut state = State::clear();
+        assert!(!state.session().hello(Hello::Client(ClientHello::default()), FromGateway, 0));
+        state
     }
 
     #[test]
     fn keys_change_one_direction_at_a_time() {
-        let mut session = greeted();
-        assert_eq!(record(&mut session, 22, FromGateway, 200), (Some(200), true));
-        assert!(session.hello(Hello::Server(GCM), ToGateway, 0));
-        assert_eq!(record(&mut session, 20, FromGateway, 1), (Some(1), true));
-        assert_eq!(record(&mut session, 22, FromGateway, 40), (Some(16), true));
-        assert_eq!(record(&mut session, 21, ToGateway, 2), (Some(2), true));
-        assert_eq!(record(&mut session, 20, ToGateway, 1), (Some(1), true));
-        assert_eq!(record(&mut session, 22, ToGateway, 40), (Some(16), true));
-        assert_eq!(record(&mut session, 23, ToGateway, 124), (Some(100), false));
-        assert_eq!(record(&mut session, 21, ToGateway, 26), (Some(2), false));
-        // Renegotiation, to nobody knows what.
-        assert_eq!(record(&mut session, 22, ToGateway, 140), (Some(116), true));
-        assert_eq!(record(&mut session, 20, ToGateway, 25), (Some(1), true));
-        assert_eq!(record(&mut session, 23, ToGateway, 124), (None, false));
-        assert_eq!(record(&mut session, 23, FromGateway, 124), (Some(100), false));
+        let mut state = after_client_hello();
+        assert_eq!(record(&mut state, 22, FromGateway, 200), (Some(200), true));
+        assert!(state.session().hello(Hello::Server(GCM), ToGateway, 0));
+        assert_eq!(record(&mut state, 20, FromGateway, 1), (Some(1), true));
+        assert_eq!(record(&mut state, 22, FromGateway, 40), (Some(16), true));
+        assert_eq!(record(&mut state, 21, ToGateway, 2), (Some(2), true));
+        assert_eq!(record(&mut state, 20, ToGateway, 1), (Some(1), true));
+        assert_eq!(record(&mut state, 22, ToGateway, 40), (Some(16), true));
+        assert_eq!(record(&mut state, 23, ToGateway, 124), (Some(100), false));
+        assert_eq!(record(&mut state, 21, ToGateway, 26), (Some(2), false));
+        // Renegotiation, to an unknown suite.
+        assert_eq!(record(&mut state, 22, ToGateway, 140), (Some(116), true));
+        assert_eq!(record(&mut state, 20, ToGateway, 25), (Some(1), true));
+        assert_eq!(record(&mut state, 23, ToGateway, 124), (None, false));
+        assert_eq!(record(&mut state, 23, FromGateway, 124), (Some(100), false));
     }
 
     #[test]
-    fn hellos_out_of_order() {
-        let mut session = Session::from_beginning();
-        assert!(session.hello(Hello::Server(GCM), ToGateway, 0));
-        assert_eq!(session.tell(1, 2).server_name, None);
+    fn client_hello_after_the_servers_completes_the_report() {
+        let mut state = State::clear();
+        assert!(state.session().hello(Hello::Server(GCM), ToGateway, 0));
+        assert_eq!(state.session().frame(1, 2).server_name, None);
         let named = ClientHello { server_name: Some("hub.example".into()), early_data: false };
-        assert!(session.hello(Hello::Client(named), FromGateway, 0), "it tells more");
-        let told = session.tell(1, 2);
-        assert_eq!(told.server_name.as_deref(), Some("hub.example"));
-        assert_eq!(told.cipher_suite.as_deref(), Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
+        assert!(state.session().hello(Hello::Client(named), FromGateway, 0), "it brings the name");
+        let frame = state.session().frame(1, 2);
+        assert_eq!(frame.server_name.as_deref(), Some("hub.example"));
+        assert_eq!(frame.cipher_suite.as_deref(), Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
     }
 
     #[test]
-    fn a_retry_is_no_answer() {
-        let mut session = greeted();
+    fn hello_retry_request_does_not_answer_the_client() {
+        let mut state = after_client_hello();
         let hello = ServerHello { version: 0x0304, cipher_suite: 0x1301, ..GCM };
-        assert!(!session.hello(Hello::Server(ServerHello { retry: true, ..hello }), ToGateway, 0));
-        assert!(!session.hello(Hello::Client(ClientHello::default()), FromGateway, 0));
-        assert!(session.hello(Hello::Server(hello), ToGateway, 0));
-        assert_eq!(record(&mut session, 20, ToGateway, 1), (Some(1), true));
-        assert_eq!(record(&mut session, 23, ToGateway, 117), (Some(100), true));
+        assert!(!state.session().hello(Hello::Server(ServerHello { retry: true, ..hello }), ToGateway, 0));
+        assert!(!state.session().hello(Hello::Client(ClientHello::default()), FromGateway, 0));
+        assert!(state.session().hello(Hello::Server(hello), ToGateway, 0));
+        assert_eq!(record(&mut state, 20, ToGateway, 1), (Some(1), true));
+        assert_eq!(record(&mut state, 23, ToGateway, 117), (Some(100), true));
     }
 
     #[test]
-    fn without_the_servers_hello_nothing_is_known_of_data() {
-        let mut session = greeted();
+    fn data_without_a_server_hello_have_no_plaintext_size() {
+        let mut state = after_client_hello();
         let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: 9 };
-        assert!(session.is_untold(header));
-        assert!(!session.is_untold(header));
-        assert_eq!(record(&mut session, 23, FromGateway, 9), (None, false));
-        assert_eq!(record(&mut Session::default(), 23, FromGateway, 9), (None, false));
+        assert!(state.session().starts_unanswered(header));
+        assert!(!state.session().starts_unanswered(header));
+        assert_eq!(record(&mut state, 23, FromGateway, 9), (None, false));
+        assert_eq!(record(&mut State::default(), 23, FromGateway, 9), (None, false));
     }
 
     #[test]
-    fn epochs_of_datagrams() {
-        let mut session = greeted();
-        session.hello(Hello::Server(ServerHello { version: 0xfefd, ..GCM }), ToGateway, 0);
+    fn dtls_epoch_shows_which_records_are_protected() {
+        let mut state = after_client_hello();
+        state.session().hello(Hello::Server(ServerHello { version: 0xfefd, ..GCM }), ToGateway, 0);
         let header = Header { content_type: ContentType::ApplicationData, minor: 3, length: 124 };
-        let mut plaintext = |epoch| session.datagram_record(header, ToGateway, epoch, 0).plaintext;
-        // The change of keys was lost; a record of before it comes late.
+        let mut plaintext = |epoch| state.session().dtls_record(header, ToGateway, epoch, 0).plaintext;
+        // The change of keys was lost; an earlier record comes late.
         assert_eq!((plaintext(1), plaintext(0), plaintext(1)), (Some([100; 2]), Some([124; 2]), Some([100; 2])));
         assert_eq!(plaintext(2), None);
     }
 
     #[test]
-    fn names() {
+    fn versions_and_suites_have_names() {
         assert_eq!((version_name(0x7f1c), version_name(0xfefd)), ("TLS 1.3 draft 28".into(), "DTLS 1.2".into()));
         assert_eq!((version_name(0x0505), suite_name(0x1a2b)), ("0x0505".into(), "0x1a2b".into()));
     }

@@ -1,313 +1,249 @@
-//! The stage: segments (and datagrams) in, sessions and records out.
+//! The stage: TCP segments and UDP datagrams in, TLS sessions and records out.
 
-mod quick;
+mod fast;
 
-use sizeleak_frame::{Direction, Segment, Segments, what};
-use sizeleak_runtime::{Closed, ConfigureError, Emit, Stage, StageError};
+use sizeleak_frame::{Segment, Segments, what};
+use sizeleak_runtime::{Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions};
 
-use crate::association::Association;
-use crate::finding::Findings;
+use crate::connection::Connection;
+use crate::findings::Findings;
+use crate::flow_table::FlowTable;
+use crate::held_flows::HeldFlows;
 use crate::notices::notice;
 use crate::options::{Limits, Options};
-use crate::piece::Piece;
-use crate::reassembly::Opening;
-use crate::report::Report;
-use crate::table::{Flows, Place};
-use crate::tracked::Tracked;
-use crate::waiting::Waiting;
-use quick::steadily;
+use crate::per_direction::PerDirection;
+use crate::reassembly::SynMeaning;
+use crate::reporter::Reporter;
+use crate::udp_flow::UdpFlow;
 
 /// Sizes the TLS records of a gateway's connections.
 #[derive(Debug)]
 pub struct RecordSizer {
     limits: Limits,
-    connections: Flows<Tracked>,
+    connections: FlowTable<Connection>,
     /// Flows over UDP that carry DTLS or QUIC.
-    associations: Flows<Box<Association>>,
-    /// Connections of which no more than a SYN was seen, with the sequence numbers of both directions: a flood of them
-    /// must not drive out the others.
-    opened: Flows<[Option<u32>; 2]>,
-    waiting: Waiting,
+    udp_flows: FlowTable<Box<UdpFlow>>,
+    /// The sequence numbers of the SYNs of connections without data: a flood of these must not evict the others.
+    syns: FlowTable<PerDirection<Option<u32>>>,
+    held_flows: HeldFlows,
     findings: Findings,
-    report: Report,
+    reporter: Reporter,
     now_ns: i64,
-    /// Before this time no flow need be forgotten, as long as none is begun.
-    next_expiry_ns: i64,
-    rest: Rest,
-}
-
-/// Whether connections are kept small in their steady state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    Taken,
-    /// To compare with: all there is of a connection is kept, always.
-    #[cfg(test)]
-    Never,
 }
 
 impl RecordSizer {
     /// A sizer with these options.
     ///
     /// # Errors
-    /// [`ConfigureError::Usage`] where a limit makes no sense.
+    /// [`ConfigureError::Usage`] if a limit is out of range.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         let limits = options.limits()?;
         Ok(Self {
             limits,
-            connections: Flows::new(limits.flows),
-            associations: Flows::new(limits.flows / 4),
-            opened: Flows::new(limits.flows),
-            waiting: Waiting::default(),
+            connections: FlowTable::new(limits.flows),
+            udp_flows: FlowTable::new(limits.flows / 4),
+            syns: FlowTable::new(limits.flows),
+            held_flows: HeldFlows::default(),
             findings: Findings::default(),
-            report: Report::default(),
+            reporter: Reporter::default(),
             now_ns: i64::MIN,
-            next_expiry_ns: i64::MIN,
-            rest: Rest::Taken,
         })
     }
 
-    /// Bytes of memory that segments out of order, incomplete hellos and the like hold now.
+    /// Bytes of memory that segments out of order, incomplete hellos and the like need now.
     pub fn held_bytes(&self) -> usize {
-        self.waiting.bytes()
+        self.held_flows.bytes()
     }
 
-    /// Goes on with what is left of a segment of a connection that was steady up to there.
-    #[cold]
-    fn go_on_in_full(&mut self, segment: &Segment<'_>, rest: Piece<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        if let Some(tracked) = self.connections.find(segment.flow) {
-            tracked.connection().go_on(segment.direction, rest, &mut self.findings);
-        }
-        self.settle(segment.flow, out)
-    }
-
-    #[inline(never)]
-    fn any_segment(&mut self, segment: &Segment<'_>, place: Place, out: &mut dyn Emit) -> Result<(), Closed> {
-        self.report.hidden(segment);
+    /// Counts a segment, does what is due at its time, and takes datagrams. Returns it if it is of TCP and matters:
+    /// it has payload or opens a direction.
+    #[inline]
+    fn prepare<'a>(&mut self, segment: Segment<'a>, out: &mut dyn Emit) -> Result<Option<Segment<'a>>, Closed> {
+        self.reporter.counters.segment(&segment);
+        self.now_ns = segment.time_ns;
         if segment.flags == 0 {
-            return self.datagram(segment, out);
+            self.datagram(&segment, out)?;
+            return Ok(None);
         }
-        while let Some(flow) = self.waiting.overdue(segment.time_ns) {
+        while let Some(flow) = self.held_flows.overdue(self.now_ns) {
             self.expire(flow, out)?;
         }
-        let is_syn = segment.flags & Segment::SYN != 0;
-        if segment.length == 0 && !is_syn {
-            return Ok(());
+        if segment.length == 0 && segment.flags & Segment::SYN == 0 {
+            return Ok(None);
         }
-        if self.is_crowded() {
-            self.make_room(out)?;
+        if self.is_eviction_due() {
+            self.evict(out)?;
         }
-        self.data(segment, place, is_syn, out)?;
-        let most_ns = self.limits.idle_timeout_ns;
-        self.next_expiry_ns = self.connections.calm_until(most_ns).min(self.opened.calm_until(most_ns));
-        Ok(())
-    }
-
-    /// Takes a segment with data, or a SYN.
-    fn data(&mut self, segment: &Segment<'_>, place: Place, is_syn: bool, out: &mut dyn Emit) -> Result<(), Closed> {
-        if is_syn {
-            if segment.length == 0 && self.connections.find(segment.flow).is_none() {
-                self.remember_opening(segment);
-                return Ok(());
-            }
-            self.syn(segment, out)?;
-            if segment.length == 0 {
-                return self.settle(segment.flow, out);
-            }
-        }
-        let tracked = match self.connections.find_from(place, segment.flow) {
-            Some(tracked) => tracked,
-            None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
-        };
-        if !is_syn && let Some(rest) = steadily(tracked, segment, &mut self.report, out) {
-            let rest = rest?;
-            return if rest.is_empty() { Ok(()) } else { self.go_on_in_full(segment, rest.piece(segment), out) };
-        }
-        tracked.connection().data(segment, &mut self.findings);
-        self.settle(segment.flow, out)
-    }
-
-    /// Reports what was found in a flow and takes note of what it holds now. Makes it let go of what is too much, and rest if
-    /// it holds nothing.
-    #[inline(never)]
-    fn settle(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
-        let Some(tracked) = self.connections.find(flow) else { return Ok(()) };
-        let connection = tracked.connection();
-        self.report.found(flow, connection, &mut self.findings, out)?;
-        let held = connection.held();
-        self.waiting.update(flow, connection.deadline(&self.limits), held);
-        if held > self.limits.flow_bytes {
-            self.release(flow, out)?;
-        } else if held == 0 && self.rest == Rest::Taken {
-            tracked.rest();
-        }
-        while self.waiting.bytes() > self.limits.bytes {
-            let Some(flow) = self.waiting.first() else { break };
-            self.release(flow, out)?;
-        }
-        Ok(())
+        Ok(Some(segment))
     }
 
     /// Takes a datagram: rows of UDP have no flags, those of TCP always have one.
     fn datagram(&mut self, datagram: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        self.report.counts.datagrams += 1;
-        if self.associations.is_full() {
-            self.report.counts.idle_flows += self.associations.make_room().len() as u64;
+        let counters = &mut self.reporter.counters;
+        counters.datagrams += 1;
+        if self.udp_flows.is_full() {
+            counters.idle_flows += self.udp_flows.evict_oldest().len() as u64;
         }
-        if self.associations.is_older(self.now_ns, self.limits.idle_timeout_ns) {
-            self.report.counts.idle_flows += self.associations.forget_silent(self.now_ns).len() as u64;
+        if self.udp_flows.is_sweep_due(self.now_ns, self.limits.idle_timeout_ns) {
+            counters.idle_flows += self.udp_flows.evict_idle(self.now_ns).len() as u64;
         }
-        if self.associations.find(datagram.flow).is_none() {
-            if !Association::is_known_kind(datagram) {
-                self.report.counts.other_datagrams += 1;
+        if self.udp_flows.find(datagram.flow).is_none() {
+            if !UdpFlow::is_recognised(datagram) {
+                counters.other_datagrams += 1;
                 return Ok(());
             }
-            self.associations.insert(datagram.flow, Box::default());
+            self.udp_flows.insert(datagram.flow, Box::default());
         }
-        let Some(association) = self.associations.find(datagram.flow) else { return Ok(()) };
-        self.report.datagram(datagram, association, out)
+        let Some(udp_flow) = self.udp_flows.find(datagram.flow) else { return Ok(()) };
+        self.reporter.datagram(datagram, udp_flow, out)
     }
 
-    /// Remembers a SYN of a connection that has no data yet.
-    fn remember_opening(&mut self, segment: &Segment<'_>) {
-        let at = usize::from(segment.direction.number());
-        if self.opened.find(segment.flow).is_none() {
-            self.opened.insert(segment.flow, [None; 2]);
-        }
-        let Some(opened) = self.opened.find(segment.flow) else { return };
-        let Some(own) = opened.get(at).copied() else { return };
-        if own.is_some_and(|sequence| sequence != segment.sequence) {
-            *opened = [None; 2];
-        }
-        if let Some(place) = opened.get_mut(at) {
-            *place = Some(segment.sequence);
-        }
-    }
-
-    /// Takes a SYN of a connection that is known, or has data with it.
-    fn syn(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
-        let tracked = match self.connections.find(segment.flow) {
-            Some(tracked) => tracked,
-            None => begin(&mut self.connections, &mut self.opened, segment.flow, &mut self.findings),
+    /// Takes a segment of TCP that has payload or opens a direction.
+    fn tcp_segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        let is_syn = segment.flags & Segment::SYN != 0;
+        let findings = &mut self.findings;
+        let connection = match self.connections.find(segment.flow) {
+            Some(connection) => connection,
+            None if segment.length == 0 => {
+                self.keep_syn(segment);
+                return Ok(());
+            }
+            None => {
+                let syns = self.syns.remove(segment.flow).unwrap_or_default();
+                let connection = self.connections.insert(segment.flow, Connection::default());
+                connection.open_both(syns, findings);
+                connection
+            }
         };
-        let connection = tracked.connection();
-        match connection.opening(segment) {
-            Opening::Known => return Ok(()),
-            Opening::First => {}
-            Opening::Another => {
-                connection.release(&mut self.findings);
-                self.report.found(segment.flow, connection, &mut self.findings, out)?;
-                self.report.ended(segment.flow, segment.time_ns, connection, out)?;
-                *tracked = Tracked::default();
+        if is_syn {
+            let meaning = connection.syn_meaning(segment);
+            if meaning == SynMeaning::NewConnection {
+                connection.release(findings);
+                self.reporter.findings(segment.flow, connection, findings, out)?;
+                self.reporter.ending(segment.flow, segment.time_ns, connection.ending(), out)?;
+                *connection = Connection::default();
+            }
+            if meaning != SynMeaning::Known {
+                connection.open(segment.direction, segment.sequence, findings);
             }
         }
-        tracked.connection().open(segment.direction, segment.sequence, &mut self.findings);
+        if segment.length > 0 {
+            connection.segment(segment, findings);
+        }
+        self.settle(segment.flow, out)
+    }
+
+    /// Keeps the SYN of a connection that has no data yet; one that differs from an earlier one replaces it.
+    fn keep_syn(&mut self, segment: &Segment<'_>) {
+        if self.syns.find(segment.flow).is_none() {
+            self.syns.insert(segment.flow, PerDirection::default());
+        }
+        let Some(syns) = self.syns.find(segment.flow) else { return };
+        if syns.of(segment.direction).is_some_and(|sequence| sequence != segment.sequence) {
+            *syns = PerDirection::default();
+        }
+        *syns.of_mut(segment.direction) = Some(segment.sequence);
+    }
+
+    /// Reports what was found in a connection, and makes it release what is too much.
+    fn settle(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
+        if self.report(flow, out)? > self.limits.flow_bytes {
+            self.release(flow, out)?;
+        }
+        while self.held_flows.bytes() > self.limits.bytes {
+            let Some(flow) = self.held_flows.first() else { break };
+            self.release(flow, out)?;
+        }
         Ok(())
     }
 
-    /// Gives up what a flow has waited for too long.
+    /// Reports what was found in a connection; returns how many bytes it holds. One that needs nothing more rests.
+    fn report(&mut self, flow: u64, out: &mut dyn Emit) -> Result<usize, Closed> {
+        let Some(connection) = self.connections.find(flow) else { return Ok(0) };
+        self.reporter.findings(flow, connection, &mut self.findings, out)?;
+        let held = connection.held_bytes();
+        self.held_flows.update(flow, connection.deadline(&self.limits), held);
+        if held == 0 {
+            connection.rest();
+        }
+        Ok(held)
+    }
+
+    /// Gives up the gaps that a flow waited for too long.
     fn expire(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
-        let Some(tracked) = self.connections.find(flow) else {
-            self.waiting.update(flow, None, 0);
-            return Ok(());
-        };
-        let connection = tracked.connection();
-        connection.expire(self.now_ns, &self.limits, &mut self.findings);
-        self.report.found(flow, connection, &mut self.findings, out)?;
-        let held = connection.held();
-        self.waiting.update(flow, connection.deadline(&self.limits), held);
-        if held == 0 && self.rest == Rest::Taken {
-            tracked.rest();
+        match self.connections.find(flow) {
+            Some(connection) => connection.expire(self.now_ns, &self.limits, &mut self.findings),
+            None => self.held_flows.update(flow, None, 0),
         }
+        self.report(flow, out)?;
         Ok(())
     }
 
-    /// Gives up all a flow holds, because memory is needed.
+    /// Gives up all that a flow holds, because memory is needed.
     fn release(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
-        let held = match self.connections.find(flow) {
-            Some(tracked) => {
-                let connection = tracked.connection();
-                let held = connection.held();
-                connection.release(&mut self.findings);
-                self.report.found(flow, connection, &mut self.findings, out)?;
-                held as u64
-            }
-            None => 0,
-        };
-        self.waiting.update(flow, None, 0);
-        self.report.counts.evicted_bytes += held;
+        let mut held = 0;
+        if let Some(connection) = self.connections.find(flow) {
+            held = connection.held_bytes() as u64;
+            connection.release(&mut self.findings);
+            self.reporter.findings(flow, connection, &mut self.findings, out)?;
+        }
+        self.held_flows.update(flow, None, 0);
+        self.reporter.counters.evicted_bytes += held;
         let detail = format!("{held} bytes were held back for missing ones: they are not waited for any longer");
-        self.report.notices.tell(
-            (flow, self.now_ns, self.report.counts.segments),
-            (what::EVICTED, Some(held), detail),
-            out,
-        )
+        self.reporter.notice(flow, self.now_ns, (what::EVICTED, Some(held), detail), out)
     }
 
-    /// Whether there are too many flows, or some may be silent for too long.
-    fn is_crowded(&mut self) -> bool {
+    /// Whether there are too many flows, or some may be idle for too long.
+    #[inline]
+    fn is_eviction_due(&mut self) -> bool {
         let (now_ns, timeout_ns) = (self.now_ns, self.limits.idle_timeout_ns);
         self.connections.is_full()
-            || self.connections.is_older(now_ns, timeout_ns)
-            || self.opened.is_full()
-            || self.opened.is_older(now_ns, timeout_ns)
+            || self.connections.is_sweep_due(now_ns, timeout_ns)
+            || self.syns.is_full()
+            || self.syns.is_sweep_due(now_ns, timeout_ns)
     }
 
-    /// Forgets flows where there are too many, or those silent for too long.
+    /// Evicts flows where there are too many, and those idle for too long.
     #[cold]
-    fn make_room(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
-        if self.opened.is_full() {
-            self.report.counts.idle_flows += self.opened.make_room().len() as u64;
+    fn evict(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
+        let (now_ns, timeout_ns) = (self.now_ns, self.limits.idle_timeout_ns);
+        if self.syns.is_full() {
+            self.reporter.counters.idle_flows += self.syns.evict_oldest().len() as u64;
         }
-        if self.opened.is_older(self.now_ns, self.limits.idle_timeout_ns) {
-            self.report.counts.idle_flows += self.opened.forget_silent(self.now_ns).len() as u64;
+        if self.syns.is_sweep_due(now_ns, timeout_ns) {
+            self.reporter.counters.idle_flows += self.syns.evict_idle(now_ns).len() as u64;
         }
-        if self.connections.is_older(self.now_ns, self.limits.idle_timeout_ns) {
-            let forgotten = self.connections.forget_silent(self.now_ns);
-            self.report.counts.idle_flows += forgotten.len() as u64;
-            self.end(forgotten, out)?;
+        if self.connections.is_sweep_due(now_ns, timeout_ns) {
+            let idle = self.connections.evict_idle(now_ns);
+            self.reporter.counters.idle_flows += idle.len() as u64;
+            self.end(idle, out)?;
         }
         if !self.connections.is_full() {
             return Ok(());
         }
-        let forgotten = self.connections.make_room();
-        let most = self.limits.flows;
-        if self.report.counts.evicted_flows == 0 {
+        let oldest = self.connections.evict_oldest();
+        if self.reporter.counters.evicted_flows == 0 {
             let detail = format!(
-                "more than {most} flows at once (`max-flows`): those silent for longest are forgotten; more of these are only \
-                 counted"
+                "more than {} flows at once (`max-flows`): those silent for longest are forgotten; more of these are \
+                 only counted",
+                self.limits.flows
             );
-            out.emit(notice(what::EVICTED, Some(self.now_ns), None, None, detail).into())?;
+            out.emit(notice(now_ns, None, what::EVICTED, None, detail).into())?;
         }
-        self.report.counts.evicted_flows += forgotten.len() as u64;
-        self.end(forgotten, out)
+        self.reporter.counters.evicted_flows += oldest.len() as u64;
+        self.end(oldest, out)
     }
 
-    fn end(&mut self, connections: Vec<(u64, Tracked)>, out: &mut dyn Emit) -> Result<(), Closed> {
-        for (flow, mut tracked) in connections {
-            let connection = tracked.connection();
+    /// Reports what is left of connections that are over.
+    fn end(&mut self, connections: Vec<(u64, Connection)>, out: &mut dyn Emit) -> Result<(), Closed> {
+        for (flow, mut connection) in connections {
             connection.release(&mut self.findings);
-            self.report.found(flow, connection, &mut self.findings, out)?;
-            self.report.ended(flow, self.now_ns, connection, out)?;
-            self.waiting.update(flow, None, 0);
+            self.reporter.findings(flow, &mut connection, &mut self.findings, out)?;
+            self.reporter.ending(flow, self.now_ns, connection.ending(), out)?;
+            self.held_flows.update(flow, None, 0);
         }
         Ok(())
     }
-}
-
-/// Begins a connection, with the SYNs that were seen of it.
-fn begin<'a>(
-    connections: &'a mut Flows<Tracked>,
-    opened: &mut Flows<[Option<u32>; 2]>,
-    flow: u64,
-    findings: &mut Findings,
-) -> &'a mut Tracked {
-    let tracked = connections.insert(flow, Tracked::default());
-    for (direction, sequence) in Direction::BOTH.into_iter().zip(opened.remove(flow).unwrap_or_default()) {
-        if let Some(sequence) = sequence {
-            tracked.connection().open(direction, sequence, findings);
-        }
-    }
-    tracked
 }
 
 impl Stage for RecordSizer {
@@ -315,25 +251,40 @@ impl Stage for RecordSizer {
     type Input = Segments;
 
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
-        let places = self.places(&segments);
-        Ok(self.segments(&mut segments.iter().zip(places), out)?)
+        for segment in segments.iter() {
+            let Some(segment) = self.prepare(segment, out)? else { continue };
+            let Some(segment) = fast::take(&mut self.connections, segment, &mut self.reporter, out)? else { continue };
+            self.tcp_segment(&segment, out)?;
+        }
+        Ok(())
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
         let connections = self.connections.drain();
         self.end(connections, out)?;
-        if self.report.notices.suppressed > 0 {
-            let detail = format!("{} more notices were only counted", self.report.notices.suppressed);
-            let bytes = None;
-            out.emit(notice(what::SUPPRESSED, Some(self.now_ns), None, bytes, detail).into())?;
+        let suppressed = self.reporter.notices.suppressed;
+        if suppressed > 0 {
+            let detail = format!("{suppressed} more notices were only counted");
+            out.emit(notice(self.now_ns, None, what::SUPPRESSED, None, detail).into())?;
         }
         Ok(())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let mut counters = self.report.counts.all();
-        counters.push(("suppressed_notices", self.report.notices.suppressed));
+        let mut counters = self.reporter.counters.all();
+        counters.push(("suppressed_notices", self.reporter.notices.suppressed));
         counters
+    }
+}
+
+impl StageOptions for Options {
+    const NAME: &'static str = "record-sizer";
+    const ABOUT: &'static str = "TLS records and their plaintext sizes, from TCP segments";
+    const EXAMPLES: &'static [&'static str] =
+        &["capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames --kind record"];
+
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
+        Ok(Box::new(Node::new(RecordSizer::new(self)?)))
     }
 }
 

@@ -1,136 +1,139 @@
-//! Which of TLS 1.3's encrypted records still agree on keys: from outside they all look like application data.
+//! Which encrypted records of TLS 1.3 belong to the handshake: on the wire all of them look like application data.
 //!
 //! The rule, in the order of the connection (RFC 8446 section 2, appendix E.1 for what an observer sees):
 //!
-//! 1. After the `ServerHello` everything from the server is its flight (certificate and so on).
-//! 2. The client's flight ends with a `Finished`, whose record has exactly the length that the suite's hash makes it
-//!    have. Records of the client before it are certificates, or early data where the client offered it. Where the
-//!    `Finished` shares a record with a certificate, the flight ends when the server speaks again.
-//! 3. What the server sends then, first thing, are session tickets: the first record within a second that can hold one,
-//!    and those of the same length right after it. As long as the client has not spoken, other lengths count too.
+//! 1. After the `ServerHello`, all records from the server are its flight (certificate and so on).
+//! 2. The client's flight ends with a `Finished`, whose record has exactly the length that follows from the suite's
+//!    hash. Earlier records of the client are certificates, or early data where the client offered it. Where the
+//!    `Finished` shares a record with a certificate, the flight ends with the next record of the server.
+//! 3. The server's next records are session tickets: the first within a second that can hold one, and those of the same
+//!    length right after it. Until the client sends data, other lengths count too.
 //!
-//! Where only one direction was captured, the handshake ends with its time.
+//! Where only one direction was captured, the handshake ends by its time limit.
 
 use crate::handshake::ServerHello;
 
-/// Longer than this no handshake lasts, in nanoseconds.
-const LONGEST: i64 = 10_000_000_000;
+/// The longest handshake, in nanoseconds.
+const MAX_DURATION: i64 = 10_000_000_000;
 
-/// So soon after the client's `Finished` come the tickets, in nanoseconds.
+/// How soon after the client's `Finished` tickets come, in nanoseconds.
 const TICKETS_WITHIN: i64 = 1_000_000_000;
 
-/// No server sends more tickets at once.
-const MOST_TICKETS: u8 = 8;
+/// The number of tickets a server sends at once.
+const MAX_TICKETS: u8 = 8;
 
-/// Bytes of a `NewSessionTicket` (RFC 8446 section 4.6.1): its fixed parts, and up to a ticket that holds the client's
+/// Bytes of a `NewSessionTicket` (RFC 8446 section 4.6.1): from its fixed parts alone to a ticket with the client's
 /// certificate.
 const TICKET: std::ops::RangeInclusive<u16> = 18..=4096;
 
 /// The length of an `EndOfEarlyData`.
 const END_OF_EARLY_DATA: u16 = 4;
 
-/// Which end sent a record.
+/// The end that sent a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum Endpoint {
     Client,
     Server,
 }
 
-/// How far a handshake has come.
+/// A handshake after its `ServerHello`.
 #[derive(Debug, Clone)]
-pub(crate) struct Flights {
-    began_ns: i64,
+pub(crate) struct Tls13Handshake {
+    start_ns: i64,
+    /// Bytes of the client's `Finished`.
     finished: u16,
+    /// Bytes that protection adds to a record.
     added: u16,
     early_data: bool,
-    stage: Stage,
+    flight: Flight,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Stage {
+enum Flight {
     Server,
     Client,
-    Tickets(Tickets),
-    Done,
+    Tickets(TicketWindow),
+    Over,
 }
 
 /// The time in which tickets may come.
 #[derive(Debug, Clone, Copy)]
-struct Tickets {
-    since_ns: i64,
+struct TicketWindow {
+    start_ns: i64,
+    /// The length of the first one.
     first: Option<u16>,
     count: u8,
-    client_spoke: bool,
+    client_sent: bool,
 }
 
-impl Flights {
-    /// After a `ServerHello` at this time, whose suite adds so many bytes to a record.
+impl Tls13Handshake {
+    /// A handshake after a `ServerHello` at `time_ns`, whose suite adds `added` bytes to a record.
     pub(crate) fn new(hello: ServerHello, added: u16, early_data: bool, time_ns: i64) -> Self {
-        Self { began_ns: time_ns, finished: finished(hello.cipher_suite), added, early_data, stage: Stage::Server }
+        Self { start_ns: time_ns, finished: finished(hello.cipher_suite), added, early_data, flight: Flight::Server }
     }
 
     /// Whether keys are still being agreed.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.stage, Stage::Server | Stage::Client)
+        matches!(self.flight, Flight::Server | Flight::Client)
     }
 
-    /// Whether no record can belong to it any more.
-    pub(crate) fn are_over(&self) -> bool {
-        matches!(self.stage, Stage::Done)
+    /// Whether no further record belongs to it.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.flight, Flight::Over)
     }
 
     /// Takes the length of an encrypted record; true if it belongs to the handshake.
-    pub(crate) fn takes(&mut self, end: End, length: u16, time_ns: i64) -> bool {
-        if self.is_open() && time_ns.saturating_sub(self.began_ns) > LONGEST {
-            self.stage = Stage::Done;
+    pub(crate) fn record(&mut self, end: Endpoint, length: u16, time_ns: i64) -> bool {
+        if self.is_open() && time_ns.saturating_sub(self.start_ns) > MAX_DURATION {
+            self.flight = Flight::Over;
         }
         let content = length.saturating_sub(self.added);
-        match (self.stage, end) {
-            (Stage::Server, End::Server) => true,
-            (Stage::Server | Stage::Client, End::Client) if content == self.finished => {
-                self.stage = Stage::Tickets(Tickets::since(time_ns));
+        match (self.flight, end) {
+            (Flight::Server, Endpoint::Server) => true,
+            (Flight::Server | Flight::Client, Endpoint::Client) if content == self.finished => {
+                self.flight = Flight::Tickets(TicketWindow::starting(time_ns));
                 true
             }
-            (Stage::Server, End::Client) if self.early_data => content == END_OF_EARLY_DATA,
-            (Stage::Server | Stage::Client, End::Client) => {
-                self.stage = Stage::Client;
+            (Flight::Server, Endpoint::Client) if self.early_data => content == END_OF_EARLY_DATA,
+            (Flight::Server | Flight::Client, Endpoint::Client) => {
+                self.flight = Flight::Client;
                 true
             }
-            (Stage::Client, End::Server) => self.ticket(Tickets::since(time_ns), content, time_ns),
-            (Stage::Tickets(tickets), End::Client) => {
-                self.stage = Stage::Tickets(Tickets { client_spoke: true, ..tickets });
+            (Flight::Client, Endpoint::Server) => self.ticket(TicketWindow::starting(time_ns), content, time_ns),
+            (Flight::Tickets(tickets), Endpoint::Client) => {
+                self.flight = Flight::Tickets(TicketWindow { client_sent: true, ..tickets });
                 false
             }
-            (Stage::Tickets(tickets), End::Server) => self.ticket(tickets, content, time_ns),
-            (Stage::Done, _) => false,
+            (Flight::Tickets(tickets), Endpoint::Server) => self.ticket(tickets, content, time_ns),
+            (Flight::Over, _) => false,
         }
     }
 
-    fn ticket(&mut self, tickets: Tickets, content: u16, time_ns: i64) -> bool {
-        let is = tickets.may_be(content, time_ns);
-        self.stage = if is {
+    fn ticket(&mut self, tickets: TicketWindow, content: u16, time_ns: i64) -> bool {
+        let is_ticket = tickets.accepts(content, time_ns);
+        self.flight = if is_ticket {
             let first = tickets.first.or(Some(content));
-            Stage::Tickets(Tickets { first, count: tickets.count + 1, ..tickets })
+            Flight::Tickets(TicketWindow { first, count: tickets.count + 1, ..tickets })
         } else {
-            Stage::Done
+            Flight::Over
         };
-        is
+        is_ticket
     }
 }
 
-impl Tickets {
-    fn since(since_ns: i64) -> Self {
-        Self { since_ns, first: None, count: 0, client_spoke: false }
+impl TicketWindow {
+    fn starting(start_ns: i64) -> Self {
+        Self { start_ns, first: None, count: 0, client_sent: false }
     }
 
-    fn may_be(&self, content: u16, time_ns: i64) -> bool {
-        let in_time = time_ns.saturating_sub(self.since_ns) <= TICKETS_WITHIN;
-        let alike = !self.client_spoke || self.first.is_none_or(|first| first == content);
-        in_time && alike && self.count < MOST_TICKETS && TICKET.contains(&content)
+    fn accepts(&self, content: u16, time_ns: i64) -> bool {
+        let is_in_time = time_ns.saturating_sub(self.start_ns) <= TICKETS_WITHIN;
+        let is_alike = !self.client_sent || self.first.is_none_or(|first| first == content);
+        is_in_time && is_alike && self.count < MAX_TICKETS && TICKET.contains(&content)
     }
 }
 
-/// Bytes of a `Finished`: a header and the output of the suite's hash.
+/// Bytes of a `Finished` message: a header and the output of the suite's hash.
 fn finished(cipher_suite: u16) -> u16 {
     use tls_parser::{TlsCipherSuite, TlsPRF};
     let hash = match TlsCipherSuite::from_id(cipher_suite).map(|suite| &suite.prf) {
@@ -144,7 +147,7 @@ fn finished(cipher_suite: u16) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use End::{Client, Server};
+    use Endpoint::{Client, Server};
 
     const HELLO: ServerHello =
         ServerHello { version: 0x0304, cipher_suite: 0x1301, compressed: false, encrypt_then_mac: false, retry: false };
@@ -152,16 +155,16 @@ mod tests {
     const MILLISECOND: i64 = 1_000_000;
 
     /// Which of the records, a millisecond apart, belong to the handshake.
-    fn taken(flights: &mut Flights, records: &[(End, u16)]) -> Vec<bool> {
-        (1i64..).zip(records).map(|(at, (end, length))| flights.takes(*end, *length, at * MILLISECOND)).collect()
+    fn taken(handshake: &mut Tls13Handshake, records: &[(Endpoint, u16)]) -> Vec<bool> {
+        (1i64..).zip(records).map(|(at, (end, length))| handshake.record(*end, *length, at * MILLISECOND)).collect()
     }
 
-    fn flights() -> Flights {
-        Flights::new(HELLO, 17, false, 0)
+    fn handshake() -> Tls13Handshake {
+        Tls13Handshake::new(HELLO, 17, false, 0)
     }
 
     #[test]
-    fn tickets_before_and_after_the_client_speaks() {
+    fn tickets_are_handshake_before_and_after_the_client_sends_data() {
         let before = [
             (Server, 900),
             (Server, 53),
@@ -171,7 +174,7 @@ mod tests {
             (Client, 90),
             (Server, 300),
         ];
-        assert_eq!(taken(&mut flights(), &before), [true, true, true, true, true, false, false]);
+        assert_eq!(taken(&mut handshake(), &before), [true, true, true, true, true, false, false]);
         let after = [
             (Server, 900),
             (Client, FINISHED),
@@ -181,41 +184,41 @@ mod tests {
             (Server, 300),
             (Server, 120),
         ];
-        assert_eq!(taken(&mut flights(), &after), [true, true, false, true, true, false, false]);
+        assert_eq!(taken(&mut handshake(), &after), [true, true, false, true, true, false, false]);
     }
 
     #[test]
-    fn tickets_come_soon_or_not_at_all() {
-        let mut flights = flights();
-        taken(&mut flights, &[(Server, 900), (Client, FINISHED)]);
-        assert!(!flights.is_open());
-        assert!(!flights.takes(Server, 120, 2_000 * MILLISECOND));
+    fn late_records_are_not_tickets() {
+        let mut handshake = handshake();
+        taken(&mut handshake, &[(Server, 900), (Client, FINISHED)]);
+        assert!(!handshake.is_open());
+        assert!(!handshake.record(Server, 120, 2_000 * MILLISECOND));
     }
 
     #[test]
-    fn a_clients_certificate() {
+    fn client_certificates_are_handshake() {
         let apart = [(Server, 900), (Client, 700), (Client, 150), (Client, FINISHED), (Client, 90)];
-        assert_eq!(taken(&mut flights(), &apart), [true, true, true, true, false]);
+        assert_eq!(taken(&mut handshake(), &apart), [true, true, true, true, false]);
         let together = [(Server, 900), (Client, 850), (Server, 120), (Server, 120), (Client, 90), (Server, 90)];
-        assert_eq!(taken(&mut flights(), &together), [true, true, true, true, false, false]);
+        assert_eq!(taken(&mut handshake(), &together), [true, true, true, true, false, false]);
     }
 
     #[test]
-    fn early_data_is_data() {
-        let mut flights = Flights::new(HELLO, 17, true, 0);
+    fn early_data_are_not_handshake() {
+        let mut handshake = Tls13Handshake::new(HELLO, 17, true, 0);
         let records = [(Client, 200), (Server, 120), (Client, 200), (Client, 21), (Client, FINISHED), (Client, 200)];
-        assert_eq!(taken(&mut flights, &records), [false, true, false, true, true, false]);
+        assert_eq!(taken(&mut handshake, &records), [false, true, false, true, true, false]);
     }
 
     #[test]
-    fn one_direction_alone_ends_with_its_time() {
-        let mut flights = flights();
-        assert!(flights.takes(Server, 900, MILLISECOND));
-        assert!(!flights.takes(Server, 900, 11_000 * MILLISECOND));
+    fn one_direction_alone_ends_by_the_time_limit() {
+        let mut handshake = handshake();
+        assert!(handshake.record(Server, 900, MILLISECOND));
+        assert!(!handshake.record(Server, 900, 11_000 * MILLISECOND));
     }
 
     #[test]
-    fn finished_by_hash() {
+    fn length_of_finished_follows_the_hash() {
         assert_eq!((finished(0x1301), finished(0x1302), finished(0x1306)), (36, 52, 68));
     }
 }

@@ -1,33 +1,33 @@
-//! Connections at rest against those of which everything is kept, and batches against single segments.
+//! The fast path against the plain way, on generated traffic.
 
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use sizeleak_frame::Frame;
+use sizeleak_frame::{Direction, Frame};
 
 use super::*;
 
 /// What happens to a segment on its way into the capture.
 #[derive(Debug, Clone, Copy)]
-enum Way {
-    Through,
+enum Fate {
+    Captured,
     Lost,
-    Twice,
-    /// Behind the next one.
+    Repeated,
+    /// Captured after later segments.
     Late,
-    /// All but so many bytes are cut off.
+    /// The snaplen leaves this many bytes.
     Cut(usize),
 }
 
-fn way() -> impl Strategy<Value = Way> {
+fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
-        40 => Just(Way::Through), 1 => Just(Way::Lost), 1 => Just(Way::Twice), 2 => Just(Way::Late),
-        1 => (0usize..40).prop_map(Way::Cut),
+        40 => Just(Fate::Captured), 1 => Just(Fate::Lost), 1 => Just(Fate::Repeated), 2 => Just(Fate::Late),
+        1 => (0usize..40).prop_map(Fate::Cut),
     ]
 }
 
-/// A record with a body like that of its type, for TLS 1.2 or 1.3.
+/// A record with a body that fits its type, for TLS 1.2 or 1.3.
 fn record(kind: u8, length: u16, version: u8) -> Vec<u8> {
     let body = match (kind, length % 4) {
         (22, 0) => [&[1, 0, 0, 43, 3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0, 0, 0]].concat(),
@@ -36,7 +36,7 @@ fn record(kind: u8, length: u16, version: u8) -> Vec<u8> {
         }
         (22, 1) => [&[2, 0, 0, 40, 3, 3][..], &[7; 32], &[0, 0xc0, 0x2f, 0, 0, 0]].concat(),
         (20, _) => vec![1],
-        // What a handshake's last message looks like when it is encrypted.
+        // The length of an encrypted `Finished`.
         (22, 3) => vec![0; 40],
         _ => vec![kind; length.into()],
     };
@@ -44,11 +44,14 @@ fn record(kind: u8, length: u16, version: u8) -> Vec<u8> {
 }
 
 prop_compose! {
-    /// The segments of one direction, with their number in the capture.
+    /// The segments of one direction, each with its place in the capture.
     fn direction(direction: Direction, version: u8)(
-        kinds in prop::collection::vec((prop_oneof![20 => Just(23u8), 1 => Just(20), 2 => Just(22), 1 => 21u8..=24], 0u16..400), 0..30),
+        kinds in prop::collection::vec(
+            (prop_oneof![20 => Just(23u8), 1 => Just(20), 2 => Just(22), 1 => 21u8..=24], 0u16..400),
+            0..30,
+        ),
         garbage in prop::option::weighted(0.1, 0usize..400), missed in prop::option::weighted(0.3, 0usize..300),
-        first: u32, cuts in prop::collection::vec((1usize..300, way(), 0u32..90, any::<bool>()), 1..60),
+        first: u32, cuts in prop::collection::vec((1usize..300, fate(), 0u32..90, any::<bool>()), 1..60),
     ) -> Vec<(u32, Segment<'static>)> {
         let mut bytes: Vec<u8> = kinds.iter().flat_map(|(kind, length)| record(*kind, *length, version)).collect();
         if let Some(at) = garbage {
@@ -63,22 +66,22 @@ prop_compose! {
         if missed.is_none() {
             segments.push((0, Segment { flags: Segment::SYN, sequence: first.wrapping_sub(1), ..plain }));
         }
-        for (cut, way, pause, repeats) in cuts {
+        for (cut, fate, pause, repeats_syn) in cuts {
             number += pause;
             let payload = &bytes[at..(at + cut).min(bytes.len())];
             let sequence = first.wrapping_add(at as u32);
             let segment = Segment { sequence, length: payload.len() as u32, payload, ..plain };
             at += payload.len();
-            match way {
-                Way::Lost => {}
-                Way::Through => segments.push((number, segment)),
-                Way::Twice => segments.extend([(number, segment), (number + 5, segment)]),
-                Way::Late => segments.push((number + 120, segment)),
-                Way::Cut(left) => {
+            match fate {
+                Fate::Lost => {}
+                Fate::Captured => segments.push((number, segment)),
+                Fate::Repeated => segments.extend([(number, segment), (number + 5, segment)]),
+                Fate::Late => segments.push((number + 120, segment)),
+                Fate::Cut(left) => {
                     segments.push((number, Segment { payload: &payload[..left.min(payload.len())], ..segment }));
                 }
             }
-            if repeats && missed.is_none() && number % 8 == 0 {
+            if repeats_syn && missed.is_none() && number % 8 == 0 {
                 segments.push((number, Segment { flags: Segment::SYN, sequence: first.wrapping_sub(1), ..plain }));
             }
         }
@@ -97,89 +100,72 @@ fn traffic() -> impl Strategy<Value = Vec<Segment<'static>>> {
     })
 }
 
-fn sized(segments: &[Segment<'_>], rest: Rest) -> (Vec<Frame>, Vec<(&'static str, u64)>, usize) {
-    let mut sizer = RecordSizer { rest, ..RecordSizer::new(&Options::default()).unwrap() };
-    let (mut out, mut resting) = (Vec::new(), 0);
+/// What a sizer emits and counts, with the fast path.
+fn fast(options: &Options, segments: &[Segment<'_>]) -> (Vec<Frame>, Vec<(&'static str, u64)>) {
+    let mut sizer = RecordSizer::new(options).unwrap();
+    let (mut batch, mut out) = (Segments::new(), Vec::new());
     for segment in segments {
-        let mut batch = Segments::new();
         batch.push(*segment);
-        let place = sizer.places(&batch)[0];
-        sizer.segments(&mut [(*segment, place)].into_iter(), &mut out).unwrap();
-        resting += usize::from(matches!(sizer.connections.find(7), Some(Tracked::Steady(_))));
     }
+    sizer.process(batch, &mut out).unwrap();
     sizer.finish(&mut out).unwrap();
-    (out, sizer.counters(), resting)
+    (out, sizer.counters())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
-
-    /// A connection that rests whenever it can comes to the same as one of which everything is kept.
-    #[test]
-    fn rest_changes_nothing(segments in traffic()) {
-        let ((found, counted, _), (expected, expected_counts, _)) =
-            (sized(&segments, Rest::Taken), sized(&segments, Rest::Never));
-        // What is amiss behind a record in the same segment is told before it where all is kept.
-        let apart = |frames: Vec<Frame>| -> (Vec<Frame>, Vec<Frame>) {
-            frames.into_iter().partition(|frame| matches!(frame, Frame::Notice(_)))
-        };
-        prop_assert_eq!(apart(found), apart(expected));
-        prop_assert_eq!(counted, expected_counts);
-    }
-}
-
-/// In batches of so many, or each by itself, without looking up its place first.
-fn sized_in_batches(
-    segments: &[Segment<'_>],
-    of: Option<usize>,
-    idle_timeout: SignedDuration,
-) -> (Vec<Frame>, Vec<(&'static str, u64)>) {
-    let mut sizer = RecordSizer::new(&Options { max_flows: 4, idle_timeout, ..Options::default() }).unwrap();
+/// What a sizer emits and counts without the fast path.
+fn plain(options: &Options, segments: &[Segment<'_>]) -> (Vec<Frame>, Vec<(&'static str, u64)>) {
+    let mut sizer = RecordSizer::new(options).unwrap();
     let mut out = Vec::new();
-    for rows in segments.chunks(of.unwrap_or(1)) {
-        let mut batch = Segments::new();
-        for row in rows {
-            batch.push(*row);
-        }
-        match of {
-            Some(_) => sizer.process(batch, &mut out).unwrap(),
-            None => sizer.segments(&mut rows.iter().map(|row| (*row, Place::NOWHERE)), &mut out).unwrap(),
+    for segment in segments {
+        if let Some(segment) = sizer.prepare(*segment, &mut out).unwrap() {
+            sizer.tcp_segment(&segment, &mut out).unwrap();
         }
     }
     sizer.finish(&mut out).unwrap();
     (out, sizer.counters())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+/// Sessions and records, and notices: the fast path reports records before a fault that follows in the same segment.
+fn apart(frames: Vec<Frame>) -> (Vec<Frame>, Vec<Frame>) {
+    frames.into_iter().partition(|frame| !matches!(frame, Frame::Notice(_)))
+}
 
-    /// However segments are put into batches, they come to the same; also where flows are forgotten in the middle of one,
-    /// because there are too many or because they were silent.
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// Also where flows are evicted, because there are too many or because they are idle.
     #[test]
-    fn batches_change_nothing(
-        mut segments in traffic(), flows in prop::collection::vec(1u64..7, 1..30), of in 2usize..300, seconds in 1i64..60,
+    fn fast_path_equals_the_plain_way(
+        mut segments in traffic(), flows in prop::collection::vec(1u64..7, 1..30), seconds in 1i64..60, one_flow: bool,
     ) {
-        for (segment, flow) in segments.iter_mut().zip(flows.iter().cycle()) {
+        for (segment, flow) in segments.iter_mut().zip(flows.iter().cycle()).filter(|_| !one_flow) {
             segment.flow = *flow;
         }
-        let sized = |of| sized_in_batches(&segments, of, SignedDuration::from_secs(seconds));
-        let expected = sized(None);
-        prop_assert_eq!(sized(Some(of)), expected.clone());
-        prop_assert_eq!(sized(Some(1)), expected);
+        let options = Options { max_flows: 4, idle_timeout: SignedDuration::from_secs(seconds), ..Options::default() };
+        let ((found, counted), (expected, expected_counts)) = (fast(&options, &segments), plain(&options, &segments));
+        prop_assert_eq!(apart(found), apart(expected));
+        prop_assert_eq!(counted, expected_counts);
     }
 }
 
-/// Most of the traffic above finds its connection at rest, and something is found in it.
 #[test]
-fn connections_rest() {
+fn generated_traffic_finds_connections_at_rest_and_has_sessions_and_records() {
     let mut runner = TestRunner::deterministic();
-    let (mut segments, mut resting, mut records, mut sessions) = (0, 0, 0, 0);
+    let (mut count, mut resting, mut records, mut sessions) = (0, 0, 0, 0);
     for _ in 0..200 {
-        let traffic = traffic().new_tree(&mut runner).unwrap().current();
-        let (out, counted, rested) = sized(&traffic, Rest::Taken);
-        (segments, resting) = (segments + traffic.len(), resting + rested);
+        let segments = traffic().new_tree(&mut runner).unwrap().current();
+        let (mut sizer, mut out) = (RecordSizer::new(&Options::default()).unwrap(), Vec::new());
+        for segment in &segments {
+            let connection = sizer.connections.find(segment.flow);
+            resting +=
+                usize::from(connection.is_some_and(|connection| connection.at_rest(segment.direction).is_some()));
+            let mut batch = Segments::new();
+            batch.push(*segment);
+            sizer.process(batch, &mut out).unwrap();
+        }
+        count += segments.len();
         records += out.iter().filter(|frame| matches!(frame, Frame::Record(_))).count();
-        sessions += counted.iter().filter(|(name, _)| *name == "sessions").map(|(_, count)| count).sum::<u64>();
+        sessions += out.iter().filter(|frame| matches!(frame, Frame::Session(_))).count();
     }
-    assert!(resting * 4 > segments && records > 1000 && sessions > 30, "{segments} {resting} {records} {sessions}");
+    assert!(resting * 4 > count && records > 1000 && sessions > 30, "{count} {resting} {records} {sessions}");
 }

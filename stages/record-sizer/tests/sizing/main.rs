@@ -1,4 +1,4 @@
-//! Segments in, records out: streams made for the purpose, and real TLS.
+//! Segments in, records out: generated streams, and real TLS.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod simulated;

@@ -1,8 +1,8 @@
-//! What real TLS makes of known messages: plaintext sizes, sessions, and which records are handshake.
+//! Known messages through real TLS: plaintext sizes, sessions, and which records belong to the handshake.
 
 use std::collections::BTreeMap;
 
-use crate::wire::{Row, size};
+use crate::wire::{OwnedSegment, size};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use pcap_file::pcap::PcapReader;
 use sizeleak_frame::{ContentType, Direction, Frame, Record, Segment, Session};
@@ -10,10 +10,10 @@ use sizeleak_simulator::scenario::{Framing, Suite, Version};
 use sizeleak_simulator::{Part, Scenario, simulate};
 
 /// The segments between gateway and service; the ports are the flow.
-fn rows(scenario: &Scenario, part: &Part) -> Vec<Row> {
+fn segments(scenario: &Scenario, part: &Part) -> Vec<OwnedSegment> {
     let (gateway, service) = (scenario.network.gateway, scenario.network.service);
     let mut reader = PcapReader::new(part.pcap.as_slice()).unwrap();
-    let mut rows = Vec::new();
+    let mut segments = Vec::new();
     while let Some(packet) = reader.next_packet() {
         let packet = packet.unwrap();
         let sliced = SlicedPacket::from_ethernet(&packet.data).unwrap();
@@ -27,7 +27,7 @@ fn rows(scenario: &Scenario, part: &Part) -> Vec<Row> {
             _ => continue,
         };
         let header = tcp.to_header();
-        rows.push(Row {
+        segments.push(OwnedSegment {
             time_ns: packet.timestamp.as_nanos() as i64,
             flow: u64::from(header.source_port) + u64::from(header.destination_port),
             direction,
@@ -37,7 +37,7 @@ fn rows(scenario: &Scenario, part: &Part) -> Vec<Row> {
             payload: tcp.payload().to_vec(),
         });
     }
-    rows
+    segments
 }
 
 fn scenario(version: Version, suite: Suite, framing: Framing) -> Scenario {
@@ -47,7 +47,7 @@ fn scenario(version: Version, suite: Suite, framing: Framing) -> Scenario {
     scenario
 }
 
-fn split(frames: Vec<Frame>) -> (Vec<Record>, Vec<Session>) {
+fn records_and_sessions(frames: Vec<Frame>) -> (Vec<Record>, Vec<Session>) {
     let (mut records, mut sessions) = (Vec::new(), Vec::new());
     for frame in frames {
         match frame {
@@ -60,7 +60,7 @@ fn split(frames: Vec<Frame>) -> (Vec<Record>, Vec<Session>) {
 }
 
 #[test]
-fn commands_have_their_plaintext_sizes() {
+fn plaintext_sizes_of_commands_are_exact_with_aead() {
     let cases = [
         (Version::Tls12, Suite::Aes128Gcm, Framing::Websocket, "TLS 1.2", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
         (
@@ -77,7 +77,7 @@ fn commands_have_their_plaintext_sizes() {
     for (version, suite, framing, tls_version, cipher_suite) in cases {
         let scenario = scenario(version, suite, framing);
         let part = simulate(&scenario, 21).unwrap().test;
-        let (records, sessions) = split(size(&rows(&scenario, &part)));
+        let (records, sessions) = records_and_sessions(size(&segments(&scenario, &part)));
         for session in &sessions {
             assert_eq!(session.server_name.as_deref(), Some(scenario.network.name.as_str()));
             assert_eq!(
@@ -100,9 +100,9 @@ fn commands_have_their_plaintext_sizes() {
     }
 }
 
-/// Sixteen sizes a record, fewer where not all of them can be.
+/// A range has sixteen sizes, or one if the record is too short for more.
 #[test]
-fn commands_of_cbc_have_ranges_that_hold_their_sizes() {
+fn ranges_of_cbc_contain_the_plaintext_sizes_of_commands() {
     let cases = [
         (Suite::Aes128CbcSha, Framing::Websocket, "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"),
         (Suite::Aes256CbcSha, Framing::Mqtt, "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA"),
@@ -113,7 +113,7 @@ fn commands_of_cbc_have_ranges_that_hold_their_sizes() {
             let mut scenario = scenario(Version::Tls12, suite, framing);
             scenario.tls.chunk = chunk;
             let part = simulate(&scenario, 21).unwrap().test;
-            let (records, sessions) = split(size(&rows(&scenario, &part)));
+            let (records, sessions) = records_and_sessions(size(&segments(&scenario, &part)));
             assert!(sessions.iter().all(|session| session.cipher_suite.as_deref() == Some(cipher_suite)));
             assert!(!sessions.is_empty());
             for truth in &part.truths {
@@ -131,14 +131,14 @@ fn commands_of_cbc_have_ranges_that_hold_their_sizes() {
     }
 }
 
-/// Up to the gateway's first message only the handshake is spoken, tickets included.
+/// All records before the gateway's first message belong to the handshake, tickets included.
 #[test]
-fn handshakes_end_where_the_gateway_speaks() {
+fn handshake_ends_with_the_first_message_of_the_gateway() {
     for (version, suite) in [(Version::Tls12, Suite::Aes128Gcm), (Version::Tls13, Suite::Aes256Gcm)] {
         for framing in [Framing::Websocket, Framing::Mqtt, Framing::Http] {
             let scenario = scenario(version, suite, framing);
             let part = simulate(&scenario, 22).unwrap().test;
-            let (records, _) = split(size(&rows(&scenario, &part)));
+            let (records, _) = records_and_sessions(size(&segments(&scenario, &part)));
             let mut flows: BTreeMap<u64, Vec<&Record>> = BTreeMap::new();
             for record in &records {
                 flows.entry(record.flow).or_default().push(record);

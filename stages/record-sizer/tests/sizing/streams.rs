@@ -1,6 +1,9 @@
-//! The same records come out however a stream is cut, sent again, shuffled, cut short or joined late.
+//! The same records come out however a stream is segmented, retransmitted, reordered, cut by the snaplen or joined
+//! late.
 
-use crate::wire::{MILLISECOND, Noise, Row, batch, notices, records, row, segments, size, size_with, stream, syn};
+use crate::wire::{
+    MILLISECOND, Noise, OwnedSegment, batch, notices, records, segment, segments, size, size_with, stream, syn,
+};
 use proptest::prelude::*;
 use sizeleak_frame::{Direction, Frame, Segment};
 use sizeleak_record_sizer::{Options, RecordSizer};
@@ -9,7 +12,7 @@ use sizeleak_runtime::Stage;
 const TO: Direction = Direction::ToGateway;
 const FROM: Direction = Direction::FromGateway;
 
-/// As a session looks: a handshake, then records of many sizes, some of them several segments long.
+/// The records of a session: a handshake, then many sizes, some of them several segments long.
 fn session(count: usize, noise: &mut Noise) -> Vec<(u8, u16)> {
     let mut all = vec![(22, 200), (20, 1), (22, 40)];
     for _ in 0..count {
@@ -23,14 +26,14 @@ fn session(count: usize, noise: &mut Noise) -> Vec<(u8, u16)> {
     all
 }
 
-/// Segments of a stream: each message begins a segment, as applications write them.
-fn written(direction: Direction, first: u32, all: &[(u8, u16)], noise: &mut Noise) -> Vec<Row> {
+/// The segments of a stream in which each record starts a segment, as applications write them.
+fn one_segment_per_record(direction: Direction, first: u32, all: &[(u8, u16)], noise: &mut Noise) -> Vec<OwnedSegment> {
     let (mut rows, mut sequence, mut time_ns) = (Vec::new(), first, 0);
     for record in all {
         let bytes = stream(&[*record], noise);
         for chunk in bytes.chunks(1460) {
             time_ns += MILLISECOND;
-            rows.push(row(direction, sequence, chunk, time_ns));
+            rows.push(segment(direction, sequence, chunk, time_ns));
             sequence = sequence.wrapping_add(chunk.len() as u32);
         }
     }
@@ -41,7 +44,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn cuts_repeats_overlaps_and_order_change_nothing(
+    fn records_do_not_depend_on_segmentation_retransmission_or_order(
         seed: u64,
         first: u32,
         cuts in prop::collection::vec(1usize..3000, 1..60),
@@ -66,33 +69,40 @@ proptest! {
             let place = pieces.partition_point(|piece| piece.start <= start).min(pieces.len());
             pieces.insert(place, start..(start + length).min(bytes.len()));
         }
-        let mut order: Vec<_> = pieces.iter().enumerate().map(|(at, piece)| (at + early[at % early.len()], piece.clone())).collect();
+        let delayed = |(at, piece): (usize, &std::ops::Range<usize>)| (at + early[at % early.len()], piece.clone());
+        let mut order: Vec<_> = pieces.iter().enumerate().map(delayed).collect();
         order.sort_by_key(|(at, _)| *at);
         let mut rows = vec![syn(TO, first.wrapping_sub(1), 0)];
         for ((_, piece), time) in order.into_iter().zip(1..) {
-            rows.push(row(TO, first.wrapping_add(piece.start as u32), &bytes[piece], time * MILLISECOND / 10));
+            rows.push(segment(TO, first.wrapping_add(piece.start as u32), &bytes[piece], time * MILLISECOND / 10));
         }
         prop_assert_eq!(records(&size(&rows), TO), all);
     }
 
-    /// A stream joined in the middle of a record is followed from the next one on.
     #[test]
-    fn joined_in_the_middle_of_a_record(seed: u64, skip in 6usize..16_000) {
+    fn stream_joined_inside_a_record_is_sized_from_the_next_one_on(seed: u64, skip in 6usize..16_000) {
         let mut noise = Noise(seed);
         let all: Vec<_> = [(23, 16_400)].into_iter().chain(session(20, &mut noise).into_iter().skip(3)).collect();
         let bytes = stream(&all, &mut noise);
         let frames = size(&segments(TO, 7, &bytes[skip..], 1400));
         prop_assert_eq!(&records(&frames, TO), &all[1..]);
-        let resync = frames.iter().find_map(|frame| if let Frame::Notice(notice) = frame { notice.bytes } else { None });
+        let bytes = |frame: &Frame| if let Frame::Notice(notice) = frame { notice.bytes } else { None };
+        let resync = frames.iter().find_map(bytes);
         prop_assert_eq!(resync, Some((16_405 - skip) as u64));
     }
 
-    /// Whatever segments come, nothing panics and memory stays within its limits.
     #[test]
-    fn any_segments_are_taken(
+    fn any_input_is_accepted_within_the_memory_limit(
         rows in prop::collection::vec(
-            (0u64..3, any::<bool>(), prop_oneof![any::<u32>(), 0u32..5000], prop_oneof![Just(16u8), any::<u8>()],
-             prop_oneof![Just(None), any::<u32>().prop_map(Some)], prop::collection::vec(prop_oneof![any::<u8>(), 20u8..25, 0u8..4], 0..80), any::<i64>()),
+            (
+                0u64..3,
+                any::<bool>(),
+                prop_oneof![any::<u32>(), 0u32..5000],
+                prop_oneof![Just(16u8), any::<u8>()],
+                prop_oneof![Just(None), any::<u32>().prop_map(Some)],
+                prop::collection::vec(prop_oneof![any::<u8>(), 20u8..25, 0u8..4], 0..80),
+                any::<i64>(),
+            ),
             0..120,
         ),
     ) {
@@ -102,7 +112,7 @@ proptest! {
         for (flow, to, sequence, flags, length, payload, time_ns) in rows {
             let direction = if to { TO } else { FROM };
             let length = length.unwrap_or(payload.len() as u32).max(payload.len() as u32);
-            let row = Row { time_ns, flow, direction, sequence, flags, length, payload };
+            let row = OwnedSegment { time_ns, flow, direction, sequence, flags, length, payload };
             sizer.process(batch(&[row]), &mut frames).unwrap();
             prop_assert!(sizer.held_bytes() <= 3000);
         }
@@ -110,7 +120,7 @@ proptest! {
     }
 }
 
-/// The share of `expected` that was found, and whether anything else was.
+/// The share of `expected` that was found, and how many other records were.
 fn found(frames: &[Frame], expected: &[(u8, u16)]) -> (f64, usize) {
     let mut left = records(frames, TO);
     let total = left.len();
@@ -122,58 +132,58 @@ fn found(frames: &[Frame], expected: &[(u8, u16)]) -> (f64, usize) {
     (hit as f64 / expected.len() as f64, total - hit)
 }
 
-/// The records of which these segments hold the header, and the body as often as `bodies` says (once, or not at all).
-fn held(all: &[(u8, u16)], first: u32, kept: &[Row], bodies: usize) -> Vec<(u8, u16)> {
+/// The records whose header these segments hold, and with `bodies` 1 (not 0) the body too.
+fn captured(all: &[(u8, u16)], first: u32, kept: &[OwnedSegment], bodies: usize) -> Vec<(u8, u16)> {
     let total: usize = all.iter().map(|(_, length)| usize::from(*length) + 5).sum();
     let mut seen = vec![false; total];
     for row in kept {
         let start = row.sequence.wrapping_sub(first) as usize;
         seen[start..start + row.payload.len()].fill(true);
     }
-    let (mut held, mut at) = (Vec::new(), 0);
+    let (mut captured, mut at) = (Vec::new(), 0);
     for record in all {
         let needed = at..at + 5 + usize::from(record.1) * bodies;
-        held.extend(seen[needed].iter().all(|seen| *seen).then_some(*record));
+        captured.extend(seen[needed].iter().all(|seen| *seen).then_some(*record));
         at += 5 + usize::from(record.1);
     }
-    held
+    captured
 }
 
 #[test]
-fn one_in_a_hundred_packets_lost() {
+fn records_are_sized_when_one_in_a_hundred_packets_is_lost() {
     let mut noise = Noise(11);
     let all = session(6000, &mut noise);
-    for rows in [written(TO, 90, &all, &mut noise), segments(TO, 90, &stream(&all, &mut noise), 1460)] {
+    for rows in [one_segment_per_record(TO, 90, &all, &mut noise), segments(TO, 90, &stream(&all, &mut noise), 1460)] {
         let mut kept = rows;
         kept.retain(|_| noise.below(100) > 0);
-        let whole = held(&all, 90, &kept, 1);
+        let whole = captured(&all, 90, &kept, 1);
         let frames = size(&[vec![syn(TO, 89, 0)], kept].concat());
         let (share, _) = found(&frames, &whole);
         let invented = found(&frames, &all).1;
-        println!("of {} records wholly captured {share:.4} sized, {invented} invented", whole.len());
+        println!("sized {share:.4} of {} records that were captured whole, and {invented} others", whole.len());
         assert!(share >= 0.97 && invented == 0);
     }
 }
 
 #[test]
-fn payloads_cut_by_the_snaplen() {
+fn records_are_sized_when_the_snaplen_cuts_payloads() {
     let mut noise = Noise(12);
     let all = session(6000, &mut noise);
-    let mut rows = written(TO, 90, &all, &mut noise);
+    let mut rows = one_segment_per_record(TO, 90, &all, &mut noise);
     for row in &mut rows {
         row.payload.truncate(74);
     }
-    let headers = held(&all, 90, &rows, 0);
+    let headers = captured(&all, 90, &rows, 0);
     let frames = size(&[vec![syn(TO, 89, 0)], rows].concat());
     let (share, _) = found(&frames, &headers);
     let invented = found(&frames, &all).1;
-    println!("of {} records whose header was captured {share:.4} sized, {invented} invented", headers.len());
+    println!("sized {share:.4} of {} records whose header was captured, and {invented} others", headers.len());
     assert!(share >= 0.97 && invented == 0);
 }
 
-/// The rates that the documentation of `resync` derives, on random bytes.
+/// The rates derived in the documentation of `resync`, on random bytes.
 #[test]
-fn ciphertext_holds_no_records() {
+fn no_records_are_found_in_random_bytes() {
     let mut noise = Noise(13);
     let (flows, size_of_each) = (64, 250 << 10);
     let (mut rows, mut headers) = (Vec::new(), 0);
@@ -187,30 +197,30 @@ fn ciphertext_holds_no_records() {
                 && (1..=18_432).contains(&length)
         };
         headers += bytes.windows(5).filter(plausible).count();
-        rows.extend(segments(TO, 5, &bytes, 1460).into_iter().map(|row| Row { flow, ..row }));
+        rows.extend(segments(TO, 5, &bytes, 1460).into_iter().map(|row| OwnedSegment { flow, ..row }));
     }
     let frames = size(&rows);
     let bytes = flows as usize * size_of_each;
     println!("{bytes} random bytes: {headers} likely headers, {} records", records(&frames, TO).len());
-    // 1.5e-7 a byte makes 2.4 in 16 MB; the odds of more than 12 are below one in 100,000.
+    // 1.5e-7 a byte makes 2.4 in 16 MB; more than 12 have a probability below 10⁻⁵.
     assert!(headers <= 12);
     assert_eq!(records(&frames, TO), []);
     assert_eq!(notices(&frames), vec!["not_tls"; flows as usize]);
 }
 
 #[test]
-fn a_lone_keep_alive_is_sized_and_a_lone_piece_of_a_record_is_not() {
+fn lone_record_is_sized_and_a_part_of_one_is_not() {
     let mut noise = Noise(3);
     let ping = stream(&[(23, 29)], &mut noise);
-    assert_eq!(records(&size(&[row(TO, 5, &ping, 1)]), TO), [(23, 29)]);
-    assert_eq!(records(&size(&[row(TO, 5, &ping[..30], 1)]), TO), []);
-    // A probe repeats the byte before.
-    let probe = row(TO, 4, &[0], 1);
-    assert_eq!(records(&size(&[probe, row(TO, 5, &ping, 2)]), TO), [(23, 29)]);
+    assert_eq!(records(&size(&[segment(TO, 5, &ping, 1)]), TO), [(23, 29)]);
+    assert_eq!(records(&size(&[segment(TO, 5, &ping[..30], 1)]), TO), []);
+    // A keep-alive probe repeats the byte before.
+    let probe = segment(TO, 4, &[0], 1);
+    assert_eq!(records(&size(&[probe, segment(TO, 5, &ping, 2)]), TO), [(23, 29)]);
 }
 
 #[test]
-fn another_connection_on_the_same_ports() {
+fn new_connection_on_the_same_ports_is_sized_from_its_start() {
     let mut noise = Noise(4);
     let (one, two) = (session(5, &mut noise), session(6, &mut noise));
     let first = [vec![syn(TO, 99, 0)], segments(TO, 100, &stream(&one, &mut noise)[..1500], 700)].concat();
@@ -220,14 +230,14 @@ fn another_connection_on_the_same_ports() {
     assert_eq!(notices(&frames), ["truncated"]);
 }
 
-/// A `ClientHello` of a kind, in its record.
+/// A `ClientHello` in its record.
 fn client_hello() -> Vec<u8> {
     let body = [&[3, 3][..], &[7; 32], &[0, 0, 2, 0xc0, 0x2f, 1, 0]].concat();
     [&[22, 3, 1, 0, body.len() as u8 + 4, 1, 0, 0, body.len() as u8][..], &body].concat()
 }
 
 #[test]
-fn tls_after_something_else() {
+fn tls_is_found_after_other_protocols_and_streams_without_it_are_reported() {
     let mut noise = Noise(5);
     for before in ["CONNECT hub.example:443 HTTP/1.1\r\n\r\n", "EHLO me\r\nSTARTTLS\r\n", "\u{5}\u{1}\0", "S"] {
         let bytes = [before.as_bytes(), &client_hello(), &stream(&[(23, 100)], &mut noise)].concat();
@@ -246,27 +256,28 @@ fn tls_after_something_else() {
 }
 
 #[test]
-fn bytes_that_differ_are_noticed_and_the_first_are_kept() {
+fn first_data_win_over_differing_retransmissions_which_are_reported() {
     let mut noise = Noise(6);
     let bytes = stream(&[(22, 100), (23, 50)], &mut noise);
     let mut other = bytes[60..].to_vec();
     other[50] ^= 0xff;
-    let rows = [syn(TO, 0, 0), row(TO, 61, &bytes[60..], 1), row(TO, 61, &other, 2), row(TO, 1, &bytes[..60], 3)];
+    let rows =
+        [syn(TO, 0, 0), segment(TO, 61, &bytes[60..], 1), segment(TO, 61, &other, 2), segment(TO, 1, &bytes[..60], 3)];
     let frames = size(&rows);
     assert_eq!(records(&frames, TO), [(22, 100), (23, 50)]);
     assert_eq!(notices(&frames), ["conflict"]);
 }
 
 #[test]
-fn a_hole_in_one_direction_keeps_both_in_order() {
+fn directions_stay_in_order_while_one_waits_for_a_segment() {
     let mut noise = Noise(7);
     let commands = [(22, 60), (23, 300), (23, 301), (23, 302)];
     let mut rows = vec![syn(TO, 0, 0)];
-    rows.extend(written(TO, 1, &commands, &mut noise));
+    rows.extend(one_segment_per_record(TO, 1, &commands, &mut noise));
     rows.remove(2);
     let replies = stream(&[(23, 90)], &mut noise);
-    rows.push(row(FROM, 500, &replies, 10 * MILLISECOND));
-    rows.push(row(FROM, 595, &replies, 5_000 * MILLISECOND));
+    rows.push(segment(FROM, 500, &replies, 10 * MILLISECOND));
+    rows.push(segment(FROM, 595, &replies, 5_000 * MILLISECOND));
     let order: Vec<u32> = size(&rows)
         .into_iter()
         .filter_map(|frame| if let Frame::Record(record) = frame { Some(record.length) } else { None })
@@ -275,58 +286,62 @@ fn a_hole_in_one_direction_keeps_both_in_order() {
 }
 
 #[test]
-fn a_hole_is_given_up_when_a_mere_acknowledgement_comes_late() {
+fn acknowledgement_of_another_flow_ends_an_overdue_wait() {
     let commands = [(22, 60), (23, 300), (23, 301)];
     let mut rows = vec![syn(TO, 0, 0)];
-    rows.extend(written(TO, 1, &commands, &mut Noise(9)));
+    rows.extend(one_segment_per_record(TO, 1, &commands, &mut Noise(9)));
     rows.remove(2);
     let mut sizer = RecordSizer::new(&Options::default()).unwrap();
     let mut frames = Vec::new();
     sizer.process(batch(&rows), &mut frames).unwrap();
-    // Of another connection, and soon: it changes nothing.
-    let acknowledgement = Row { flow: 2, ..row(FROM, 500, &[], 100 * MILLISECOND) };
+    // One of another connection, too early to end the wait.
+    let acknowledgement = OwnedSegment { flow: 2, ..segment(FROM, 500, &[], 100 * MILLISECOND) };
     sizer.process(batch(std::slice::from_ref(&acknowledgement)), &mut frames).unwrap();
     assert_eq!(records(&frames, TO), [(22, 60)]);
-    let later = Row { time_ns: 5_000 * MILLISECOND, ..acknowledgement };
+    let later = OwnedSegment { time_ns: 5_000 * MILLISECOND, ..acknowledgement };
     sizer.process(batch(&[later]), &mut frames).unwrap();
     assert_eq!((records(&frames, TO), notices(&frames)), (vec![(22, 60), (23, 301)], vec!["gap".to_owned()]));
 }
 
 #[test]
-fn a_flood_of_connections_is_forgotten() {
+fn floods_of_connections_are_evicted() {
     let mut noise = Noise(8);
     let all = session(3, &mut noise);
     let bytes = stream(&all, &mut noise);
     let (before, after) = bytes.split_at(250);
-    let mut rows = vec![syn(TO, 0, 0), row(TO, 1, before, 1)];
-    rows.extend((2..400_000).map(|flow| Row { flow, flags: Segment::SYN, ..row(FROM, flow as u32, &[], 2) }));
-    rows.push(row(TO, 251, after, 3));
+    let mut rows = vec![syn(TO, 0, 0), segment(TO, 1, before, 1)];
+    rows.extend((2..400_000).map(|flow| OwnedSegment {
+        flow,
+        flags: Segment::SYN,
+        ..segment(FROM, flow as u32, &[], 2)
+    }));
+    rows.push(segment(TO, 251, after, 3));
     let (frames, counts) = size_with(&Options::default(), &rows);
-    assert_eq!(records(&frames, TO), all, "the flood drives out none that has data");
+    assert_eq!(records(&frames, TO), all, "a flood of SYNs must not evict a connection with data");
     assert!(counts.iter().any(|(name, count)| *name == "idle_flows" && *count > 300_000));
-    let data = (2..2_000).map(|flow| Row { flow, ..row(FROM, 9, &client_hello(), 2) });
+    let data = (2..2_000).map(|flow| OwnedSegment { flow, ..segment(FROM, 9, &client_hello(), 2) });
     let (frames, counts) = size_with(&Options { max_flows: 100, ..Options::default() }, &data.collect::<Vec<_>>());
     assert_eq!(records(&frames, FROM).len(), 1998);
     assert!(counts.iter().any(|(name, count)| *name == "evicted_flows" && *count > 1_800));
-    assert_eq!(notices(&frames).iter().filter(|what| **what == "evicted").count(), 1, "told once");
+    assert_eq!(notices(&frames).iter().filter(|what| **what == "evicted").count(), 1, "reported once");
 }
 
 /// A datagram with one DTLS record.
-fn datagram(content_type: u8, epoch: u8, number: u8, body: &[u8]) -> Row {
+fn datagram(content_type: u8, epoch: u8, number: u8, body: &[u8]) -> OwnedSegment {
     let header = [content_type, 0xfe, 0xfd, 0, epoch, 0, 0, 0, 0, 0, number, 0, body.len() as u8];
-    Row { flags: 0, ..row(TO, 0, &[&header, body].concat(), 1) }
+    OwnedSegment { flags: 0, ..segment(TO, 0, &[&header, body].concat(), 1) }
 }
 
 #[test]
-fn datagrams_of_dtls_quic_and_others() {
+fn dtls_is_sized_quic_is_reported_and_other_datagrams_are_counted() {
     let body = [&[0xfe, 0xfd][..], &[7; 32], &[0, 0xc0, 0xa8, 0]].concat();
     let length = body.len() as u8;
     let hello = [&[2, 0, 0, length, 0, 1, 0, 0, 0, 0, 0, length][..], &body].concat();
     let data = datagram(23, 1, 0, &[9; 116]);
-    let quic = Row { flow: 2, ..datagram(0, 0, 0, &[]) };
-    let quic = Row { payload: [&[0xc0, 0, 0, 0, 1, 8][..], &[0; 60]].concat(), length: 66, ..quic };
-    let other = Row { flow: 3, flags: 0, ..row(TO, 0, b"anything", 1) };
-    let empty = Row { flow: 4, flags: 0, ..row(TO, 0, &[], 1) };
+    let quic = OwnedSegment { flow: 2, ..datagram(0, 0, 0, &[]) };
+    let quic = OwnedSegment { payload: [&[0xc0, 0, 0, 0, 1, 8][..], &[0; 60]].concat(), length: 66, ..quic };
+    let other = OwnedSegment { flow: 3, flags: 0, ..segment(TO, 0, b"anything", 1) };
+    let empty = OwnedSegment { flow: 4, flags: 0, ..segment(TO, 0, &[], 1) };
     let rows = [datagram(22, 0, 0, &hello), data.clone(), data, quic.clone(), quic, other, empty];
     let (frames, counts) = size_with(&Options::default(), &rows);
     assert_eq!(records(&frames, TO), [(22, hello.len() as u16), (23, 116)]);

@@ -1,4 +1,4 @@
-//! Streams of TLS records made for tests, cut into segments; and a sizer run over them.
+//! Generated streams of TLS records, cut into segments, and runs of the sizer on them.
 
 use sizeleak_frame::{Direction, Frame, Segment, Segments};
 use sizeleak_record_sizer::{Options, RecordSizer};
@@ -8,7 +8,7 @@ pub(crate) const MILLISECOND: i64 = 1_000_000;
 
 /// A segment that owns its payload.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
+pub(crate) struct OwnedSegment {
     pub(crate) time_ns: i64,
     pub(crate) flow: u64,
     pub(crate) direction: Direction,
@@ -18,7 +18,7 @@ pub(crate) struct Row {
     pub(crate) payload: Vec<u8>,
 }
 
-/// Numbers that look random, the same in any run.
+/// Pseudo-random numbers, the same in every run.
 pub(crate) struct Noise(pub(crate) u64);
 
 impl Noise {
@@ -45,7 +45,7 @@ impl Noise {
     }
 }
 
-/// Records of these types and lengths, filled with noise.
+/// Records of these types and lengths, with noise for bodies.
 pub(crate) fn stream(records: &[(u8, u16)], noise: &mut Noise) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (content_type, length) in records {
@@ -56,49 +56,49 @@ pub(crate) fn stream(records: &[(u8, u16)], noise: &mut Noise) -> Vec<u8> {
     bytes
 }
 
-/// A segment of flow 1 with all of its payload.
-pub(crate) fn row(direction: Direction, sequence: u32, payload: &[u8], time_ns: i64) -> Row {
+/// A segment of flow 1 whose payload is whole.
+pub(crate) fn segment(direction: Direction, sequence: u32, payload: &[u8], time_ns: i64) -> OwnedSegment {
     let length = payload.len() as u32;
-    Row { time_ns, flow: 1, direction, sequence, flags: Segment::ACK, length, payload: payload.to_vec() }
+    OwnedSegment { time_ns, flow: 1, direction, sequence, flags: Segment::ACK, length, payload: payload.to_vec() }
 }
 
-pub(crate) fn syn(direction: Direction, sequence: u32, time_ns: i64) -> Row {
-    Row { flags: Segment::SYN, ..row(direction, sequence, &[], time_ns) }
+pub(crate) fn syn(direction: Direction, sequence: u32, time_ns: i64) -> OwnedSegment {
+    OwnedSegment { flags: Segment::SYN, ..segment(direction, sequence, &[], time_ns) }
 }
 
-/// A stream in segments of at most `size` bytes, from a sequence number on, a millisecond apart.
-pub(crate) fn segments(direction: Direction, first: u32, bytes: &[u8], size: usize) -> Vec<Row> {
+/// A stream in segments of at most `size` bytes, from sequence number `first` on, a millisecond apart.
+pub(crate) fn segments(direction: Direction, first: u32, bytes: &[u8], size: usize) -> Vec<OwnedSegment> {
     let chunks = (0u32..).zip(bytes.chunks(size));
     let rows = chunks.map(|(at, chunk)| {
         let sequence = first.wrapping_add(at * size as u32);
-        row(direction, sequence, chunk, i64::from(at) * MILLISECOND)
+        segment(direction, sequence, chunk, i64::from(at) * MILLISECOND)
     });
     rows.collect()
 }
 
-pub(crate) fn batch(rows: &[Row]) -> Segments {
+pub(crate) fn batch(segments: &[OwnedSegment]) -> Segments {
     let mut batch = Segments::new();
-    for row in rows {
-        let Row { time_ns, flow, direction, sequence, flags, length, ref payload } = *row;
+    for segment in segments {
+        let OwnedSegment { time_ns, flow, direction, sequence, flags, length, ref payload } = *segment;
         batch.push(Segment { time_ns, flow, direction, sequence, flags, length, payload });
     }
     batch
 }
 
-/// What a sizer makes of segments.
-pub(crate) fn size(rows: &[Row]) -> Vec<Frame> {
-    size_with(&Options::default(), rows).0
+/// The frames that a sizer emits for these segments.
+pub(crate) fn size(segments: &[OwnedSegment]) -> Vec<Frame> {
+    size_with(&Options::default(), segments).0
 }
 
-/// What a sizer makes of segments, and what it counts.
-pub(crate) fn size_with(options: &Options, rows: &[Row]) -> (Vec<Frame>, Vec<(&'static str, u64)>) {
+/// The frames that a sizer emits for these segments, and its counters.
+pub(crate) fn size_with(options: &Options, segments: &[OwnedSegment]) -> (Vec<Frame>, Vec<(&'static str, u64)>) {
     let mut sizer = RecordSizer::new(options).unwrap();
     let mut frames = Vec::new();
-    for rows in rows.chunks(100) {
-        sizer.process(batch(rows), &mut frames).unwrap();
+    for some in segments.chunks(100) {
+        sizer.process(batch(some), &mut frames).unwrap();
     }
     sizer.finish(&mut frames).unwrap();
-    assert_eq!(sizer.held_bytes(), 0, "nothing is held after the end");
+    assert_eq!(sizer.held_bytes(), 0, "bytes are held after the end");
     (frames, sizer.counters())
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn records(frames: &[Frame], direction: Direction) -> Vec<(u8, u16)> 
     frames.iter().filter_map(of).collect()
 }
 
-/// The words of all notices.
+/// The words (`what`) of all notices.
 pub(crate) fn notices(frames: &[Frame]) -> Vec<String> {
     let of = |frame: &Frame| if let Frame::Notice(notice) = frame { Some(notice.what.to_string()) } else { None };
     frames.iter().filter_map(of).collect()

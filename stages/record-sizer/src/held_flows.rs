@@ -1,17 +1,18 @@
-//! Which flows hold bytes back, until when, and how many: what is given up first when memory is needed.
+//! The flows that hold bytes, until when, and how many: this decides which are given up first when memory is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The flows that hold bytes.
+/// Flows that hold bytes, by deadline.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct HeldFlows {
     by_deadline: BTreeSet<(i64, u64)>,
+    /// Deadline and held bytes of each flow.
     by_flow: BTreeMap<u64, (i64, usize)>,
     bytes: usize,
 }
 
-impl Waiting {
-    /// Takes note of what a flow holds now. Without a deadline it waits for nothing, and is given up last.
+impl HeldFlows {
+    /// Sets how many bytes a flow holds now. One without a deadline waits for nothing, and is given up last.
     pub(crate) fn update(&mut self, flow: u64, deadline: Option<i64>, bytes: usize) {
         if bytes == 0 && self.by_flow.is_empty() {
             return;
@@ -28,7 +29,8 @@ impl Waiting {
         }
     }
 
-    /// A flow whose deadline has come, at whatever time it may be.
+    /// The flow whose deadline passed first, if any has.
+    #[inline]
     pub(crate) fn overdue(&self, now_ns: i64) -> Option<u64> {
         let first = self.by_deadline.first().filter(|(deadline, _)| *deadline <= now_ns && *deadline < i64::MAX);
         first.map(|(_, flow)| *flow)
@@ -37,12 +39,6 @@ impl Waiting {
     /// The flow to give up first.
     pub(crate) fn first(&self) -> Option<u64> {
         self.by_deadline.first().map(|(_, flow)| *flow)
-    }
-
-    /// Whether no flow holds any.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.by_flow.is_empty()
     }
 
     /// Bytes held by all flows together.
@@ -56,19 +52,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadlines_and_sums() {
-        let mut waiting = Waiting::default();
-        waiting.update(1, Some(30), 100);
-        waiting.update(2, Some(20), 10);
-        waiting.update(3, None, 1);
-        assert_eq!(
-            (waiting.bytes(), waiting.first(), waiting.overdue(19), waiting.overdue(20)),
-            (111, Some(2), None, Some(2))
-        );
-        waiting.update(2, Some(40), 20);
-        assert_eq!((waiting.bytes(), waiting.first()), (121, Some(1)));
-        waiting.update(1, None, 0);
-        waiting.update(2, None, 0);
-        assert_eq!((waiting.bytes(), waiting.first(), waiting.overdue(i64::MAX)), (1, Some(3), None));
+    fn flow_with_the_earliest_deadline_comes_first() {
+        let mut held = HeldFlows::default();
+        held.update(1, Some(30), 100);
+        held.update(2, Some(20), 10);
+        held.update(3, None, 1);
+        assert_eq!((held.bytes(), held.first(), held.overdue(19), held.overdue(20)), (111, Some(2), None, Some(2)));
+        held.update(2, Some(40), 20);
+        assert_eq!((held.bytes(), held.first()), (121, Some(1)));
+        held.update(1, None, 0);
+        held.update(2, None, 0);
+        assert_eq!((held.bytes(), held.first(), held.overdue(i64::MAX)), (1, Some(3), None));
     }
 }

@@ -1,0 +1,95 @@
+//! A chunk of one direction's byte stream: the captured bytes, and how many more the snaplen cut off.
+
+use sizeleak_frame::Segment;
+
+/// Consecutive bytes of a stream. The hidden ones, which the capture does not hold, follow the captured ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chunk<'a> {
+    /// When the segment that carried it was captured.
+    pub(crate) time_ns: i64,
+    /// The captured bytes.
+    pub(crate) payload: &'a [u8],
+    /// Bytes on the wire after them that the snaplen cut off.
+    pub(crate) hidden: u32,
+    /// Whether it starts where its segment starts.
+    pub(crate) starts_segment: bool,
+    /// Whether it ends where its segment ends.
+    pub(crate) ends_segment: bool,
+}
+
+impl<'a> Chunk<'a> {
+    /// The whole of a segment.
+    #[inline]
+    pub(crate) fn of(segment: &Segment<'a>) -> Self {
+        Self {
+            hidden: segment.length.saturating_sub(segment.payload.len() as u32),
+            starts_segment: true,
+            ends_segment: true,
+            ..Self::fragment(segment.time_ns, segment.payload)
+        }
+    }
+
+    /// Captured bytes from the inside of a segment.
+    #[inline]
+    pub(crate) fn fragment(time_ns: i64, payload: &'a [u8]) -> Self {
+        Self { time_ns, payload, hidden: 0, starts_segment: false, ends_segment: false }
+    }
+
+    /// Bytes on the wire.
+    #[inline]
+    pub(crate) fn length(&self) -> u64 {
+        self.payload.len() as u64 + u64::from(self.hidden)
+    }
+
+    /// Whether no byte is left.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.payload.is_empty() && self.hidden == 0
+    }
+
+    /// Removes up to `limit` bytes from the front; returns the captured ones, and how many were removed in all.
+    #[inline]
+    pub(crate) fn advance(&mut self, limit: u64) -> (&'a [u8], u64) {
+        let visible = (self.payload.len() as u64).min(limit);
+        let (taken, rest) = self.payload.split_at(visible as usize);
+        self.payload = rest;
+        let hidden = u64::from(self.hidden).min(limit - visible);
+        self.hidden -= hidden as u32;
+        self.starts_segment &= visible + hidden == 0;
+        (taken, visible + hidden)
+    }
+
+    /// Removes up to `limit` captured bytes from the front.
+    #[inline]
+    pub(crate) fn advance_captured(&mut self, limit: usize) -> &'a [u8] {
+        self.advance(limit.min(self.payload.len()) as u64).0
+    }
+
+    /// Its first `limit` bytes.
+    pub(crate) fn first(mut self, limit: u64) -> Self {
+        let whole = self.length();
+        let visible = (self.payload.len() as u64).min(limit);
+        self.payload = self.payload.get(..visible as usize).unwrap_or_default();
+        self.hidden = u64::from(self.hidden).min(limit - visible) as u32;
+        self.ends_segment &= limit >= whole;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_bytes_follow_the_captured_ones() {
+        let whole = Chunk { time_ns: 1, payload: b"abcd", hidden: 3, starts_segment: true, ends_segment: true };
+        let mut chunk = whole;
+        assert_eq!(chunk.advance(3), (&b"abc"[..], 3));
+        assert!(!chunk.starts_segment);
+        assert_eq!(chunk.advance(3), (&b"d"[..], 3));
+        assert_eq!((chunk.length(), chunk.is_empty()), (1, false));
+        let first = whole.first(5);
+        assert_eq!((first.payload, first.hidden, first.ends_segment), (&b"abcd"[..], 1, false));
+        assert_eq!(whole.first(7), whole);
+    }
+}

@@ -1,0 +1,38 @@
+//! What the stage counts, for its row of `summary`.
+
+use sizeleak_frame::Segment;
+
+/// Defines the counters, in the order of `summary`.
+macro_rules! counters {
+    ($($name:ident)*) => {
+        /// The counters of `record-sizer`.
+        #[derive(Debug, Default)]
+        pub(crate) struct SizerCounters {
+            /// Segments and datagrams; not part of `summary`.
+            pub(crate) segments: u64,
+            $(pub(crate) $name: u64,)*
+        }
+
+        impl SizerCounters {
+            /// Each with its name in `summary`.
+            pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+        }
+    };
+}
+
+counters! {
+    records sessions retransmitted out_of_order conflicts gaps gap_bytes resyncs skipped_bytes malformed not_tls
+    truncated hidden_bytes datagrams other_datagrams quic_flows evicted_flows idle_flows evicted_bytes
+}
+
+impl SizerCounters {
+    /// Counts a segment or datagram, and what the snaplen cut off its payload.
+    #[inline]
+    pub(crate) fn segment(&mut self, segment: &Segment<'_>) {
+        self.segments += 1;
+        let hidden = u64::from(segment.length).saturating_sub(segment.payload.len() as u64);
+        self.hidden_bytes = self.hidden_bytes.saturating_add(hidden);
+    }
+}

@@ -1,0 +1,186 @@
+//! A bounded table of values by flow, in order of insertion. When it is full, the flows unused for longest are
+//! evicted, so memory is bounded, flows in use stay, and nothing depends on the order of a hash table.
+//!
+//! Ages are counted in periods. A period ends when an eighth of the table was used in it: that costs little, and room
+//! is made for many flows at once.
+
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
+
+/// The number of periods in which a full table is used once.
+const PERIODS: usize = 8;
+
+/// The fewest flows by which the table grows.
+const MIN_GROWTH: usize = 64;
+
+/// Values by flow.
+#[derive(Debug)]
+pub(crate) struct FlowTable<V> {
+    values: IndexMap<u64, V, RandomState>,
+    /// The period in which each value was last used.
+    used: Vec<u32>,
+    period: u32,
+    /// The number of values used in this period.
+    used_in_period: usize,
+    capacity: usize,
+    /// When idle flows were evicted last, and the period that ended then.
+    last_sweep: Option<(i64, u32)>,
+}
+
+impl<V> FlowTable<V> {
+    /// A table of at most `capacity` values.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let (values, used) = (IndexMap::default(), Vec::new());
+        Self { values, used, period: 1, used_in_period: 0, capacity, last_sweep: None }
+    }
+
+    /// The value of a flow, which counts as used.
+    #[inline]
+    pub(crate) fn find(&mut self, flow: u64) -> Option<&mut V> {
+        let index = self.values.get_index_of(&flow)?;
+        if let Some(used) = self.used.get_mut(index)
+            && *used != self.period
+        {
+            *used = self.period;
+            self.count_use();
+        }
+        self.values.get_index_mut(index).map(|(_, value)| value)
+    }
+
+    /// Adds the value of a flow that has none.
+    pub(crate) fn insert(&mut self, flow: u64, value: V) -> &mut V {
+        let period = self.period;
+        self.count_use();
+        if self.values.len() == self.values.capacity() {
+            self.grow();
+        }
+        let entry = self.values.entry(flow);
+        if entry.index() == self.used.len() {
+            self.used.push(period);
+        }
+        entry.insert_entry(value).into_mut()
+    }
+
+    /// Removes a value; the last one takes its place in the order.
+    pub(crate) fn remove(&mut self, flow: u64) -> Option<V> {
+        let (index, _, value) = self.values.swap_remove_full(&flow)?;
+        self.used.swap_remove(index);
+        Some(value)
+    }
+
+    /// Whether there is no room for another value.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.values.len() >= self.capacity
+    }
+
+    /// Whether the last sweep for idle flows is longer ago than this. The first call counts as a sweep.
+    #[inline]
+    pub(crate) fn is_sweep_due(&mut self, now_ns: i64, interval_ns: i64) -> bool {
+        let (sweep_ns, _) = *self.last_sweep.get_or_insert((now_ns, 0));
+        now_ns.saturating_sub(sweep_ns) > interval_ns
+    }
+
+    /// Removes and returns the values that were not used since the last sweep.
+    pub(crate) fn evict_idle(&mut self, now_ns: i64) -> Vec<(u64, V)> {
+        let before = self.last_sweep.map_or(0, |(_, period)| period);
+        self.last_sweep = Some((now_ns, self.period));
+        self.begin_period();
+        self.evict_unused_since(before)
+    }
+
+    /// Removes and returns at least an eighth of a full table: the values unused for longest.
+    pub(crate) fn evict_oldest(&mut self) -> Vec<(u64, V)> {
+        let mut used = self.used.clone();
+        let Some(last) = used.len().min((self.capacity / PERIODS).max(1)).checked_sub(1) else { return Vec::new() };
+        let (_, latest, _) = used.select_nth_unstable(last);
+        self.evict_unused_since(*latest)
+    }
+
+    /// Removes and returns all values.
+    pub(crate) fn drain(&mut self) -> Vec<(u64, V)> {
+        self.used.clear();
+        std::mem::take(&mut self.values).into_iter().collect()
+    }
+
+    fn evict_unused_since(&mut self, period: u32) -> Vec<(u64, V)> {
+        let mut used = self.used.iter();
+        let is_unused = |_: &u64, _: &mut V| used.next().is_some_and(|used| *used <= period);
+        let evicted = self.values.extract_if(.., is_unused).collect();
+        self.used.retain(|used| *used > period);
+        evicted
+    }
+
+    /// Grows by half, but never beyond the capacity.
+    fn grow(&mut self) {
+        let known = self.values.len();
+        let room = self.capacity.saturating_sub(known).max(1);
+        self.values.reserve_exact((known / 2).max(MIN_GROWTH).min(room));
+    }
+
+    fn count_use(&mut self) {
+        self.used_in_period += 1;
+        if self.used_in_period >= self.capacity / PERIODS {
+            self.begin_period();
+        }
+    }
+
+    fn begin_period(&mut self) {
+        // No run lasts long enough to reach the limit.
+        self.period = self.period.saturating_add(1);
+        self.used_in_period = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_table_evicts_the_flows_unused_for_longest() {
+        let mut table = FlowTable::new(4);
+        for (flow, value) in [(9, 'a'), (3, 'b'), (5, 'c'), (7, 'd')] {
+            assert!(!table.is_full());
+            table.insert(flow, value);
+        }
+        assert_eq!(table.find(9), Some(&mut 'a'));
+        assert!(table.is_full());
+        assert_eq!(table.evict_oldest(), [(3, 'b')]);
+        assert_eq!(table.find(3), None);
+        assert!(!table.is_full());
+        assert_eq!(table.remove(5), Some('c'));
+        assert_eq!(table.drain(), [(9, 'a'), (7, 'd')]);
+        assert!(table.evict_oldest().is_empty());
+    }
+
+    #[test]
+    fn many_flows_are_evicted_at_once_and_used_ones_stay() {
+        let mut table = FlowTable::new(1000);
+        let mut evicted = 0;
+        for flow in 0..100_000 {
+            if table.is_full() {
+                let oldest = table.evict_oldest();
+                assert!(oldest.is_sorted() && oldest.len() >= 125 && oldest.len() < 400, "{}", oldest.len());
+                evicted += oldest.len();
+            }
+            table.insert(flow, flow);
+            assert_eq!(table.find(7.min(flow)), Some(&mut 7.min(flow)), "at {flow}");
+        }
+        assert_eq!(evicted + table.drain().len(), 100_000);
+    }
+
+    #[test]
+    fn sweep_evicts_flows_unused_since_the_last_one() {
+        let mut table = FlowTable::new(1000);
+        assert!(!table.is_sweep_due(50, 30));
+        table.insert(1, 'a');
+        table.insert(2, 'b');
+        assert!(!table.is_sweep_due(80, 30));
+        assert!(table.is_sweep_due(81, 30));
+        assert!(table.evict_idle(81).is_empty());
+        assert_eq!(table.find(2), Some(&mut 'b'));
+        assert!(!table.is_sweep_due(111, 30));
+        assert_eq!(table.evict_idle(112), [(1, 'a')]);
+        assert_eq!(table.evict_idle(143), [(2, 'b')]);
+    }
+}

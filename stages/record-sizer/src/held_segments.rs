@@ -1,0 +1,105 @@
+//! Segments of one direction that wait for the bytes before them, by stream position.
+
+use std::collections::VecDeque;
+
+use crate::chunk::Chunk;
+
+/// Memory that a held segment is taken to need besides its payload, in bytes.
+const SEGMENT_COST: usize = 96;
+
+/// Memory that a direction with held segments is taken to need besides them, in bytes.
+const DIRECTION_COST: usize = 256;
+
+/// What is held of a segment.
+#[derive(Debug)]
+pub(crate) struct HeldSegment {
+    time_ns: i64,
+    payload: Box<[u8]>,
+    hidden: u32,
+    starts_segment: bool,
+    ends_segment: bool,
+}
+
+impl HeldSegment {
+    pub(crate) fn chunk(&self) -> Chunk<'_> {
+        Chunk {
+            time_ns: self.time_ns,
+            payload: &self.payload,
+            hidden: self.hidden,
+            starts_segment: self.starts_segment,
+            ends_segment: self.ends_segment,
+        }
+    }
+}
+
+/// Held segments by the position they start at; they do not overlap. A segment nearly always goes to the end, and
+/// leaves from the front. Most directions that hold any hold one, so an empty queue keeps no memory.
+#[derive(Debug, Default)]
+pub(crate) struct HeldSegments {
+    segments: VecDeque<(u64, HeldSegment)>,
+    bytes: usize,
+}
+
+impl HeldSegments {
+    /// The position and capture time of the first one.
+    pub(crate) fn first(&self) -> Option<(u64, i64)> {
+        self.segments.front().map(|(start, held)| (*start, held.time_ns))
+    }
+
+    /// Removes the first one if it starts at this position.
+    pub(crate) fn take_at(&mut self, position: u64) -> Option<HeldSegment> {
+        self.take_first_if(|start| start == position)
+    }
+
+    /// Removes those that start before this position.
+    pub(crate) fn drop_before(&mut self, position: u64) {
+        while self.take_first_if(|start| start < position).is_some() {}
+    }
+
+    fn take_first_if(&mut self, condition: impl Fn(u64) -> bool) -> Option<HeldSegment> {
+        let (_, held) = self.segments.pop_front_if(|(start, _)| condition(*start))?;
+        self.bytes -= held.payload.len() + SEGMENT_COST;
+        if self.segments.is_empty() {
+            self.segments = VecDeque::new();
+        }
+        Some(held)
+    }
+
+    /// The rest, from this position on, of the segment that holds the byte there.
+    pub(crate) fn rest_from(&self, position: u64) -> Option<Chunk<'_>> {
+        let index = self.segments.partition_point(|(start, _)| *start <= position).checked_sub(1)?;
+        let (start, held) = self.segments.get(index)?;
+        let mut rest = held.chunk();
+        rest.advance(position - start);
+        Some(rest).filter(|rest| !rest.is_empty())
+    }
+
+    /// Where the first segment at or after this position starts.
+    pub(crate) fn next_start(&self, position: u64) -> Option<u64> {
+        self.segments.get(self.segments.partition_point(|(start, _)| *start < position)).map(|(start, _)| *start)
+    }
+
+    /// Holds a chunk; none may be held at its position.
+    pub(crate) fn insert(&mut self, start: u64, chunk: Chunk<'_>) {
+        let Chunk { time_ns, payload, hidden, starts_segment, ends_segment } = chunk;
+        self.bytes += payload.len() + SEGMENT_COST;
+        let index = self.segments.partition_point(|(other, _)| *other < start);
+        let held = HeldSegment { time_ns, payload: payload.into(), hidden, starts_segment, ends_segment };
+        self.segments.insert(index, (start, held));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Bytes of memory they are taken to need.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        if self.is_empty() { 0 } else { DIRECTION_COST + self.bytes }
+    }
+}

@@ -1,0 +1,37 @@
+//! Two values of the same kind, one for each direction.
+
+use sizeleak_frame::Direction;
+
+/// A value for each direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PerDirection<T> {
+    pub(crate) to_gateway: T,
+    pub(crate) from_gateway: T,
+}
+
+impl<T> PerDirection<T> {
+    /// The value of a direction.
+    #[inline]
+    pub(crate) fn of(&self, direction: Direction) -> &T {
+        if direction == Direction::ToGateway { &self.to_gateway } else { &self.from_gateway }
+    }
+
+    /// The value of a direction, to be changed.
+    #[inline]
+    pub(crate) fn of_mut(&mut self, direction: Direction) -> &mut T {
+        if direction == Direction::ToGateway { &mut self.to_gateway } else { &mut self.from_gateway }
+    }
+
+    /// Both values.
+    #[inline]
+    pub(crate) fn both(&self) -> [&T; 2] {
+        [&self.to_gateway, &self.from_gateway]
+    }
+}
+
+impl<T: Copy> PerDirection<T> {
+    /// The same value for both directions.
+    pub(crate) fn same(value: T) -> Self {
+        Self { to_gateway: value, from_gateway: value }
+    }
+}

@@ -1,0 +1,184 @@
+//! Turns what was found in a flow into frames and counters.
+
+use sizeleak_frame::{Direction, Record, Segment, what};
+use sizeleak_runtime::{Closed, Emit};
+
+use crate::connection::{Connection, Ending};
+use crate::counters::SizerCounters;
+use crate::dtls::DtlsRecord;
+use crate::findings::{Findings, Incident, TlsEvent};
+use crate::handshake::Hello;
+use crate::notices::{self, Notices};
+use crate::plaintext::DTLS_1_3;
+use crate::record::SizedRecord;
+use crate::session::{RecordDetails, TlsSession};
+use crate::udp_flow::{DatagramContent, UdpFlow};
+
+/// Emits records, sessions and notices, and counts them.
+#[derive(Debug, Default)]
+pub(crate) struct Reporter {
+    pub(crate) counters: SizerCounters,
+    pub(crate) notices: Notices,
+}
+
+impl Reporter {
+    /// Reports what was found in a connection, as far as its order is certain.
+    pub(crate) fn findings(
+        &mut self,
+        flow: u64,
+        connection: &mut Connection,
+        findings: &mut Findings,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        connection.conclude(findings);
+        self.counters.retransmitted += std::mem::take(&mut findings.retransmitted);
+        self.counters.out_of_order += std::mem::take(&mut findings.out_of_order);
+        for (time_ns, incident) in findings.incidents.drain(..) {
+            self.incident(flow, time_ns, incident, out)?;
+        }
+        let mut session = connection.session();
+        for event in findings.events.drain(..) {
+            self.event(flow, &mut session, event, out)?;
+        }
+        Ok(())
+    }
+
+    /// Reports the end of a connection.
+    pub(crate) fn ending(&mut self, flow: u64, time_ns: i64, ending: Ending, out: &mut dyn Emit) -> Result<(), Closed> {
+        if ending.is_not_tls {
+            self.incident(flow, time_ns, Incident::NotTls, out)?;
+        }
+        if ending.incomplete > 0 {
+            self.counters.truncated += ending.incomplete;
+            self.notice(flow, time_ns, (what::TRUNCATED, None, "the last record is not complete".to_owned()), out)?;
+        }
+        Ok(())
+    }
+
+    /// Reports what a datagram holds.
+    pub(crate) fn datagram(
+        &mut self,
+        datagram: &Segment<'_>,
+        udp_flow: &mut UdpFlow,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        let Segment { flow, time_ns, direction, .. } = *datagram;
+        let records = match udp_flow.datagram(datagram) {
+            DatagramContent::Dtls(records) => records,
+            DatagramContent::NewQuic => {
+                self.counters.quic_flows += 1;
+                return self.unsupported(flow, time_ns, "QUIC: its records cannot be sized", out);
+            }
+            DatagramContent::Other => {
+                self.counters.other_datagrams += 1;
+                return Ok(());
+            }
+        };
+        let mut session = udp_flow.session();
+        for DtlsRecord { header, epoch, hello, .. } in records {
+            let is_1_3 = matches!(hello, Some(Hello::Server(hello)) if hello.version == DTLS_1_3);
+            if let Some(hello) = hello {
+                self.hello(flow, &mut session, (hello, direction, time_ns), out)?;
+            }
+            if is_1_3 {
+                self.unsupported(flow, time_ns, "DTLS 1.3: its protected records cannot be sized", out)?;
+            }
+            if session.starts_unanswered(header) {
+                self.session(flow, &session, time_ns, out)?;
+            }
+            let details = session.dtls_record(header, direction, epoch, time_ns);
+            self.record(flow, direction, SizedRecord { header, start_ns: time_ns, time_ns }, details, out)?;
+        }
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        flow: u64,
+        session: &mut TlsSession<'_>,
+        event: TlsEvent,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        match event {
+            TlsEvent::Record { direction, record } => {
+                if session.starts_unanswered(record.header) {
+                    self.session(flow, session, record.time_ns, out)?;
+                }
+                let details = session.record(record.header, direction, record.time_ns);
+                self.record(flow, direction, record, details, out)
+            }
+            TlsEvent::Hello { time_ns, direction, hello } => {
+                self.hello(flow, session, (*hello, direction, time_ns), out)
+            }
+        }
+    }
+
+    fn hello(
+        &mut self,
+        flow: u64,
+        session: &mut TlsSession<'_>,
+        (hello, direction, time_ns): (Hello, Direction, i64),
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        if session.hello(hello, direction, time_ns) { self.session(flow, session, time_ns, out) } else { Ok(()) }
+    }
+
+    fn session(&mut self, flow: u64, session: &TlsSession<'_>, time_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.counters.sessions += 1;
+        out.emit(session.frame(flow, time_ns).into())
+    }
+
+    /// Reports a record.
+    #[inline]
+    pub(crate) fn record(
+        &mut self,
+        flow: u64,
+        direction: Direction,
+        record: SizedRecord,
+        details: RecordDetails,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        let SizedRecord { header, start_ns, time_ns } = record;
+        let RecordDetails { plaintext, handshake } = details;
+        let (content_type, length) = (header.content_type, header.length.into());
+        self.counters.records += 1;
+        out.emit(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake }.into())
+    }
+
+    fn incident(&mut self, flow: u64, time_ns: i64, incident: Incident, out: &mut dyn Emit) -> Result<(), Closed> {
+        match incident {
+            Incident::Gap { bytes } => {
+                self.counters.gaps += 1;
+                self.counters.gap_bytes = self.counters.gap_bytes.saturating_add(bytes);
+            }
+            Incident::Resync { skipped } => {
+                self.counters.resyncs += 1;
+                self.counters.skipped_bytes += skipped;
+                // The stream starts with a record although its SYN was not seen: nothing was lost.
+                if skipped == 0 {
+                    return Ok(());
+                }
+            }
+            Incident::Conflict => self.counters.conflicts += 1,
+            Incident::Malformed => self.counters.malformed += 1,
+            Incident::NotTls => self.counters.not_tls += 1,
+        }
+        self.notice(flow, time_ns, notices::incident(incident), out)
+    }
+
+    fn unsupported(&mut self, flow: u64, time_ns: i64, detail: &str, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.notice(flow, time_ns, (what::UNSUPPORTED, None, detail.to_owned()), out)
+    }
+
+    /// Emits a notice about a flow, with its word, bytes and detail, unless there were too many.
+    pub(crate) fn notice(
+        &mut self,
+        flow: u64,
+        time_ns: i64,
+        (what, bytes, detail): (&'static str, Option<u64>, String),
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        let notice = notices::notice(time_ns, Some(flow), what, bytes, detail);
+        self.notices.emit(notice, self.counters.segments, out)
+    }
+}
