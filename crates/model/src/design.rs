@@ -13,44 +13,44 @@ const PRIME: u64 = (1 << 61) - 1;
 
 /// Commands to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Design {
+pub struct ExperimentDesign {
     /// How often each action occurs in each command.
     pub commands: Vec<Vec<u32>>,
     /// The actions, by their places, whose sizes are not determined even then: the inventory allows no command that would.
-    pub hidden: Vec<usize>,
+    pub undeterminable: Vec<usize>,
 }
 
-impl Design {
+impl ExperimentDesign {
     /// The fewest commands, and of these the ones with the fewest actions, that would determine the sizes of all `actions`
     /// together with the labelled commands. Nothing where these do already.
-    pub fn next(actions: usize, commands: &[LabelledCommand], limits: &Limits) -> Self {
-        let mut span = Span::of(actions, commands);
-        let unidentified = span.unidentified();
+    pub fn missing(actions: usize, commands: &[LabelledCommand], limits: &Limits) -> Self {
+        let mut space = RowSpace::of(actions, commands);
+        let unidentified = space.unidentified();
         let mut proposed = Vec::new();
-        let mut propose = |span: &mut Span, counts: Vec<u32>| {
-            if !span.is_full() && limits.admits(&counts) && span.insert(&counts) {
+        let mut propose = |space: &mut RowSpace, counts: Vec<u32>| {
+            if !space.is_full() && limits.admits(&counts) && space.insert(&counts) {
                 proposed.push(counts);
             }
         };
         for action in 0..actions {
-            propose(&mut span, with(actions, &[action]));
+            propose(&mut space, with(actions, &[action]));
         }
         // All singles are in. If |ac| is not told from them, any command of two actions tells it: no more is needed.
         let all = || unidentified.iter().copied().chain(0..actions);
         for action in all() {
-            propose(&mut span, with(actions, &[action, action]));
+            propose(&mut space, with(actions, &[action, action]));
         }
         for first in all() {
             for second in 0..actions {
-                propose(&mut span, with(actions, &[first, second]));
+                propose(&mut space, with(actions, &[first, second]));
             }
         }
-        Self { commands: proposed, hidden: span.unidentified() }
+        Self { commands: proposed, undeterminable: space.unidentified() }
     }
 
     /// Commands of many actions that show where length fields grow: of three actions, and then ever twice as many, up to
     /// `most` and what the inventory allows. They take all actions in turn.
-    pub fn long(actions: usize, limits: &Limits, most: u32) -> Self {
+    pub fn long_commands(actions: usize, limits: &Limits, most: u32) -> Self {
         let (mut commands, mut turn) = (Vec::new(), 0);
         let lengths = std::iter::successors(Some(3), |length| Some(2 * length));
         for length in lengths.take_while(|length| actions > 0 && *length <= most.min(limits.max_actions())) {
@@ -70,7 +70,7 @@ impl Design {
             }
             commands.push(counts);
         }
-        Self { commands, hidden: Vec::new() }
+        Self { commands, undeterminable: Vec::new() }
     }
 }
 
@@ -81,28 +81,28 @@ fn with(actions: usize, places: &[usize]) -> Vec<u32> {
 
 /// The places of the actions whose sizes the commands do not determine: those in a direction that changes no command.
 pub(crate) fn unidentifiable(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
-    Span::of(actions, commands).unidentified()
+    RowSpace::of(actions, commands).unidentified()
 }
 
 /// All linear combinations of rows, by a basis in echelon form.
-struct Span {
+struct RowSpace {
     /// By their first column that is not 0, in which they have 1.
     rows: Vec<Option<Vec<u64>>>,
 }
 
-impl Span {
+impl RowSpace {
     fn of(actions: usize, commands: &[LabelledCommand]) -> Self {
-        let mut span = Self { rows: vec![None; actions + 1] };
+        let mut space = Self { rows: vec![None; actions + 1] };
         let mut different: Vec<&[u32]> = commands.iter().map(|command| command.counts.as_slice()).collect();
         different.sort_unstable();
         different.dedup();
         for counts in different {
-            if span.is_full() {
+            if space.is_full() {
                 break;
             }
-            span.insert(counts);
+            space.insert(counts);
         }
-        span
+        space
     }
 
     fn is_full(&self) -> bool {
@@ -177,11 +177,11 @@ mod tests {
     use super::*;
     use crate::fit::weigh;
     use crate::testing::{actions, command, device, home};
-    use crate::{Fit, Inventory, Method};
+    use crate::{Fit, FitMethod, Inventory};
 
-    fn next(counts: &[[u32; 3]]) -> Design {
+    fn next(counts: &[[u32; 3]]) -> ExperimentDesign {
         let commands: Vec<_> = counts.iter().map(|counts| command(100, counts)).collect();
-        Design::next(3, &commands, &home().limits(&actions(&["on", "off", "red"])).unwrap())
+        ExperimentDesign::missing(3, &commands, &home().limits(&actions(&["on", "off", "red"])).unwrap())
     }
 
     #[test]
@@ -207,25 +207,29 @@ mod tests {
         let design = |devices: &[(u32, &[&str])]| {
             let kinds = devices.iter().zip(["a", "b"]).map(|((count, actions), name)| device(name, *count, actions));
             let limits = Inventory { devices: kinds.collect() }.limits(&actions).unwrap();
-            Design::next(2, &[], &limits)
+            ExperimentDesign::missing(2, &[], &limits)
         };
         let two_doors = design(&[(1, &["open"]), (1, &["shut"])]);
         assert_eq!(two_doors.commands, [[1, 0], [0, 1], [1, 1]], "never the same twice");
-        assert_eq!(two_doors.hidden, Vec::<usize>::new());
+        assert_eq!(two_doors.undeterminable, Vec::<usize>::new());
         let one_door = design(&[(1, &["open", "shut"])]);
-        assert_eq!((one_door.commands.len(), one_door.hidden), (2, vec![0, 1]), "one action a command tells no |ac|");
+        assert_eq!(
+            (one_door.commands.len(), one_door.undeterminable),
+            (2, vec![0, 1]),
+            "one action a command tells no |ac|"
+        );
     }
 
     #[test]
     fn long_commands_are_within_the_inventory() {
         let limits = home().limits(&actions(&["on", "off", "red"])).unwrap();
-        assert_eq!(Design::long(3, &limits, 16).commands, [[1, 1, 1], [2, 2, 2], [4, 4, 4]]);
-        assert_eq!(Design::long(3, &limits, 6).commands.len(), 2);
-        let free = Design::long(2, &Limits::free(2), 12).commands;
+        assert_eq!(ExperimentDesign::long_commands(3, &limits, 16).commands, [[1, 1, 1], [2, 2, 2], [4, 4, 4]]);
+        assert_eq!(ExperimentDesign::long_commands(3, &limits, 6).commands.len(), 2);
+        let free = ExperimentDesign::long_commands(2, &Limits::free(2), 12).commands;
         assert_eq!(free, [[2, 1], [3, 3], [6, 6]], "each action in turn");
         let few = Inventory { devices: vec![device("plug", 3, &["on"]), device("lamp", 1, &["red"])] };
         let few = few.limits(&actions(&["on", "red"])).unwrap();
-        assert_eq!(Design::long(2, &few, 16).commands, [[2, 1]]);
+        assert_eq!(ExperimentDesign::long_commands(2, &few, 16).commands, [[2, 1]]);
     }
 
     proptest! {
@@ -246,17 +250,17 @@ mod tests {
             let said = |counts: &[u32]| command(70 + weigh(&sizes, counts), counts);
             let labelled = labelled.iter().map(|counts| &counts[..sizes.len()]).filter(|counts| limits.admits(counts));
             let mut commands: Vec<_> = labelled.map(said).collect();
-            let design = Design::next(sizes.len(), &commands, &limits);
-            prop_assert_eq!(&design.hidden, &[] as &[usize]);
+            let design = ExperimentDesign::missing(sizes.len(), &commands, &limits);
+            prop_assert_eq!(&design.undeterminable, &[] as &[usize]);
             prop_assert!(design.commands.len() <= sizes.len() + 1);
             for counts in &design.commands {
                 prop_assert!(limits.admits(counts) && counts.iter().sum::<u32>() <= 2);
                 commands.extend([said(counts), said(counts), said(counts)]);
             }
-            let fit = Fit::learn(Method::Robust, &names, &commands).unwrap();
+            let fit = Fit::learn(FitMethod::Robust, &names, &commands).unwrap();
             prop_assert_eq!(fit.actions.iter().map(|action| action.size).collect::<Vec<_>>(), sizes.clone());
             prop_assert_eq!(fit.overhead, 70);
-            prop_assert_eq!(Design::next(sizes.len(), &commands, &limits).commands, Vec::<Vec<u32>>::new());
+            prop_assert_eq!(ExperimentDesign::missing(sizes.len(), &commands, &limits).commands, Vec::<Vec<u32>>::new());
             // None of them is too many.
             for left_out in &design.commands {
                 let fewer: Vec<_> = commands.iter().filter(|command| command.counts != *left_out).cloned().collect();

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// What was left of labelled commands' sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tuple {
+pub struct EpsilonTuple {
     /// |s| in bytes.
     pub size: i64,
     /// ε in bytes.
@@ -17,7 +17,7 @@ pub struct Tuple {
     pub times: u64,
 }
 
-impl Tuple {
+impl EpsilonTuple {
     /// The tuple of one labelled command.
     pub fn new(size: i64, epsilon: i64) -> Self {
         Self { size, epsilon, times: 1 }
@@ -57,7 +57,7 @@ impl WeightedEpsilon {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbours {
     /// Different from each other, in order, one at least.
-    tuples: Vec<Tuple>,
+    tuples: Vec<EpsilonTuple>,
 }
 
 /// There is no labelled command to learn from.
@@ -70,19 +70,19 @@ impl Neighbours {
     ///
     /// # Errors
     /// [`NoTuples`] where there is none.
-    pub fn new(tuples: impl IntoIterator<Item = Tuple>) -> Result<Self, NoTuples> {
+    pub fn new(tuples: impl IntoIterator<Item = EpsilonTuple>) -> Result<Self, NoTuples> {
         let mut times: BTreeMap<(i64, i64), u64> = BTreeMap::new();
         for tuple in tuples.into_iter().filter(|tuple| tuple.times > 0) {
             let times = times.entry((tuple.size, tuple.epsilon)).or_default();
             *times = times.saturating_add(tuple.times);
         }
-        let tuples: Vec<Tuple> =
-            times.into_iter().map(|((size, epsilon), times)| Tuple { size, epsilon, times }).collect();
+        let tuples: Vec<EpsilonTuple> =
+            times.into_iter().map(|((size, epsilon), times)| EpsilonTuple { size, epsilon, times }).collect();
         if tuples.is_empty() { Err(NoTuples) } else { Ok(Self { tuples }) }
     }
 
     /// The different tuples in order of size, then of ε.
-    pub fn tuples(&self) -> &[Tuple] {
+    pub fn tuples(&self) -> &[EpsilonTuple] {
         &self.tuples
     }
 
@@ -90,7 +90,7 @@ impl Neighbours {
     /// answer depends on distances alone, not on the order of equal ones. In order of size, then of ε; takes O(log n) and
     /// the number of neighbours.
     pub fn nearest(&self, size: i64, k: usize) -> Vec<Neighbour> {
-        let neighbour = |tuple: &Tuple| Neighbour {
+        let neighbour = |tuple: &EpsilonTuple| Neighbour {
             size: tuple.size,
             epsilon: tuple.epsilon,
             distance: tuple.size.abs_diff(size),
@@ -117,7 +117,7 @@ impl Neighbours {
 
 /// The tuples whose command is one of the `k` (at least 1) nearest in size, and all others as near as the last of them; of
 /// tuples in order of size. Takes O(log n) and the number of neighbours.
-pub(crate) fn nearest(tuples: &[Tuple], size: i64, k: usize) -> &[Tuple] {
+pub(crate) fn nearest(tuples: &[EpsilonTuple], size: i64, k: usize) -> &[EpsilonTuple] {
     let mut start = tuples.partition_point(|tuple| tuple.size < size);
     let mut end = start;
     let mut missing = u64::try_from(k.max(1)).unwrap_or(u64::MAX);
@@ -125,7 +125,7 @@ pub(crate) fn nearest(tuples: &[Tuple], size: i64, k: usize) -> &[Tuple] {
     loop {
         let below = start.checked_sub(1).and_then(|at| tuples.get(at));
         let above = tuples.get(end);
-        let distance = |tuple: &Tuple| tuple.size.abs_diff(size);
+        let distance = |tuple: &EpsilonTuple| tuple.size.abs_diff(size);
         let (nearer, is_below) = match (below, above) {
             (Some(below), Some(above)) if distance(above) < distance(below) => (above, false),
             (Some(below), _) => (below, true),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn neighbours(tuples: &[(i64, i64)]) -> Neighbours {
-        Neighbours::new(tuples.iter().map(|(size, epsilon)| Tuple::new(*size, *epsilon))).unwrap()
+        Neighbours::new(tuples.iter().map(|(size, epsilon)| EpsilonTuple::new(*size, *epsilon))).unwrap()
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(neighbours(&[(1, 7)]).estimate(i64::MAX, 9)[0], WeightedEpsilon { epsilon: 7, weight: 1.0 });
         assert_eq!(neighbours(&[(i64::MIN, 7)]).estimate(i64::MAX, usize::MAX)[0].epsilon, 7);
         assert_eq!(Neighbours::new([]), Err(NoTuples));
-        assert_eq!(Neighbours::new([Tuple { size: 1, epsilon: 1, times: 0 }]), Err(NoTuples));
+        assert_eq!(Neighbours::new([EpsilonTuple { size: 1, epsilon: 1, times: 0 }]), Err(NoTuples));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::epsilon::{Neighbours, Tuple};
+use crate::epsilon::{EpsilonTuple, Neighbours};
 use crate::{Action, Smoothing, paper, robust};
 
 /// A command whose actions are known.
@@ -20,7 +20,7 @@ pub struct LabelledCommand {
 }
 
 /// The most actions of one fit.
-pub const MOST_FITTED: usize = 256;
+pub const MAX_FITTED_ACTIONS: usize = 256;
 
 /// Sizes beyond this are no message's, in bytes.
 pub(crate) const LARGEST_SIZE: i64 = 1 << 32;
@@ -47,7 +47,7 @@ impl LabelledCommand {
 /// How sizes are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Method {
+pub enum FitMethod {
     /// The paper's procedure, from commands of one action on one device and on two.
     Paper,
     /// A fit over all labelled commands that outliers and steps of length fields do not bias.
@@ -71,7 +71,7 @@ pub struct Fit {
     pub outliers: Vec<usize>,
     /// Bytes by which the sizes of all actions could be off together with nearly the same right, if a length field takes a
     /// step between the labelled commands: where there are any, record commands of three actions and more.
-    pub rival_shifts: Vec<i64>,
+    pub ambiguous_shifts: Vec<i64>,
 }
 
 /// Why sizes cannot be learned.
@@ -89,7 +89,7 @@ pub enum FitError {
         devices: u32,
     },
     /// Actions that no command has, or that no two commands have in different proportions to the others:
-    /// [`crate::Design::next`] says what to record.
+    /// [`crate::ExperimentDesign::missing`] says what to record.
     #[error("{}", unidentified(absent, entangled))]
     Unidentified {
         /// Actions no labelled command has.
@@ -99,7 +99,7 @@ pub enum FitError {
     },
     /// More actions than a fit takes.
     #[error(
-        "the labels have {0} actions, a fit takes {MOST_FITTED}: split them by gateway, or drop those of no interest"
+        "the labels have {0} actions, a fit takes {MAX_FITTED_ACTIONS}: split them by gateway, or drop those of no interest"
     )]
     TooManyActions(usize),
     /// A command no message can be.
@@ -157,26 +157,26 @@ impl Fit {
     ///
     /// # Errors
     /// [`FitError`].
-    pub fn learn(method: Method, names: &[String], commands: &[LabelledCommand]) -> Result<Self, FitError> {
+    pub fn learn(method: FitMethod, names: &[String], commands: &[LabelledCommand]) -> Result<Self, FitError> {
         if commands.is_empty() {
             return Err(FitError::NoCommands);
         }
-        if names.len() > MOST_FITTED {
+        if names.len() > MAX_FITTED_ACTIONS {
             return Err(FitError::TooManyActions(names.len()));
         }
         if let Some(at) = commands.iter().position(|command| !command.is_within_bounds(names.len())) {
             return Err(FitError::OutOfBounds(at));
         }
         let sizes = match method {
-            Method::Paper => paper::sizes(names, commands)?,
-            Method::Robust => robust::sizes(names, commands)?,
+            FitMethod::Paper => paper::sizes(names, commands)?,
+            FitMethod::Robust => robust::sizes(names, commands)?,
         };
         if let Some((action, &size)) = names.iter().zip(&sizes.actions).find(|(_, size)| **size <= 0) {
             return Err(FitError::NoSize { action: action.clone(), size });
         }
         let tuple = |(command, remainder): (&LabelledCommand, &i64)| {
             let size = weigh(&sizes.actions, &command.counts).saturating_add(*remainder);
-            Tuple::new(size, remainder.saturating_sub(sizes.overhead))
+            EpsilonTuple::new(size, remainder.saturating_sub(sizes.overhead))
         };
         let kept = commands.iter().zip(&sizes.remainders).enumerate();
         let kept = kept.filter(|(at, _)| sizes.outliers.binary_search(at).is_err()).map(|(_, command)| tuple(command));
@@ -186,13 +186,13 @@ impl Fit {
             overhead: sizes.overhead,
             actions: actions.collect(),
             smoothing: match method {
-                Method::Paper => Smoothing::NEAREST,
-                Method::Robust => Smoothing::choose(&neighbours),
+                FitMethod::Paper => Smoothing::NEAREST,
+                FitMethod::Robust => Smoothing::choose(&neighbours),
             },
             deviations: sizes.deviations,
             neighbours,
             outliers: sizes.outliers,
-            rival_shifts: sizes.rival_shifts,
+            ambiguous_shifts: sizes.ambiguous_shifts,
         })
     }
 }
@@ -207,7 +207,7 @@ pub(crate) struct Sizes {
     pub(crate) remainders: Vec<i64>,
     /// In order.
     pub(crate) outliers: Vec<usize>,
-    pub(crate) rival_shifts: Vec<i64>,
+    pub(crate) ambiguous_shifts: Vec<i64>,
 }
 
 /// Σ |aᵢ|·nbᵢ.
@@ -231,16 +231,16 @@ mod tests {
     fn commands_out_of_bounds_are_refused() {
         let names = ["on".to_owned()];
         for wrong in [command(1 << 40, &[1]), command(-1, &[1]), command(9, &[u32::MAX]), command(9, &[])] {
-            let learned = Fit::learn(Method::Robust, &names, &[command(9, &[1]), wrong]);
+            let learned = Fit::learn(FitMethod::Robust, &names, &[command(9, &[1]), wrong]);
             assert_eq!(learned, Err(FitError::OutOfBounds(1)));
         }
         let names: Vec<String> = (0..257).map(|at| at.to_string()).collect();
-        assert_eq!(Fit::learn(Method::Paper, &names, &[command(9, &[0; 257])]), Err(FitError::TooManyActions(257)));
+        assert_eq!(Fit::learn(FitMethod::Paper, &names, &[command(9, &[0; 257])]), Err(FitError::TooManyActions(257)));
         let names = ["on".to_owned(), "off".to_owned()];
         let wild: Vec<_> = (0..12_u32)
             .map(|at| command(i64::from(at % 3) << 31, &[(1 << 20) * (at % 2), (1 << 20) * (at % 5)]))
             .collect();
-        assert!(Fit::learn(Method::Robust, &names, &wild).is_err(), "no panic, and no size");
+        assert!(Fit::learn(FitMethod::Robust, &names, &wild).is_err(), "no panic, and no size");
     }
 
     #[test]
@@ -248,13 +248,13 @@ mod tests {
         let names = ["on".to_owned(), "off".to_owned()];
 
         let alone = [command(150, &[1, 0]), command(200, &[2, 0])];
-        let error = Fit::learn(Method::Paper, &names, &alone).unwrap_err().to_string();
+        let error = Fit::learn(FitMethod::Paper, &names, &alone).unwrap_err().to_string();
         assert!(error.contains("`off` alone on one device"), "{error}");
-        let error = Fit::learn(Method::Robust, &names, &alone).unwrap_err().to_string();
+        let error = Fit::learn(FitMethod::Robust, &names, &alone).unwrap_err().to_string();
         assert!(error.contains("no labelled command has `off`"), "{error}");
         let together = [command(150, &[1, 1]), command(200, &[2, 2]), command(250, &[3, 3])];
-        let error = Fit::learn(Method::Robust, &names, &together).unwrap_err().to_string();
+        let error = Fit::learn(FitMethod::Robust, &names, &together).unwrap_err().to_string();
         assert!(error.contains("`on`, `off`") && error.contains("same proportions"), "{error}");
-        assert_eq!(Fit::learn(Method::Robust, &names, &[]), Err(FitError::NoCommands));
+        assert_eq!(Fit::learn(FitMethod::Robust, &names, &[]), Err(FitError::NoCommands));
     }
 }

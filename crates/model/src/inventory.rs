@@ -8,10 +8,10 @@ use thiserror::Error;
 use crate::{Action, Limits, syntax};
 
 /// The most kinds of device an inventory may have; conditions are checked for every union of them.
-pub const MOST_KINDS: usize = 16;
+pub const MAX_DEVICE_KINDS: usize = 16;
 
 /// The most classes of actions (sets of kinds that share an action) an inventory may have.
-pub const MOST_CLASSES: usize = 64;
+pub const MAX_ACTION_CLASSES: usize = 64;
 
 /// The devices behind a gateway, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,12 +65,12 @@ pub enum InventoryError {
     EmptyName(usize),
     /// Too many kinds.
     #[error(
-        "the inventory has {0} kinds of device, this version takes {MOST_KINDS}: merge kinds with the same actions"
+        "the inventory has {0} kinds of device, this version takes {MAX_DEVICE_KINDS}: merge kinds with the same actions"
     )]
     TooManyKinds(usize),
     /// Too many ways in which kinds share actions.
     #[error(
-        "the inventory's kinds share actions in {0} different ways, this version takes {MOST_CLASSES}: merge kinds \
+        "the inventory's kinds share actions in {0} different ways, this version takes {MAX_ACTION_CLASSES}: merge kinds \
          with nearly the same actions"
     )]
     TooManyClasses(usize),
@@ -98,7 +98,7 @@ impl Inventory {
     pub fn check(&self) -> Result<(), InventoryError> {
         match self.devices.len() {
             0 => return Err(InventoryError::NoDevices),
-            kinds if kinds > MOST_KINDS => return Err(InventoryError::TooManyKinds(kinds)),
+            kinds if kinds > MAX_DEVICE_KINDS => return Err(InventoryError::TooManyKinds(kinds)),
             _ => {}
         }
         let mut names = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! What an inventory allows of commands: Hall's conditions on how often actions occur.
 
 use crate::InventoryError;
-use crate::inventory::MOST_CLASSES;
+use crate::inventory::MAX_ACTION_CLASSES;
 
 /// What an inventory allows of commands made of an ordered list of actions.
 ///
@@ -30,7 +30,7 @@ pub struct Condition {
 impl Condition {
     /// Whether the actions of a class count.
     pub fn holds_class(&self, class: usize) -> bool {
-        class < MOST_CLASSES && self.classes >> class & 1 == 1
+        class < MAX_ACTION_CLASSES && self.classes >> class & 1 == 1
     }
 
     /// How often the actions of its classes may occur in all.
@@ -56,7 +56,7 @@ impl Limits {
             }
             class_of.push(class);
         }
-        if kinds_of_class.len() > MOST_CLASSES {
+        if kinds_of_class.len() > MAX_ACTION_CLASSES {
             return Err(InventoryError::TooManyClasses(kinds_of_class.len()));
         }
         Ok(Self { class_of, classes: kinds_of_class.len(), conditions: conditions(counts, &kinds_of_class) })
@@ -86,7 +86,7 @@ impl Limits {
     }
 
     fn all_classes(&self) -> u64 {
-        (0..self.classes.min(MOST_CLASSES)).fold(0, |all, class| all | 1 << class)
+        (0..self.classes.min(MAX_ACTION_CLASSES)).fold(0, |all, class| all | 1 << class)
     }
 
     /// Whether any number of any action is allowed.

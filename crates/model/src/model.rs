@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    Action, Inventory, InventoryError, Limits, Method, ModelFault, Neighbours, Noise, Prior, ReplyBytes, ReplyModel,
-    Smoothing,
+    Action, FitMethod, Inventory, InventoryError, Limits, ModelFault, Neighbours, NoiseStatistics, Prior,
+    ReplyBytesModel, ReplyCountModel, Smoothing,
 };
 
 /// The largest model file that is read, in bytes.
@@ -31,20 +31,20 @@ pub struct Model {
     /// How probable actions are before anything is seen; `None` where every multiset of them is as likely as any other.
     pub prior: Option<Prior>,
     /// How the number of replies depends on actions.
-    pub replies: ReplyModel,
+    pub replies: ReplyCountModel,
     /// How their bytes do, where these say more than the number.
-    pub reply_bytes: Option<ReplyBytes>,
+    pub reply_bytes: Option<ReplyBytesModel>,
     /// What the records are that are no commands; `None` where nothing was learned of them.
-    pub noise: Option<Noise>,
+    pub noise: Option<NoiseStatistics>,
     /// What it was learned on.
-    pub learned: Learned,
+    pub learned: Provenance,
 }
 
 /// What a model was learned on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Learned {
+pub struct Provenance {
     /// How sizes were learned.
-    pub method: Method,
+    pub method: FitMethod,
     /// How many labelled commands.
     pub commands: u64,
     /// The version of sizeleak that learned it.

@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use crate::fit::LARGEST_SIZE;
 use crate::{
-    Action, Basis, CaptureDigest, Device, Inventory, InventoryError, Learned, Method, Model, Neighbours, Noise, Prior,
-    ReplyBytes, ReplyModel, Smoothing, Tuple, syntax,
+    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Model, Neighbours,
+    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Smoothing, syntax,
 };
 
 /// The version of the model file.
@@ -65,16 +65,16 @@ struct ModelFile {
     #[serde(default, rename = "device")]
     devices: Vec<Device>,
     prior: Option<Prior>,
-    replies: ReplyModel,
-    reply_bytes: Option<ReplyBytes>,
-    noise: Option<Noise>,
+    replies: ReplyCountModel,
+    reply_bytes: Option<ReplyBytesModel>,
+    noise: Option<NoiseStatistics>,
     learned: LearnedFile,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LearnedFile {
-    method: Method,
+    method: FitMethod,
     commands: u64,
     version: String,
     basis: BasisName,
@@ -116,8 +116,11 @@ impl Model {
         }
         let file: ModelFile = toml::from_str(text).map_err(|error| ModelFault::Syntax(syntax::fault(text, &error)))?;
         file.check()?;
-        let tuple =
-            |[size, epsilon, times]: &[i64; 3]| Tuple { size: *size, epsilon: *epsilon, times: times.unsigned_abs() };
+        let tuple = |[size, epsilon, times]: &[i64; 3]| EpsilonTuple {
+            size: *size,
+            epsilon: *epsilon,
+            times: times.unsigned_abs(),
+        };
         let neighbours = Neighbours::new(file.tuples.iter().map(tuple));
         let model = Self {
             overhead: file.overhead,
@@ -146,7 +149,7 @@ impl Model {
         line(&mut text, format_args!("k = {k}\nstrength = {strength:?}\n\n"));
         text.push_str("# [size, what actions and overhead leave of it (ε), how many labelled commands]\ntuples = [\n");
         for same_size in self.neighbours.tuples().chunk_by(|a, b| a.size == b.size) {
-            let tuple = |tuple: &Tuple| format!("[{}, {}, {}],", tuple.size, tuple.epsilon, tuple.times);
+            let tuple = |tuple: &EpsilonTuple| format!("[{}, {}, {}],", tuple.size, tuple.epsilon, tuple.times);
             line(&mut text, format_args!("    {}\n", same_size.iter().map(tuple).collect::<Vec<_>>().join(" ")));
         }
         text.push_str("]\n");
@@ -216,7 +219,7 @@ impl ModelFile {
             return bounds(fault.to_owned());
         }
         let of_bytes = self.reply_bytes.as_ref().and_then(|bytes| bytes.fault(self.actions.len()));
-        if let Some(fault) = of_bytes.or_else(|| self.noise.as_ref().and_then(Noise::fault)) {
+        if let Some(fault) = of_bytes.or_else(|| self.noise.as_ref().and_then(NoiseStatistics::fault)) {
             return bounds(fault.to_owned());
         }
         let replies = [self.replies.fixed, self.replies.per_action, self.replies.missing, self.replies.surplus];
@@ -231,7 +234,7 @@ impl ModelFile {
     }
 }
 
-impl TryFrom<LearnedFile> for Learned {
+impl TryFrom<LearnedFile> for Provenance {
     type Error = ModelFault;
 
     fn try_from(file: LearnedFile) -> Result<Self, ModelFault> {
@@ -264,8 +267,8 @@ impl TryFrom<LearnedFile> for Learned {
     }
 }
 
-impl From<&Learned> for LearnedFile {
-    fn from(learned: &Learned) -> Self {
+impl From<&Provenance> for LearnedFile {
+    fn from(learned: &Provenance) -> Self {
         let (basis, cipher_suite, record_overhead) = match &learned.basis {
             Basis::Plaintext { cipher_suite, record_overhead } => {
                 (BasisName::Plaintext, Some(cipher_suite.clone()), Some(*record_overhead))
@@ -376,7 +379,7 @@ mod tests {
             replies in [0.0f64..10.0, 0.0..10.0, 0.0..1.0, 0.0..10.0],
             (overhead, k, strength, count) in (-99i64..1 << 31, 1usize..200, 0.0f64..1e6, 0u32..9),
             (cipher, name) in (prop::option::of(".{0,9}"), ".{0,9}"),
-            method in prop::sample::select(vec![Method::Paper, Method::Robust]),
+            method in prop::sample::select(vec![FitMethod::Paper, FitMethod::Robust]),
             bytes in prop::option::of((-9.0f64..99.0, 0.0f64..99.0, 0.1f64..9.0, 0.0f64..0.9)),
             habits in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
             noise in prop::option::of(Just(crate::testing::noise())),
@@ -387,7 +390,7 @@ mod tests {
             let [fixed, per_action, missing, surplus] = replies;
             let shares = vec![1.0 / names.len() as f64; names.len()];
             let actions = names.len();
-            let reply_bytes = bytes.map(|(fixed, per_reply, spread, odd)| ReplyBytes {
+            let reply_bytes = bytes.map(|(fixed, per_reply, spread, odd)| ReplyBytesModel {
                 fixed,
                 per_reply,
                 per_action: vec![fixed; actions],
@@ -403,11 +406,11 @@ mod tests {
                 prior,
                 actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
                 inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
-                neighbours: Neighbours::new(tuples.into_iter().map(|(size, epsilon, times)| Tuple { size, epsilon, times })).unwrap(),
-                replies: ReplyModel { fixed, per_action, missing, surplus },
+                neighbours: Neighbours::new(tuples.into_iter().map(|(size, epsilon, times)| EpsilonTuple { size, epsilon, times })).unwrap(),
+                replies: ReplyCountModel { fixed, per_action, missing, surplus },
                 reply_bytes,
                 noise,
-                learned: Learned {
+                learned: Provenance {
                     method,
                     commands: 3,
                     version: "0.1.0".into(),

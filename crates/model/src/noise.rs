@@ -6,10 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 /// The most sizes of a direction a model holds.
-pub const MOST_SIZES: usize = 512;
+pub const MAX_NOISE_SIZES: usize = 512;
 
 /// What came so often, in records of a size, is known to come.
-pub const OFTEN: u64 = 4;
+pub const MIN_OCCURRENCES: u64 = 4;
 
 /// No count and no time of a capture is greater.
 const GREATEST: u64 = 1 << 53;
@@ -17,7 +17,7 @@ const GREATEST: u64 = 1 << 53;
 /// Labelled commands and the records around them. Sizes are in the model's basis.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Noise {
+pub struct NoiseStatistics {
     /// How many labelled commands it was learned from.
     pub commands: u64,
     /// How many of them the gateway replied to.
@@ -28,7 +28,7 @@ pub struct Noise {
     /// Within how many milliseconds the service answers the gateway, where it takes long.
     pub answer_within_ms: Option<u64>,
     /// Whether a command is one record.
-    pub written: Written,
+    pub written: RecordLayout,
     /// The size of a record to the gateway that the next one continues, where messages are cut.
     pub full_to_gateway: Option<u32>,
     /// The same of records from the gateway.
@@ -44,7 +44,7 @@ pub struct Noise {
 /// How the service writes a command that fits into a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Written {
+pub enum RecordLayout {
     /// As one record.
     #[default]
     Whole,
@@ -114,19 +114,19 @@ impl GatewayRecords {
 
     /// Whether they come at any time, and mostly not after commands.
     pub fn is_telemetry(&self) -> bool {
-        self.times >= OFTEN && self.replies.saturating_mul(2) < self.times
+        self.times >= MIN_OCCURRENCES && self.replies.saturating_mul(2) < self.times
     }
 
     /// Whether commands come where their answers do, as they do when the gateway polls.
     pub fn brings_commands(&self) -> bool {
-        self.commands >= OFTEN && self.commands.saturating_mul(4) >= self.answered
+        self.commands >= MIN_OCCURRENCES && self.commands.saturating_mul(4) >= self.answered
     }
 }
 
-impl Noise {
+impl NoiseStatistics {
     /// What is wrong with it, if anything is.
     pub(crate) fn fault(&self) -> Option<&'static str> {
-        if self.to_gateway.len() > MOST_SIZES || self.from_gateway.len() > MOST_SIZES {
+        if self.to_gateway.len() > MAX_NOISE_SIZES || self.from_gateway.len() > MAX_NOISE_SIZES {
             return Some("[noise] has too many sizes: 512 of a direction at most");
         }
         let is_sorted = self.to_gateway.is_sorted_by(|a, b| a.size < b.size)
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_told() {
         assert_eq!(noise().fault(), None);
-        let changed = |change: fn(&mut Noise)| {
+        let changed = |change: fn(&mut NoiseStatistics)| {
             let mut noise = noise();
             change(&mut noise);
             noise.fault().unwrap()

@@ -23,7 +23,7 @@ pub(crate) fn sizes(names: &[String], commands: &[LabelledCommand]) -> Result<Si
         deviations: vec![0.0; actions.len()],
         actions,
         outliers: Vec::new(),
-        rival_shifts: Vec::new(),
+        ambiguous_shifts: Vec::new(),
     })
 }
 

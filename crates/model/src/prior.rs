@@ -279,7 +279,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{Noise, actions, command, home};
+    use crate::testing::{TestRandom, actions, command, home};
 
     fn learn(commands: &[LabelledCommand]) -> Option<Prior> {
         let actions = actions(&["on", "off", "red"]);
@@ -292,14 +292,14 @@ mod tests {
 
     /// Commands of up to 12 actions, of which `on` is six in ten, `red` one in ten.
     fn habits(commands: usize) -> Vec<LabelledCommand> {
-        let mut noise = Noise(3);
+        let mut random = TestRandom(3);
         let mut made = Vec::new();
         for _ in 0..commands {
             let mut counts = [0; 3];
             let mut more = true;
             while more && counts.iter().sum::<u32>() < 12 {
-                counts[[0, 0, 0, 0, 0, 0, 1, 1, 1, 2][noise.below(10) as usize]] += 1;
-                more = noise.below(4) > 0;
+                counts[[0, 0, 0, 0, 0, 0, 1, 1, 1, 2][random.below(10) as usize]] += 1;
+                more = random.below(4) > 0;
             }
             made.push(command(100, &counts));
         }

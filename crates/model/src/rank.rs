@@ -16,7 +16,7 @@ impl Rank {
 
     /// The place.
     #[inline]
-    pub fn place(self) -> usize {
+    pub fn index(self) -> usize {
         self.0 as u64 as usize
     }
 
@@ -45,7 +45,7 @@ mod tests {
             }
             prop_assert_eq!(Rank::new(one, at).cmp(&Rank::new(one, other_at)), at.cmp(&other_at));
             prop_assert!(Rank::new(one, at).is_tied_with(Rank::new(one, other_at)));
-            prop_assert_eq!(Rank::new(-one, at).place(), at);
+            prop_assert_eq!(Rank::new(-one, at).index(), at);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::deviation::Deviation;
 /// P(replies | number of actions), in plain figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReplyModel {
+pub struct ReplyCountModel {
     /// Replies to any command.
     pub fixed: f64,
     /// Replies for each of its actions; 0 where replies say nothing of actions.
@@ -30,7 +30,7 @@ const LEAST_GAIN: f64 = 3.0;
 /// Bounds are not looked for beyond so many actions.
 const MOST_ACTIONS: u32 = 4096;
 
-impl ReplyModel {
+impl ReplyCountModel {
     /// A gateway whose replies say nothing.
     pub fn silent() -> Self {
         Self { fixed: 0.0, per_action: 0.0, missing: 0.0, surplus: 0.0 }
@@ -160,7 +160,7 @@ fn round_up(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Noise;
+    use crate::testing::TestRandom;
 
     fn command(actions: u32, replies: u32) -> LabelledCommand {
         LabelledCommand { sizes: [0; 2], counts: vec![actions], replies, reply_bytes: 0 }
@@ -168,11 +168,11 @@ mod tests {
 
     /// Commands of up to `most` actions, one acknowledgement and a reply an action, of which some percent are missing.
     fn replying(commands: u32, most: u64, missing_percent: u64) -> Vec<LabelledCommand> {
-        let mut noise = Noise(7);
+        let mut random = TestRandom(7);
         let mut made = Vec::new();
         for _ in 0..commands {
-            let actions = 1 + noise.below(most) as u32;
-            let replies = 1 + (0..actions).filter(|_| noise.below(100) >= missing_percent).count() as u32;
+            let actions = 1 + random.below(most) as u32;
+            let replies = 1 + (0..actions).filter(|_| random.below(100) >= missing_percent).count() as u32;
             made.push(command(actions, replies));
         }
         made
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_reply_an_action_with_some_lost() {
-        let model = ReplyModel::learn(&replying(120, 3, 3));
+        let model = ReplyCountModel::learn(&replying(120, 3, 3));
         assert!((model.fixed - 1.0).abs() < 1e-9 && (model.per_action - 1.0).abs() < 1e-9, "{model:?}");
         assert!(model.missing > 0.005 && model.missing < 0.06, "{model:?}");
         assert!(model.likelihood(6, 5) > 0.8 && model.likelihood(40, 5) > 0.0 && model.likelihood(0, 4000) > 0.0);
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn likelihoods_sum_to_one_and_bounds_keep_what_they_say() {
         for missing_percent in [0, 5, 20] {
-            let model = ReplyModel::learn(&replying(120, 4, missing_percent));
+            let model = ReplyCountModel::learn(&replying(120, 4, missing_percent));
             for actions in [1, 2, 5, 16, 40] {
                 let all: f64 = (0..2000).map(|replies| model.likelihood(replies, actions)).sum();
                 assert!((all - 1.0).abs() < 1e-6, "{all}");
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn replies_that_come_together_are_a_lower_slope() {
         let commands: Vec<_> = (0..100).map(|at| command(1 + at % 9, 1 + (at % 9).div_ceil(2))).collect();
-        let model = ReplyModel::learn(&commands);
+        let model = ReplyCountModel::learn(&commands);
         assert!((0.4..0.6).contains(&model.per_action), "{model:?}");
         let (least, most) = model.bounds(4, 0.999);
         assert!(least <= 6 && most >= 7, "{least} {most}");
@@ -224,22 +224,27 @@ mod tests {
     fn replies_that_say_nothing_cost_nothing() {
         for replies in [|_| 0, |_| 1, |at: u32| at * 7 % 5, |at: u32| u32::from(at.is_multiple_of(3))] {
             let commands: Vec<_> = (0..60).map(|at| command(1 + at % 8, replies(at))).collect();
-            let model = ReplyModel::learn(&commands);
+            let model = ReplyCountModel::learn(&commands);
             assert!(!model.is_informative(), "{model:?}");
             assert!((model.likelihood(3, 9) - 1.0).abs() < f64::EPSILON);
             assert_eq!((model.paper_bounds(3), model.bounds(3, 0.9)), ((0, u32::MAX), (0, u32::MAX)));
         }
-        assert_eq!(ReplyModel::learn(&[]), ReplyModel::silent());
-        assert_eq!(ReplyModel::learn(&[command(1, 1)]), ReplyModel::silent());
-        assert_eq!(ReplyModel::learn(&[command(1, 2), command(2, 3)]), ReplyModel::silent(), "too few to tell");
+        assert_eq!(ReplyCountModel::learn(&[]), ReplyCountModel::silent());
+        assert_eq!(ReplyCountModel::learn(&[command(1, 1)]), ReplyCountModel::silent());
+        assert_eq!(
+            ReplyCountModel::learn(&[command(1, 2), command(2, 3)]),
+            ReplyCountModel::silent(),
+            "too few to tell"
+        );
     }
 
     #[test]
     fn chance_is_rarely_taken_for_a_sign() {
         let is_fooled = |seed: &u64| {
-            let mut noise = Noise(*seed * 1_000_003);
-            let commands: Vec<_> = (0..40).map(|_| command(1 + noise.below(8) as u32, noise.below(6) as u32)).collect();
-            ReplyModel::learn(&commands).is_informative()
+            let mut random = TestRandom(*seed * 1_000_003);
+            let commands: Vec<_> =
+                (0..40).map(|_| command(1 + random.below(8) as u32, random.below(6) as u32)).collect();
+            ReplyCountModel::learn(&commands).is_informative()
         };
         assert!((0..200).filter(is_fooled).count() <= 2);
     }

@@ -2,7 +2,7 @@
 //! each device's new state, or all of them in one record, gives away in bytes what the count does not.
 //!
 //! P(bytes | replies, A): a line in the number of replies and of each action, and a deviation from it that is two-sided
-//! geometric, mixed with a wide one for odd replies. Together with P(replies | A) ([`crate::ReplyModel`]) that is
+//! geometric, mixed with a wide one for odd replies. Together with P(replies | A) ([`crate::ReplyCountModel`]) that is
 //! P(replies, bytes | A), so nothing is counted twice.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ const MOST_BYTES: f64 = 1e9;
 /// P(bytes | replies, actions), in plain figures; in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ReplyBytes {
+pub struct ReplyBytesModel {
     /// Of any command.
     pub fixed: f64,
     /// More for each reply.
@@ -49,7 +49,7 @@ pub struct ReplyBytes {
     pub odd_deviations: Vec<(i64, u32)>,
 }
 
-impl ReplyBytes {
+impl ReplyBytesModel {
     /// Learns from labelled commands of so many actions; `None` where the actions do not make the bytes clearly likelier
     /// than the number of replies alone does.
     pub fn learn(commands: &[LabelledCommand], actions: usize) -> Option<Self> {
@@ -186,14 +186,17 @@ fn rounded(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Noise;
+    use crate::testing::TestRandom;
 
     /// Commands of three actions, answered by `bytes` of their counts.
-    fn answered(commands: usize, mut replies: impl FnMut(&[u32], &mut Noise) -> (u32, i64)) -> Vec<LabelledCommand> {
-        let mut noise = Noise(5);
+    fn answered(
+        commands: usize,
+        mut replies: impl FnMut(&[u32], &mut TestRandom) -> (u32, i64),
+    ) -> Vec<LabelledCommand> {
+        let mut random = TestRandom(5);
         let command = |_| {
-            let counts = [noise.below(4), noise.below(3), 1 + noise.below(2)].map(|count| count as u32);
-            let (replies, reply_bytes) = replies(&counts, &mut noise);
+            let counts = [random.below(4), random.below(3), 1 + random.below(2)].map(|count| count as u32);
+            let (replies, reply_bytes) = replies(&counts, &mut random);
             LabelledCommand { sizes: [0; 2], counts: counts.to_vec(), replies, reply_bytes }
         };
         (0..commands).map(command).collect()
@@ -201,12 +204,12 @@ mod tests {
 
     #[test]
     fn one_reply_with_the_state_of_every_device() {
-        let commands = answered(120, |counts, noise| {
-            let odd = if noise.below(20) == 0 { 57 } else { 0 };
+        let commands = answered(120, |counts, random| {
+            let odd = if random.below(20) == 0 { 57 } else { 0 };
             let told = counts.iter().zip([20, 31, 24]).map(|(count, bytes)| i64::from(*count) * bytes);
             (1, 40 + told.sum::<i64>() + odd)
         });
-        let model = ReplyBytes::learn(&commands, 3).unwrap();
+        let model = ReplyBytesModel::learn(&commands, 3).unwrap();
         for (found, expected) in model.per_action.iter().zip([20.0, 31.0, 24.0]) {
             assert!((found - expected).abs() < 0.5, "{model:?}");
         }
@@ -221,14 +224,14 @@ mod tests {
 
     #[test]
     fn bytes_that_follow_from_the_number_of_replies_say_nothing() {
-        let with_losses = |counts: &[u32], noise: &mut Noise| {
-            let replies = counts.iter().sum::<u32>() - u32::from(noise.below(10) == 0);
+        let with_losses = |counts: &[u32], random: &mut TestRandom| {
+            let replies = counts.iter().sum::<u32>() - u32::from(random.below(10) == 0);
             (replies, 53 * i64::from(replies))
         };
-        assert_eq!(ReplyBytes::learn(&answered(150, with_losses), 3), None);
-        assert_eq!(ReplyBytes::learn(&answered(150, |_, _| (0, 0)), 3), None);
-        assert_eq!(ReplyBytes::learn(&answered(150, |_, noise| (1, noise.below(90).cast_signed())), 3), None);
-        assert_eq!(ReplyBytes::learn(&[], 3), None);
+        assert_eq!(ReplyBytesModel::learn(&answered(150, with_losses), 3), None);
+        assert_eq!(ReplyBytesModel::learn(&answered(150, |_, _| (0, 0)), 3), None);
+        assert_eq!(ReplyBytesModel::learn(&answered(150, |_, random| (1, random.below(90).cast_signed())), 3), None);
+        assert_eq!(ReplyBytesModel::learn(&[], 3), None);
     }
 
     #[test]

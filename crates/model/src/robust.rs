@@ -39,8 +39,8 @@ pub(crate) fn sizes(names: &[String], commands: &[LabelledCommand]) -> Result<Si
     };
     let kept = remainders.iter().enumerate().filter(|(at, _)| outliers.binary_search(at).is_err());
     let mut kept: Vec<i64> = kept.map(|(_, remainder)| *remainder).collect();
-    let rival_shifts = rival_shifts(&actions, cost, commands);
-    Ok(Sizes { overhead: median(&mut kept), actions, deviations, remainders, outliers, rival_shifts })
+    let ambiguous_shifts = ambiguous_shifts(&actions, cost, commands);
+    Ok(Sizes { overhead: median(&mut kept), actions, deviations, remainders, outliers, ambiguous_shifts })
 }
 
 /// The commands that are far from their level and from all others.
@@ -120,7 +120,7 @@ impl Remainders {
 
 /// By how many bytes all sizes could be off together at the price of one step more: where the commands have one or two
 /// actions each, a step of a length field between them is not told from the actions.
-fn rival_shifts(actions: &[i64], cost: i64, commands: &[LabelledCommand]) -> Vec<i64> {
+fn ambiguous_shifts(actions: &[i64], cost: i64, commands: &[LabelledCommand]) -> Vec<i64> {
     let shifted = |by: &i64| actions.iter().map(|size| size.saturating_add(*by)).collect::<Vec<_>>();
     let rival = |by: &i64| Remainders::new(&shifted(by), commands).cost() < cost + steps::price(2);
     [-3, -2, -1, 1, 2, 3].into_iter().filter(rival).collect()
@@ -176,8 +176,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{Gateway, Noise, command, in_blocks};
-    use crate::{Design, Limits};
+    use crate::testing::{Gateway, TestRandom, command, in_blocks};
+    use crate::{ExperimentDesign, Limits};
 
     fn names(actions: &[i64]) -> Vec<String> {
         (0..actions.len()).map(|at| format!("a{at}")).collect()
@@ -186,9 +186,9 @@ mod tests {
     /// The seeds of 40 gateways whose sizes do not come out exactly.
     fn missed(gateway: impl Fn(u64, Vec<i64>) -> Vec<LabelledCommand>) -> Vec<u64> {
         let is_missed = |seed: &u64| {
-            let mut noise = Noise(*seed);
+            let mut random = TestRandom(*seed);
             let spread = [40, 8, 3][*seed as usize % 3];
-            let actions: Vec<i64> = (0..4 + seed % 4).map(|_| 30 + noise.below(spread).cast_signed()).collect();
+            let actions: Vec<i64> = (0..4 + seed % 4).map(|_| 30 + random.below(spread).cast_signed()).collect();
             sizes(&names(&actions), &gateway(*seed, actions.clone())).unwrap().actions != actions
         };
         (0..40).filter(is_missed).collect()
@@ -241,8 +241,8 @@ mod tests {
     fn singles_and_doubles_leave_a_doubt_that_larger_commands_resolve() {
         let ids = Gateway::MOSTLY_SIX_DIGITS;
         let gateway = Gateway { seed: 1, actions: vec![40, 44, 51], base: 60, steps: &STEPS, ids, wrong_percent: 0 };
-        assert!(!sizes(&names(&[0; 3]), &gateway.singles_and_doubles(60)).unwrap().rival_shifts.is_empty());
-        assert_eq!(sizes(&names(&[0; 3]), &gateway.mixed(100)).unwrap().rival_shifts, []);
+        assert!(!sizes(&names(&[0; 3]), &gateway.singles_and_doubles(60)).unwrap().ambiguous_shifts.is_empty());
+        assert_eq!(sizes(&names(&[0; 3]), &gateway.mixed(100)).unwrap().ambiguous_shifts, []);
     }
 
     /// But where a step is so near to one of them that even these do not show it.
@@ -252,7 +252,7 @@ mod tests {
             let ids = &[(0, 1000)];
             let gateway = Gateway { seed, actions, base: 60, steps: &STEPS, ids, wrong_percent: 0 };
             let actions = gateway.actions.len();
-            let long = Design::long(actions, &Limits::free(actions), 16).commands;
+            let long = ExperimentDesign::long_commands(actions, &Limits::free(actions), 16).commands;
             let three_times = long.iter().flat_map(|counts| [(); 3].map(|()| gateway.say(counts)));
             [gateway.singles_and_doubles(6 * actions), three_times.collect()].concat()
         });

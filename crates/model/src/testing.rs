@@ -1,8 +1,8 @@
 //! What tests of several modules make their data with; never part of the library.
 
 use crate::{
-    Action, Basis, CaptureDigest, Device, GatewayRecords, Inventory, LabelledCommand, Learned, Method, Model,
-    Neighbours, Prior, ReplyBytes, ReplyModel, ServiceRecords, Smoothing, Tuple,
+    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, GatewayRecords, Inventory, LabelledCommand, Model,
+    Neighbours, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ServiceRecords, Smoothing,
 };
 
 pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
@@ -35,7 +35,7 @@ pub(crate) fn in_blocks(mut commands: Vec<LabelledCommand>) -> Vec<LabelledComma
 
 /// A model with something of everything.
 pub(crate) fn model() -> Model {
-    let tuples = [(100, 0), (100, 0), (100, 1), (150, -1)].map(|(size, epsilon)| Tuple::new(size, epsilon));
+    let tuples = [(100, 0), (100, 0), (100, 1), (150, -1)].map(|(size, epsilon)| EpsilonTuple::new(size, epsilon));
     Model {
         overhead: 60,
         actions: vec![Action { name: "on".into(), size: 40 }, Action { name: "o\"ff".into(), size: 41 }],
@@ -43,8 +43,8 @@ pub(crate) fn model() -> Model {
         neighbours: Neighbours::new(tuples).unwrap(),
         smoothing: Smoothing { k: 3, strength: 30.0 },
         prior: Some(Prior { numbers: vec![0.5, 0.25], decay: 0.5, shares: vec![0.75, 0.25], concentration: 9.0 }),
-        replies: ReplyModel { fixed: 0.5, per_action: 1.0, missing: 0.01, surplus: 0.02 },
-        reply_bytes: Some(ReplyBytes {
+        replies: ReplyCountModel { fixed: 0.5, per_action: 1.0, missing: 0.01, surplus: 0.02 },
+        reply_bytes: Some(ReplyBytesModel {
             fixed: 12.0,
             per_reply: 30.0,
             per_action: vec![20.0, 21.5],
@@ -54,8 +54,8 @@ pub(crate) fn model() -> Model {
             odd_deviations: vec![(-21, 3)],
         }),
         noise: Some(noise()),
-        learned: Learned {
-            method: Method::Robust,
+        learned: Provenance {
+            method: FitMethod::Robust,
             commands: 4,
             version: "0.1.0".into(),
             basis: Basis::Plaintext { cipher_suite: "TLS_AES_128_GCM_SHA256".into(), record_overhead: [17, 18] },
@@ -65,9 +65,9 @@ pub(crate) fn model() -> Model {
 }
 
 /// What is no command of a gateway with a keep-alive and readings.
-pub(crate) fn noise() -> crate::Noise {
+pub(crate) fn noise() -> crate::NoiseStatistics {
     let keep_alive = ServiceRecords { size: 23, alone: 40, every_ms: Some(120_000), on_beat: 39, ..Default::default() };
-    crate::Noise {
+    crate::NoiseStatistics {
         commands: 9,
         replied: 8,
         to_gateway: vec![ServiceRecords { size: 19, answers: 12, ..Default::default() }, keep_alive],
@@ -77,9 +77,9 @@ pub(crate) fn noise() -> crate::Noise {
 }
 
 /// A small generator: what tests find must not depend on another crate's version.
-pub(crate) struct Noise(pub(crate) u64);
+pub(crate) struct TestRandom(pub(crate) u64);
 
-impl Noise {
+impl TestRandom {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
@@ -104,10 +104,10 @@ impl Gateway<'_> {
 
     /// Commands of 1 to 16 actions, all of any kind.
     pub(crate) fn mixed(&self, commands: usize) -> Vec<LabelledCommand> {
-        self.commands(commands, |noise, _| {
+        self.commands(commands, |random, _| {
             let mut counts = vec![0; self.actions.len()];
-            for _ in 0..=noise.below(16) {
-                counts[noise.below(self.actions.len() as u64) as usize] += 1;
+            for _ in 0..=random.below(16) {
+                counts[random.below(self.actions.len() as u64) as usize] += 1;
             }
             counts
         })
@@ -123,12 +123,12 @@ impl Gateway<'_> {
         })
     }
 
-    fn commands(&self, commands: usize, counts: impl Fn(&mut Noise, usize) -> Vec<u32>) -> Vec<LabelledCommand> {
-        let mut noise = Noise(self.seed.wrapping_mul(77).wrapping_add(5));
+    fn commands(&self, commands: usize, counts: impl Fn(&mut TestRandom, usize) -> Vec<u32>) -> Vec<LabelledCommand> {
+        let mut random = TestRandom(self.seed.wrapping_mul(77).wrapping_add(5));
         let mut made = Vec::new();
         for at in 0..commands {
-            let counts = counts(&mut noise, at);
-            let mut chance = noise.below(1000);
+            let counts = counts(&mut random, at);
+            let mut chance = random.below(1000);
             let id = self.ids.iter().find(|(_, share)| {
                 let found = chance < *share;
                 chance = chance.saturating_sub(*share);
@@ -136,7 +136,7 @@ impl Gateway<'_> {
             });
             made.push(self.with_id(id.map_or(0, |(bytes, _)| *bytes), &counts));
         }
-        self.mislabel(&mut made, &mut noise);
+        self.mislabel(&mut made, &mut random);
         made
     }
 
@@ -153,14 +153,14 @@ impl Gateway<'_> {
     }
 
     /// Gives some commands another's label, or one action more.
-    fn mislabel(&self, made: &mut [LabelledCommand], noise: &mut Noise) {
+    fn mislabel(&self, made: &mut [LabelledCommand], random: &mut TestRandom) {
         for at in 0..made.len() {
-            if noise.below(100) < self.wrong_percent {
-                let other = noise.below(made.len() as u64) as usize;
-                if noise.below(2) == 0 {
+            if random.below(100) < self.wrong_percent {
+                let other = random.below(made.len() as u64) as usize;
+                if random.below(2) == 0 {
                     made[at].counts = made[other].counts.clone();
                 } else {
-                    made[at].counts[noise.below(self.actions.len() as u64) as usize] += 1;
+                    made[at].counts[random.below(self.actions.len() as u64) as usize] += 1;
                 }
             }
         }

@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::repeat_n;
 
-use crate::epsilon::{Tuple, WeightedEpsilon, nearest};
+use crate::epsilon::{EpsilonTuple, WeightedEpsilon, nearest};
 use crate::{Neighbours, steps};
 
 /// The numbers of neighbours that are tried.
@@ -42,7 +42,7 @@ const MOST_VALUES: usize = 512;
 
 /// The distribution of ε.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Variation {
+pub struct EpsilonDistribution {
     known: Known,
     k: usize,
     strength: f64,
@@ -83,7 +83,7 @@ impl Smoothing {
     }
 }
 
-impl Variation {
+impl EpsilonDistribution {
     /// The distribution that so smoothed neighbours give.
     pub fn new(neighbours: &Neighbours, smoothing: Smoothing) -> Self {
         let known = Known::new(neighbours);
@@ -115,7 +115,7 @@ impl Variation {
 }
 
 /// The values of ε that most commands have, in order.
-fn most_frequent(tuples: &[Tuple]) -> Vec<i64> {
+fn most_frequent(tuples: &[EpsilonTuple]) -> Vec<i64> {
     let mut times: BTreeMap<i64, u64> = BTreeMap::new();
     for tuple in tuples {
         let times = times.entry(tuple.epsilon).or_default();
@@ -131,17 +131,18 @@ fn most_frequent(tuples: &[Tuple]) -> Vec<i64> {
 /// The labelled commands.
 #[derive(Debug, Clone, PartialEq)]
 struct Known {
-    by_size: Vec<Tuple>,
+    by_size: Vec<EpsilonTuple>,
     /// The level at each of them.
     levels: Vec<i64>,
     /// In order of x, which takes the place of the size.
-    by_explained: Vec<Tuple>,
+    by_explained: Vec<EpsilonTuple>,
 }
 
 impl Known {
     fn new(neighbours: &Neighbours) -> Self {
-        let explained = |tuple: &Tuple| Tuple { size: tuple.size.saturating_sub(tuple.epsilon), ..*tuple };
-        let mut by_explained: Vec<Tuple> = neighbours.tuples().iter().map(explained).collect();
+        let explained =
+            |tuple: &EpsilonTuple| EpsilonTuple { size: tuple.size.saturating_sub(tuple.epsilon), ..*tuple };
+        let mut by_explained: Vec<EpsilonTuple> = neighbours.tuples().iter().map(explained).collect();
         by_explained.sort_unstable();
         Self { levels: levels(neighbours.tuples()), by_size: neighbours.tuples().to_vec(), by_explained }
     }
@@ -155,7 +156,7 @@ impl Known {
     }
 
     /// How far a labelled command's ε is from the level at its size.
-    fn distance(&self, tuple: &Tuple) -> i64 {
+    fn distance(&self, tuple: &EpsilonTuple) -> i64 {
         tuple.epsilon.saturating_sub(self.level(tuple.size))
     }
 
@@ -173,8 +174,8 @@ impl Known {
 }
 
 /// The level of ε at each of these tuples, which are in order of size: it rises in few steps.
-fn levels(tuples: &[Tuple]) -> Vec<i64> {
-    let times = |tuple: &Tuple| tuple.times.min(MOST_TIMES) as usize;
+fn levels(tuples: &[EpsilonTuple]) -> Vec<i64> {
+    let times = |tuple: &EpsilonTuple| tuple.times.min(MOST_TIMES) as usize;
     let each = || tuples.iter().flat_map(|tuple| repeat_n(tuple, times(tuple)));
     let (sizes, epsilons): (Vec<i64>, Vec<[i64; 2]>) = each().map(|tuple| (tuple.size, [tuple.epsilon; 2])).unzip();
     let mut levels = steps::fit(&sizes, &epsilons).levels.into_iter();
@@ -256,7 +257,7 @@ struct OneOut {
 
 impl<'a> LeftOut<'a> {
     fn new(known: &Known, distances: &'a Distances, k: usize) -> Self {
-        let one_out = |tuple: &Tuple| OneOut {
+        let one_out = |tuple: &EpsilonTuple| OneOut {
             epsilon: tuple.epsilon,
             times: tuple.times as f64,
             near: known.near(tuple.size.saturating_sub(tuple.epsilon), k, Some(tuple.epsilon)),
@@ -279,17 +280,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::Noise;
+    use crate::testing::TestRandom;
 
     /// Commands of a gateway whose length field takes two bytes more from 150 bytes on, and whose id is a digit shorter in
     /// one of ten.
     fn stepped(commands: usize) -> Neighbours {
-        let mut noise = Noise(11);
+        let mut random = TestRandom(11);
         let tuples = (0..commands).map(|_| {
-            let explained = 60 + noise.below(300).cast_signed();
-            let shorter = i64::from(noise.below(10) == 0);
+            let explained = 60 + random.below(300).cast_signed();
+            let shorter = i64::from(random.below(10) == 0);
             let epsilon = if explained - shorter < 150 { -2 } else { 0 } - shorter;
-            Tuple::new(explained + epsilon, epsilon)
+            EpsilonTuple::new(explained + epsilon, epsilon)
         });
         Neighbours::new(tuples).unwrap()
     }
@@ -301,7 +302,7 @@ mod tests {
     #[test]
     fn what_is_rare_is_as_probable_as_it_is_everywhere() {
         let neighbours = stepped(1000);
-        let variation = Variation::new(&neighbours, Smoothing::choose(&neighbours));
+        let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
         for (size, level) in [(100, -2), (220, 0), (330, 0)] {
             let estimate = variation.estimate(size);
             assert_eq!(estimate[0].epsilon, level);
@@ -313,7 +314,7 @@ mod tests {
     #[test]
     fn at_a_step_the_size_says_on_which_side_of_it_a_command_is() {
         let neighbours = stepped(1000);
-        let variation = Variation::new(&neighbours, Smoothing::choose(&neighbours));
+        let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
         // x = 150 with an id a digit shorter stays below the step.
         let estimate = variation.estimate(147);
         assert!((weight(&estimate, -3) - 0.1).abs() < 0.03 && weight(&estimate, -1) < 0.01, "{estimate:?}");
@@ -324,19 +325,19 @@ mod tests {
         // Of x = 120 there are twenty times as many commands as of any other; ε is −1 or 0 in all, equally often.
         let times = |explained: i64| if explained == 120 { 200 } else { 10 };
         let tuples = (100..140).flat_map(|explained| {
-            [0, -1].map(|epsilon| Tuple { size: explained + epsilon, epsilon, times: times(explained) })
+            [0, -1].map(|epsilon| EpsilonTuple { size: explained + epsilon, epsilon, times: times(explained) })
         });
         let neighbours = Neighbours::new(tuples).unwrap();
-        let variation = Variation::new(&neighbours, Smoothing::choose(&neighbours));
+        let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
         let estimate = variation.estimate(120);
         assert!((weight(&estimate, 0) - weight(&estimate, -1)).abs() < 0.05, "{estimate:?}");
     }
 
     #[test]
     fn few_commands_are_enough() {
-        for tuples in [vec![Tuple::new(100, 0)], vec![Tuple::new(100, 0), Tuple::new(140, 1)]] {
+        for tuples in [vec![EpsilonTuple::new(100, 0)], vec![EpsilonTuple::new(100, 0), EpsilonTuple::new(140, 1)]] {
             let neighbours = Neighbours::new(tuples).unwrap();
-            let variation = Variation::new(&neighbours, Smoothing::choose(&neighbours));
+            let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
             let estimate = variation.estimate(100);
             assert_eq!(estimate[0].epsilon, 0, "{estimate:?}");
             assert!(weight(&estimate, 1) > 0.0 && weight(&estimate, -1) > 0.0, "{estimate:?}");
@@ -346,7 +347,7 @@ mod tests {
     #[test]
     fn without_strength_the_neighbours_are_taken_at_their_word() {
         let neighbours = stepped(40);
-        let variation = Variation::new(&neighbours, Smoothing { k: 5, strength: 0.0 });
+        let variation = EpsilonDistribution::new(&neighbours, Smoothing { k: 5, strength: 0.0 });
         let seen: Vec<i64> = neighbours.tuples().iter().map(|tuple| tuple.epsilon).collect();
         assert!(variation.estimate(200).iter().all(|value| seen.contains(&value.epsilon)));
     }
@@ -359,9 +360,9 @@ mod tests {
             k in 1usize..9,
             strength in prop::sample::select(vec![0.0, 1.0, 1e9]),
         ) {
-            let tuples = tuples.into_iter().map(|(size, epsilon, times)| Tuple { size, epsilon, times });
+            let tuples = tuples.into_iter().map(|(size, epsilon, times)| EpsilonTuple { size, epsilon, times });
             let neighbours = Neighbours::new(tuples).unwrap();
-            let estimate = Variation::new(&neighbours, Smoothing { k, strength }).estimate(size);
+            let estimate = EpsilonDistribution::new(&neighbours, Smoothing { k, strength }).estimate(size);
             let sum: f64 = estimate.iter().map(|value| value.weight).sum();
             prop_assert!(estimate.is_empty() || (sum - 1.0).abs() < 1e-9, "{estimate:?}");
             prop_assert!(estimate.is_sorted_by(|a, b| a.weight >= b.weight));
@@ -371,7 +372,7 @@ mod tests {
         /// Leaving a command out is the same as never having had it.
         #[test]
         fn left_out_is_absent(tuples in prop::collection::vec((0i64..30, 0i64..3), 2..20), k in 1usize..6) {
-            let tuples: Vec<Tuple> = tuples.iter().map(|(size, epsilon)| Tuple::new(*size, *epsilon)).collect();
+            let tuples: Vec<EpsilonTuple> = tuples.iter().map(|(size, epsilon)| EpsilonTuple::new(*size, *epsilon)).collect();
             for at in 0..tuples.len() {
                 let own = tuples[at];
                 let mut others = tuples.clone();

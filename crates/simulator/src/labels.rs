@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::scenario::{Device, Resolution};
+use crate::scenario::{DeviceKind, Resolution};
 use crate::{Scenario, SimulateError, Truth};
 
 /// Labels as CSV: `time` in seconds since the epoch, exact in decimals, then a column an action; one row a command.
@@ -21,10 +21,10 @@ pub(crate) fn csv(scenario: &Scenario, rows: &[(i64, &Truth)]) -> Result<String,
 }
 
 /// The devices as an inventory file: `[[device]]` with name, count and actions.
-pub(crate) fn inventory(devices: &[Device]) -> Result<String, SimulateError> {
+pub(crate) fn inventory(devices: &[DeviceKind]) -> Result<String, SimulateError> {
     #[derive(Serialize)]
     struct Inventory<'a> {
-        device: &'a [Device],
+        device: &'a [DeviceKind],
     }
     toml::to_string(&Inventory { device: devices })
         .map_err(|error| SimulateError::Format { what: "the inventory", reason: error.to_string() })

@@ -14,22 +14,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod conversation;
+mod application;
+mod background_traffic;
+mod bayes_limit;
 mod error;
 mod framing;
 mod labels;
-mod limit;
 mod message;
 mod network;
-mod noise;
+mod open_connection;
 mod plan;
 mod random;
 pub mod scenario;
-mod script;
 mod simulation;
 mod tls;
 
+pub use bayes_limit::{BayesLimit, BayesLimitError, bayes_limit};
 pub use error::{ScenarioError, SimulateError};
-pub use limit::{Limit, LimitError, bayes_limit};
 pub use scenario::Scenario;
-pub use simulation::{Part, Simulation, Truth, simulate};
+pub use simulation::{SimulatedCapture, Simulation, Truth, simulate};

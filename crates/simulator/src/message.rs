@@ -4,58 +4,58 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::SimulateError;
-use crate::plan::Order;
+use crate::plan::DeviceAction;
 use crate::scenario::{DeviceIds, Scenario};
 
 /// A command: the service tells the gateway what its devices shall do.
 #[derive(Serialize)]
-struct Command<'a> {
+struct CommandBody<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     id: u64,
     /// Milliseconds since the epoch: 13 digits from 2001 to 2286.
     ts: i64,
-    actions: Vec<Setting<'a>>,
+    actions: Vec<ActionBody<'a>>,
 }
 
 #[derive(Serialize)]
-struct Setting<'a> {
+struct ActionBody<'a> {
     id: String,
     set: &'a Value,
 }
 
 #[derive(Serialize)]
-struct Status {
+struct StatusBody {
     st: String,
     ok: u8,
 }
 
 #[derive(Serialize)]
-struct Done {
+struct DoneBody {
     done: u64,
 }
 
 #[derive(Serialize)]
-struct Reading {
+struct ReadingBody {
     tele: String,
     w: u32,
 }
 
 #[derive(Serialize)]
-struct Receipt {
+struct ReceiptBody {
     ack: String,
 }
 
 /// Writes the messages of a scenario.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct MessageEncoder {
     /// What each action sets, in the order of [`Scenario::action_names`].
     values: Vec<Value>,
     /// Digits of a device's number.
     width: usize,
 }
 
-impl Writer {
+impl MessageEncoder {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let value = |name: &str| {
             let listed = scenario.actions.iter().find(|action| action.name == name);
@@ -70,28 +70,28 @@ impl Writer {
     }
 
     /// The command with number `id`.
-    pub(crate) fn command(&self, id: u64, time_ns: i64, orders: &[Order]) -> Result<Vec<u8>, SimulateError> {
-        let setting = |order: &Order| {
+    pub(crate) fn command(&self, id: u64, time_ns: i64, orders: &[DeviceAction]) -> Result<Vec<u8>, SimulateError> {
+        let setting = |order: &DeviceAction| {
             let set = self.values.get(order.action).unwrap_or(&Value::Null);
-            Setting { id: self.node(order.device), set }
+            ActionBody { id: self.node(order.device), set }
         };
         let actions = orders.iter().map(setting).collect();
-        json(&Command { kind: "command", id, ts: time_ns / 1_000_000, actions })
+        json(&CommandBody { kind: "command", id, ts: time_ns / 1_000_000, actions })
     }
 
     /// The gateway says that a device did as it was told.
     pub(crate) fn status(&self, device: u32) -> Result<Vec<u8>, SimulateError> {
-        json(&Status { st: self.node(device), ok: 1 })
+        json(&StatusBody { st: self.node(device), ok: 1 })
     }
 
     /// The gateway says what a device draws, in milliwatts.
     pub(crate) fn reading(&self, device: u32, milliwatts: u32) -> Result<Vec<u8>, SimulateError> {
-        json(&Reading { tele: self.node(device), w: milliwatts })
+        json(&ReadingBody { tele: self.node(device), w: milliwatts })
     }
 
     /// The service has taken a reading.
     pub(crate) fn receipt(&self, device: u32) -> Result<Vec<u8>, SimulateError> {
-        json(&Receipt { ack: self.node(device) })
+        json(&ReceiptBody { ack: self.node(device) })
     }
 
     fn node(&self, device: u32) -> String {
@@ -101,7 +101,7 @@ impl Writer {
 
 /// The gateway says that the command with number `id` is done.
 pub(crate) fn done(id: u64) -> Result<Vec<u8>, SimulateError> {
-    json(&Done { done: id })
+    json(&DoneBody { done: id })
 }
 
 fn json(message: &impl Serialize) -> Result<Vec<u8>, SimulateError> {
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn a_command_in_words() {
         let scenario = Scenario::default();
-        let orders = [Order { device: 2, action: 0 }, Order { device: 15, action: 6 }];
-        let command = Writer::new(&scenario).command(4711, 1_767_600_000_123_456_789, &orders).unwrap();
+        let orders = [DeviceAction { device: 2, action: 0 }, DeviceAction { device: 15, action: 6 }];
+        let command = MessageEncoder::new(&scenario).command(4711, 1_767_600_000_123_456_789, &orders).unwrap();
         assert_eq!(
             String::from_utf8(command).unwrap(),
             r#"{"type":"command","id":4711,"ts":1767600000123,"actions":[{"id":"node-03","set":"on"},{"id":"node-16","set":{"rgb":"ffa030"}}]}"#
@@ -127,7 +127,7 @@ mod tests {
     fn device_ids_of_varying_width() {
         let mut scenario = Scenario::default();
         scenario.command.device_ids = DeviceIds::Varying;
-        let writer = Writer::new(&scenario);
+        let writer = MessageEncoder::new(&scenario);
         let lengths = [0, 8, 9, 15].map(|device| writer.status(device).unwrap().len());
         assert_eq!(lengths, [lengths[0], lengths[0], lengths[0] + 1, lengths[0] + 1]);
     }

@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha20Rng;
 
 use crate::random::{nanoseconds, within};
-use crate::scenario::{Command, Draw, MessageId, Scenario};
+use crate::scenario::{CommandSettings, IdDraw, MessageId, Scenario};
 
 const SECOND: i64 = 1_000_000_000;
 /// From the start of the capture to the first connection; with `mid-stream`, before it.
@@ -17,7 +17,7 @@ const PAUSE: i64 = 2 * SECOND;
 
 /// A device is told an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Order {
+pub(crate) struct DeviceAction {
     /// The device's number, over all kinds.
     pub(crate) device: u32,
     /// The action's place in [`Scenario::action_names`].
@@ -26,37 +26,37 @@ pub(crate) struct Order {
 
 /// A command that will be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedCommand {
     pub(crate) time_ns: i64,
     pub(crate) message_id: u64,
-    pub(crate) orders: Vec<Order>,
+    pub(crate) orders: Vec<DeviceAction>,
 }
 
 /// A connection and the commands that come through it.
 #[derive(Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct PlannedConnection {
     pub(crate) open_ns: i64,
     pub(crate) close_ns: i64,
-    pub(crate) commands: Vec<Planned>,
+    pub(crate) commands: Vec<PlannedCommand>,
 }
 
 /// The connections of a part.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Schedule {
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
-    pub(crate) stretches: Vec<Stretch>,
+    pub(crate) stretches: Vec<PlannedConnection>,
 }
 
 /// The kinds of device with what one needs to choose among them.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct CommandGenerator {
     /// For each device, by number: the actions it can be told.
     devices: Vec<Vec<usize>>,
     actions: usize,
 }
 
-impl Home {
+impl CommandGenerator {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let names = scenario.action_names();
         let mut devices = Vec::new();
@@ -70,7 +70,7 @@ impl Home {
 
     /// The paper's experiments, `repeats` times: each action on one device, then on two. An action of which there is
     /// but one device is not doubled.
-    pub(crate) fn experiments(&self, repeats: u32, random: &mut ChaCha20Rng) -> Vec<Vec<Order>> {
+    pub(crate) fn experiments(&self, repeats: u32, random: &mut ChaCha20Rng) -> Vec<Vec<DeviceAction>> {
         let mut commands = Vec::new();
         for _ in 0..repeats {
             for action in 0..self.actions {
@@ -78,7 +78,7 @@ impl Home {
                     let mut able: Vec<u32> = self.able(action);
                     let (chosen, _) = able.partial_shuffle(random, count);
                     if chosen.len() == count {
-                        commands.push(chosen.iter().map(|device| Order { device: *device, action }).collect());
+                        commands.push(chosen.iter().map(|device| DeviceAction { device: *device, action }).collect());
                     }
                 }
             }
@@ -87,7 +87,7 @@ impl Home {
     }
 
     /// A command of a random number of random actions, each on a device of its own.
-    pub(crate) fn random(&self, scenario: &Scenario, random: &mut ChaCha20Rng) -> Vec<Order> {
+    pub(crate) fn random(&self, scenario: &Scenario, random: &mut ChaCha20Rng) -> Vec<DeviceAction> {
         let mut count = 1;
         let weights: f64 = (0..scenario.command.most_actions).map(|n| scenario.command.decay.powf(f64::from(n))).sum();
         let mut left = random.random_range(0.0..weights) - 1.0;
@@ -101,7 +101,7 @@ impl Home {
         for device in chosen.iter().copied() {
             let actions = self.devices.get(device as usize).map_or(&[][..], Vec::as_slice);
             if let Some(action) = actions.get(random.random_range(0..actions.len().max(1))) {
-                orders.push(Order { device, action: *action });
+                orders.push(DeviceAction { device, action: *action });
             }
         }
         orders
@@ -113,7 +113,7 @@ impl Home {
     }
 
     /// How often each action occurs.
-    pub(crate) fn counts(&self, orders: &[Order]) -> Vec<u32> {
+    pub(crate) fn counts(&self, orders: &[DeviceAction]) -> Vec<u32> {
         let mut counts = vec![0; self.actions];
         for order in orders {
             if let Some(count) = counts.get_mut(order.action) {
@@ -124,35 +124,40 @@ impl Home {
     }
 }
 
-impl Plan {
+impl Schedule {
     /// Spreads commands over time and, where the scenario reconnects, over connections.
-    pub(crate) fn new(scenario: &Scenario, start_ns: i64, commands: Vec<Vec<Order>>, random: &mut ChaCha20Rng) -> Self {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        start_ns: i64,
+        commands: Vec<Vec<DeviceAction>>,
+        random: &mut ChaCha20Rng,
+    ) -> Self {
         let lead = if scenario.capture.mid_stream { -LEAD - SETTLE } else { LEAD };
         let reconnect = nanoseconds(scenario.session.reconnect_after);
         let patience = SETTLE + nanoseconds(scenario.replies.delay.max);
         let mut stretches = Vec::new();
         let mut open_ns = start_ns + lead;
         let mut time_ns = start_ns.max(open_ns) + SETTLE;
-        let mut waiting: Vec<Planned> = Vec::new();
+        let mut waiting: Vec<PlannedCommand> = Vec::new();
         for orders in commands {
             let due = reconnect > 0 && time_ns - open_ns > reconnect;
             if let Some(last) = waiting.last().filter(|_| due) {
                 let close_ns = last.time_ns + patience;
-                stretches.push(Stretch { open_ns, close_ns, commands: std::mem::take(&mut waiting) });
+                stretches.push(PlannedConnection { open_ns, close_ns, commands: std::mem::take(&mut waiting) });
                 open_ns = close_ns + PAUSE;
                 time_ns = time_ns.max(open_ns + SETTLE);
             }
-            waiting.push(Planned { time_ns, message_id: number(scenario.command.message_id, random), orders });
+            waiting.push(PlannedCommand { time_ns, message_id: number(scenario.command.message_id, random), orders });
             time_ns += within(scenario.command.interval, random);
         }
         let close_ns = waiting.last().map_or(time_ns, |last| last.time_ns) + patience;
-        stretches.push(Stretch { open_ns, close_ns, commands: waiting });
+        stretches.push(PlannedConnection { open_ns, close_ns, commands: waiting });
         Self { start_ns, end_ns: close_ns + SETTLE, stretches }
     }
 }
 
 /// How probable each number of actions of a random command is, from one on.
-pub(crate) fn numbers_of_actions(command: &Command) -> Vec<f64> {
+pub(crate) fn numbers_of_actions(command: &CommandSettings) -> Vec<f64> {
     let weights: Vec<f64> = (0..command.most_actions).map(|n| command.decay.powf(f64::from(n))).collect();
     let all: f64 = weights.iter().sum();
     weights.into_iter().map(|weight| weight / all).collect()
@@ -162,8 +167,8 @@ pub(crate) fn numbers_of_actions(command: &Command) -> Vec<f64> {
 pub(crate) fn id_widths(id: MessageId) -> Vec<(u32, f64)> {
     // With so many digits there are nine times a power of ten numbers.
     let weight = |digits: u32| match id.draw {
-        Draw::Number => 10_f64.powf(f64::from(digits) - f64::from(id.max_digits)),
-        Draw::Digits => 1.0,
+        IdDraw::Number => 10_f64.powf(f64::from(digits) - f64::from(id.max_digits)),
+        IdDraw::Digits => 1.0,
     };
     let all: f64 = (id.min_digits..=id.max_digits).map(weight).sum();
     (id.min_digits..=id.max_digits).map(|digits| (digits, weight(digits) / all)).collect()
@@ -172,12 +177,12 @@ pub(crate) fn id_widths(id: MessageId) -> Vec<(u32, f64)> {
 /// Draws a message's number.
 pub(crate) fn number(id: MessageId, random: &mut ChaCha20Rng) -> u64 {
     let fewest = match id.draw {
-        Draw::Number => id.min_digits,
-        Draw::Digits => random.random_range(id.min_digits..=id.max_digits),
+        IdDraw::Number => id.min_digits,
+        IdDraw::Digits => random.random_range(id.min_digits..=id.max_digits),
     };
     let most = match id.draw {
-        Draw::Number => id.max_digits,
-        Draw::Digits => fewest,
+        IdDraw::Number => id.max_digits,
+        IdDraw::Digits => fewest,
     };
     random.random_range(10_u64.pow(fewest - 1)..10_u64.pow(most))
 }
@@ -191,7 +196,7 @@ mod tests {
     #[test]
     fn commands_respect_the_home() {
         let scenario = Scenario::default();
-        let home = Home::new(&scenario);
+        let home = CommandGenerator::new(&scenario);
         let mut random = ChaCha20Rng::seed_from_u64(1);
         let mut sizes = [0_u32; 17];
         for _ in 0..2_000 {
@@ -212,7 +217,7 @@ mod tests {
 
     #[test]
     fn experiments_are_the_papers() {
-        let home = Home::new(&Scenario::default());
+        let home = CommandGenerator::new(&Scenario::default());
         let experiments = home.experiments(2, &mut ChaCha20Rng::seed_from_u64(1));
         let counts: Vec<Vec<u32>> = experiments.iter().map(|orders| home.counts(orders)).collect();
         assert_eq!(counts.len(), 28);
@@ -229,18 +234,18 @@ mod tests {
             (0..3_000).for_each(|_| widths[number(id, &mut random).to_string().len()] += 1);
             widths
         };
-        let drawn = widths(Draw::Number);
+        let drawn = widths(IdDraw::Number);
         assert_eq!((drawn[1], drawn[5]), (0, 0));
         assert!(drawn[4] > 2_550 && drawn[3] > 200, "{drawn:?}");
-        assert!(widths(Draw::Digits)[2..5].iter().all(|count| (850..1_150).contains(count)));
+        assert!(widths(IdDraw::Digits)[2..5].iter().all(|count| (850..1_150).contains(count)));
     }
 
     #[test]
     fn reconnects() {
         let mut scenario = Scenario::default();
         scenario.session.reconnect_after = jiff::SignedDuration::from_mins(2);
-        let commands = vec![vec![Order { device: 0, action: 0 }]; 60];
-        let plan = Plan::new(&scenario, 0, commands, &mut ChaCha20Rng::seed_from_u64(1));
+        let commands = vec![vec![DeviceAction { device: 0, action: 0 }]; 60];
+        let plan = Schedule::new(&scenario, 0, commands, &mut ChaCha20Rng::seed_from_u64(1));
         assert!((4..=7).contains(&plan.stretches.len()));
         assert_eq!(plan.stretches.iter().map(|stretch| stretch.commands.len()).sum::<usize>(), 60);
         assert!(plan.stretches.is_sorted_by(|one, next| one.close_ns < next.open_ns));

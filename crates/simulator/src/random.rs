@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use crate::scenario::Span;
+use crate::scenario::DurationRange;
 
 /// What a stream of random numbers is for. Each has its own, so that an option that draws more numbers for one thing
 /// leaves everything else as it was.
@@ -44,7 +44,7 @@ impl Seed {
 }
 
 /// A time between the two of a span, in nanoseconds.
-pub(crate) fn within(span: Span, random: &mut ChaCha20Rng) -> i64 {
+pub(crate) fn within(span: DurationRange, random: &mut ChaCha20Rng) -> i64 {
     random.random_range(nanoseconds(span.min)..=nanoseconds(span.max))
 }
 

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use rand::RngExt;
 
-use crate::conversation::{Line, Opened, Sent};
-use crate::message::Writer;
-use crate::network::{Hosts, Packet, Route};
-use crate::noise::{FIRMWARE, Surroundings, WEBSITE};
-use crate::plan::{Home, Order, Plan, Stretch};
+use crate::application::{self, MessageRole, ScriptInput};
+use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};
+use crate::message::MessageEncoder;
+use crate::network::{Hosts, SimulatedPacket, TcpRoute};
+use crate::open_connection::{ConnectionSetup, OpenConnection, SentMessage};
+use crate::plan::{CommandGenerator, DeviceAction, PlannedConnection, Schedule};
 use crate::random::{Purpose, Seed, nanoseconds};
 use crate::scenario::Resolution;
-use crate::script::{self, Role, Setting};
-use crate::tls::Identity;
+use crate::tls::ServerIdentity;
 use crate::{Scenario, SimulateError, labels, network};
 
 const DAY: i64 = 86_400_000_000_000;
@@ -23,16 +23,16 @@ const MILLISECOND: i64 = 1_000_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simulation {
     /// The part to learn from: the paper's experiments, then random commands.
-    pub learn: Part,
+    pub learn: SimulatedCapture,
     /// The part to test on: random commands.
-    pub test: Part,
+    pub test: SimulatedCapture,
     /// The devices, as an inventory file: TOML, `[[device]]` with name, count and actions.
     pub inventory: String,
 }
 
 /// A capture and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct SimulatedCapture {
     /// The capture, a pcap file.
     pub pcap: Vec<u8>,
     /// The labels as a person wrote them down, a CSV file: `time,<action>,…`; one row a command, its time inexact.
@@ -69,17 +69,17 @@ pub struct Truth {
 /// framing or of a fault in the simulator.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateError> {
     scenario.check()?;
-    let studio = Studio::new(scenario, seed)?;
+    let simulator = Simulator::new(scenario, seed)?;
     let start_ns = scenario.epoch.as_second() * 1_000_000_000 + i64::from(scenario.epoch.subsec_nanosecond());
 
-    let (learn, end_ns) = studio.part(Seed::new(seed, 1), start_ns, |home, random| {
+    let (learn, end_ns) = simulator.part(Seed::new(seed, 1), start_ns, |home, random| {
         let mut commands = home.experiments(scenario.learn.repeats, random);
         commands.extend((0..scenario.learn.random).map(|_| home.random(scenario, random)));
         commands
     })?;
     // The test begins at the same hour, on the first day on which learning is over.
     let days = (end_ns - start_ns).div_euclid(DAY) + 1;
-    let (test, _) = studio.part(Seed::new(seed, 2), start_ns + days * DAY, |home, random| {
+    let (test, _) = simulator.part(Seed::new(seed, 2), start_ns + days * DAY, |home, random| {
         (0..scenario.test.commands).map(|_| home.random(scenario, random)).collect()
     })?;
     Ok(Simulation { learn, test, inventory: labels::inventory(&scenario.devices)? })
@@ -114,24 +114,24 @@ impl Simulation {
 }
 
 /// What both parts share.
-struct Studio<'a> {
+struct Simulator<'a> {
     scenario: &'a Scenario,
-    home: Home,
-    writer: Writer,
+    home: CommandGenerator,
+    writer: MessageEncoder,
     hosts: Hosts,
-    service: Identity,
-    firmware: Identity,
-    website: Identity,
+    service: ServerIdentity,
+    firmware: ServerIdentity,
+    website: ServerIdentity,
 }
 
-impl<'a> Studio<'a> {
+impl<'a> Simulator<'a> {
     fn new(scenario: &'a Scenario, seed: u64) -> Result<Self, SimulateError> {
         let shared = Seed::new(seed, 0);
-        let identity = |name: &str, index| Identity::new(name, &mut shared.stream(Purpose::Certificate, index));
+        let identity = |name: &str, index| ServerIdentity::new(name, &mut shared.stream(Purpose::Certificate, index));
         Ok(Self {
             scenario,
-            home: Home::new(scenario),
-            writer: Writer::new(scenario),
+            home: CommandGenerator::new(scenario),
+            writer: MessageEncoder::new(scenario),
             hosts: Hosts::new(&scenario.network),
             service: identity(&scenario.network.name, 0)?,
             firmware: identity(FIRMWARE, 1)?,
@@ -144,11 +144,11 @@ impl<'a> Studio<'a> {
         &self,
         seed: Seed,
         start_ns: i64,
-        commands: impl FnOnce(&Home, &mut rand_chacha::ChaCha20Rng) -> Vec<Vec<Order>>,
-    ) -> Result<(Part, i64), SimulateError> {
+        commands: impl FnOnce(&CommandGenerator, &mut rand_chacha::ChaCha20Rng) -> Vec<Vec<DeviceAction>>,
+    ) -> Result<(SimulatedCapture, i64), SimulateError> {
         let mut random = seed.stream(Purpose::Commands, 0);
         let commands = commands(&self.home, &mut random);
-        let plan = Plan::new(self.scenario, start_ns, commands, &mut random);
+        let plan = Schedule::new(self.scenario, start_ns, commands, &mut random);
 
         let mut packets = self.surroundings(seed).packets(plan.start_ns, plan.end_ns)?;
         let mut truths = Vec::new();
@@ -165,42 +165,47 @@ impl<'a> Studio<'a> {
         let rows: Vec<(i64, &Truth)> =
             truths.iter().map(|truth| (truth.time_ns + random.random_range(-error..=error), truth)).collect();
         let labels = labels::csv(self.scenario, &rows)?;
-        Ok((Part { pcap, labels, truths }, plan.end_ns))
+        Ok((SimulatedCapture { pcap, labels, truths }, plan.end_ns))
     }
 
-    fn surroundings(&self, seed: Seed) -> Surroundings<'_> {
+    fn surroundings(&self, seed: Seed) -> BackgroundTraffic<'_> {
         let Self { scenario, hosts, firmware, website, .. } = self;
-        Surroundings { scenario, hosts, firmware, website, seed }
+        BackgroundTraffic { scenario, hosts, firmware, website, seed }
     }
 
     /// One connection of the gateway.
-    fn stretch(&self, seed: Seed, index: u32, stretch: &Stretch) -> Result<(Vec<Packet>, Vec<Truth>), SimulateError> {
+    fn stretch(
+        &self,
+        seed: Seed,
+        index: u32,
+        stretch: &PlannedConnection,
+    ) -> Result<(Vec<SimulatedPacket>, Vec<Truth>), SimulateError> {
         let Self { scenario, writer, hosts, .. } = self;
         let mut random = seed.stream(Purpose::Script, index);
         let network = &scenario.network;
         let asked_ns = stretch.open_ns - 50 * MILLISECOND;
         let names = self.surroundings(seed).look_up(asked_ns, hosts.gateway, &network.name, &mut random)?;
         let ports = [random.random_range(32_768..=60_999), network.port];
-        let opened = Opened::new(Line {
-            route: Route { client: hosts.gateway, server: hosts.service, ports, network },
+        let opened = OpenConnection::new(ConnectionSetup {
+            route: TcpRoute { client: hosts.gateway, server: hosts.service, ports, network },
             identity: &self.service,
             tls: scenario.tls,
-            protocol: script::protocol(scenario.session.framing),
+            protocol: application::protocol(scenario.session.framing),
             open_ns: stretch.open_ns,
             tls_random: seed.stream(Purpose::Tls, index),
             tcp_random: seed.stream(Purpose::Tcp, index),
         })?;
-        let setting = Setting { scenario, writer, stretch, ready_ns: opened.ready_ns };
-        let messages = script::write(setting, &mut random)?;
+        let setting = ScriptInput { scenario, writer, stretch, ready_ns: opened.ready_ns };
+        let messages = application::write(setting, &mut random)?;
         let conversation = opened.carry(&messages, stretch.close_ns)?;
         let truths = self.truths(stretch, &conversation.sent);
         Ok((names.into_iter().chain(conversation.packets).collect(), truths))
     }
 
-    fn truths(&self, stretch: &Stretch, sent: &[Sent]) -> Vec<Truth> {
+    fn truths(&self, stretch: &PlannedConnection, sent: &[SentMessage]) -> Vec<Truth> {
         let mut replies = vec![0; stretch.commands.len()];
         for sent in sent {
-            if let Role::Reply(index) = sent.role
+            if let MessageRole::Reply(index) = sent.role
                 && let Some(count) = replies.get_mut(index)
             {
                 *count += 1;
@@ -210,8 +215,8 @@ impl<'a> Studio<'a> {
             Resolution::Microsecond => time_ns.div_euclid(1_000) * 1_000,
             Resolution::Nanosecond => time_ns,
         };
-        let truth = |sent: &Sent| {
-            let Role::Command(index) = sent.role else { return None };
+        let truth = |sent: &SentMessage| {
+            let MessageRole::Command(index) = sent.role else { return None };
             let command = stretch.commands.get(index)?;
             Some(Truth {
                 time_ns: exact(sent.first_ns),

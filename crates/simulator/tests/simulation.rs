@@ -2,17 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod walk;
+mod capture_reader;
 
 use std::collections::BTreeMap;
 
+use capture_reader::{TlsRecord, packets, records};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use sizeleak_simulator::scenario::{
-    DeviceIds, Draw, Framing, InitialSequence, QualityOfService, ReplyMode, Resolution, Suite, Version,
+    DeviceIds, Framing, IdDraw, InitialSequence, QualityOfService, ReplyMode, Resolution, Suite, Version,
 };
-use sizeleak_simulator::{Part, Scenario, Truth, simulate};
-use walk::{Record, packets, records};
+use sizeleak_simulator::{Scenario, SimulatedCapture, Truth, simulate};
 
 const FRAMINGS: [Framing; 3] = [Framing::Websocket, Framing::Mqtt, Framing::Http];
 
@@ -25,13 +25,13 @@ fn small() -> Scenario {
 }
 
 /// The records from the service to the gateway, of all its connections.
-fn pushed(scenario: &Scenario, part: &Part) -> Vec<Record> {
+fn pushed(scenario: &Scenario, part: &SimulatedCapture) -> Vec<TlsRecord> {
     let network = &scenario.network;
     records(&packets(&part.pcap), network.service, network.gateway).into_values().flatten().collect()
 }
 
 /// The records that carry a command, found by its time.
-fn carriers<'a>(records: &'a [Record], truth: &Truth) -> Vec<&'a Record> {
+fn carriers<'a>(records: &'a [TlsRecord], truth: &Truth) -> Vec<&'a TlsRecord> {
     records.iter().filter(|record| (truth.time_ns..=truth.end_ns).contains(&record.time_ns)).collect()
 }
 
@@ -125,7 +125,7 @@ fn sizes_are_linear_up_to_id_width_and_length_fields() {
     for framing in FRAMINGS {
         let mut scenario = small();
         scenario.session.framing = framing;
-        scenario.command.message_id.draw = Draw::Digits;
+        scenario.command.message_id.draw = IdDraw::Digits;
         scenario.test.commands = 60;
         let simulation = simulate(&scenario, 2).unwrap();
         let mut overheads: BTreeMap<usize, usize> = BTreeMap::new();
@@ -172,7 +172,9 @@ fn connections_are_whole_and_acknowledged() {
     assert!(connections >= 3, "{connections}");
     for (from, to) in [(gateway, service), (service, gateway)] {
         let sent = between(from, to);
-        let count = |is: fn(&walk::Tcp) -> bool| sent.iter().filter(|seen| seen.tcp.as_ref().is_some_and(is)).count();
+        let count = |is: fn(&capture_reader::ParsedTcp) -> bool| {
+            sent.iter().filter(|seen| seen.tcp.as_ref().is_some_and(is)).count()
+        };
         assert_eq!((count(|tcp| tcp.syn), count(|tcp| tcp.fin)), (connections, connections));
     }
     assert!(wrapped(&between(service, gateway)), "sequence numbers should wrap");
@@ -180,14 +182,14 @@ fn connections_are_whole_and_acknowledged() {
     assert_acknowledged(&packets, service, gateway);
 }
 
-fn wrapped(sent: &[&walk::Seen]) -> bool {
+fn wrapped(sent: &[&capture_reader::ParsedPacket]) -> bool {
     let sequences = sent.iter().filter_map(|seen| seen.tcp.as_ref()).map(|tcp| tcp.sequence);
     let (high, low): (Vec<u32>, Vec<u32>) = sequences.partition(|sequence| *sequence > 1 << 31);
     !high.is_empty() && !low.is_empty()
 }
 
 /// Every acknowledgement is of bytes already captured, and in the end all are acknowledged.
-fn assert_acknowledged(packets: &[walk::Seen], from: std::net::IpAddr, to: std::net::IpAddr) {
+fn assert_acknowledged(packets: &[capture_reader::ParsedPacket], from: std::net::IpAddr, to: std::net::IpAddr) {
     let mut sent: BTreeMap<(u16, u16), u32> = BTreeMap::new();
     let mut acknowledged = sent.clone();
     for packet in packets {
@@ -256,11 +258,11 @@ fn mid_stream_shows_no_handshake() {
         let network = &scenario.network;
         let packets = packets(&simulation.test.pcap);
         let seen = records(&packets, network.service, network.gateway);
-        let seen: Vec<Record> = seen.into_values().flatten().collect();
+        let seen: Vec<TlsRecord> = seen.into_values().flatten().collect();
         assert!(seen.iter().all(|record| record.content_type == 23 || record.content_type == 21));
         let matched = simulation.test.truths.iter().filter(|truth| carriers(&seen, truth).len() == 1).count();
         assert_eq!(matched, 20);
-        let opens = |packet: &&walk::Seen| {
+        let opens = |packet: &&capture_reader::ParsedPacket| {
             packet.destination == network.service && packet.tcp.as_ref().is_some_and(|tcp| tcp.syn)
         };
         assert_eq!(packets.iter().filter(opens).count(), 0);
@@ -321,7 +323,8 @@ fn a_disturbed_capture_shows_the_same_traffic() {
     assert_eq!(unique, clean);
     let disordered = disturbed(|scenario| scenario.capture.reordering = 0.5);
     assert_eq!(disordered.len(), clean.len());
-    let tcp = |packets: &[walk::Seen]| packets.iter().map(|packet| packet.tcp.clone()).collect::<Vec<_>>();
+    let tcp =
+        |packets: &[capture_reader::ParsedPacket]| packets.iter().map(|packet| packet.tcp.clone()).collect::<Vec<_>>();
     assert_ne!(tcp(&disordered), tcp(&clean));
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_model::{GatewayRecords, MOST_SIZES, OFTEN, ServiceRecords};
+use sizeleak_model::{GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, ServiceRecords};
 
 use crate::beat;
 use crate::exchange::{Exchange, Heard, Run, Weight};
@@ -160,7 +160,8 @@ impl Counts {
 
     /// For 100 commands with a label, how many seem to have none. Noise recurs, commands of many actions hardly do.
     pub(crate) fn missing_labels(&self) -> u64 {
-        let rare = || self.service.values().filter(|kind| kind.counted.alone < OFTEN && kind.counted.answers == 0);
+        let rare =
+            || self.service.values().filter(|kind| kind.counted.alone < MIN_OCCURRENCES && kind.counted.answers == 0);
         let labelled: u64 = rare().map(|kind| kind.counted.commands).sum();
         let unlabelled: u64 = rare().map(|kind| kind.full).sum();
         unlabelled.saturating_mul(100) / labelled.max(1)
@@ -170,8 +171,9 @@ impl Counts {
     pub(crate) fn gateway_records(&self) -> Vec<GatewayRecords> {
         let kinds = self.gateway.iter().map(|(size, kind)| {
             let usual = kind.partners.iter().max_by_key(|(size, times)| (**times, std::cmp::Reverse(**size)));
-            let is_usual =
-                |times: u64| times >= OFTEN && times.saturating_mul(5) >= kind.counted.answered.saturating_mul(3);
+            let is_usual = |times: u64| {
+                times >= MIN_OCCURRENCES && times.saturating_mul(5) >= kind.counted.answered.saturating_mul(3)
+            };
             let usual = usual.filter(|(_, times)| is_usual(**times));
             GatewayRecords { size: *size, by: usual.map(|(size, _)| *size), ..kind.counted }
         });
@@ -200,7 +202,7 @@ impl Service {
 /// As many kinds as a model holds, those that are most frequent, in order of size.
 fn most_frequent<T>(mut kinds: Vec<T>, times: impl Fn(&T) -> u64, size: impl Fn(&T) -> u32) -> Vec<T> {
     kinds.sort_by_key(|kind| (std::cmp::Reverse(times(kind)), size(kind)));
-    kinds.truncate(MOST_SIZES);
+    kinds.truncate(MAX_NOISE_SIZES);
     kinds.sort_by_key(size);
     kinds
 }

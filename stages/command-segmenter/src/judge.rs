@@ -1,7 +1,7 @@
 //! Judges by what was learned from labelled captures what a message is that the service has sent.
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_model::{ServiceRecords, Written};
+use sizeleak_model::{RecordLayout, ServiceRecords};
 
 use crate::beat::{Beat, chance};
 use crate::exchange::{Exchange, Heard, Run};
@@ -106,7 +106,7 @@ impl Judge<'_> {
 
     /// Whether a record is the next part of a command whose parts are written at once.
     fn is_next_part(&self, record: &Record, exchange: &Exchange) -> bool {
-        self.knowledge.noise.written == Written::Parts
+        self.knowledge.noise.written == RecordLayout::Parts
             && exchange.run == Run::Command
             && exchange.followed(record, self.times.at_once()).is_some()
     }

@@ -1,7 +1,7 @@
 //! What a model knows of a gateway's records, looked up by size.
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_model::{Basis, GatewayRecords, Model, Noise, OFTEN, ServiceRecords, Written};
+use sizeleak_model::{Basis, GatewayRecords, MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout, ServiceRecords};
 
 use crate::by_size::BySize;
 use crate::exchange::Heard;
@@ -25,7 +25,7 @@ pub(crate) const WELL_KNOWN: u64 = 8;
 #[derive(Debug)]
 pub(crate) struct Knowledge {
     basis: Basis,
-    pub(crate) noise: Noise,
+    pub(crate) noise: NoiseStatistics,
     has_timers: bool,
     /// The noise to the gateway, and what it sends.
     service: BySize<ServiceRecords>,
@@ -45,7 +45,7 @@ impl Knowledge {
         labelled.sort_by_key(|(size, _)| *size);
         let service = BySize::new(noise.to_gateway.iter().map(|kind| (kind.size, *kind)));
         // That a few have no answer means nothing.
-        let known = noise.from_gateway.iter().filter(|kind| kind.times >= OFTEN || kind.answered > 0);
+        let known = noise.from_gateway.iter().filter(|kind| kind.times >= MIN_OCCURRENCES || kind.answered > 0);
         let gateway = BySize::new(known.map(|kind| (kind.size, *kind)));
         Some(Self {
             explained: explained(model),
@@ -103,7 +103,7 @@ impl Knowledge {
     pub(crate) fn is_explained(&self, size: u32) -> bool {
         let [least, most] = self.explained;
         // Of a command in parts the first says nothing of the whole.
-        self.noise.written == Written::Parts || (least..=most).contains(&size.into())
+        self.noise.written == RecordLayout::Parts || (least..=most).contains(&size.into())
     }
 
     /// How many commands of a size are to be expected where as many were as labelled.
@@ -148,31 +148,32 @@ mod tests {
 
     #[test]
     fn what_actions_make_up_is_explained() {
-        let knowledge = Knowledge::of(&model(Noise::default())).unwrap();
+        let knowledge = Knowledge::of(&model(NoiseStatistics::default())).unwrap();
         // |ac| = 60, three devices with actions of 40 and 41 bytes, ε from −1 to 1.
         assert!([95, 100, 141, 184, 193].into_iter().all(|size| knowledge.is_explained(size)));
         assert!([0, 23, 94, 300, u32::MAX].into_iter().all(|size| !knowledge.is_explained(size)));
-        let mut free = model(Noise::default());
+        let mut free = model(NoiseStatistics::default());
         free.inventory = None;
         assert!(Knowledge::of(&free).unwrap().is_explained(100_000), "nothing limits the number of actions");
-        let parts = Noise { written: Written::Parts, ..Noise::default() };
+        let parts = NoiseStatistics { written: RecordLayout::Parts, ..NoiseStatistics::default() };
         assert!(Knowledge::of(&model(parts)).unwrap().is_explained(23));
     }
 
     #[test]
     fn commands_are_expected_near_those_labelled() {
         let seen = ServiceRecords { size: 143, commands: 7, ..ServiceRecords::default() };
-        let knowledge = Knowledge::of(&model(Noise { to_gateway: vec![seen], ..Noise::default() })).unwrap();
+        let knowledge =
+            Knowledge::of(&model(NoiseStatistics { to_gateway: vec![seen], ..NoiseStatistics::default() })).unwrap();
         assert!((knowledge.expected(101) - 20.0 / 17.0).abs() < 1e-12);
         assert!((knowledge.expected(143) - 7.0).abs() < 1e-12);
         assert!((knowledge.expected(120) - LEAST_EXPECTED).abs() < 1e-12);
-        assert!(Knowledge::of(&Model { noise: None, ..model(Noise::default()) }).is_none());
+        assert!(Knowledge::of(&Model { noise: None, ..model(NoiseStatistics::default()) }).is_none());
     }
 
     #[test]
     fn a_hostile_range_is_some_size() {
         let plaintext = |range| Record { plaintext: Some(range), ..crate::testing::to(0, 100) };
-        let basis = model(Noise::default()).learned.basis;
+        let basis = model(NoiseStatistics::default()).learned.basis;
         assert_eq!(size(&basis, &plaintext([10, 20])), 15);
         assert_eq!(size(&basis, &plaintext([20, 10])), 20);
         assert_eq!(size(&basis, &plaintext([0, u64::MAX])), u32::MAX);

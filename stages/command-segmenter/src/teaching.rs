@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Command, ContentType, Direction, Flow, Record};
-use sizeleak_model::{Basis, Noise, OFTEN, Written};
+use sizeleak_model::{Basis, MIN_OCCURRENCES, NoiseStatistics, RecordLayout};
 use sizeleak_runtime::ConfigureError;
 
 use crate::Options;
@@ -68,7 +68,7 @@ impl LabelledTraffic<'_> {
     ///
     /// # Errors
     /// [`ConfigureError::Usage`] where an option is wrong.
-    pub fn learn(&self, basis: &Basis, options: &Options) -> Result<Noise, ConfigureError> {
+    pub fn learn(&self, basis: &Basis, options: &Options) -> Result<NoiseStatistics, ConfigureError> {
         let times = options.times()?;
         let records: Vec<(Record, Weight)> = self
             .records
@@ -91,13 +91,13 @@ impl LabelledTraffic<'_> {
         let counts = Counts::of(&said, &rough, &patient);
         let commands = said.iter().filter(|said| said.part == Part::Begins).count() as u64;
         let continued = said.iter().filter(|said| said.part == Part::Continues).count() as u64;
-        let is_in_parts = continued >= OFTEN && continued.saturating_mul(4) >= commands;
-        Ok(Noise {
+        let is_in_parts = continued >= MIN_OCCURRENCES && continued.saturating_mul(4) >= commands;
+        Ok(NoiseStatistics {
             commands,
             replied: counts.replied,
             missing_labels: counts.missing_labels(),
             answer_within_ms: answer_within.map(|ns| ns.unsigned_abs().div_ceil(1_000_000)),
-            written: if is_in_parts { Written::Parts } else { Written::Whole },
+            written: if is_in_parts { RecordLayout::Parts } else { RecordLayout::Whole },
             full_to_gateway,
             full_from_gateway,
             to_gateway: counts.service_records(),
@@ -124,7 +124,7 @@ impl LabelledTraffic<'_> {
         }
         let all: u64 = followed.values().sum();
         let of_greatest = greatest.and_then(|greatest| followed.get(&greatest)).copied().unwrap_or_default();
-        let is_enough = of_greatest >= OFTEN || (of_greatest >= 2 && of_greatest == all);
+        let is_enough = of_greatest >= MIN_OCCURRENCES || (of_greatest >= 2 && of_greatest == all);
         greatest.filter(|_| is_enough && of_greatest.saturating_mul(5) >= all.saturating_mul(4))
     }
 

@@ -4,7 +4,7 @@
 //! by how probable each is to come when the record does (on the beat of that noise or off it), and to be followed by
 //! replies or by none. Whether replies follow shows only later; until then the record is in doubt.
 
-use sizeleak_model::{OFTEN, ServiceRecords};
+use sizeleak_model::{MIN_OCCURRENCES, ServiceRecords};
 
 use crate::knowledge::{Knowledge, WELL_KNOWN};
 
@@ -68,7 +68,7 @@ pub(crate) fn weigh(knowledge: &Knowledge, size: u32, timing: Timing, chance: f6
 /// been more of these.
 fn times_alone(kind: &ServiceRecords, unlabelled: f64) -> Option<f64> {
     let alone = kind.alone as f64 - unlabelled;
-    if alone >= OFTEN as f64 {
+    if alone >= MIN_OCCURRENCES as f64 {
         return Some(alone);
     }
     // An answer may come late, or to what the capture does not hold.
@@ -82,7 +82,7 @@ fn share(part: u64, whole: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_model::Noise;
+    use sizeleak_model::NoiseStatistics;
 
     use super::*;
     use crate::testing::model;
@@ -90,7 +90,7 @@ mod tests {
     /// A gateway that replies to nearly all of 40 commands, with this noise of 110 bytes.
     fn knowledge(kind: ServiceRecords) -> Knowledge {
         let kind = ServiceRecords { size: 110, ..kind };
-        let noise = Noise { commands: 40, replied: 39, to_gateway: vec![kind], ..Noise::default() };
+        let noise = NoiseStatistics { commands: 40, replied: 39, to_gateway: vec![kind], ..NoiseStatistics::default() };
         Knowledge::of(&model(noise)).unwrap()
     }
 

@@ -7,17 +7,17 @@ use pcap_file::{DataLink, Endianness, TsResolution};
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use super::Packet;
+use super::SimulatedPacket;
 use crate::SimulateError;
-use crate::scenario::{Capture, Resolution};
+use crate::scenario::{CaptureSettings, Resolution};
 
 /// The latest that a reordered packet comes.
 const LATEST_NS: i64 = 5_000_000;
 
 /// The pcap file of the packets from `start_ns` on.
 pub(crate) fn write(
-    mut packets: Vec<Packet>,
-    capture: Capture,
+    mut packets: Vec<SimulatedPacket>,
+    capture: CaptureSettings,
     start_ns: i64,
     mut random: ChaCha20Rng,
 ) -> Result<Vec<u8>, SimulateError> {
@@ -44,7 +44,7 @@ pub(crate) fn write(
         .map_err(|error| SimulateError::Format { what: "the capture", reason: error.to_string() })
 }
 
-fn encode(packets: &[Packet], resolution: Resolution) -> Result<Vec<u8>, pcap_file::PcapError> {
+fn encode(packets: &[SimulatedPacket], resolution: Resolution) -> Result<Vec<u8>, pcap_file::PcapError> {
     let ts_resolution = match resolution {
         Resolution::Microsecond => TsResolution::MicroSecond,
         Resolution::Nanosecond => TsResolution::NanoSecond,

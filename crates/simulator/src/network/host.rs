@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::scenario::Network;
+use crate::scenario::NetworkSettings;
 
 /// A host as the capture sees it, on the home's side of the router.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,7 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    pub(crate) fn new(network: &Network) -> Self {
+    pub(crate) fn new(network: &NetworkSettings) -> Self {
         let near = |mac: u8, address| Host { mac: [0x02, 0, 0, 0, 0, mac], address, hops_left: 64 };
         let far = |address| Host { mac: ROUTER_MAC, address, hops_left: 53 };
         let (router, laptop, firmware, website, clock) = if network.gateway.is_ipv4() {

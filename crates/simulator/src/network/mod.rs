@@ -7,5 +7,5 @@ mod tcp;
 
 pub(crate) use capture::write;
 pub(crate) use host::{Host, Hosts};
-pub(crate) use packet::Packet;
-pub(crate) use tcp::{Connection, Route};
+pub(crate) use packet::SimulatedPacket;
+pub(crate) use tcp::{TcpConnection, TcpRoute};

@@ -12,12 +12,12 @@ use crate::SimulateError;
 
 /// A packet as captured.
 #[derive(Debug, Clone)]
-pub(crate) struct Packet {
+pub(crate) struct SimulatedPacket {
     pub(crate) time_ns: i64,
     pub(crate) data: Vec<u8>,
 }
 
-impl Packet {
+impl SimulatedPacket {
     /// A TCP segment.
     pub(crate) fn tcp(
         time_ns: i64,

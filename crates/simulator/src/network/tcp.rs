@@ -9,10 +9,10 @@ use etherparse::{TcpHeader, TcpOptionElement};
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use super::{Host, Packet};
+use super::{Host, SimulatedPacket};
 use crate::SimulateError;
 use crate::random::nanoseconds;
-use crate::scenario::{InitialSequence, Network};
+use crate::scenario::{InitialSequence, NetworkSettings};
 use crate::tls::Side;
 
 const MICROSECOND: i64 = 1_000;
@@ -23,7 +23,7 @@ const CLIENT_TURNAROUND: i64 = 600 * MICROSECOND;
 const DELAYED_ACK: i64 = 40 * MILLISECOND;
 /// Between two segments of one message.
 const SEGMENT_SPACING: i64 = 40 * MICROSECOND;
-/// After how long a segment is sent again.
+/// After how long a segment is sent retransmissions.
 const RETRANSMISSION_TIMEOUT: i64 = 230 * MILLISECOND;
 /// What an end is ready to take, and by how many bits it shifts that after the handshake (RFC 7323 section 2).
 const WINDOW: u16 = 64_240;
@@ -31,15 +31,15 @@ const WINDOW_SHIFT: u8 = 7;
 
 /// What a connection runs between and over.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Route<'a> {
+pub(crate) struct TcpRoute<'a> {
     pub(crate) client: Host,
     pub(crate) server: Host,
     /// The client's port and the server's.
     pub(crate) ports: [u16; 2],
-    pub(crate) network: &'a Network,
+    pub(crate) network: &'a NetworkSettings,
 }
 
-impl Route<'_> {
+impl TcpRoute<'_> {
     /// How long a side takes to answer what passed the capture.
     pub(crate) fn turnaround(&self, side: Side) -> i64 {
         match side {
@@ -51,7 +51,7 @@ impl Route<'_> {
 
 /// One end: what it has sent, and what it has heard of the other.
 #[derive(Debug, Default)]
-struct End {
+struct Endpoint {
     /// The next sequence number it sends.
     next: u32,
     /// The number it expects of the other.
@@ -63,7 +63,7 @@ struct End {
     identification: u16,
 }
 
-impl End {
+impl Endpoint {
     /// When it acknowledges if it sends nothing first: at every second segment, or after a delay.
     fn acknowledges_ns(&self) -> Option<i64> {
         let second = self.heard.get(1).map(|(time_ns, _)| *time_ns);
@@ -83,14 +83,14 @@ impl End {
 
 /// Where in its message a segment is: the last is pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SegmentPosition {
     Within,
     Last,
 }
 
-/// A segment that will be sent again.
+/// A segment that will be sent retransmissions.
 #[derive(Debug)]
-struct Again {
+struct Retransmission {
     time_ns: i64,
     side: Side,
     sequence: u32,
@@ -99,28 +99,32 @@ struct Again {
 
 /// A connection and the packets it has made so far.
 #[derive(Debug)]
-pub(crate) struct Connection<'a> {
-    route: Route<'a>,
+pub(crate) struct TcpConnection<'a> {
+    route: TcpRoute<'a>,
     random: ChaCha20Rng,
-    client: End,
-    server: End,
+    client: Endpoint,
+    server: Endpoint,
     /// Until when someone is sending.
     busy_ns: i64,
-    again: VecDeque<Again>,
-    packets: Vec<Packet>,
+    retransmissions: VecDeque<Retransmission>,
+    packets: Vec<SimulatedPacket>,
 }
 
-impl<'a> Connection<'a> {
+impl<'a> TcpConnection<'a> {
     /// Opens a connection by the three-way handshake. Gives it and the time from which the client can write.
-    pub(crate) fn open(route: Route<'a>, time_ns: i64, mut random: ChaCha20Rng) -> Result<(Self, i64), SimulateError> {
+    pub(crate) fn open(
+        route: TcpRoute<'a>,
+        time_ns: i64,
+        mut random: ChaCha20Rng,
+    ) -> Result<(Self, i64), SimulateError> {
         let mut start = || match route.network.initial_sequence {
             InitialSequence::Random => random.random::<u32>(),
             InitialSequence::NearWrap => u32::MAX - random.random_range(300..3_000),
         };
-        let client = End { next: start(), ..End::default() };
-        let server = End { next: start(), ..End::default() };
-        let (again, packets) = (VecDeque::new(), Vec::new());
-        let mut connection = Self { route, random, client, server, busy_ns: 0, again, packets };
+        let client = Endpoint { next: start(), ..Endpoint::default() };
+        let server = Endpoint { next: start(), ..Endpoint::default() };
+        let (retransmissions, packets) = (VecDeque::new(), Vec::new());
+        let mut connection = Self { route, random, client, server, busy_ns: 0, retransmissions, packets };
         connection.client.identification = connection.random.random();
         connection.server.identification = connection.random.random();
         connection.client.expected = connection.server.next.wrapping_add(1);
@@ -145,13 +149,13 @@ impl<'a> Connection<'a> {
             self.catch_up(last_ns)?;
             let sequence = self.end(side).next;
             self.end(side).next = sequence.wrapping_add(payload.len() as u32);
-            let place = if segments.peek().is_some() { Place::Within } else { Place::Last };
+            let place = if segments.peek().is_some() { SegmentPosition::Within } else { SegmentPosition::Last };
             self.data(last_ns, side, sequence, payload, place)?;
             if self.random.random_bool(self.route.network.retransmission) {
                 let payload = payload.to_vec();
                 let time_ns = last_ns + RETRANSMISSION_TIMEOUT;
-                let place = self.again.partition_point(|again| again.time_ns <= time_ns);
-                self.again.insert(place, Again { time_ns, side, sequence, payload });
+                let place = self.retransmissions.partition_point(|retransmissions| retransmissions.time_ns <= time_ns);
+                self.retransmissions.insert(place, Retransmission { time_ns, side, sequence, payload });
             }
             self.busy_ns = last_ns + SEGMENT_SPACING;
         }
@@ -173,7 +177,7 @@ impl<'a> Connection<'a> {
     }
 
     /// All packets, the last acknowledgements included. Not in order of time.
-    pub(crate) fn into_packets(mut self) -> Result<Vec<Packet>, SimulateError> {
+    pub(crate) fn into_packets(mut self) -> Result<Vec<SimulatedPacket>, SimulateError> {
         self.catch_up(i64::MAX)?;
         Ok(self.packets)
     }
@@ -187,8 +191,16 @@ impl<'a> Connection<'a> {
             let acknowledgement = acknowledgements.collect::<Vec<_>>().into_iter().min_by_key(|(time_ns, _)| *time_ns);
             let due = acknowledgement.filter(|(time_ns, _)| *time_ns <= until_ns);
             let before = due.map_or(until_ns, |(time_ns, _)| time_ns);
-            if let Some(again) = self.again.pop_front_if(|again| again.time_ns <= before) {
-                self.data(again.time_ns, again.side, again.sequence, &again.payload, Place::Last)?;
+            if let Some(retransmissions) =
+                self.retransmissions.pop_front_if(|retransmissions| retransmissions.time_ns <= before)
+            {
+                self.data(
+                    retransmissions.time_ns,
+                    retransmissions.side,
+                    retransmissions.sequence,
+                    &retransmissions.payload,
+                    SegmentPosition::Last,
+                )?;
             } else if let Some((time_ns, side)) = due {
                 self.acknowledge(time_ns, side)?;
             } else {
@@ -228,11 +240,11 @@ impl<'a> Connection<'a> {
         side: Side,
         sequence: u32,
         payload: &[u8],
-        place: Place,
+        place: SegmentPosition,
     ) -> Result<(), SimulateError> {
         let mut header = self.header(time_ns, side);
         header.sequence_number = sequence;
-        header.psh = place == Place::Last;
+        header.psh = place == SegmentPosition::Last;
         self.send(time_ns, side, header, payload)?;
         self.tell_peer(time_ns, side, sequence.wrapping_add(payload.len() as u32));
         Ok(())
@@ -263,11 +275,11 @@ impl<'a> Connection<'a> {
         let end = self.end(side);
         let identification = end.identification;
         end.identification = identification.wrapping_add(1);
-        self.packets.push(Packet::tcp(time_ns, hosts, header, identification, payload)?);
+        self.packets.push(SimulatedPacket::tcp(time_ns, hosts, header, identification, payload)?);
         Ok(())
     }
 
-    fn end(&mut self, side: Side) -> &mut End {
+    fn end(&mut self, side: Side) -> &mut Endpoint {
         match side {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::ServerName;
 
-use super::{Scenario, Span, Version};
+use super::{DurationRange, Scenario, Version};
 use crate::ScenarioError;
 
 /// The most commands of a part.
@@ -91,7 +91,7 @@ impl Scenario {
     fn check_commands(&self) -> Result<(), ScenarioError> {
         let command = &self.command;
         span("command.interval", command.interval)?;
-        let Span { min, max } = command.interval;
+        let DurationRange { min, max } = command.interval;
         wanted("command.interval.min", text(min), min >= SignedDuration::from_millis(50), "at least 50ms")?;
         wanted("command.interval.max", text(max), max <= SignedDuration::from_hours(1), "at most 1h")?;
         wanted("command.most-actions", command.most_actions, command.most_actions > 0, "at least 1")?;
@@ -134,7 +134,7 @@ impl Scenario {
     }
 
     fn check_actions(&self) -> Result<(), ScenarioError> {
-        let ours = self.actions != super::home::actions();
+        let ours = self.actions != super::commands::actions();
         let names = self.action_names();
         for (index, action) in self.actions.iter().enumerate() {
             let once = self.actions.iter().take(index).all(|other| other.name != action.name);
@@ -194,7 +194,7 @@ fn period(key: &str, value: SignedDuration, least_millis: i64) -> Result<(), Sce
     wanted(key, text(value), holds, format_args!("at least {least:#}, or 0s for none"))
 }
 
-fn span(key: &str, value: Span) -> Result<(), ScenarioError> {
+fn span(key: &str, value: DurationRange) -> Result<(), ScenarioError> {
     duration(&format!("{key}.min"), value.min)?;
     duration(&format!("{key}.max"), value.max)?;
     wanted(&format!("{key}.max"), text(value.max), value.min <= value.max, format_args!("at least `{key}.min`"))

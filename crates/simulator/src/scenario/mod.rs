@@ -1,16 +1,21 @@
 //! What is simulated, as a TOML file says it: one type a table. What its values may be is in `check`.
 
 mod check;
-mod home;
-mod surroundings;
-mod talk;
+mod commands;
+mod network;
+mod protocols;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use home::{Action, Command, Device, DeviceIds, Draw, Labels, Learn, MessageId, Test};
-pub use surroundings::{Capture, InitialSequence, Network, Noise, Resolution};
-pub use talk::{Framing, QualityOfService, Replies, ReplyMode, Session, Suite, Telemetry, Tls, Version};
+pub use commands::{
+    ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,
+};
+pub use network::{CaptureSettings, InitialSequence, NetworkSettings, NoiseSettings, Resolution};
+pub use protocols::{
+    Framing, QualityOfService, ReplyMode, ReplySettings, SessionSettings, Suite, TelemetrySettings, TlsSettings,
+    Version,
+};
 
 use crate::ScenarioError;
 
@@ -22,46 +27,46 @@ pub struct Scenario {
     /// When the first capture starts.
     pub epoch: Timestamp,
     /// Addresses and TCP.
-    pub network: Network,
+    pub network: NetworkSettings,
     /// The protocol that encrypts.
-    pub tls: Tls,
+    pub tls: TlsSettings,
     /// How gateway and service talk inside TLS.
-    pub session: Session,
+    pub session: SessionSettings,
     /// What commands are like.
-    pub command: Command,
+    pub command: CommandSettings,
     /// The kinds of device.
     #[serde(rename = "device")]
-    pub devices: Vec<Device>,
+    pub devices: Vec<DeviceKind>,
     /// What the actions look like in JSON. An action that is not listed is sent as its own name.
     #[serde(rename = "action")]
-    pub actions: Vec<Action>,
+    pub actions: Vec<ActionValue>,
     /// The commands of the capture to learn from.
-    pub learn: Learn,
+    pub learn: LearnSettings,
     /// The commands of the capture to test on.
-    pub test: Test,
+    pub test: TestSettings,
     /// How exact the labels are.
-    pub labels: Labels,
+    pub labels: LabelSettings,
     /// What the gateway says after a command.
-    pub replies: Replies,
+    pub replies: ReplySettings,
     /// What the gateway says on its own account.
-    pub telemetry: Telemetry,
+    pub telemetry: TelemetrySettings,
     /// Other traffic.
-    pub noise: Noise,
+    pub noise: NoiseSettings,
     /// What the capture is like.
-    pub capture: Capture,
+    pub capture: CaptureSettings,
 }
 
 /// A range of times, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Span {
+pub struct DurationRange {
     /// The shortest.
     pub min: SignedDuration,
     /// The longest.
     pub max: SignedDuration,
 }
 
-impl Span {
+impl DurationRange {
     /// A range in milliseconds.
     pub const fn from_millis(min: i64, max: i64) -> Self {
         Self { min: SignedDuration::from_millis(min), max: SignedDuration::from_millis(max) }
@@ -72,19 +77,19 @@ impl Default for Scenario {
     fn default() -> Self {
         Self {
             epoch: Timestamp::constant(1_767_600_000, 0),
-            network: Network::default(),
-            tls: Tls::default(),
-            session: Session::default(),
-            command: Command::default(),
-            devices: home::devices(),
-            actions: home::actions(),
-            learn: Learn::default(),
-            test: Test::default(),
-            labels: Labels::default(),
-            replies: Replies::default(),
-            telemetry: Telemetry::default(),
-            noise: Noise::default(),
-            capture: Capture::default(),
+            network: NetworkSettings::default(),
+            tls: TlsSettings::default(),
+            session: SessionSettings::default(),
+            command: CommandSettings::default(),
+            devices: commands::devices(),
+            actions: commands::actions(),
+            learn: LearnSettings::default(),
+            test: TestSettings::default(),
+            labels: LabelSettings::default(),
+            replies: ReplySettings::default(),
+            telemetry: TelemetrySettings::default(),
+            noise: NoiseSettings::default(),
+            capture: CaptureSettings::default(),
         }
     }
 }

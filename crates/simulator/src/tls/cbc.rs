@@ -27,7 +27,7 @@ use rustls::{CipherSuite, ConnectionTrafficSecrets, Error, SupportedCipherSuite,
 use sha1::Sha1;
 use sha2::Sha256;
 
-use super::source::Source;
+use super::seeded_random::SeededRandom;
 
 /// The bytes of an AES block, and so of an initialisation vector.
 const BLOCK: usize = 16;
@@ -75,21 +75,24 @@ fn like_gcm(suite: CipherSuite, algorithm: &'static dyn Tls12AeadAlgorithm) -> T
 struct MacThenEncrypt<A, M>(PhantomData<fn() -> (A, M)>);
 
 /// AES with either key.
-trait Cipher: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone {}
+trait AesCipher: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone {}
 
-impl<A> Cipher for A where A: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone {}
+impl<A> AesCipher for A where
+    A: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone
+{
+}
 
 impl<A, M> Tls12AeadAlgorithm for MacThenEncrypt<A, M>
 where
-    A: Cipher + Send + Sync + 'static,
+    A: AesCipher + Send + Sync + 'static,
     M: Mac + KeyInit + Clone + Send + Sync + 'static,
 {
     fn encrypter(&self, key: AeadKey, iv: &[u8], _: &[u8]) -> Box<dyn MessageEncrypter> {
-        Box::new(Keyed::<A, M>::new(key.as_ref(), iv))
+        Box::new(DirectionKeys::<A, M>::new(key.as_ref(), iv))
     }
 
     fn decrypter(&self, key: AeadKey, iv: &[u8]) -> Box<dyn MessageDecrypter> {
-        Box::new(Keyed::<A, M>::new(key.as_ref(), iv))
+        Box::new(DirectionKeys::<A, M>::new(key.as_ref(), iv))
     }
 
     fn key_block_shape(&self) -> KeyBlockShape {
@@ -111,12 +114,12 @@ where
 }
 
 /// What one direction of a connection is protected by.
-struct Keyed<A, M> {
+struct DirectionKeys<A, M> {
     /// None where rustls gave a key of another length than it was asked for.
     keys: Option<(A, M)>,
 }
 
-impl<A: Cipher, M: Mac + KeyInit + Clone> Keyed<A, M> {
+impl<A: AesCipher, M: Mac + KeyInit + Clone> DirectionKeys<A, M> {
     fn new(mac: &[u8], cipher: &[u8]) -> Self {
         Self { keys: A::new_from_slice(cipher).ok().zip(<M as KeyInit>::new_from_slice(mac).ok()) }
     }
@@ -125,16 +128,16 @@ impl<A: Cipher, M: Mac + KeyInit + Clone> Keyed<A, M> {
     const MAC: usize = <M as OutputSizeUser>::OutputSize::USIZE;
 }
 
-impl<A, M> MessageEncrypter for Keyed<A, M>
+impl<A, M> MessageEncrypter for DirectionKeys<A, M>
 where
-    A: Cipher + Send + Sync,
+    A: AesCipher + Send + Sync,
     M: Mac + KeyInit + Clone + Send + Sync,
 {
     fn encrypt(&mut self, msg: OutboundPlainMessage<'_>, seq: u64) -> Result<OutboundOpaqueMessage, Error> {
         let (cipher, mac) = self.keys.as_ref().ok_or(Error::EncryptError)?;
         let length = self.encrypted_payload_len(msg.payload.len());
         let mut record = vec![0; BLOCK];
-        Source.fill(&mut record)?;
+        SeededRandom.fill(&mut record)?;
         let encryptor = Encryptor::inner_iv_slice_init(cipher.clone(), &record).map_err(|_| Error::EncryptError)?;
         msg.payload.copy_to_vec(&mut record);
         let mac = mac.clone().chain_update(make_tls12_aad(seq, msg.typ, msg.version, msg.payload.len()));
@@ -154,9 +157,9 @@ where
     }
 }
 
-impl<A, M> MessageDecrypter for Keyed<A, M>
+impl<A, M> MessageDecrypter for DirectionKeys<A, M>
 where
-    A: Cipher + Send + Sync,
+    A: AesCipher + Send + Sync,
     M: Mac + KeyInit + Clone + Send + Sync,
 {
     fn decrypt<'a>(&mut self, mut msg: InboundOpaqueMessage<'a>, seq: u64) -> Result<InboundPlainMessage<'a>, Error> {

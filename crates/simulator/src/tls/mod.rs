@@ -2,11 +2,11 @@
 
 mod cbc;
 mod certificate;
-mod exchange;
+mod key_exchange;
+mod seeded_random;
 mod session;
-mod source;
 
-pub(crate) use session::{Identity, Session};
+pub(crate) use session::{ServerIdentity, TlsSession};
 
 /// Which end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

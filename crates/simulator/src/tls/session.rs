@@ -14,24 +14,24 @@ use rustls::{
     SupportedCipherSuite, SupportedProtocolVersion,
 };
 
-use super::exchange::SeededX25519;
-use super::source::{Installed, Source};
+use super::key_exchange::SeededX25519;
+use super::seeded_random::{InstalledGenerator, SeededRandom};
 use super::{Side, cbc};
 use crate::SimulateError;
-use crate::scenario::{Suite, Tls, Version};
+use crate::scenario::{Suite, TlsSettings, Version};
 
 /// The most plaintext bytes of a TLS record (RFC 8446 section 5.1).
 const MOST_PLAINTEXT: usize = 1 << 14;
 
 /// Who a service is: its name, certificate and key.
 #[derive(Debug)]
-pub(crate) struct Identity {
+pub(crate) struct ServerIdentity {
     name: String,
     certificate: CertificateDer<'static>,
     key: PrivatePkcs8KeyDer<'static>,
 }
 
-impl Identity {
+impl ServerIdentity {
     pub(crate) fn new(name: &str, random: &mut ChaCha20Rng) -> Result<Self, SimulateError> {
         let (certificate, key) = super::certificate::issue(name, random)?;
         Ok(Self { name: name.to_owned(), certificate, key })
@@ -44,25 +44,25 @@ impl Identity {
 
 /// Two ends that talk to each other.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct TlsSession {
     client: ClientConnection,
     server: ServerConnection,
     chunk: usize,
-    _randomness: Installed,
+    _randomness: InstalledGenerator,
 }
 
-impl Session {
+impl TlsSession {
     /// Two ends that have said nothing yet. `protocol` is what they agree on by ALPN (RFC 7301).
     pub(crate) fn new(
-        identity: &Identity,
-        tls: Tls,
+        identity: &ServerIdentity,
+        tls: TlsSettings,
         protocol: &str,
         time_ns: i64,
         random: ChaCha20Rng,
     ) -> Result<Self, SimulateError> {
-        let randomness = Installed::new(random);
+        let randomness = InstalledGenerator::new(random);
         let provider = Arc::new(provider(tls));
-        let clock = Arc::new(Clock(UnixTime::since_unix_epoch(Duration::from_nanos(time_ns.unsigned_abs()))));
+        let clock = Arc::new(FixedClock(UnixTime::since_unix_epoch(Duration::from_nanos(time_ns.unsigned_abs()))));
         let versions = [version(tls)];
         let mut roots = RootCertStore::empty();
         roots.add(identity.certificate.clone())?;
@@ -170,23 +170,23 @@ fn deliver<D: SideData>(
 }
 
 /// ring's ciphers and signatures, with randomness and keys of our own.
-pub(super) fn provider(tls: Tls) -> CryptoProvider {
+pub(super) fn provider(tls: TlsSettings) -> CryptoProvider {
     CryptoProvider {
         cipher_suites: vec![suite(tls)],
         kx_groups: vec![&SeededX25519],
-        secure_random: &Source,
+        secure_random: &SeededRandom,
         ..ring::default_provider()
     }
 }
 
-fn version(tls: Tls) -> &'static SupportedProtocolVersion {
+fn version(tls: TlsSettings) -> &'static SupportedProtocolVersion {
     match tls.version {
         Version::Tls12 => &rustls::version::TLS12,
         Version::Tls13 => &rustls::version::TLS13,
     }
 }
 
-fn suite(tls: Tls) -> SupportedCipherSuite {
+fn suite(tls: TlsSettings) -> SupportedCipherSuite {
     use ring::cipher_suite as suites;
     match (tls.version, tls.suite) {
         (Version::Tls12, Suite::Aes128Gcm) => suites::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
@@ -204,9 +204,9 @@ fn suite(tls: Tls) -> SupportedCipherSuite {
 
 /// The time at which a session begins: rustls asks for it to check certificates and to date tickets.
 #[derive(Debug)]
-struct Clock(UnixTime);
+struct FixedClock(UnixTime);
 
-impl TimeProvider for Clock {
+impl TimeProvider for FixedClock {
     fn current_time(&self) -> Option<UnixTime> {
         Some(self.0)
     }
@@ -218,11 +218,11 @@ mod tests {
 
     use super::*;
 
-    fn talk(tls: Tls, seed: u64, message: &[u8]) -> (Vec<(Side, Vec<u8>)>, Vec<u8>) {
-        let identity = Identity::new("hub.example", &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+    fn talk(tls: TlsSettings, seed: u64, message: &[u8]) -> (Vec<(Side, Vec<u8>)>, Vec<u8>) {
+        let identity = ServerIdentity::new("hub.example", &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
         let time_ns = 1_767_600_000_000_000_000;
         let random = ChaCha20Rng::seed_from_u64(seed);
-        let mut session = Session::new(&identity, tls, "http/1.1", time_ns, random).unwrap();
+        let mut session = TlsSession::new(&identity, tls, "http/1.1", time_ns, random).unwrap();
         (session.handshake().unwrap(), session.seal(Side::Server, message).unwrap())
     }
 
@@ -243,7 +243,7 @@ mod tests {
             let cbc = [Suite::Aes128CbcSha, Suite::Aes256CbcSha, Suite::Aes128CbcSha256];
             let offered = if version == Version::Tls12 { &[aead, cbc][..] } else { &[aead] };
             for suite in offered.iter().flatten().copied() {
-                let tls = Tls { version, suite, chunk: 0 };
+                let tls = TlsSettings { version, suite, chunk: 0 };
                 let message = [7; 100];
                 let (flights, records) = talk(tls, 5, &message);
                 assert_eq!((&flights, &records), (&talk(tls, 5, &message).0, &talk(tls, 5, &message).1));
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn long_and_chunked_messages_take_several_records() {
-        let tls = |chunk| Tls { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk };
+        let tls = |chunk| TlsSettings { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk };
         assert_eq!(record_lengths(&talk(tls(0), 1, &vec![1; 100_000]).1).len(), 7);
         assert_eq!(record_lengths(&talk(tls(40), 1, &[1; 100]).1), [57, 57, 37]);
     }

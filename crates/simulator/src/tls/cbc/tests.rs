@@ -14,12 +14,12 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ContentType, ProtocolVersion, RootCertStore, Stream};
 
 use super::super::certificate::issue;
+use super::super::seeded_random::InstalledGenerator;
 use super::super::session::provider;
-use super::super::source::Installed;
 use super::*;
-use crate::scenario::{Suite, Tls, Version};
+use crate::scenario::{Suite, TlsSettings, Version};
 
-type Sha1Keyed = Keyed<Aes128, Hmac<Sha1>>;
+type Sha1Keys = DirectionKeys<Aes128, Hmac<Sha1>>;
 
 fn sealed(message: &[u8]) -> Vec<u8> {
     let chunks = [message];
@@ -28,12 +28,12 @@ fn sealed(message: &[u8]) -> Vec<u8> {
         version: ProtocolVersion::TLSv1_2,
         payload: rustls::crypto::cipher::OutboundChunks::new(&chunks),
     };
-    Sha1Keyed::new(&[1; 20], &[2; 16]).encrypt(message, 5).unwrap().encode().split_off(5)
+    Sha1Keys::new(&[1; 20], &[2; 16]).encrypt(message, 5).unwrap().encode().split_off(5)
 }
 
 fn opened(mut record: Vec<u8>, sequence: u64) -> Option<Vec<u8>> {
     let message = InboundOpaqueMessage::new(ContentType::ApplicationData, ProtocolVersion::TLSv1_2, &mut record);
-    let message = Sha1Keyed::new(&[1; 20], &[2; 16]).decrypt(message, sequence).ok()?;
+    let message = Sha1Keys::new(&[1; 20], &[2; 16]).decrypt(message, sequence).ok()?;
     Some(message.payload.to_vec())
 }
 
@@ -48,7 +48,7 @@ fn padding_is_checked() {
 
 #[test]
 fn what_was_changed_is_refused() {
-    let _installed = Installed::new(ChaCha20Rng::seed_from_u64(1));
+    let _installed = InstalledGenerator::new(ChaCha20Rng::seed_from_u64(1));
     for length in 0..40 {
         let message = vec![9; length];
         let record = sealed(&message);
@@ -113,7 +113,7 @@ fn openssl_speaks_the_same() {
     std::fs::write(folder.path().join("key.pem"), pem("PRIVATE KEY", key.secret_pkcs8_der())).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let _installed = Installed::new(random);
+    let _installed = InstalledGenerator::new(random);
     let suites = [
         (Suite::Aes128CbcSha, "ECDHE-ECDSA-AES128-SHA"),
         (Suite::Aes256CbcSha, "ECDHE-ECDSA-AES256-SHA"),
@@ -121,7 +121,7 @@ fn openssl_speaks_the_same() {
     ];
     for (suite, name) in suites {
         let (_server, port) = Server::start(folder.path(), name);
-        let provider = provider(Tls { version: Version::Tls12, suite, chunk: 0 });
+        let provider = provider(TlsSettings { version: Version::Tls12, suite, chunk: 0 });
         let config = ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&[&rustls::version::TLS12])
             .unwrap()

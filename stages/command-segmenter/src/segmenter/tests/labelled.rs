@@ -1,7 +1,7 @@
 //! The algorithm `learned`: taught by labelled records, then tried on others of the same gateway.
 
 use sizeleak_frame::Transport;
-use sizeleak_model::{Noise, Written};
+use sizeleak_model::{NoiseStatistics, RecordLayout};
 
 use super::*;
 use crate::LabelledTraffic;
@@ -32,7 +32,7 @@ fn commands(count: i64) -> Vec<Record> {
 }
 
 /// What is learned of records where commands begin at these times and last as long as `lasts`, in milliseconds.
-fn taught_by(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64>, lasts: i64) -> Noise {
+fn taught_by(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64>, lasts: i64) -> NoiseStatistics {
     records.sort_by_key(|record| record.time_ns);
     let commands: Vec<Command> = labels
         .into_iter()
@@ -49,24 +49,24 @@ fn taught_by(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64>, la
         .collect();
     let span = [i64::MIN, i64::MAX];
     let traffic = LabelledTraffic { records: &records, flows: &[], commands: &commands, doubtful: &[], span };
-    let basis = model(Noise::default()).learned.basis;
+    let basis = model(NoiseStatistics::default()).learned.basis;
     traffic.learn(&basis, &Options::default()).unwrap()
 }
 
 /// What is learned of 40 commands and other records.
-fn taught(others: impl IntoIterator<Item = Record>) -> Noise {
+fn taught(others: impl IntoIterator<Item = Record>) -> NoiseStatistics {
     let mut records = commands(40);
     records.extend(others);
     taught_by(records, times(40), 0)
 }
 
-fn segmenter(noise: &Noise) -> CommandSegmenter {
+fn segmenter(noise: &NoiseStatistics) -> CommandSegmenter {
     let knowledge = Knowledge::of(&model(noise.clone())).unwrap();
     CommandSegmenter::with(Method::Learned(knowledge.into()), &Options::default()).unwrap()
 }
 
 /// The commands in records, which may come in any order here: their times in milliseconds, sizes and replies.
-fn found(noise: &Noise, mut records: Vec<Record>) -> Vec<(i64, u64, u32)> {
+fn found(noise: &NoiseStatistics, mut records: Vec<Record>) -> Vec<(i64, u64, u32)> {
     records.sort_by_key(|record| record.time_ns);
     let commands = run(segmenter(noise), &records);
     commands.iter().map(|command| (command.time_ns / MS, command.plaintext.unwrap()[0], command.replies)).collect()
@@ -159,7 +159,7 @@ fn telemetry_is_no_reply_and_its_receipt_no_command() {
 #[test]
 fn commands_while_replies_still_come_and_two_within_the_gap() {
     let noise = taught([]);
-    assert_eq!(noise.written, Written::Whole);
+    assert_eq!(noise.written, RecordLayout::Whole);
     let records = [command(1_000, 100), command(1_090, 141), vec![to(9_000, 140), to(9_010, 101)]].concat();
     assert_eq!(found(&noise, records), [(1_000, 100, 1), (1_090, 141, 3), (9_000, 140, 0), (9_010, 101, 0)]);
 }
@@ -173,7 +173,7 @@ fn commands_cut_into_records() {
     };
     let records = (0..).zip(times(40)).flat_map(|(n, at)| cut(at, size(n))).collect();
     let noise = taught_by(records, times(40), 5);
-    assert_eq!((noise.full_to_gateway, noise.written), (Some(64), Written::Whole));
+    assert_eq!((noise.full_to_gateway, noise.written), (Some(64), RecordLayout::Whole));
     let records = [cut(1_000, 141), cut(1_040, 128), cut(9_000, 181), cut(20_000, 20)].concat();
     assert_eq!(found(&noise, records), [(1_000, 141, 0), (1_040, 128, 2), (9_000, 181, 1)], "128 are two full ones");
 }
@@ -183,7 +183,7 @@ fn commands_written_in_parts() {
     let parts = |at: i64, size: u64| [to(at, 30), to(at + 2, size - 30), from(at + 60, 45)];
     let records = (0..).zip(times(40)).flat_map(|(n, at)| parts(at, size(n))).collect();
     let noise = taught_by(records, times(40), 5);
-    assert_eq!(noise.written, Written::Parts);
+    assert_eq!(noise.written, RecordLayout::Parts);
     let records = [parts(1_000, 141), parts(1_100, 101)].concat();
     assert_eq!(found(&noise, records), [(1_000, 141, 1), (1_100, 101, 1)]);
 }
@@ -277,7 +277,7 @@ fn labels_that_are_missing_make_no_noise_of_commands() {
 fn nothing_is_learned_before_the_first_label_and_after_the_last() {
     let records = commands(40);
     let labels: Vec<Command> = run(CommandSegmenter::new(&Options::default()).unwrap(), &records);
-    let basis = model(Noise::default()).learned.basis;
+    let basis = model(NoiseStatistics::default()).learned.basis;
     let learn = |commands: &[Command], doubtful: &[Command]| {
         let span = [commands[0].time_ns, commands[commands.len() - 1].time_ns];
         let traffic = LabelledTraffic { records: &records, flows: &[], commands, doubtful, span };
@@ -333,8 +333,8 @@ fn its_options_are_checked() {
     let with_model = Options { model: Some(file.path().into()), ..learned };
     let missing = Options { model: Some("no-such-folder/model.toml".into()), ..with_model.clone() };
     assert!(fault(&missing).to_string().contains("no-such-folder/model.toml"));
-    let write = |noise: Option<Noise>| {
-        std::fs::write(&file, sizeleak_model::Model { noise, ..model(Noise::default()) }.to_toml()).unwrap();
+    let write = |noise: Option<NoiseStatistics>| {
+        std::fs::write(&file, sizeleak_model::Model { noise, ..model(NoiseStatistics::default()) }.to_toml()).unwrap();
     };
     write(None);
     let error = fault(&with_model);
@@ -342,7 +342,7 @@ fn its_options_are_checked() {
     let unsaid = Options { algorithm: None, ..with_model.clone() };
     let state = |options: &Options| CommandSegmenter::new(options).unwrap().algorithm;
     assert!(matches!(state(&unsaid), State::Rules { .. }));
-    write(Some(Noise::default()));
+    write(Some(NoiseStatistics::default()));
     assert!(matches!(state(&unsaid), State::Learned(_)) && matches!(state(&with_model), State::Learned(_)));
     assert!(matches!(state(&Options::default()), State::Rules { .. }), "without a model there must be no need of one");
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Addresses and TCP. IPv6 addresses make an IPv6 network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Network {
+pub struct NetworkSettings {
     /// The gateway's address.
     pub gateway: IpAddr,
     /// The service's address.
@@ -40,7 +40,7 @@ pub enum InitialSequence {
 /// Other traffic: mean time between two of each kind; 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Noise {
+pub struct NoiseSettings {
     /// The gateway asks another service for new firmware, over TLS.
     pub firmware_period: SignedDuration,
     /// Bytes of that service's answer.
@@ -58,7 +58,7 @@ pub struct Noise {
 /// What the capture is like. Probabilities are a packet's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Capture {
+pub struct CaptureSettings {
     /// How exact its times are.
     pub resolution: Resolution,
     /// It starts when the connection has long been open.
@@ -81,7 +81,7 @@ pub enum Resolution {
     Nanosecond,
 }
 
-impl Default for Network {
+impl Default for NetworkSettings {
     fn default() -> Self {
         Self {
             gateway: IpAddr::V4(Ipv4Addr::new(192, 168, 1, 20)),
@@ -96,7 +96,7 @@ impl Default for Network {
     }
 }
 
-impl Default for Noise {
+impl Default for NoiseSettings {
     fn default() -> Self {
         Self {
             firmware_period: SignedDuration::from_mins(25),
@@ -109,7 +109,7 @@ impl Default for Noise {
     }
 }
 
-impl Default for Capture {
+impl Default for CaptureSettings {
     fn default() -> Self {
         Self { resolution: Resolution::Microsecond, mid_stream: false, loss: 0.0, duplication: 0.0, reordering: 0.0 }
     }

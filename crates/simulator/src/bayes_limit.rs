@@ -6,15 +6,15 @@
 //! matters to that: a longer message is then longer on the wire, so the size on the wire tells the size of the JSON, and
 //! nothing else. Under a block cipher all sizes that take as many blocks look alike.
 
-mod lens;
+mod observed_sizes;
 
 use std::collections::BTreeMap;
 
-use lens::Lens;
+use observed_sizes::ObservedSizes;
 use thiserror::Error;
 
-use crate::message::Writer;
-use crate::plan::{Order, id_widths, numbers_of_actions};
+use crate::message::MessageEncoder;
+use crate::plan::{DeviceAction, id_widths, numbers_of_actions};
 use crate::scenario::{DeviceIds, ReplyMode, Scenario};
 use crate::{ScenarioError, SimulateError};
 
@@ -23,7 +23,7 @@ const MOST_PAIRS: f64 = (1_u64 << 24) as f64;
 
 /// The best any method can do on a scenario's random commands, where only sizes tell commands apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limit {
+pub struct BayesLimit {
     /// The greatest probability of a right first answer, by the size of the command alone.
     pub top_1: f64,
     /// The same for who also sees how many replies follow and how long they are, each apart from all other traffic.
@@ -38,7 +38,7 @@ pub struct Limit {
 
 /// Why a limit cannot be computed.
 #[derive(Debug, Error)]
-pub enum LimitError {
+pub enum BayesLimitError {
     /// The scenario is not possible.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
@@ -58,18 +58,18 @@ pub enum LimitError {
 /// Times are taken to have as many digits as the scenario's epoch has.
 ///
 /// # Errors
-/// [`LimitError`]; it says what to change.
-pub fn bayes_limit(scenario: &Scenario) -> Result<Limit, LimitError> {
+/// [`BayesLimitError`]; it says what to change.
+pub fn bayes_limit(scenario: &Scenario) -> Result<BayesLimit, BayesLimitError> {
     scenario.check()?;
     if scenario.command.device_ids != DeviceIds::Fixed {
-        return Err(LimitError::DeviceIds);
+        return Err(BayesLimitError::DeviceIds);
     }
-    let commands = Commands::new(scenario)?;
+    let commands = CommandDistribution::new(scenario)?;
     let prior_bits = entropy(commands.probabilities.values().copied());
     let groups = commands.groups(&sizes(scenario)?);
-    let silent = Sights::new(&groups, scenario, ReplyMode::None)?;
-    let heard = Sights::new(&groups, scenario, scenario.replies.mode)?;
-    Ok(Limit {
+    let silent = Observations::new(&groups, scenario, ReplyMode::None)?;
+    let heard = Observations::new(&groups, scenario, scenario.replies.mode)?;
+    Ok(BayesLimit {
         top_1: silent.top_1(),
         top_1_with_replies: heard.top_1(),
         prior_bits,
@@ -80,11 +80,11 @@ pub fn bayes_limit(scenario: &Scenario) -> Result<Limit, LimitError> {
 
 /// What each action adds to a message that has others, in bytes: as the writer writes it.
 fn sizes(scenario: &Scenario) -> Result<Vec<usize>, SimulateError> {
-    let writer = Writer::new(scenario);
+    let writer = MessageEncoder::new(scenario);
     let time_ns = scenario.epoch.as_second().saturating_mul(1_000_000_000);
-    let length = |orders: &[Order]| writer.command(1, time_ns, orders).map(|message| message.len());
+    let length = |orders: &[DeviceAction]| writer.command(1, time_ns, orders).map(|message| message.len());
     let added = |action| {
-        let order = Order { device: 0, action };
+        let order = DeviceAction { device: 0, action };
         Ok(length(&[order, order])? - length(&[order])?)
     };
     (0..scenario.action_names().len()).map(added).collect()
@@ -92,23 +92,23 @@ fn sizes(scenario: &Scenario) -> Result<Vec<usize>, SimulateError> {
 
 /// All random commands of a scenario, by how often each action occurs in them.
 #[derive(Debug)]
-struct Commands {
+struct CommandDistribution {
     /// Probabilities by key: the counts are its digits in this base, the first action's the lowest.
     probabilities: BTreeMap<u128, f64>,
     base: u128,
 }
 
-impl Commands {
-    fn new(scenario: &Scenario) -> Result<Self, LimitError> {
+impl CommandDistribution {
+    fn new(scenario: &Scenario) -> Result<Self, BayesLimitError> {
         let (names, most) = (scenario.action_names(), scenario.command.most_actions);
         let base = u128::from(most) + 1;
         let places: Option<Vec<u128>> = (0..names.len() as u32).map(|action| base.checked_pow(action)).collect();
         let places = places.filter(|places| places.last().is_none_or(|last| last.checked_mul(base).is_some()));
-        let places = places.ok_or(LimitError::TooMany)?;
+        let places = places.ok_or(BayesLimitError::TooMany)?;
         let pairs: f64 =
             scenario.devices.iter().map(|device| multisets(device.actions.len(), device.count.min(most))).product();
         if pairs > MOST_PAIRS {
-            return Err(LimitError::TooMany);
+            return Err(BayesLimitError::TooMany);
         }
         // Of n devices chosen alike, so many choices tell this to the devices of the kinds so far.
         let mut ways = BTreeMap::from([(0_u128, (0_u32, 1.0_f64))]);
@@ -129,7 +129,7 @@ impl Commands {
             .chain(numbers_of_actions(&scenario.command).iter().zip(1..).map(|(p, n)| p / choose(devices, n)))
             .collect();
         if !per_way.iter().skip(1).all(|share| share.is_normal()) {
-            return Err(LimitError::TooMany);
+            return Err(BayesLimitError::TooMany);
         }
         let probability = |total: u32| per_way.get(total as usize).copied().unwrap_or(0.0);
         let probabilities = ways.into_iter().map(|(key, (total, weight))| (key, weight * probability(total)));
@@ -137,8 +137,8 @@ impl Commands {
     }
 
     /// Puts commands together that nothing tells apart: those of the same size and number of actions.
-    fn groups(&self, sizes: &[usize]) -> BTreeMap<(usize, u32), Sight> {
-        let mut groups: BTreeMap<_, Sight> = BTreeMap::new();
+    fn groups(&self, sizes: &[usize]) -> BTreeMap<(usize, u32), Observation> {
+        let mut groups: BTreeMap<_, Observation> = BTreeMap::new();
         for (key, probability) in &self.probabilities {
             let (mut rest, mut size, mut total) = (*key, 0, 0);
             for added in sizes {
@@ -183,14 +183,14 @@ fn choose(all: u32, some: u32) -> f64 {
 
 /// What is seen alike.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sight {
+struct Observation {
     /// How probable it is.
     mass: f64,
     /// How probable it is together with the command that it most probably comes from.
     best: f64,
 }
 
-impl Sight {
+impl Observation {
     fn add(&mut self, mass: f64, best: f64) {
         self.mass += mass;
         self.best = self.best.max(best);
@@ -199,28 +199,28 @@ impl Sight {
 
 /// Everything that can be seen of a command: its size and what its replies tell.
 #[derive(Debug)]
-struct Sights {
-    seen: BTreeMap<(usize, usize), Sight>,
+struct Observations {
+    seen: BTreeMap<(usize, usize), Observation>,
     /// How many bits of what is seen do not come from the actions.
     noise_bits: f64,
 }
 
-impl Sights {
+impl Observations {
     fn new(
-        groups: &BTreeMap<(usize, u32), Sight>,
+        groups: &BTreeMap<(usize, u32), Observation>,
         scenario: &Scenario,
         mode: ReplyMode,
     ) -> Result<Self, SimulateError> {
-        let mut lens = Lens::new(scenario)?;
+        let mut observed = ObservedSizes::new(scenario)?;
         let widths = id_widths(scenario.command.message_id);
-        let mut seen: BTreeMap<_, Sight> = BTreeMap::new();
+        let mut seen: BTreeMap<_, Observation> = BTreeMap::new();
         let mut noise_bits = 0.0;
         for ((size, total), group) in groups {
             // What is seen alike of this group is one sight: numbers of two widths may be.
             let mut chances: BTreeMap<_, f64> = BTreeMap::new();
             for (width, probability) in &widths {
-                let command = lens.command(*size, *width)?;
-                let repeated = lens.reply(*width)?;
+                let command = observed.command(*size, *width)?;
+                let repeated = observed.reply(*width)?;
                 for (evidence, share) in evidence(mode, scenario.replies.loss, *total, repeated) {
                     *chances.entry((command, evidence)).or_default() += probability * share;
                 }

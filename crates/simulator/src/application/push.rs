@@ -4,7 +4,7 @@ use rand::{Rng, RngExt};
 use rand_chacha::ChaCha20Rng;
 
 use super::reply::replies;
-use super::{Message, Role, Setting};
+use super::{MessageRole, ScriptInput, TimedMessage};
 use crate::SimulateError;
 use crate::framing::{mqtt, websocket};
 use crate::random::{nanoseconds, recurring, within};
@@ -14,7 +14,7 @@ use crate::tls::Side;
 const MILLISECOND: i64 = 1_000_000;
 
 /// A framing for both ends. It is asked in order of time, so that packet identifiers are in order too.
-pub(super) trait Framing {
+pub(super) trait PushProtocol {
     /// What is said before the first message, in turn.
     fn greeting(&mut self, random: &mut ChaCha20Rng) -> Result<Vec<(Side, Vec<u8>)>, SimulateError>;
     /// A message with a JSON body, and what its receiver's protocol answers to it.
@@ -52,16 +52,16 @@ enum Event {
 }
 
 pub(super) fn write(
-    setting: Setting<'_>,
-    mut framing: impl Framing,
+    setting: ScriptInput<'_>,
+    mut framing: impl PushProtocol,
     random: &mut ChaCha20Rng,
-) -> Result<Vec<Message>, SimulateError> {
+) -> Result<Vec<TimedMessage>, SimulateError> {
     let network = &setting.scenario.network;
     let trip = nanoseconds(network.round_trip);
     let mut messages = Vec::new();
     let mut time_ns = setting.ready_ns;
     for (side, bytes) in framing.greeting(random)? {
-        messages.push(Message { time_ns, side, bytes, role: Role::Other });
+        messages.push(TimedMessage { time_ns, side, bytes, role: MessageRole::Other });
         let server = side.peer() == Side::Server;
         time_ns += random.random_range(MILLISECOND..3 * MILLISECOND) + if server { trip } else { 0 };
     }
@@ -69,18 +69,23 @@ pub(super) fn write(
         perform(event, time_ns, trip, &mut framing, &mut messages, random)?;
     }
     let bytes = framing.farewell(random);
-    messages.push(Message { time_ns: setting.stretch.close_ns, side: Side::Client, bytes, role: Role::Other });
+    messages.push(TimedMessage {
+        time_ns: setting.stretch.close_ns,
+        side: Side::Client,
+        bytes,
+        role: MessageRole::Other,
+    });
     Ok(messages)
 }
 
 /// All that happens, in order of time.
 fn events(
-    setting: Setting<'_>,
-    framing: &impl Framing,
+    setting: ScriptInput<'_>,
+    framing: &impl PushProtocol,
     greeted_ns: i64,
     random: &mut ChaCha20Rng,
 ) -> Result<Vec<(i64, Event)>, SimulateError> {
-    let Setting { scenario, writer, stretch, .. } = setting;
+    let ScriptInput { scenario, writer, stretch, .. } = setting;
     let mut events = Vec::new();
     for (index, command) in stretch.commands.iter().enumerate() {
         let time_ns = command.time_ns.max(greeted_ns);
@@ -116,20 +121,25 @@ fn perform(
     event: Event,
     time_ns: i64,
     trip: i64,
-    framing: &mut impl Framing,
-    messages: &mut Vec<Message>,
+    framing: &mut impl PushProtocol,
+    messages: &mut Vec<TimedMessage>,
     random: &mut ChaCha20Rng,
 ) -> Result<(), SimulateError> {
     let (side, bodies, role) = match event {
-        Event::Command { index, body } => (Side::Server, vec![body], Role::Command(index)),
-        Event::Reply { index, bodies } => (Side::Client, bodies, Role::Reply(index)),
-        Event::Reading { body } => (Side::Client, vec![body], Role::Other),
-        Event::Receipt { body } => (Side::Server, vec![body], Role::Other),
+        Event::Command { index, body } => (Side::Server, vec![body], MessageRole::Command(index)),
+        Event::Reply { index, bodies } => (Side::Client, bodies, MessageRole::Reply(index)),
+        Event::Reading { body } => (Side::Client, vec![body], MessageRole::Other),
+        Event::Receipt { body } => (Side::Server, vec![body], MessageRole::Other),
         Event::KeepAlive => {
             let [ask, answer] = framing.keep_alive(random);
             let answered_ns = time_ns + trip + random.random_range(MILLISECOND..3 * MILLISECOND);
-            messages.push(Message { time_ns, side: Side::Client, bytes: ask, role: Role::Other });
-            messages.push(Message { time_ns: answered_ns, side: Side::Server, bytes: answer, role: Role::Other });
+            messages.push(TimedMessage { time_ns, side: Side::Client, bytes: ask, role: MessageRole::Other });
+            messages.push(TimedMessage {
+                time_ns: answered_ns,
+                side: Side::Server,
+                bytes: answer,
+                role: MessageRole::Other,
+            });
             return Ok(());
         }
     };
@@ -139,11 +149,11 @@ fn perform(
         bytes.extend(message);
         answer.extend(answered.into_iter().flatten());
     }
-    messages.push(Message { time_ns, side, bytes, role });
+    messages.push(TimedMessage { time_ns, side, bytes, role });
     if !answer.is_empty() {
         let far = if side == Side::Client { trip } else { 0 };
         let time_ns = time_ns + far + random.random_range(MILLISECOND..3 * MILLISECOND);
-        messages.push(Message { time_ns, side: side.peer(), bytes: answer, role: Role::Other });
+        messages.push(TimedMessage { time_ns, side: side.peer(), bytes: answer, role: MessageRole::Other });
     }
     Ok(())
 }
@@ -160,7 +170,7 @@ impl WebSocket {
     }
 }
 
-impl Framing for WebSocket {
+impl PushProtocol for WebSocket {
     fn greeting(&mut self, random: &mut ChaCha20Rng) -> Result<Vec<(Side, Vec<u8>)>, SimulateError> {
         let mut key = [0; 16];
         random.fill_bytes(&mut key);
@@ -225,7 +235,7 @@ impl Mqtt {
     }
 }
 
-impl Framing for Mqtt {
+impl PushProtocol for Mqtt {
     fn greeting(&mut self, _: &mut ChaCha20Rng) -> Result<Vec<(Side, Vec<u8>)>, SimulateError> {
         let quality = u8::from(self.quality == QualityOfService::AtLeastOnce);
         let [client, _] = &mut self.identifiers;

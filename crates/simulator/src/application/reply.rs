@@ -4,10 +4,10 @@ use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
 use crate::SimulateError;
-use crate::message::{self, Writer};
-use crate::plan::Planned;
+use crate::message::{self, MessageEncoder};
+use crate::plan::PlannedCommand;
 use crate::random::within;
-use crate::scenario::{Replies, ReplyMode};
+use crate::scenario::{ReplyMode, ReplySettings};
 
 /// Bodies that go into one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub(super) struct Reply {
 
 /// The replies to a command, in order.
 pub(super) fn replies(
-    command: &Planned,
-    replies: Replies,
-    writer: &Writer,
+    command: &PlannedCommand,
+    replies: ReplySettings,
+    writer: &MessageEncoder,
     random: &mut ChaCha20Rng,
 ) -> Result<Vec<Reply>, SimulateError> {
     let mut bodies = match replies.mode {
@@ -50,12 +50,12 @@ mod tests {
 
     use super::*;
     use crate::Scenario;
-    use crate::plan::Order;
+    use crate::plan::DeviceAction;
 
-    fn count(settings: Replies) -> (usize, usize) {
-        let writer = Writer::new(&Scenario::default());
-        let orders = (0..10).map(|device| Order { device, action: 0 }).collect();
-        let command = Planned { time_ns: 0, message_id: 1, orders };
+    fn count(settings: ReplySettings) -> (usize, usize) {
+        let writer = MessageEncoder::new(&Scenario::default());
+        let orders = (0..10).map(|device| DeviceAction { device, action: 0 }).collect();
+        let command = PlannedCommand { time_ns: 0, message_id: 1, orders };
         let records = replies(&command, settings, &writer, &mut ChaCha20Rng::seed_from_u64(1)).unwrap();
         assert!(records.is_sorted_by_key(|reply| reply.delay_ns));
         (records.len(), records.iter().map(|reply| reply.bodies.len()).sum())
@@ -63,13 +63,13 @@ mod tests {
 
     #[test]
     fn modes() {
-        let sure = Replies { loss: 0.0, coalesce: 0.0, ..Replies::default() };
+        let sure = ReplySettings { loss: 0.0, coalesce: 0.0, ..ReplySettings::default() };
         assert_eq!(count(sure), (10, 10));
-        assert_eq!(count(Replies { coalesce: 1.0, ..sure }), (1, 10));
-        assert_eq!(count(Replies { loss: 1.0, ..sure }), (0, 0));
-        assert_eq!(count(Replies { mode: ReplyMode::PerCommand, ..sure }), (1, 1));
-        assert_eq!(count(Replies { mode: ReplyMode::None, ..sure }), (0, 0));
-        let (records, bodies) = count(Replies { loss: 0.5, ..sure });
+        assert_eq!(count(ReplySettings { coalesce: 1.0, ..sure }), (1, 10));
+        assert_eq!(count(ReplySettings { loss: 1.0, ..sure }), (0, 0));
+        assert_eq!(count(ReplySettings { mode: ReplyMode::PerCommand, ..sure }), (1, 1));
+        assert_eq!(count(ReplySettings { mode: ReplyMode::None, ..sure }), (0, 0));
+        let (records, bodies) = count(ReplySettings { loss: 0.5, ..sure });
         assert_eq!(records, bodies);
         assert!((1..10).contains(&bodies));
     }

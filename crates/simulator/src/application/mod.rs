@@ -1,32 +1,32 @@
 //! Who says what when on the gateway's connection: plaintext messages in order of time.
 
-mod poll;
+mod long_poll;
 mod push;
 mod reply;
 
-use push::Framing as _;
+use push::PushProtocol as _;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
 use crate::SimulateError;
 use crate::framing::http;
-use crate::message::Writer;
-use crate::plan::Stretch;
+use crate::message::MessageEncoder;
+use crate::plan::PlannedConnection;
 use crate::scenario::{Framing, Scenario};
 use crate::tls::Side;
 
 /// What one end writes at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct TimedMessage {
     pub(crate) time_ns: i64,
     pub(crate) side: Side,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) role: Role,
+    pub(crate) role: MessageRole,
 }
 
 /// What a message is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum MessageRole {
     /// A command, by its place in its stretch.
     Command(usize),
     /// The gateway's answer to one.
@@ -37,10 +37,10 @@ pub(crate) enum Role {
 
 /// All that scripts are written from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting<'a> {
+pub(crate) struct ScriptInput<'a> {
     pub(crate) scenario: &'a Scenario,
-    pub(crate) writer: &'a Writer,
-    pub(crate) stretch: &'a Stretch,
+    pub(crate) writer: &'a MessageEncoder,
+    pub(crate) stretch: &'a PlannedConnection,
     /// From when on the connection is ready.
     pub(crate) ready_ns: i64,
 }
@@ -68,11 +68,11 @@ pub(crate) fn message_length(scenario: &Scenario, side: Side, body: usize) -> Re
 }
 
 /// Writes the script of a stretch.
-pub(crate) fn write(setting: Setting<'_>, random: &mut ChaCha20Rng) -> Result<Vec<Message>, SimulateError> {
+pub(crate) fn write(setting: ScriptInput<'_>, random: &mut ChaCha20Rng) -> Result<Vec<TimedMessage>, SimulateError> {
     let mut messages = match setting.scenario.session.framing {
         Framing::Websocket => push::write(setting, push::WebSocket::new(setting.scenario), random),
         Framing::Mqtt => push::write(setting, push::Mqtt::new(setting.scenario), random),
-        Framing::Http => poll::write(setting, random),
+        Framing::Http => long_poll::write(setting, random),
     }?;
     messages.sort_by_key(|message| message.time_ns);
     Ok(messages)

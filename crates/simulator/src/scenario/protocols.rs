@@ -3,12 +3,12 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use super::Span;
+use super::DurationRange;
 
 /// The protocol that encrypts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Tls {
+pub struct TlsSettings {
     /// The version.
     pub version: Version,
     /// The cipher.
@@ -62,7 +62,7 @@ impl Suite {
 /// How gateway and service talk inside TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Session {
+pub struct SessionSettings {
     /// The protocol.
     pub framing: Framing,
     /// Time between the gateway's pings (WebSocket, MQTT); 0 for none.
@@ -100,11 +100,11 @@ pub enum QualityOfService {
 /// What the gateway says after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Replies {
+pub struct ReplySettings {
     /// How many messages.
     pub mode: ReplyMode,
     /// How long after the command.
-    pub delay: Span,
+    pub delay: DurationRange,
     /// The probability that one is never sent.
     pub loss: f64,
     /// The probability that one goes into the record of the one before.
@@ -126,20 +126,20 @@ pub enum ReplyMode {
 /// What the gateway says on its own account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Telemetry {
+pub struct TelemetrySettings {
     /// Mean time between two messages; 0 for none.
     pub period: SignedDuration,
     /// How long the service thinks before it acknowledges one, beyond the round trip.
-    pub think: Span,
+    pub think: DurationRange,
 }
 
-impl Default for Tls {
+impl Default for TlsSettings {
     fn default() -> Self {
         Self { version: Version::Tls12, suite: Suite::Aes128Gcm, chunk: 0 }
     }
 }
 
-impl Default for Session {
+impl Default for SessionSettings {
     fn default() -> Self {
         Self {
             framing: Framing::Websocket,
@@ -151,14 +151,14 @@ impl Default for Session {
     }
 }
 
-impl Default for Replies {
+impl Default for ReplySettings {
     fn default() -> Self {
-        Self { mode: ReplyMode::PerAction, delay: Span::from_millis(20, 400), loss: 0.01, coalesce: 0.02 }
+        Self { mode: ReplyMode::PerAction, delay: DurationRange::from_millis(20, 400), loss: 0.01, coalesce: 0.02 }
     }
 }
 
-impl Default for Telemetry {
+impl Default for TelemetrySettings {
     fn default() -> Self {
-        Self { period: SignedDuration::from_secs(45), think: Span::from_millis(1, 8) }
+        Self { period: SignedDuration::from_secs(45), think: DurationRange::from_millis(1, 8) }
     }
 }

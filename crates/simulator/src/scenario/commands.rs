@@ -4,12 +4,12 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Span;
+use super::DurationRange;
 
 /// A kind of device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Device {
+pub struct DeviceKind {
     /// The kind's name.
     pub name: String,
     /// How many of it there are.
@@ -21,7 +21,7 @@ pub struct Device {
 /// What an action looks like in a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Action {
+pub struct ActionValue {
     /// The action's name.
     pub name: String,
     /// What the device is set to, as JSON: this makes the action's size.
@@ -31,9 +31,9 @@ pub struct Action {
 /// What commands are like.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Command {
+pub struct CommandSettings {
     /// Time from one command to the next.
-    pub interval: Span,
+    pub interval: DurationRange,
     /// The most actions of a random command.
     pub most_actions: u32,
     /// How likely n + 1 actions are, compared with n.
@@ -53,13 +53,13 @@ pub struct MessageId {
     /// The most digits.
     pub max_digits: u32,
     /// What is drawn.
-    pub draw: Draw,
+    pub draw: IdDraw,
 }
 
 /// What is drawn for a message's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Draw {
+pub enum IdDraw {
     /// The number: nine in ten have the most digits.
     Number,
     /// First how many digits, each as likely as another, then the number.
@@ -79,7 +79,7 @@ pub enum DeviceIds {
 /// The commands of the capture to learn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Learn {
+pub struct LearnSettings {
     /// How often the paper's experiments are made: each action on one device, each action on two (section IV).
     pub repeats: u32,
     /// How many random commands follow.
@@ -89,7 +89,7 @@ pub struct Learn {
 /// The commands of the capture to test on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Test {
+pub struct TestSettings {
     /// How many random commands.
     pub commands: u32,
 }
@@ -97,15 +97,15 @@ pub struct Test {
 /// How exact the labels are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Labels {
+pub struct LabelSettings {
     /// The most that a label's time is off, either way.
     pub error: SignedDuration,
 }
 
-impl Default for Command {
+impl Default for CommandSettings {
     fn default() -> Self {
         Self {
-            interval: Span::from_millis(4_000, 20_000),
+            interval: DurationRange::from_millis(4_000, 20_000),
             most_actions: 16,
             decay: 0.75,
             message_id: MessageId::default(),
@@ -116,34 +116,34 @@ impl Default for Command {
 
 impl Default for MessageId {
     fn default() -> Self {
-        Self { min_digits: 5, max_digits: 8, draw: Draw::Number }
+        Self { min_digits: 5, max_digits: 8, draw: IdDraw::Number }
     }
 }
 
-impl Default for Learn {
+impl Default for LearnSettings {
     fn default() -> Self {
         Self { repeats: 3, random: 150 }
     }
 }
 
-impl Default for Test {
+impl Default for TestSettings {
     fn default() -> Self {
         Self { commands: 307 }
     }
 }
 
-impl Default for Labels {
+impl Default for LabelSettings {
     fn default() -> Self {
         Self { error: SignedDuration::from_millis(300) }
     }
 }
 
 /// The devices of the paper: 12 plugs with 4 actions, 4 lamps with 7.
-pub(super) fn devices() -> Vec<Device> {
+pub(super) fn devices() -> Vec<DeviceKind> {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     vec![
-        Device { name: "plug".into(), count: 12, actions: names(&["on", "off", "toggle", "timer"]) },
-        Device {
+        DeviceKind { name: "plug".into(), count: 12, actions: names(&["on", "off", "toggle", "timer"]) },
+        DeviceKind {
             name: "lamp".into(),
             count: 4,
             actions: names(&["on", "off", "toggle", "timer", "dim", "white", "colour"]),
@@ -152,7 +152,7 @@ pub(super) fn devices() -> Vec<Device> {
 }
 
 /// What their actions look like.
-pub(super) fn actions() -> Vec<Action> {
+pub(super) fn actions() -> Vec<ActionValue> {
     let values = [
         ("on", json!("on")),
         ("off", json!("off")),
@@ -162,5 +162,5 @@ pub(super) fn actions() -> Vec<Action> {
         ("white", json!({"ct": 2700})),
         ("colour", json!({"rgb": "ffa030"})),
     ];
-    values.into_iter().map(|(name, set)| Action { name: name.into(), set }).collect()
+    values.into_iter().map(|(name, set)| ActionValue { name: name.into(), set }).collect()
 }

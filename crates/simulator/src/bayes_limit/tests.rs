@@ -7,15 +7,15 @@ use rand_chacha::ChaCha20Rng;
 
 use super::*;
 use crate::framing::{http, mqtt, websocket};
-use crate::plan::{Home, number};
-use crate::scenario::{Device, Draw, Framing, Suite};
+use crate::plan::{CommandGenerator, number};
+use crate::scenario::{DeviceKind, Framing, IdDraw, Suite};
 
-fn device(name: &str, count: u32, actions: &[&str]) -> Device {
-    Device { name: name.into(), count, actions: actions.iter().map(|name| (*name).to_owned()).collect() }
+fn device(name: &str, count: u32, actions: &[&str]) -> DeviceKind {
+    DeviceKind { name: name.into(), count, actions: actions.iter().map(|name| (*name).to_owned()).collect() }
 }
 
 /// A home without actions of its own making: each is sent as its name.
-fn home(devices: Vec<Device>, most_actions: u32) -> Scenario {
+fn home(devices: Vec<DeviceKind>, most_actions: u32) -> Scenario {
     let mut scenario = Scenario { devices, actions: Vec::new(), ..Scenario::default() };
     scenario.command.most_actions = most_actions;
     scenario.command.message_id.min_digits = 8;
@@ -60,7 +60,7 @@ fn replies_tell_how_many() {
     let entry = sizes(&scenario).unwrap()[0] as u32;
     assert_eq!(entry, 28);
     scenario.command.message_id.min_digits = 1;
-    scenario.command.message_id.draw = Draw::Digits;
+    scenario.command.message_id.draw = IdDraw::Digits;
     let blurred = bayes_limit(&scenario).unwrap();
     assert!(is_near(blurred.top_1, 0.5), "eight widths are less than the 28 bytes of an action: {blurred:?}");
     scenario.replies.mode = ReplyMode::PerCommand;
@@ -70,7 +70,7 @@ fn replies_tell_how_many() {
 #[test]
 fn a_reply_that_repeats_the_number_tells_its_width() {
     let mut scenario = home(vec![device("plug", 1, &["a", "bb"])], 1);
-    (scenario.command.message_id.min_digits, scenario.command.message_id.draw) = (7, Draw::Digits);
+    (scenario.command.message_id.min_digits, scenario.command.message_id.draw) = (7, IdDraw::Digits);
     (scenario.replies.mode, scenario.replies.loss) = (ReplyMode::PerCommand, 0.2);
     let limit = bayes_limit(&scenario).unwrap();
     // Sizes a+7, a+8 = bb+7, bb+8, a quarter each; the middle one is a guess unless the reply tells.
@@ -85,9 +85,9 @@ fn a_reply_that_repeats_the_number_tells_its_width() {
 fn the_simulators_own_draws_reach_the_limit() {
     let mut mixed =
         home(vec![device("a", 3, &["on", "off"]), device("b", 2, &["off", "red"]), device("c", 1, &["red"])], 5);
-    (mixed.command.message_id.min_digits, mixed.command.message_id.draw) = (6, Draw::Digits);
+    (mixed.command.message_id.min_digits, mixed.command.message_id.draw) = (6, IdDraw::Digits);
     for (scenario, seed) in [(Scenario::default(), 71_001), (mixed, 71_002)] {
-        let (commands, sizes) = (Commands::new(&scenario).unwrap(), sizes(&scenario).unwrap());
+        let (commands, sizes) = (CommandDistribution::new(&scenario).unwrap(), sizes(&scenario).unwrap());
         assert!((commands.probabilities.values().sum::<f64>() - 1.0).abs() < 1e-9);
         let limit = bayes_limit(&scenario).unwrap();
         let base = commands.base;
@@ -107,10 +107,10 @@ fn the_simulators_own_draws_reach_the_limit() {
                 }
             }
         }
-        let (home, writer) = (Home::new(&scenario), Writer::new(&scenario));
+        let (home, writer) = (CommandGenerator::new(&scenario), MessageEncoder::new(&scenario));
         let mut random = ChaCha20Rng::seed_from_u64(seed);
         let (draws, mut right) = (20_000, 0);
-        let order = Order { device: 0, action: 0 };
+        let order = DeviceAction { device: 0, action: 0 };
         let empty = writer.command(1, 1_767_600_000_000_000_000, &[order]).unwrap().len() - sizes[0];
         for _ in 0..draws {
             let orders = home.random(&scenario, &mut random);
@@ -146,14 +146,14 @@ fn longer_messages_are_longer_in_every_framing() {
 fn what_cannot_be_computed_is_said() {
     let mut scenario = Scenario::default();
     scenario.command.device_ids = DeviceIds::Varying;
-    assert!(matches!(bayes_limit(&scenario), Err(LimitError::DeviceIds)));
+    assert!(matches!(bayes_limit(&scenario), Err(BayesLimitError::DeviceIds)));
     let many: Vec<String> = (0..60).map(|at| format!("action-{at}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    assert!(matches!(bayes_limit(&home(vec![device("panel", 9, &many)], 9)), Err(LimitError::TooMany)));
+    assert!(matches!(bayes_limit(&home(vec![device("panel", 9, &many)], 9)), Err(BayesLimitError::TooMany)));
     let crowd = home(vec![device("plug", 10_000, &["on"])], 10_000);
-    assert!(matches!(bayes_limit(&crowd), Err(LimitError::TooMany)));
+    assert!(matches!(bayes_limit(&crowd), Err(BayesLimitError::TooMany)));
     let none = home(Vec::new(), 1);
-    assert!(matches!(bayes_limit(&none), Err(LimitError::Scenario(_))));
+    assert!(matches!(bayes_limit(&none), Err(BayesLimitError::Scenario(_))));
 }
 
 /// What is computed of records is what TLS makes of messages.
@@ -165,12 +165,16 @@ fn lengths_on_the_wire_are_those_of_records() {
             let mut scenario = Scenario::default();
             (scenario.session.framing, scenario.tls.suite, scenario.tls.chunk) = (framing, suite, chunk);
             (scenario.learn.repeats, scenario.learn.random, scenario.test.commands) = (1, 1, 40);
-            scenario.command.message_id.draw = Draw::Digits;
-            let (mut lens, sizes) = (Lens::new(&scenario).unwrap(), sizes(&scenario).unwrap());
+            scenario.command.message_id.draw = IdDraw::Digits;
+            let (mut observed, sizes) = (ObservedSizes::new(&scenario).unwrap(), sizes(&scenario).unwrap());
             for truth in crate::simulate(&scenario, random.random()).unwrap().test.truths {
                 let actions = sizes.iter().zip(&truth.counts).map(|(size, count)| size * *count as usize).sum();
                 let width = u32::try_from(truth.message_id_width).unwrap();
-                assert_eq!(lens.command(actions, width).unwrap(), truth.wire_size, "{framing:?} {suite:?} {truth:?}");
+                assert_eq!(
+                    observed.command(actions, width).unwrap(),
+                    truth.wire_size,
+                    "{framing:?} {suite:?} {truth:?}"
+                );
             }
         }
     }
@@ -200,7 +204,7 @@ fn of_a_block_cipher_blocks_are_seen() {
 fn a_block_cipher_gives_away_less() {
     for mode in [ReplyMode::PerAction, ReplyMode::PerCommand, ReplyMode::None] {
         let mut scenario = Scenario::default();
-        (scenario.replies.mode, scenario.command.message_id.draw) = (mode, Draw::Digits);
+        (scenario.replies.mode, scenario.command.message_id.draw) = (mode, IdDraw::Digits);
         let seen = bayes_limit(&scenario).unwrap();
         scenario.tls.suite = Suite::Aes128CbcSha;
         let padded = bayes_limit(&scenario).unwrap();

@@ -4,7 +4,7 @@ use rustls::crypto::{ActiveKeyExchange, SecureRandom, SharedSecret, SupportedKxG
 use rustls::{Error, NamedGroup, PeerMisbehaved};
 use x25519_dalek::{X25519_BASEPOINT_BYTES, x25519};
 
-use super::source::Source;
+use super::seeded_random::SeededRandom;
 
 /// The group X25519.
 #[derive(Debug)]
@@ -13,8 +13,8 @@ pub(super) struct SeededX25519;
 impl SupportedKxGroup for SeededX25519 {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
         let mut private = [0; 32];
-        Source.fill(&mut private)?;
-        Ok(Box::new(Exchange { private, public: x25519(private, X25519_BASEPOINT_BYTES) }))
+        SeededRandom.fill(&mut private)?;
+        Ok(Box::new(X25519KeyExchange { private, public: x25519(private, X25519_BASEPOINT_BYTES) }))
     }
 
     fn name(&self) -> NamedGroup {
@@ -22,12 +22,12 @@ impl SupportedKxGroup for SeededX25519 {
     }
 }
 
-struct Exchange {
+struct X25519KeyExchange {
     private: [u8; 32],
     public: [u8; 32],
 }
 
-impl ActiveKeyExchange for Exchange {
+impl ActiveKeyExchange for X25519KeyExchange {
     fn complete(self: Box<Self>, peer_pub_key: &[u8]) -> Result<SharedSecret, Error> {
         let invalid = || Error::from(PeerMisbehaved::InvalidKeyShare);
         let shared = x25519(self.private, peer_pub_key.try_into().map_err(|_| invalid())?);
@@ -52,12 +52,12 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
-    use super::super::source::Installed;
+    use super::super::seeded_random::InstalledGenerator;
     use super::*;
 
     #[test]
     fn both_ends_agree() {
-        let _installed = Installed::new(ChaCha20Rng::seed_from_u64(3));
+        let _installed = InstalledGenerator::new(ChaCha20Rng::seed_from_u64(3));
         let one = SeededX25519.start().unwrap();
         let other = SeededX25519.start().unwrap();
         let (one_key, other_key) = (one.pub_key().to_vec(), other.pub_key().to_vec());

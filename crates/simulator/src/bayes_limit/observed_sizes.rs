@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::message::{self, Writer};
+use crate::message::{self, MessageEncoder};
 use crate::scenario::{Scenario, Suite};
 use crate::tls::Side;
-use crate::{SimulateError, script};
+use crate::{SimulateError, application};
 
 /// The bytes of an AES block.
 const BLOCK: usize = 16;
 
 /// Turns what messages are made of into what is seen of them. Two messages look alike where these numbers are the same.
 #[derive(Debug)]
-pub(super) struct Lens<'a> {
+pub(super) struct ObservedSizes<'a> {
     scenario: &'a Scenario,
     /// The bytes of a command without actions and number, less the comma that the first action lacks.
     frame: usize,
@@ -20,11 +20,11 @@ pub(super) struct Lens<'a> {
     known: BTreeMap<(bool, usize), usize>,
 }
 
-impl<'a> Lens<'a> {
+impl<'a> ObservedSizes<'a> {
     pub(super) fn new(scenario: &'a Scenario) -> Result<Self, SimulateError> {
         let time_ns = scenario.epoch.as_second().saturating_mul(1_000_000_000);
         // One digit of number is in it, and one comma too many would be.
-        let frame = Writer::new(scenario).command(1, time_ns, &[])?.len() - 2;
+        let frame = MessageEncoder::new(scenario).command(1, time_ns, &[])?.len() - 2;
         Ok(Self { scenario, frame, known: BTreeMap::new() })
     }
 
@@ -54,7 +54,7 @@ impl<'a> Lens<'a> {
             return Ok(*known);
         }
         let tls = self.scenario.tls;
-        let message = script::message_length(self.scenario, side, body)?;
+        let message = application::message_length(self.scenario, side, body)?;
         let most = if tls.chunk == 0 { message.max(1) } else { tls.chunk };
         let mac = if tls.suite == Suite::Aes128CbcSha256 { 32 } else { 20 };
         let record = |length: usize| BLOCK + (length + mac + 1).next_multiple_of(BLOCK);

@@ -4,19 +4,19 @@ use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
 use crate::SimulateError;
-use crate::network::{Connection, Packet, Route};
-use crate::scenario::Tls;
-use crate::script::{Message, Role};
-use crate::tls::{Identity, Session, Side};
+use crate::application::{MessageRole, TimedMessage};
+use crate::network::{SimulatedPacket, TcpConnection, TcpRoute};
+use crate::scenario::TlsSettings;
+use crate::tls::{ServerIdentity, Side, TlsSession};
 
 const MILLISECOND: i64 = 1_000_000;
 
 /// What a conversation runs over.
 #[derive(Debug)]
-pub(crate) struct Line<'a> {
-    pub(crate) route: Route<'a>,
-    pub(crate) identity: &'a Identity,
-    pub(crate) tls: Tls,
+pub(crate) struct ConnectionSetup<'a> {
+    pub(crate) route: TcpRoute<'a>,
+    pub(crate) identity: &'a ServerIdentity,
+    pub(crate) tls: TlsSettings,
     /// The protocol inside, as ALPN names it.
     pub(crate) protocol: &'a str,
     pub(crate) open_ns: i64,
@@ -26,8 +26,8 @@ pub(crate) struct Line<'a> {
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sent {
-    pub(crate) role: Role,
+pub(crate) struct SentMessage {
+    pub(crate) role: MessageRole,
     /// Time of its first segment and of its last.
     pub(crate) first_ns: i64,
     pub(crate) last_ns: i64,
@@ -39,28 +39,28 @@ pub(crate) struct Sent {
 
 /// A conversation that has taken place.
 #[derive(Debug)]
-pub(crate) struct Conversation {
-    pub(crate) packets: Vec<Packet>,
-    pub(crate) sent: Vec<Sent>,
+pub(crate) struct CarriedTraffic {
+    pub(crate) packets: Vec<SimulatedPacket>,
+    pub(crate) sent: Vec<SentMessage>,
 }
 
 /// A conversation whose handshakes are done.
 #[derive(Debug)]
-pub(crate) struct Opened<'a> {
-    session: Session,
-    connection: Connection<'a>,
-    route: Route<'a>,
+pub(crate) struct OpenConnection<'a> {
+    session: TlsSession,
+    connection: TcpConnection<'a>,
+    route: TcpRoute<'a>,
     /// From when on there can be messages.
     pub(crate) ready_ns: i64,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenConnection<'a> {
     /// Connects and shakes hands.
-    pub(crate) fn new(line: Line<'a>) -> Result<Self, SimulateError> {
-        let Line { route, identity, tls, protocol, open_ns, tls_random, mut tcp_random } = line;
+    pub(crate) fn new(line: ConnectionSetup<'a>) -> Result<Self, SimulateError> {
+        let ConnectionSetup { route, identity, tls, protocol, open_ns, tls_random, mut tcp_random } = line;
         let mut think: Vec<i64> = (0..8).map(|_| tcp_random.random_range(MILLISECOND / 2..3 * MILLISECOND)).collect();
-        let (mut connection, mut time_ns) = Connection::open(route, open_ns, tcp_random)?;
-        let mut session = Session::new(identity, tls, protocol, open_ns, tls_random)?;
+        let (mut connection, mut time_ns) = TcpConnection::open(route, open_ns, tcp_random)?;
+        let mut session = TlsSession::new(identity, tls, protocol, open_ns, tls_random)?;
         for (side, flight) in session.handshake()? {
             let (_, last_ns) = connection.write(time_ns, side, &flight)?;
             time_ns = last_ns + route.turnaround(side.peer()) + think.pop().unwrap_or(MILLISECOND);
@@ -69,14 +69,14 @@ impl<'a> Opened<'a> {
     }
 
     /// Carries messages, which are in order of time, and closes after `close_ns`.
-    pub(crate) fn carry(mut self, messages: &[Message], close_ns: i64) -> Result<Conversation, SimulateError> {
+    pub(crate) fn carry(mut self, messages: &[TimedMessage], close_ns: i64) -> Result<CarriedTraffic, SimulateError> {
         let mut sent = Vec::with_capacity(messages.len());
         let mut over_ns = close_ns;
         for message in messages {
             let records = self.session.seal(message.side, &message.bytes)?;
             let (first_ns, last_ns) = self.connection.write(message.time_ns, message.side, &records)?;
             let lengths = record_lengths(&records);
-            sent.push(Sent {
+            sent.push(SentMessage {
                 role: message.role,
                 first_ns,
                 last_ns,
@@ -92,7 +92,7 @@ impl<'a> Opened<'a> {
             self.connection.write(over_ns, side, &notify)?;
             self.connection.finish(over_ns, side)?;
         }
-        Ok(Conversation { packets: self.connection.into_packets()?, sent })
+        Ok(CarriedTraffic { packets: self.connection.into_packets()?, sent })
     }
 }
 

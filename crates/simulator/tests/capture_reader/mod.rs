@@ -9,17 +9,17 @@ use pcap_file::pcap::PcapReader;
 
 /// A captured packet of any kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ParsedPacket {
     pub(crate) time_ns: i64,
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
     pub(crate) ports: (u16, u16),
-    pub(crate) tcp: Option<Tcp>,
+    pub(crate) tcp: Option<ParsedTcp>,
 }
 
 /// What a TCP header says, and the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tcp {
+pub(crate) struct ParsedTcp {
     pub(crate) syn: bool,
     pub(crate) fin: bool,
     pub(crate) ack: Option<u32>,
@@ -29,14 +29,14 @@ pub(crate) struct Tcp {
 
 /// A TLS record: when its last byte was captured, its type and length.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct TlsRecord {
     pub(crate) time_ns: i64,
     pub(crate) content_type: u8,
     pub(crate) length: usize,
 }
 
 /// All packets; every one must parse strictly and have right checksums.
-pub(crate) fn packets(pcap: &[u8]) -> Vec<Seen> {
+pub(crate) fn packets(pcap: &[u8]) -> Vec<ParsedPacket> {
     let mut reader = PcapReader::new(pcap).unwrap();
     let mut seen = Vec::new();
     while let Some(packet) = reader.next_packet() {
@@ -47,7 +47,7 @@ pub(crate) fn packets(pcap: &[u8]) -> Vec<Seen> {
     seen
 }
 
-fn read(time_ns: i64, data: &[u8]) -> Seen {
+fn read(time_ns: i64, data: &[u8]) -> ParsedPacket {
     let sliced = SlicedPacket::from_ethernet(data).unwrap();
     let net = sliced.net.unwrap();
     let (source, destination) = match &net {
@@ -71,12 +71,12 @@ fn read(time_ns: i64, data: &[u8]) -> Seen {
             let (syn, fin, sequence) = (header.syn, header.fin, header.sequence_number);
             let ack = header.ack.then_some(header.acknowledgment_number);
             let ports = (header.source_port, header.destination_port);
-            let tcp = Tcp { syn, fin, ack, sequence, payload: payload.to_vec() };
-            Seen { time_ns, source, destination, ports, tcp: Some(tcp) }
+            let tcp = ParsedTcp { syn, fin, ack, sequence, payload: payload.to_vec() };
+            ParsedPacket { time_ns, source, destination, ports, tcp: Some(tcp) }
         }
         TransportSlice::Udp(udp) => {
             let ports = (udp.source_port(), udp.destination_port());
-            Seen { time_ns, source, destination, ports, tcp: None }
+            ParsedPacket { time_ns, source, destination, ports, tcp: None }
         }
         other => panic!("{other:?} is not simulated"),
     }
@@ -84,11 +84,17 @@ fn read(time_ns: i64, data: &[u8]) -> Seen {
 
 /// The TLS records of every connection from `source` to `destination`, by the ports of the two. Segments may be
 /// missing before the first, but not between.
-pub(crate) fn records(packets: &[Seen], source: IpAddr, destination: IpAddr) -> BTreeMap<(u16, u16), Vec<Record>> {
-    let mut streams: BTreeMap<(u16, u16), Stream> = BTreeMap::new();
+pub(crate) fn records(
+    packets: &[ParsedPacket],
+    source: IpAddr,
+    destination: IpAddr,
+) -> BTreeMap<(u16, u16), Vec<TlsRecord>> {
+    let mut streams: BTreeMap<(u16, u16), ReassembledStream> = BTreeMap::new();
     for packet in packets.iter().filter(|packet| packet.source == source && packet.destination == destination) {
         let Some(tcp) = packet.tcp.as_ref().filter(|tcp| !tcp.payload.is_empty()) else { continue };
-        let stream = streams.entry(packet.ports).or_insert_with(|| Stream { next: tcp.sequence, ..Stream::default() });
+        let stream = streams
+            .entry(packet.ports)
+            .or_insert_with(|| ReassembledStream { next: tcp.sequence, ..ReassembledStream::default() });
         if tcp.sequence.wrapping_sub(stream.next) > 1 << 31 {
             continue;
         }
@@ -102,20 +108,20 @@ pub(crate) fn records(packets: &[Seen], source: IpAddr, destination: IpAddr) -> 
 
 /// The bytes of one direction of a connection, and when each was captured.
 #[derive(Default)]
-struct Stream {
+struct ReassembledStream {
     next: u32,
     bytes: Vec<u8>,
     times: Vec<i64>,
 }
 
-fn cut(bytes: &[u8], times: &[i64]) -> Vec<Record> {
+fn cut(bytes: &[u8], times: &[i64]) -> Vec<TlsRecord> {
     let mut records = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let length = usize::from(u16::from_be_bytes([bytes[at + 3], bytes[at + 4]]));
         assert_eq!(bytes[at + 1], 3, "not a TLS record");
         let end = at + 5 + length;
-        records.push(Record { time_ns: times[end - 1], content_type: bytes[at], length });
+        records.push(TlsRecord { time_ns: times[end - 1], content_type: bytes[at], length });
         at = end;
     }
     records

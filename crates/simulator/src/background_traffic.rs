@@ -3,12 +3,12 @@
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha20Rng;
 
-use crate::conversation::{Line, Opened};
-use crate::network::{Host, Hosts, Packet, Route};
+use crate::application::{MessageRole, TimedMessage};
+use crate::network::{Host, Hosts, SimulatedPacket, TcpRoute};
+use crate::open_connection::{ConnectionSetup, OpenConnection};
 use crate::random::{Purpose, Seed, nanoseconds, recurring};
-use crate::scenario::{Scenario, Suite, Tls, Version};
-use crate::script::{Message, Role};
-use crate::tls::{Identity, Side};
+use crate::scenario::{Scenario, Suite, TlsSettings, Version};
+use crate::tls::{ServerIdentity, Side};
 use crate::{SimulateError, framing::http};
 
 const MILLISECOND: i64 = 1_000_000;
@@ -19,17 +19,17 @@ pub(crate) const WEBSITE: &str = "www.example";
 
 /// What noise is made from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct BackgroundTraffic<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) hosts: &'a Hosts,
-    pub(crate) firmware: &'a Identity,
-    pub(crate) website: &'a Identity,
+    pub(crate) firmware: &'a ServerIdentity,
+    pub(crate) website: &'a ServerIdentity,
     pub(crate) seed: Seed,
 }
 
-impl Surroundings<'_> {
+impl BackgroundTraffic<'_> {
     /// All other traffic between two times.
-    pub(crate) fn packets(self, from_ns: i64, until_ns: i64) -> Result<Vec<Packet>, SimulateError> {
+    pub(crate) fn packets(self, from_ns: i64, until_ns: i64) -> Result<Vec<SimulatedPacket>, SimulateError> {
         let noise = self.scenario.noise;
         let stream = |index| self.seed.stream(Purpose::Noise, index);
         let mut packets = Vec::new();
@@ -46,13 +46,13 @@ impl Surroundings<'_> {
         }
         let mut random = stream(2);
         for time_ns in recurring(noise.firmware_period, from_ns, until_ns, &mut random) {
-            let tls = Tls { version: Version::Tls12, suite: Suite::Aes256Gcm, chunk: 0 };
+            let tls = TlsSettings { version: Version::Tls12, suite: Suite::Aes256Gcm, chunk: 0 };
             let ends = [self.hosts.gateway, self.hosts.firmware];
             packets.extend(self.fetch(time_ns, ends, self.firmware, tls, noise.firmware_bytes, &mut random)?);
         }
         let mut random = stream(3);
         for time_ns in recurring(noise.host_period, from_ns, until_ns, &mut random) {
-            let tls = Tls { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk: 0 };
+            let tls = TlsSettings { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk: 0 };
             let ends = [self.hosts.laptop, self.hosts.website];
             packets.extend(self.fetch(time_ns, ends, self.website, tls, noise.host_bytes, &mut random)?);
         }
@@ -66,7 +66,7 @@ impl Surroundings<'_> {
         host: Host,
         name: &str,
         random: &mut ChaCha20Rng,
-    ) -> Result<[Packet; 2], SimulateError> {
+    ) -> Result<[SimulatedPacket; 2], SimulateError> {
         let port = random.random_range(49_152..=65_535);
         let id: u16 = random.random();
         let mut question = Vec::new();
@@ -85,13 +85,13 @@ impl Surroundings<'_> {
         let answered_ns = time_ns + random.random_range(MILLISECOND..30 * MILLISECOND);
         let router = self.hosts.router;
         Ok([
-            Packet::udp(time_ns, [host, router], [port, 53], random.random(), &asked)?,
-            Packet::udp(answered_ns, [router, host], [53, port], random.random(), &answered)?,
+            SimulatedPacket::udp(time_ns, [host, router], [port, 53], random.random(), &asked)?,
+            SimulatedPacket::udp(answered_ns, [router, host], [53, port], random.random(), &answered)?,
         ])
     }
 
     /// The gateway asks for the time (RFC 5905): the timestamps are random, as clients may send them.
-    fn ask_time(self, time_ns: i64, random: &mut ChaCha20Rng) -> Result<[Packet; 2], SimulateError> {
+    fn ask_time(self, time_ns: i64, random: &mut ChaCha20Rng) -> Result<[SimulatedPacket; 2], SimulateError> {
         let port = random.random_range(49_152..=65_535);
         let (mut asked, mut answered) = ([0_u8; 48], [0_u8; 48]);
         // Version 4, mode client and mode server.
@@ -102,8 +102,8 @@ impl Surroundings<'_> {
         let answered_ns = time_ns + nanoseconds(self.scenario.network.round_trip);
         let (gateway, clock) = (self.hosts.gateway, self.hosts.clock);
         Ok([
-            Packet::udp(time_ns, [gateway, clock], [port, 123], random.random(), &asked)?,
-            Packet::udp(answered_ns, [clock, gateway], [123, port], random.random(), &answered)?,
+            SimulatedPacket::udp(time_ns, [gateway, clock], [port, 123], random.random(), &asked)?,
+            SimulatedPacket::udp(answered_ns, [clock, gateway], [123, port], random.random(), &answered)?,
         ])
     }
 
@@ -112,15 +112,15 @@ impl Surroundings<'_> {
         self,
         open_ns: i64,
         [client, server]: [Host; 2],
-        identity: &Identity,
-        tls: Tls,
+        identity: &ServerIdentity,
+        tls: TlsSettings,
         bytes: usize,
         random: &mut ChaCha20Rng,
-    ) -> Result<Vec<Packet>, SimulateError> {
+    ) -> Result<Vec<SimulatedPacket>, SimulateError> {
         let ports = [random.random_range(49_152..=65_535), 443];
-        let route = Route { client, server, ports, network: &self.scenario.network };
+        let route = TcpRoute { client, server, ports, network: &self.scenario.network };
         let (tls_index, tcp_index) = (random.next_u32(), random.next_u32());
-        let opened = Opened::new(Line {
+        let opened = OpenConnection::new(ConnectionSetup {
             route,
             identity,
             tls,
@@ -132,7 +132,7 @@ impl Surroundings<'_> {
         let asked_ns = opened.ready_ns;
         let answered_ns = asked_ns + route.turnaround(Side::Server) + 10 * MILLISECOND;
         let length = bytes + random.random_range(0..=bytes / 4);
-        let message = |time_ns, side, bytes| Message { time_ns, side, bytes, role: Role::Other };
+        let message = |time_ns, side, bytes| TimedMessage { time_ns, side, bytes, role: MessageRole::Other };
         let answer = http::found(answered_ns, &vec![b' '; length]);
         let messages =
             [message(asked_ns, Side::Client, http::poll(identity.name())), message(answered_ns, Side::Server, answer)];

@@ -12,11 +12,11 @@ thread_local! {
     static GENERATOR: RefCell<Option<ChaCha20Rng>> = const { RefCell::new(None) };
 }
 
-/// The random bytes of a simulated TLS session. Without an [`Installed`] generator there are none.
+/// The random bytes of a simulated TLS session. Without an [`InstalledGenerator`] generator there are none.
 #[derive(Debug)]
-pub(super) struct Source;
+pub(super) struct SeededRandom;
 
-impl SecureRandom for Source {
+impl SecureRandom for SeededRandom {
     fn fill(&self, buf: &mut [u8]) -> Result<(), GetRandomFailed> {
         GENERATOR.with_borrow_mut(|generator| {
             let generator = generator.as_mut().ok_or(GetRandomFailed)?;
@@ -26,20 +26,20 @@ impl SecureRandom for Source {
     }
 }
 
-/// While this lives, [`Source`] draws from its generator on this thread; it gives way to the one before when dropped.
+/// While this lives, [`SeededRandom`] draws from its generator on this thread; it gives way to the one before when dropped.
 #[derive(Debug)]
-pub(super) struct Installed {
+pub(super) struct InstalledGenerator {
     before: Option<ChaCha20Rng>,
     this_thread: PhantomData<*const ()>,
 }
 
-impl Installed {
+impl InstalledGenerator {
     pub(super) fn new(generator: ChaCha20Rng) -> Self {
         Self { before: GENERATOR.replace(Some(generator)), this_thread: PhantomData }
     }
 }
 
-impl Drop for Installed {
+impl Drop for InstalledGenerator {
     fn drop(&mut self) {
         GENERATOR.set(self.before.take());
     }
@@ -53,13 +53,13 @@ mod tests {
 
     fn bytes() -> Option<[u8; 8]> {
         let mut bytes = [0; 8];
-        Source.fill(&mut bytes).ok().map(|()| bytes)
+        SeededRandom.fill(&mut bytes).ok().map(|()| bytes)
     }
 
     #[test]
     fn seeded_while_installed() {
         let draw = |seed| {
-            let _installed = Installed::new(ChaCha20Rng::seed_from_u64(seed));
+            let _installed = InstalledGenerator::new(ChaCha20Rng::seed_from_u64(seed));
             bytes().unwrap()
         };
         assert_eq!(draw(1), draw(1));
