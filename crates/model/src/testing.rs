@@ -1,4 +1,4 @@
-//! What tests of several modules make their data with; never part of the library.
+//! Test data shared by the tests of several modules; not part of the library.
 
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, GatewayRecords, Inventory, LabelledCommand, Model,
@@ -9,12 +9,12 @@ pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
     Device { name: name.into(), count, actions: actions.iter().map(|action| (*action).to_owned()).collect() }
 }
 
-/// Twelve plugs, and four lamps that share two actions with them.
+/// Twelve plugs, and four lamps that share two actions with the plugs.
 pub(crate) fn home() -> Inventory {
     Inventory { devices: vec![device("plug", 12, &["on", "off"]), device("lamp", 4, &["on", "off", "red"])] }
 }
 
-/// Actions of these names, whose sizes do not matter.
+/// Actions with these names; their sizes do not matter.
 pub(crate) fn actions(names: &[&str]) -> Vec<Action> {
     names.iter().map(|name| Action { name: (*name).to_owned(), size: 1 }).collect()
 }
@@ -24,7 +24,7 @@ pub(crate) fn command(size: i64, counts: &[u32]) -> LabelledCommand {
     LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies: 0, reply_bytes: 0 }
 }
 
-/// What a block cipher of 16 bytes leaves of commands' sizes.
+/// Replaces the sizes of commands with the ranges that remain under a block cipher of 16 bytes.
 pub(crate) fn in_blocks(mut commands: Vec<LabelledCommand>) -> Vec<LabelledCommand> {
     for command in &mut commands {
         let least = command.sizes[0] & !15;
@@ -33,7 +33,7 @@ pub(crate) fn in_blocks(mut commands: Vec<LabelledCommand>) -> Vec<LabelledComma
     commands
 }
 
-/// A model with something of everything.
+/// A model with all its parts.
 pub(crate) fn model() -> Model {
     let tuples = [(100, 0), (100, 0), (100, 1), (150, -1)].map(|(size, epsilon)| EpsilonTuple::new(size, epsilon));
     Model {
@@ -64,7 +64,7 @@ pub(crate) fn model() -> Model {
     }
 }
 
-/// What is no command of a gateway with a keep-alive and readings.
+/// Statistics of a gateway with keep-alives and readings.
 pub(crate) fn noise() -> crate::NoiseStatistics {
     let keep_alive = ServiceRecords { size: 23, alone: 40, every_ms: Some(120_000), on_beat: 39, ..Default::default() };
     crate::NoiseStatistics {
@@ -76,7 +76,7 @@ pub(crate) fn noise() -> crate::NoiseStatistics {
     }
 }
 
-/// A small generator: what tests find must not depend on another crate's version.
+/// A small random generator: test results must not depend on the version of another crate.
 pub(crate) struct TestRandom(pub(crate) u64);
 
 impl TestRandom {
@@ -86,14 +86,14 @@ impl TestRandom {
     }
 }
 
-/// A gateway with length fields, ids of varying width and wrong labels.
+/// A simulated gateway with length fields, ids of varying width and wrong labels.
 pub(crate) struct Gateway<'a> {
     pub(crate) seed: u64,
     pub(crate) actions: Vec<i64>,
     pub(crate) base: i64,
-    /// From which size a length field takes how many bytes more.
+    /// Sizes at which a length field grows, each with the additional bytes.
     pub(crate) steps: &'a [(i64, i64)],
-    /// Bytes the id takes more or less than usual, each with its chance in a thousand.
+    /// Differences of the id's width from the usual one, each with its frequency in a thousand.
     pub(crate) ids: &'a [(i64, u64)],
     pub(crate) wrong_percent: u64,
 }
@@ -102,7 +102,7 @@ impl Gateway<'_> {
     pub(crate) const MOSTLY_SIX_DIGITS: &'static [(i64, u64)] = &[(0, 900), (-1, 90), (-2, 9), (-4, 1)];
     pub(crate) const SKEWED: &'static [(i64, u64)] = &[(0, 600), (1, 250), (2, 100), (3, 40), (4, 10)];
 
-    /// Commands of 1 to 16 actions, all of any kind.
+    /// Commands of 1 to 16 random actions.
     pub(crate) fn mixed(&self, commands: usize) -> Vec<LabelledCommand> {
         self.commands(commands, |random, _| {
             let mut counts = vec![0; self.actions.len()];
@@ -113,7 +113,7 @@ impl Gateway<'_> {
         })
     }
 
-    /// Each action alone once, then each alone twice, over and over.
+    /// Repeated rounds of each action alone, then each alone twice.
     pub(crate) fn singles_and_doubles(&self, commands: usize) -> Vec<LabelledCommand> {
         let actions = self.actions.len();
         self.commands(commands, |_, at| {
@@ -140,8 +140,8 @@ impl Gateway<'_> {
         made
     }
 
-    /// A command with these actions, and an id as wide as usual.
-    pub(crate) fn say(&self, counts: &[u32]) -> LabelledCommand {
+    /// A command with these actions and an id of the usual width.
+    pub(crate) fn command(&self, counts: &[u32]) -> LabelledCommand {
         self.with_id(0, counts)
     }
 
@@ -152,7 +152,7 @@ impl Gateway<'_> {
         command(body + grown, counts)
     }
 
-    /// Gives some commands another's label, or one action more.
+    /// Replaces some labels with that of another command, or adds one action.
     fn mislabel(&self, made: &mut [LabelledCommand], random: &mut TestRandom) {
         for at in 0..made.len() {
             if random.below(100) < self.wrong_percent {

@@ -1,55 +1,55 @@
-//! How far a number of replies is from the expected one: a distribution over the whole numbers.
+//! The distribution of the difference between the number of replies and the expected number.
 
-/// The share of the distribution that stands for what was never seen.
-const UNSEEN: f64 = 0.01;
+/// The weight of the wider distribution, for differences that were never seen.
+const WIDE_SHARE: f64 = 0.01;
 
-/// The means of that share's missing and surplus replies.
-const UNSEEN_MEAN: f64 = 1.5;
+/// The smallest means of the wider distribution, in replies.
+const MIN_WIDE_MEAN: f64 = 1.5;
 
-/// Surplus minus missing replies, both geometric with given means, mixed with a wider distribution of the same form.
+/// Surplus minus missing replies, a mixture of two skewed Laplace distributions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Deviation {
-    seen: Difference,
-    unseen: Difference,
+pub(crate) struct ReplyDeviation {
+    usual: SkewedLaplace,
+    wide: SkewedLaplace,
 }
 
-impl Deviation {
+impl ReplyDeviation {
     /// From the mean numbers of missing and of surplus replies.
     pub(crate) fn new(missing: f64, surplus: f64) -> Self {
-        let unseen = Difference::new(missing.max(UNSEEN_MEAN), surplus.max(UNSEEN_MEAN));
-        Self { seen: Difference::new(missing, surplus), unseen }
+        let wide = SkewedLaplace::new(missing.max(MIN_WIDE_MEAN), surplus.max(MIN_WIDE_MEAN));
+        Self { usual: SkewedLaplace::new(missing, surplus), wide }
     }
 
     /// P(deviation).
     pub(crate) fn exactly(&self, deviation: i64) -> f64 {
-        mixed(self.seen.exactly(deviation), self.unseen.exactly(deviation))
+        mixed(self.usual.exactly(deviation), self.wide.exactly(deviation))
     }
 
-    /// P(this deviation or a lower one).
+    /// P(deviation or less).
     pub(crate) fn at_most(&self, deviation: i64) -> f64 {
-        mixed(self.seen.at_most(deviation), self.unseen.at_most(deviation))
+        mixed(self.usual.at_most(deviation), self.wide.at_most(deviation))
     }
 
-    /// P(this deviation or a higher one).
+    /// P(deviation or more).
     pub(crate) fn at_least(&self, deviation: i64) -> f64 {
-        mixed(self.seen.at_least(deviation), self.unseen.at_least(deviation))
+        mixed(self.usual.at_least(deviation), self.wide.at_least(deviation))
     }
 }
 
-fn mixed(seen: f64, unseen: f64) -> f64 {
-    (1.0 - UNSEEN) * seen + UNSEEN * unseen
+fn mixed(usual: f64, wide: f64) -> f64 {
+    (1.0 - WIDE_SHARE) * usual + WIDE_SHARE * wide
 }
 
-/// The difference of two independent geometric numbers (a skewed discrete Laplace distribution).
+/// The difference of two independent geometric variables: the skewed discrete Laplace distribution.
 #[derive(Debug, Clone, Copy)]
-struct Difference {
-    /// P(one step further down) / P(here), below 0.
+struct SkewedLaplace {
+    /// P(value − 1) / P(value) below 0.
     down: f64,
-    /// P(one step further up) / P(here), above 0.
+    /// P(value + 1) / P(value) above 0.
     up: f64,
 }
 
-impl Difference {
+impl SkewedLaplace {
     fn new(mean_down: f64, mean_up: f64) -> Self {
         Self { down: mean_down / (1.0 + mean_down), up: mean_up / (1.0 + mean_up) }
     }
@@ -87,8 +87,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_are_what_they_sum(missing in 0.0f64..4.0, surplus in 0.0f64..4.0, at in -20i64..20) {
-            let deviation = Deviation::new(missing, surplus);
+        fn cumulative_probabilities_are_sums(missing in 0.0f64..4.0, surplus in 0.0f64..4.0, at in -20i64..20) {
+            let deviation = ReplyDeviation::new(missing, surplus);
             let below: f64 = (-400..=at).map(|value| deviation.exactly(value)).sum();
             let above: f64 = (at..=400).map(|value| deviation.exactly(value)).sum();
             prop_assert!((below - deviation.at_most(at)).abs() < 1e-9);

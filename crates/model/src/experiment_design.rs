@@ -1,31 +1,30 @@
-//! Experiment design: which sizes the labelled commands determine, and which commands to record where they do not.
+//! Experiment design: which sizes the labelled commands determine, and which commands to record for the others.
 //!
-//! A command is a row of the design matrix: 1 for |ac|, then how often each action occurs. The sizes are determined where
-//! the rows have as many dimensions as there are unknowns. Sets of rows that are linearly independent form a matroid, in
-//! which the greedy choice is best: every command that is proposed adds a dimension, so that there are as few as possible,
-//! and of all such choices it has the fewest actions.
+//! A command is a row of the design matrix: 1 for |ac|, then how often each action occurs. The sizes are determined if the
+//! rank of the matrix is the number of unknowns. Linearly independent rows form a matroid, for which the greedy choice is
+//! optimal: every proposed command increases the rank, so there are as few as possible, with as few actions as possible.
 
 use crate::{LabelledCommand, Limits};
 
-/// What is computed modulo: a prime (2⁶¹ − 1). Rows that are independent here are so over the rationals; the other way round
-/// all but for determinants that this prime divides, which those of counts are not, unless someone makes them so.
+/// The modulus of all arithmetic, a prime (2⁶¹ − 1). Rows that are independent modulo a prime are independent over the
+/// rationals. The converse fails only for determinants divisible by the prime, which real counts do not have.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Commands to record.
+/// Commands to record next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExperimentDesign {
     /// How often each action occurs in each command.
     pub commands: Vec<Vec<u32>>,
-    /// The actions, by their places, whose sizes are not determined even then: the inventory allows no command that would.
+    /// Indices of the actions whose sizes remain undetermined: the inventory allows no command that would determine them.
     pub undeterminable: Vec<usize>,
 }
 
 impl ExperimentDesign {
-    /// The fewest commands, and of these the ones with the fewest actions, that would determine the sizes of all `actions`
-    /// together with the labelled commands. Nothing where these do already.
+    /// The commands that are missing to determine the sizes of all `actions`: as few as possible, with as few actions as
+    /// possible. None if the labelled commands suffice.
     pub fn missing(actions: usize, commands: &[LabelledCommand], limits: &Limits) -> Self {
         let mut space = RowSpace::of(actions, commands);
-        let unidentified = space.unidentified();
+        let undetermined = space.undetermined();
         let mut proposed = Vec::new();
         let mut propose = |space: &mut RowSpace, counts: Vec<u32>| {
             if !space.is_full() && limits.admits(&counts) && space.insert(&counts) {
@@ -35,8 +34,8 @@ impl ExperimentDesign {
         for action in 0..actions {
             propose(&mut space, with(actions, &[action]));
         }
-        // All singles are in. If |ac| is not told from them, any command of two actions tells it: no more is needed.
-        let all = || unidentified.iter().copied().chain(0..actions);
+        // All singles are in. If they leave |ac| undetermined, any one command of two actions determines it.
+        let all = || undetermined.iter().copied().chain(0..actions);
         for action in all() {
             propose(&mut space, with(actions, &[action, action]));
         }
@@ -45,11 +44,11 @@ impl ExperimentDesign {
                 propose(&mut space, with(actions, &[first, second]));
             }
         }
-        Self { commands: proposed, undeterminable: space.unidentified() }
+        Self { commands: proposed, undeterminable: space.undetermined() }
     }
 
-    /// Commands of many actions that show where length fields grow: of three actions, and then ever twice as many, up to
-    /// `most` and what the inventory allows. They take all actions in turn.
+    /// Commands of many actions, which show where length fields grow: of 3, 6, 12... actions, at most `most` and what the
+    /// inventory allows. They use all actions in turn.
     pub fn long_commands(actions: usize, limits: &Limits, most: u32) -> Self {
         let (mut commands, mut turn) = (Vec::new(), 0);
         let lengths = std::iter::successors(Some(3), |length| Some(2 * length));
@@ -74,19 +73,20 @@ impl ExperimentDesign {
     }
 }
 
-/// A command of these actions.
+/// A command of these actions, as counts.
 fn with(actions: usize, places: &[usize]) -> Vec<u32> {
     (0..actions).map(|action| places.iter().filter(|place| **place == action).count() as u32).collect()
 }
 
-/// The places of the actions whose sizes the commands do not determine: those in a direction that changes no command.
-pub(crate) fn unidentifiable(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
-    RowSpace::of(actions, commands).unidentified()
+/// Indices of the actions whose sizes the commands do not determine: those that can change without changing the size of
+/// any command.
+pub(crate) fn undetermined_actions(actions: usize, commands: &[LabelledCommand]) -> Vec<usize> {
+    RowSpace::of(actions, commands).undetermined()
 }
 
-/// All linear combinations of rows, by a basis in echelon form.
+/// The row space of the design matrix, as a basis in echelon form.
 struct RowSpace {
-    /// By their first column that is not 0, in which they have 1.
+    /// The basis, indexed by each row's first non-zero column, which is 1.
     rows: Vec<Option<Vec<u64>>>,
 }
 
@@ -109,7 +109,7 @@ impl RowSpace {
         self.rows.iter().all(Option::is_some)
     }
 
-    /// Adds a command; gives back whether that adds a dimension.
+    /// Adds a command. Returns whether it increases the rank.
     fn insert(&mut self, counts: &[u32]) -> bool {
         let mut row: Vec<u64> = std::iter::once(1).chain(counts.iter().map(|count| u64::from(*count))).collect();
         row.resize(self.rows.len(), 0);
@@ -124,7 +124,7 @@ impl RowSpace {
         true
     }
 
-    /// Subtracts the basis from a row; gives back the first column that is left, with its value.
+    /// Eliminates the basis from a row. Returns the first column that is not 0 afterwards, with its value.
     fn reduce(&self, row: &mut [u64]) -> Option<(usize, u64)> {
         for (column, basis) in self.rows.iter().enumerate() {
             let value = row.get(column).copied().filter(|value| *value > 0);
@@ -141,16 +141,16 @@ impl RowSpace {
         None
     }
 
-    /// The actions whose own unit row is no combination of these.
-    fn unidentified(&self) -> Vec<usize> {
-        let is_hidden = |action: &usize| {
+    /// The actions whose unit row lies outside this space.
+    fn undetermined(&self) -> Vec<usize> {
+        let is_outside = |action: &usize| {
             let mut unit = vec![0; self.rows.len()];
             if let Some(cell) = unit.get_mut(action + 1) {
                 *cell = 1;
             }
             self.reduce(&mut unit).is_some()
         };
-        (0..self.rows.len().saturating_sub(1)).filter(is_hidden).collect()
+        (0..self.rows.len().saturating_sub(1)).filter(is_outside).collect()
     }
 }
 
@@ -175,34 +175,38 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fit::weigh;
+    use crate::labelled_command::action_bytes;
     use crate::testing::{actions, command, device, home};
     use crate::{Fit, FitMethod, Inventory};
 
-    fn next(counts: &[[u32; 3]]) -> ExperimentDesign {
+    fn missing(counts: &[[u32; 3]]) -> ExperimentDesign {
         let commands: Vec<_> = counts.iter().map(|counts| command(100, counts)).collect();
         ExperimentDesign::missing(3, &commands, &home().limits(&actions(&["on", "off", "red"])).unwrap())
     }
 
     #[test]
-    fn a_proportion_that_never_changes_is_noticed() {
+    fn actions_in_fixed_proportions_are_undetermined() {
         let commands = [[1, 2, 0], [2, 4, 1], [3, 6, 0], [0, 0, 3]].map(|counts| command(100, &counts));
-        assert_eq!(unidentifiable(3, &commands), [0, 1]);
+        assert_eq!(undetermined_actions(3, &commands), [0, 1]);
         let same_total = [[1, 2, 0], [2, 1, 0], [0, 3, 0]].map(|counts| command(100, &counts));
-        assert_eq!(unidentifiable(3, &same_total), [0, 1, 2], "three actions in every command: |ac| could be theirs");
+        assert_eq!(
+            undetermined_actions(3, &same_total),
+            [0, 1, 2],
+            "three actions in every command: |ac| could be theirs"
+        );
     }
 
     #[test]
-    fn as_few_commands_as_dimensions_are_missing() {
-        assert_eq!(next(&[]).commands, [vec![1, 0, 0], vec![0, 1, 0], vec![0, 0, 1], vec![2, 0, 0]]);
-        assert_eq!(next(&[[1, 0, 0], [2, 0, 0], [0, 3, 1]]).commands, [[0, 1, 0]]);
-        assert_eq!(next(&[[1, 1, 0], [2, 2, 0], [0, 0, 1]]).commands, [[1, 0, 0]], "two that always occur together");
-        assert_eq!(next(&[[1, 0, 0], [0, 1, 0], [0, 0, 1]]).commands, [[2, 0, 0]], "one action in every command");
-        assert_eq!(next(&[[1, 0, 0], [2, 0, 0], [0, 1, 0], [1, 1, 1]]).commands, Vec::<Vec<u32>>::new());
+    fn one_command_is_proposed_for_each_missing_dimension() {
+        assert_eq!(missing(&[]).commands, [vec![1, 0, 0], vec![0, 1, 0], vec![0, 0, 1], vec![2, 0, 0]]);
+        assert_eq!(missing(&[[1, 0, 0], [2, 0, 0], [0, 3, 1]]).commands, [[0, 1, 0]]);
+        assert_eq!(missing(&[[1, 1, 0], [2, 2, 0], [0, 0, 1]]).commands, [[1, 0, 0]], "two that always occur together");
+        assert_eq!(missing(&[[1, 0, 0], [0, 1, 0], [0, 0, 1]]).commands, [[2, 0, 0]], "one action in every command");
+        assert_eq!(missing(&[[1, 0, 0], [2, 0, 0], [0, 1, 0], [1, 1, 1]]).commands, Vec::<Vec<u32>>::new());
     }
 
     #[test]
-    fn the_inventory_decides_what_can_be_recorded() {
+    fn only_commands_that_the_inventory_allows_are_proposed() {
         let actions = actions(&["open", "shut"]);
         let design = |devices: &[(u32, &[&str])]| {
             let kinds = devices.iter().zip(["a", "b"]).map(|((count, actions), name)| device(name, *count, actions));
@@ -216,12 +220,12 @@ mod tests {
         assert_eq!(
             (one_door.commands.len(), one_door.undeterminable),
             (2, vec![0, 1]),
-            "one action a command tells no |ac|"
+            "one action in every command leaves |ac| undetermined"
         );
     }
 
     #[test]
-    fn long_commands_are_within_the_inventory() {
+    fn long_commands_stay_within_the_inventory() {
         let limits = home().limits(&actions(&["on", "off", "red"])).unwrap();
         assert_eq!(ExperimentDesign::long_commands(3, &limits, 16).commands, [[1, 1, 1], [2, 2, 2], [4, 4, 4]]);
         assert_eq!(ExperimentDesign::long_commands(3, &limits, 6).commands.len(), 2);
@@ -234,9 +238,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(96))]
-        /// Whatever was labelled, with the commands that are proposed every size is found.
+        /// Whatever was labelled, the proposed commands determine every size, and none of them is superfluous.
         #[test]
-        fn what_is_proposed_tells_all_sizes(
+        fn proposed_commands_determine_all_sizes(
             sizes in prop::collection::vec(20i64..60, 1..7),
             labelled in prop::collection::vec(prop::collection::vec(0u32..3, 6), 0..6),
             plugs in 2u32..5,
@@ -247,24 +251,23 @@ mod tests {
             let half = &refs[..refs.len().div_ceil(2)];
             let inventory = Inventory { devices: vec![device("plug", plugs, half), device("lamp", lamps, &refs)] };
             let limits = inventory.limits(&actions(&refs)).unwrap();
-            let said = |counts: &[u32]| command(70 + weigh(&sizes, counts), counts);
+            let recorded = |counts: &[u32]| command(70 + action_bytes(&sizes, counts), counts);
             let labelled = labelled.iter().map(|counts| &counts[..sizes.len()]).filter(|counts| limits.admits(counts));
-            let mut commands: Vec<_> = labelled.map(said).collect();
+            let mut commands: Vec<_> = labelled.map(recorded).collect();
             let design = ExperimentDesign::missing(sizes.len(), &commands, &limits);
             prop_assert_eq!(&design.undeterminable, &[] as &[usize]);
             prop_assert!(design.commands.len() <= sizes.len() + 1);
             for counts in &design.commands {
                 prop_assert!(limits.admits(counts) && counts.iter().sum::<u32>() <= 2);
-                commands.extend([said(counts), said(counts), said(counts)]);
+                commands.extend([recorded(counts), recorded(counts), recorded(counts)]);
             }
             let fit = Fit::learn(FitMethod::Robust, &names, &commands).unwrap();
             prop_assert_eq!(fit.actions.iter().map(|action| action.size).collect::<Vec<_>>(), sizes.clone());
             prop_assert_eq!(fit.overhead, 70);
             prop_assert_eq!(ExperimentDesign::missing(sizes.len(), &commands, &limits).commands, Vec::<Vec<u32>>::new());
-            // None of them is too many.
             for left_out in &design.commands {
                 let fewer: Vec<_> = commands.iter().filter(|command| command.counts != *left_out).cloned().collect();
-                prop_assert!(!unidentifiable(sizes.len(), &fewer).is_empty());
+                prop_assert!(!undetermined_actions(sizes.len(), &fewer).is_empty());
             }
         }
     }

@@ -1,71 +1,67 @@
-//! Linear algebra of the robust fit: least absolute deviations.
+//! Least absolute deviations: sizes that a few wrong labels bias little.
 
 use crate::LabelledCommand;
 
-const REWEIGHTINGS: usize = 60;
+const MAX_REWEIGHTINGS: usize = 60;
+
+/// Pivots up to this share of the largest value in their column count as zero.
 const PIVOT: f64 = 1e-9;
 
-/// A reweighting that moves no size by more is the last, in bytes.
-const SETTLED: f64 = 1e-3;
+/// The iteration ends once no size changes by this much, in bytes.
+const CONVERGED: f64 = 1e-3;
 
-/// |ac| and the sizes that minimise the sum of absolute deviations, before rounding, by iteratively reweighted least
+/// |ac| and the action sizes that minimise the sum of absolute deviations, not rounded, by iteratively reweighted least
 /// squares.
 pub(crate) fn least_absolute_deviations(actions: usize, commands: &[LabelledCommand]) -> Vec<f64> {
     let mut weights = vec![1.0; commands.len()];
     let mut solution = vec![0.0; actions + 1];
-    for _ in 0..REWEIGHTINGS {
+    for _ in 0..MAX_REWEIGHTINGS {
         let next = weighted_least_squares(actions, commands, &weights);
-        let moved =
+        let change =
             next.iter().zip(&solution).map(|(next, size): (&f64, &f64)| (next - size).abs()).fold(0.0, f64::max);
         solution = next;
-        if moved < SETTLED {
+        if change < CONVERGED {
             break;
         }
         for (weight, command) in weights.iter_mut().zip(commands) {
-            let fitted: f64 = row(command).zip(&solution).map(|(count, size)| count * size).sum();
-            // All within a range of sizes is as near.
+            let fitted: f64 = matrix_row(command).zip(&solution).map(|(count, size)| count * size).sum();
+            // All sizes within a command's range are equally good.
             let [least, most] = command.sizes;
-            let reach = (most - least) as f64 / 2.0 + 0.05;
-            *weight = 1.0 / (middle(command) - fitted).abs().max(reach);
+            let tolerance = (most - least) as f64 / 2.0 + 0.05;
+            *weight = 1.0 / (middle(command) - fitted).abs().max(tolerance);
         }
     }
     solution
 }
 
-/// The middle of the sizes a command may have.
+/// The middle of a command's size range.
 fn middle(command: &LabelledCommand) -> f64 {
     let [least, most] = command.sizes;
     f64::midpoint(least as f64, most as f64)
 }
 
 /// A command as a row of the design matrix: 1 for |ac|, then the counts.
-fn row(command: &LabelledCommand) -> impl Iterator<Item = f64> + Clone + '_ {
+fn matrix_row(command: &LabelledCommand) -> impl Iterator<Item = f64> + Clone + '_ {
     std::iter::once(1.0).chain(command.counts.iter().map(|count| f64::from(*count)))
 }
 
 fn weighted_least_squares(actions: usize, commands: &[LabelledCommand], weights: &[f64]) -> Vec<f64> {
     let mut matrix = vec![vec![0.0; actions + 2]; actions + 1];
     for (command, weight) in commands.iter().zip(weights) {
-        for (equation, a) in matrix.iter_mut().zip(row(command)) {
+        for (equation, a) in matrix.iter_mut().zip(matrix_row(command)) {
             let right = std::iter::once(middle(command));
-            for (cell, b) in equation.iter_mut().zip(row(command).chain(right)) {
+            for (cell, b) in equation.iter_mut().zip(matrix_row(command).chain(right)) {
                 *cell += weight * a * b;
             }
         }
     }
-    let reduced = reduce(matrix, actions + 1);
-    (0..=actions).map(|column| reduced.value(column)).collect()
+    solve(matrix, actions + 1)
 }
 
-/// A matrix in reduced row echelon form.
-struct Reduced {
-    rows: Vec<Vec<f64>>,
-    /// The pivot column of each row.
-    pivots: Vec<usize>,
-}
-
-/// Gauss–Jordan elimination with partial pivoting over the first `unknowns` columns.
-fn reduce(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Reduced {
+/// Solves linear equations, whose last column is the right-hand side, by Gauss–Jordan elimination with partial pivoting.
+/// Unknowns that the equations do not determine are 0.
+fn solve(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Vec<f64> {
+    let mut solution = vec![0.0; unknowns];
     let mut pivots = Vec::new();
     for column in 0..unknowns {
         let top = pivots.len();
@@ -96,15 +92,12 @@ fn reduce(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Reduced {
         }
         pivots.push(column);
     }
-    Reduced { rows, pivots }
-}
-
-impl Reduced {
-    /// The value of an unknown, where the last column is the right-hand side.
-    fn value(&self, column: usize) -> f64 {
-        let row = self.pivots.iter().position(|pivot| *pivot == column).and_then(|row| self.rows.get(row));
-        row.and_then(|row| row.last()).copied().unwrap_or(0.0)
+    for (row, column) in rows.iter().zip(pivots) {
+        if let (Some(solution), Some(value)) = (solution.get_mut(column), row.last()) {
+            *solution = *value;
+        }
     }
+    solution
 }
 
 #[cfg(test)]
@@ -113,7 +106,7 @@ mod tests {
     use crate::testing::command;
 
     #[test]
-    fn a_wrong_label_does_not_pull() {
+    fn one_wrong_label_barely_changes_the_solution() {
         let mut commands: Vec<_> = (0..30).map(|at| command(70 + 40 * (at % 5), &[at as u32 % 5])).collect();
         commands[7].sizes = commands[7].sizes.map(|size| size + 500);
         let fit = least_absolute_deviations(1, &commands);

@@ -1,23 +1,27 @@
 //! The paper's procedure (section IV): |aᵢ| = |s₂ᵢ| − |sᵢ| and |ac| = |sᵢ| − |aᵢ|, from commands of one action alone on
 //! one device and on two.
 //!
-//! Where an experiment was repeated its median counts, and |ac| is the median over the actions. The estimate is biased
-//! where a length field grows between the single and the double; that is the procedure's own.
+//! Of repeated experiments the median counts; |ac| is the median over the actions. As in the paper, the estimate is
+//! biased where a length field grows between the single and the double.
 
-use crate::fit::{FitError, LabelledCommand, Sizes, median, weigh};
+use super::error::FitError;
+use super::fitted_sizes::{FittedSizes, median};
+use crate::LabelledCommand;
+use crate::labelled_command::action_bytes;
 
-pub(crate) fn sizes(names: &[String], commands: &[LabelledCommand]) -> Result<Sizes, FitError> {
+pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {
     let mut actions = Vec::new();
     let mut overheads = Vec::new();
     for (action, name) in names.iter().enumerate() {
-        let one = alone(name, action, 1, commands)?;
-        let size = alone(name, action, 2, commands)? - one;
+        let one = size_alone(name, action, 1, commands)?;
+        let size = size_alone(name, action, 2, commands)? - one;
         actions.push(size);
         overheads.push(one - size);
     }
-    // Of a range of sizes, which the paper has none of, the middle counts.
-    let remainder = |command: &LabelledCommand| command.middle().saturating_sub(weigh(&actions, &command.counts));
-    Ok(Sizes {
+    // The paper knows no ranges of sizes: take their middle.
+    let remainder =
+        |command: &LabelledCommand| command.middle().saturating_sub(action_bytes(&actions, &command.counts));
+    Ok(FittedSizes {
         overhead: median(&mut overheads),
         remainders: commands.iter().map(remainder).collect(),
         deviations: vec![0.0; actions.len()],
@@ -27,8 +31,8 @@ pub(crate) fn sizes(names: &[String], commands: &[LabelledCommand]) -> Result<Si
     })
 }
 
-/// The size of the commands that are this action alone, on so many devices.
-fn alone(name: &str, action: usize, devices: u32, commands: &[LabelledCommand]) -> Result<i64, FitError> {
+/// The median size of the commands that consist of this action alone, on `devices` devices.
+fn size_alone(name: &str, action: usize, devices: u32, commands: &[LabelledCommand]) -> Result<i64, FitError> {
     let is_alone = |command: &&LabelledCommand| {
         command.counts.iter().enumerate().all(|(at, count)| *count == if at == action { devices } else { 0 })
     };
@@ -45,7 +49,7 @@ mod tests {
     use crate::testing::command;
 
     #[test]
-    fn singles_and_doubles() {
+    fn singles_and_doubles_determine_sizes_and_overhead() {
         let commands = [
             command(140, &[1, 0]),
             command(141, &[1, 0]),
@@ -55,7 +59,7 @@ mod tests {
             command(190, &[0, 2]),
             command(999, &[1, 1]),
         ];
-        let sizes = sizes(&["on".into(), "off".into()], &commands).unwrap();
+        let sizes = fit(&["on".into(), "off".into()], &commands).unwrap();
         assert_eq!((sizes.overhead, sizes.actions), (100, vec![40, 45]));
     }
 }

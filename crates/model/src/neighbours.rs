@@ -1,19 +1,19 @@
-//! ε: what of a command's size its actions and the overhead do not explain, from the labelled commands nearest in size
-//! (paper, section IV: one-dimensional k-nearest neighbours).
+//! ε, the part of a command's size that its actions and the overhead do not explain, estimated from the labelled commands
+//! nearest in size (paper, section IV: one-dimensional k-nearest neighbours).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-/// What was left of labelled commands' sizes.
+/// The size and ε of labelled commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EpsilonTuple {
     /// |s| in bytes.
     pub size: i64,
     /// ε in bytes.
     pub epsilon: i64,
-    /// How many labelled commands have this size and ε; 1 or more.
+    /// The number of labelled commands with this size and ε, at least 1.
     pub times: u64,
 }
 
@@ -24,52 +24,49 @@ impl EpsilonTuple {
     }
 }
 
-/// A tuple near to some size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Neighbour {
-    /// |s| in bytes.
-    pub size: i64,
-    /// ε in bytes.
-    pub epsilon: i64,
-    /// How far |s| is from the size asked for, in bytes.
-    pub distance: u64,
-    /// How many labelled commands have this size and ε.
-    pub times: u64,
-}
-
-/// A value of ε and how much speaks for it.
+/// A value of ε and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightedEpsilon {
     /// ε in bytes.
     pub epsilon: i64,
-    /// Its share among all values offered, from 0 to 1.
+    /// Its share of all values, from 0 to 1.
     pub weight: f64,
 }
 
 impl WeightedEpsilon {
-    /// The order in which values are offered: heaviest first, lower ones first among equals.
+    /// The order of estimates: heaviest first, equal weights in ascending order of ε.
     pub fn heaviest_first(&self, other: &Self) -> Ordering {
         other.weight.total_cmp(&self.weight).then(self.epsilon.cmp(&other.epsilon))
     }
+
+    /// Scales the weights to sum to 1 and sorts the values by [`Self::heaviest_first`].
+    pub(crate) fn normalised(mut values: Vec<Self>) -> Vec<Self> {
+        let total: f64 = values.iter().map(|value| value.weight).sum();
+        for value in &mut values {
+            value.weight /= total;
+        }
+        values.sort_by(Self::heaviest_first);
+        values
+    }
 }
 
-/// Labelled commands in order of size.
+/// Labelled commands in order of size, for nearest-neighbour look-ups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbours {
-    /// Different from each other, in order, one at least.
+    /// Distinct and in ascending order; at least one.
     tuples: Vec<EpsilonTuple>,
 }
 
-/// There is no labelled command to learn from.
+/// There is no ⟨size, ε⟩ tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("there is no ⟨size, ε⟩ tuple: learn from one labelled command at least")]
+#[error("there is no ⟨size, ε⟩ tuple: learn from at least one labelled command")]
 pub struct NoTuples;
 
 impl Neighbours {
-    /// Sorts the tuples and adds up equal ones.
+    /// Sorts the tuples and merges equal ones.
     ///
     /// # Errors
-    /// [`NoTuples`] where there is none.
+    /// [`NoTuples`] if there is none.
     pub fn new(tuples: impl IntoIterator<Item = EpsilonTuple>) -> Result<Self, NoTuples> {
         let mut times: BTreeMap<(i64, i64), u64> = BTreeMap::new();
         for tuple in tuples.into_iter().filter(|tuple| tuple.times > 0) {
@@ -81,42 +78,32 @@ impl Neighbours {
         if tuples.is_empty() { Err(NoTuples) } else { Ok(Self { tuples }) }
     }
 
-    /// The different tuples in order of size, then of ε.
+    /// The distinct tuples in order of size, then of ε.
     pub fn tuples(&self) -> &[EpsilonTuple] {
         &self.tuples
     }
 
-    /// The `k` labelled commands (at least 1) nearest in size, and all others that are as near as the last of them: so the
-    /// answer depends on distances alone, not on the order of equal ones. In order of size, then of ε; takes O(log n) and
-    /// the number of neighbours.
-    pub fn nearest(&self, size: i64, k: usize) -> Vec<Neighbour> {
-        let neighbour = |tuple: &EpsilonTuple| Neighbour {
-            size: tuple.size,
-            epsilon: tuple.epsilon,
-            distance: tuple.size.abs_diff(size),
-            times: tuple.times,
-        };
-        nearest(&self.tuples, size, k).iter().map(neighbour).collect()
+    /// The `k` labelled commands (at least 1) nearest in size, and all others at the same distance as the last of them: so
+    /// the result does not depend on the order of equal distances. In order of size, then of ε; the running time is
+    /// O(log n) plus the number of neighbours.
+    pub fn nearest(&self, size: i64, k: usize) -> &[EpsilonTuple] {
+        nearest(&self.tuples, size, k)
     }
 
-    /// The values of ε among the nearest labelled commands, heaviest first, lower ones first among equals. A command
-    /// weighs 1 / (1 + its distance in bytes); the weights are scaled to sum to 1. With `k` = 1 these are the paper's.
+    /// The values of ε of the nearest labelled commands, heaviest first, equal weights in ascending order. The weight of a
+    /// command is 1 / (1 + its distance in bytes); the weights are scaled to sum to 1. `k` = 1 is the paper's method.
     pub fn estimate(&self, size: i64, k: usize) -> Vec<WeightedEpsilon> {
         let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
         for tuple in nearest(&self.tuples, size, k) {
             let weight = tuple.times as f64 / (1.0 + tuple.size.abs_diff(size) as f64);
             *weights.entry(tuple.epsilon).or_default() += weight;
         }
-        let total: f64 = weights.values().sum();
-        let weighted = weights.into_iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight: weight / total });
-        let mut estimate: Vec<WeightedEpsilon> = weighted.collect();
-        estimate.sort_by(WeightedEpsilon::heaviest_first);
-        estimate
+        let weighted = weights.into_iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
+        WeightedEpsilon::normalised(weighted.collect())
     }
 }
 
-/// The tuples whose command is one of the `k` (at least 1) nearest in size, and all others as near as the last of them; of
-/// tuples in order of size. Takes O(log n) and the number of neighbours.
+/// [`Neighbours::nearest`] of any tuples in order of size.
 pub(crate) fn nearest(tuples: &[EpsilonTuple], size: i64, k: usize) -> &[EpsilonTuple] {
     let mut start = tuples.partition_point(|tuple| tuple.size < size);
     let mut end = start;
@@ -153,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn nearer_tuples_weigh_more() {
+    fn nearer_tuples_have_greater_weights() {
         let estimate = neighbours(&[(100, 0), (103, 1), (103, 1), (200, 5)]).estimate(100, 3);
         assert_eq!(estimate.iter().map(|value| value.epsilon).collect::<Vec<_>>(), [0, 1]);
         assert!((estimate[0].weight - 1.0 / 1.5).abs() < 1e-12);
@@ -164,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn equal_weights_come_in_the_order_of_epsilon() {
+    fn equal_weights_are_in_ascending_order_of_epsilon() {
         let estimate = neighbours(&[(100, 3), (100, -1)]).estimate(90, 1);
         assert_eq!(estimate.iter().map(|value| value.epsilon).collect::<Vec<_>>(), [-1, 3]);
     }
 
     proptest! {
         #[test]
-        fn agrees_with_looking_at_all(
+        fn nearest_agrees_with_a_linear_search(
             tuples in prop::collection::vec((-50i64..50, -3i64..4), 1..40),
             size in -60i64..60,
             k in 1usize..12,
@@ -184,7 +171,6 @@ mod tests {
                 tuples.iter().filter(|(other, _)| other.abs_diff(size) <= farthest).copied().collect();
             expected.sort_unstable();
             let nearest = neighbours.nearest(size, k);
-            prop_assert!(nearest.iter().all(|near| near.distance == near.size.abs_diff(size)));
             let each: Vec<(i64, i64)> = nearest
                 .iter()
                 .flat_map(|near| std::iter::repeat_n((near.size, near.epsilon), near.times as usize))
