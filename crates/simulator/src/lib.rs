@@ -1,9 +1,10 @@
-//! Labelled captures of a modelled gateway whose messages real TLS carries.
+//! Labelled captures of a simulated gateway, with real TLS inside.
 //!
-//! A [`Scenario`] says what the home, the service and the network are like; [`simulate`] turns it and a seed into a
-//! [`Simulation`]: a capture to learn from and one to test on, each with labels and the exact [`Truth`]. The gateway's
-//! messages are framed as WebSocket, MQTT or HTTP, encrypted by a real TLS client and server in memory, cut into TCP
-//! segments and mixed with other traffic. The same scenario and seed give the same bytes.
+//! A [`Scenario`] describes the home, the service and the network. [`simulate`] turns it and a seed into a [`Simulation`]:
+//! a capture to learn from and one to test on, each with labels and the exact [`Truth`]. The gateway's messages are framed
+//! as WebSocket, MQTT or HTTP, encrypted by a real TLS client and server in memory, split into TCP segments and mixed with
+//! background traffic. The same scenario and seed give the same bytes. [`bayes_limit`] computes how well any method can
+//! identify the commands of a scenario.
 //!
 //! ```
 //! use sizeleak_simulator::{Scenario, simulate};
@@ -17,17 +18,19 @@
 mod application;
 mod background_traffic;
 mod bayes_limit;
+mod command_generator;
 mod error;
 mod framing;
 mod labels;
-mod message;
+mod message_encoder;
 mod network;
-mod open_connection;
-mod plan;
-mod random;
+mod random_streams;
 pub mod scenario;
+mod schedule;
 mod simulation;
+mod time;
 mod tls;
+mod tls_connection;
 
 pub use bayes_limit::{BayesLimit, BayesLimitError, bayes_limit};
 pub use error::{ScenarioError, SimulateError};

@@ -1,47 +1,45 @@
-//! What the gateway says after a command.
+//! The gateway's replies to a command.
 
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use crate::SimulateError;
-use crate::message::{self, MessageEncoder};
-use crate::plan::PlannedCommand;
-use crate::random::within;
+use crate::message_encoder::{self, MessageEncoder};
+use crate::random_streams::random_duration;
 use crate::scenario::{ReplyMode, ReplySettings};
+use crate::schedule::PlannedCommand;
 
-/// Bodies that go into one record.
+/// One or more messages in one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reply {
+    /// Time since the command.
     pub(super) delay_ns: i64,
     pub(super) bodies: Vec<Vec<u8>>,
 }
 
-/// The replies to a command, in order.
+/// The replies to a command, in order of time.
 pub(super) fn replies(
     command: &PlannedCommand,
-    replies: ReplySettings,
-    writer: &MessageEncoder,
+    settings: ReplySettings,
+    encoder: &MessageEncoder,
     random: &mut ChaCha20Rng,
-) -> Result<Vec<Reply>, SimulateError> {
-    let mut bodies = match replies.mode {
-        ReplyMode::PerAction => {
-            command.orders.iter().map(|order| writer.status(order.device)).collect::<Result<Vec<_>, _>>()?
-        }
-        ReplyMode::PerCommand => vec![message::done(command.message_id)?],
+) -> Vec<Reply> {
+    let mut bodies = match settings.mode {
+        ReplyMode::PerAction => command.actions.iter().map(|action| encoder.status(action.device)).collect(),
+        ReplyMode::PerCommand => vec![message_encoder::done(command.message_id)],
         ReplyMode::None => Vec::new(),
     };
-    bodies.retain(|_| !random.random_bool(replies.loss));
-    let mut delays: Vec<i64> = bodies.iter().map(|_| within(replies.delay, random)).collect();
+    bodies.retain(|_| !random.random_bool(settings.loss));
+    let mut delays: Vec<i64> = bodies.iter().map(|_| random_duration(settings.delay, random)).collect();
     delays.sort_unstable();
-    let mut records: Vec<Reply> = Vec::new();
+    let mut replies: Vec<Reply> = Vec::new();
     for (body, delay_ns) in bodies.into_iter().zip(delays) {
-        let joins = random.random_bool(replies.coalesce);
-        match records.last_mut().filter(|_| joins) {
-            Some(before) => before.bodies.push(body),
-            None => records.push(Reply { delay_ns, bodies: vec![body] }),
+        let is_coalesced = random.random_bool(settings.coalesce);
+        match replies.last_mut().filter(|_| is_coalesced) {
+            Some(last) => last.bodies.push(body),
+            None => replies.push(Reply { delay_ns, bodies: vec![body] }),
         }
     }
-    Ok(records)
+    replies
 }
 
 #[cfg(test)]
@@ -50,26 +48,26 @@ mod tests {
 
     use super::*;
     use crate::Scenario;
-    use crate::plan::DeviceAction;
+    use crate::command_generator::DeviceAction;
 
     fn count(settings: ReplySettings) -> (usize, usize) {
-        let writer = MessageEncoder::new(&Scenario::default());
-        let orders = (0..10).map(|device| DeviceAction { device, action: 0 }).collect();
-        let command = PlannedCommand { time_ns: 0, message_id: 1, orders };
-        let records = replies(&command, settings, &writer, &mut ChaCha20Rng::seed_from_u64(1)).unwrap();
-        assert!(records.is_sorted_by_key(|reply| reply.delay_ns));
-        (records.len(), records.iter().map(|reply| reply.bodies.len()).sum())
+        let encoder = MessageEncoder::new(&Scenario::default());
+        let actions = (0..10).map(|device| DeviceAction { device, action: 0 }).collect();
+        let command = PlannedCommand { time_ns: 0, message_id: 1, actions };
+        let replies = replies(&command, settings, &encoder, &mut ChaCha20Rng::seed_from_u64(1));
+        assert!(replies.is_sorted_by_key(|reply| reply.delay_ns));
+        (replies.len(), replies.iter().map(|reply| reply.bodies.len()).sum())
     }
 
     #[test]
-    fn modes() {
-        let sure = ReplySettings { loss: 0.0, coalesce: 0.0, ..ReplySettings::default() };
-        assert_eq!(count(sure), (10, 10));
-        assert_eq!(count(ReplySettings { coalesce: 1.0, ..sure }), (1, 10));
-        assert_eq!(count(ReplySettings { loss: 1.0, ..sure }), (0, 0));
-        assert_eq!(count(ReplySettings { mode: ReplyMode::PerCommand, ..sure }), (1, 1));
-        assert_eq!(count(ReplySettings { mode: ReplyMode::None, ..sure }), (0, 0));
-        let (records, bodies) = count(ReplySettings { loss: 0.5, ..sure });
+    fn replies_follow_mode_loss_and_coalescing() {
+        let lossless = ReplySettings { loss: 0.0, coalesce: 0.0, ..ReplySettings::default() };
+        assert_eq!(count(lossless), (10, 10));
+        assert_eq!(count(ReplySettings { coalesce: 1.0, ..lossless }), (1, 10));
+        assert_eq!(count(ReplySettings { loss: 1.0, ..lossless }), (0, 0));
+        assert_eq!(count(ReplySettings { mode: ReplyMode::PerCommand, ..lossless }), (1, 1));
+        assert_eq!(count(ReplySettings { mode: ReplyMode::None, ..lossless }), (0, 0));
+        let (records, bodies) = count(ReplySettings { loss: 0.5, ..lossless });
         assert_eq!(records, bodies);
         assert!((1..10).contains(&bodies));
     }

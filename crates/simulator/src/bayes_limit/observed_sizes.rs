@@ -1,8 +1,8 @@
-//! What is seen of messages: with an authenticated cipher their very lengths, with a block cipher how many blocks.
+//! What an observer learns about the length of messages: the exact length, or under a block cipher the number of blocks.
 
 use std::collections::BTreeMap;
 
-use crate::message::{self, MessageEncoder};
+use crate::message_encoder::{self, MessageEncoder};
 use crate::scenario::{Scenario, Suite};
 use crate::tls::Side;
 use crate::{SimulateError, application};
@@ -10,48 +10,47 @@ use crate::{SimulateError, application};
 /// The bytes of an AES block.
 const BLOCK: usize = 16;
 
-/// Turns what messages are made of into what is seen of them. Two messages look alike where these numbers are the same.
+/// Computes observable sizes of messages. Two messages look alike if and only if these numbers are equal.
 #[derive(Debug)]
 pub(super) struct ObservedSizes<'a> {
     scenario: &'a Scenario,
-    /// The bytes of a command without actions and number, less the comma that the first action lacks.
-    frame: usize,
-    /// Bytes on the wire by side and body, as far as they were asked for.
-    known: BTreeMap<(bool, usize), usize>,
+    /// Bytes of a command without actions and id, less the comma that the first action does not need.
+    base: usize,
+    /// Cache of bytes on the wire, by side and length of the body.
+    wire_sizes: BTreeMap<(bool, usize), usize>,
 }
 
 impl<'a> ObservedSizes<'a> {
-    pub(super) fn new(scenario: &'a Scenario) -> Result<Self, SimulateError> {
+    pub(super) fn new(scenario: &'a Scenario) -> Self {
         let time_ns = scenario.epoch.as_second().saturating_mul(1_000_000_000);
-        // One digit of number is in it, and one comma too many would be.
-        let frame = MessageEncoder::new(scenario).command(1, time_ns, &[])?.len() - 2;
-        Ok(Self { scenario, frame, known: BTreeMap::new() })
+        // Without the one digit of the id, and without one comma.
+        let base = MessageEncoder::new(scenario).command(1, time_ns, &[]).len() - 2;
+        Self { scenario, base, wire_sizes: BTreeMap::new() }
     }
 
-    /// Of a command whose actions take so many bytes, with a number of so many digits.
+    /// The size of a command with `actions` bytes of actions and an id of `digits` digits.
     pub(super) fn command(&mut self, actions: usize, digits: u32) -> Result<usize, SimulateError> {
         let length = actions + digits as usize;
         if self.scenario.tls.suite.is_padded() {
-            self.on_the_wire(Side::Server, self.frame + length)
+            self.on_the_wire(Side::Server, self.base + length)
         } else {
             Ok(length)
         }
     }
 
-    /// Of the reply to a whole command, which repeats its number.
+    /// The size of the reply to a whole command, which repeats its id.
     pub(super) fn reply(&mut self, digits: u32) -> Result<usize, SimulateError> {
         if !self.scenario.tls.suite.is_padded() {
             return Ok(digits as usize);
         }
-        self.on_the_wire(Side::Client, message::done(0)?.len() - 1 + digits as usize)
+        self.on_the_wire(Side::Client, message_encoder::done(0).len() - 1 + digits as usize)
     }
 
-    /// The bytes of the records that carry a body. The same from two bodies only where all records are of the same length:
-    /// all but the last are full.
+    /// The total length of the records of a message. It determines the length of each, since all but the last are full.
     fn on_the_wire(&mut self, side: Side, body: usize) -> Result<usize, SimulateError> {
         let key = (side == Side::Server, body);
-        if let Some(known) = self.known.get(&key) {
-            return Ok(*known);
+        if let Some(size) = self.wire_sizes.get(&key) {
+            return Ok(*size);
         }
         let tls = self.scenario.tls;
         let message = application::message_length(self.scenario, side, body)?;
@@ -60,7 +59,7 @@ impl<'a> ObservedSizes<'a> {
         let record = |length: usize| BLOCK + (length + mac + 1).next_multiple_of(BLOCK);
         let last = message % most;
         let length = message / most * record(most) + if last > 0 { record(last) } else { 0 };
-        self.known.insert(key, length);
+        self.wire_sizes.insert(key, length);
         Ok(length)
     }
 }

@@ -1,4 +1,4 @@
-//! The limit against hand-made cases, the simulator's own draws, and its framings.
+//! The limit of cases computed by hand, against simulated commands, and its assumptions about framings.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::*;
+use crate::command_generator::{CommandGenerator, random_id};
 use crate::framing::{http, mqtt, websocket};
-use crate::plan::{CommandGenerator, number};
 use crate::scenario::{DeviceKind, Framing, IdDraw, Suite};
 
 fn device(name: &str, count: u32, actions: &[&str]) -> DeviceKind {
     DeviceKind { name: name.into(), count, actions: actions.iter().map(|name| (*name).to_owned()).collect() }
 }
 
-/// A home without actions of its own making: each is sent as its name.
+/// A scenario whose actions are sent as their names.
 fn home(devices: Vec<DeviceKind>, most_actions: u32) -> Scenario {
     let mut scenario = Scenario { devices, actions: Vec::new(), ..Scenario::default() };
     scenario.command.most_actions = most_actions;
@@ -27,7 +27,7 @@ fn is_near(one: f64, other: f64) -> bool {
 }
 
 #[test]
-fn sizes_that_differ_tell_everything() {
+fn distinct_sizes_reveal_everything() {
     let limit = bayes_limit(&home(vec![device("plug", 1, &["on", "off", "toggle", "dimmer!"])], 1)).unwrap();
     assert!(
         is_near(limit.top_1, 1.0) && is_near(limit.leaked_bits, 2.0) && is_near(limit.prior_bits, 2.0),
@@ -36,7 +36,7 @@ fn sizes_that_differ_tell_everything() {
 }
 
 #[test]
-fn sizes_that_are_alike_tell_nothing() {
+fn equal_sizes_reveal_nothing() {
     let limit = bayes_limit(&home(vec![device("plug", 3, &["aa", "bb"])], 1)).unwrap();
     assert!(
         is_near(limit.top_1, 0.5) && is_near(limit.leaked_bits, 0.0) && is_near(limit.prior_bits, 1.0),
@@ -44,9 +44,10 @@ fn sizes_that_are_alike_tell_nothing() {
     );
 }
 
-/// Two plugs with `aa` and `bb`, up to two actions, two as likely as one. Of one: 1/2 right. Of two: `aa bb` half the time.
+/// Two plugs with `aa` and `bb`, one action or two with equal probability. Of one action the best answer is right in half
+/// of the cases; of two it is `aa bb`, also right in half.
 #[test]
-fn replies_tell_how_many() {
+fn the_number_of_replies_adds_nothing_if_sizes_reveal_it() {
     let mut scenario = home(vec![device("plug", 2, &["aa", "bb"])], 2);
     scenario.command.decay = 1.0;
     scenario.replies.loss = 0.0;
@@ -55,39 +56,37 @@ fn replies_tell_how_many() {
         is_near(limit.top_1, 0.5) && is_near(limit.leaked_bits, 1.0) && is_near(limit.prior_bits, 2.25),
         "{limit:?}"
     );
-    assert!(is_near(limit.top_1_with_replies, limit.top_1), "sizes tell how many already");
-    // Where the number's width may hide an action, a reply for each tells how many there are.
-    let entry = sizes(&scenario).unwrap()[0] as u32;
-    assert_eq!(entry, 28);
+    assert!(is_near(limit.top_1_with_replies, limit.top_1), "sizes already reveal the number");
+    assert_eq!(action_sizes(&scenario)[0], 28);
     scenario.command.message_id.min_digits = 1;
     scenario.command.message_id.draw = IdDraw::Digits;
-    let blurred = bayes_limit(&scenario).unwrap();
-    assert!(is_near(blurred.top_1, 0.5), "eight widths are less than the 28 bytes of an action: {blurred:?}");
+    let varying = bayes_limit(&scenario).unwrap();
+    assert!(is_near(varying.top_1, 0.5), "eight widths are less than the 28 bytes of an action: {varying:?}");
     scenario.replies.mode = ReplyMode::PerCommand;
     assert!(is_near(bayes_limit(&scenario).unwrap().top_1_with_replies, 0.5));
 }
 
 #[test]
-fn a_reply_that_repeats_the_number_tells_its_width() {
+fn a_reply_that_repeats_the_id_reveals_its_width() {
     let mut scenario = home(vec![device("plug", 1, &["a", "bb"])], 1);
     (scenario.command.message_id.min_digits, scenario.command.message_id.draw) = (7, IdDraw::Digits);
     (scenario.replies.mode, scenario.replies.loss) = (ReplyMode::PerCommand, 0.2);
     let limit = bayes_limit(&scenario).unwrap();
-    // Sizes a+7, a+8 = bb+7, bb+8, a quarter each; the middle one is a guess unless the reply tells.
+    // Sizes a+7, a+8 = bb+7, bb+8; the middle one is a guess without the reply.
     assert!(is_near(limit.top_1, 0.75) && is_near(limit.leaked_bits, 0.5), "{limit:?}");
     assert!(is_near(limit.top_1_with_replies, 0.8 + 0.2 * 0.75), "{limit:?}");
     assert!(is_near(limit.leaked_bits_with_replies, 0.8 + 0.2 * 0.5), "{limit:?}");
 }
 
-/// Of the default home as of others, commands the simulator draws are as often right as the limit says, when each is
-/// answered by the most probable one of its size.
+/// If each simulated command is answered by the most probable command of its size, the share of right answers is the
+/// limit.
 #[test]
-fn the_simulators_own_draws_reach_the_limit() {
+fn best_answers_to_simulated_commands_reach_the_limit() {
     let mut mixed =
         home(vec![device("a", 3, &["on", "off"]), device("b", 2, &["off", "red"]), device("c", 1, &["red"])], 5);
     (mixed.command.message_id.min_digits, mixed.command.message_id.draw) = (6, IdDraw::Digits);
     for (scenario, seed) in [(Scenario::default(), 71_001), (mixed, 71_002)] {
-        let (commands, sizes) = (CommandDistribution::new(&scenario).unwrap(), sizes(&scenario).unwrap());
+        let (commands, sizes) = (CommandDistribution::new(&scenario).unwrap(), action_sizes(&scenario));
         assert!((commands.probabilities.values().sum::<f64>() - 1.0).abs() < 1e-9);
         let limit = bayes_limit(&scenario).unwrap();
         let base = commands.base;
@@ -107,16 +106,16 @@ fn the_simulators_own_draws_reach_the_limit() {
                 }
             }
         }
-        let (home, writer) = (CommandGenerator::new(&scenario), MessageEncoder::new(&scenario));
+        let (generator, encoder) = (CommandGenerator::new(&scenario), MessageEncoder::new(&scenario));
         let mut random = ChaCha20Rng::seed_from_u64(seed);
         let (draws, mut right) = (20_000, 0);
-        let order = DeviceAction { device: 0, action: 0 };
-        let empty = writer.command(1, 1_767_600_000_000_000_000, &[order]).unwrap().len() - sizes[0];
+        let action = DeviceAction { device: 0, action: 0 };
+        let empty = encoder.command(1, 1_767_600_000_000_000_000, &[action]).len() - sizes[0];
         for _ in 0..draws {
-            let orders = home.random(&scenario, &mut random);
-            let id = number(scenario.command.message_id, &mut random);
-            let size = writer.command(id, 1_767_600_000_000_000_000, &orders).unwrap().len() - empty + 1;
-            right += u32::from(answers[&size].1 == home.counts(&orders));
+            let command = generator.random_command(&mut random);
+            let id = random_id(scenario.command.message_id, &mut random);
+            let size = encoder.command(id, 1_767_600_000_000_000_000, &command).len() - empty + 1;
+            right += u32::from(answers[&size].1 == generator.counts(&command));
         }
         let share = f64::from(right) / f64::from(draws);
         let deviation = (limit.top_1 * (1.0 - limit.top_1) / f64::from(draws)).sqrt();
@@ -128,7 +127,7 @@ fn the_simulators_own_draws_reach_the_limit() {
     }
 }
 
-/// What the limit rests on: no two lengths of a message become one.
+/// The limit assumes that no two lengths of a message become equal.
 #[test]
 fn longer_messages_are_longer_in_every_framing() {
     let mut random = ChaCha20Rng::seed_from_u64(71_003);
@@ -143,7 +142,7 @@ fn longer_messages_are_longer_in_every_framing() {
 }
 
 #[test]
-fn what_cannot_be_computed_is_said() {
+fn impossible_computations_are_errors() {
     let mut scenario = Scenario::default();
     scenario.command.device_ids = DeviceIds::Varying;
     assert!(matches!(bayes_limit(&scenario), Err(BayesLimitError::DeviceIds)));
@@ -156,9 +155,9 @@ fn what_cannot_be_computed_is_said() {
     assert!(matches!(bayes_limit(&none), Err(BayesLimitError::Scenario(_))));
 }
 
-/// What is computed of records is what TLS makes of messages.
+/// The computed lengths of records equal those of real TLS.
 #[test]
-fn lengths_on_the_wire_are_those_of_records() {
+fn computed_wire_sizes_equal_those_of_simulated_records() {
     let mut random = ChaCha20Rng::seed_from_u64(71_004);
     for framing in [Framing::Websocket, Framing::Mqtt, Framing::Http] {
         for (suite, chunk) in [(Suite::Aes128CbcSha, 0), (Suite::Aes128CbcSha256, 0), (Suite::Aes256CbcSha, 100)] {
@@ -166,7 +165,7 @@ fn lengths_on_the_wire_are_those_of_records() {
             (scenario.session.framing, scenario.tls.suite, scenario.tls.chunk) = (framing, suite, chunk);
             (scenario.learn.repeats, scenario.learn.random, scenario.test.commands) = (1, 1, 40);
             scenario.command.message_id.draw = IdDraw::Digits;
-            let (mut observed, sizes) = (ObservedSizes::new(&scenario).unwrap(), sizes(&scenario).unwrap());
+            let (mut observed, sizes) = (ObservedSizes::new(&scenario), action_sizes(&scenario));
             for truth in crate::simulate(&scenario, random.random()).unwrap().test.truths {
                 let actions = sizes.iter().zip(&truth.counts).map(|(size, count)| size * *count as usize).sum();
                 let width = u32::try_from(truth.message_id_width).unwrap();
@@ -180,13 +179,13 @@ fn lengths_on_the_wire_are_those_of_records() {
     }
 }
 
-/// Two sizes of an action each, a block apart or within one, from the least to the most that the number's digits allow.
+/// Two actions whose sizes differ by 20 bytes or by one, for all widths of the id.
 #[test]
-fn of_a_block_cipher_blocks_are_seen() {
+fn a_block_cipher_reveals_the_number_of_blocks() {
     let mut scenario = home(vec![device("plug", 1, &["a", "b--------------------"])], 1);
     scenario.tls.suite = Suite::Aes128CbcSha;
     let limit = bayes_limit(&scenario).unwrap();
-    assert!(is_near(limit.top_1, 1.0) && is_near(limit.leaked_bits, 1.0), "20 bytes are seen: {limit:?}");
+    assert!(is_near(limit.top_1, 1.0) && is_near(limit.leaked_bits, 1.0), "20 bytes are visible: {limit:?}");
     let mut hidden = 0;
     for digits in 3..=18 {
         let mut scenario = home(vec![device("plug", 1, &["a", "bb"])], 1);
@@ -197,19 +196,19 @@ fn of_a_block_cipher_blocks_are_seen() {
         assert!(is_near(limit.leaked_bits, expected), "{limit:?}");
         hidden += u32::from(expected < 0.5);
     }
-    assert_eq!(hidden, 15, "one byte more is a block more for one of sixteen lengths");
+    assert_eq!(hidden, 15, "one more byte needs another block for one of sixteen lengths");
 }
 
 #[test]
-fn a_block_cipher_gives_away_less() {
+fn a_block_cipher_leaks_less() {
     for mode in [ReplyMode::PerAction, ReplyMode::PerCommand, ReplyMode::None] {
         let mut scenario = Scenario::default();
         (scenario.replies.mode, scenario.command.message_id.draw) = (mode, IdDraw::Digits);
-        let seen = bayes_limit(&scenario).unwrap();
+        let exact = bayes_limit(&scenario).unwrap();
         scenario.tls.suite = Suite::Aes128CbcSha;
         let padded = bayes_limit(&scenario).unwrap();
-        assert!(padded.top_1 < seen.top_1 && padded.top_1_with_replies < seen.top_1_with_replies, "{padded:?}");
-        assert!(padded.leaked_bits < seen.leaked_bits && is_near(padded.prior_bits, seen.prior_bits), "{padded:?}");
+        assert!(padded.top_1 < exact.top_1 && padded.top_1_with_replies < exact.top_1_with_replies, "{padded:?}");
+        assert!(padded.leaked_bits < exact.leaked_bits && is_near(padded.prior_bits, exact.prior_bits), "{padded:?}");
         assert!(padded.leaked_bits <= padded.leaked_bits_with_replies + 1e-9, "{padded:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! A TCP connection as seen from the home's network: handshake, segments, delayed acknowledgements, end.
+//! A TCP connection as captured in the home: handshake, segments, delayed acknowledgements, and its end.
 //!
-//! All times are those of the capture point, near the client. What one end sends there is answered there after that
-//! end's peer's *turnaround*: next to nothing for the client, a round trip for the server.
+//! All times are those at the capture point, near the client. A segment is answered there after the *turnaround* of its
+//! receiver: less than a millisecond for the client, a round trip for the server.
 
 use std::collections::VecDeque;
 
@@ -11,25 +11,23 @@ use rand_chacha::ChaCha20Rng;
 
 use super::{Host, SimulatedPacket};
 use crate::SimulateError;
-use crate::random::nanoseconds;
 use crate::scenario::{InitialSequence, NetworkSettings};
+use crate::time::{MICROSECOND, MILLISECOND, nanoseconds};
 use crate::tls::Side;
 
-const MICROSECOND: i64 = 1_000;
-const MILLISECOND: i64 = 1_000_000;
-/// From the capture to the client and back.
+/// From the capture point to the client and back.
 const CLIENT_TURNAROUND: i64 = 600 * MICROSECOND;
-/// How long an end waits for a second segment, or for data of its own, before it acknowledges (RFC 9293 section 3.8.6.3).
+/// How long an end waits for a second segment, or for data to send, before it acknowledges (RFC 9293 section 3.8.6.3).
 const DELAYED_ACK: i64 = 40 * MILLISECOND;
 /// Between two segments of one message.
 const SEGMENT_SPACING: i64 = 40 * MICROSECOND;
-/// After how long a segment is sent retransmissions.
+/// Time until a segment is retransmitted.
 const RETRANSMISSION_TIMEOUT: i64 = 230 * MILLISECOND;
-/// What an end is ready to take, and by how many bits it shifts that after the handshake (RFC 7323 section 2).
+/// The receive window, and its scale after the handshake (RFC 7323 section 2).
 const WINDOW: u16 = 64_240;
 const WINDOW_SHIFT: u8 = 7;
 
-/// What a connection runs between and over.
+/// The ends of a connection and the network between them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TcpRoute<'a> {
     pub(crate) client: Host,
@@ -40,7 +38,7 @@ pub(crate) struct TcpRoute<'a> {
 }
 
 impl TcpRoute<'_> {
-    /// How long a side takes to answer what passed the capture.
+    /// Time from a segment to the answer of `side`, at the capture point.
     pub(crate) fn turnaround(&self, side: Side) -> i64 {
         match side {
             Side::Client => CLIENT_TURNAROUND,
@@ -49,30 +47,30 @@ impl TcpRoute<'_> {
     }
 }
 
-/// One end: what it has sent, and what it has heard of the other.
+/// The state of one end.
 #[derive(Debug, Default)]
 struct Endpoint {
-    /// The next sequence number it sends.
+    /// Its next sequence number.
     next: u32,
-    /// The number it expects of the other.
+    /// The sequence number it expects from its peer.
     expected: u32,
-    /// Segments of the other end not yet acknowledged: when their acknowledgement can pass the capture, and where
-    /// they end.
-    heard: VecDeque<(i64, u32)>,
-    /// The identification of its next packet.
+    /// Segments received and not acknowledged: the earliest time of their acknowledgement at the capture point, and the
+    /// sequence number after them.
+    received: VecDeque<(i64, u32)>,
+    /// The IPv4 identification of its next packet.
     identification: u16,
 }
 
 impl Endpoint {
-    /// When it acknowledges if it sends nothing first: at every second segment, or after a delay.
-    fn acknowledges_ns(&self) -> Option<i64> {
-        let second = self.heard.get(1).map(|(time_ns, _)| *time_ns);
-        let alone = self.heard.front().map(|(time_ns, _)| time_ns + DELAYED_ACK);
+    /// The time of its next pure acknowledgement: at every second segment, or after a delay.
+    fn next_acknowledgement_ns(&self) -> Option<i64> {
+        let second = self.received.get(1).map(|(time_ns, _)| *time_ns);
+        let alone = self.received.front().map(|(time_ns, _)| time_ns + DELAYED_ACK);
         second.into_iter().chain(alone).min()
     }
 
-    fn hear_until(&mut self, time_ns: i64) {
-        while let Some((_, end)) = self.heard.pop_front_if(|(heard_ns, _)| *heard_ns <= time_ns) {
+    fn receive_until(&mut self, time_ns: i64) {
+        while let Some((_, end)) = self.received.pop_front_if(|(received_ns, _)| *received_ns <= time_ns) {
             let ahead = end.wrapping_sub(self.expected);
             if ahead < 1 << 31 {
                 self.expected = end;
@@ -81,14 +79,14 @@ impl Endpoint {
     }
 }
 
-/// Where in its message a segment is: the last is pushed.
+/// The position of a segment in its message; the last one has the PSH flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SegmentPosition {
     Within,
     Last,
 }
 
-/// A segment that will be sent retransmissions.
+/// A segment that will be retransmitted.
 #[derive(Debug)]
 struct Retransmission {
     time_ns: i64,
@@ -97,21 +95,21 @@ struct Retransmission {
     payload: Vec<u8>,
 }
 
-/// A connection and the packets it has made so far.
+/// A connection and its packets so far.
 #[derive(Debug)]
 pub(crate) struct TcpConnection<'a> {
     route: TcpRoute<'a>,
     random: ChaCha20Rng,
     client: Endpoint,
     server: Endpoint,
-    /// Until when someone is sending.
+    /// The end of the last transmission of data.
     busy_ns: i64,
     retransmissions: VecDeque<Retransmission>,
     packets: Vec<SimulatedPacket>,
 }
 
 impl<'a> TcpConnection<'a> {
-    /// Opens a connection by the three-way handshake. Gives it and the time from which the client can write.
+    /// Opens a connection by the three-way handshake. Returns it with the earliest time of data.
     pub(crate) fn open(
         route: TcpRoute<'a>,
         time_ns: i64,
@@ -138,7 +136,7 @@ impl<'a> TcpConnection<'a> {
         Ok((connection, opened_ns + 100 * MICROSECOND))
     }
 
-    /// Sends bytes as segments. Gives the times of the first and the last.
+    /// Sends bytes as segments. Returns the times of the first and the last.
     pub(crate) fn write(&mut self, time_ns: i64, side: Side, bytes: &[u8]) -> Result<(i64, i64), SimulateError> {
         let first_ns = time_ns.max(self.busy_ns);
         let mut last_ns = first_ns;
@@ -154,7 +152,7 @@ impl<'a> TcpConnection<'a> {
             if self.random.random_bool(self.route.network.retransmission) {
                 let payload = payload.to_vec();
                 let time_ns = last_ns + RETRANSMISSION_TIMEOUT;
-                let place = self.retransmissions.partition_point(|retransmissions| retransmissions.time_ns <= time_ns);
+                let place = self.retransmissions.partition_point(|again| again.time_ns <= time_ns);
                 self.retransmissions.insert(place, Retransmission { time_ns, side, sequence, payload });
             }
             self.busy_ns = last_ns + SEGMENT_SPACING;
@@ -162,45 +160,37 @@ impl<'a> TcpConnection<'a> {
         Ok((first_ns, last_ns))
     }
 
-    /// Ends a side's half of the connection.
+    /// Closes one direction of the connection.
     pub(crate) fn finish(&mut self, time_ns: i64, side: Side) -> Result<(), SimulateError> {
         let time_ns = time_ns.max(self.busy_ns);
         self.busy_ns = time_ns + SEGMENT_SPACING;
         self.catch_up(time_ns)?;
         let mut header = self.header(time_ns, side);
         header.fin = true;
-        let over = header.sequence_number.wrapping_add(1);
-        self.end(side).next = over;
+        let next = header.sequence_number.wrapping_add(1);
+        self.end(side).next = next;
         self.send(time_ns, side, header, &[])?;
-        self.tell_peer(time_ns, side, over);
+        self.deliver_to_peer(time_ns, side, next);
         Ok(())
     }
 
-    /// All packets, the last acknowledgements included. Not in order of time.
+    /// All packets, including the last acknowledgements; not in order of time.
     pub(crate) fn into_packets(mut self) -> Result<Vec<SimulatedPacket>, SimulateError> {
         self.catch_up(i64::MAX)?;
         Ok(self.packets)
     }
 
-    /// Sends what falls due by itself until a time: acknowledgements and repeated segments.
+    /// Sends the acknowledgements and retransmissions that are due until a time.
     fn catch_up(&mut self, until_ns: i64) -> Result<(), SimulateError> {
         loop {
             let acknowledgements = [Side::Client, Side::Server]
                 .into_iter()
-                .filter_map(|side| self.end(side).acknowledges_ns().map(|time_ns| (time_ns, side)));
+                .filter_map(|side| self.end(side).next_acknowledgement_ns().map(|time_ns| (time_ns, side)));
             let acknowledgement = acknowledgements.collect::<Vec<_>>().into_iter().min_by_key(|(time_ns, _)| *time_ns);
             let due = acknowledgement.filter(|(time_ns, _)| *time_ns <= until_ns);
             let before = due.map_or(until_ns, |(time_ns, _)| time_ns);
-            if let Some(retransmissions) =
-                self.retransmissions.pop_front_if(|retransmissions| retransmissions.time_ns <= before)
-            {
-                self.data(
-                    retransmissions.time_ns,
-                    retransmissions.side,
-                    retransmissions.sequence,
-                    &retransmissions.payload,
-                    SegmentPosition::Last,
-                )?;
+            if let Some(again) = self.retransmissions.pop_front_if(|again| again.time_ns <= before) {
+                self.data(again.time_ns, again.side, again.sequence, &again.payload, SegmentPosition::Last)?;
             } else if let Some((time_ns, side)) = due {
                 self.acknowledge(time_ns, side)?;
             } else {
@@ -246,21 +236,21 @@ impl<'a> TcpConnection<'a> {
         header.sequence_number = sequence;
         header.psh = place == SegmentPosition::Last;
         self.send(time_ns, side, header, payload)?;
-        self.tell_peer(time_ns, side, sequence.wrapping_add(payload.len() as u32));
+        self.deliver_to_peer(time_ns, side, sequence.wrapping_add(payload.len() as u32));
         Ok(())
     }
 
-    fn tell_peer(&mut self, time_ns: i64, side: Side, sequence_end: u32) {
-        let heard_ns = time_ns + self.route.turnaround(side.peer());
-        self.end(side.peer()).heard.push_back((heard_ns, sequence_end));
+    fn deliver_to_peer(&mut self, time_ns: i64, side: Side, sequence_end: u32) {
+        let received_ns = time_ns + self.route.turnaround(side.peer());
+        self.end(side.peer()).received.push_back((received_ns, sequence_end));
     }
 
-    /// A header that acknowledges all the end has heard by then.
+    /// A header that acknowledges everything received by then.
     fn header(&mut self, time_ns: i64, side: Side) -> TcpHeader {
         let [client, server] = self.route.ports;
         let (source, destination) = if side == Side::Client { (client, server) } else { (server, client) };
         let end = self.end(side);
-        end.hear_until(time_ns);
+        end.receive_until(time_ns);
         let mut header = TcpHeader::new(source, destination, end.next, WINDOW >> WINDOW_SHIFT);
         header.ack = true;
         header.acknowledgment_number = end.expected;

@@ -1,4 +1,4 @@
-//! What the values of a scenario may be.
+//! The bounds of a scenario's values.
 
 use std::fmt::Display;
 
@@ -8,38 +8,38 @@ use rustls::pki_types::ServerName;
 use super::{DurationRange, Scenario, Version};
 use crate::ScenarioError;
 
-/// The most commands of a part.
-const MOST_COMMANDS: u32 = 100_000;
-/// The most events of one recurring kind in a part.
-const MOST_EVENTS: i64 = 1_000_000;
-/// The most devices in all.
-const MOST_DEVICES: u32 = 10_000;
-/// The most bytes of an action's JSON value.
-const MOST_VALUE: usize = 1 << 20;
+/// The largest number of commands in a capture.
+const MAX_COMMANDS: u32 = 100_000;
+/// The largest number of events of one recurring kind in a capture.
+const MAX_EVENTS: i64 = 1_000_000;
+/// The largest number of devices in total.
+const MAX_DEVICES: u32 = 10_000;
+/// The largest JSON value of an action, in bytes.
+const MAX_VALUE_BYTES: usize = 1 << 20;
 
 impl Scenario {
-    /// Checks what the types alone do not rule out. [`crate::simulate`] does it too.
+    /// Checks the bounds that the types do not enforce. [`crate::simulate`] does this too.
     ///
     /// # Errors
-    /// [`ScenarioError::Value`]: it names the key.
+    /// [`ScenarioError::Value`], which names the key.
     pub fn check(&self) -> Result<(), ScenarioError> {
         let years = Timestamp::UNIX_EPOCH..=Timestamp::constant(3_450_000_000, 0);
         wanted("epoch", self.epoch, years.contains(&self.epoch), "between 1970 and early 2079")?;
         self.check_network()?;
-        self.check_talk()?;
+        self.check_protocols()?;
         self.check_commands()?;
-        self.check_home()?;
-        self.check_surroundings()?;
-        self.check_amount()
+        self.check_devices()?;
+        self.check_noise_and_capture()?;
+        self.check_number_of_events()
     }
 
-    /// What recurs must not recur too often for how long the commands take.
-    fn check_amount(&self) -> Result<(), ScenarioError> {
+    /// Recurring events must not be too frequent for the duration of the commands.
+    fn check_number_of_events(&self) -> Result<(), ScenarioError> {
         let experiments = 2 * u64::from(self.learn.repeats) * self.action_names().len() as u64;
         let commands = u64::from(self.test.commands).max(experiments + u64::from(self.learn.random));
         let commands = i64::try_from(commands).unwrap_or(i64::MAX);
         let micros = commands.saturating_mul(self.command.interval.max.as_secs() + 1).saturating_mul(1_000_000);
-        let least = SignedDuration::from_micros(micros / MOST_EVENTS);
+        let least = SignedDuration::from_micros(micros / MAX_EVENTS);
         let recurring = [
             ("session.keep-alive", self.session.keep_alive),
             ("session.poll-timeout", self.session.poll_timeout),
@@ -72,7 +72,7 @@ impl Scenario {
         probability("network.retransmission", network.retransmission)
     }
 
-    fn check_talk(&self) -> Result<(), ScenarioError> {
+    fn check_protocols(&self) -> Result<(), ScenarioError> {
         wanted("tls.chunk", self.tls.chunk, self.tls.chunk <= 16_384, "at most 16384, or 0 to leave it to TLS")?;
         let offered = self.tls.version == Version::Tls12 || !self.tls.suite.is_padded();
         wanted("tls.suite", "a CBC suite", offered, "another: TLS 1.3 has none of these")?;
@@ -103,15 +103,15 @@ impl Scenario {
         wanted("command.message-id.max-digits", id.max_digits, digits, "between `min-digits` and 18")?;
         wanted("learn.repeats", self.learn.repeats, self.learn.repeats <= 1_000, "at most 1000")?;
         let random = self.learn.random;
-        wanted("learn.random", random, random <= MOST_COMMANDS, format_args!("at most {MOST_COMMANDS}"))?;
+        wanted("learn.random", random, random <= MAX_COMMANDS, format_args!("at most {MAX_COMMANDS}"))?;
         let learned = random > 0 || self.learn.repeats > 0;
         wanted("learn.random", random, learned, "above 0 where `learn.repeats` is 0")?;
-        let test = (1..=MOST_COMMANDS).contains(&self.test.commands);
-        wanted("test.commands", self.test.commands, test, format_args!("between 1 and {MOST_COMMANDS}"))?;
+        let test = (1..=MAX_COMMANDS).contains(&self.test.commands);
+        wanted("test.commands", self.test.commands, test, format_args!("between 1 and {MAX_COMMANDS}"))?;
         duration("labels.error", self.labels.error)
     }
 
-    fn check_home(&self) -> Result<(), ScenarioError> {
+    fn check_devices(&self) -> Result<(), ScenarioError> {
         wanted("device", "empty", !self.devices.is_empty(), "at least one `[[device]]`")?;
         for (index, device) in self.devices.iter().enumerate() {
             named("device.name", &device.name)?;
@@ -125,9 +125,9 @@ impl Scenario {
                 wanted(&key, action, !device.actions.iter().take(index).any(|other| other == action), "listed once")?;
             }
         }
-        let total = self.devices.iter().map(|device| device.count).fold(0, u32::saturating_add);
-        let few = total <= MOST_DEVICES;
-        wanted("device.count", total, few, format_args!("at most {MOST_DEVICES} for all devices together"))?;
+        let total = self.device_count();
+        let few = total <= MAX_DEVICES;
+        wanted("device.count", total, few, format_args!("at most {MAX_DEVICES} for all devices together"))?;
         let enough = self.command.most_actions <= total;
         wanted("command.most-actions", self.command.most_actions, enough, "at most the number of devices")?;
         self.check_actions()
@@ -143,13 +143,13 @@ impl Scenario {
             wanted("action.name", &action.name, known, "an action of one of the devices")?;
             let length = action.set.to_string().len();
             let key = format!("action.set of `{}`", action.name);
-            let limit = format_args!("at most {MOST_VALUE} bytes");
-            wanted(&key, format_args!("{length} bytes long"), length <= MOST_VALUE, limit)?;
+            let limit = format_args!("at most {MAX_VALUE_BYTES} bytes");
+            wanted(&key, format_args!("{length} bytes long"), length <= MAX_VALUE_BYTES, limit)?;
         }
         Ok(())
     }
 
-    fn check_surroundings(&self) -> Result<(), ScenarioError> {
+    fn check_noise_and_capture(&self) -> Result<(), ScenarioError> {
         period("noise.firmware-period", self.noise.firmware_period, 1_000)?;
         period("noise.host-period", self.noise.host_period, 1_000)?;
         period("noise.dns-period", self.noise.dns_period, 100)?;
@@ -173,7 +173,7 @@ fn wanted(key: &str, value: impl Display, holds: bool, wanted: impl Display) -> 
     Err(ScenarioError::Value { key: key.into(), value: value.to_string(), wanted: wanted.to_string() })
 }
 
-/// A time as scenarios write it.
+/// A duration as written in scenarios.
 fn text(time: SignedDuration) -> String {
     format!("{time:#}")
 }

@@ -1,10 +1,10 @@
-//! The tables of a scenario about people and devices: which there are, what they are told, how it is labelled.
+//! The tables of a scenario about devices, commands and labels.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::DurationRange;
+use super::duration_range::DurationRange;
 
 /// A kind of device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,35 +12,35 @@ use super::DurationRange;
 pub struct DeviceKind {
     /// The kind's name.
     pub name: String,
-    /// How many of it there are.
+    /// The number of devices of this kind.
     pub count: u32,
-    /// What one can be told to do; a command tells each device one thing at most.
+    /// The actions of such a device; a command has at most one action for each device.
     pub actions: Vec<String>,
 }
 
-/// What an action looks like in a command.
+/// The JSON value of an action in commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionValue {
     /// The action's name.
     pub name: String,
-    /// What the device is set to, as JSON: this makes the action's size.
+    /// The value to which the device is set. It determines the action's size.
     pub set: Value,
 }
 
-/// What commands are like.
+/// The form of commands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CommandSettings {
-    /// Time from one command to the next.
+    /// The time between two commands.
     pub interval: DurationRange,
-    /// The most actions of a random command.
+    /// The largest number of actions in a random command.
     pub most_actions: u32,
-    /// How likely n + 1 actions are, compared with n.
+    /// P(n + 1 actions) / P(n actions).
     pub decay: f64,
-    /// The message's number: its width is the paper's ε.
+    /// The message id, whose width makes the paper's ε.
     pub message_id: MessageId,
-    /// How devices are numbered in messages.
+    /// How device ids are written in messages.
     pub device_ids: DeviceIds,
 }
 
@@ -52,27 +52,27 @@ pub struct MessageId {
     pub min_digits: u32,
     /// The most digits.
     pub max_digits: u32,
-    /// What is drawn.
+    /// How it is drawn.
     pub draw: IdDraw,
 }
 
-/// What is drawn for a message's number.
+/// How a message id is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdDraw {
-    /// The number: nine in ten have the most digits.
+    /// Uniformly over all numbers: nine in ten have the most digits.
     Number,
-    /// First how many digits, each as likely as another, then the number.
+    /// First the number of digits, uniformly, then the number.
     Digits,
 }
 
-/// How devices are numbered in messages.
+/// How device ids are written in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceIds {
     /// With leading zeros: `node-03`.
     Fixed,
-    /// Without: `node-3`, so that an action's size depends on the device too.
+    /// Without leading zeros: `node-3`, so that an action's size depends on the device.
     Varying,
 }
 
@@ -80,9 +80,9 @@ pub enum DeviceIds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LearnSettings {
-    /// How often the paper's experiments are made: each action on one device, each action on two (section IV).
+    /// Repetitions of the paper's experiments: each action on one device, each action on two (section IV).
     pub repeats: u32,
-    /// How many random commands follow.
+    /// The number of random commands after them.
     pub random: u32,
 }
 
@@ -90,15 +90,15 @@ pub struct LearnSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TestSettings {
-    /// How many random commands.
+    /// The number of random commands.
     pub commands: u32,
 }
 
-/// How exact the labels are.
+/// The accuracy of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LabelSettings {
-    /// The most that a label's time is off, either way.
+    /// The largest error of a label's time, in either direction.
     pub error: SignedDuration,
 }
 
@@ -151,7 +151,7 @@ pub(super) fn devices() -> Vec<DeviceKind> {
     ]
 }
 
-/// What their actions look like.
+/// The JSON values of their actions.
 pub(super) fn actions() -> Vec<ActionValue> {
     let values = [
         ("on", json!("on")),

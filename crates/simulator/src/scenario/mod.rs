@@ -1,16 +1,18 @@
-//! What is simulated, as a TOML file says it: one type a table. What its values may be is in `check`.
+//! What is simulated, as described by a TOML file: one type for each table. The bounds of values are in `check`.
 
 mod check;
 mod commands;
+mod duration_range;
 mod network;
 mod protocols;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use commands::{
     ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,
 };
+pub use duration_range::DurationRange;
 pub use network::{CaptureSettings, InitialSequence, NetworkSettings, NoiseSettings, Resolution};
 pub use protocols::{
     Framing, QualityOfService, ReplyMode, ReplySettings, SessionSettings, Suite, TelemetrySettings, TlsSettings,
@@ -19,8 +21,8 @@ pub use protocols::{
 
 use crate::ScenarioError;
 
-/// A scenario: the home, the service and the network between them. Every key has a default, which is the home of the
-/// paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.
+/// A scenario: the home, the service and the network between them. Every key has a default; the defaults are the home of
+/// the paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
@@ -28,49 +30,32 @@ pub struct Scenario {
     pub epoch: Timestamp,
     /// Addresses and TCP.
     pub network: NetworkSettings,
-    /// The protocol that encrypts.
+    /// TLS version and cipher.
     pub tls: TlsSettings,
-    /// How gateway and service talk inside TLS.
+    /// The protocol inside TLS.
     pub session: SessionSettings,
-    /// What commands are like.
+    /// The form of commands.
     pub command: CommandSettings,
     /// The kinds of device.
     #[serde(rename = "device")]
     pub devices: Vec<DeviceKind>,
-    /// What the actions look like in JSON. An action that is not listed is sent as its own name.
+    /// The JSON values of actions. The value of an action that is not listed is its name.
     #[serde(rename = "action")]
     pub actions: Vec<ActionValue>,
     /// The commands of the capture to learn from.
     pub learn: LearnSettings,
     /// The commands of the capture to test on.
     pub test: TestSettings,
-    /// How exact the labels are.
+    /// The accuracy of labels.
     pub labels: LabelSettings,
-    /// What the gateway says after a command.
+    /// The gateway's replies to commands.
     pub replies: ReplySettings,
-    /// What the gateway says on its own account.
+    /// The gateway's unsolicited messages.
     pub telemetry: TelemetrySettings,
-    /// Other traffic.
+    /// Background traffic.
     pub noise: NoiseSettings,
-    /// What the capture is like.
+    /// Resolution and disturbances of the capture.
     pub capture: CaptureSettings,
-}
-
-/// A range of times, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DurationRange {
-    /// The shortest.
-    pub min: SignedDuration,
-    /// The longest.
-    pub max: SignedDuration,
-}
-
-impl DurationRange {
-    /// A range in milliseconds.
-    pub const fn from_millis(min: i64, max: i64) -> Self {
-        Self { min: SignedDuration::from_millis(min), max: SignedDuration::from_millis(max) }
-    }
 }
 
 impl Default for Scenario {
@@ -98,7 +83,7 @@ impl Scenario {
     /// Reads a scenario and checks it.
     ///
     /// # Errors
-    /// [`ScenarioError`]: it names the line or the key.
+    /// [`ScenarioError`], which names the line or the key.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
@@ -113,7 +98,12 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// All actions, in the order in which the devices first name them: the columns of labels and counts.
+    /// The number of devices of all kinds.
+    pub(crate) fn device_count(&self) -> u32 {
+        self.devices.iter().map(|device| device.count).fold(0, u32::saturating_add)
+    }
+
+    /// The names of all actions in order of first occurrence: the columns of labels and counts.
     pub fn action_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for name in self.devices.iter().flat_map(|device| &device.actions) {

@@ -1,11 +1,11 @@
-//! The tables of a scenario about the network, the other traffic on it, and the capture.
+//! The tables of a scenario about the network, its background traffic, and the capture.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-/// Addresses and TCP. IPv6 addresses make an IPv6 network.
+/// Addresses and TCP. With IPv6 addresses the whole network uses IPv6.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NetworkSettings {
@@ -17,13 +17,13 @@ pub struct NetworkSettings {
     pub port: u16,
     /// The service's name.
     pub name: String,
-    /// From the capture to the service and back.
+    /// The round-trip time from the capture point to the service.
     pub round_trip: SignedDuration,
-    /// The most bytes of a TCP segment.
+    /// The maximum segment size, in bytes.
     pub segment_size: u16,
     /// Where sequence numbers start.
     pub initial_sequence: InitialSequence,
-    /// The probability that a segment is sent a second time.
+    /// The probability that a segment is retransmitted.
     pub retransmission: f64,
 }
 
@@ -33,49 +33,50 @@ pub struct NetworkSettings {
 pub enum InitialSequence {
     /// Anywhere.
     Random,
-    /// So shortly before 2³² that they wrap within the first messages.
+    /// Just below 2³², so that they wrap within the first messages.
     NearWrap,
 }
 
-/// Other traffic: mean time between two of each kind; 0 for none.
+/// Background traffic. Periods are the mean time between two events; 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NoiseSettings {
-    /// The gateway asks another service for new firmware, over TLS.
+    /// The gateway fetches a firmware update from another service, over TLS.
     pub firmware_period: SignedDuration,
-    /// Bytes of that service's answer.
+    /// Bytes of an update.
     pub firmware_bytes: usize,
-    /// Another host of the home talks to the world, over TLS.
+    /// Another host of the home fetches from a website, over TLS.
     pub host_period: SignedDuration,
-    /// Bytes of the answer it gets.
+    /// Bytes of that response.
     pub host_bytes: usize,
-    /// The gateway or another host asks for a name.
+    /// The gateway or another host looks up a name.
     pub dns_period: SignedDuration,
-    /// The gateway asks for the time.
+    /// The gateway queries the time.
     pub ntp_period: SignedDuration,
 }
 
-/// What the capture is like. Probabilities are a packet's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// Resolution and disturbances of the capture. Probabilities are for each packet.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CaptureSettings {
-    /// How exact its times are.
+    /// The resolution of its times.
     pub resolution: Resolution,
-    /// It starts when the connection has long been open.
+    /// Whether it starts after the gateway's connection was opened.
     pub mid_stream: bool,
-    /// A packet is missing from the capture (it did arrive).
+    /// The probability that a packet is missing from the capture, although it arrived.
     pub loss: f64,
-    /// A packet is in the capture twice.
+    /// The probability that a packet is captured twice.
     pub duplication: f64,
-    /// A packet comes up to 5 ms late.
+    /// The probability that a packet is captured up to 5 ms late.
     pub reordering: f64,
 }
 
-/// How exact a capture's times are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The resolution of a capture's times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resolution {
     /// 1 µs.
+    #[default]
     Microsecond,
     /// 1 ns.
     Nanosecond,
@@ -106,11 +107,5 @@ impl Default for NoiseSettings {
             dns_period: SignedDuration::from_mins(4),
             ntp_period: SignedDuration::from_mins(15),
         }
-    }
-}
-
-impl Default for CaptureSettings {
-    fn default() -> Self {
-        Self { resolution: Resolution::Microsecond, mid_stream: false, loss: 0.0, duplication: 0.0, reordering: 0.0 }
     }
 }

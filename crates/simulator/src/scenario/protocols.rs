@@ -1,26 +1,27 @@
-//! The tables of a scenario about what gateway and service say to each other, and in which protocols.
+//! The tables of a scenario about TLS, the protocol inside it, replies and telemetry.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use super::DurationRange;
+use super::duration_range::DurationRange;
 
-/// The protocol that encrypts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// TLS version and cipher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TlsSettings {
     /// The version.
     pub version: Version,
     /// The cipher.
     pub suite: Suite,
-    /// The most plaintext bytes of a record; 0 leaves it to TLS (16384).
+    /// The largest plaintext of a record, in bytes; 0 for the limit of TLS (16384).
     pub chunk: usize,
 }
 
 /// A version of TLS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Version {
     /// RFC 5246.
+    #[default]
     #[serde(rename = "1.2")]
     Tls12,
     /// RFC 8446.
@@ -28,11 +29,12 @@ pub enum Version {
     Tls13,
 }
 
-/// A cipher and what authenticates it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// A cipher with its authentication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suite {
     /// AES-128-GCM with SHA-256.
+    #[default]
     #[serde(rename = "aes-128-gcm")]
     Aes128Gcm,
     /// AES-256-GCM with SHA-384.
@@ -53,25 +55,25 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// Whether messages are padded to whole blocks, so that their lengths show a range of sizes.
+    /// Whether messages are padded to whole blocks, so that their length reveals only a range of sizes.
     pub fn is_padded(self) -> bool {
         matches!(self, Self::Aes128CbcSha | Self::Aes256CbcSha | Self::Aes128CbcSha256)
     }
 }
 
-/// How gateway and service talk inside TLS.
+/// The protocol inside TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SessionSettings {
     /// The protocol.
     pub framing: Framing,
-    /// Time between the gateway's pings (WebSocket, MQTT); 0 for none.
+    /// The time between the gateway's pings (WebSocket, MQTT); 0 for none.
     pub keep_alive: SignedDuration,
-    /// How long the service holds a poll (HTTP).
+    /// How long the service delays the response to a poll (HTTP).
     pub poll_timeout: SignedDuration,
-    /// How surely messages are delivered (MQTT).
+    /// The delivery guarantee (MQTT).
     pub quality_of_service: QualityOfService,
-    /// The connection is closed and opened again after this time; 0 for never.
+    /// The time after which the gateway reconnects; 0 for never.
     pub reconnect_after: SignedDuration,
 }
 
@@ -87,7 +89,7 @@ pub enum Framing {
     Http,
 }
 
-/// How surely MQTT messages are delivered.
+/// The delivery guarantee of MQTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QualityOfService {
@@ -97,46 +99,40 @@ pub enum QualityOfService {
     AtLeastOnce,
 }
 
-/// What the gateway says after a command.
+/// The gateway's replies to commands.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReplySettings {
-    /// How many messages.
+    /// The number of messages.
     pub mode: ReplyMode,
-    /// How long after the command.
+    /// The time since the command.
     pub delay: DurationRange,
-    /// The probability that one is never sent.
+    /// The probability that a reply is never sent.
     pub loss: f64,
-    /// The probability that one goes into the record of the one before.
+    /// The probability that a reply is sent in the record of the previous one.
     pub coalesce: f64,
 }
 
-/// How many status messages follow a command.
+/// The number of replies to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyMode {
-    /// One an action.
+    /// One for each action.
     PerAction,
-    /// One.
+    /// One for the whole command.
     PerCommand,
     /// None.
     None,
 }
 
-/// What the gateway says on its own account.
+/// The gateway's unsolicited messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TelemetrySettings {
-    /// Mean time between two messages; 0 for none.
+    /// The mean time between two messages; 0 for none.
     pub period: SignedDuration,
-    /// How long the service thinks before it acknowledges one, beyond the round trip.
+    /// The time that the service takes to acknowledge one, in addition to the round trip.
     pub think: DurationRange,
-}
-
-impl Default for TlsSettings {
-    fn default() -> Self {
-        Self { version: Version::Tls12, suite: Suite::Aes128Gcm, chunk: 0 }
-    }
 }
 
 impl Default for SessionSettings {

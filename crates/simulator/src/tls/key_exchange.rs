@@ -1,4 +1,4 @@
-//! X25519 key exchange (RFC 7748) with seeded private keys: ring's own can only come from the system.
+//! X25519 key exchange (RFC 7748) with seeded private keys; those of ring always come from the system.
 
 use rustls::crypto::{ActiveKeyExchange, SecureRandom, SharedSecret, SupportedKxGroup};
 use rustls::{Error, NamedGroup, PeerMisbehaved};
@@ -31,7 +31,7 @@ impl ActiveKeyExchange for X25519KeyExchange {
     fn complete(self: Box<Self>, peer_pub_key: &[u8]) -> Result<SharedSecret, Error> {
         let invalid = || Error::from(PeerMisbehaved::InvalidKeyShare);
         let shared = x25519(self.private, peer_pub_key.try_into().map_err(|_| invalid())?);
-        // RFC 8446 section 7.4.2: all zeros must be refused.
+        // RFC 8446 section 7.4.2: all zeros must be rejected.
         if shared == [0; 32] {
             return Err(invalid());
         }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_agree() {
+    fn both_ends_agree_and_invalid_keys_are_rejected() {
         let _installed = InstalledGenerator::new(ChaCha20Rng::seed_from_u64(3));
         let one = SeededX25519.start().unwrap();
         let other = SeededX25519.start().unwrap();

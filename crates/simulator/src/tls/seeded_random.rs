@@ -1,5 +1,5 @@
-//! The random bytes of rustls. A provider's source must be `'static`, so it is a value without content that draws from
-//! the generator installed on this thread.
+//! The random bytes of rustls. The generator of a provider must be `'static`, so it is an empty value that draws from the
+//! generator installed on this thread.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ thread_local! {
     static GENERATOR: RefCell<Option<ChaCha20Rng>> = const { RefCell::new(None) };
 }
 
-/// The random bytes of a simulated TLS session. Without an [`InstalledGenerator`] generator there are none.
+/// Draws the random bytes of a simulated TLS session. Fails without an [`InstalledGenerator`].
 #[derive(Debug)]
 pub(super) struct SeededRandom;
 
@@ -26,22 +26,22 @@ impl SecureRandom for SeededRandom {
     }
 }
 
-/// While this lives, [`SeededRandom`] draws from its generator on this thread; it gives way to the one before when dropped.
+/// Installs a generator for [`SeededRandom`] on this thread; when dropped, restores the previous one.
 #[derive(Debug)]
 pub(super) struct InstalledGenerator {
-    before: Option<ChaCha20Rng>,
+    previous: Option<ChaCha20Rng>,
     this_thread: PhantomData<*const ()>,
 }
 
 impl InstalledGenerator {
     pub(super) fn new(generator: ChaCha20Rng) -> Self {
-        Self { before: GENERATOR.replace(Some(generator)), this_thread: PhantomData }
+        Self { previous: GENERATOR.replace(Some(generator)), this_thread: PhantomData }
     }
 }
 
 impl Drop for InstalledGenerator {
     fn drop(&mut self) {
-        GENERATOR.set(self.before.take());
+        GENERATOR.set(self.previous.take());
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn seeded_while_installed() {
+    fn bytes_depend_on_the_installed_seed_only() {
         let draw = |seed| {
             let _installed = InstalledGenerator::new(ChaCha20Rng::seed_from_u64(seed));
             bytes().unwrap()

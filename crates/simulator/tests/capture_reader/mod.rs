@@ -1,5 +1,4 @@
-//! Reads a capture back, independently of the simulator: packets by etherparse, streams by sequence number, records by
-//! their headers.
+//! Reads a capture independently of the simulator: packets by etherparse, streams by sequence number, records by header.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +16,7 @@ pub(crate) struct ParsedPacket {
     pub(crate) tcp: Option<ParsedTcp>,
 }
 
-/// What a TCP header says, and the payload.
+/// A TCP header and its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ParsedTcp {
     pub(crate) syn: bool,
@@ -27,7 +26,7 @@ pub(crate) struct ParsedTcp {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A TLS record: when its last byte was captured, its type and length.
+/// A TLS record: the capture time of its last byte, its content type and its length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TlsRecord {
     pub(crate) time_ns: i64,
@@ -35,7 +34,7 @@ pub(crate) struct TlsRecord {
     pub(crate) length: usize,
 }
 
-/// All packets; every one must parse strictly and have right checksums.
+/// All packets; each must parse strictly and have correct checksums.
 pub(crate) fn packets(pcap: &[u8]) -> Vec<ParsedPacket> {
     let mut reader = PcapReader::new(pcap).unwrap();
     let mut seen = Vec::new();
@@ -82,8 +81,8 @@ fn read(time_ns: i64, data: &[u8]) -> ParsedPacket {
     }
 }
 
-/// The TLS records of every connection from `source` to `destination`, by the ports of the two. Segments may be
-/// missing before the first, but not between.
+/// The TLS records of every connection from `source` to `destination`, by their ports. The beginning of a connection may be
+/// missing.
 pub(crate) fn records(
     packets: &[ParsedPacket],
     source: IpAddr,
@@ -106,7 +105,7 @@ pub(crate) fn records(
     streams.into_iter().map(|(ports, stream)| (ports, cut(&stream.bytes, &stream.times))).collect()
 }
 
-/// The bytes of one direction of a connection, and when each was captured.
+/// The bytes of one direction of a connection, with their capture times.
 #[derive(Default)]
 struct ReassembledStream {
     next: u32,
