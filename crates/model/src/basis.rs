@@ -52,8 +52,8 @@ impl Basis {
         }
     }
 
-    /// The approximate bytes of replies in this basis: `wire` bytes in `replies` records of the session of `command`. The
-    /// cipher suite is assumed to add the same to a record in both directions.
+    /// The approximate bytes of replies in this basis: `wire` bytes in `replies` records of the session of `command`.
+    /// The cipher suite is assumed to add the same to a record in both directions.
     pub fn reply_bytes(&self, wire: u64, replies: u32, command: WireSize) -> i64 {
         let added = match (self, command.plaintext) {
             (Basis::Wire, _) => 0,

@@ -1,12 +1,13 @@
-//! The distribution of ε: P(ε | x), where x = |s| − ε is the part of a command's size that actions and overhead explain.
+//! The distribution of ε: P(ε | x), where x = |s| − ε is the part of a command's size that actions and overhead
+//! explain.
 //!
-//! The paper takes ε from the neighbours of |s| (section IV), which estimates P(ε | |s|). But candidates A are compared by
-//! P(|s| | A) = P(ε | x); with P(ε | |s|) the frequencies of the labelled commands would count twice. So the neighbours
-//! are searched in x.
+//! The paper takes ε from the neighbours of |s| (section IV), which estimates P(ε | |s|). But candidates A are compared
+//! by P(|s| | A) = P(ε | x); with P(ε | |s|) the frequencies of the labelled commands would count twice. So the
+//! neighbours are searched in x.
 //!
-//! k neighbours are few for a value of ε that one command in a hundred has. The part of ε that length fields add depends
-//! on |s| and rises in few steps; the number of digits of an id does not depend on it. So the distances of ε from the
-//! *level* at each size ([`crate::step_function`]) form one distribution D for all sizes:
+//! k neighbours are few for a value of ε that one command in a hundred has. The part of ε that length fields add
+//! depends on |s| and rises in few steps; the number of digits of an id does not depend on it. So the distances of ε
+//! from the *level* at each size ([`crate::step_function`]) form one distribution D for all sizes:
 //!
 //! ```text
 //! P(ε | x) = (times ε occurs among the neighbours + strength · D(ε − level(x + ε))) / (neighbours + strength)
@@ -64,8 +65,8 @@ impl Smoothing {
     /// The single nearest command without smoothing, as in the paper.
     pub const NEAREST: Self = Self { k: 1, strength: 0.0 };
 
-    /// The most likely choice in leave-one-out cross-validation; among equals the one with the fewest neighbours, then the
-    /// greatest strength.
+    /// The most likely choice in leave-one-out cross-validation; among equals the one with the fewest neighbours, then
+    /// the greatest strength.
     pub fn choose(neighbours: &Neighbours) -> Self {
         let tuples = LevelledTuples::new(neighbours);
         let distances = Distances::of(&tuples);
@@ -92,8 +93,8 @@ impl EpsilonDistribution {
         Self { tuples, smoothing, distances, values }
     }
 
-    /// P(ε | |s| − ε) for each value of ε of a command of this size, heaviest first, equal weights in ascending order. The
-    /// weights are scaled to sum to 1, which does not change the ratios between candidates.
+    /// P(ε | |s| − ε) for each value of ε of a command of this size, heaviest first, equal weights in ascending order.
+    /// The weights are scaled to sum to 1, which does not change the ratios between candidates.
     pub fn estimate(&self, size: i64) -> Vec<WeightedEpsilon> {
         let Smoothing { k, strength } = self.smoothing;
         let level = self.tuples.level(size);
@@ -192,8 +193,8 @@ impl EpsilonCounts {
 }
 
 /// D: the distribution of the distances of ε from the level. Unseen distances have the probability 1 / (n + 2) of n
-/// commands (rule of succession) and lie one byte beside a seen one: a number with one digit more or less. One additional
-/// command is assumed at the level, so that a few commands do not determine the distribution.
+/// commands (rule of succession) and lie one byte beside a seen one: a number with one digit more or less. One
+/// additional command is assumed at the level, so that a few commands do not determine the distribution.
 #[derive(Debug, Clone, PartialEq)]
 struct Distances {
     times: BTreeMap<i64, f64>,

@@ -1,8 +1,9 @@
 //! Experiment design: which sizes the labelled commands determine, and which commands to record for the others.
 //!
-//! A command is a row of the design matrix: 1 for |ac|, then how often each action occurs. The sizes are determined if the
-//! rank of the matrix is the number of unknowns. Linearly independent rows form a matroid, for which the greedy choice is
-//! optimal: every proposed command increases the rank, so there are as few as possible, with as few actions as possible.
+//! A command is a row of the design matrix: 1 for |ac|, then how often each action occurs. The sizes are determined if
+//! the rank of the matrix is the number of unknowns. Linearly independent rows form a matroid, for which the greedy
+//! choice is optimal: every proposed command increases the rank, so there are as few as possible, with as few actions
+//! as possible.
 
 use crate::{LabelledCommand, Limits};
 
@@ -15,13 +16,14 @@ const PRIME: u64 = (1 << 61) - 1;
 pub struct ExperimentDesign {
     /// How often each action occurs in each command.
     pub commands: Vec<Vec<u32>>,
-    /// Indices of the actions whose sizes remain undetermined: the inventory allows no command that would determine them.
+    /// Indices of the actions whose sizes remain undetermined: the inventory allows no command that would determine
+    /// them.
     pub undeterminable: Vec<usize>,
 }
 
 impl ExperimentDesign {
-    /// The commands that are missing to determine the sizes of all `actions`: as few as possible, with as few actions as
-    /// possible. None if the labelled commands suffice.
+    /// The commands that are missing to determine the sizes of all `actions`: as few as possible, with as few actions
+    /// as possible. None if the labelled commands suffice.
     pub fn missing(actions: usize, commands: &[LabelledCommand], limits: &Limits) -> Self {
         let mut space = RowSpace::of(actions, commands);
         let undetermined = space.undetermined();
@@ -47,8 +49,8 @@ impl ExperimentDesign {
         Self { commands: proposed, undeterminable: space.undetermined() }
     }
 
-    /// Commands of many actions, which show where length fields grow: of 3, 6, 12... actions, at most `most` and what the
-    /// inventory allows. They use all actions in turn.
+    /// Commands of many actions, which show where length fields grow: of 3, 6, 12... actions, at most `most` and what
+    /// the inventory allows. They use all actions in turn.
     pub fn long_commands(actions: usize, limits: &Limits, most: u32) -> Self {
         let (mut commands, mut turn) = (Vec::new(), 0);
         let lengths = std::iter::successors(Some(3), |length| Some(2 * length));
@@ -264,7 +266,7 @@ mod tests {
             let fit = Fit::learn(FitMethod::Robust, &names, &commands).unwrap();
             prop_assert_eq!(fit.actions.iter().map(|action| action.size).collect::<Vec<_>>(), sizes.clone());
             prop_assert_eq!(fit.overhead, 70);
-            prop_assert_eq!(ExperimentDesign::missing(sizes.len(), &commands, &limits).commands, Vec::<Vec<u32>>::new());
+            prop_assert!(ExperimentDesign::missing(sizes.len(), &commands, &limits).commands.is_empty());
             for left_out in &design.commands {
                 let fewer: Vec<_> = commands.iter().filter(|command| command.counts != *left_out).cloned().collect();
                 prop_assert!(!undetermined_actions(sizes.len(), &fewer).is_empty());

@@ -150,7 +150,8 @@ fn actions(header: &csv::StringRecord) -> Result<Vec<String>, LabelError> {
     }
 }
 
-/// Counts the lines up to a record. The CSV library's own line numbers are wrong after empty lines and Windows line ends.
+/// Counts the lines up to a record. The CSV library's own line numbers are wrong after empty lines and Windows line
+/// ends.
 struct LineCounter<'a> {
     text: &'a [u8],
     at: usize,
@@ -238,8 +239,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_labels_read_back_from_csv(rows in prop::collection::vec((any::<i64>(), [0u32..=MAX_COUNT, 0..=3]), 0..20)) {
-            let rows = rows.into_iter().zip(2..).map(|((time_ns, counts), line)| Label { time_ns, counts: counts.into(), line });
+        fn any_labels_read_back_from_csv(
+            rows in prop::collection::vec((any::<i64>(), [0u32..=MAX_COUNT, 0..=3]), 0..20),
+        ) {
+            let row = |((time_ns, counts), line): ((i64, [u32; 2]), u64)| Label { time_ns, counts: counts.into(), line };
+            let rows = rows.into_iter().zip(2..).map(row);
             let labels = Labels { actions: vec!["on".into(), "a,b".into()], rows: rows.collect() };
             let mut text = Vec::new();
             labels.write(&mut text).unwrap();

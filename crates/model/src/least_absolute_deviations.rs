@@ -58,8 +58,8 @@ fn weighted_least_squares(actions: usize, commands: &[LabelledCommand], weights:
     solve(matrix, actions + 1)
 }
 
-/// Solves linear equations, whose last column is the right-hand side, by Gauss–Jordan elimination with partial pivoting.
-/// Unknowns that the equations do not determine are 0.
+/// Solves linear equations, whose last column is the right-hand side, by Gauss–Jordan elimination with partial
+/// pivoting. Unknowns that the equations do not determine are 0.
 fn solve(mut rows: Vec<Vec<f64>>, unknowns: usize) -> Vec<f64> {
     let mut solution = vec![0.0; unknowns];
     let mut pivots = Vec::new();

@@ -1,9 +1,9 @@
 //! The model of a gateway: what the sizes of its messages mean, and how that is learned from labelled commands.
 //!
-//! A command has the size |s| = |ac| + ε + Σ |aᵢ|·nbᵢ: the overhead, a variation ε, and the sizes of its actions. [`Fit`]
-//! learns the sizes, [`EpsilonDistribution`] the distribution of ε, [`Prior`] the probability of actions, and
-//! [`ReplyCountModel`] and [`ReplyBytesModel`] how replies depend on them. [`Model`] holds all of it and reads and writes
-//! `model.toml`. This crate is about numbers and names only; it knows no frames, captures or clock.
+//! A command has the size |s| = |ac| + ε + Σ |aᵢ|·nbᵢ: the overhead, a variation ε, and the sizes of its actions.
+//! [`Fit`] learns the sizes, [`EpsilonDistribution`] the distribution of ε, [`Prior`] the probability of actions, and
+//! [`ReplyCountModel`] and [`ReplyBytesModel`] how replies depend on them. [`Model`] holds all of it and reads and
+//! writes `model.toml`. This crate is about numbers and names only; it knows no frames, captures or clock.
 //!
 //! ```
 //! use sizeleak_model::{Fit, FitMethod, LabelledCommand};

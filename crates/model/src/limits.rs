@@ -7,10 +7,10 @@ use crate::{Action, Inventory, InventoryError};
 
 /// The commands that an inventory allows, for an ordered list of actions.
 ///
-/// A command has at most one action for each device, so a command is possible if every action can be assigned a device of
-/// its own: a bipartite b-matching. Actions that the same kinds of device have form a *class*. By Hall's theorem the
-/// matching exists if, for every set of kinds, the actions that only these kinds have do not outnumber their devices. Of
-/// these conditions only those that no others imply are kept.
+/// A command has at most one action for each device, so a command is possible if every action can be assigned a device
+/// of its own: a bipartite b-matching. Actions that the same kinds of device have form a *class*. By Hall's theorem the
+/// matching exists if, for every set of kinds, the actions that only these kinds have do not outnumber their devices.
+/// Of these conditions only those that no others imply are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     class_of: Vec<usize>,
@@ -97,7 +97,8 @@ impl Limits {
         Self { class_of: vec![0; actions], classes: usize::from(actions > 0), conditions: Vec::new() }
     }
 
-    /// These limits, and at most `most` actions in total; there is always a condition on all actions ([`Self::counter`]).
+    /// These limits, and at most `most` actions in total; there is always a condition on all actions
+    /// ([`Self::counter`]).
     #[must_use]
     pub fn counting(&self, most: u32) -> Self {
         let all = self.all_classes();
@@ -179,9 +180,9 @@ impl Limits {
     }
 }
 
-/// The conditions that no others imply. A set of kinds has one if it is the union of the kinds of the classes inside it (a
-/// larger set would have more devices for the same classes) and does not split into two parts without a common class (the
-/// conditions of the parts imply that of the set): the closed and inseparable sets of the polymatroid.
+/// The conditions that no others imply. A set of kinds has one if it is the union of the kinds of the classes inside it
+/// (a larger set would have more devices for the same classes) and does not split into two parts without a common class
+/// (the conditions of the parts imply that of the set): the closed and inseparable sets of the polymatroid.
 fn conditions(counts: &[u32], kinds_of_class: &[u32]) -> Vec<Condition> {
     let mut conditions = Vec::new();
     for set in 1..1_u32 << counts.len() {

@@ -28,9 +28,9 @@ struct CandidatePair {
 /// Assigns to every label the nearest command in time, at most `tolerance_ns` away; a command has at most one label.
 ///
 /// Pairs are formed nearest first. If two labels have the same nearest command, the nearer label gets it, and the other
-/// label the nearest free command on its other side. Pairs never cross, since commands are sent in the order in which they
-/// are given. Labels with the same time (a clock of whole seconds) get their commands in order of rows. The result depends
-/// only on times and indices; the running time is O(n log n).
+/// label the nearest free command on its other side. Pairs never cross, since commands are sent in the order in which
+/// they are given. Labels with the same time (a clock of whole seconds) get their commands in order of rows. The result
+/// depends only on times and indices; the running time is O(n log n).
 pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Matching {
     let tolerance = u64::try_from(tolerance_ns).unwrap_or(0);
     let label_times = LabelTime::group(label_times);
@@ -177,12 +177,15 @@ mod tests {
             labels in prop::collection::btree_set(0i64..120, 0..14),
             commands in prop::collection::btree_set(0i64..120, 0..14),
         ) {
-            let (labels, commands): (Vec<i64>, Vec<i64>) = (labels.into_iter().collect(), commands.into_iter().collect());
+            let [labels, commands] = [labels, commands].map(Vec::from_iter);
             prop_assert_eq!(match_labels(&labels, &commands, 15).pairs, nearest_first(&labels, &commands, 15));
         }
 
         #[test]
-        fn every_label_and_command_is_reported_once(labels in prop::collection::vec(0i64..200, 0..30), commands in prop::collection::vec(0i64..200, 0..30)) {
+        fn every_label_and_command_is_reported_once(
+            labels in prop::collection::vec(0i64..200, 0..30),
+            commands in prop::collection::vec(0i64..200, 0..30),
+        ) {
             let matching = match_labels(&labels, &commands, 15);
             let mut all: Vec<usize> = matching.pairs.iter().map(|(label, _)| *label).collect();
             all.extend(matching.missed.iter().chain(&matching.ambiguous));

@@ -1,5 +1,5 @@
-//! ε, the part of a command's size that its actions and the overhead do not explain, estimated from the labelled commands
-//! nearest in size (paper, section IV: one-dimensional k-nearest neighbours).
+//! ε, the part of a command's size that its actions and the overhead do not explain, estimated from the labelled
+//! commands nearest in size (paper, section IV: one-dimensional k-nearest neighbours).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -83,15 +83,16 @@ impl Neighbours {
         &self.tuples
     }
 
-    /// The `k` labelled commands (at least 1) nearest in size, and all others at the same distance as the last of them: so
-    /// the result does not depend on the order of equal distances. In order of size, then of ε; the running time is
+    /// The `k` labelled commands (at least 1) nearest in size, and all others at the same distance as the last of them:
+    /// so the result does not depend on the order of equal distances. In order of size, then of ε; the running time is
     /// O(log n) plus the number of neighbours.
     pub fn nearest(&self, size: i64, k: usize) -> &[EpsilonTuple] {
         nearest(&self.tuples, size, k)
     }
 
-    /// The values of ε of the nearest labelled commands, heaviest first, equal weights in ascending order. The weight of a
-    /// command is 1 / (1 + its distance in bytes); the weights are scaled to sum to 1. `k` = 1 is the paper's method.
+    /// The values of ε of the nearest labelled commands, heaviest first, equal weights in ascending order. The weight
+    /// of a command is 1 / (1 + its distance in bytes); the weights are scaled to sum to 1. `k` = 1 is the paper's
+    /// method.
     pub fn estimate(&self, size: i64, k: usize) -> Vec<WeightedEpsilon> {
         let mut weights: BTreeMap<i64, f64> = BTreeMap::new();
         for tuple in nearest(&self.tuples, size, k) {

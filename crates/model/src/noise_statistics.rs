@@ -1,7 +1,7 @@
 //! Statistics of the records that are not commands: how many there are of each size, and when they occur.
 //!
-//! They are counted in captures with labelled commands. So how often records of a size were commands, and how often they
-//! were not, tells how likely a further record of that size is a command.
+//! They are counted in captures with labelled commands. So how often records of a size were commands, and how often
+//! they were not, tells how likely a further record of that size is a command.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,8 @@ pub struct NoiseStatistics {
     pub commands: u64,
     /// How many of these the gateway replied to.
     pub replied: u64,
-    /// Estimated number of unlabelled commands for each 100 labelled ones: unsolicited records whose sizes hardly recur.
+    /// Estimated number of unlabelled commands for each 100 labelled ones: unsolicited records whose sizes hardly
+    /// recur.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing_labels: u64,
     /// The time in milliseconds within which the service answers the gateway, if it is slow.

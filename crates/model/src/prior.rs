@@ -1,16 +1,16 @@
 //! The prior P(A): the probability of a command's actions before its size is known, learned from labels.
 //!
-//! P(A) = P(n) · P(A | n), where n is the number of actions. P(n) is a table, and geometric beyond its end. Given n, the
-//! actions are drawn from Pólya's urn, a distribution that is itself uncertain. So P(A | n) is proportional to the product
-//! of one factor for each action,
+//! P(A) = P(n) · P(A | n), where n is the number of actions. P(n) is a table, and geometric beyond its end. Given n,
+//! the actions are drawn from Pólya's urn, a distribution that is itself uncertain. So P(A | n) is proportional to the
+//! product of one factor for each action,
 //!
 //! ```text
 //! Γ(c·wₐ + nbₐ) / (Γ(c·wₐ) · nbₐ!)
 //! ```
 //!
 //! with the shares wₐ of the actions and the concentration c. A large c stands for devices that are commanded
-//! independently, a small c for commands that give many devices the same action. The decomposer, which takes the product,
-//! adds the limits of the inventory.
+//! independently, a small c for commands that give many devices the same action. The decomposer, which takes the
+//! product, adds the limits of the inventory.
 
 use std::collections::BTreeMap;
 
@@ -44,10 +44,11 @@ pub struct Prior {
 impl Prior {
     /// Learns from labelled commands; `actions` are in the order of their counts.
     ///
-    /// Complete rounds of the paper's experiments (each action alone, and alone on two devices) say nothing about usage and
-    /// are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions are smoothed towards a
-    /// geometric distribution, shares towards those of an inventory whose devices use each of their actions equally often,
-    /// each with the strength that makes the labels most likely. `None` if no command is left to learn from.
+    /// Complete rounds of the paper's experiments (each action alone, and alone on two devices) say nothing about usage
+    /// and are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions are smoothed
+    /// towards a geometric distribution, shares towards those of an inventory whose devices use each of their actions
+    /// equally often, each with the strength that makes the labels most likely. `None` if no command is left to learn
+    /// from.
     pub fn learn(
         commands: &[LabelledCommand],
         actions: &[Action],
@@ -74,8 +75,8 @@ impl Prior {
         rest.ln() + (1.0 - self.decay).ln() + (f64::from(place) - self.numbers.len() as f64) * self.decay.ln()
     }
 
-    /// The logarithm of the factor for the `nth` occurrence of an action, from 1. The sum over the first nb occurrences is
-    /// the logarithm of the action's whole factor.
+    /// The logarithm of the factor for the `nth` occurrence of an action, from 1. The sum over the first nb occurrences
+    /// is the logarithm of the action's whole factor.
     pub fn ln_next(&self, action: usize, nth: u32) -> f64 {
         let share = self.shares.get(action).copied().unwrap_or(MIN_SHARE);
         let before = f64::from(nth.saturating_sub(1));
@@ -103,8 +104,8 @@ impl Prior {
     }
 }
 
-/// The commands that are not part of a round of experiments: a complete one, or an incomplete last one if there are only
-/// experiments.
+/// The commands that are not part of a round of experiments: a complete one, or an incomplete last one if there are
+/// only experiments.
 fn without_experiments<'a>(
     commands: &'a [LabelledCommand],
     limits: &Limits,
@@ -208,8 +209,8 @@ fn smoothed(times: &[f64], base: &[f64], all: f64) -> Vec<f64> {
     times.iter().zip(base).map(|(times, base)| (times + strength * base) / (all + strength)).collect()
 }
 
-/// The posterior mean of the concentration c, as 1 / (1 + c), which is uniform between 0 (shares never vary) and 1 (shares
-/// always vary) before any observation.
+/// The posterior mean of the concentration c, as 1 / (1 + c), which is uniform between 0 (shares never vary) and 1
+/// (shares always vary) before any observation.
 fn concentration(commands: &[&LabelledCommand], shares: &[f64]) -> f64 {
     let likelihood = |concentration: f64| -> f64 {
         let of_command = |command: &&LabelledCommand| {

@@ -1,5 +1,5 @@
-//! How the bytes of a gateway's replies depend on the actions. If the replies report the new states of devices, their bytes
-//! reveal more than their number.
+//! How the bytes of a gateway's replies depend on the actions. If the replies report the new states of devices, their
+//! bytes reveal more than their number.
 //!
 //! P(bytes | replies, A): a linear function of the number of replies and of each action, with a two-sided geometric
 //! deviation, mixed with a wide one for odd replies. The product with P(replies | A) ([`crate::ReplyCountModel`]) is
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::LabelledCommand;
 use crate::least_absolute_deviations::least_absolute_deviations;
 
-/// The gain in log-likelihood (in nats) that makes bytes informative, in addition to the gain that each further parameter
-/// brings by chance.
+/// The gain in log-likelihood (in nats) that makes bytes informative, in addition to the gain that each further
+/// parameter brings by chance.
 const MIN_GAIN: f64 = 3.0;
 
 /// The smallest spread, in bytes.
@@ -50,8 +50,8 @@ pub struct ReplyBytesModel {
 }
 
 impl ReplyBytesModel {
-    /// Learns from labelled commands of `actions` actions; `None` unless the actions explain the bytes clearly better than
-    /// the number of replies alone.
+    /// Learns from labelled commands of `actions` actions; `None` unless the actions explain the bytes clearly better
+    /// than the number of replies alone.
     pub fn learn(commands: &[LabelledCommand], actions: usize) -> Option<Self> {
         // The fit treats the number of replies like the count of an action.
         let row = |command: &LabelledCommand, counts: &[u32]| LabelledCommand {
@@ -74,7 +74,8 @@ impl ReplyBytesModel {
         (line.fault(actions).is_none() && gain > MIN_GAIN + by_chance).then_some(line)
     }
 
-    /// P(bytes | replies, counts), never 0, with the counts of the actions in the order of the model; 1 without replies.
+    /// P(bytes | replies, counts), never 0, with the counts of the actions in the order of the model; 1 without
+    /// replies.
     pub fn likelihood(&self, bytes: i64, replies: u32, counts: impl Iterator<Item = u32>) -> f64 {
         if replies == 0 {
             return 1.0;

@@ -1,9 +1,9 @@
 //! How many records a gateway sends in reply to a command, given the number of its actions.
 //!
 //! Replies = `fixed` + `per_action` · actions − missing ones + surplus ones. Missing replies (lost, or several in one
-//! record) are proportional to the expected replies; surplus ones (reports of other devices) are not. Both are geometric,
-//! so the model has four parameters, extrapolates to any number of actions, and sums in closed form. If the replies do
-//! not depend on the actions, `per_action` is 0 and the replies are uninformative.
+//! record) are proportional to the expected replies; surplus ones (reports of other devices) are not. Both are
+//! geometric, so the model has four parameters, extrapolates to any number of actions, and sums in closed form. If the
+//! replies do not depend on the actions, `per_action` is 0 and the replies are uninformative.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,9 +36,9 @@ impl ReplyCountModel {
         Self { fixed: 0.0, per_action: 0.0, missing: 0.0, surplus: 0.0 }
     }
 
-    /// Learns from labelled commands. The slope is the median of the slopes between pairs of commands (Theil–Sen), which is
-    /// robust against lost and unrelated replies. The replies are uninformative unless the line increases their
-    /// log-likelihood over that of a constant by 3 + ln(number of commands).
+    /// Learns from labelled commands. The slope is the median of the slopes between pairs of commands (Theil–Sen),
+    /// which is robust against lost and unrelated replies. The replies are uninformative unless the line increases
+    /// their log-likelihood over that of a constant by 3 + ln(number of commands).
     pub fn learn(commands: &[LabelledCommand]) -> Self {
         let points: Vec<(f64, f64)> = commands.iter().map(point).collect();
         let slope = median(slopes(&points)).filter(|slope| *slope > 0.0);
@@ -58,8 +58,8 @@ impl ReplyCountModel {
         if self.is_informative() { self.probability(replies.into(), actions.into()) } else { 1.0 }
     }
 
-    /// The smallest and largest number of actions if no reply is missing, as the paper assumes; any number if replies are
-    /// uninformative.
+    /// The smallest and largest number of actions if no reply is missing, as the paper assumes; any number if replies
+    /// are uninformative.
     pub fn paper_bounds(&self, replies: u32) -> (u32, u32) {
         if !self.is_informative() {
             return (0, u32::MAX);
@@ -69,8 +69,8 @@ impl ReplyCountModel {
         ((seen + 1e-3).floor() as u32, (seen - 1e-3).ceil().max(0.0) as u32)
     }
 
-    /// The smallest and largest plausible number of actions: if the model is right, the bounds contain the true number with
-    /// a probability of at least `keep`. Any number if replies are uninformative or `keep` is 1.
+    /// The smallest and largest plausible number of actions: if the model is right, the bounds contain the true number
+    /// with a probability of at least `keep`. Any number if replies are uninformative or `keep` is 1.
     pub fn bounds(&self, replies: u32, keep: f64) -> (u32, u32) {
         let tail = (1.0 - keep) / 2.0;
         if !self.is_informative() || tail.is_nan() || tail <= 0.0 {
@@ -165,7 +165,8 @@ mod tests {
         LabelledCommand { sizes: [0; 2], counts: vec![actions], replies, reply_bytes: 0 }
     }
 
-    /// Commands of up to `most` actions with one acknowledgement and a reply for each action, of which some are missing.
+    /// Commands of up to `most` actions with one acknowledgement and a reply for each action, of which some are
+    /// missing.
     fn replying(commands: u32, most: u64, missing_percent: u64) -> Vec<LabelledCommand> {
         let mut random = TestRandom(7);
         let mut made = Vec::new();

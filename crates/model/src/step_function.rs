@@ -48,8 +48,8 @@ pub(crate) fn step_cost(sizes: &[i64], residuals: &[[i64; 2]]) -> i64 {
 }
 
 impl StepFunction {
-    /// Fits `residuals`, which are in order of `sizes`, by a level that rises only between different sizes. A residual is
-    /// a range; its cost is the distance of the level from that range.
+    /// Fits `residuals`, which are in order of `sizes`, by a level that rises only between different sizes. A residual
+    /// is a range; its cost is the distance of the level from that range.
     pub(crate) fn fit(sizes: &[i64], residuals: &[[i64; 2]]) -> Self {
         // For each command the level it came from, by the level it is at.
         let mut previous: Vec<[usize; LEVELS]> = vec![std::array::from_fn(|level| level); residuals.len()];
@@ -158,7 +158,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn cost_equals_that_of_trying_every_step_function(data in prop::collection::vec((0i64..6, 0i64..5, 0i64..3), 1..7)) {
+        fn cost_equals_that_of_trying_every_step_function(
+            data in prop::collection::vec((0i64..6, 0i64..5, 0i64..3), 1..7),
+        ) {
             let range = |(size, at, width)| (size, [at * 3 % 5, at * 3 % 5 + width]);
             let (mut sizes, residuals): (Vec<i64>, Vec<[i64; 2]>) = data.into_iter().map(range).unzip();
             sizes.sort_unstable();

@@ -1,10 +1,10 @@
 //! The Bayes limit: how well any method can identify a scenario's random commands, computed from the distributions that
 //! they are drawn from.
 //!
-//! The best answer to a size is the command A with the greatest P(A, size); it is right with probability
-//! Σ over sizes of max over A of P(A, size). Framing and authenticated encryption do not matter: they map longer messages
-//! to longer ones, so the size on the wire reveals the size of the JSON. Under a block cipher all sizes with the same
-//! number of blocks look alike.
+//! The best answer to a size is the command A with the greatest P(A, size); it is right with probability Σ over sizes
+//! of max over A of P(A, size). Framing and authenticated encryption do not matter: they map longer messages to longer
+//! ones, so the size on the wire reveals the size of the JSON. Under a block cipher all sizes with the same number of
+//! blocks look alike.
 
 mod observed_sizes;
 
@@ -53,8 +53,8 @@ pub enum BayesLimitError {
     Message(#[from] SimulateError),
 }
 
-/// Computes the limit of a scenario, exact up to rounding. Timestamps are assumed to have as many digits as the scenario's
-/// epoch.
+/// Computes the limit of a scenario, exact up to rounding. Timestamps are assumed to have as many digits as the
+/// scenario's epoch.
 ///
 /// # Errors
 /// [`BayesLimitError`], which says what to change.
@@ -91,7 +91,8 @@ fn action_sizes(scenario: &Scenario) -> Vec<usize> {
 /// The distribution of a scenario's random commands, as multisets of actions.
 #[derive(Debug)]
 struct CommandDistribution {
-    /// Probabilities by key. The digits of a key in this base are the counts of the actions, the first action's the lowest.
+    /// Probabilities by key. The digits of a key in this base are the counts of the actions, the first action's the
+    /// lowest.
     probabilities: BTreeMap<u128, f64>,
     base: u128,
 }
@@ -151,8 +152,8 @@ impl CommandDistribution {
     }
 }
 
-/// For each multiset of a kind's actions: its total, and the number of ways to assign it to the devices, where each choice
-/// of an action counts as its probability.
+/// For each multiset of a kind's actions: its total, and the number of ways to assign it to the devices, where each
+/// choice of an action counts as its probability.
 fn ways_of_kind(devices: u32, actions: &[u128], most: u32) -> BTreeMap<u128, (u32, f64)> {
     let mut found = BTreeMap::from([(0, (0, 1.0))]);
     for place in actions {
@@ -241,8 +242,8 @@ impl Observations {
     }
 }
 
-/// What replies reveal, with probabilities. Of replies to each action it is their number; how they are coalesced depends on
-/// nothing else. Of one reply to a command it is its length, `repeated`, or 0 if it is lost.
+/// What replies reveal, with probabilities. Of replies to each action it is their number; how they are coalesced
+/// depends on nothing else. Of one reply to a command it is its length, `repeated`, or 0 if it is lost.
 fn evidence(mode: ReplyMode, loss: f64, actions: u32, repeated: usize) -> Vec<(usize, f64)> {
     match mode {
         ReplyMode::None => vec![(0, 1.0)],

@@ -55,7 +55,7 @@ pub enum SimulateError {
     Packet(String),
     /// A message is too long for its framing.
     #[error(
-        "a message of {length} bytes is too long for {framing}, whose limit is {limit}: make the values of actions shorter"
+        "a message of {length} bytes is too long for {framing}, whose limit is {limit}: shorten the values of actions"
     )]
     MessageTooLong {
         /// The framing.

@@ -7,8 +7,8 @@ use rand_chacha::ChaCha20Rng;
 use crate::scenario::DurationRange;
 use crate::time::nanoseconds;
 
-/// What a stream of random numbers is for. Each purpose has its own stream, so that an option that draws more numbers for
-/// one purpose changes nothing else.
+/// What a stream of random numbers is for. Each purpose has its own stream, so that an option that draws more numbers
+/// for one purpose changes nothing else.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     Certificate,

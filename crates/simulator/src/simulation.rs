@@ -36,7 +36,8 @@ pub struct Simulation {
 pub struct SimulatedCapture {
     /// The capture, a pcap file.
     pub pcap: Vec<u8>,
-    /// The labels as a person wrote them down, with inexact times: a CSV file, `time,<action>,…`, a row for each command.
+    /// The labels as a person wrote them down, with inexact times: a CSV file, `time,<action>,…`, a row for each
+    /// command.
     pub labels: String,
     /// The commands as they were sent, in the order of the labels.
     pub truths: Vec<Truth>,
@@ -66,8 +67,8 @@ pub struct Truth {
 /// Simulates a scenario. The same scenario and seed give the same bytes.
 ///
 /// # Errors
-/// [`SimulateError::Scenario`] if the scenario is invalid; the others report a message that does not fit its framing, or a
-/// bug of the simulator.
+/// [`SimulateError::Scenario`] if the scenario is invalid; the others report a message that does not fit its framing,
+/// or a bug of the simulator.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateError> {
     scenario.check()?;
     let simulator = Simulator::new(scenario, seed)?;
@@ -87,8 +88,8 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateEr
 }
 
 impl Simulation {
-    /// Writes `learn.pcap`, `learn.csv`, `test.pcap`, `test.csv` and `inventory.toml` into a folder, which is created if it
-    /// does not exist.
+    /// Writes `learn.pcap`, `learn.csv`, `test.pcap`, `test.csv` and `inventory.toml` into a folder, which is created
+    /// if it does not exist.
     ///
     /// # Errors
     /// [`SimulateError::File`].

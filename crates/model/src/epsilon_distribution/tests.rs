@@ -94,8 +94,12 @@ proptest! {
 
     /// Leaving a command out equals never having had it.
     #[test]
-    fn leaving_a_command_out_equals_its_absence(tuples in prop::collection::vec((0i64..30, 0i64..3), 2..20), k in 1usize..6) {
-        let tuples: Vec<EpsilonTuple> = tuples.iter().map(|(size, epsilon)| EpsilonTuple::new(*size, *epsilon)).collect();
+    fn leaving_a_command_out_equals_its_absence(
+        tuples in prop::collection::vec((0i64..30, 0i64..3), 2..20),
+        k in 1usize..6,
+    ) {
+        let tuples: Vec<EpsilonTuple> =
+            tuples.iter().map(|(size, epsilon)| EpsilonTuple::new(*size, *epsilon)).collect();
         for at in 0..tuples.len() {
             let own = tuples[at];
             let mut others = tuples.clone();

@@ -1,10 +1,10 @@
 //! Sizes of actions and commands where only ranges of the commands' sizes are known.
 //!
 //! Under a block cipher several sizes of an action may fit. A Markov chain over the action sizes (Metropolis et al.
-//! 1953) visits the sizes that the ranges allow; a byte outside the ranges makes a state e times less probable. The mean
-//! of the visited sizes is the estimate, their standard deviation its uncertainty. Each command gets the size that one
-//! state of the chain explains, so that ε reflects the uncertainty. The generator has a fixed seed: the same commands
-//! give the same sizes.
+//! 1953) visits the sizes that the ranges allow; a byte outside the ranges makes a state e times less probable. The
+//! mean of the visited sizes is the estimate, their standard deviation its uncertainty. Each command gets the size that
+//! one state of the chain explains, so that ε reflects the uncertainty. The generator has a fixed seed: the same
+//! commands give the same sizes.
 
 use rand::RngExt;
 use rand::SeedableRng;
@@ -131,7 +131,8 @@ mod tests {
             for (size, command) in sampled.commands.iter().zip(&commands) {
                 prop_assert!(command.sizes[0] <= *size && *size <= command.sizes[1]);
             }
-            for ((mean, deviation), size) in sampled.actions.iter().zip(&sampled.deviations).zip(gateway(seed).actions) {
+            let estimates = sampled.actions.iter().zip(&sampled.deviations);
+            for ((mean, deviation), size) in estimates.zip(gateway(seed).actions) {
                 prop_assert!((mean - size).abs() as f64 <= 4.0 * deviation + 1.0, "{sampled:?}");
             }
             let again = SampledSizes::sample(gateway(seed).actions, &commands);

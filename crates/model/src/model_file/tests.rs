@@ -79,6 +79,7 @@ prop_compose! {
         let device = Device { name: "kind".into(), count, actions: names.clone() };
         let basis = cipher.map(|cipher_suite| Basis::Plaintext { cipher_suite, record_overhead: [16, 31] });
         let [fixed, per_action, missing, surplus] = replies;
+        let tuples = tuples.into_iter().map(|(size, epsilon, times)| EpsilonTuple { size, epsilon, times });
         let shares = vec![1.0 / names.len() as f64; names.len()];
         let actions = names.len();
         let reply_bytes = bytes.map(|(fixed, per_reply, spread, odd)| ReplyBytesModel {
@@ -97,7 +98,7 @@ prop_compose! {
             prior,
             actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
             inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
-            neighbours: Neighbours::new(tuples.into_iter().map(|(size, epsilon, times)| EpsilonTuple { size, epsilon, times })).unwrap(),
+            neighbours: Neighbours::new(tuples).unwrap(),
             replies: ReplyCountModel { fixed, per_action, missing, surplus },
             reply_bytes,
             noise,

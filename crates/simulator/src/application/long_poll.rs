@@ -1,7 +1,7 @@
 //! The messages of a gateway that polls: HTTP/1.1 long polling on one connection, one request at a time.
 //!
-//! While a poll is outstanding the gateway can send nothing else. So readings wait for the response, and a command waits
-//! until the next poll has reached the service.
+//! While a poll is outstanding the gateway can send nothing else. So readings wait for the response, and a command
+//! waits until the next poll has reached the service.
 
 use std::collections::VecDeque;
 

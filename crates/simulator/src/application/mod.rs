@@ -6,7 +6,7 @@ mod push;
 mod push_protocol;
 mod reply;
 
-use push_protocol::{Mqtt, PushProtocol, WebSocket};
+use push_protocol::PushProtocol;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
@@ -30,21 +30,19 @@ pub(crate) fn message_length(scenario: &Scenario, side: Side, body: usize) -> Re
     let body = vec![b' '; body];
     // Random numbers are only drawn for a mask, which has a fixed length.
     let random = &mut ChaCha20Rng::seed_from_u64(0);
-    let message = match (scenario.session.framing, side) {
-        (Framing::Websocket, _) => WebSocket::new(scenario).message(side, &body, random)?.0,
-        (Framing::Mqtt, _) => Mqtt::new(scenario).message(side, &body, random)?.0,
-        (Framing::Http, Side::Server) => http::found(0, &body),
-        (Framing::Http, Side::Client) => http::post(&scenario.network.name, &body),
+    let message = match (PushProtocol::new(scenario), side) {
+        (Some(mut protocol), _) => protocol.message(side, &body, random)?.bytes,
+        (None, Side::Server) => http::found(0, &body),
+        (None, Side::Client) => http::post(&scenario.network.name, &body),
     };
     Ok(message.len())
 }
 
-/// All messages of a connection.
+/// All messages of a connection, in order of time.
 pub(crate) fn messages(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> Result<Vec<Message>, SimulateError> {
-    let mut messages = match input.scenario.session.framing {
-        Framing::Websocket => push::messages(input, WebSocket::new(input.scenario), random)?,
-        Framing::Mqtt => push::messages(input, Mqtt::new(input.scenario), random)?,
-        Framing::Http => long_poll::messages(input, random),
+    let mut messages = match PushProtocol::new(input.scenario) {
+        Some(protocol) => push::messages(input, protocol, random)?,
+        None => long_poll::messages(input, random),
     };
     messages.sort_by_key(|message| message.time_ns);
     Ok(messages)

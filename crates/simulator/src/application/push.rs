@@ -22,7 +22,7 @@ enum Event {
 
 pub(super) fn messages(
     input: MessageInput<'_>,
-    mut protocol: impl PushProtocol,
+    mut protocol: PushProtocol,
     random: &mut ChaCha20Rng,
 ) -> Result<Vec<Message>, SimulateError> {
     let round_trip = nanoseconds(input.scenario.network.round_trip);
@@ -46,7 +46,7 @@ pub(super) fn messages(
 /// All events after the greeting, in order of time.
 fn events(
     input: MessageInput<'_>,
-    protocol: &impl PushProtocol,
+    protocol: &PushProtocol,
     greeted_ns: i64,
     random: &mut ChaCha20Rng,
 ) -> Vec<(i64, Event)> {
@@ -67,7 +67,7 @@ fn events(
     for time_ns in recurring_times(scenario.telemetry.period, greeted_ns, end_ns, random) {
         let device = random.random_range(0..devices);
         let reading = encoder.reading(device, random.random_range(1_000..10_000));
-        if protocol.readings_need_acknowledgement() {
+        if protocol.acknowledges_readings() {
             let delay = nanoseconds(scenario.network.round_trip) + random_duration(scenario.telemetry.think, random);
             let acknowledgement = vec![encoder.acknowledgement(device)];
             events.push((time_ns + delay, bodies(Side::Server, acknowledgement, MessageRole::Other)));
@@ -89,7 +89,7 @@ fn push_messages(
     event: Event,
     time_ns: i64,
     round_trip: i64,
-    protocol: &mut impl PushProtocol,
+    protocol: &mut PushProtocol,
     messages: &mut Vec<Message>,
     random: &mut ChaCha20Rng,
 ) -> Result<(), SimulateError> {
@@ -101,9 +101,9 @@ fn push_messages(
         }
         Event::Bodies { side, bodies, role } => {
             for body in bodies {
-                let (message, answered) = protocol.message(side, &body, random)?;
-                bytes.extend(message);
-                answer.extend(answered.into_iter().flatten());
+                let message = protocol.message(side, &body, random)?;
+                bytes.extend(message.bytes);
+                answer.extend(message.answer.into_iter().flatten());
             }
             (side, role)
         }

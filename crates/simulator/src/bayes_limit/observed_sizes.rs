@@ -1,4 +1,5 @@
-//! What an observer learns about the length of messages: the exact length, or under a block cipher the number of blocks.
+//! What an observer learns about the length of messages: the exact length, or under a block cipher the number of
+//! blocks.
 
 use std::collections::BTreeMap;
 

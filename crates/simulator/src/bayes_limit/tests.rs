@@ -44,8 +44,8 @@ fn equal_sizes_reveal_nothing() {
     );
 }
 
-/// Two plugs with `aa` and `bb`, one action or two with equal probability. Of one action the best answer is right in half
-/// of the cases; of two it is `aa bb`, also right in half.
+/// Two plugs with `aa` and `bb`, one action or two with equal probability. Of one action the best answer is right in
+/// half of the cases; of two it is `aa bb`, also right in half.
 #[test]
 fn the_number_of_replies_adds_nothing_if_sizes_reveal_it() {
     let mut scenario = home(vec![device("plug", 2, &["aa", "bb"])], 2);

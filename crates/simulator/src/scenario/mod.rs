@@ -21,8 +21,8 @@ pub use protocols::{
 
 use crate::ScenarioError;
 
-/// A scenario: the home, the service and the network between them. Every key has a default; the defaults are the home of
-/// the paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.
+/// A scenario: the home, the service and the network between them. Every key has a default; the defaults are the home
+/// of the paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {

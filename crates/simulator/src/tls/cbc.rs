@@ -1,8 +1,8 @@
 //! The CBC suites of TLS 1.2 (RFC 5246 section 6.2.3.2), which rustls lacks: a MAC, then padding, then AES-CBC.
 //!
-//! Only for the simulator: decryption is not constant-time, so a real peer would be a padding oracle. rustls can use these
-//! suites because their key block (section 6.3: two MAC keys, then two cipher keys) has the shape of that of an AEAD: two
-//! keys, then the fixed parts of two nonces.
+//! Only for the simulator: decryption is not constant-time, so a real peer would be a padding oracle. rustls can use
+//! these suites because their key block (section 6.3: two MAC keys, then two cipher keys) has the shape of that of an
+//! AEAD: two keys, then the fixed parts of two nonces.
 
 use std::marker::PhantomData;
 use std::sync::LazyLock;

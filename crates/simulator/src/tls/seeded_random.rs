@@ -1,5 +1,5 @@
-//! The random bytes of rustls. The generator of a provider must be `'static`, so it is an empty value that draws from the
-//! generator installed on this thread.
+//! The random bytes of rustls. The generator of a provider must be `'static`, so it is an empty value that draws from
+//! the generator installed on this thread.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;

@@ -1,4 +1,5 @@
-//! Reads a capture independently of the simulator: packets by etherparse, streams by sequence number, records by header.
+//! Reads a capture independently of the simulator: packets by etherparse, streams by sequence number, records by
+//! header.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -81,8 +82,8 @@ fn read(time_ns: i64, data: &[u8]) -> ParsedPacket {
     }
 }
 
-/// The TLS records of every connection from `source` to `destination`, by their ports. The beginning of a connection may be
-/// missing.
+/// The TLS records of every connection from `source` to `destination`, by their ports. The beginning of a connection
+/// may be missing.
 pub(crate) fn records(
     packets: &[ParsedPacket],
     source: IpAddr,
