@@ -76,8 +76,8 @@ impl ExperimentDesign {
 }
 
 /// A command of these actions, as counts.
-fn with(actions: usize, places: &[usize]) -> Vec<u32> {
-    (0..actions).map(|action| places.iter().filter(|place| **place == action).count() as u32).collect()
+fn with(actions: usize, chosen: &[usize]) -> Vec<u32> {
+    (0..actions).map(|action| chosen.iter().filter(|other| **other == action).count() as u32).collect()
 }
 
 /// Indices of the actions whose sizes the commands do not determine: those that can change without changing the size of
@@ -120,8 +120,8 @@ impl RowSpace {
         for cell in &mut row {
             *cell = product(*cell, inverse);
         }
-        if let Some(place) = self.rows.get_mut(column) {
-            *place = Some(row);
+        if let Some(basis) = self.rows.get_mut(column) {
+            *basis = Some(row);
         }
         true
     }

@@ -13,7 +13,7 @@ pub const MAX_DEVICE_KINDS: usize = 16;
 /// The largest number of action classes (sets of kinds that share an action) in an inventory.
 pub const MAX_ACTION_CLASSES: usize = 64;
 
-/// Something a device can be told to do.
+/// An action of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Action {

@@ -242,8 +242,8 @@ mod tests {
         fn any_labels_read_back_from_csv(
             rows in prop::collection::vec((any::<i64>(), [0u32..=MAX_COUNT, 0..=3]), 0..20),
         ) {
-            let row = |((time_ns, counts), line): ((i64, [u32; 2]), u64)| Label { time_ns, counts: counts.into(), line };
-            let rows = rows.into_iter().zip(2..).map(row);
+            let rows = rows.into_iter().zip(2..);
+            let rows = rows.map(|((time_ns, counts), line)| Label { time_ns, counts: counts.into(), line });
             let labels = Labels { actions: vec!["on".into(), "a,b".into()], rows: rows.collect() };
             let mut text = Vec::new();
             labels.write(&mut text).unwrap();

@@ -156,9 +156,9 @@ mod tests {
 
     /// All pairs, nearest first, of a free label and a free command that cross no earlier pair.
     fn nearest_first(labels: &[i64], commands: &[i64], tolerance: i64) -> Vec<(usize, usize)> {
-        let places = (0..labels.len()).flat_map(|label| (0..commands.len()).map(move |command| (label, command)));
+        let all_pairs = (0..labels.len()).flat_map(|label| (0..commands.len()).map(move |command| (label, command)));
         let distance = |(label, command): &(usize, usize)| (commands[*command] - labels[*label]).abs();
-        let mut all: Vec<(usize, usize)> = places.filter(|pair| distance(pair) <= tolerance).collect();
+        let mut all: Vec<(usize, usize)> = all_pairs.filter(|pair| distance(pair) <= tolerance).collect();
         all.sort_by_key(|pair| (distance(pair), commands[pair.1] < labels[pair.0], labels[pair.0], pair.1));
         let mut made: Vec<(usize, usize)> = Vec::new();
         for (label, command) in all {

@@ -67,12 +67,12 @@ impl Prior {
 
     /// ln P(n actions); −∞ for 0 actions.
     pub fn ln_number(&self, actions: u32) -> f64 {
-        let Some(place) = actions.checked_sub(1) else { return f64::NEG_INFINITY };
-        if let Some(share) = self.numbers.get(place as usize) {
+        let Some(index) = actions.checked_sub(1) else { return f64::NEG_INFINITY };
+        if let Some(share) = self.numbers.get(index as usize) {
             return share.ln();
         }
         let rest = (1.0 - self.numbers.iter().sum::<f64>()).max(MIN_SHARE);
-        rest.ln() + (1.0 - self.decay).ln() + (f64::from(place) - self.numbers.len() as f64) * self.decay.ln()
+        rest.ln() + (1.0 - self.decay).ln() + (f64::from(index) - self.numbers.len() as f64) * self.decay.ln()
     }
 
     /// The logarithm of the factor for the `nth` occurrence of an action, from 1. The sum over the first nb occurrences

@@ -22,7 +22,7 @@ const MIN_SPREAD: f64 = 0.01;
 /// The spread of odd replies if none was seen, in bytes.
 const DEFAULT_ODD_SPREAD: f64 = 100.0;
 
-/// The largest number of deviations of odd replies that are stored; the most frequent ones are.
+/// The largest number of deviations of odd replies in a model; the most frequent ones are kept.
 const MAX_DEVIATIONS: usize = 64;
 
 /// The largest parameter accepted, in bytes.

@@ -22,22 +22,22 @@ impl ReplyDeviation {
 
     /// P(deviation).
     pub(crate) fn exactly(&self, deviation: i64) -> f64 {
-        mixed(self.usual.exactly(deviation), self.wide.exactly(deviation))
+        self.mixed(|part| part.exactly(deviation))
     }
 
     /// P(deviation or less).
     pub(crate) fn at_most(&self, deviation: i64) -> f64 {
-        mixed(self.usual.at_most(deviation), self.wide.at_most(deviation))
+        self.mixed(|part| part.at_most(deviation))
     }
 
     /// P(deviation or more).
     pub(crate) fn at_least(&self, deviation: i64) -> f64 {
-        mixed(self.usual.at_least(deviation), self.wide.at_least(deviation))
+        self.mixed(|part| part.at_least(deviation))
     }
-}
 
-fn mixed(usual: f64, wide: f64) -> f64 {
-    (1.0 - WIDE_SHARE) * usual + WIDE_SHARE * wide
+    fn mixed(&self, probability: impl Fn(&SkewedLaplace) -> f64) -> f64 {
+        (1.0 - WIDE_SHARE) * probability(&self.usual) + WIDE_SHARE * probability(&self.wide)
+    }
 }
 
 /// The difference of two independent geometric variables: the skewed discrete Laplace distribution.

@@ -87,7 +87,7 @@ impl TestRandom {
 }
 
 /// A simulated gateway with length fields, ids of varying width and wrong labels.
-pub(crate) struct Gateway<'a> {
+pub(crate) struct SimulatedGateway<'a> {
     pub(crate) seed: u64,
     pub(crate) actions: Vec<i64>,
     pub(crate) base: i64,
@@ -98,7 +98,7 @@ pub(crate) struct Gateway<'a> {
     pub(crate) wrong_percent: u64,
 }
 
-impl Gateway<'_> {
+impl SimulatedGateway<'_> {
     pub(crate) const MOSTLY_SIX_DIGITS: &'static [(i64, u64)] = &[(0, 900), (-1, 90), (-2, 9), (-4, 1)];
     pub(crate) const SKEWED: &'static [(i64, u64)] = &[(0, 600), (1, 250), (2, 100), (3, 40), (4, 10)];
 

@@ -101,9 +101,9 @@ impl CommandDistribution {
     fn new(scenario: &Scenario) -> Result<Self, BayesLimitError> {
         let (names, most) = (scenario.action_names(), scenario.command.most_actions);
         let base = u128::from(most) + 1;
-        let places: Option<Vec<u128>> = (0..names.len() as u32).map(|action| base.checked_pow(action)).collect();
-        let places = places.filter(|places| places.last().is_none_or(|last| last.checked_mul(base).is_some()));
-        let places = places.ok_or(BayesLimitError::TooMany)?;
+        let digits: Option<Vec<u128>> = (0..names.len() as u32).map(|action| base.checked_pow(action)).collect();
+        let digits = digits.filter(|digits| digits.last().is_none_or(|last| last.checked_mul(base).is_some()));
+        let digits = digits.ok_or(BayesLimitError::TooMany)?;
         let pairs: f64 =
             scenario.devices.iter().map(|device| multisets(device.actions.len(), device.count.min(most))).product();
         if pairs > MAX_MULTISETS {
@@ -112,8 +112,8 @@ impl CommandDistribution {
         // By key: the number of actions, and the number of ways to assign them to devices of the kinds so far.
         let mut ways = BTreeMap::from([(0_u128, (0_u32, 1.0_f64))]);
         for device in &scenario.devices {
-            let place = |name: &String| names.iter().position(|known| known == name).and_then(|at| places.get(at));
-            let actions: Vec<u128> = device.actions.iter().filter_map(place).copied().collect();
+            let digit = |name: &String| names.iter().position(|known| known == name).and_then(|at| digits.get(at));
+            let actions: Vec<u128> = device.actions.iter().filter_map(digit).copied().collect();
             let kind = ways_of_kind(device.count, &actions, most);
             let mut both = BTreeMap::new();
             for (key, (total, weight)) in &ways {
@@ -156,13 +156,13 @@ impl CommandDistribution {
 /// choice of an action counts as its probability.
 fn ways_of_kind(devices: u32, actions: &[u128], most: u32) -> BTreeMap<u128, (u32, f64)> {
     let mut found = BTreeMap::from([(0, (0, 1.0))]);
-    for place in actions {
+    for digit in actions {
         let mut more = BTreeMap::new();
         for (key, (total, weight)) in &found {
             // The action goes to devices without an action so far.
             for count in 0..=devices.min(most) - total {
                 let weight = weight * choose(devices - total, count) * (actions.len() as f64).powf(-f64::from(count));
-                more.insert(key + place * u128::from(count), (total + count, weight));
+                more.insert(key + digit * u128::from(count), (total + count, weight));
             }
         }
         found = more;

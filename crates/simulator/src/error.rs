@@ -50,9 +50,6 @@ pub enum SimulateError {
     /// A message cannot be encrypted, or is decrypted to other bytes.
     #[error("the simulated TLS session failed: {0}")]
     Record(io::Error),
-    /// A packet cannot be built.
-    #[error("a simulated packet cannot be built: {0}")]
-    Packet(String),
     /// A message is too long for its framing.
     #[error(
         "a message of {length} bytes is too long for {framing}, whose limit is {limit}: shorten the values of actions"
@@ -65,8 +62,8 @@ pub enum SimulateError {
         /// The limit of the framing, in bytes.
         limit: usize,
     },
-    /// A capture, labels or an inventory cannot be encoded.
-    #[error("{what} cannot be written: {reason}")]
+    /// A packet, a capture, labels or an inventory cannot be encoded.
+    #[error("{what} cannot be encoded: {reason}")]
     Format {
         /// What was to be encoded.
         what: &'static str,

@@ -7,13 +7,16 @@ use crate::time::SECOND;
 use crate::{Scenario, SimulateError};
 
 /// A label: the time that a person wrote down, in nanoseconds since the epoch, and how often each action occurs.
-pub(crate) struct Label<'a> {
+pub(crate) struct LabelRow<'a> {
     pub(crate) time_ns: i64,
     pub(crate) counts: &'a [u32],
 }
 
 /// Labels as CSV: `time` in seconds since the epoch with decimals, then a column for each action.
-pub(crate) fn csv<'a>(scenario: &Scenario, labels: impl Iterator<Item = Label<'a>>) -> Result<String, SimulateError> {
+pub(crate) fn csv<'a>(
+    scenario: &Scenario,
+    labels: impl Iterator<Item = LabelRow<'a>>,
+) -> Result<String, SimulateError> {
     let failed = |error: &dyn std::fmt::Display| SimulateError::Format { what: "labels", reason: error.to_string() };
     let mut writer = csv::Writer::from_writer(Vec::new());
     let header = std::iter::once("time").chain(scenario.action_names());
@@ -51,7 +54,7 @@ mod tests {
 
     #[test]
     fn labels_have_the_resolution_of_the_capture() {
-        let label = Label { time_ns: 1_767_600_000_012_345_678, counts: &[1, 0, 2, 0, 0, 0, 0] };
+        let label = LabelRow { time_ns: 1_767_600_000_012_345_678, counts: &[1, 0, 2, 0, 0, 0, 0] };
         let text = csv(&Scenario::default(), [label].into_iter()).unwrap();
         assert_eq!(text, "time,on,off,toggle,timer,dim,white,colour\n1767600000.012345,1,0,2,0,0,0,0\n");
         assert_eq!(seconds(1_000_000_001, Resolution::Nanosecond), "1.000000001");

@@ -27,7 +27,7 @@ impl MessageEncoder {
         Self { values: scenario.action_names().into_iter().map(value).collect(), width }
     }
 
-    /// A command: the service tells devices what to do. The timestamp has 13 digits from 2001 to 2286.
+    /// A command: the service requests actions from devices. The timestamp has 13 digits from 2001 to 2286.
     pub(crate) fn command(&self, id: u64, time_ns: i64, actions: &[DeviceAction]) -> Vec<u8> {
         let action = |action: &DeviceAction| {
             let value = self.values.get(action.action).map_or("null", String::as_str);

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha20Rng;
 use crate::application::{self, MessageInput, MessageRole};
 use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};
 use crate::command_generator::{CommandGenerator, DeviceAction};
-use crate::labels::Label;
+use crate::labels::LabelRow;
 use crate::message_encoder::MessageEncoder;
 use crate::network::{Hosts, SimulatedPacket, TcpRoute};
 use crate::random_streams::{Purpose, Seed};
@@ -164,7 +164,7 @@ impl<'a> Simulator<'a> {
         let pcap = network::write_pcap(packets, settings, schedule.start_ns, seed.stream(Purpose::Capture, 0))?;
         let mut random = seed.stream(Purpose::Labels, 0);
         let error = nanoseconds(self.scenario.labels.error);
-        let labels = truths.iter().map(|truth: &Truth| Label {
+        let labels = truths.iter().map(|truth: &Truth| LabelRow {
             time_ns: truth.time_ns + random.random_range(-error..=error),
             counts: &truth.counts,
         });

@@ -82,7 +82,7 @@ impl FitError {
             return Ok(());
         }
         let occurs = |at: usize| commands.iter().any(|command| command.counts.get(at).is_some_and(|count| *count > 0));
-        let pick = |places: &[usize]| places.iter().filter_map(|at| names.get(*at)).cloned().collect();
+        let pick = |indices: &[usize]| indices.iter().filter_map(|at| names.get(*at)).cloned().collect();
         let (entangled, absent): (Vec<usize>, Vec<usize>) = unidentified.iter().partition(|at| occurs(**at));
         Err(Self::Unidentified { absent: pick(&absent), entangled: pick(&entangled) })
     }

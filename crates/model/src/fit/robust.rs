@@ -65,7 +65,7 @@ fn rounded(size: f64) -> i64 {
 }
 
 /// Shifts in bytes of all sizes together that cost no more than one further step. If all commands have one or two
-/// actions, a length field that grows between them cannot be told from larger actions.
+/// actions, a length field that grows between them cannot be distinguished from larger actions.
 fn ambiguous_shifts(actions: &[i64], cost: i64, commands: &[LabelledCommand]) -> Vec<i64> {
     let shifted = |by: &i64| actions.iter().map(|size| size.saturating_add(*by)).collect::<Vec<_>>();
     let fits = |by: &i64| Remainders::new(&shifted(by), commands).cost() < cost + step_function::price(2);

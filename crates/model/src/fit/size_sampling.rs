@@ -105,11 +105,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{Gateway, in_blocks};
+    use crate::testing::{SimulatedGateway, in_blocks};
 
-    fn gateway(seed: u64) -> Gateway<'static> {
+    fn gateway(seed: u64) -> SimulatedGateway<'static> {
         let actions = vec![28, 29, 32, 34, 36, 35, 40];
-        Gateway { seed, actions, base: 67, steps: &[(126, 2)], ids: Gateway::MOSTLY_SIX_DIGITS, wrong_percent: 0 }
+        SimulatedGateway {
+            seed,
+            actions,
+            base: 67,
+            steps: &[(126, 2)],
+            ids: SimulatedGateway::MOSTLY_SIX_DIGITS,
+            wrong_percent: 0,
+        }
     }
 
     #[test]

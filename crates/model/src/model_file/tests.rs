@@ -72,7 +72,7 @@ prop_compose! {
         (cipher, name) in (prop::option::of(".{0,9}"), ".{0,9}"),
         method in prop::sample::select(vec![FitMethod::Paper, FitMethod::Robust]),
         bytes in prop::option::of((-9.0f64..99.0, 0.0f64..99.0, 0.1f64..9.0, 0.0f64..0.9)),
-        habits in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
+        usage in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
         noise in prop::option::of(Just(crate::testing::noise())),
     ) -> Model {
         let names: Vec<String> = names.into_iter().collect();
@@ -91,7 +91,7 @@ prop_compose! {
             odd_spread: 99.0,
             odd_deviations: vec![(-7, 1), (30, 4)],
         });
-        let prior = habits.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
+        let prior = usage.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
         Model {
             overhead,
             smoothing: Smoothing { k, strength },

@@ -75,12 +75,12 @@ fn ip_headers(
             IpHeaders::Ipv6(header, Ipv6Extensions::default())
         }
         (source, destination) => {
-            return Err(SimulateError::Packet(format!("{source} and {destination} have different IP versions")));
+            return Err(failed(format_args!("{source} and {destination} have different IP versions")));
         }
     };
     Ok(PacketBuilder::ethernet2(from.mac, to.mac).ip(headers))
 }
 
-fn failed(error: impl std::fmt::Display) -> SimulateError {
-    SimulateError::Packet(error.to_string())
+pub(super) fn failed(error: impl std::fmt::Display) -> SimulateError {
+    SimulateError::Format { what: "a packet", reason: error.to_string() }
 }

@@ -9,7 +9,8 @@ use etherparse::{TcpHeader, TcpOptionElement};
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use super::{Host, SimulatedPacket};
+use super::host::Host;
+use super::packet::{SimulatedPacket, failed};
 use crate::SimulateError;
 use crate::scenario::{InitialSequence, NetworkSettings};
 use crate::time::{MICROSECOND, MILLISECOND, nanoseconds};
@@ -147,13 +148,13 @@ impl<'a> TcpConnection<'a> {
             self.catch_up(last_ns)?;
             let sequence = self.end(side).next;
             self.end(side).next = sequence.wrapping_add(payload.len() as u32);
-            let place = if segments.peek().is_some() { SegmentPosition::Within } else { SegmentPosition::Last };
-            self.data(last_ns, side, sequence, payload, place)?;
+            let position = if segments.peek().is_some() { SegmentPosition::Within } else { SegmentPosition::Last };
+            self.data(last_ns, side, sequence, payload, position)?;
             if self.random.random_bool(self.route.network.retransmission) {
                 let payload = payload.to_vec();
                 let time_ns = last_ns + RETRANSMISSION_TIMEOUT;
-                let place = self.retransmissions.partition_point(|again| again.time_ns <= time_ns);
-                self.retransmissions.insert(place, Retransmission { time_ns, side, sequence, payload });
+                let at = self.retransmissions.partition_point(|again| again.time_ns <= time_ns);
+                self.retransmissions.insert(at, Retransmission { time_ns, side, sequence, payload });
             }
             self.busy_ns = last_ns + SEGMENT_SPACING;
         }
@@ -213,7 +214,7 @@ impl<'a> TcpConnection<'a> {
             TcpOptionElement::Noop,
             TcpOptionElement::WindowScale(WINDOW_SHIFT),
         ];
-        header.set_options(&options).map_err(|error| SimulateError::Packet(error.to_string()))?;
+        header.set_options(&options).map_err(failed)?;
         let end = self.end(side);
         end.next = end.next.wrapping_add(1);
         self.send(time_ns, side, header, &[])
@@ -230,11 +231,11 @@ impl<'a> TcpConnection<'a> {
         side: Side,
         sequence: u32,
         payload: &[u8],
-        place: SegmentPosition,
+        position: SegmentPosition,
     ) -> Result<(), SimulateError> {
         let mut header = self.header(time_ns, side);
         header.sequence_number = sequence;
-        header.psh = place == SegmentPosition::Last;
+        header.psh = position == SegmentPosition::Last;
         self.send(time_ns, side, header, payload)?;
         self.deliver_to_peer(time_ns, side, sequence.wrapping_add(payload.len() as u32));
         Ok(())

@@ -60,7 +60,7 @@ impl Scenario {
         ];
         for (key, value) in recurring {
             let holds = value.is_zero() || value >= least;
-            wanted(key, value, holds, format_args!("at least {least:#} for so many commands"))?;
+            wanted(key, value, holds, format_args!("at least {least:#} for this number of commands"))?;
         }
         Ok(())
     }

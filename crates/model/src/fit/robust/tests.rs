@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Gateway, TestRandom, command, in_blocks};
+use crate::testing::{SimulatedGateway, TestRandom, command, in_blocks};
 use crate::{ExperimentDesign, Limits};
 
 fn names(actions: &[i64]) -> Vec<String> {
@@ -25,11 +25,11 @@ const STEPS: [(i64, i64); 3] = [(126, 2), (128, 1), (1000, 1)];
 
 #[test]
 fn a_hundred_commands_give_exact_sizes_despite_steps_ids_and_wrong_labels() {
-    for ids in [Gateway::MOSTLY_SIX_DIGITS, Gateway::SKEWED] {
+    for ids in [SimulatedGateway::MOSTLY_SIX_DIGITS, SimulatedGateway::SKEWED] {
         for wrong_percent in [0, 10] {
             let inexact = inexact_fits(|seed, actions| {
                 let base = [50, 70, 150][seed as usize / 3 % 3];
-                Gateway { seed, actions, base, steps: &STEPS, ids, wrong_percent }.mixed(100)
+                SimulatedGateway { seed, actions, base, steps: &STEPS, ids, wrong_percent }.mixed(100)
             });
             assert_eq!(inexact, [], "{wrong_percent} % wrong");
         }
@@ -42,8 +42,8 @@ fn block_cipher_ranges_give_nearly_exact_sizes() {
     let (mut off, mut all) = (0, 0);
     for seed in 0..12 {
         let actions = vec![28, 29, 32, 34, 36, 35, 40];
-        let ids = Gateway::MOSTLY_SIX_DIGITS;
-        let gateway = Gateway { seed, actions, base: 67, steps: &STEPS, ids, wrong_percent: 0 };
+        let ids = SimulatedGateway::MOSTLY_SIX_DIGITS;
+        let gateway = SimulatedGateway { seed, actions, base: 67, steps: &STEPS, ids, wrong_percent: 0 };
         let sizes = fit(&names(&[0; 7]), &in_blocks(gateway.mixed(200))).unwrap();
         for (size, (found, deviation)) in gateway.actions.iter().zip(sizes.actions.iter().zip(&sizes.deviations)) {
             off += i64::from(size != found);
@@ -58,16 +58,17 @@ fn block_cipher_ranges_give_nearly_exact_sizes() {
 #[test]
 fn singles_and_doubles_give_exact_sizes_if_no_length_field_grows_between_them() {
     let inexact = inexact_fits(|seed, actions| {
-        let ids = Gateway::MOSTLY_SIX_DIGITS;
-        Gateway { seed, actions, base: 150, steps: &STEPS, ids, wrong_percent: 10 }.singles_and_doubles(100)
+        let ids = SimulatedGateway::MOSTLY_SIX_DIGITS;
+        SimulatedGateway { seed, actions, base: 150, steps: &STEPS, ids, wrong_percent: 10 }.singles_and_doubles(100)
     });
     assert_eq!(inexact, []);
 }
 
 #[test]
 fn ambiguity_of_singles_and_doubles_is_resolved_by_larger_commands() {
-    let ids = Gateway::MOSTLY_SIX_DIGITS;
-    let gateway = Gateway { seed: 1, actions: vec![40, 44, 51], base: 60, steps: &STEPS, ids, wrong_percent: 0 };
+    let ids = SimulatedGateway::MOSTLY_SIX_DIGITS;
+    let gateway =
+        SimulatedGateway { seed: 1, actions: vec![40, 44, 51], base: 60, steps: &STEPS, ids, wrong_percent: 0 };
     assert!(!fit(&names(&[0; 3]), &gateway.singles_and_doubles(60)).unwrap().ambiguous_shifts.is_empty());
     assert_eq!(fit(&names(&[0; 3]), &gateway.mixed(100)).unwrap().ambiguous_shifts, []);
 }
@@ -77,7 +78,7 @@ fn ambiguity_of_singles_and_doubles_is_resolved_by_larger_commands() {
 fn proposed_long_commands_resolve_the_ambiguity() {
     let inexact = inexact_fits(|seed, actions| {
         let ids = &[(0, 1000)];
-        let gateway = Gateway { seed, actions, base: 60, steps: &STEPS, ids, wrong_percent: 0 };
+        let gateway = SimulatedGateway { seed, actions, base: 60, steps: &STEPS, ids, wrong_percent: 0 };
         let actions = gateway.actions.len();
         let long = ExperimentDesign::long_commands(actions, &Limits::free(actions), 16).commands;
         let three_times = long.iter().flat_map(|counts| [(); 3].map(|()| gateway.command(counts)));
@@ -88,8 +89,8 @@ fn proposed_long_commands_resolve_the_ambiguity() {
 
 #[test]
 fn wrong_labels_are_outliers_but_a_second_message_form_is_not() {
-    let ids = Gateway::MOSTLY_SIX_DIGITS;
-    let gateway = Gateway { seed: 1, actions: vec![40, 47, 52], base: 60, steps: &[], ids, wrong_percent: 0 };
+    let ids = SimulatedGateway::MOSTLY_SIX_DIGITS;
+    let gateway = SimulatedGateway { seed: 1, actions: vec![40, 47, 52], base: 60, steps: &[], ids, wrong_percent: 0 };
     let mut commands = gateway.mixed(100);
     commands[17].counts[1] += 1;
     assert_eq!(fit(&names(&[0; 3]), &commands).unwrap().outliers, [17]);
