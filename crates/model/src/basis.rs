@@ -27,11 +27,12 @@ pub struct WireSize {
     pub plaintext: Option<[u64; 2]>,
 }
 
-/// The model cannot be applied to a session.
+/// The model cannot be applied to a session. (Its text is part of the frame contract: it becomes the detail of a
+/// notice.)
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 #[error(
-    "the model was learned on wire sizes under an unknown cipher suite, but the suite of this session is known: learn \
-     again from captures that contain the handshake, or with `learn --cipher`"
+    "the model was learned on sizes on the wire, under a cipher suite it does not know, while this session's suite is \
+     known: learn again from captures that hold the handshake, or with `learn --cipher`"
 )]
 pub struct SizeError;
 

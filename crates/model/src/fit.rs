@@ -6,6 +6,7 @@ mod paper;
 mod remainders;
 mod robust;
 mod size_sampling;
+mod size_search;
 
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +73,7 @@ impl Fit {
         };
         let kept = commands.iter().zip(&sizes.remainders).enumerate();
         let kept = kept.filter(|(at, _)| sizes.outliers.binary_search(at).is_err()).map(|(_, command)| tuple(command));
-        let neighbours = Neighbours::new(kept).map_err(|_| FitError::NoCommands)?;
+        let neighbours = Neighbours::new(kept).ok_or(FitError::NoCommands)?;
         let actions = names.iter().zip(&sizes.actions).map(|(name, size)| Action { name: name.clone(), size: *size });
         Ok(Self {
             overhead: sizes.overhead,

@@ -56,7 +56,7 @@ pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
 pub use model::{CaptureDigest, Model, Provenance};
 pub use model_file::{ModelError, ModelFault, SCHEMA};
-pub use neighbours::{EpsilonTuple, Neighbours, NoTuples, WeightedEpsilon};
+pub use neighbours::{EpsilonTuple, Neighbours, WeightedEpsilon};
 pub use noise_statistics::{
     GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, NoiseStatistics, RecordLayout, ServiceRecords,
 };

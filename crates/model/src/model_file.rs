@@ -172,7 +172,7 @@ impl Model {
         let neighbours = Neighbours::new(file.tuples.iter().map(tuple));
         let model = Self {
             overhead: file.overhead,
-            neighbours: neighbours.map_err(|error| ModelFault::Bounds(error.to_string()))?,
+            neighbours: neighbours.map_or_else(|| bounds("a model needs at least one tuple".to_owned()), Ok)?,
             smoothing: Smoothing { k: file.k, strength: file.strength },
             actions: file.actions,
             inventory: Some(Inventory { devices: file.devices }).filter(|inventory| !inventory.devices.is_empty()),

@@ -4,8 +4,6 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use thiserror::Error;
-
 /// The size and ε of labelled commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EpsilonTuple {
@@ -57,17 +55,9 @@ pub struct Neighbours {
     tuples: Vec<EpsilonTuple>,
 }
 
-/// There is no ⟨size, ε⟩ tuple.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("there is no ⟨size, ε⟩ tuple: learn from at least one labelled command")]
-pub struct NoTuples;
-
 impl Neighbours {
-    /// Sorts the tuples and merges equal ones.
-    ///
-    /// # Errors
-    /// [`NoTuples`] if there is none.
-    pub fn new(tuples: impl IntoIterator<Item = EpsilonTuple>) -> Result<Self, NoTuples> {
+    /// Sorts the tuples and merges equal ones; `None` if there is none.
+    pub fn new(tuples: impl IntoIterator<Item = EpsilonTuple>) -> Option<Self> {
         let mut times: BTreeMap<(i64, i64), u64> = BTreeMap::new();
         for tuple in tuples.into_iter().filter(|tuple| tuple.times > 0) {
             let times = times.entry((tuple.size, tuple.epsilon)).or_default();
@@ -75,7 +65,7 @@ impl Neighbours {
         }
         let tuples: Vec<EpsilonTuple> =
             times.into_iter().map(|((size, epsilon), times)| EpsilonTuple { size, epsilon, times }).collect();
-        if tuples.is_empty() { Err(NoTuples) } else { Ok(Self { tuples }) }
+        (!tuples.is_empty()).then_some(Self { tuples })
     }
 
     /// The distinct tuples in order of size, then of ε.
@@ -147,8 +137,8 @@ mod tests {
         assert!((estimate[0].weight - 1.0 / 1.5).abs() < 1e-12);
         assert_eq!(neighbours(&[(1, 7)]).estimate(i64::MAX, 9)[0], WeightedEpsilon { epsilon: 7, weight: 1.0 });
         assert_eq!(neighbours(&[(i64::MIN, 7)]).estimate(i64::MAX, usize::MAX)[0].epsilon, 7);
-        assert_eq!(Neighbours::new([]), Err(NoTuples));
-        assert_eq!(Neighbours::new([EpsilonTuple { size: 1, epsilon: 1, times: 0 }]), Err(NoTuples));
+        assert_eq!(Neighbours::new([]), None);
+        assert_eq!(Neighbours::new([EpsilonTuple { size: 1, epsilon: 1, times: 0 }]), None);
     }
 
     #[test]

@@ -1,12 +1,8 @@
-//! What remains of the commands' sizes without their actions, how well a step function fits it, and how action sizes
-//! may be changed to fit it better.
+//! What remains of the commands' sizes without their actions, and how well a step function fits it.
 
 use crate::LabelledCommand;
 use crate::labelled_command::action_bytes;
 use crate::step_function::{StepFunction, step_cost};
-
-/// Pairs of sizes are changed together for at most this many actions.
-const MAX_PAIRED_ACTIONS: usize = 24;
 
 /// Sizes of commands without their actions, ordered by the bytes of the actions. (Ordered by the sizes themselves,
 /// their noise would look like steps.)
@@ -57,44 +53,5 @@ impl Remainders {
             self.commands.iter().copied().zip(self.ranges.iter().zip(levels).map(fitted)).collect();
         ordered.sort_unstable_by_key(|(command, _)| *command);
         ordered.into_iter().map(|(_, remainder)| remainder).collect()
-    }
-}
-
-/// A change of one or several action sizes: pairs of an action's index and the bytes to add.
-pub(crate) struct SizeChange(Vec<(usize, i64)>);
-
-impl SizeChange {
-    /// All changes to try: one size or all sizes by up to 3 bytes; if there are few actions, also two by one byte each.
-    pub(crate) fn all(actions: usize) -> Vec<Self> {
-        let by = [1, -1, 2, -2, 3, -3];
-        let mut changes: Vec<Self> = by.map(|by| Self((0..actions).map(|at| (at, by)).collect())).into();
-        changes.extend((0..actions).flat_map(|at| by.map(|by| Self(vec![(at, by)]))));
-        if actions <= MAX_PAIRED_ACTIONS {
-            for first in 0..actions {
-                for second in first + 1..actions {
-                    let pairs = [(1, 1), (1, -1), (-1, 1), (-1, -1)];
-                    changes.extend(pairs.map(|(a, b)| Self(vec![(first, a), (second, b)])));
-                }
-            }
-        }
-        changes
-    }
-
-    /// Applies the change to the sizes.
-    pub(crate) fn apply(&self, sizes: &mut [i64]) {
-        self.add(sizes, 1);
-    }
-
-    /// Undoes [`Self::apply`].
-    pub(crate) fn revert(&self, sizes: &mut [i64]) {
-        self.add(sizes, -1);
-    }
-
-    fn add(&self, sizes: &mut [i64], sign: i64) {
-        for (at, by) in &self.0 {
-            if let Some(size) = sizes.get_mut(*at) {
-                *size = size.saturating_add(sign * by);
-            }
-        }
     }
 }

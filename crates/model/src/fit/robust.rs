@@ -7,8 +7,9 @@
 
 use super::error::FitError;
 use super::fitted_sizes::{FittedSizes, median};
-use super::remainders::{Remainder, Remainders, SizeChange};
+use super::remainders::{Remainder, Remainders};
 use super::size_sampling::SampledSizes;
+use super::size_search::SizeSearch;
 use crate::LabelledCommand;
 use crate::experiment_design::undetermined_actions;
 use crate::labelled_command::{LARGEST_SIZE, action_bytes};
@@ -21,26 +22,24 @@ const OUTLIER_BYTES: i64 = 8;
 /// ...unless at least this share of all commands deviates by nearly as much: then the gateway has two message forms.
 const MESSAGE_FORM_SHARE: f64 = 0.1;
 
-const MAX_SEARCH_ROUNDS: usize = 50;
-
 pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {
     FitError::unless_identified(names, commands, &undetermined_actions(names.len(), commands))?;
     let start = least_absolute_deviations(names.len(), commands);
-    let (mut actions, cost) = search(start.iter().skip(1).map(|size| rounded(*size)).collect(), commands);
-    let mut deviations = vec![0.0; actions.len()];
-    let mut command_sizes = None;
+    let mut search = SizeSearch::new(start.iter().skip(1).map(|size| rounded(*size)).collect(), commands);
+    search.descend();
+    let (mut actions, cost) = (search.sizes.clone(), search.cost);
+    let (mut deviations, mut command_sizes) = (vec![0.0; actions.len()], None);
     if commands.iter().any(|command| command.sizes[0] < command.sizes[1]) {
-        let sampled = SampledSizes::sample(actions, commands);
+        let sampled = SampledSizes::sample(search, commands);
         (actions, deviations, command_sizes) = (sampled.actions, sampled.deviations, Some(sampled.commands));
     }
     let fitted = Remainders::new(&actions, commands).fitted();
     let outliers = outliers(&fitted);
+    let without_actions =
+        |(size, command): (&i64, &LabelledCommand)| size.saturating_sub(action_bytes(&actions, &command.counts));
     let remainders: Vec<i64> = match command_sizes {
         None => fitted.iter().map(|remainder| remainder.value).collect(),
-        Some(sizes) => {
-            let pairs = sizes.iter().zip(commands);
-            pairs.map(|(size, command)| size.saturating_sub(action_bytes(&actions, &command.counts))).collect()
-        }
+        Some(sizes) => sizes.iter().zip(commands).map(without_actions).collect(),
     };
     let kept = remainders.iter().enumerate().filter(|(at, _)| outliers.binary_search(at).is_err());
     let mut kept: Vec<i64> = kept.map(|(_, remainder)| *remainder).collect();
@@ -70,28 +69,6 @@ fn ambiguous_shifts(actions: &[i64], cost: i64, commands: &[LabelledCommand]) ->
     let shifted = |by: &i64| actions.iter().map(|size| size.saturating_add(*by)).collect::<Vec<_>>();
     let fits = |by: &i64| Remainders::new(&shifted(by), commands).cost() < cost + step_function::price(2);
     [-3, -2, -1, 1, 2, 3].into_iter().filter(fits).collect()
-}
-
-/// Applies changes as long as one of them lowers the cost. Returns the sizes and their cost.
-fn search(mut actions: Vec<i64>, commands: &[LabelledCommand]) -> (Vec<i64>, i64) {
-    let mut best = Remainders::new(&actions, commands).cost();
-    let changes = SizeChange::all(actions.len());
-    for _ in 0..MAX_SEARCH_ROUNDS {
-        let before = best;
-        for change in &changes {
-            change.apply(&mut actions);
-            let cost = Remainders::new(&actions, commands).cost();
-            if cost < best {
-                best = cost;
-            } else {
-                change.revert(&mut actions);
-            }
-        }
-        if best == before {
-            break;
-        }
-    }
-    (actions, best)
 }
 
 #[cfg(test)]

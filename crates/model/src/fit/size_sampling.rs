@@ -10,7 +10,8 @@ use rand::RngExt;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use super::remainders::{Remainder, Remainders, SizeChange};
+use super::remainders::{Remainder, Remainders};
+use super::size_search::SizeSearch;
 use crate::LabelledCommand;
 use crate::labelled_command::action_bytes;
 use crate::step_function;
@@ -36,23 +37,23 @@ pub(crate) struct SampledSizes {
 }
 
 impl SampledSizes {
-    /// Runs the chain, starting from these sizes of actions.
-    pub(crate) fn sample(actions: Vec<i64>, commands: &[LabelledCommand]) -> Self {
+    /// Runs the chain, starting from the sizes of `search`.
+    pub(crate) fn sample(mut search: SizeSearch<'_>, commands: &[LabelledCommand]) -> Self {
         let samples = SAMPLES.min(commands.len());
-        let mut chain = Chain::new(actions, commands);
-        chain.run(BURN_IN);
-        let mut sums = vec![(0.0, 0.0); chain.actions.len()];
+        let mut random = ChaCha8Rng::seed_from_u64(0);
+        run_chain(&mut search, BURN_IN, &mut random);
+        let mut sums = vec![(0.0, 0.0); search.sizes.len()];
         let mut sizes: Vec<(usize, i64)> = Vec::with_capacity(commands.len());
         for sample in 0..samples {
-            chain.run(THINNING);
-            for ((sum, squares), size) in sums.iter_mut().zip(&chain.actions) {
+            run_chain(&mut search, THINNING, &mut random);
+            for ((sum, squares), size) in sums.iter_mut().zip(&search.sizes) {
                 let size = *size as f64;
                 *sum += size;
                 *squares += size * size;
             }
-            let fitted = Remainders::new(&chain.actions, commands).fitted();
+            let fitted = Remainders::new(&search.sizes, commands).fitted();
             let size = |(remainder, command): (&Remainder, &LabelledCommand)| {
-                remainder.value.saturating_add(action_bytes(&chain.actions, &command.counts))
+                remainder.value.saturating_add(action_bytes(&search.sizes, &command.counts))
             };
             sizes.extend(fitted.iter().zip(commands).map(size).enumerate().skip(sample).step_by(samples));
         }
@@ -67,36 +68,12 @@ impl SampledSizes {
     }
 }
 
-struct Chain<'a> {
-    actions: Vec<i64>,
-    commands: &'a [LabelledCommand],
-    proposals: Vec<SizeChange>,
-    /// Cost of the current state, in bytes.
-    cost: f64,
-    random: ChaCha8Rng,
-}
-
-impl<'a> Chain<'a> {
-    fn new(actions: Vec<i64>, commands: &'a [LabelledCommand]) -> Self {
-        let (proposals, random) = (SizeChange::all(actions.len()), ChaCha8Rng::seed_from_u64(0));
-        let cost = step_function::in_bytes(Remainders::new(&actions, commands).cost());
-        Self { actions, commands, proposals, cost, random }
-    }
-
-    fn run(&mut self, proposals: usize) {
-        if self.proposals.is_empty() {
-            return;
-        }
-        for _ in 0..proposals {
-            let Some(change) = self.proposals.get(self.random.random_range(0..self.proposals.len())) else { continue };
-            change.apply(&mut self.actions);
-            let cost = step_function::in_bytes(Remainders::new(&self.actions, self.commands).cost());
-            if self.random.random::<f64>() < (self.cost - cost).exp() {
-                self.cost = cost;
-            } else {
-                change.revert(&mut self.actions);
-            }
-        }
+/// Proposes random changes. A change that costs n bytes more is accepted with probability e⁻ⁿ.
+fn run_chain(search: &mut SizeSearch<'_>, proposals: usize, random: &mut ChaCha8Rng) {
+    for _ in 0..if search.changes() > 0 { proposals } else { 0 } {
+        let index = random.random_range(0..search.changes());
+        let accept = |before, after| random.random::<f64>() < step_function::in_bytes(before - after).exp();
+        search.try_change(index, accept);
     }
 }
 
@@ -119,10 +96,14 @@ mod tests {
         }
     }
 
+    fn sample(seed: u64, commands: &[LabelledCommand]) -> SampledSizes {
+        SampledSizes::sample(SizeSearch::new(gateway(seed).actions, commands), commands)
+    }
+
     #[test]
     fn exact_command_sizes_and_their_action_sizes_are_kept() {
         let commands = gateway(1).mixed(100);
-        let sampled = SampledSizes::sample(gateway(1).actions, &commands);
+        let sampled = sample(1, &commands);
         assert_eq!(sampled.actions, gateway(1).actions);
         assert!(sampled.commands.iter().zip(&commands).all(|(size, command)| [*size; 2] == command.sizes));
         assert!(sampled.deviations.iter().all(|deviation| *deviation < 0.2), "{sampled:?}");
@@ -133,7 +114,7 @@ mod tests {
         #[test]
         fn sizes_lie_within_the_ranges_and_errors_within_the_deviations(seed in 0u64..1000) {
             let commands = in_blocks(gateway(seed).mixed(200));
-            let sampled = SampledSizes::sample(gateway(seed).actions, &commands);
+            let sampled = sample(seed, &commands);
             prop_assert!(sampled.commands.len() == commands.len());
             for (size, command) in sampled.commands.iter().zip(&commands) {
                 prop_assert!(command.sizes[0] <= *size && *size <= command.sizes[1]);
@@ -142,7 +123,7 @@ mod tests {
             for ((mean, deviation), size) in estimates.zip(gateway(seed).actions) {
                 prop_assert!((mean - size).abs() as f64 <= 4.0 * deviation + 1.0, "{sampled:?}");
             }
-            let again = SampledSizes::sample(gateway(seed).actions, &commands);
+            let again = sample(seed, &commands);
             prop_assert!(again.commands == sampled.commands, "the result is reproducible");
         }
     }
