@@ -84,7 +84,7 @@ fn unusable_models_are_refused() {
     for (name, content, words) in [
         ("newer.toml", model.replacen("schema = 1", "schema = 7", 1), ["newer.toml", "7"]),
         ("cut.toml", model[..model.len() / 2].to_owned(), ["cut.toml", ""]),
-        ("other.toml", "[[stage]]\nrun = \"capture\"\n".to_owned(), ["other.toml", "no model"]),
+        ("other.toml", "[[stage]]\nrun = \"capture\"\n".to_owned(), ["other.toml", "not a model"]),
     ] {
         let file = write(folder.path(), name, content);
         let output = sizeleak(&format!("run pipeline.toml --model {}", file.display())).output().unwrap();

@@ -269,7 +269,7 @@ fn bad_input_is_one_sentence() {
         home.evaluate("changed.toml", &[])
     };
     assert_fails(&with_model(&model.replace("schema = 1", "schema = 2")), 1, &["changed.toml", "schema 2 is newer"]);
-    assert_fails(&with_model(&model.replace("schema = 1", "")), 1, &["changed.toml", "no model"]);
+    assert_fails(&with_model(&model.replace("schema = 1", "")), 1, &["changed.toml", "not a model"]);
     assert_fails(&home.evaluate("test.pcap", &[]), 1, &["test.pcap"]);
     assert_fails(&home.evaluate("none.toml", &[]), 1, &["none.toml"]);
     assert_fails(&home.evaluate("model.toml", &["--set", "pruner.modes=paper"]), 2, &["modes"]);

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use chain::{Carrier, Sized};
 use sizeleak_frame::{ContentType, Direction, Record, Segment};
-use sizeleak_simulator::{Part, Scenario, Simulation, simulate};
+use sizeleak_simulator::{Scenario, SimulatedCapture, Simulation, simulate};
 use tempfile::TempDir;
 
 const HOMES: [(&str, u64); 3] = [("websocket-tls12-aes", 101), ("mqtt-tls13", 102), ("http-tls12-chacha", 103)];
@@ -21,7 +21,7 @@ const HOMES: [(&str, u64); 3] = [("websocket-tls12-aes", 101), ("mqtt-tls13", 10
 struct Home {
     name: &'static str,
     scenario: Scenario,
-    part: Part,
+    part: SimulatedCapture,
     truth: Vec<Placed>,
 }
 

@@ -11,7 +11,7 @@ use home::{Home, assert_fails, run, small};
 use jiff::SignedDuration;
 use programs::{GATEWAY, sizeleak, stderr};
 use serde_json::Value;
-use sizeleak_model::{Basis, Model, Written};
+use sizeleak_model::{Basis, Model, RecordLayout};
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::{Framing, Suite, Version};
 
@@ -293,7 +293,7 @@ fn what_is_no_command_is_learned_too() {
     let home = Home::new(&scenario, 21);
     let (model, told) = learned(&home, &[]);
     let noise = model.noise.unwrap();
-    assert_eq!((noise.commands, noise.written), (102, Written::Whole));
+    assert_eq!((noise.commands, noise.written), (102, RecordLayout::Whole));
     // "HTTP/1.1 204 No Content" and a date.
     let nothing = noise.to_gateway.iter().find(|kind| kind.size == 64).unwrap();
     assert!(nothing.answers > 50 && nothing.commands == 0, "{nothing:?}");

@@ -5,7 +5,7 @@ mod tool;
 use std::process::Command;
 
 use serde::Deserialize;
-use sizeleak_model::{Neighbours, Tuple};
+use sizeleak_model::{EpsilonTuple, Neighbours};
 
 /// Makes random tuples and queries, and answers them: the distances to the k nearest and, because scikit-learn breaks ties
 /// arbitrarily, everything within the largest of them.
@@ -63,12 +63,13 @@ fn nearest_neighbours_are_those_of_scikit_learn() {
     let cases: Vec<Case> = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(cases.len(), 48);
     for Case { tuples, k, answers } in cases {
-        let neighbours = Neighbours::new(tuples.iter().map(|(size, epsilon)| Tuple::new(*size, *epsilon))).unwrap();
+        let neighbours =
+            Neighbours::new(tuples.iter().map(|(size, epsilon)| EpsilonTuple::new(*size, *epsilon))).unwrap();
         for Answer { size, distances, near } in answers {
             let found = neighbours.nearest(size, k);
             let each = || found.iter().flat_map(|near| std::iter::repeat_n(near, near.times as usize));
             assert_eq!(each().map(|found| (found.size, found.epsilon)).collect::<Vec<_>>(), near, "at {size}, k = {k}");
-            let mut found: Vec<u64> = each().map(|found| found.distance).collect();
+            let mut found: Vec<u64> = each().map(|found| found.size.abs_diff(size)).collect();
             found.sort_unstable();
             found.truncate(k);
             assert_eq!(found, distances, "at {size}, k = {k}");

@@ -10,7 +10,7 @@ use home::{Home, run};
 use jiff::SignedDuration;
 use programs::{GATEWAY, sizeleak, stderr};
 use serde_json::Value;
-use sizeleak_simulator::scenario::{Framing, QualityOfService, ReplyMode, Span, Suite, Version};
+use sizeleak_simulator::scenario::{DurationRange, Framing, QualityOfService, ReplyMode, Suite, Version};
 use sizeleak_simulator::{Scenario, Truth, simulate};
 
 const FRAMINGS: [Framing; 3] = [Framing::Websocket, Framing::Mqtt, Framing::Http];
@@ -112,7 +112,8 @@ fn an_hour_without_commands_has_none() {
             (scenario.tls.version, scenario.tls.suite) = (version, suite);
             // A day is enough to learn from.
             (scenario.learn.repeats, scenario.learn.random) = (1, 10);
-            scenario.command.interval = Span { min: SignedDuration::from_hours(1), max: SignedDuration::from_hours(1) };
+            scenario.command.interval =
+                DurationRange { min: SignedDuration::from_hours(1), max: SignedDuration::from_hours(1) };
             let [_, _, adaptive, learned] =
                 figures(&format!("an hour apart, {framing:?}, {version:?}"), &scenario, seed);
             assert_eq!((adaptive.wrong(), learned.wrong()), (0, 0));
@@ -166,7 +167,7 @@ fn commands_close_together_are_told_apart() {
             }
             let mut scenario = home_of(framing, 300);
             scenario.session.quality_of_service = quality;
-            scenario.command.interval = Span::from_millis(50, 1_500);
+            scenario.command.interval = DurationRange::from_millis(50, 1_500);
             scenario.telemetry.period = SignedDuration::from_secs(5);
             let [_, _, adaptive, learned] =
                 figures(&format!("close together, {framing:?}, {quality:?}"), &scenario, seed);
@@ -203,7 +204,8 @@ fn commands_of_a_distant_service_are_found() {
 #[test]
 fn all_algorithms_are_compared() {
     let mut scenario = home_of(Framing::Http, 3);
-    scenario.command.interval = Span { min: SignedDuration::from_mins(15), max: SignedDuration::from_mins(20) };
+    scenario.command.interval =
+        DurationRange { min: SignedDuration::from_mins(15), max: SignedDuration::from_mins(20) };
     let home = Home::new(&scenario, 61_071);
     assert!(home.learn("model.toml", &[]).status.success());
     let settings = ALGORITHMS.map(|algorithm| format!("command-segmenter.algorithm={algorithm}"));

@@ -25,7 +25,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Serialize;
 use sizeleak_runtime::log::say;
-use sizeleak_simulator::{Limit, Scenario, bayes_limit};
+use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 
 use super::labelled::LabelFile;
 use super::observation::Telling;
@@ -139,7 +139,7 @@ impl Arguments {
         Ok(damage)
     }
 
-    fn limit(&self) -> anyhow::Result<Option<Limit>> {
+    fn limit(&self) -> anyhow::Result<Option<BayesLimit>> {
         let Some(path) = &self.scenario else { return Ok(None) };
         let name = || path.display().to_string();
         let text = fs::read_to_string(path).with_context(name)?;

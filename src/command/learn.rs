@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use sizeleak_model::{Action, Inventory, Method};
+use sizeleak_model::{Action, FitMethod, Inventory};
 use sizeleak_runtime::log::show;
 
 use super::Failure;
@@ -98,11 +98,11 @@ enum HowToLearn {
     Paper,
 }
 
-impl From<HowToLearn> for Method {
+impl From<HowToLearn> for FitMethod {
     fn from(method: HowToLearn) -> Self {
         match method {
-            HowToLearn::Robust => Method::Robust,
-            HowToLearn::Paper => Method::Paper,
+            HowToLearn::Robust => FitMethod::Robust,
+            HowToLearn::Paper => FitMethod::Paper,
         }
     }
 }

@@ -1,17 +1,27 @@
-//! Which devices there are and what each can be told: what a command can be made of at all.
+//! Actions, and the inventory: which devices there are and which actions each of them has.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Action, Limits, syntax};
+use crate::toml_error;
 
-/// The most kinds of device an inventory may have; conditions are checked for every union of them.
-pub const MOST_KINDS: usize = 16;
+/// The largest number of device kinds in an inventory; every union of kinds is checked for a condition.
+pub const MAX_DEVICE_KINDS: usize = 16;
 
-/// The most classes of actions (sets of kinds that share an action) an inventory may have.
-pub const MOST_CLASSES: usize = 64;
+/// The largest number of action classes (sets of kinds that share an action) in an inventory.
+pub const MAX_ACTION_CLASSES: usize = 64;
+
+/// An action of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Action {
+    /// Its name, as in labels and inventory.
+    pub name: String,
+    /// |aᵢ|: bytes that one occurrence adds to a command.
+    pub size: i64,
+}
 
 /// The devices behind a gateway, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,22 +38,22 @@ pub struct Inventory {
 pub struct Device {
     /// The kind's name.
     pub name: String,
-    /// How many of it there are.
+    /// How many devices of this kind there are.
     pub count: u32,
-    /// What one can be told to do; a command tells each device one thing at most.
+    /// The actions of such a device; a command has at most one action for each device.
     pub actions: Vec<String>,
 }
 
 /// Why an inventory cannot be used.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum InventoryError {
-    /// The text is no inventory.
+    /// The text is not an inventory.
     #[error("the inventory cannot be read: {0}")]
     Syntax(String),
-    /// Two kinds of one name.
+    /// Two kinds have the same name.
     #[error("the inventory names the device `{0}` twice: add up their counts, or give them two names")]
     DuplicateDevice(String),
-    /// An action named twice in one kind.
+    /// A kind lists an action twice.
     #[error("the inventory lists the action `{action}` of device `{device}` twice: list it once")]
     DuplicateAction {
         /// The kind of device.
@@ -51,31 +61,31 @@ pub enum InventoryError {
         /// The action.
         action: String,
     },
-    /// No device at all.
+    /// There is no device.
     #[error("the inventory has no [[device]]: add one for each kind, with `name`, `count` and `actions`")]
     NoDevices,
-    /// A kind of which there is none.
-    #[error("the inventory counts 0 of the device `{0}`: leave it out, or say how many there are")]
+    /// A kind has no devices.
+    #[error("the inventory counts 0 of the device `{0}`: remove it, or give its number")]
     ZeroCount(String),
-    /// A kind that can do nothing.
-    #[error("the device `{0}` of the inventory has no action: leave it out, or list its actions")]
+    /// A kind has no actions.
+    #[error("the device `{0}` of the inventory has no action: remove it, or list its actions")]
     NoActions(String),
-    /// A device or an action without a name.
+    /// The name of a device or an action is empty.
     #[error("the inventory has an empty name in its device number {0}: name it")]
     EmptyName(usize),
-    /// Too many kinds.
+    /// There are too many kinds.
     #[error(
-        "the inventory has {0} kinds of device, this version takes {MOST_KINDS}: merge kinds with the same actions"
+        "the inventory has {0} kinds of device, the limit is {MAX_DEVICE_KINDS}: merge kinds with the same actions"
     )]
     TooManyKinds(usize),
-    /// Too many ways in which kinds share actions.
+    /// Kinds share actions in too many ways.
     #[error(
-        "the inventory's kinds share actions in {0} different ways, this version takes {MOST_CLASSES}: merge kinds \
+        "the inventory's kinds share actions in {0} different ways, the limit is {MAX_ACTION_CLASSES}: merge kinds \
          with nearly the same actions"
     )]
     TooManyClasses(usize),
-    /// An action no device can take.
-    #[error("no device of the inventory has the action `{0}`: add it to one, or drop it from the labels")]
+    /// No device has this action.
+    #[error("no device of the inventory has the action `{0}`: add it to one, or remove it from the labels")]
     UnknownAction(String),
 }
 
@@ -86,19 +96,19 @@ impl Inventory {
     /// [`InventoryError`].
     pub fn from_toml(text: &str) -> Result<Self, InventoryError> {
         let inventory: Self =
-            toml::from_str(text).map_err(|error| InventoryError::Syntax(syntax::fault(text, &error)))?;
+            toml::from_str(text).map_err(|error| InventoryError::Syntax(toml_error::describe(text, &error)))?;
         inventory.check()?;
         Ok(inventory)
     }
 
-    /// Checks what the form alone does not rule out.
+    /// Checks the bounds and names that the TOML types do not enforce.
     ///
     /// # Errors
     /// [`InventoryError`].
     pub fn check(&self) -> Result<(), InventoryError> {
         match self.devices.len() {
             0 => return Err(InventoryError::NoDevices),
-            kinds if kinds > MOST_KINDS => return Err(InventoryError::TooManyKinds(kinds)),
+            kinds if kinds > MAX_DEVICE_KINDS => return Err(InventoryError::TooManyKinds(kinds)),
             _ => {}
         }
         let mut names = BTreeSet::new();
@@ -124,40 +134,20 @@ impl Inventory {
         Ok(())
     }
 
-    /// All actions, in the order they are first named.
+    /// The names of all actions, in order of first occurrence.
     pub fn action_names(&self) -> Vec<&str> {
         let mut seen = BTreeSet::new();
         let names = self.devices.iter().flat_map(|device| &device.actions).map(String::as_str);
         names.filter(|name| seen.insert(*name)).collect()
     }
 
-    /// The actions of devices that are not among `actions`: nothing was learned of them, so no command with them can be
-    /// told.
+    /// The names of the devices' actions that are not among the learned `actions`; commands with them cannot be
+    /// recognised.
     pub fn unlearned(&self, actions: &[Action]) -> Vec<&str> {
         let learned: BTreeSet<&str> = actions.iter().map(|action| action.name.as_str()).collect();
         let mut names = self.action_names();
         names.retain(|name| !learned.contains(name));
         names
-    }
-
-    /// What this inventory allows of commands made of `actions`.
-    ///
-    /// # Errors
-    /// [`InventoryError`], among them [`InventoryError::UnknownAction`] where no device can take one of the actions.
-    pub fn limits(&self, actions: &[Action]) -> Result<Limits, InventoryError> {
-        self.check()?;
-        let counts: Vec<u32> = self.devices.iter().map(|device| device.count).collect();
-        let mut kinds_with: BTreeMap<&str, u32> = BTreeMap::new();
-        for (kind, device) in self.devices.iter().enumerate() {
-            for action in &device.actions {
-                *kinds_with.entry(action).or_default() |= 1 << kind;
-            }
-        }
-        let kinds = actions.iter().map(|action| {
-            let kinds = kinds_with.get(action.name.as_str()).copied();
-            kinds.ok_or_else(|| InventoryError::UnknownAction(action.name.clone()))
-        });
-        Limits::new(&counts, &kinds.collect::<Result<Vec<_>, _>>()?)
     }
 }
 
@@ -167,13 +157,13 @@ mod tests {
     use crate::testing::{actions, device, home};
 
     #[test]
-    fn names_come_in_the_order_first_seen() {
+    fn action_names_are_in_order_of_first_occurrence() {
         assert_eq!(home().action_names(), ["on", "off", "red"]);
         assert_eq!(home().unlearned(&actions(&["red", "blink"])), ["on", "off"]);
     }
 
     #[test]
-    fn errors_say_what_to_do() {
+    fn errors_name_the_fault() {
         let error = |text| Inventory::from_toml(text).unwrap_err().to_string();
         let twice = "[[device]]\nname = \"a\"\ncount = 1\nactions = [\"x\"]\n".repeat(2);
         assert!(error(&twice).contains("device `a` twice"));
@@ -187,13 +177,12 @@ mod tests {
         );
         assert!(error("[[devices]]").contains("devices"));
         assert!(error("").contains("no [[device]]"));
-        assert_eq!(home().limits(&actions(&["blink"])), Err(InventoryError::UnknownAction("blink".into())));
         let kinds = (0..17).map(|kind| device(&kind.to_string(), 1, &["on"])).collect();
         assert_eq!(Inventory { devices: kinds }.check(), Err(InventoryError::TooManyKinds(17)));
     }
 
     #[test]
-    fn reads_what_it_writes() {
+    fn an_inventory_reads_back_from_toml() {
         let text = toml::to_string(&home()).unwrap();
         assert_eq!(Inventory::from_toml(&text).unwrap(), home());
     }

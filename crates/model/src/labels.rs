@@ -1,4 +1,4 @@
-//! Labels: when which actions were really commanded. CSV, a header `time,<action>,<action>…`, a row a command.
+//! Labels: when which actions were commanded. CSV with the header `time,<action>,<action>…` and a row for each command.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use jiff::Timestamp;
 use thiserror::Error;
 
-/// Labelled commands.
+/// The labels of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels {
     /// The actions, in the order of the columns.
@@ -15,10 +15,10 @@ pub struct Labels {
     pub rows: Vec<Label>,
 }
 
-/// One labelled command.
+/// The label of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// When, in nanoseconds since the epoch.
+    /// Nanoseconds since the Unix epoch.
     pub time_ns: i64,
     /// How often each action occurs, in the order of [`Labels::actions`].
     pub counts: Vec<u32>,
@@ -29,84 +29,84 @@ pub struct Label {
 /// Why labels cannot be read.
 #[derive(Debug, Error)]
 pub enum LabelError {
-    /// The header is not that of labels.
+    /// The header is wrong.
     #[error("line 1: the header must be `time,<action>,<action>…`, it is `{0}`")]
     Header(String),
     /// An action has two columns.
     #[error("line 1: the action `{0}` has two columns")]
     DuplicateAction(String),
-    /// A time that is none.
-    #[error("line {line}: `{text}` is no time: epoch seconds (1767600000.25) or RFC 3339 (2026-01-05T08:00:00Z)")]
+    /// A time is invalid.
+    #[error("line {line}: `{text}` is not a time: epoch seconds (1767600000.25) or RFC 3339 (2026-01-05T08:00:00Z)")]
     Time {
         /// The line.
         line: u64,
-        /// What stands there.
+        /// The text found.
         text: String,
     },
-    /// A count that is none.
-    #[error("line {line}: `{text}` is no count of `{action}`: a whole number from 0 to {LARGEST_COUNT}")]
+    /// A count is invalid.
+    #[error("line {line}: `{text}` is not a count of `{action}`: a whole number from 0 to {MAX_COUNT}")]
     Count {
         /// The line.
         line: u64,
         /// The action.
         action: String,
-        /// What stands there.
+        /// The text found.
         text: String,
     },
-    /// An action without a name.
+    /// The name of an action is empty.
     #[error("line 1: column {0} has no name: write `time,<action>,<action>…`")]
     EmptyAction(usize),
-    /// A row shorter or longer than the header.
-    #[error("line {line}: {fields} fields, where the header has {columns}")]
+    /// A row is shorter or longer than the header.
+    #[error("line {line}: {fields} fields, but the header has {columns}")]
     Fields {
         /// The line.
         line: u64,
-        /// How many fields stand there.
+        /// The number of fields found.
         fields: u64,
-        /// How many there should be.
+        /// The number of columns in the header.
         columns: u64,
     },
-    /// A line that is no text.
+    /// A line is not text.
     #[error("line {0}: this is not UTF-8 text")]
     Encoding(u64),
-    /// The input or output fails.
+    /// Reading or writing fails.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The file is too large to be labels.
-    #[error("the labels have more than {LARGEST_FILE} bytes: split them by capture")]
+    /// The file is too large.
+    #[error("the labels have more than {MAX_FILE_BYTES} bytes: split them by capture")]
     TooLarge,
 }
 
-/// More than this is no number of devices.
-const LARGEST_COUNT: u32 = 1 << 20;
+/// The largest count of an action.
+const MAX_COUNT: u32 = 1 << 20;
 
 /// The largest file that is read, in bytes.
-const LARGEST_FILE: u64 = 256 << 20;
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 impl Labels {
-    /// Reads labels, 256 MiB at most.
+    /// Reads labels of at most 256 MiB.
     ///
     /// # Errors
-    /// [`LabelError`], about the first line that cannot be read.
+    /// [`LabelError`] for the first invalid line.
     pub fn read(input: impl Read) -> Result<Self, LabelError> {
         let mut text = Vec::new();
-        input.take(LARGEST_FILE + 1).read_to_end(&mut text)?;
-        if text.len() as u64 > LARGEST_FILE {
+        input.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > MAX_FILE_BYTES {
             return Err(LabelError::TooLarge);
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
-        let mut lines = Lines { text, at: 0, line: 1 };
+        let mut lines = LineCounter { text, at: 0, line: 1 };
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
-        let actions = actions(reader.headers().map_err(|error| lines.blame(error))?)?;
+        let actions = actions(reader.headers().map_err(|error| lines.locate(error))?)?;
         let mut rows = Vec::new();
         for record in reader.records() {
-            let record = record.map_err(|error| lines.blame(error))?;
+            let record = record.map_err(|error| lines.locate(error))?;
             let line = lines.line_of(record.position());
             let mut fields = record.iter();
             let time = fields.next().unwrap_or_default();
             let time_ns = time_ns(time).ok_or_else(|| LabelError::Time { line, text: time.to_owned() })?;
             let counts = fields.zip(&actions).map(|(text, action)| {
-                let count = text.parse().ok().filter(|count| *count <= LARGEST_COUNT);
+                let count = text.parse().ok().filter(|count| *count <= MAX_COUNT);
                 count.ok_or_else(|| LabelError::Count { line, action: action.clone(), text: text.to_owned() })
             });
             rows.push(Label { time_ns, counts: counts.collect::<Result<_, _>>()?, line });
@@ -114,10 +114,10 @@ impl Labels {
         Ok(Self { actions, rows })
     }
 
-    /// Writes labels, times as epoch seconds with nanoseconds.
+    /// Writes labels, with times as epoch seconds to the nanosecond.
     ///
     /// # Errors
-    /// [`LabelError::Io`] where the output does not take them.
+    /// [`LabelError::Io`] if writing fails.
     pub fn write(&self, output: impl Write) -> Result<(), LabelError> {
         let mut writer = csv::Writer::from_writer(output);
         let header = std::iter::once("time").chain(self.actions.iter().map(String::as_str));
@@ -133,7 +133,7 @@ impl Labels {
     }
 }
 
-/// The actions a header names.
+/// The actions in a header.
 fn actions(header: &csv::StringRecord) -> Result<Vec<String>, LabelError> {
     let mut columns = header.iter();
     if columns.next() != Some("time") || header.len() < 2 {
@@ -150,15 +150,16 @@ fn actions(header: &csv::StringRecord) -> Result<Vec<String>, LabelError> {
     }
 }
 
-/// Counts lines up to records: the CSV library's own numbers are off after empty lines and with Windows line ends.
-struct Lines<'a> {
+/// Counts the lines up to a record. The CSV library's own line numbers are wrong after empty lines and Windows line
+/// ends.
+struct LineCounter<'a> {
     text: &'a [u8],
     at: usize,
     line: u64,
 }
 
-impl Lines<'_> {
-    /// The line of a record. Records must be asked for in their order.
+impl LineCounter<'_> {
+    /// The line of a record. Must be called in order of records.
     fn line_of(&mut self, position: Option<&csv::Position>) -> u64 {
         let start = position.map_or(0, |position| usize::try_from(position.byte()).unwrap_or(usize::MAX));
         let ends = |byte: &&u8| matches!(byte, b'\r' | b'\n');
@@ -170,7 +171,7 @@ impl Lines<'_> {
         self.line
     }
 
-    fn blame(&mut self, error: csv::Error) -> LabelError {
+    fn locate(&mut self, error: csv::Error) -> LabelError {
         let line = self.line_of(error.position());
         match error.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
@@ -184,7 +185,7 @@ impl Lines<'_> {
 
 const NS: u64 = 1_000_000_000;
 
-/// Epoch seconds with decimals, exactly (not through a float; what is finer than a nanosecond is cut), or RFC 3339.
+/// Parses epoch seconds with decimals, without a detour through floats and truncated to nanoseconds, or RFC 3339.
 fn time_ns(text: &str) -> Option<i64> {
     let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_in_both_forms() {
+    fn times_are_epoch_seconds_or_rfc_3339() {
         let labels = Labels::read(
             &b"time, on, off\n1767600000.123456789, 1, 0\n2026-01-05T08:00:00.5Z,0,2\n1767600000,0,1\n"[..],
         )
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_and_windows_lines_are_no_matter() {
+    fn byte_order_marks_and_windows_line_ends_are_accepted() {
         let labels = Labels::read(&b"\xef\xbb\xbftime,on\r\n-0.5,1\r\n"[..]).unwrap();
         assert_eq!(labels.rows, [Label { time_ns: -500_000_000, counts: vec![1], line: 2 }]);
         let labels = Labels::read(&b"time,on\r\n\r\n1,1\r\n\n\n2,1"[..]).unwrap();
@@ -228,18 +229,21 @@ mod tests {
         assert!(error("").contains("line 1"));
         assert!(error("time,on,on\n").contains("two columns"));
         assert!(error("time,on\nyesterday,1\n").contains("line 2: `yesterday`"));
-        assert!(error("time,on\n1,1\n2,-1\n").contains("line 3: `-1` is no count of `on`"));
-        assert!(error("time,on\n1,1,1\n").contains("line 2: 3 fields, where the header has 2"));
+        assert!(error("time,on\n1,1\n2,-1\n").contains("line 3: `-1` is not a count of `on`"));
+        assert!(error("time,on\n1,1,1\n").contains("line 2: 3 fields, but the header has 2"));
         assert!(error("time,on,\n").contains("column 3"));
         assert!(error("time,on\n1,9999999\n").contains("line 2: `9999999`"));
         assert!(Labels::read(&b"time,on\n1,\xff\n"[..]).unwrap_err().to_string().contains("line 2: this is not UTF-8"));
-        assert!(error("time,on\n99999999999999999999,1\n").contains("no time"));
+        assert!(error("time,on\n99999999999999999999,1\n").contains("not a time"));
     }
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(rows in prop::collection::vec((any::<i64>(), [0u32..=LARGEST_COUNT, 0..=3]), 0..20)) {
-            let rows = rows.into_iter().zip(2..).map(|((time_ns, counts), line)| Label { time_ns, counts: counts.into(), line });
+        fn any_labels_read_back_from_csv(
+            rows in prop::collection::vec((any::<i64>(), [0u32..=MAX_COUNT, 0..=3]), 0..20),
+        ) {
+            let rows = rows.into_iter().zip(2..);
+            let rows = rows.map(|((time_ns, counts), line)| Label { time_ns, counts: counts.into(), line });
             let labels = Labels { actions: vec!["on".into(), "a,b".into()], rows: rows.collect() };
             let mut text = Vec::new();
             labels.write(&mut text).unwrap();

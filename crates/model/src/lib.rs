@@ -1,46 +1,66 @@
-//! What a gateway's message sizes mean: actions, inventory, size variation, habits, replies, and how all of it is learned.
+//! The model of a gateway: what the sizes of its messages mean, and how that is learned from labelled commands.
 //!
-//! Everything here is about numbers and names; it knows no frames, no captures and no clock.
+//! A command has the size |s| = |ac| + ε + Σ |aᵢ|·nbᵢ: the overhead, a variation ε, and the sizes of its actions.
+//! [`Fit`] learns the sizes, [`EpsilonDistribution`] the distribution of ε, [`Prior`] the probability of actions, and
+//! [`ReplyCountModel`] and [`ReplyBytesModel`] how replies depend on them. [`Model`] holds all of it and reads and
+//! writes `model.toml`. This crate is about numbers and names only; it knows no frames, captures or clock.
+//!
+//! ```
+//! use sizeleak_model::{Fit, FitMethod, LabelledCommand};
+//!
+//! // Each action on one device and on two: the commands of the paper's procedure.
+//! let command = |size, counts: [u32; 2]| LabelledCommand {
+//!     sizes: [size; 2],
+//!     counts: counts.to_vec(),
+//!     replies: 0,
+//!     reply_bytes: 0,
+//! };
+//! let commands = [command(140, [1, 0]), command(180, [2, 0]), command(145, [0, 1]), command(190, [0, 2])];
+//! let fit = Fit::learn(FitMethod::Robust, &["on".to_owned(), "off".to_owned()], &commands)?;
+//! assert_eq!((fit.overhead, fit.actions[0].size, fit.actions[1].size), (100, 40, 45));
+//! # Ok::<(), sizeleak_model::FitError>(())
+//! ```
 
-mod action;
-mod design;
-mod deviation;
-mod epsilon;
+mod basis;
+mod epsilon_distribution;
+mod experiment_design;
 mod fit;
-mod imputed;
 mod inventory;
+mod labelled_command;
 mod labels;
+mod least_absolute_deviations;
 mod limits;
-mod linear;
 mod matching;
 mod model;
 mod model_file;
-mod noise;
-mod paper;
+mod neighbours;
+mod noise_statistics;
 mod prior;
 mod rank;
-mod reply;
-mod reply_bytes;
-mod robust;
-mod steps;
-mod syntax;
+mod reply_bytes_model;
+mod reply_count_model;
+mod reply_deviation;
+mod step_function;
 #[cfg(test)]
 mod testing;
-mod variation;
+mod toml_error;
 
-pub use action::Action;
-pub use design::Design;
-pub use epsilon::{Neighbour, Neighbours, NoTuples, Tuple, WeightedEpsilon};
-pub use fit::{Fit, FitError, LabelledCommand, MOST_FITTED, Method};
-pub use inventory::{Device, Inventory, InventoryError, MOST_CLASSES, MOST_KINDS};
+pub use basis::{Basis, SizeError, WireSize};
+pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
+pub use experiment_design::ExperimentDesign;
+pub use fit::{Fit, FitError, FitMethod, MAX_FITTED_ACTIONS};
+pub use inventory::{Action, Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
+pub use labelled_command::LabelledCommand;
 pub use labels::{Label, LabelError, Labels};
 pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
-pub use model::{Basis, CaptureDigest, Learned, Model, ModelError, SizeError, WireSize};
-pub use model_file::{ModelFault, SCHEMA};
-pub use noise::{GatewayRecords, MOST_SIZES, Noise, OFTEN, ServiceRecords, Written};
+pub use model::{CaptureDigest, Model, Provenance};
+pub use model_file::{ModelError, ModelFault, SCHEMA};
+pub use neighbours::{EpsilonTuple, Neighbours, WeightedEpsilon};
+pub use noise_statistics::{
+    GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, NoiseStatistics, RecordLayout, ServiceRecords,
+};
 pub use prior::Prior;
 pub use rank::Rank;
-pub use reply::ReplyModel;
-pub use reply_bytes::ReplyBytes;
-pub use variation::{Smoothing, Variation};
+pub use reply_bytes_model::ReplyBytesModel;
+pub use reply_count_model::ReplyCountModel;

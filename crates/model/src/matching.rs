@@ -1,64 +1,63 @@
-//! Which label belongs to which command.
+//! Matching labels with commands by time.
 
-/// Labels and commands put together by time. All places are those in the lists given.
+/// Labels matched with commands by time. All numbers are indices into the lists given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Matching {
-    /// Pairs of a label and a command, in the order of the labels.
+    /// Pairs of label and command, in order of the labels.
     pub pairs: Vec<(usize, usize)>,
-    /// Labels no command is near to: commands that were missed.
+    /// Labels without any command nearby: missed commands.
     pub missed: Vec<usize>,
-    /// Labels that have commands near, all of which belong to other labels.
+    /// Labels whose nearby commands all belong to other labels.
     pub ambiguous: Vec<usize>,
-    /// Commands no label went to: never given, or not labelled.
+    /// Commands without a label: not commands, or not labelled.
     pub spurious: Vec<usize>,
 }
 
-/// A label time and a command that may be its own.
+/// A label time and a command that may belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
+struct CandidatePair {
     distance: u64,
-    /// A command that comes before its label stands behind one that comes after it, at the same distance: users' logs
-    /// name the time of sending.
+    /// At equal distance a command before its label ranks behind one after it: users' logs hold the time of sending.
     is_before: bool,
-    /// The place of the label time.
-    moment: usize,
-    /// The command's place in order of time.
+    /// Index of the label time.
+    label_time: usize,
+    /// Index of the command, in order of time.
     command: usize,
 }
 
-/// Gives every label the command nearest to it in time, at most `tolerance_ns` away; a command has one label.
+/// Assigns to every label the nearest command in time, at most `tolerance_ns` away; a command has at most one label.
 ///
-/// Pairs are made nearest first. Where two labels have the same nearest command, the nearer label gets it, and the other
-/// the nearest one on its other side, if that is free; it gets none beyond a command of another label, since commands are
-/// sent in the order in which they are given. Labels of one time (a clock of whole seconds) are given their commands
-/// in the order of rows. The answer depends on times and places alone, and takes O(n log n).
+/// Pairs are formed nearest first. If two labels have the same nearest command, the nearer label gets it, and the other
+/// label the nearest free command on its other side. Pairs never cross, since commands are sent in the order in which
+/// they are given. Labels with the same time (a clock of whole seconds) get their commands in order of rows. The result
+/// depends only on times and indices; the running time is O(n log n).
 pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i64) -> Matching {
     let tolerance = u64::try_from(tolerance_ns).unwrap_or(0);
-    let moments = Moment::of(label_times);
+    let label_times = LabelTime::group(label_times);
     let mut commands: Vec<(i64, usize)> = command_times.iter().copied().zip(0..).collect();
     commands.sort_unstable();
     let mut taken: Vec<Option<usize>> = vec![None; commands.len()];
-    let mut free: Vec<usize> = moments.iter().map(|moment| moment.labels.len()).collect();
-    let candidates = candidates(&moments, &commands, tolerance);
+    let mut free: Vec<usize> = label_times.iter().map(|time| time.labels.len()).collect();
+    let candidates = candidates(&label_times, &commands, tolerance);
     for candidate in &candidates {
         if let (Some(taken @ None), Some(free @ 1..)) =
-            (taken.get_mut(candidate.command), free.get_mut(candidate.moment))
+            (taken.get_mut(candidate.command), free.get_mut(candidate.label_time))
         {
-            *taken = Some(candidate.moment);
+            *taken = Some(candidate.label_time);
             *free -= 1;
         }
     }
     let mut matching = Matching::default();
-    let mut rows = moments.iter().map(|moment| moment.labels.iter()).collect::<Vec<_>>();
-    for ((_, command), moment) in commands.iter().zip(taken) {
-        match moment.and_then(|moment| rows.get_mut(moment)).and_then(Iterator::next) {
+    let mut rows = label_times.iter().map(|time| time.labels.iter()).collect::<Vec<_>>();
+    for ((_, command), label_time) in commands.iter().zip(taken) {
+        match label_time.and_then(|at| rows.get_mut(at)).and_then(Iterator::next) {
             Some(label) => matching.pairs.push((*label, *command)),
             None => matching.spurious.push(*command),
         }
     }
-    for (moment, unmatched) in moments.iter().zip(rows) {
-        let near = commands.partition_point(|(time, _)| *time < moment.time);
-        let is_near = |at: usize| commands.get(at).is_some_and(|(time, _)| time.abs_diff(moment.time) <= tolerance);
+    for (label_time, unmatched) in label_times.iter().zip(rows) {
+        let near = commands.partition_point(|(time, _)| *time < label_time.time);
+        let is_near = |at: usize| commands.get(at).is_some_and(|(time, _)| time.abs_diff(label_time.time) <= tolerance);
         let has_near = is_near(near) || near.checked_sub(1).is_some_and(is_near);
         if has_near { &mut matching.ambiguous } else { &mut matching.missed }.extend(unmatched);
     }
@@ -69,41 +68,47 @@ pub fn match_labels(label_times: &[i64], command_times: &[i64], tolerance_ns: i6
     matching
 }
 
-/// The labels of one time.
-struct Moment {
+/// The labels with one time.
+struct LabelTime {
     time: i64,
-    /// Their places, in order.
+    /// Indices of the labels, in order.
     labels: Vec<usize>,
 }
 
-impl Moment {
-    fn of(label_times: &[i64]) -> Vec<Self> {
+impl LabelTime {
+    fn group(label_times: &[i64]) -> Vec<Self> {
         let mut sorted: Vec<(i64, usize)> = label_times.iter().copied().zip(0..).collect();
         sorted.sort_unstable();
         let same_time = sorted.chunk_by(|(a, _), (b, _)| a == b);
-        let moment = |chunk: &[(i64, usize)]| {
+        let label_time = |chunk: &[(i64, usize)]| {
             let time = chunk.first().map_or(0, |(time, _)| *time);
             Self { time, labels: chunk.iter().map(|(_, label)| *label).collect() }
         };
-        same_time.map(moment).collect()
+        same_time.map(label_time).collect()
     }
 }
 
-/// For each moment as many of the nearest commands as it has labels, on either side up to the next moment; nearest first.
-fn candidates(moments: &[Moment], commands: &[(i64, usize)], tolerance: u64) -> Vec<Candidate> {
+/// For each label time as many of the nearest commands on either side as it has labels, up to the adjacent label times.
+/// Nearest first.
+fn candidates(times: &[LabelTime], commands: &[(i64, usize)], tolerance: u64) -> Vec<CandidatePair> {
     let mut candidates = Vec::new();
-    for (at, moment) in moments.iter().enumerate() {
+    for (at, label_time) in times.iter().enumerate() {
         let first_after = |time: i64| commands.partition_point(|(other, _)| *other < time);
-        let start = at.checked_sub(1).and_then(|at| moments.get(at)).map_or(0, |before| first_after(before.time));
-        let middle = first_after(moment.time);
-        let end = moments.get(at + 1).map_or(commands.len(), |after| first_after(after.time));
-        let labels = moment.labels.len();
-        let reach = middle.saturating_sub(labels).max(start)..middle.saturating_add(labels).min(end);
-        for command in reach {
+        let start = at.checked_sub(1).and_then(|at| times.get(at)).map_or(0, |before| first_after(before.time));
+        let middle = first_after(label_time.time);
+        let end = times.get(at + 1).map_or(commands.len(), |after| first_after(after.time));
+        let labels = label_time.labels.len();
+        let nearby = middle.saturating_sub(labels).max(start)..middle.saturating_add(labels).min(end);
+        for command in nearby {
             let Some((time, _)) = commands.get(command) else { continue };
-            let distance = time.abs_diff(moment.time);
+            let distance = time.abs_diff(label_time.time);
             if distance <= tolerance {
-                candidates.push(Candidate { distance, is_before: *time < moment.time, moment: at, command });
+                candidates.push(CandidatePair {
+                    distance,
+                    is_before: *time < label_time.time,
+                    label_time: at,
+                    command,
+                });
             }
         }
     }
@@ -118,26 +123,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_pairs_first() {
+    fn nearest_pairs_are_formed_first() {
         let matching = match_labels(&[0, 10, 100, 205], &[11, 101, 102, 300], 20);
         assert_eq!(matching.pairs, [(1, 0), (2, 1)]);
         assert_eq!((matching.ambiguous, matching.missed, matching.spurious), (vec![0], vec![3], vec![2, 3]));
     }
 
     #[test]
-    fn a_label_whose_command_is_taken_gets_the_next_on_its_other_side_alone() {
-        assert_eq!(match_labels(&[10, 13], &[12, 20], 20).pairs, [(1, 0)], "0 would go past the command of 1");
+    fn a_label_whose_command_is_taken_gets_one_on_its_other_side_only() {
+        assert_eq!(
+            match_labels(&[10, 13], &[12, 20], 20).pairs,
+            [(1, 0)],
+            "the pair of label 0 would cross that of label 1"
+        );
         assert_eq!(match_labels(&[10, 13], &[11, 20], 20).pairs, [(0, 0), (1, 1)]);
     }
 
     #[test]
-    fn labels_in_whole_seconds_keep_their_order() {
+    fn labels_with_equal_times_keep_their_order() {
         assert_eq!(match_labels(&[10, 10, 10], &[13, 11, 12], 5).pairs, [(0, 1), (1, 2), (2, 0)]);
         assert_eq!(match_labels(&[10, 10], &[8, 11], 5).pairs, [(0, 0), (1, 1)]);
     }
 
     #[test]
-    fn a_tolerance_without_end_costs_no_more() {
+    fn an_unlimited_tolerance_stays_fast_and_does_not_overflow() {
         let times: Vec<i64> = (0..20_000).collect();
         let matching = match_labels(&times, &times, i64::MAX);
         assert_eq!(matching.pairs.len(), times.len());
@@ -145,11 +154,11 @@ mod tests {
         assert_eq!(match_labels(&[5], &[5], -1).pairs, [(0, 0)]);
     }
 
-    /// All pairs, nearest first, that take a free label and a free command and cross no pair made before.
+    /// All pairs, nearest first, of a free label and a free command that cross no earlier pair.
     fn nearest_first(labels: &[i64], commands: &[i64], tolerance: i64) -> Vec<(usize, usize)> {
-        let places = (0..labels.len()).flat_map(|label| (0..commands.len()).map(move |command| (label, command)));
+        let all_pairs = (0..labels.len()).flat_map(|label| (0..commands.len()).map(move |command| (label, command)));
         let distance = |(label, command): &(usize, usize)| (commands[*command] - labels[*label]).abs();
-        let mut all: Vec<(usize, usize)> = places.filter(|pair| distance(pair) <= tolerance).collect();
+        let mut all: Vec<(usize, usize)> = all_pairs.filter(|pair| distance(pair) <= tolerance).collect();
         all.sort_by_key(|pair| (distance(pair), commands[pair.1] < labels[pair.0], labels[pair.0], pair.1));
         let mut made: Vec<(usize, usize)> = Vec::new();
         for (label, command) in all {
@@ -164,16 +173,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_trying_all_pairs(
+        fn pairs_agree_with_trying_all_pairs(
             labels in prop::collection::btree_set(0i64..120, 0..14),
             commands in prop::collection::btree_set(0i64..120, 0..14),
         ) {
-            let (labels, commands): (Vec<i64>, Vec<i64>) = (labels.into_iter().collect(), commands.into_iter().collect());
+            let [labels, commands] = [labels, commands].map(Vec::from_iter);
             prop_assert_eq!(match_labels(&labels, &commands, 15).pairs, nearest_first(&labels, &commands, 15));
         }
 
         #[test]
-        fn everything_is_accounted_for(labels in prop::collection::vec(0i64..200, 0..30), commands in prop::collection::vec(0i64..200, 0..30)) {
+        fn every_label_and_command_is_reported_once(
+            labels in prop::collection::vec(0i64..200, 0..30),
+            commands in prop::collection::vec(0i64..200, 0..30),
+        ) {
             let matching = match_labels(&labels, &commands, 15);
             let mut all: Vec<usize> = matching.pairs.iter().map(|(label, _)| *label).collect();
             all.extend(matching.missed.iter().chain(&matching.ambiguous));

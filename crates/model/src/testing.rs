@@ -1,20 +1,20 @@
-//! What tests of several modules make their data with; never part of the library.
+//! Test data shared by the tests of several modules; not part of the library.
 
 use crate::{
-    Action, Basis, CaptureDigest, Device, GatewayRecords, Inventory, LabelledCommand, Learned, Method, Model,
-    Neighbours, Prior, ReplyBytes, ReplyModel, ServiceRecords, Smoothing, Tuple,
+    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, GatewayRecords, Inventory, LabelledCommand, Model,
+    Neighbours, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ServiceRecords, Smoothing,
 };
 
 pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
     Device { name: name.into(), count, actions: actions.iter().map(|action| (*action).to_owned()).collect() }
 }
 
-/// Twelve plugs, and four lamps that share two actions with them.
+/// Twelve plugs, and four lamps that share two actions with the plugs.
 pub(crate) fn home() -> Inventory {
     Inventory { devices: vec![device("plug", 12, &["on", "off"]), device("lamp", 4, &["on", "off", "red"])] }
 }
 
-/// Actions of these names, whose sizes do not matter.
+/// Actions with these names; their sizes do not matter.
 pub(crate) fn actions(names: &[&str]) -> Vec<Action> {
     names.iter().map(|name| Action { name: (*name).to_owned(), size: 1 }).collect()
 }
@@ -24,7 +24,7 @@ pub(crate) fn command(size: i64, counts: &[u32]) -> LabelledCommand {
     LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies: 0, reply_bytes: 0 }
 }
 
-/// What a block cipher of 16 bytes leaves of commands' sizes.
+/// Replaces the sizes of commands with the ranges that remain under a block cipher of 16 bytes.
 pub(crate) fn in_blocks(mut commands: Vec<LabelledCommand>) -> Vec<LabelledCommand> {
     for command in &mut commands {
         let least = command.sizes[0] & !15;
@@ -33,9 +33,9 @@ pub(crate) fn in_blocks(mut commands: Vec<LabelledCommand>) -> Vec<LabelledComma
     commands
 }
 
-/// A model with something of everything.
+/// A model with all its parts.
 pub(crate) fn model() -> Model {
-    let tuples = [(100, 0), (100, 0), (100, 1), (150, -1)].map(|(size, epsilon)| Tuple::new(size, epsilon));
+    let tuples = [(100, 0), (100, 0), (100, 1), (150, -1)].map(|(size, epsilon)| EpsilonTuple::new(size, epsilon));
     Model {
         overhead: 60,
         actions: vec![Action { name: "on".into(), size: 40 }, Action { name: "o\"ff".into(), size: 41 }],
@@ -43,8 +43,8 @@ pub(crate) fn model() -> Model {
         neighbours: Neighbours::new(tuples).unwrap(),
         smoothing: Smoothing { k: 3, strength: 30.0 },
         prior: Some(Prior { numbers: vec![0.5, 0.25], decay: 0.5, shares: vec![0.75, 0.25], concentration: 9.0 }),
-        replies: ReplyModel { fixed: 0.5, per_action: 1.0, missing: 0.01, surplus: 0.02 },
-        reply_bytes: Some(ReplyBytes {
+        replies: ReplyCountModel { fixed: 0.5, per_action: 1.0, missing: 0.01, surplus: 0.02 },
+        reply_bytes: Some(ReplyBytesModel {
             fixed: 12.0,
             per_reply: 30.0,
             per_action: vec![20.0, 21.5],
@@ -54,8 +54,8 @@ pub(crate) fn model() -> Model {
             odd_deviations: vec![(-21, 3)],
         }),
         noise: Some(noise()),
-        learned: Learned {
-            method: Method::Robust,
+        learned: Provenance {
+            method: FitMethod::Robust,
             commands: 4,
             version: "0.1.0".into(),
             basis: Basis::Plaintext { cipher_suite: "TLS_AES_128_GCM_SHA256".into(), record_overhead: [17, 18] },
@@ -64,10 +64,10 @@ pub(crate) fn model() -> Model {
     }
 }
 
-/// What is no command of a gateway with a keep-alive and readings.
-pub(crate) fn noise() -> crate::Noise {
+/// Statistics of a gateway with keep-alives and readings.
+pub(crate) fn noise() -> crate::NoiseStatistics {
     let keep_alive = ServiceRecords { size: 23, alone: 40, every_ms: Some(120_000), on_beat: 39, ..Default::default() };
-    crate::Noise {
+    crate::NoiseStatistics {
         commands: 9,
         replied: 8,
         to_gateway: vec![ServiceRecords { size: 19, answers: 12, ..Default::default() }, keep_alive],
@@ -76,44 +76,44 @@ pub(crate) fn noise() -> crate::Noise {
     }
 }
 
-/// A small generator: what tests find must not depend on another crate's version.
-pub(crate) struct Noise(pub(crate) u64);
+/// A small random generator: test results must not depend on the version of another crate.
+pub(crate) struct TestRandom(pub(crate) u64);
 
-impl Noise {
+impl TestRandom {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 }
 
-/// A gateway with length fields, ids of varying width and wrong labels.
-pub(crate) struct Gateway<'a> {
+/// A simulated gateway with length fields, ids of varying width and wrong labels.
+pub(crate) struct SimulatedGateway<'a> {
     pub(crate) seed: u64,
     pub(crate) actions: Vec<i64>,
     pub(crate) base: i64,
-    /// From which size a length field takes how many bytes more.
+    /// Sizes at which a length field grows, each with the additional bytes.
     pub(crate) steps: &'a [(i64, i64)],
-    /// Bytes the id takes more or less than usual, each with its chance in a thousand.
+    /// Differences of the id's width from the usual one, each with its frequency in a thousand.
     pub(crate) ids: &'a [(i64, u64)],
     pub(crate) wrong_percent: u64,
 }
 
-impl Gateway<'_> {
+impl SimulatedGateway<'_> {
     pub(crate) const MOSTLY_SIX_DIGITS: &'static [(i64, u64)] = &[(0, 900), (-1, 90), (-2, 9), (-4, 1)];
     pub(crate) const SKEWED: &'static [(i64, u64)] = &[(0, 600), (1, 250), (2, 100), (3, 40), (4, 10)];
 
-    /// Commands of 1 to 16 actions, all of any kind.
+    /// Commands of 1 to 16 random actions.
     pub(crate) fn mixed(&self, commands: usize) -> Vec<LabelledCommand> {
-        self.commands(commands, |noise, _| {
+        self.commands(commands, |random, _| {
             let mut counts = vec![0; self.actions.len()];
-            for _ in 0..=noise.below(16) {
-                counts[noise.below(self.actions.len() as u64) as usize] += 1;
+            for _ in 0..=random.below(16) {
+                counts[random.below(self.actions.len() as u64) as usize] += 1;
             }
             counts
         })
     }
 
-    /// Each action alone once, then each alone twice, over and over.
+    /// Repeated rounds of each action alone, then each alone twice.
     pub(crate) fn singles_and_doubles(&self, commands: usize) -> Vec<LabelledCommand> {
         let actions = self.actions.len();
         self.commands(commands, |_, at| {
@@ -123,12 +123,12 @@ impl Gateway<'_> {
         })
     }
 
-    fn commands(&self, commands: usize, counts: impl Fn(&mut Noise, usize) -> Vec<u32>) -> Vec<LabelledCommand> {
-        let mut noise = Noise(self.seed.wrapping_mul(77).wrapping_add(5));
+    fn commands(&self, commands: usize, counts: impl Fn(&mut TestRandom, usize) -> Vec<u32>) -> Vec<LabelledCommand> {
+        let mut random = TestRandom(self.seed.wrapping_mul(77).wrapping_add(5));
         let mut made = Vec::new();
         for at in 0..commands {
-            let counts = counts(&mut noise, at);
-            let mut chance = noise.below(1000);
+            let counts = counts(&mut random, at);
+            let mut chance = random.below(1000);
             let id = self.ids.iter().find(|(_, share)| {
                 let found = chance < *share;
                 chance = chance.saturating_sub(*share);
@@ -136,12 +136,12 @@ impl Gateway<'_> {
             });
             made.push(self.with_id(id.map_or(0, |(bytes, _)| *bytes), &counts));
         }
-        self.mislabel(&mut made, &mut noise);
+        self.mislabel(&mut made, &mut random);
         made
     }
 
-    /// A command with these actions, and an id as wide as usual.
-    pub(crate) fn say(&self, counts: &[u32]) -> LabelledCommand {
+    /// A command with these actions and an id of the usual width.
+    pub(crate) fn command(&self, counts: &[u32]) -> LabelledCommand {
         self.with_id(0, counts)
     }
 
@@ -152,15 +152,15 @@ impl Gateway<'_> {
         command(body + grown, counts)
     }
 
-    /// Gives some commands another's label, or one action more.
-    fn mislabel(&self, made: &mut [LabelledCommand], noise: &mut Noise) {
+    /// Replaces some labels with that of another command, or adds one action.
+    fn mislabel(&self, made: &mut [LabelledCommand], random: &mut TestRandom) {
         for at in 0..made.len() {
-            if noise.below(100) < self.wrong_percent {
-                let other = noise.below(made.len() as u64) as usize;
-                if noise.below(2) == 0 {
+            if random.below(100) < self.wrong_percent {
+                let other = random.below(made.len() as u64) as usize;
+                if random.below(2) == 0 {
                     made[at].counts = made[other].counts.clone();
                 } else {
-                    made[at].counts[noise.below(self.actions.len() as u64) as usize] += 1;
+                    made[at].counts[random.below(self.actions.len() as u64) as usize] += 1;
                 }
             }
         }

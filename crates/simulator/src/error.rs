@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, and what can fail while it is simulated or written.
+//! Errors of scenarios and of simulating them.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Why a scenario cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScenarioError {
-    /// The text is no scenario: no TOML, an unknown key, or a value of the wrong kind.
+    /// The text is not a scenario: not TOML, an unknown key, or a value of the wrong type.
     #[error("the scenario cannot be read, line {line}, column {column}: {reason}")]
     Syntax {
         /// Line, from 1.
@@ -18,14 +18,14 @@ pub enum ScenarioError {
         /// What is wrong there.
         reason: String,
     },
-    /// A key's value is not possible.
+    /// The value of a key is out of bounds.
     #[error("`{key}` of the scenario is {value}: it must be {wanted}")]
     Value {
         /// The key, with its tables: `replies.loss`.
         key: String,
-        /// The value it has.
+        /// The value found.
         value: String,
-        /// What it must be.
+        /// What the value must be.
         wanted: String,
     },
 }
@@ -33,52 +33,49 @@ pub enum ScenarioError {
 /// Why a simulation failed.
 #[derive(Debug, Error)]
 pub enum SimulateError {
-    /// The scenario is not possible.
+    /// The scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The certificate of a simulated service could not be made.
-    #[error("the certificate of `{name}` cannot be made: {source}")]
+    /// A service's certificate cannot be created.
+    #[error("the certificate of `{name}` cannot be created: {source}")]
     Certificate {
         /// The service's name.
         name: String,
-        /// Why.
+        /// The cause.
         source: rcgen::Error,
     },
-    /// TLS refused something.
+    /// rustls reports an error.
     #[error("the simulated TLS session failed: {0}")]
     Tls(#[from] rustls::Error),
-    /// A TLS message did not come out as it went in.
+    /// A message cannot be encrypted, or is decrypted to other bytes.
     #[error("the simulated TLS session failed: {0}")]
     Record(io::Error),
-    /// A packet could not be built.
-    #[error("a simulated packet cannot be built: {0}")]
-    Packet(String),
     /// A message is too long for its framing.
     #[error(
-        "a message of {length} bytes does not fit {framing}, which carries {limit} at most: make the actions' values shorter"
+        "a message of {length} bytes is too long for {framing}, whose limit is {limit}: shorten the values of actions"
     )]
     MessageTooLong {
         /// The framing.
         framing: &'static str,
-        /// The message's bytes.
+        /// The message's length, in bytes.
         length: usize,
-        /// The most it can carry.
+        /// The limit of the framing, in bytes.
         limit: usize,
     },
-    /// A capture, labels or an inventory could not be put into its format.
-    #[error("{what} cannot be written: {reason}")]
+    /// A packet, a capture, labels or an inventory cannot be encoded.
+    #[error("{what} cannot be encoded: {reason}")]
     Format {
-        /// What was being written.
+        /// What was to be encoded.
         what: &'static str,
-        /// Why it failed.
+        /// The cause.
         reason: String,
     },
-    /// A file could not be written.
+    /// A file cannot be written.
     #[error("{} cannot be written: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }

@@ -1,9 +1,10 @@
-//! Labelled captures of a modelled gateway whose messages real TLS carries.
+//! Labelled captures of a simulated gateway, with real TLS inside.
 //!
-//! A [`Scenario`] says what the home, the service and the network are like; [`simulate`] turns it and a seed into a
+//! A [`Scenario`] describes the home, the service and the network. [`simulate`] turns it and a seed into a
 //! [`Simulation`]: a capture to learn from and one to test on, each with labels and the exact [`Truth`]. The gateway's
-//! messages are framed as WebSocket, MQTT or HTTP, encrypted by a real TLS client and server in memory, cut into TCP
-//! segments and mixed with other traffic. The same scenario and seed give the same bytes.
+//! messages are framed as WebSocket, MQTT or HTTP, encrypted by a real TLS client and server in memory, split into TCP
+//! segments and mixed with background traffic. The same scenario and seed give the same bytes. [`bayes_limit`] computes
+//! how well any method can identify the commands of a scenario.
 //!
 //! ```
 //! use sizeleak_simulator::{Scenario, simulate};
@@ -14,22 +15,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod conversation;
+mod application;
+mod background_traffic;
+mod bayes_limit;
+mod command_generator;
 mod error;
 mod framing;
 mod labels;
-mod limit;
-mod message;
+mod message_encoder;
 mod network;
-mod noise;
-mod plan;
-mod random;
+mod random_streams;
 pub mod scenario;
-mod script;
+mod schedule;
 mod simulation;
+mod time;
 mod tls;
+mod tls_connection;
 
+pub use bayes_limit::{BayesLimit, BayesLimitError, bayes_limit};
 pub use error::{ScenarioError, SimulateError};
-pub use limit::{Limit, LimitError, bayes_limit};
 pub use scenario::Scenario;
-pub use simulation::{Part, Simulation, Truth, simulate};
+pub use simulation::{SimulatedCapture, Simulation, Truth, simulate};

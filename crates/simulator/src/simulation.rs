@@ -1,93 +1,95 @@
-//! From a scenario and a seed to captures, labels and truth; and these to files.
+//! From a scenario and a seed to captures, labels and ground truth; and these to files.
 
 use std::fs;
 use std::path::Path;
 
 use rand::RngExt;
+use rand_chacha::ChaCha20Rng;
 
-use crate::conversation::{Line, Opened, Sent};
-use crate::message::Writer;
-use crate::network::{Hosts, Packet, Route};
-use crate::noise::{FIRMWARE, Surroundings, WEBSITE};
-use crate::plan::{Home, Order, Plan, Stretch};
-use crate::random::{Purpose, Seed, nanoseconds};
+use crate::application::{self, MessageInput, MessageRole};
+use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};
+use crate::command_generator::{CommandGenerator, DeviceAction};
+use crate::labels::LabelRow;
+use crate::message_encoder::MessageEncoder;
+use crate::network::{Hosts, SimulatedPacket, TcpRoute};
+use crate::random_streams::{Purpose, Seed};
 use crate::scenario::Resolution;
-use crate::script::{self, Role, Setting};
-use crate::tls::Identity;
+use crate::schedule::{PlannedConnection, Schedule};
+use crate::time::{DAY, MICROSECOND, MILLISECOND, SECOND, nanoseconds};
+use crate::tls::ServerIdentity;
+use crate::tls_connection::{ConnectionSetup, SentMessage, TlsConnection};
 use crate::{Scenario, SimulateError, labels, network};
 
-const DAY: i64 = 86_400_000_000_000;
-const MILLISECOND: i64 = 1_000_000;
-
-/// A simulated home: what is seen of it while its commands are labelled, and later.
+/// A simulated home, captured while its commands are labelled and again later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simulation {
-    /// The part to learn from: the paper's experiments, then random commands.
-    pub learn: Part,
-    /// The part to test on: random commands.
-    pub test: Part,
+    /// The capture to learn from: the paper's experiments, then random commands.
+    pub learn: SimulatedCapture,
+    /// The capture to test on: random commands.
+    pub test: SimulatedCapture,
     /// The devices, as an inventory file: TOML, `[[device]]` with name, count and actions.
     pub inventory: String,
 }
 
-/// A capture and what is known of it.
+/// A capture with its labels and its ground truth.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct SimulatedCapture {
     /// The capture, a pcap file.
     pub pcap: Vec<u8>,
-    /// The labels as a person wrote them down, a CSV file: `time,<action>,…`; one row a command, its time inexact.
+    /// The labels as a person wrote them down, with inexact times: a CSV file, `time,<action>,…`, a row for each
+    /// command.
     pub labels: String,
-    /// The commands as they were, in the order of the labels.
+    /// The commands as they were sent, in the order of the labels.
     pub truths: Vec<Truth>,
 }
 
-/// The truth about a command.
+/// The ground truth about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Truth {
-    /// When its first segment was captured, nanoseconds since the epoch, as exact as the capture's times.
+    /// When its first segment was captured: nanoseconds since the epoch, in the resolution of the capture.
     pub time_ns: i64,
     /// When its last segment was captured.
     pub end_ns: i64,
     /// How often each action occurs, in the order of [`Scenario::action_names`].
     pub counts: Vec<u32>,
-    /// Plaintext bytes: the JSON body and its framing.
+    /// Bytes of plaintext: the JSON body with its framing.
     pub plaintext_size: usize,
-    /// The sum of its records' lengths (`TLSCiphertext.length`), bytes.
+    /// The sum of its records' lengths (`TLSCiphertext.length`), in bytes.
     pub wire_size: usize,
-    /// How many TLS records carried it.
+    /// The number of its TLS records.
     pub records: usize,
-    /// How many replies (TLS messages of the gateway) answered it.
+    /// The number of replies: TLS messages of the gateway that answer it.
     pub replies: usize,
-    /// Digits of the message's number: what makes ε.
+    /// Digits of the message id, which make ε.
     pub message_id_width: usize,
 }
 
 /// Simulates a scenario. The same scenario and seed give the same bytes.
 ///
 /// # Errors
-/// [`SimulateError::Scenario`] where the scenario is not possible; the others tell of a message that does not fit its
-/// framing or of a fault in the simulator.
+/// [`SimulateError::Scenario`] if the scenario is invalid; the others report a message that does not fit its framing,
+/// or a bug of the simulator.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateError> {
     scenario.check()?;
-    let studio = Studio::new(scenario, seed)?;
-    let start_ns = scenario.epoch.as_second() * 1_000_000_000 + i64::from(scenario.epoch.subsec_nanosecond());
+    let simulator = Simulator::new(scenario, seed)?;
+    let start_ns = scenario.epoch.as_second() * SECOND + i64::from(scenario.epoch.subsec_nanosecond());
 
-    let (learn, end_ns) = studio.part(Seed::new(seed, 1), start_ns, |home, random| {
-        let mut commands = home.experiments(scenario.learn.repeats, random);
-        commands.extend((0..scenario.learn.random).map(|_| home.random(scenario, random)));
+    let (learn, end_ns) = simulator.capture(Seed::new(seed, 1), start_ns, |generator, random| {
+        let mut commands = generator.experiments(scenario.learn.repeats, random);
+        commands.extend((0..scenario.learn.random).map(|_| generator.random_command(random)));
         commands
     })?;
-    // The test begins at the same hour, on the first day on which learning is over.
+    // The test starts at the same time of day, on the first day after the end of learning.
     let days = (end_ns - start_ns).div_euclid(DAY) + 1;
-    let (test, _) = studio.part(Seed::new(seed, 2), start_ns + days * DAY, |home, random| {
-        (0..scenario.test.commands).map(|_| home.random(scenario, random)).collect()
+    let (test, _) = simulator.capture(Seed::new(seed, 2), start_ns + days * DAY, |generator, random| {
+        (0..scenario.test.commands).map(|_| generator.random_command(random)).collect()
     })?;
     Ok(Simulation { learn, test, inventory: labels::inventory(&scenario.devices)? })
 }
 
 impl Simulation {
-    /// Writes `learn.pcap`, `learn.csv`, `test.pcap`, `test.csv` and `inventory.toml` into a folder, which is made
-    /// where it is missing.
+    /// Writes `learn.pcap`, `learn.csv`, `test.pcap`, `test.csv` and `inventory.toml` into a folder, which is created
+    /// if it does not exist.
     ///
     /// # Errors
     /// [`SimulateError::File`].
@@ -113,25 +115,25 @@ impl Simulation {
     }
 }
 
-/// What both parts share.
-struct Studio<'a> {
+/// What both captures share.
+struct Simulator<'a> {
     scenario: &'a Scenario,
-    home: Home,
-    writer: Writer,
+    generator: CommandGenerator,
+    encoder: MessageEncoder,
     hosts: Hosts,
-    service: Identity,
-    firmware: Identity,
-    website: Identity,
+    service: ServerIdentity,
+    firmware: ServerIdentity,
+    website: ServerIdentity,
 }
 
-impl<'a> Studio<'a> {
+impl<'a> Simulator<'a> {
     fn new(scenario: &'a Scenario, seed: u64) -> Result<Self, SimulateError> {
         let shared = Seed::new(seed, 0);
-        let identity = |name: &str, index| Identity::new(name, &mut shared.stream(Purpose::Certificate, index));
+        let identity = |name: &str, index| ServerIdentity::new(name, &mut shared.stream(Purpose::Certificate, index));
         Ok(Self {
             scenario,
-            home: Home::new(scenario),
-            writer: Writer::new(scenario),
+            generator: CommandGenerator::new(scenario),
+            encoder: MessageEncoder::new(scenario),
             hosts: Hosts::new(&scenario.network),
             service: identity(&scenario.network.name, 0)?,
             firmware: identity(FIRMWARE, 1)?,
@@ -139,87 +141,94 @@ impl<'a> Studio<'a> {
         })
     }
 
-    /// Simulates a part; also gives its end.
-    fn part(
+    /// Simulates a capture. Returns it with its end, in nanoseconds since the epoch.
+    fn capture(
         &self,
         seed: Seed,
         start_ns: i64,
-        commands: impl FnOnce(&Home, &mut rand_chacha::ChaCha20Rng) -> Vec<Vec<Order>>,
-    ) -> Result<(Part, i64), SimulateError> {
+        commands: impl FnOnce(&CommandGenerator, &mut ChaCha20Rng) -> Vec<Vec<DeviceAction>>,
+    ) -> Result<(SimulatedCapture, i64), SimulateError> {
         let mut random = seed.stream(Purpose::Commands, 0);
-        let commands = commands(&self.home, &mut random);
-        let plan = Plan::new(self.scenario, start_ns, commands, &mut random);
+        let commands = commands(&self.generator, &mut random);
+        let schedule = Schedule::new(self.scenario, start_ns, commands, &mut random);
 
-        let mut packets = self.surroundings(seed).packets(plan.start_ns, plan.end_ns)?;
+        let mut packets = self.background_traffic(seed).packets(schedule.start_ns, schedule.end_ns)?;
         let mut truths = Vec::new();
-        for (index, stretch) in (0_u32..).zip(&plan.stretches) {
-            let (captured, known) = self.stretch(seed, index, stretch)?;
-            packets.extend(captured);
-            truths.extend(known);
+        for (index, connection) in (0_u32..).zip(&schedule.connections) {
+            let (connection_packets, connection_truths) = self.connection(seed, index, connection)?;
+            packets.extend(connection_packets);
+            truths.extend(connection_truths);
         }
 
-        let capture = self.scenario.capture;
-        let pcap = network::write(packets, capture, plan.start_ns, seed.stream(Purpose::Capture, 0))?;
+        let settings = self.scenario.capture;
+        let pcap = network::write_pcap(packets, settings, schedule.start_ns, seed.stream(Purpose::Capture, 0))?;
         let mut random = seed.stream(Purpose::Labels, 0);
         let error = nanoseconds(self.scenario.labels.error);
-        let rows: Vec<(i64, &Truth)> =
-            truths.iter().map(|truth| (truth.time_ns + random.random_range(-error..=error), truth)).collect();
-        let labels = labels::csv(self.scenario, &rows)?;
-        Ok((Part { pcap, labels, truths }, plan.end_ns))
+        let labels = truths.iter().map(|truth: &Truth| LabelRow {
+            time_ns: truth.time_ns + random.random_range(-error..=error),
+            counts: &truth.counts,
+        });
+        let labels = labels::csv(self.scenario, labels)?;
+        Ok((SimulatedCapture { pcap, labels, truths }, schedule.end_ns))
     }
 
-    fn surroundings(&self, seed: Seed) -> Surroundings<'_> {
+    fn background_traffic(&self, seed: Seed) -> BackgroundTraffic<'_> {
         let Self { scenario, hosts, firmware, website, .. } = self;
-        Surroundings { scenario, hosts, firmware, website, seed }
+        BackgroundTraffic { scenario, hosts, firmware, website, seed }
     }
 
     /// One connection of the gateway.
-    fn stretch(&self, seed: Seed, index: u32, stretch: &Stretch) -> Result<(Vec<Packet>, Vec<Truth>), SimulateError> {
-        let Self { scenario, writer, hosts, .. } = self;
-        let mut random = seed.stream(Purpose::Script, index);
+    fn connection(
+        &self,
+        seed: Seed,
+        index: u32,
+        connection: &PlannedConnection,
+    ) -> Result<(Vec<SimulatedPacket>, Vec<Truth>), SimulateError> {
+        let Self { scenario, encoder, hosts, .. } = self;
+        let mut random = seed.stream(Purpose::Messages, index);
         let network = &scenario.network;
-        let asked_ns = stretch.open_ns - 50 * MILLISECOND;
-        let names = self.surroundings(seed).look_up(asked_ns, hosts.gateway, &network.name, &mut random)?;
+        let query_ns = connection.open_ns - 50 * MILLISECOND;
+        let dns = self.background_traffic(seed).dns_look_up(query_ns, hosts.gateway, &network.name, &mut random)?;
         let ports = [random.random_range(32_768..=60_999), network.port];
-        let opened = Opened::new(Line {
-            route: Route { client: hosts.gateway, server: hosts.service, ports, network },
+        let tls = TlsConnection::open(ConnectionSetup {
+            route: TcpRoute { client: hosts.gateway, server: hosts.service, ports, network },
             identity: &self.service,
             tls: scenario.tls,
-            protocol: script::protocol(scenario.session.framing),
-            open_ns: stretch.open_ns,
+            protocol: application::alpn_protocol(scenario.session.framing),
+            open_ns: connection.open_ns,
             tls_random: seed.stream(Purpose::Tls, index),
             tcp_random: seed.stream(Purpose::Tcp, index),
         })?;
-        let setting = Setting { scenario, writer, stretch, ready_ns: opened.ready_ns };
-        let messages = script::write(setting, &mut random)?;
-        let conversation = opened.carry(&messages, stretch.close_ns)?;
-        let truths = self.truths(stretch, &conversation.sent);
-        Ok((names.into_iter().chain(conversation.packets).collect(), truths))
+        let input = MessageInput { scenario, encoder, connection, ready_ns: tls.ready_ns };
+        let messages = application::messages(input, &mut random)?;
+        let traffic = tls.carry(&messages, connection.close_ns)?;
+        let truths = self.truths(connection, &traffic.messages);
+        Ok((dns.into_iter().chain(traffic.packets).collect(), truths))
     }
 
-    fn truths(&self, stretch: &Stretch, sent: &[Sent]) -> Vec<Truth> {
-        let mut replies = vec![0; stretch.commands.len()];
-        for sent in sent {
-            if let Role::Reply(index) = sent.role
+    fn truths(&self, connection: &PlannedConnection, sent: &[SentMessage]) -> Vec<Truth> {
+        let mut replies = vec![0; connection.commands.len()];
+        for message in sent {
+            if let MessageRole::Reply(index) = message.role
                 && let Some(count) = replies.get_mut(index)
             {
                 *count += 1;
             }
         }
-        let exact = |time_ns: i64| match self.scenario.capture.resolution {
-            Resolution::Microsecond => time_ns.div_euclid(1_000) * 1_000,
+        let captured = |time_ns: i64| match self.scenario.capture.resolution {
+            Resolution::Microsecond => time_ns.div_euclid(MICROSECOND) * MICROSECOND,
             Resolution::Nanosecond => time_ns,
         };
-        let truth = |sent: &Sent| {
-            let Role::Command(index) = sent.role else { return None };
-            let command = stretch.commands.get(index)?;
+        let truth = |message: &SentMessage| {
+            let MessageRole::Command(index) = message.role else { return None };
+            let command = connection.commands.get(index)?;
             Some(Truth {
-                time_ns: exact(sent.first_ns),
-                end_ns: exact(sent.last_ns),
-                counts: self.home.counts(&command.orders),
-                plaintext_size: sent.plaintext_size,
-                wire_size: sent.wire_size,
-                records: sent.records,
+                time_ns: captured(message.first_ns),
+                end_ns: captured(message.last_ns),
+                counts: self.generator.counts(&command.actions),
+                plaintext_size: message.plaintext_size,
+                wire_size: message.wire_size,
+                records: message.records,
                 replies: replies.get(index).copied().unwrap_or(0),
                 message_id_width: command.message_id.to_string().len(),
             })

@@ -1,4 +1,4 @@
-//! Scenario files: the bundled ones, and what is wrong with others.
+//! Scenario files: the bundled ones, and errors of others.
 
 use sizeleak_simulator::scenario::Framing;
 use sizeleak_simulator::{Scenario, ScenarioError, simulate};
@@ -6,7 +6,7 @@ use sizeleak_simulator::{Scenario, ScenarioError, simulate};
 const DEFAULT: &str = include_str!("../../../examples/scenarios/default.toml");
 
 #[test]
-fn the_default_file_is_the_default() {
+fn the_default_file_equals_the_default() {
     assert_eq!(Scenario::from_toml(DEFAULT).unwrap(), Scenario::default());
     assert_eq!(Scenario::from_toml("").unwrap(), Scenario::default());
 }
@@ -35,7 +35,7 @@ fn the_default_file_lists_every_key() {
 }
 
 #[test]
-fn the_bundled_scenarios_run() {
+fn the_bundled_scenarios_can_be_simulated() {
     let files = [
         (include_str!("../../../examples/scenarios/websocket-tls12-aes.toml"), Framing::Websocket),
         (include_str!("../../../examples/scenarios/mqtt-tls13.toml"), Framing::Mqtt),
@@ -60,7 +60,7 @@ fn syntax_errors_name_line_and_column() {
 }
 
 #[test]
-fn impossible_values_name_their_key() {
+fn errors_of_values_name_the_key() {
     let cases = [
         ("network.service", "network = { service = \"2001:db8::1\" }"),
         ("network.service", "network = { service = \"192.168.1.20\" }"),
@@ -102,13 +102,13 @@ fn impossible_values_name_their_key() {
 }
 
 #[test]
-fn errors_show_times_as_scenarios_write_them() {
+fn errors_show_durations_as_written_in_scenarios() {
     let error = Scenario::from_toml("session = { reconnect-after = \"1s\" }").unwrap_err().to_string();
     assert_eq!(error, "`session.reconnect-after` of the scenario is 1s: it must be at least 10s, or 0s for none");
 }
 
 #[test]
-fn simulate_checks_too() {
+fn simulate_checks_the_scenario() {
     let mut scenario = Scenario::default();
     scenario.test.commands = 0;
     let error = simulate(&scenario, 1).unwrap_err().to_string();

@@ -1,18 +1,18 @@
-//! What simulations are made of, found by reading the captures back.
+//! Properties of simulations, checked by reading the captures back.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod walk;
+mod capture_reader;
 
 use std::collections::BTreeMap;
 
+use capture_reader::{TlsRecord, packets, records};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use sizeleak_simulator::scenario::{
-    DeviceIds, Draw, Framing, InitialSequence, QualityOfService, ReplyMode, Resolution, Suite, Version,
+    DeviceIds, Framing, IdDraw, InitialSequence, QualityOfService, ReplyMode, Resolution, Suite, Version,
 };
-use sizeleak_simulator::{Part, Scenario, Truth, simulate};
-use walk::{Record, packets, records};
+use sizeleak_simulator::{Scenario, SimulatedCapture, Truth, simulate};
 
 const FRAMINGS: [Framing; 3] = [Framing::Websocket, Framing::Mqtt, Framing::Http];
 
@@ -25,18 +25,18 @@ fn small() -> Scenario {
 }
 
 /// The records from the service to the gateway, of all its connections.
-fn pushed(scenario: &Scenario, part: &Part) -> Vec<Record> {
+fn pushed(scenario: &Scenario, part: &SimulatedCapture) -> Vec<TlsRecord> {
     let network = &scenario.network;
     records(&packets(&part.pcap), network.service, network.gateway).into_values().flatten().collect()
 }
 
-/// The records that carry a command, found by its time.
-fn carriers<'a>(records: &'a [Record], truth: &Truth) -> Vec<&'a Record> {
+/// The records of a command, selected by their times.
+fn records_of<'a>(records: &'a [TlsRecord], truth: &Truth) -> Vec<&'a TlsRecord> {
     records.iter().filter(|record| (truth.time_ns..=truth.end_ns).contains(&record.time_ns)).collect()
 }
 
 #[test]
-fn same_seed_same_bytes() {
+fn the_same_seed_gives_the_same_bytes() {
     for framing in FRAMINGS {
         let mut scenario = small();
         scenario.session.framing = framing;
@@ -52,14 +52,14 @@ fn same_seed_same_bytes() {
 }
 
 #[test]
-fn same_bytes_on_another_thread() {
+fn simulations_do_not_depend_on_the_thread() {
     let here = simulate(&small(), 3).unwrap();
     let there = std::thread::spawn(|| simulate(&small(), 3).unwrap()).join().unwrap();
     assert_eq!(here, there);
 }
 
 #[test]
-fn records_are_plaintext_and_the_suites_overhead() {
+fn record_lengths_are_plaintext_plus_the_overhead_of_the_suite() {
     let suites = [
         (Version::Tls12, Suite::Aes128Gcm, 24),
         (Version::Tls12, Suite::Aes256Gcm, 24),
@@ -75,19 +75,19 @@ fn records_are_plaintext_and_the_suites_overhead() {
         for part in [&simulation.learn, &simulation.test] {
             let records = pushed(&scenario, part);
             for truth in &part.truths {
-                let carriers = carriers(&records, truth);
-                assert_eq!(carriers.len(), 1, "{framing:?} {truth:?}");
-                assert_eq!(carriers[0].content_type, 23);
-                assert_eq!(carriers[0].length, truth.plaintext_size + overhead);
-                assert_eq!((truth.records, truth.wire_size), (1, carriers[0].length));
+                let records = records_of(&records, truth);
+                assert_eq!(records.len(), 1, "{framing:?} {truth:?}");
+                assert_eq!(records[0].content_type, 23);
+                assert_eq!(records[0].length, truth.plaintext_size + overhead);
+                assert_eq!((truth.records, truth.wire_size), (1, records[0].length));
             }
         }
     }
 }
 
-/// RFC 5246 section 6.2.3.2: a vector, then message, MAC and one to sixteen bytes of padding in whole blocks.
+/// RFC 5246 section 6.2.3.2: initialisation vector, then message, MAC and 1 to 16 bytes of padding in whole blocks.
 #[test]
-fn records_of_cbc_are_whole_blocks() {
+fn cbc_records_are_whole_blocks() {
     let suites = [(Suite::Aes128CbcSha, 20), (Suite::Aes256CbcSha, 20), (Suite::Aes128CbcSha256, 32)];
     for (framing, (suite, mac)) in FRAMINGS.into_iter().zip(suites) {
         let mut scenario = small();
@@ -97,10 +97,10 @@ fn records_of_cbc_are_whole_blocks() {
         assert_eq!(part, simulate(&scenario, 1).unwrap().test);
         let records = pushed(&scenario, &part);
         for truth in &part.truths {
-            let carriers = carriers(&records, truth);
-            assert_eq!(carriers.len(), truth.records);
+            let records = records_of(&records, truth);
+            assert_eq!(records.len(), truth.records);
             let mut left = truth.plaintext_size;
-            for record in carriers {
+            for record in records {
                 let message = if scenario.tls.chunk == 0 { left } else { left.min(scenario.tls.chunk) };
                 assert_eq!(record.length, 16 + (message + mac + 1).next_multiple_of(16), "{suite:?} {truth:?}");
                 left -= message;
@@ -110,7 +110,7 @@ fn records_of_cbc_are_whole_blocks() {
     }
 }
 
-/// The bytes of a command's JSON, from what the scenario says alone.
+/// The bytes of a command's JSON, computed from the scenario.
 fn body_size(scenario: &Scenario, truth: &Truth) -> usize {
     let sizes = scenario.action_names().into_iter().map(|name| {
         let action = scenario.actions.iter().find(|action| action.name == name).unwrap();
@@ -121,11 +121,11 @@ fn body_size(scenario: &Scenario, truth: &Truth) -> usize {
 }
 
 #[test]
-fn sizes_are_linear_up_to_id_width_and_length_fields() {
+fn sizes_are_linear_except_for_id_width_and_length_fields() {
     for framing in FRAMINGS {
         let mut scenario = small();
         scenario.session.framing = framing;
-        scenario.command.message_id.draw = Draw::Digits;
+        scenario.command.message_id.draw = IdDraw::Digits;
         scenario.test.commands = 60;
         let simulation = simulate(&scenario, 2).unwrap();
         let mut overheads: BTreeMap<usize, usize> = BTreeMap::new();
@@ -145,7 +145,7 @@ fn sizes_are_linear_up_to_id_width_and_length_fields() {
         };
         match framing {
             Framing::Websocket => assert_eq!(grows(126), (vec![2], vec![4])),
-            // The variable header takes 15 bytes: topic and identifier.
+            // The variable header has 15 bytes: topic and identifier.
             Framing::Mqtt => assert_eq!(grows(128 - 15), (vec![2 + 15], vec![3 + 15])),
             Framing::Http => {
                 let (below, above) = grows(100);
@@ -157,7 +157,7 @@ fn sizes_are_linear_up_to_id_width_and_length_fields() {
 }
 
 #[test]
-fn connections_are_whole_and_acknowledged() {
+fn connections_are_complete_and_acknowledged() {
     let mut scenario = small();
     scenario.network.initial_sequence = InitialSequence::NearWrap;
     scenario.session.reconnect_after = SignedDuration::from_secs(60);
@@ -172,7 +172,9 @@ fn connections_are_whole_and_acknowledged() {
     assert!(connections >= 3, "{connections}");
     for (from, to) in [(gateway, service), (service, gateway)] {
         let sent = between(from, to);
-        let count = |is: fn(&walk::Tcp) -> bool| sent.iter().filter(|seen| seen.tcp.as_ref().is_some_and(is)).count();
+        let count = |is: fn(&capture_reader::ParsedTcp) -> bool| {
+            sent.iter().filter(|seen| seen.tcp.as_ref().is_some_and(is)).count()
+        };
         assert_eq!((count(|tcp| tcp.syn), count(|tcp| tcp.fin)), (connections, connections));
     }
     assert!(wrapped(&between(service, gateway)), "sequence numbers should wrap");
@@ -180,14 +182,14 @@ fn connections_are_whole_and_acknowledged() {
     assert_acknowledged(&packets, service, gateway);
 }
 
-fn wrapped(sent: &[&walk::Seen]) -> bool {
+fn wrapped(sent: &[&capture_reader::ParsedPacket]) -> bool {
     let sequences = sent.iter().filter_map(|seen| seen.tcp.as_ref()).map(|tcp| tcp.sequence);
     let (high, low): (Vec<u32>, Vec<u32>) = sequences.partition(|sequence| *sequence > 1 << 31);
     !high.is_empty() && !low.is_empty()
 }
 
-/// Every acknowledgement is of bytes already captured, and in the end all are acknowledged.
-fn assert_acknowledged(packets: &[walk::Seen], from: std::net::IpAddr, to: std::net::IpAddr) {
+/// Only captured bytes are acknowledged, and in the end all are.
+fn assert_acknowledged(packets: &[capture_reader::ParsedPacket], from: std::net::IpAddr, to: std::net::IpAddr) {
     let mut sent: BTreeMap<(u16, u16), u32> = BTreeMap::new();
     let mut acknowledged = sent.clone();
     for packet in packets {
@@ -209,7 +211,7 @@ fn assert_acknowledged(packets: &[walk::Seen], from: std::net::IpAddr, to: std::
 }
 
 #[test]
-fn defaults_are_small_and_as_in_the_paper() {
+fn the_default_scenario_is_small_and_has_the_papers_experiments() {
     let scenario = Scenario::default();
     for seed in 1..=3 {
         let simulation = simulate(&scenario, seed).unwrap();
@@ -225,7 +227,7 @@ fn defaults_are_small_and_as_in_the_paper() {
 }
 
 #[test]
-fn labels_are_near_the_truth() {
+fn label_times_are_inexact_within_the_configured_error() {
     let scenario = small();
     let part = simulate(&scenario, 9).unwrap().test;
     let mut lines = part.labels.lines();
@@ -246,7 +248,7 @@ fn labels_are_near_the_truth() {
 }
 
 #[test]
-fn mid_stream_shows_no_handshake() {
+fn mid_stream_captures_have_no_handshake() {
     for framing in FRAMINGS {
         let mut scenario = small();
         scenario.capture.mid_stream = true;
@@ -256,11 +258,11 @@ fn mid_stream_shows_no_handshake() {
         let network = &scenario.network;
         let packets = packets(&simulation.test.pcap);
         let seen = records(&packets, network.service, network.gateway);
-        let seen: Vec<Record> = seen.into_values().flatten().collect();
+        let seen: Vec<TlsRecord> = seen.into_values().flatten().collect();
         assert!(seen.iter().all(|record| record.content_type == 23 || record.content_type == 21));
-        let matched = simulation.test.truths.iter().filter(|truth| carriers(&seen, truth).len() == 1).count();
+        let matched = simulation.test.truths.iter().filter(|truth| records_of(&seen, truth).len() == 1).count();
         assert_eq!(matched, 20);
-        let opens = |packet: &&walk::Seen| {
+        let opens = |packet: &&capture_reader::ParsedPacket| {
             packet.destination == network.service && packet.tcp.as_ref().is_some_and(|tcp| tcp.syn)
         };
         assert_eq!(packets.iter().filter(opens).count(), 0);
@@ -268,24 +270,24 @@ fn mid_stream_shows_no_handshake() {
 }
 
 #[test]
-fn chunks_and_segments_keep_the_sum() {
+fn chunks_and_segments_preserve_the_total_size() {
     let mut scenario = small();
     scenario.tls.chunk = 50;
     scenario.network.segment_size = 100;
     let part = simulate(&scenario, 6).unwrap().test;
     let records = pushed(&scenario, &part);
     for truth in &part.truths {
-        let carriers = carriers(&records, truth);
-        assert_eq!(carriers.len(), truth.plaintext_size.div_ceil(50));
-        assert_eq!(truth.records, carriers.len());
-        let plaintext: usize = carriers.iter().map(|record| record.length - 24).sum();
+        let records = records_of(&records, truth);
+        assert_eq!(records.len(), truth.plaintext_size.div_ceil(50));
+        assert_eq!(truth.records, records.len());
+        let plaintext: usize = records.iter().map(|record| record.length - 24).sum();
         assert_eq!(plaintext, truth.plaintext_size);
         assert!(truth.end_ns > truth.time_ns);
     }
 }
 
 #[test]
-fn very_long_messages() {
+fn long_messages_are_split_into_full_records() {
     for framing in FRAMINGS {
         let mut scenario = small();
         scenario.session.framing = framing;
@@ -296,14 +298,14 @@ fn very_long_messages() {
         let records = pushed(&scenario, &part);
         let truth = &part.truths[0];
         assert!(truth.plaintext_size > 70_000);
-        let plaintext: usize = carriers(&records, truth).iter().map(|record| record.length - 24).sum();
+        let plaintext: usize = records_of(&records, truth).iter().map(|record| record.length - 24).sum();
         assert_eq!(plaintext, truth.plaintext_size);
         assert_eq!(truth.records, truth.plaintext_size.div_ceil(16_384));
     }
 }
 
 #[test]
-fn a_disturbed_capture_shows_the_same_traffic() {
+fn a_disturbed_capture_has_the_same_traffic() {
     let scenario = small();
     let clean = packets(&simulate(&scenario, 2).unwrap().test.pcap);
     let disturbed = |change: fn(&mut Scenario)| {
@@ -321,17 +323,18 @@ fn a_disturbed_capture_shows_the_same_traffic() {
     assert_eq!(unique, clean);
     let disordered = disturbed(|scenario| scenario.capture.reordering = 0.5);
     assert_eq!(disordered.len(), clean.len());
-    let tcp = |packets: &[walk::Seen]| packets.iter().map(|packet| packet.tcp.clone()).collect::<Vec<_>>();
+    let tcp =
+        |packets: &[capture_reader::ParsedPacket]| packets.iter().map(|packet| packet.tcp.clone()).collect::<Vec<_>>();
     assert_ne!(tcp(&disordered), tcp(&clean));
 }
 
 #[test]
-fn retransmitted_segments_change_no_record() {
+fn retransmissions_do_not_change_records() {
     let mut scenario = small();
     scenario.network.retransmission = 0.2;
     let simulation = simulate(&scenario, 2).unwrap();
     let records = pushed(&scenario, &simulation.test);
-    assert!(simulation.test.truths.iter().all(|truth| carriers(&records, truth).len() == 1));
+    assert!(simulation.test.truths.iter().all(|truth| records_of(&records, truth).len() == 1));
     let mut seen: BTreeMap<(std::net::IpAddr, u16, u32, Vec<u8>), u32> = BTreeMap::new();
     for packet in packets(&simulation.test.pcap) {
         if let Some(tcp) = packet.tcp.filter(|tcp| !tcp.payload.is_empty()) {
@@ -342,18 +345,18 @@ fn retransmitted_segments_change_no_record() {
 }
 
 #[test]
-fn ipv6() {
+fn ipv6_addresses_make_an_ipv6_network() {
     let mut scenario = small();
     scenario.network.gateway = "fd00:0:0:1::20".parse().unwrap();
     scenario.network.service = "2001:db8::10".parse().unwrap();
     let simulation = simulate(&scenario, 2).unwrap();
     assert!(packets(&simulation.test.pcap).iter().all(|packet| packet.source.is_ipv6()));
     let records = pushed(&scenario, &simulation.test);
-    assert!(simulation.test.truths.iter().all(|truth| carriers(&records, truth).len() == 1));
+    assert!(simulation.test.truths.iter().all(|truth| records_of(&records, truth).len() == 1));
 }
 
 #[test]
-fn replies_and_ids_follow_the_scenario() {
+fn numbers_of_replies_and_device_ids_follow_the_scenario() {
     let mut scenario = small();
     scenario.replies.mode = ReplyMode::None;
     assert!(simulate(&scenario, 2).unwrap().test.truths.iter().all(|truth| truth.replies == 0));
@@ -375,7 +378,7 @@ fn replies_and_ids_follow_the_scenario() {
 }
 
 #[test]
-fn files() {
+fn simulations_are_written_as_five_files() {
     let simulation = simulate(&small(), 1).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new");
@@ -393,9 +396,9 @@ fn files() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// However it is cut and encrypted, what is captured adds up to what was said.
+    /// However messages are split and encrypted, the records add up to the plaintext and the overhead.
     #[test]
-    fn any_scenario_adds_up(
+    fn records_of_any_scenario_add_up_to_its_messages(
         seed: u64,
         framing in prop::sample::select(FRAMINGS.to_vec()),
         (version, suite, overhead) in prop::sample::select(vec![
@@ -419,9 +422,9 @@ proptest! {
         prop_assert_eq!(part.truths.len(), 20);
         let records = pushed(&scenario, &part);
         for truth in &part.truths {
-            let carriers = carriers(&records, truth);
-            prop_assert_eq!(carriers.len(), truth.records);
-            let length: usize = carriers.iter().map(|record| record.length).sum();
+            let records = records_of(&records, truth);
+            prop_assert_eq!(records.len(), truth.records);
+            let length: usize = records.iter().map(|record| record.length).sum();
             prop_assert_eq!(length, truth.wire_size);
             prop_assert_eq!(truth.wire_size, truth.plaintext_size + truth.records * overhead);
         }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use sizeleak_model::Matching;
-use sizeleak_simulator::Limit;
+use sizeleak_simulator::BayesLimit;
 
 use super::confusion::Confusion;
 use super::judge::Judgement;
@@ -79,7 +79,7 @@ impl<'a> Findings<'a> {
     }
 
     /// The figures; `prior_bits` is the entropy of what is known without sizes, `limit` what is possible at all.
-    pub(in crate::command) fn evaluation(&self, prior_bits: Option<f64>, limit: Option<Limit>) -> Evaluation {
+    pub(in crate::command) fn evaluation(&self, prior_bits: Option<f64>, limit: Option<BayesLimit>) -> Evaluation {
         let (after, before) = (self.judged(&self.said), self.judged(&self.said_before));
         let labels = self.labels.labels();
         let before_pruning = self.has_pruner.then(|| Score::of(&before, prior_bits));

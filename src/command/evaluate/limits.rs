@@ -1,7 +1,7 @@
 //! What is possible at all, beside what was reached.
 
 use serde::Serialize;
-use sizeleak_simulator::Limit;
+use sizeleak_simulator::BayesLimit;
 
 use super::score::Score;
 
@@ -25,8 +25,8 @@ pub(in crate::command) struct Limits {
 
 impl Limits {
     /// The limit beside scores.
-    pub(in crate::command) fn new(limit: Limit, before: Option<&Score>, after: &Score) -> Self {
-        let Limit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies } = limit;
+    pub(in crate::command) fn new(limit: BayesLimit, before: Option<&Score>, after: &Score) -> Self {
+        let BayesLimit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies } = limit;
         let reached = |score: &Score, of: f64| score.top_1 as f64 / score.commands.max(1) as f64 / of;
         let in_the_end = if before.is_some() { top_1_with_replies } else { top_1 };
         Self {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
 use serde::Serialize;
-use sizeleak_model::{Inventory, Method, Model};
+use sizeleak_model::{FitMethod, Inventory, Model};
 
 use super::basis::Cipher;
 use super::training_set::TrainingSet;
@@ -70,7 +70,7 @@ impl Counts {
 #[derive(Debug)]
 pub(super) struct Trial<'a> {
     pub(super) lesson: TrainingSet<'a>,
-    pub(super) method: Method,
+    pub(super) method: FitMethod,
     pub(super) cipher: Option<&'a Cipher>,
     pub(super) inventory: Option<&'a Inventory>,
     /// All sizes are compared with this model's, which says what is no command.

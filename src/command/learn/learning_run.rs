@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use serde::Deserialize;
 use sizeleak_command_segmenter::{LabelledTraffic, Options};
 use sizeleak_frame::{Command, Flow, Frame, Record};
-use sizeleak_model::{CaptureDigest, Inventory, Method, Noise};
+use sizeleak_model::{CaptureDigest, FitMethod, Inventory, NoiseStatistics};
 use toml::Value;
 
 use super::basis::{Cipher, Observed};
@@ -39,7 +39,7 @@ const MOST_RECORDS: usize = 1 << 22;
 pub(super) struct LearningRun<'a> {
     pub(super) observation: &'a Observation,
     pub(super) labels: &'a LabelFile,
-    pub(super) method: Method,
+    pub(super) method: FitMethod,
     pub(super) cipher: Option<Cipher>,
     pub(super) inventory: Option<Inventory>,
     pub(super) captures: Vec<CaptureDigest>,
@@ -62,7 +62,7 @@ struct Attempt {
 
 /// What is no command, and what a person should know about that.
 struct Shown {
-    noise: Noise,
+    noise: NoiseStatistics,
     remark: Option<String>,
 }
 

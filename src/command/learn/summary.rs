@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};
 
-use sizeleak_model::{Basis, Method, Model, ReplyBytes, Smoothing};
+use sizeleak_model::{Basis, FitMethod, Model, ReplyBytesModel, Smoothing};
 
 use super::training_set::LearnedModel;
 
@@ -21,8 +21,8 @@ impl Display for Summary<'_> {
             writeln!(formatter, "note: {remark}")?;
         }
         let method = match model.learned.method {
-            Method::Robust => "by a robust fit",
-            Method::Paper => "by the paper's procedure",
+            FitMethod::Robust => "by a robust fit",
+            FitMethod::Paper => "by the paper's procedure",
         };
         writeln!(formatter, "learned {method} from {} of {labels} labelled commands", model.learned.commands)?;
         writeln!(formatter, "sizes are {}", of_basis(&model.learned.basis))?;
@@ -110,7 +110,7 @@ fn write_replies(formatter: &mut Formatter<'_>, model: &Model) -> Result {
     let Some(bytes) = &model.reply_bytes else { return Ok(()) };
     let figures = model.actions.iter().zip(&bytes.per_action);
     let of_actions: Vec<String> = figures.map(|(action, bytes)| format!("{bytes} for {}", action.name)).collect();
-    let ReplyBytes { fixed, per_reply, spread, .. } = bytes;
+    let ReplyBytesModel { fixed, per_reply, spread, .. } = bytes;
     let of_actions = of_actions.join(", ");
     writeln!(formatter, "bytes of replies: {fixed}, {per_reply} a reply, {of_actions}; ± {spread}")
 }

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, anyhow};
 use sizeleak_model::{
-    Action, Basis, CaptureDigest, Design, Fit, FitError, Inventory, LabelledCommand, Learned, Limits, Matching, Method,
-    Model, Prior, ReplyBytes, ReplyModel,
+    Action, Basis, CaptureDigest, ExperimentDesign, Fit, FitError, FitMethod, Inventory, LabelledCommand, Limits,
+    Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel,
 };
 
 use super::advice::Advice;
@@ -49,7 +49,7 @@ impl TrainingSet<'_> {
     /// Learns a model.
     pub(super) fn learn(
         self,
-        method: Method,
+        method: FitMethod,
         assumed: Option<Cipher>,
         inventory: Option<Inventory>,
         captures: Vec<CaptureDigest>,
@@ -81,10 +81,11 @@ impl TrainingSet<'_> {
             .map(|at| commands.iter().filter(|command| command.counts.get(at).is_some_and(|count| *count > 0)).count());
         let occurrences = occurrences.collect();
         remarks.extend(inventory.as_ref().and_then(|inventory| unlearned(inventory, &fit)));
-        let replies = ReplyModel::learn(&commands);
+        let replies = ReplyCountModel::learn(&commands);
         // The paper takes their number alone.
-        let reply_bytes = (method == Method::Robust).then(|| ReplyBytes::learn(&commands, actions.len())).flatten();
-        let learned = Learned {
+        let reply_bytes =
+            (method == FitMethod::Robust).then(|| ReplyBytesModel::learn(&commands, actions.len())).flatten();
+        let learned = Provenance {
             method,
             commands: commands.len() as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -105,7 +106,7 @@ impl TrainingSet<'_> {
             learned,
         };
         let limits = model.limits().with_context(|| self.labels.path().display().to_string())?;
-        if method == Method::Robust {
+        if method == FitMethod::Robust {
             // The paper's procedure takes every multiset of actions to be as likely as any other.
             model.prior = Prior::learn(&commands, &model.actions, model.inventory.as_ref(), &limits);
         }
@@ -140,18 +141,19 @@ impl TrainingSet<'_> {
     fn lacking(&self, matching: &Matching, limits: &Limits) -> (Advice, Vec<String>) {
         let actions = &self.labels.labels().actions;
         // Which commands there are decides, not how large they came out.
-        let design = Design::next(actions.len(), &self.labelled(matching, &Basis::Wire), limits);
-        let hidden = design.hidden.iter().filter_map(|at| actions.get(*at)).map(|name| format!("`{name}`")).collect();
+        let design = ExperimentDesign::missing(actions.len(), &self.labelled(matching, &Basis::Wire), limits);
+        let hidden =
+            design.undeterminable.iter().filter_map(|at| actions.get(*at)).map(|name| format!("`{name}`")).collect();
         (Advice::new(actions, design.commands), hidden)
     }
 
     /// Longer commands, where the fit cannot tell what length fields add to them.
     fn long(&self, fit: &Fit, inventory: Option<&Inventory>) -> anyhow::Result<Advice> {
         let actions = &self.labels.labels().actions;
-        if fit.rival_shifts.is_empty() {
+        if fit.ambiguous_shifts.is_empty() {
             return Ok(Advice::new(actions, Vec::new()));
         }
-        let design = Design::long(actions.len(), &self.limits(inventory)?, MOST_ACTIONS);
+        let design = ExperimentDesign::long_commands(actions.len(), &self.limits(inventory)?, MOST_ACTIONS);
         Ok(Advice::new(actions, design.commands))
     }
 
@@ -229,8 +231,8 @@ impl TrainingSet<'_> {
                  commands with them"
             ));
         }
-        if !fit.rival_shifts.is_empty() {
-            let shifts: Vec<String> = fit.rival_shifts.iter().map(|shift| format!("{shift:+}")).collect();
+        if !fit.ambiguous_shifts.is_empty() {
+            let shifts: Vec<String> = fit.ambiguous_shifts.iter().map(|shift| format!("{shift:+}")).collect();
             doubts.push(format!(
                 "the sizes of all actions may be off together, by {} bytes: a length field may grow between these commands; {}",
                 shifts.join(" or "),

@@ -4,7 +4,7 @@
 //! expected. It is multiplied by the likelihood of the record's time (on the timer of that noise or off it) and of its
 //! replies. Replies come later, so the result is a condition on them.
 
-use sizeleak_model::{OFTEN, ServiceRecords};
+use sizeleak_model::{MIN_OCCURRENCES, ServiceRecords};
 
 use crate::noise_model::{NoiseModel, WELL_KNOWN};
 use crate::record_class::CommandCondition;
@@ -58,7 +58,7 @@ pub(crate) fn command_condition(
 /// rare that all of it may have been such commands.
 fn noise_prior(records: &ServiceRecords, unlabelled: f64) -> Option<f64> {
     let alone = records.alone as f64 - unlabelled;
-    if alone >= OFTEN as f64 {
+    if alone >= MIN_OCCURRENCES as f64 {
         return Some(alone);
     }
     // An answer may be late, or its request may be missing from the capture.
@@ -72,7 +72,7 @@ fn share(part: u64, whole: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_model::Noise;
+    use sizeleak_model::NoiseStatistics;
 
     use super::*;
     use crate::testing::model;
@@ -82,7 +82,8 @@ mod tests {
     /// A gateway that replies to nearly all of 40 commands, with this noise of 110 bytes.
     fn noise_model(records: ServiceRecords) -> NoiseModel {
         let records = ServiceRecords { size: 110, ..records };
-        let noise = Noise { commands: 40, replied: 39, to_gateway: vec![records], ..Noise::default() };
+        let noise =
+            NoiseStatistics { commands: 40, replied: 39, to_gateway: vec![records], ..NoiseStatistics::default() };
         NoiseModel::new(&model(noise)).unwrap()
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Direction, Record};
-use sizeleak_model::{Basis, GatewayRecords, Model, Noise, OFTEN, ServiceRecords, Written};
+use sizeleak_model::{Basis, GatewayRecords, MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout, ServiceRecords};
 
 /// Sizes may be this many bytes outside the range of the model: labelled commands may not have shown every ε.
 const SLACK: i64 = 4;
@@ -25,7 +25,7 @@ pub(crate) const WELL_KNOWN: u64 = 8;
 #[derive(Debug)]
 pub(crate) struct NoiseModel {
     basis: Basis,
-    pub(crate) noise: Noise,
+    pub(crate) noise: NoiseStatistics,
     has_interval_timers: bool,
     /// Records to the gateway and from it by size. Only looked up, so the order of the tables never shows.
     service: HashMap<u32, ServiceRecords, RandomState>,
@@ -44,7 +44,8 @@ impl NoiseModel {
             model.neighbours.tuples().iter().map(|tuple| (tuple.size, tuple.times)).collect();
         labelled.sort_by_key(|(size, _)| *size);
         // A few records without an answer show nothing.
-        let known = noise.from_gateway.iter().filter(|records| records.times >= OFTEN || records.answered > 0);
+        let known =
+            noise.from_gateway.iter().filter(|records| records.times >= MIN_OCCURRENCES || records.answered > 0);
         Some(Self {
             basis: model.learned.basis.clone(),
             has_interval_timers: noise.to_gateway.iter().any(|records| records.every_ms.is_some()),
@@ -101,7 +102,7 @@ impl NoiseModel {
     pub(crate) fn is_explained(&self, size: u32) -> bool {
         let [min, max] = self.command_range;
         // The first part of a command says nothing about the size of the whole.
-        self.noise.written == Written::Parts || (min..=max).contains(&size.into())
+        self.noise.written == RecordLayout::Parts || (min..=max).contains(&size.into())
     }
 
     /// How many commands of a size to expect where there are as many commands as were labelled.
@@ -146,32 +147,32 @@ mod tests {
 
     #[test]
     fn a_size_is_explained_if_actions_of_the_inventory_make_it_up() {
-        let noise_model = NoiseModel::new(&model(Noise::default())).unwrap();
+        let noise_model = NoiseModel::new(&model(NoiseStatistics::default())).unwrap();
         // |ac| = 60, three devices with actions of 40 and 41 bytes, ε from −1 to 1.
         assert!([95, 100, 141, 184, 193].into_iter().all(|size| noise_model.is_explained(size)));
         assert!([0, 23, 94, 300, u32::MAX].into_iter().all(|size| !noise_model.is_explained(size)));
-        let mut unlimited = model(Noise::default());
+        let mut unlimited = model(NoiseStatistics::default());
         unlimited.inventory = None;
         assert!(NoiseModel::new(&unlimited).unwrap().is_explained(100_000), "nothing limits the number of actions");
-        let parts = Noise { written: Written::Parts, ..Noise::default() };
+        let parts = NoiseStatistics { written: RecordLayout::Parts, ..NoiseStatistics::default() };
         assert!(NoiseModel::new(&model(parts)).unwrap().is_explained(23));
     }
 
     #[test]
     fn commands_are_expected_at_and_near_labelled_sizes() {
         let records = ServiceRecords { size: 143, commands: 7, ..ServiceRecords::default() };
-        let noise = Noise { to_gateway: vec![records], ..Noise::default() };
+        let noise = NoiseStatistics { to_gateway: vec![records], ..NoiseStatistics::default() };
         let noise_model = NoiseModel::new(&model(noise)).unwrap();
         assert!((noise_model.expected_commands(101) - 20.0 / 17.0).abs() < 1e-12);
         assert!((noise_model.expected_commands(143) - 7.0).abs() < 1e-12);
         assert!((noise_model.expected_commands(120) - MIN_EXPECTED).abs() < 1e-12);
-        assert!(NoiseModel::new(&Model { noise: None, ..model(Noise::default()) }).is_none());
+        assert!(NoiseModel::new(&Model { noise: None, ..model(NoiseStatistics::default()) }).is_none());
     }
 
     #[test]
     fn the_size_of_an_inverted_or_huge_range_is_in_bounds() {
         let plaintext = |range| Record { plaintext: Some(range), ..crate::testing::to(0, 100) };
-        let basis = model(Noise::default()).learned.basis;
+        let basis = model(NoiseStatistics::default()).learned.basis;
         assert_eq!(size_in_basis(&basis, &plaintext([10, 20])), 15);
         assert_eq!(size_in_basis(&basis, &plaintext([20, 10])), 20);
         assert_eq!(size_in_basis(&basis, &plaintext([0, u64::MAX])), u32::MAX);

@@ -54,12 +54,12 @@ impl HeldCommand {
 pub(crate) enum FinishedCommand {
     Command(Box<Command>),
     /// No command: its condition is not met.
-    Noise,
+    NoiseStatistics,
 }
 
 impl From<HeldCommand> for FinishedCommand {
     fn from(held: HeldCommand) -> Self {
-        if held.condition.is_met(held.command.replies) { Self::Command(held.command) } else { Self::Noise }
+        if held.condition.is_met(held.command.replies) { Self::Command(held.command) } else { Self::NoiseStatistics }
     }
 }
 

@@ -154,7 +154,7 @@ impl CommandSegmenter {
     fn emit(&mut self, finished: FinishedCommand, out: &mut dyn Emit) -> Result<(), StageError> {
         match finished {
             FinishedCommand::Command(command) => out.emit(Frame::Command(command))?,
-            FinishedCommand::Noise => {
+            FinishedCommand::NoiseStatistics => {
                 self.counts.commands -= 1;
                 self.counts.keep_alives += 1;
             }

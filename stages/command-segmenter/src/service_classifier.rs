@@ -1,7 +1,7 @@
 //! Classifies what the service sends, by what was learned from labelled captures.
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_model::{ServiceRecords, Written};
+use sizeleak_model::{RecordLayout, ServiceRecords};
 use sizeleak_runtime::TwoGenerationCache;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
@@ -73,7 +73,7 @@ impl ServiceClassifier<'_> {
 
     /// Whether a record is the next part of a command whose parts are written at once.
     fn is_next_part(&self, record: &Record, history: &FlowHistory) -> bool {
-        self.noise_model.noise.written == Written::Parts
+        self.noise_model.noise.written == RecordLayout::Parts
             && history.service_burst == ServiceBurst::Command
             && history.is_continued_by(record, self.limits.same_write_ns())
     }

@@ -1,12 +1,12 @@
 //! Records and models for the tests of several modules.
 
 use sizeleak_frame::{ContentType, Direction, Record};
-use sizeleak_model::{Model, Noise};
+use sizeleak_model::{Model, NoiseStatistics};
 
 pub(crate) const MS: i64 = 1_000_000;
 
 /// |ac| = 60, `on` = 40, `off` = 41, three plugs, ε from −1 to 1; plaintext sizes.
-pub(crate) fn model(noise: Noise) -> Model {
+pub(crate) fn model(noise: NoiseStatistics) -> Model {
     let model = Model::from_toml(
         "schema = 1\noverhead = 60\nk = 1\ntuples = [[99, -1, 5], [100, 0, 10], [102, 1, 5], [160, 0, 1]]\n\
          [[action]]\nname = \"off\"\nsize = 41\n[[action]]\nname = \"on\"\nsize = 40\n\

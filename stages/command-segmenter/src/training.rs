@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Command, ContentType, Direction, Flow, Record};
-use sizeleak_model::{Basis, Noise, OFTEN, Written};
+use sizeleak_model::{Basis, MIN_OCCURRENCES, NoiseStatistics, RecordLayout};
 use sizeleak_runtime::ConfigureError;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
@@ -38,7 +38,7 @@ impl LabelledTraffic<'_> {
     ///
     /// # Errors
     /// [`ConfigureError::Usage`] if an option is wrong.
-    pub fn learn(&self, basis: &Basis, options: &Options) -> Result<Noise, ConfigureError> {
+    pub fn learn(&self, basis: &Basis, options: &Options) -> Result<NoiseStatistics, ConfigureError> {
         let limits = options.time_limits()?;
         let is_data = |record: &&Record| !record.handshake && record.content_type == ContentType::ApplicationData;
         let sized = |record: &Record| {
@@ -63,13 +63,13 @@ impl LabelledTraffic<'_> {
         let counts = TrainingCounts::new(&messages, &first_pass, &limits);
         let count = |label| messages.iter().filter(|message| message.label == label).count() as u64;
         let (commands, parts) = (count(MessageLabel::StartsCommand), count(MessageLabel::ContinuesCommand));
-        let is_in_parts = parts >= OFTEN && parts.saturating_mul(4) >= commands;
-        Ok(Noise {
+        let is_in_parts = parts >= MIN_OCCURRENCES && parts.saturating_mul(4) >= commands;
+        Ok(NoiseStatistics {
             commands,
             replied: counts.replied(),
             missing_labels: counts.missing_labels(),
             answer_within_ms: answer_within_ns.map(|ns| ns.unsigned_abs().div_ceil(1_000_000)),
-            written: if is_in_parts { Written::Parts } else { Written::Whole },
+            written: if is_in_parts { RecordLayout::Parts } else { RecordLayout::Whole },
             full_to_gateway,
             full_from_gateway,
             to_gateway: counts.service_records(),
@@ -97,7 +97,7 @@ impl LabelledTraffic<'_> {
         }
         let all: u64 = followed.values().sum();
         let of_greatest = greatest.and_then(|greatest| followed.get(&greatest)).copied().unwrap_or_default();
-        let is_enough = of_greatest >= OFTEN || (of_greatest >= 2 && of_greatest == all);
+        let is_enough = of_greatest >= MIN_OCCURRENCES || (of_greatest >= 2 && of_greatest == all);
         greatest.filter(|_| is_enough && of_greatest.saturating_mul(5) >= all.saturating_mul(4))
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use sizeleak_frame::{Direction, Record};
-use sizeleak_model::{GatewayRecords, MOST_SIZES, OFTEN, ServiceRecords};
+use sizeleak_model::{GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, ServiceRecords};
 
 use crate::endpoints::EndpointPair;
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass};
@@ -55,8 +55,8 @@ struct TrainingFlow {
 #[derive(Debug, Clone, Copy)]
 enum AwaitingReply {
     Command,
-    /// Noise of a size.
-    Noise(u32),
+    /// NoiseStatistics of a size.
+    NoiseStatistics(u32),
 }
 
 impl TrainingCounts {
@@ -81,9 +81,10 @@ impl TrainingCounts {
         self.replied
     }
 
-    /// How many commands seem to have no label for 100 that have one. Noise recurs; commands of many actions hardly do.
+    /// How many commands seem to have no label for 100 that have one. NoiseStatistics recurs; commands of many actions hardly do.
     pub(crate) fn missing_labels(&self) -> u64 {
-        let rare = || self.service.values().filter(|size| size.records.alone < OFTEN && size.records.answers == 0);
+        let rare =
+            || self.service.values().filter(|size| size.records.alone < MIN_OCCURRENCES && size.records.answers == 0);
         let labelled: u64 = rare().map(|size| size.records.commands).sum();
         let unlabelled: u64 = rare().map(|size| size.full).sum();
         unlabelled.saturating_mul(100) / labelled.max(1)
@@ -104,7 +105,8 @@ impl TrainingCounts {
     pub(crate) fn gateway_records(&self) -> Vec<GatewayRecords> {
         let sizes = self.gateway.iter().map(|(size, GatewaySize { records, answers })| {
             let most = answers.iter().max_by_key(|(size, times)| (**times, Reverse(**size)));
-            let is_usual = |times: u64| times >= OFTEN && times.saturating_mul(5) >= records.answered.saturating_mul(3);
+            let is_usual =
+                |times: u64| times >= MIN_OCCURRENCES && times.saturating_mul(5) >= records.answered.saturating_mul(3);
             let by = most.filter(|(_, times)| is_usual(**times)).map(|(size, _)| *size);
             GatewayRecords { size: *size, by, ..*records }
         });
@@ -135,7 +137,9 @@ impl CountingPass<'_> {
         {
             match awaiting {
                 AwaitingReply::Command => self.counts.replied += 1,
-                AwaitingReply::Noise(size) => self.counts.service.entry(size).or_default().records.replied += 1,
+                AwaitingReply::NoiseStatistics(size) => {
+                    self.counts.service.entry(size).or_default().records.replied += 1
+                }
             }
         }
         flow.request = Some((time_ns, length));
@@ -190,7 +194,7 @@ impl CountingPass<'_> {
             if *size_class == SizeClass::Full {
                 size.full += 1;
                 let until_ns = record.time_ns.saturating_add(self.limits.reply_gap_ns);
-                flow.awaiting = Some((AwaitingReply::Noise(length), until_ns));
+                flow.awaiting = Some((AwaitingReply::NoiseStatistics(length), until_ns));
             }
         }
     }
@@ -219,7 +223,7 @@ impl ServiceSize {
 /// The most frequent sizes, as many as a model holds, in order of size.
 fn most_frequent<T>(mut sizes: Vec<T>, times: impl Fn(&T) -> u64, size: impl Fn(&T) -> u32) -> Vec<T> {
     sizes.sort_by_key(|records| (Reverse(times(records)), size(records)));
-    sizes.truncate(MOST_SIZES);
+    sizes.truncate(MAX_NOISE_SIZES);
     sizes.sort_by_key(size);
     sizes
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::{Condition, Limits, MOST_CLASSES};
+use sizeleak_model::{Condition, Limits, MAX_ACTION_CLASSES};
 
 /// An automaton has this many states at most.
 pub(crate) const MAX_STATES: usize = 1 << 16;
@@ -151,7 +151,7 @@ fn left(limits: &Limits, class: usize, key: &[u32]) -> u32 {
 
 /// Whether one of a set of classes counts in a condition.
 fn holds_any(condition: &Condition, classes: u64) -> bool {
-    (0..MOST_CLASSES).any(|class| classes >> class & 1 == 1 && condition.holds_class(class))
+    (0..MAX_ACTION_CLASSES).any(|class| classes >> class & 1 == 1 && condition.holds_class(class))
 }
 
 /// The order of the actions that keeps few conditions open at a time: class after class, each time the one after which

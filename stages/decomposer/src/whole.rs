@@ -125,7 +125,7 @@ impl Whole {
         for equals in order.chunk_by(|a, b| a.is_tied_with(*b)) {
             let begins = self.order.len();
             match equals {
-                [only] => self.order.push(only.place()),
+                [only] => self.order.push(only.index()),
                 _ => self.line_up(equals, &places),
             }
             for (place, at) in self.order.iter().enumerate().skip(begins) {
@@ -143,7 +143,7 @@ impl Whole {
         let place = |parent: Option<usize>| parent.and_then(|parent| places.get(parent)).copied().unwrap_or(0);
         let met = |parent: Option<usize>| parent.is_none() || place(parent) > 0;
         let (mut line, mut later): (Vec<usize>, Vec<usize>) =
-            equals.iter().map(|equal| equal.place()).partition(|at| met(way(*at).0));
+            equals.iter().map(|equal| equal.index()).partition(|at| met(way(*at).0));
         line.sort_unstable_by_key(|at| (place(way(*at).0), way(*at).1));
         later.sort_unstable_by_key(|at| way(*at));
         let mut next = 0;

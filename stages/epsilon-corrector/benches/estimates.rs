@@ -5,14 +5,14 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sizeleak_epsilon_corrector::Estimates;
-use sizeleak_model::{Neighbours, Smoothing, Tuple};
+use sizeleak_model::{EpsilonTuple, Neighbours, Smoothing};
 
 /// So many look-ups are timed together.
 const LOOK_UPS: u64 = 4096;
 
 /// Labelled commands of sizes from 90 bytes on, a byte apart, with ε between −3 and 1.
 fn neighbours(tuples: i64) -> Neighbours {
-    let tuple = |at: i64| Tuple::new(90 + at, [0, 0, 0, -1, 0, 0, 1, 0, -3, 0][at.unsigned_abs() as usize % 10]);
+    let tuple = |at: i64| EpsilonTuple::new(90 + at, [0, 0, 0, -1, 0, 0, 1, 0, -3, 0][at.unsigned_abs() as usize % 10]);
     Neighbours::new((0..tuples).map(tuple)).expect("there is one at least")
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 use sizeleak_frame::{Shared, WeightedEpsilon as Offered};
-use sizeleak_model::{Neighbours, Smoothing, Variation, WeightedEpsilon};
+use sizeleak_model::{EpsilonDistribution, Neighbours, Smoothing, WeightedEpsilon};
 
 /// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to so many; of a wider one, which no
 /// cipher leaves, as many at equal distances.
@@ -22,7 +22,7 @@ const OF_A_SIZE: usize = 4;
 pub struct Estimates {
     neighbours: Neighbours,
     /// `None` takes the nearest neighbours at their word.
-    variation: Option<Variation>,
+    variation: Option<EpsilonDistribution>,
     /// Each range's values. Only looked up: its order shows nowhere.
     known: HashMap<[i64; 2], Shared<Offered>, FixedState>,
     remembered: usize,
@@ -31,7 +31,7 @@ pub struct Estimates {
 impl Estimates {
     /// Estimates from these labelled commands, asked in this way.
     pub fn new(neighbours: Neighbours, smoothing: Smoothing) -> Self {
-        let variation = (smoothing != Smoothing::NEAREST).then(|| Variation::new(&neighbours, smoothing));
+        let variation = (smoothing != Smoothing::NEAREST).then(|| EpsilonDistribution::new(&neighbours, smoothing));
         Self { neighbours, variation, known: HashMap::default(), remembered: 0 }
     }
 
@@ -88,12 +88,12 @@ impl Estimates {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_model::Tuple;
+    use sizeleak_model::EpsilonTuple;
 
     use super::*;
 
     fn estimates(smoothing: Smoothing) -> Estimates {
-        let tuples = [(100, 0), (102, 1), (200, 5)].map(|(size, epsilon)| Tuple::new(size, epsilon));
+        let tuples = [(100, 0), (102, 1), (200, 5)].map(|(size, epsilon)| EpsilonTuple::new(size, epsilon));
         Estimates::new(Neighbours::new(tuples).unwrap(), smoothing)
     }
 

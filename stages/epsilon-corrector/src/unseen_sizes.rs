@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use sizeleak_frame::{Command, Notice, what};
-use sizeleak_model::{Model, Tuple};
+use sizeleak_model::{EpsilonTuple, Model};
 use sizeleak_runtime::Stage;
 
 use crate::EpsilonCorrector;
@@ -31,7 +31,8 @@ impl UnseenSizes {
         let tuples = model.neighbours.tuples();
         let above = tuples.partition_point(|tuple| tuple.size < least);
         let (below, above_tuple) = (above.checked_sub(1).and_then(|at| tuples.get(at)), tuples.get(above));
-        let distance = |tuple: Option<&Tuple>, size: i64| tuple.map_or(u64::MAX, |tuple| tuple.size.abs_diff(size));
+        let distance =
+            |tuple: Option<&EpsilonTuple>, size: i64| tuple.map_or(u64::MAX, |tuple| tuple.size.abs_diff(size));
         let within = above_tuple.is_some_and(|tuple| tuple.size <= most);
         let distance = distance(below, least).min(distance(above_tuple, most));
         if within || distance <= self.reach {

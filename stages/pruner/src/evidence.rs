@@ -1,7 +1,7 @@
 //! What the replies to a command say about its actions.
 
 use sizeleak_frame::{Actions, Command};
-use sizeleak_model::{Model, ReplyBytes, ReplyModel, WireSize};
+use sizeleak_model::{Model, ReplyBytesModel, ReplyCountModel, WireSize};
 
 /// Where nothing limits the number of actions, likelihoods are looked at up to this many.
 const MAX_ACTIONS: u32 = 4096;
@@ -12,7 +12,7 @@ const MOST_REMEMBERED: usize = 1 << 10;
 /// The replies to one command.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
-    model: &'a ReplyModel,
+    model: &'a ReplyCountModel,
     replies: u32,
     /// Likelihoods by number of actions, as far as they were asked for: thousands of candidates have the same few.
     likelihoods: Vec<Option<f64>>,
@@ -23,7 +23,7 @@ pub(crate) struct Evidence<'a> {
 /// The bytes of the replies to one command.
 #[derive(Debug)]
 struct Bytes<'a> {
-    model: &'a ReplyBytes,
+    model: &'a ReplyBytesModel,
     /// The actions' names, in the order of the model's.
     names: Vec<&'a str>,
     seen: i64,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Actions, Shared};
-use sizeleak_model::{InventoryError, Limits, MOST_CLASSES, Model};
+use sizeleak_model::{InventoryError, Limits, MAX_ACTION_CLASSES, Model};
 
 /// The model's inventory, by action names.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Check<'_> {
             Some(known) if known.names.is_clone_of(actions.names()) => known,
             _ => known.insert(inventory.known(actions.names())),
         };
-        let mut totals = [0_u32; MOST_CLASSES];
+        let mut totals = [0_u32; MAX_ACTION_CLASSES];
         let totals = totals.get_mut(..inventory.limits.classes()).unwrap_or_default();
         for (place, count) in actions.places().iter().filter(|(_, count)| *count > 0) {
             let class = known.classes.get(*place as usize).copied().flatten();

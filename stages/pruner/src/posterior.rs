@@ -82,7 +82,7 @@ impl<'a> Distribution<'a> {
         let ranks = all.iter().zip(0..).map(|(weighed, place)| Reverse(Rank::new(weighed.probability, place)));
         let mut rest: BinaryHeap<Reverse<Rank>> = ranks.collect();
         let (mut held, mut last) = (0.0, f64::INFINITY);
-        while let Some(weighed) = rest.pop().and_then(|Reverse(rank)| all.get(rank.place()))
+        while let Some(weighed) = rest.pop().and_then(|Reverse(rank)| all.get(rank.index()))
             && (keep >= 1.0 || held < keep || weighed.probability >= last * (1.0 - EQUAL))
         {
             held += weighed.probability;

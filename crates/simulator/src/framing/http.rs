@@ -1,14 +1,14 @@
-//! HTTP/1.1 (RFC 9112): the requests of a gateway that polls, and the service's responses.
+//! HTTP/1.1 (RFC 9112): the requests of a polling gateway, and the responses of the service.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// The gateway asks for the next command.
+/// The gateway's request for the next command.
 pub(crate) fn poll(host: &str) -> Vec<u8> {
     format!("GET /v1/next HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\n\r\n").into_bytes()
 }
 
-/// The gateway tells the service something.
+/// The gateway's request with a body.
 pub(crate) fn post(host: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST /v1/state HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -17,7 +17,7 @@ pub(crate) fn post(host: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// The service answers a poll with a command.
+/// The service's response with a body.
 pub(crate) fn found(time_ns: i64, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -27,7 +27,7 @@ pub(crate) fn found(time_ns: i64, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// The service has nothing to say; no content, so no length either (RFC 9110 section 8.6).
+/// The service's response without content, and so without a length (RFC 9110 section 8.6).
 pub(crate) fn nothing(time_ns: i64) -> Vec<u8> {
     format!("HTTP/1.1 204 No Content\r\nDate: {}\r\n\r\n", date(time_ns)).into_bytes()
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_and_lengths() {
+    fn responses_have_dates_and_lengths() {
         let text = String::from_utf8(found(784_111_777_900_000_000, b"{}")).unwrap();
         // The example of RFC 9110 section 5.6.7.
         assert!(text.contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"), "{text}");

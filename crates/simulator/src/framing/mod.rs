@@ -1,4 +1,4 @@
-//! The protocols inside TLS: what a message's bytes become. Who says what when is in `script`.
+//! Encoding of the protocols inside TLS. Which messages are sent when is decided in `application`.
 
 pub(crate) mod http;
 pub(crate) mod mqtt;

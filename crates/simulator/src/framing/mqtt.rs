@@ -1,9 +1,9 @@
-//! MQTT 3.1.1: the control packets a gateway and its broker exchange.
+//! MQTT 3.1.1: the control packets between a gateway and its broker.
 
 use crate::SimulateError;
 
-/// The most bytes after the fixed header: what four length bytes can say (section 2.2.3).
-const MOST_REMAINING: usize = 268_435_455;
+/// The largest number of bytes after the fixed header, limited by four length bytes (section 2.2.3).
+const MAX_REMAINING: usize = 268_435_455;
 
 /// CONNECT with a clean session and a client identifier (section 3.1).
 pub(crate) fn connect(client: &str, keep_alive_seconds: u16) -> Result<Vec<u8>, SimulateError> {
@@ -25,13 +25,13 @@ pub(crate) fn subscribe(id: u16, topic: &str, quality: u8) -> Result<Vec<u8>, Si
     packet(0x82, &body)
 }
 
-/// SUBACK that grants `quality` (section 3.9).
+/// SUBACK that grants the `QoS` `quality` (section 3.9).
 pub(crate) fn suback(id: u16, quality: u8) -> Vec<u8> {
     let [high, low] = id.to_be_bytes();
     vec![0x90, 3, high, low, quality]
 }
 
-/// PUBLISH (section 3.3): with an identifier at `QoS` 1, without at `QoS` 0.
+/// PUBLISH (section 3.3): `QoS` 1 with an identifier, `QoS` 0 without.
 pub(crate) fn publish(topic: &str, id: Option<u16>, payload: &[u8]) -> Result<Vec<u8>, SimulateError> {
     let mut body = string(topic);
     body.extend(id.iter().flat_map(|id| id.to_be_bytes()));
@@ -53,8 +53,8 @@ pub(crate) const PINGRESP: [u8; 2] = [0xd0, 0];
 pub(crate) const DISCONNECT: [u8; 2] = [0xe0, 0];
 
 fn packet(first: u8, body: &[u8]) -> Result<Vec<u8>, SimulateError> {
-    if body.len() > MOST_REMAINING {
-        return Err(SimulateError::MessageTooLong { framing: "MQTT", length: body.len(), limit: MOST_REMAINING });
+    if body.len() > MAX_REMAINING {
+        return Err(SimulateError::MessageTooLong { framing: "MQTT", length: body.len(), limit: MAX_REMAINING });
     }
     let mut packet = vec![first];
     packet.extend(remaining_length(body.len()));
@@ -62,7 +62,7 @@ fn packet(first: u8, body: &[u8]) -> Result<Vec<u8>, SimulateError> {
     Ok(packet)
 }
 
-/// Seven bits a byte, the lowest first; the eighth says that another follows (section 2.2.3).
+/// Seven bits in each byte, the lowest first; the eighth bit means that another byte follows (section 2.2.3).
 fn remaining_length(mut length: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -76,7 +76,7 @@ fn remaining_length(mut length: usize) -> Vec<u8> {
     }
 }
 
-/// A string with its two length bytes. Ours are names and topics, which are short.
+/// A string with its two length bytes. Names and topics here are short.
 fn string(text: &str) -> Vec<u8> {
     let mut bytes = (text.len() as u16).to_be_bytes().to_vec();
     bytes.extend(text.as_bytes());
@@ -88,8 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remaining_length_grows_where_the_standard_says() {
-        // Table 2.4 of MQTT 3.1.1.
+    fn remaining_length_grows_as_in_table_2_4() {
         assert_eq!(remaining_length(0), [0]);
         assert_eq!(remaining_length(127), [0x7f]);
         assert_eq!(remaining_length(128), [0x80, 0x01]);
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn packets() {
+    fn packets_are_encoded_as_specified() {
         assert_eq!(publish("a/b", Some(10), b"hi").unwrap(), [0x32, 9, 0, 3, b'a', b'/', b'b', 0, 10, b'h', b'i']);
         assert_eq!(publish("a/b", None, b"hi").unwrap(), [0x30, 7, 0, 3, b'a', b'/', b'b', b'h', b'i']);
         assert_eq!(subscribe(1, "t", 1).unwrap(), [0x82, 6, 0, 1, 0, 1, b't', 1]);
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_of_121_bytes_is_the_last_with_one_length_byte() {
+    fn the_length_takes_a_second_byte_from_128_on() {
         assert_eq!(publish("abcd", None, &[0; 121]).unwrap().len(), 2 + 6 + 121);
         assert_eq!(publish("abcd", None, &[0; 122]).unwrap().len(), 3 + 6 + 122);
     }

@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use sha1::{Digest, Sha1};
 
-/// What RFC 6455 section 1.3 appends to the client's key.
+/// The suffix of the client's key (RFC 6455 section 1.3).
 const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What a frame holds (RFC 6455 section 11.8).
+/// The type of a frame (RFC 6455 section 11.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opcode {
     Text = 1,
@@ -16,7 +16,7 @@ pub(crate) enum Opcode {
     Pong = 10,
 }
 
-/// A whole message as one frame. A client masks its frames, a server does not (section 5.1).
+/// A message as one frame. Clients mask their frames, servers do not (section 5.1).
 pub(crate) fn frame(opcode: Opcode, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
     let masked: u8 = if mask.is_some() { 128 } else { 0 };
     let mut frame = vec![0x80 | opcode as u8];
@@ -51,7 +51,7 @@ pub(crate) fn upgrade_request(host: &str, key: [u8; 16]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The server's answer to it (section 4.2.2).
+/// The server's response (section 4.2.2).
 pub(crate) fn upgrade_response(key: [u8; 16]) -> Vec<u8> {
     format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn length_field_grows_at_126_and_65536() {
+    fn the_length_field_grows_at_126_and_65536() {
         let head = |length: usize| {
             let frame = frame(Opcode::Text, &vec![b'x'; length], None);
             frame[..frame.len() - length].to_vec()
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_of_the_rfc() {
+    fn frames_and_accept_keys_equal_the_examples_of_the_rfc() {
         // Section 5.7: an unmasked and a masked "Hello"; section 1.3: the accept key.
         assert_eq!(frame(Opcode::Text, b"Hello", None), [0x81, 5, 0x48, 0x65, 0x6c, 0x6c, 0x6f]);
         let masked = [0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58];

@@ -1,4 +1,4 @@
-//! A part's packets as a pcap file: in order of time, with what a real capture loses, doubles or disorders.
+//! Packets as a pcap file in order of time, with the loss, duplication and reordering of real captures.
 
 use std::time::Duration;
 
@@ -7,44 +7,44 @@ use pcap_file::{DataLink, Endianness, TsResolution};
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use super::Packet;
+use super::SimulatedPacket;
 use crate::SimulateError;
-use crate::scenario::{Capture, Resolution};
+use crate::scenario::{CaptureSettings, Resolution};
 
-/// The latest that a reordered packet comes.
-const LATEST_NS: i64 = 5_000_000;
+/// The largest delay of a reordered packet.
+const MAX_DELAY_NS: i64 = 5_000_000;
 
 /// The pcap file of the packets from `start_ns` on.
-pub(crate) fn write(
-    mut packets: Vec<Packet>,
-    capture: Capture,
+pub(crate) fn write_pcap(
+    mut packets: Vec<SimulatedPacket>,
+    capture: CaptureSettings,
     start_ns: i64,
     mut random: ChaCha20Rng,
 ) -> Result<Vec<u8>, SimulateError> {
     packets.sort_by_key(|packet| packet.time_ns);
     packets.retain(|packet| packet.time_ns >= start_ns);
-    let mut seen = Vec::with_capacity(packets.len());
+    let mut captured = Vec::with_capacity(packets.len());
     for mut packet in packets {
-        let (lost, doubled, late) = (random.random(), random.random(), random.random());
-        let delay_ns = random.random_range(0..LATEST_NS);
-        let happens = |chance: f64, probability: f64| chance < probability;
-        if happens(lost, capture.loss) {
+        let (loss, duplication, reordering) = (random.random(), random.random(), random.random());
+        let delay_ns = random.random_range(0..MAX_DELAY_NS);
+        let happens = |draw: f64, probability: f64| draw < probability;
+        if happens(loss, capture.loss) {
             continue;
         }
-        if happens(late, capture.reordering) {
+        if happens(reordering, capture.reordering) {
             packet.time_ns += delay_ns;
         }
-        if happens(doubled, capture.duplication) {
-            seen.push(packet.clone());
+        if happens(duplication, capture.duplication) {
+            captured.push(packet.clone());
         }
-        seen.push(packet);
+        captured.push(packet);
     }
-    seen.sort_by_key(|packet| packet.time_ns);
-    encode(&seen, capture.resolution)
+    captured.sort_by_key(|packet| packet.time_ns);
+    encode(&captured, capture.resolution)
         .map_err(|error| SimulateError::Format { what: "the capture", reason: error.to_string() })
 }
 
-fn encode(packets: &[Packet], resolution: Resolution) -> Result<Vec<u8>, pcap_file::PcapError> {
+fn encode(packets: &[SimulatedPacket], resolution: Resolution) -> Result<Vec<u8>, pcap_file::PcapError> {
     let ts_resolution = match resolution {
         Resolution::Microsecond => TsResolution::MicroSecond,
         Resolution::Nanosecond => TsResolution::NanoSecond,

@@ -1,16 +1,17 @@
-//! Who takes part: the gateway, its services, and the others of the home. All from documentation and private ranges.
+//! The hosts: the gateway, the services, and the others in the home. Their addresses are from documentation and private
+//! ranges.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::scenario::Network;
+use crate::scenario::NetworkSettings;
 
-/// A host as the capture sees it, on the home's side of the router.
+/// A host as seen by the capture, on the home's side of the router.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Host {
     pub(crate) mac: [u8; 6],
     pub(crate) address: IpAddr,
-    /// Time to live its packets have left when they are captured.
-    pub(crate) hops_left: u8,
+    /// Remaining time to live of its packets in the capture.
+    pub(crate) time_to_live: u8,
 }
 
 const ROUTER_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
@@ -24,18 +25,18 @@ pub(crate) struct Hosts {
     pub(crate) router: Host,
     /// Another host of the home.
     pub(crate) laptop: Host,
-    /// Where the gateway finds new firmware.
+    /// The gateway's update service.
     pub(crate) firmware: Host,
-    /// What the other host talks to.
+    /// The service of the laptop.
     pub(crate) website: Host,
-    /// Where the gateway finds the time.
+    /// The gateway's NTP server.
     pub(crate) clock: Host,
 }
 
 impl Hosts {
-    pub(crate) fn new(network: &Network) -> Self {
-        let near = |mac: u8, address| Host { mac: [0x02, 0, 0, 0, 0, mac], address, hops_left: 64 };
-        let far = |address| Host { mac: ROUTER_MAC, address, hops_left: 53 };
+    pub(crate) fn new(network: &NetworkSettings) -> Self {
+        let near = |mac: u8, address| Host { mac: [0x02, 0, 0, 0, 0, mac], address, time_to_live: 64 };
+        let far = |address| Host { mac: ROUTER_MAC, address, time_to_live: 53 };
         let (router, laptop, firmware, website, clock) = if network.gateway.is_ipv4() {
             let home = |last| IpAddr::from(Ipv4Addr::new(192, 168, 1, last));
             let world = |last| IpAddr::from(Ipv4Addr::new(198, 51, 100, last));

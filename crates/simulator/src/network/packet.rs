@@ -1,4 +1,4 @@
-//! Packets on the home's Ethernet, built by etherparse with lengths and checksums right.
+//! Packets on the home's Ethernet, built by etherparse with correct lengths and checksums.
 
 use std::net::IpAddr;
 
@@ -10,14 +10,14 @@ use etherparse::{
 use super::Host;
 use crate::SimulateError;
 
-/// A packet as captured.
+/// A captured packet.
 #[derive(Debug, Clone)]
-pub(crate) struct Packet {
+pub(crate) struct SimulatedPacket {
     pub(crate) time_ns: i64,
     pub(crate) data: Vec<u8>,
 }
 
-impl Packet {
+impl SimulatedPacket {
     /// A TCP segment.
     pub(crate) fn tcp(
         time_ns: i64,
@@ -26,7 +26,7 @@ impl Packet {
         identification: u16,
         payload: &[u8],
     ) -> Result<Self, SimulateError> {
-        let step = internet(from, to, IpNumber::TCP, identification)?.tcp_header(header);
+        let step = ip_headers(from, to, IpNumber::TCP, identification)?.tcp_header(header);
         let mut data = Vec::with_capacity(step.size(payload.len()));
         step.write_to_vec(&mut data, payload).map_err(failed)?;
         Ok(Self { time_ns, data })
@@ -40,14 +40,14 @@ impl Packet {
         identification: u16,
         payload: &[u8],
     ) -> Result<Self, SimulateError> {
-        let step = internet(from, to, IpNumber::UDP, identification)?.udp(source, destination);
+        let step = ip_headers(from, to, IpNumber::UDP, identification)?.udp(source, destination);
         let mut data = Vec::with_capacity(step.size(payload.len()));
         step.write_to_vec(&mut data, payload).map_err(failed)?;
         Ok(Self { time_ns, data })
     }
 }
 
-fn internet(
+fn ip_headers(
     from: Host,
     to: Host,
     protocol: IpNumber,
@@ -55,7 +55,7 @@ fn internet(
 ) -> Result<PacketBuilderStep<IpHeaders>, SimulateError> {
     let headers = match (from.address, to.address) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            let header = Ipv4Header::new(0, from.hops_left, protocol, source.octets(), destination.octets());
+            let header = Ipv4Header::new(0, from.time_to_live, protocol, source.octets(), destination.octets());
             let mut header = header.map_err(failed)?;
             header.identification = identification;
             header.dont_fragment = true;
@@ -68,19 +68,19 @@ fn internet(
                 flow_label: Ipv6FlowLabel::ZERO,
                 payload_length: 0,
                 next_header: protocol,
-                hop_limit: from.hops_left,
+                hop_limit: from.time_to_live,
                 source: source.octets(),
                 destination: destination.octets(),
             };
             IpHeaders::Ipv6(header, Ipv6Extensions::default())
         }
         (source, destination) => {
-            return Err(SimulateError::Packet(format!("{source} and {destination} are of different IP versions")));
+            return Err(failed(format_args!("{source} and {destination} have different IP versions")));
         }
     };
     Ok(PacketBuilder::ethernet2(from.mac, to.mac).ip(headers))
 }
 
-fn failed(error: impl std::fmt::Display) -> SimulateError {
-    SimulateError::Packet(error.to_string())
+pub(super) fn failed(error: impl std::fmt::Display) -> SimulateError {
+    SimulateError::Format { what: "a packet", reason: error.to_string() }
 }

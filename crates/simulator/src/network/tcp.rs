@@ -1,7 +1,7 @@
-//! A TCP connection as seen from the home's network: handshake, segments, delayed acknowledgements, end.
+//! A TCP connection as captured in the home: handshake, segments, delayed acknowledgements, and its end.
 //!
-//! All times are those of the capture point, near the client. What one end sends there is answered there after that
-//! end's peer's *turnaround*: next to nothing for the client, a round trip for the server.
+//! All times are those at the capture point, near the client. A segment is answered there after the *turnaround* of its
+//! receiver: less than a millisecond for the client, a round trip for the server.
 
 use std::collections::VecDeque;
 
@@ -9,38 +9,37 @@ use etherparse::{TcpHeader, TcpOptionElement};
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
 
-use super::{Host, Packet};
+use super::host::Host;
+use super::packet::{SimulatedPacket, failed};
 use crate::SimulateError;
-use crate::random::nanoseconds;
-use crate::scenario::{InitialSequence, Network};
+use crate::scenario::{InitialSequence, NetworkSettings};
+use crate::time::{MICROSECOND, MILLISECOND, nanoseconds};
 use crate::tls::Side;
 
-const MICROSECOND: i64 = 1_000;
-const MILLISECOND: i64 = 1_000_000;
-/// From the capture to the client and back.
+/// From the capture point to the client and back.
 const CLIENT_TURNAROUND: i64 = 600 * MICROSECOND;
-/// How long an end waits for a second segment, or for data of its own, before it acknowledges (RFC 9293 section 3.8.6.3).
+/// How long an end waits for a second segment, or for data to send, before it acknowledges (RFC 9293 section 3.8.6.3).
 const DELAYED_ACK: i64 = 40 * MILLISECOND;
 /// Between two segments of one message.
 const SEGMENT_SPACING: i64 = 40 * MICROSECOND;
-/// After how long a segment is sent again.
+/// Time until a segment is retransmitted.
 const RETRANSMISSION_TIMEOUT: i64 = 230 * MILLISECOND;
-/// What an end is ready to take, and by how many bits it shifts that after the handshake (RFC 7323 section 2).
+/// The receive window, and its scale after the handshake (RFC 7323 section 2).
 const WINDOW: u16 = 64_240;
 const WINDOW_SHIFT: u8 = 7;
 
-/// What a connection runs between and over.
+/// The ends of a connection and the network between them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Route<'a> {
+pub(crate) struct TcpRoute<'a> {
     pub(crate) client: Host,
     pub(crate) server: Host,
     /// The client's port and the server's.
     pub(crate) ports: [u16; 2],
-    pub(crate) network: &'a Network,
+    pub(crate) network: &'a NetworkSettings,
 }
 
-impl Route<'_> {
-    /// How long a side takes to answer what passed the capture.
+impl TcpRoute<'_> {
+    /// Time from a segment to the answer of `side`, at the capture point.
     pub(crate) fn turnaround(&self, side: Side) -> i64 {
         match side {
             Side::Client => CLIENT_TURNAROUND,
@@ -49,30 +48,30 @@ impl Route<'_> {
     }
 }
 
-/// One end: what it has sent, and what it has heard of the other.
+/// The state of one end.
 #[derive(Debug, Default)]
-struct End {
-    /// The next sequence number it sends.
+struct Endpoint {
+    /// Its next sequence number.
     next: u32,
-    /// The number it expects of the other.
+    /// The sequence number it expects from its peer.
     expected: u32,
-    /// Segments of the other end not yet acknowledged: when their acknowledgement can pass the capture, and where
-    /// they end.
-    heard: VecDeque<(i64, u32)>,
-    /// The identification of its next packet.
+    /// Segments received and not acknowledged: the earliest time of their acknowledgement at the capture point, and the
+    /// sequence number after them.
+    received: VecDeque<(i64, u32)>,
+    /// The IPv4 identification of its next packet.
     identification: u16,
 }
 
-impl End {
-    /// When it acknowledges if it sends nothing first: at every second segment, or after a delay.
-    fn acknowledges_ns(&self) -> Option<i64> {
-        let second = self.heard.get(1).map(|(time_ns, _)| *time_ns);
-        let alone = self.heard.front().map(|(time_ns, _)| time_ns + DELAYED_ACK);
+impl Endpoint {
+    /// The time of its next pure acknowledgement: at every second segment, or after a delay.
+    fn next_acknowledgement_ns(&self) -> Option<i64> {
+        let second = self.received.get(1).map(|(time_ns, _)| *time_ns);
+        let alone = self.received.front().map(|(time_ns, _)| time_ns + DELAYED_ACK);
         second.into_iter().chain(alone).min()
     }
 
-    fn hear_until(&mut self, time_ns: i64) {
-        while let Some((_, end)) = self.heard.pop_front_if(|(heard_ns, _)| *heard_ns <= time_ns) {
+    fn receive_until(&mut self, time_ns: i64) {
+        while let Some((_, end)) = self.received.pop_front_if(|(received_ns, _)| *received_ns <= time_ns) {
             let ahead = end.wrapping_sub(self.expected);
             if ahead < 1 << 31 {
                 self.expected = end;
@@ -81,46 +80,50 @@ impl End {
     }
 }
 
-/// Where in its message a segment is: the last is pushed.
+/// The position of a segment in its message; the last one has the PSH flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SegmentPosition {
     Within,
     Last,
 }
 
-/// A segment that will be sent again.
+/// A segment that will be retransmitted.
 #[derive(Debug)]
-struct Again {
+struct Retransmission {
     time_ns: i64,
     side: Side,
     sequence: u32,
     payload: Vec<u8>,
 }
 
-/// A connection and the packets it has made so far.
+/// A connection and its packets so far.
 #[derive(Debug)]
-pub(crate) struct Connection<'a> {
-    route: Route<'a>,
+pub(crate) struct TcpConnection<'a> {
+    route: TcpRoute<'a>,
     random: ChaCha20Rng,
-    client: End,
-    server: End,
-    /// Until when someone is sending.
+    client: Endpoint,
+    server: Endpoint,
+    /// The end of the last transmission of data.
     busy_ns: i64,
-    again: VecDeque<Again>,
-    packets: Vec<Packet>,
+    retransmissions: VecDeque<Retransmission>,
+    packets: Vec<SimulatedPacket>,
 }
 
-impl<'a> Connection<'a> {
-    /// Opens a connection by the three-way handshake. Gives it and the time from which the client can write.
-    pub(crate) fn open(route: Route<'a>, time_ns: i64, mut random: ChaCha20Rng) -> Result<(Self, i64), SimulateError> {
+impl<'a> TcpConnection<'a> {
+    /// Opens a connection by the three-way handshake. Returns it with the earliest time of data.
+    pub(crate) fn open(
+        route: TcpRoute<'a>,
+        time_ns: i64,
+        mut random: ChaCha20Rng,
+    ) -> Result<(Self, i64), SimulateError> {
         let mut start = || match route.network.initial_sequence {
             InitialSequence::Random => random.random::<u32>(),
             InitialSequence::NearWrap => u32::MAX - random.random_range(300..3_000),
         };
-        let client = End { next: start(), ..End::default() };
-        let server = End { next: start(), ..End::default() };
-        let (again, packets) = (VecDeque::new(), Vec::new());
-        let mut connection = Self { route, random, client, server, busy_ns: 0, again, packets };
+        let client = Endpoint { next: start(), ..Endpoint::default() };
+        let server = Endpoint { next: start(), ..Endpoint::default() };
+        let (retransmissions, packets) = (VecDeque::new(), Vec::new());
+        let mut connection = Self { route, random, client, server, busy_ns: 0, retransmissions, packets };
         connection.client.identification = connection.random.random();
         connection.server.identification = connection.random.random();
         connection.client.expected = connection.server.next.wrapping_add(1);
@@ -134,7 +137,7 @@ impl<'a> Connection<'a> {
         Ok((connection, opened_ns + 100 * MICROSECOND))
     }
 
-    /// Sends bytes as segments. Gives the times of the first and the last.
+    /// Sends bytes as segments. Returns the times of the first and the last.
     pub(crate) fn write(&mut self, time_ns: i64, side: Side, bytes: &[u8]) -> Result<(i64, i64), SimulateError> {
         let first_ns = time_ns.max(self.busy_ns);
         let mut last_ns = first_ns;
@@ -145,50 +148,50 @@ impl<'a> Connection<'a> {
             self.catch_up(last_ns)?;
             let sequence = self.end(side).next;
             self.end(side).next = sequence.wrapping_add(payload.len() as u32);
-            let place = if segments.peek().is_some() { Place::Within } else { Place::Last };
-            self.data(last_ns, side, sequence, payload, place)?;
+            let position = if segments.peek().is_some() { SegmentPosition::Within } else { SegmentPosition::Last };
+            self.data(last_ns, side, sequence, payload, position)?;
             if self.random.random_bool(self.route.network.retransmission) {
                 let payload = payload.to_vec();
                 let time_ns = last_ns + RETRANSMISSION_TIMEOUT;
-                let place = self.again.partition_point(|again| again.time_ns <= time_ns);
-                self.again.insert(place, Again { time_ns, side, sequence, payload });
+                let at = self.retransmissions.partition_point(|again| again.time_ns <= time_ns);
+                self.retransmissions.insert(at, Retransmission { time_ns, side, sequence, payload });
             }
             self.busy_ns = last_ns + SEGMENT_SPACING;
         }
         Ok((first_ns, last_ns))
     }
 
-    /// Ends a side's half of the connection.
+    /// Closes one direction of the connection.
     pub(crate) fn finish(&mut self, time_ns: i64, side: Side) -> Result<(), SimulateError> {
         let time_ns = time_ns.max(self.busy_ns);
         self.busy_ns = time_ns + SEGMENT_SPACING;
         self.catch_up(time_ns)?;
         let mut header = self.header(time_ns, side);
         header.fin = true;
-        let over = header.sequence_number.wrapping_add(1);
-        self.end(side).next = over;
+        let next = header.sequence_number.wrapping_add(1);
+        self.end(side).next = next;
         self.send(time_ns, side, header, &[])?;
-        self.tell_peer(time_ns, side, over);
+        self.deliver_to_peer(time_ns, side, next);
         Ok(())
     }
 
-    /// All packets, the last acknowledgements included. Not in order of time.
-    pub(crate) fn into_packets(mut self) -> Result<Vec<Packet>, SimulateError> {
+    /// All packets, including the last acknowledgements; not in order of time.
+    pub(crate) fn into_packets(mut self) -> Result<Vec<SimulatedPacket>, SimulateError> {
         self.catch_up(i64::MAX)?;
         Ok(self.packets)
     }
 
-    /// Sends what falls due by itself until a time: acknowledgements and repeated segments.
+    /// Sends the acknowledgements and retransmissions that are due until a time.
     fn catch_up(&mut self, until_ns: i64) -> Result<(), SimulateError> {
         loop {
             let acknowledgements = [Side::Client, Side::Server]
                 .into_iter()
-                .filter_map(|side| self.end(side).acknowledges_ns().map(|time_ns| (time_ns, side)));
+                .filter_map(|side| self.end(side).next_acknowledgement_ns().map(|time_ns| (time_ns, side)));
             let acknowledgement = acknowledgements.collect::<Vec<_>>().into_iter().min_by_key(|(time_ns, _)| *time_ns);
             let due = acknowledgement.filter(|(time_ns, _)| *time_ns <= until_ns);
             let before = due.map_or(until_ns, |(time_ns, _)| time_ns);
-            if let Some(again) = self.again.pop_front_if(|again| again.time_ns <= before) {
-                self.data(again.time_ns, again.side, again.sequence, &again.payload, Place::Last)?;
+            if let Some(again) = self.retransmissions.pop_front_if(|again| again.time_ns <= before) {
+                self.data(again.time_ns, again.side, again.sequence, &again.payload, SegmentPosition::Last)?;
             } else if let Some((time_ns, side)) = due {
                 self.acknowledge(time_ns, side)?;
             } else {
@@ -211,7 +214,7 @@ impl<'a> Connection<'a> {
             TcpOptionElement::Noop,
             TcpOptionElement::WindowScale(WINDOW_SHIFT),
         ];
-        header.set_options(&options).map_err(|error| SimulateError::Packet(error.to_string()))?;
+        header.set_options(&options).map_err(failed)?;
         let end = self.end(side);
         end.next = end.next.wrapping_add(1);
         self.send(time_ns, side, header, &[])
@@ -228,27 +231,27 @@ impl<'a> Connection<'a> {
         side: Side,
         sequence: u32,
         payload: &[u8],
-        place: Place,
+        position: SegmentPosition,
     ) -> Result<(), SimulateError> {
         let mut header = self.header(time_ns, side);
         header.sequence_number = sequence;
-        header.psh = place == Place::Last;
+        header.psh = position == SegmentPosition::Last;
         self.send(time_ns, side, header, payload)?;
-        self.tell_peer(time_ns, side, sequence.wrapping_add(payload.len() as u32));
+        self.deliver_to_peer(time_ns, side, sequence.wrapping_add(payload.len() as u32));
         Ok(())
     }
 
-    fn tell_peer(&mut self, time_ns: i64, side: Side, sequence_end: u32) {
-        let heard_ns = time_ns + self.route.turnaround(side.peer());
-        self.end(side.peer()).heard.push_back((heard_ns, sequence_end));
+    fn deliver_to_peer(&mut self, time_ns: i64, side: Side, sequence_end: u32) {
+        let received_ns = time_ns + self.route.turnaround(side.peer());
+        self.end(side.peer()).received.push_back((received_ns, sequence_end));
     }
 
-    /// A header that acknowledges all the end has heard by then.
+    /// A header that acknowledges everything received by then.
     fn header(&mut self, time_ns: i64, side: Side) -> TcpHeader {
         let [client, server] = self.route.ports;
         let (source, destination) = if side == Side::Client { (client, server) } else { (server, client) };
         let end = self.end(side);
-        end.hear_until(time_ns);
+        end.receive_until(time_ns);
         let mut header = TcpHeader::new(source, destination, end.next, WINDOW >> WINDOW_SHIFT);
         header.ack = true;
         header.acknowledgment_number = end.expected;
@@ -263,11 +266,11 @@ impl<'a> Connection<'a> {
         let end = self.end(side);
         let identification = end.identification;
         end.identification = identification.wrapping_add(1);
-        self.packets.push(Packet::tcp(time_ns, hosts, header, identification, payload)?);
+        self.packets.push(SimulatedPacket::tcp(time_ns, hosts, header, identification, payload)?);
         Ok(())
     }
 
-    fn end(&mut self, side: Side) -> &mut End {
+    fn end(&mut self, side: Side) -> &mut Endpoint {
         match side {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,

@@ -1,90 +1,80 @@
-//! What is simulated, as a TOML file says it: one type a table. What its values may be is in `check`.
+//! What is simulated, as described by a TOML file: one type for each table. The bounds of values are in `check`.
 
 mod check;
-mod home;
-mod surroundings;
-mod talk;
+mod commands;
+mod duration_range;
+mod network;
+mod protocols;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use home::{Action, Command, Device, DeviceIds, Draw, Labels, Learn, MessageId, Test};
-pub use surroundings::{Capture, InitialSequence, Network, Noise, Resolution};
-pub use talk::{Framing, QualityOfService, Replies, ReplyMode, Session, Suite, Telemetry, Tls, Version};
+pub use commands::{
+    ActionValue, CommandSettings, DeviceIds, DeviceKind, IdDraw, LabelSettings, LearnSettings, MessageId, TestSettings,
+};
+pub use duration_range::DurationRange;
+pub use network::{CaptureSettings, InitialSequence, NetworkSettings, NoiseSettings, Resolution};
+pub use protocols::{
+    Framing, QualityOfService, ReplyMode, ReplySettings, SessionSettings, Suite, TelemetrySettings, TlsSettings,
+    Version,
+};
 
 use crate::ScenarioError;
 
-/// A scenario: the home, the service and the network between them. Every key has a default, which is the home of the
-/// paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.
+/// A scenario: the home, the service and the network between them. Every key has a default; the defaults are the home
+/// of the paper (12 plugs, 4 lamps) behind a WebSocket gateway over TLS 1.2 with AES-GCM.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
     /// When the first capture starts.
     pub epoch: Timestamp,
     /// Addresses and TCP.
-    pub network: Network,
-    /// The protocol that encrypts.
-    pub tls: Tls,
-    /// How gateway and service talk inside TLS.
-    pub session: Session,
-    /// What commands are like.
-    pub command: Command,
+    pub network: NetworkSettings,
+    /// TLS version and cipher.
+    pub tls: TlsSettings,
+    /// The protocol inside TLS.
+    pub session: SessionSettings,
+    /// The form of commands.
+    pub command: CommandSettings,
     /// The kinds of device.
     #[serde(rename = "device")]
-    pub devices: Vec<Device>,
-    /// What the actions look like in JSON. An action that is not listed is sent as its own name.
+    pub devices: Vec<DeviceKind>,
+    /// The JSON values of actions. The value of an action that is not listed is its name.
     #[serde(rename = "action")]
-    pub actions: Vec<Action>,
+    pub actions: Vec<ActionValue>,
     /// The commands of the capture to learn from.
-    pub learn: Learn,
+    pub learn: LearnSettings,
     /// The commands of the capture to test on.
-    pub test: Test,
-    /// How exact the labels are.
-    pub labels: Labels,
-    /// What the gateway says after a command.
-    pub replies: Replies,
-    /// What the gateway says on its own account.
-    pub telemetry: Telemetry,
-    /// Other traffic.
-    pub noise: Noise,
-    /// What the capture is like.
-    pub capture: Capture,
-}
-
-/// A range of times, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Span {
-    /// The shortest.
-    pub min: SignedDuration,
-    /// The longest.
-    pub max: SignedDuration,
-}
-
-impl Span {
-    /// A range in milliseconds.
-    pub const fn from_millis(min: i64, max: i64) -> Self {
-        Self { min: SignedDuration::from_millis(min), max: SignedDuration::from_millis(max) }
-    }
+    pub test: TestSettings,
+    /// The accuracy of labels.
+    pub labels: LabelSettings,
+    /// The gateway's replies to commands.
+    pub replies: ReplySettings,
+    /// The gateway's unsolicited messages.
+    pub telemetry: TelemetrySettings,
+    /// Background traffic.
+    pub noise: NoiseSettings,
+    /// Resolution and disturbances of the capture.
+    pub capture: CaptureSettings,
 }
 
 impl Default for Scenario {
     fn default() -> Self {
         Self {
             epoch: Timestamp::constant(1_767_600_000, 0),
-            network: Network::default(),
-            tls: Tls::default(),
-            session: Session::default(),
-            command: Command::default(),
-            devices: home::devices(),
-            actions: home::actions(),
-            learn: Learn::default(),
-            test: Test::default(),
-            labels: Labels::default(),
-            replies: Replies::default(),
-            telemetry: Telemetry::default(),
-            noise: Noise::default(),
-            capture: Capture::default(),
+            network: NetworkSettings::default(),
+            tls: TlsSettings::default(),
+            session: SessionSettings::default(),
+            command: CommandSettings::default(),
+            devices: commands::devices(),
+            actions: commands::actions(),
+            learn: LearnSettings::default(),
+            test: TestSettings::default(),
+            labels: LabelSettings::default(),
+            replies: ReplySettings::default(),
+            telemetry: TelemetrySettings::default(),
+            noise: NoiseSettings::default(),
+            capture: CaptureSettings::default(),
         }
     }
 }
@@ -93,7 +83,7 @@ impl Scenario {
     /// Reads a scenario and checks it.
     ///
     /// # Errors
-    /// [`ScenarioError`]: it names the line or the key.
+    /// [`ScenarioError`], which names the line or the key.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
@@ -108,7 +98,12 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// All actions, in the order in which the devices first name them: the columns of labels and counts.
+    /// The number of devices of all kinds.
+    pub(crate) fn device_count(&self) -> u32 {
+        self.devices.iter().map(|device| device.count).fold(0, u32::saturating_add)
+    }
+
+    /// The names of all actions in order of first occurrence: the columns of labels and counts.
     pub fn action_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for name in self.devices.iter().flat_map(|device| &device.actions) {

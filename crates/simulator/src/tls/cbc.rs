@@ -1,8 +1,8 @@
-//! The CBC suites of TLS 1.2 (RFC 5246 section 6.2.3.2), which rustls leaves out: a MAC, then padding, then AES-CBC.
+//! The CBC suites of TLS 1.2 (RFC 5246 section 6.2.3.2), which rustls lacks: a MAC, then padding, then AES-CBC.
 //!
-//! For a simulator alone: what is decrypted is not compared in constant time, so that a real peer would be open to padding
-//! oracles. rustls takes them as suites of its own because their key block (section 6.3: two MAC keys, then two cipher
-//! keys) has the shape of an AEAD's, two keys and then two fixed parts of a nonce.
+//! Only for the simulator: decryption is not constant-time, so a real peer would be a padding oracle. rustls can use
+//! these suites because their key block (section 6.3: two MAC keys, then two cipher keys) has the shape of that of an
+//! AEAD: two keys, then the fixed parts of two nonces.
 
 use std::marker::PhantomData;
 use std::sync::LazyLock;
@@ -27,9 +27,9 @@ use rustls::{CipherSuite, ConnectionTrafficSecrets, Error, SupportedCipherSuite,
 use sha1::Sha1;
 use sha2::Sha256;
 
-use super::source::Source;
+use super::seeded_random::SeededRandom;
 
-/// The bytes of an AES block, and so of an initialisation vector.
+/// The size of an AES block and of an initialisation vector, in bytes.
 const BLOCK: usize = 16;
 
 /// `TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA` (RFC 8422).
@@ -57,10 +57,10 @@ pub(super) fn aes_128_sha256() -> SupportedCipherSuite {
     SupportedCipherSuite::Tls12(&SUITE)
 }
 
-/// A suite that differs from ring's AES-128-GCM in its cipher alone: all have ECDHE, ECDSA and a PRF of SHA-256.
+/// A suite that differs from ring's AES-128-GCM only in its cipher: all have ECDHE, ECDSA and a PRF with SHA-256.
 fn like_gcm(suite: CipherSuite, algorithm: &'static dyn Tls12AeadAlgorithm) -> Tls12CipherSuite {
     let SupportedCipherSuite::Tls12(gcm) = ring::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 else {
-        unreachable!("a suite of TLS 1.2")
+        unreachable!("this is a suite of TLS 1.2")
     };
     Tls12CipherSuite {
         common: CipherSuiteCommon { suite, ..gcm.common },
@@ -71,25 +71,28 @@ fn like_gcm(suite: CipherSuite, algorithm: &'static dyn Tls12AeadAlgorithm) -> T
     }
 }
 
-/// A cipher `A` and a MAC `M`.
+/// MAC-then-encrypt with the cipher `A` and the MAC `M`.
 struct MacThenEncrypt<A, M>(PhantomData<fn() -> (A, M)>);
 
-/// AES with either key.
-trait Cipher: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone {}
+/// AES with either key size.
+trait AesCipher: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone {}
 
-impl<A> Cipher for A where A: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone {}
+impl<A> AesCipher for A where
+    A: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone
+{
+}
 
 impl<A, M> Tls12AeadAlgorithm for MacThenEncrypt<A, M>
 where
-    A: Cipher + Send + Sync + 'static,
+    A: AesCipher + Send + Sync + 'static,
     M: Mac + KeyInit + Clone + Send + Sync + 'static,
 {
     fn encrypter(&self, key: AeadKey, iv: &[u8], _: &[u8]) -> Box<dyn MessageEncrypter> {
-        Box::new(Keyed::<A, M>::new(key.as_ref(), iv))
+        Box::new(DirectionKeys::<A, M>::new(key.as_ref(), iv))
     }
 
     fn decrypter(&self, key: AeadKey, iv: &[u8]) -> Box<dyn MessageDecrypter> {
-        Box::new(Keyed::<A, M>::new(key.as_ref(), iv))
+        Box::new(DirectionKeys::<A, M>::new(key.as_ref(), iv))
     }
 
     fn key_block_shape(&self) -> KeyBlockShape {
@@ -110,36 +113,36 @@ where
     }
 }
 
-/// What one direction of a connection is protected by.
-struct Keyed<A, M> {
-    /// None where rustls gave a key of another length than it was asked for.
+/// The keys of one direction of a connection.
+struct DirectionKeys<A, M> {
+    /// `None` if rustls passes keys of the wrong length.
     keys: Option<(A, M)>,
 }
 
-impl<A: Cipher, M: Mac + KeyInit + Clone> Keyed<A, M> {
+impl<A: AesCipher, M: Mac + KeyInit + Clone> DirectionKeys<A, M> {
     fn new(mac: &[u8], cipher: &[u8]) -> Self {
         Self { keys: A::new_from_slice(cipher).ok().zip(<M as KeyInit>::new_from_slice(mac).ok()) }
     }
 
-    /// The bytes of a MAC.
+    /// The size of the MAC, in bytes.
     const MAC: usize = <M as OutputSizeUser>::OutputSize::USIZE;
 }
 
-impl<A, M> MessageEncrypter for Keyed<A, M>
+impl<A, M> MessageEncrypter for DirectionKeys<A, M>
 where
-    A: Cipher + Send + Sync,
+    A: AesCipher + Send + Sync,
     M: Mac + KeyInit + Clone + Send + Sync,
 {
     fn encrypt(&mut self, msg: OutboundPlainMessage<'_>, seq: u64) -> Result<OutboundOpaqueMessage, Error> {
         let (cipher, mac) = self.keys.as_ref().ok_or(Error::EncryptError)?;
         let length = self.encrypted_payload_len(msg.payload.len());
         let mut record = vec![0; BLOCK];
-        Source.fill(&mut record)?;
+        SeededRandom.fill(&mut record)?;
         let encryptor = Encryptor::inner_iv_slice_init(cipher.clone(), &record).map_err(|_| Error::EncryptError)?;
         msg.payload.copy_to_vec(&mut record);
         let mac = mac.clone().chain_update(make_tls12_aad(seq, msg.typ, msg.version, msg.payload.len()));
         record.extend(mac.chain_update(record.get(BLOCK..).unwrap_or_default()).finalize().into_bytes());
-        // Each byte of the padding says how many others there are.
+        // Each padding byte holds the number of the other padding bytes.
         let padding = (length - record.len() - 1) as u8;
         record.resize(length, padding);
         let blocks = record.get_mut(BLOCK..).unwrap_or_default();
@@ -149,14 +152,14 @@ where
     }
 
     fn encrypted_payload_len(&self, payload_len: usize) -> usize {
-        // One byte of padding at least.
+        // At least one byte of padding.
         BLOCK + (payload_len + Self::MAC) / BLOCK * BLOCK + BLOCK
     }
 }
 
-impl<A, M> MessageDecrypter for Keyed<A, M>
+impl<A, M> MessageDecrypter for DirectionKeys<A, M>
 where
-    A: Cipher + Send + Sync,
+    A: AesCipher + Send + Sync,
     M: Mac + KeyInit + Clone + Send + Sync,
 {
     fn decrypt<'a>(&mut self, mut msg: InboundOpaqueMessage<'a>, seq: u64) -> Result<InboundPlainMessage<'a>, Error> {
@@ -174,11 +177,11 @@ where
     }
 }
 
-/// What is padded, where the padding is what it must be.
+/// The content without its padding, if the padding is valid.
 fn unpadded(padded: &[u8]) -> Option<&[u8]> {
-    let more = *padded.last()?;
-    let (message, padding) = padded.split_at(padded.len().checked_sub(usize::from(more) + 1)?);
-    padding.iter().all(|byte| *byte == more).then_some(message)
+    let padding_length = *padded.last()?;
+    let (message, padding) = padded.split_at(padded.len().checked_sub(usize::from(padding_length) + 1)?);
+    padding.iter().all(|byte| *byte == padding_length).then_some(message)
 }
 
 #[cfg(test)]

@@ -1,27 +1,12 @@
-//! Real TLS in memory: a rustls client and server whose every random byte comes from the seed.
+//! Real TLS in memory: a rustls client and server that draw every random byte from the seed.
 
 mod cbc;
-mod certificate;
-mod exchange;
+mod identity;
+mod key_exchange;
+mod seeded_random;
 mod session;
-mod source;
+mod side;
 
-pub(crate) use session::{Identity, Session};
-
-/// Which end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// The one that connected: the gateway.
-    Client,
-    /// The one that accepted: the service.
-    Server,
-}
-
-impl Side {
-    pub(crate) fn peer(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-}
+pub(crate) use identity::ServerIdentity;
+pub(crate) use session::{TlsSession, record_lengths};
+pub(crate) use side::Side;

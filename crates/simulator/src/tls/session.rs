@@ -1,4 +1,4 @@
-//! A TLS session: the two ends, their handshake, and what each message becomes on the wire.
+//! A TLS session: both ends, their handshake, and the records of each message.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -7,62 +7,46 @@ use std::time::Duration;
 use rand_chacha::ChaCha20Rng;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::pki_types::{PrivateKeyDer, ServerName, UnixTime};
 use rustls::time_provider::TimeProvider;
 use rustls::{
     ClientConfig, ClientConnection, ConnectionCommon, RootCertStore, ServerConfig, ServerConnection, SideData,
     SupportedCipherSuite, SupportedProtocolVersion,
 };
 
-use super::exchange::SeededX25519;
-use super::source::{Installed, Source};
-use super::{Side, cbc};
+use super::cbc;
+use super::identity::ServerIdentity;
+use super::key_exchange::SeededX25519;
+use super::seeded_random::{InstalledGenerator, SeededRandom};
+use super::side::Side;
 use crate::SimulateError;
-use crate::scenario::{Suite, Tls, Version};
+use crate::scenario::{Suite, TlsSettings, Version};
 
-/// The most plaintext bytes of a TLS record (RFC 8446 section 5.1).
-const MOST_PLAINTEXT: usize = 1 << 14;
+/// The largest plaintext of a TLS record, in bytes (RFC 8446 section 5.1).
+const MAX_PLAINTEXT: usize = 1 << 14;
 
-/// Who a service is: its name, certificate and key.
+/// Both ends of a session.
 #[derive(Debug)]
-pub(crate) struct Identity {
-    name: String,
-    certificate: CertificateDer<'static>,
-    key: PrivatePkcs8KeyDer<'static>,
-}
-
-impl Identity {
-    pub(crate) fn new(name: &str, random: &mut ChaCha20Rng) -> Result<Self, SimulateError> {
-        let (certificate, key) = super::certificate::issue(name, random)?;
-        Ok(Self { name: name.to_owned(), certificate, key })
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-/// Two ends that talk to each other.
-#[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct TlsSession {
     client: ClientConnection,
     server: ServerConnection,
+    /// The largest plaintext of a record, in bytes.
     chunk: usize,
-    _randomness: Installed,
+    _randomness: InstalledGenerator,
 }
 
-impl Session {
-    /// Two ends that have said nothing yet. `protocol` is what they agree on by ALPN (RFC 7301).
+impl TlsSession {
+    /// A session before its handshake. `protocol` is negotiated by ALPN (RFC 7301).
     pub(crate) fn new(
-        identity: &Identity,
-        tls: Tls,
+        identity: &ServerIdentity,
+        tls: TlsSettings,
         protocol: &str,
         time_ns: i64,
         random: ChaCha20Rng,
     ) -> Result<Self, SimulateError> {
-        let randomness = Installed::new(random);
+        let randomness = InstalledGenerator::new(random);
         let provider = Arc::new(provider(tls));
-        let clock = Arc::new(Clock(UnixTime::since_unix_epoch(Duration::from_nanos(time_ns.unsigned_abs()))));
+        let clock = Arc::new(FixedClock(UnixTime::since_unix_epoch(Duration::from_nanos(time_ns.unsigned_abs()))));
         let versions = [version(tls)];
         let mut roots = RootCertStore::empty();
         roots.add(identity.certificate.clone())?;
@@ -85,11 +69,11 @@ impl Session {
         let mut server = ServerConnection::new(Arc::new(server))?;
         client.set_buffer_limit(None);
         server.set_buffer_limit(None);
-        let chunk = if tls.chunk == 0 { MOST_PLAINTEXT } else { tls.chunk };
+        let chunk = if tls.chunk == 0 { MAX_PLAINTEXT } else { tls.chunk };
         Ok(Self { client, server, chunk, _randomness: randomness })
     }
 
-    /// Shakes hands: what each end writes in turn, session tickets included.
+    /// Performs the handshake. Returns the flights of both ends in turn, including session tickets.
     pub(crate) fn handshake(&mut self) -> Result<Vec<(Side, Vec<u8>)>, SimulateError> {
         let mut flights = Vec::new();
         loop {
@@ -100,20 +84,20 @@ impl Session {
             if from_client.is_empty() && from_server.is_empty() {
                 return Ok(flights);
             }
-            let spoken = [(Side::Client, from_client), (Side::Server, from_server)];
-            flights.extend(spoken.into_iter().filter(|(_, flight)| !flight.is_empty()));
+            let written = [(Side::Client, from_client), (Side::Server, from_server)];
+            flights.extend(written.into_iter().filter(|(_, flight)| !flight.is_empty()));
         }
     }
 
-    /// The records that carry a message. The other end decrypts them and must find the message.
+    /// The records of a message. The other end decrypts them and must obtain the message.
     pub(crate) fn seal(&mut self, side: Side, message: &[u8]) -> Result<Vec<u8>, SimulateError> {
         match side {
-            Side::Client => pass(&mut self.client, &mut self.server, message, self.chunk),
-            Side::Server => pass(&mut self.server, &mut self.client, message, self.chunk),
+            Side::Client => transfer(&mut self.client, &mut self.server, message, self.chunk),
+            Side::Server => transfer(&mut self.server, &mut self.client, message, self.chunk),
         }
     }
 
-    /// The record that says an end is done (`close_notify`).
+    /// The `close_notify` alert of an end.
     pub(crate) fn close(&mut self, side: Side) -> Result<Vec<u8>, SimulateError> {
         match side {
             Side::Client => {
@@ -128,7 +112,7 @@ impl Session {
     }
 }
 
-fn pass<F: SideData, T: SideData>(
+fn transfer<F: SideData, T: SideData>(
     from: &mut ConnectionCommon<F>,
     to: &mut ConnectionCommon<T>,
     message: &[u8],
@@ -151,7 +135,7 @@ fn drain<D: SideData>(end: &mut ConnectionCommon<D>) -> Result<Vec<u8>, Simulate
     Ok(bytes)
 }
 
-/// Hands records to an end, which must read `message` out of them.
+/// Delivers records to an end, which must decrypt them to `message`.
 fn deliver<D: SideData>(
     end: &mut ConnectionCommon<D>,
     mut records: &[u8],
@@ -160,39 +144,39 @@ fn deliver<D: SideData>(
     let mut read = Vec::with_capacity(message.len());
     while !records.is_empty() {
         end.read_tls(&mut records).map_err(SimulateError::Record)?;
-        let waiting = end.process_new_packets()?.plaintext_bytes_to_read();
-        end.reader().take(waiting as u64).read_to_end(&mut read).map_err(SimulateError::Record)?;
+        let available = end.process_new_packets()?.plaintext_bytes_to_read();
+        end.reader().take(available as u64).read_to_end(&mut read).map_err(SimulateError::Record)?;
     }
     if read == message {
         return Ok(());
     }
-    Err(SimulateError::Record(io::Error::other("a message was decrypted to something else")))
+    Err(SimulateError::Record(io::Error::other("a message was decrypted to other bytes")))
 }
 
-/// ring's ciphers and signatures, with randomness and keys of our own.
-pub(super) fn provider(tls: Tls) -> CryptoProvider {
+/// The provider of ring, with the seeded generator and key exchange.
+pub(super) fn provider(tls: TlsSettings) -> CryptoProvider {
     CryptoProvider {
         cipher_suites: vec![suite(tls)],
         kx_groups: vec![&SeededX25519],
-        secure_random: &Source,
+        secure_random: &SeededRandom,
         ..ring::default_provider()
     }
 }
 
-fn version(tls: Tls) -> &'static SupportedProtocolVersion {
+fn version(tls: TlsSettings) -> &'static SupportedProtocolVersion {
     match tls.version {
         Version::Tls12 => &rustls::version::TLS12,
         Version::Tls13 => &rustls::version::TLS13,
     }
 }
 
-fn suite(tls: Tls) -> SupportedCipherSuite {
+fn suite(tls: TlsSettings) -> SupportedCipherSuite {
     use ring::cipher_suite as suites;
     match (tls.version, tls.suite) {
         (Version::Tls12, Suite::Aes128Gcm) => suites::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
         (Version::Tls12, Suite::Aes256Gcm) => suites::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
         (Version::Tls12, Suite::ChaCha20Poly1305) => suites::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-        // Scenarios are checked: TLS 1.3 has no CBC.
+        // The check of scenarios rejects CBC with TLS 1.3.
         (_, Suite::Aes128CbcSha) => cbc::aes_128_sha(),
         (_, Suite::Aes256CbcSha) => cbc::aes_256_sha(),
         (_, Suite::Aes128CbcSha256) => cbc::aes_128_sha256(),
@@ -202,14 +186,25 @@ fn suite(tls: Tls) -> SupportedCipherSuite {
     }
 }
 
-/// The time at which a session begins: rustls asks for it to check certificates and to date tickets.
+/// The start time of a session, which rustls uses to check certificates and to date tickets.
 #[derive(Debug)]
-struct Clock(UnixTime);
+struct FixedClock(UnixTime);
 
-impl TimeProvider for Clock {
+impl TimeProvider for FixedClock {
     fn current_time(&self) -> Option<UnixTime> {
         Some(self.0)
     }
+}
+
+/// The lengths in the headers of complete records (RFC 8446 section 5.1).
+pub(crate) fn record_lengths(mut records: &[u8]) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    while let [_, _, _, high, low, rest @ ..] = records {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        lengths.push(length);
+        records = rest.get(length..).unwrap_or_default();
+    }
+    lengths
 }
 
 #[cfg(test)]
@@ -218,41 +213,34 @@ mod tests {
 
     use super::*;
 
-    fn talk(tls: Tls, seed: u64, message: &[u8]) -> (Vec<(Side, Vec<u8>)>, Vec<u8>) {
-        let identity = Identity::new("hub.example", &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+    fn flights_and_records(tls: TlsSettings, seed: u64, message: &[u8]) -> (Vec<(Side, Vec<u8>)>, Vec<u8>) {
+        let identity = ServerIdentity::new("hub.example", &mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
         let time_ns = 1_767_600_000_000_000_000;
         let random = ChaCha20Rng::seed_from_u64(seed);
-        let mut session = Session::new(&identity, tls, "http/1.1", time_ns, random).unwrap();
+        let mut session = TlsSession::new(&identity, tls, "http/1.1", time_ns, random).unwrap();
         (session.handshake().unwrap(), session.seal(Side::Server, message).unwrap())
     }
 
-    fn record_lengths(mut bytes: &[u8]) -> Vec<usize> {
-        let mut lengths = Vec::new();
-        while let [_, _, _, high, low, rest @ ..] = bytes {
-            let length = usize::from(u16::from_be_bytes([*high, *low]));
-            lengths.push(length);
-            bytes = &rest[length..];
-        }
-        lengths
-    }
-
     #[test]
-    fn sessions_repeat_and_differ_by_seed() {
+    fn sessions_are_reproducible_and_differ_by_seed() {
         for version in [Version::Tls12, Version::Tls13] {
             let aead = [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
             let cbc = [Suite::Aes128CbcSha, Suite::Aes256CbcSha, Suite::Aes128CbcSha256];
             let offered = if version == Version::Tls12 { &[aead, cbc][..] } else { &[aead] };
             for suite in offered.iter().flatten().copied() {
-                let tls = Tls { version, suite, chunk: 0 };
+                let tls = TlsSettings { version, suite, chunk: 0 };
                 let message = [7; 100];
-                let (flights, records) = talk(tls, 5, &message);
-                assert_eq!((&flights, &records), (&talk(tls, 5, &message).0, &talk(tls, 5, &message).1));
-                assert_ne!(records, talk(tls, 6, &message).1);
+                let (flights, records) = flights_and_records(tls, 5, &message);
+                assert_eq!(
+                    (&flights, &records),
+                    (&flights_and_records(tls, 5, &message).0, &flights_and_records(tls, 5, &message).1)
+                );
+                assert_ne!(records, flights_and_records(tls, 6, &message).1);
                 let overhead = match (version, suite) {
                     (Version::Tls13, _) => 17,
                     (Version::Tls12, Suite::ChaCha20Poly1305) => 16,
                     (Version::Tls12, Suite::Aes128Gcm | Suite::Aes256Gcm) => 24,
-                    // 16 bytes of vector, 20 or 32 of MAC, and padding to whole blocks: 8 or 12.
+                    // Initialisation vector, MAC, and padding to whole blocks.
                     (Version::Tls12, Suite::Aes128CbcSha256) => 16 + 32 + 12,
                     (Version::Tls12, _) => 16 + 20 + 8,
                 };
@@ -262,9 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn long_and_chunked_messages_take_several_records() {
-        let tls = |chunk| Tls { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk };
-        assert_eq!(record_lengths(&talk(tls(0), 1, &vec![1; 100_000]).1).len(), 7);
-        assert_eq!(record_lengths(&talk(tls(40), 1, &[1; 100]).1), [57, 57, 37]);
+    fn long_and_chunked_messages_have_several_records() {
+        let tls = |chunk| TlsSettings { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk };
+        assert_eq!(record_lengths(&flights_and_records(tls(0), 1, &vec![1; 100_000]).1).len(), 7);
+        assert_eq!(record_lengths(&flights_and_records(tls(40), 1, &[1; 100]).1), [57, 57, 37]);
     }
 }

@@ -7,10 +7,10 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use pcap_file::pcap::PcapReader;
 use sizeleak_frame::{ContentType, Direction, Frame, Record, Segment, Session};
 use sizeleak_simulator::scenario::{Framing, Suite, Version};
-use sizeleak_simulator::{Part, Scenario, simulate};
+use sizeleak_simulator::{Scenario, SimulatedCapture, simulate};
 
 /// The segments between gateway and service; the ports are the flow.
-fn segments(scenario: &Scenario, part: &Part) -> Vec<OwnedSegment> {
+fn segments(scenario: &Scenario, part: &SimulatedCapture) -> Vec<OwnedSegment> {
     let (gateway, service) = (scenario.network.gateway, scenario.network.service);
     let mut reader = PcapReader::new(part.pcap.as_slice()).unwrap();
     let mut segments = Vec::new();

@@ -1,4 +1,4 @@
-//! Records that were changed, and a conversation with OpenSSL, which has these suites of its own.
+//! Modified records, and a session with OpenSSL, which has its own implementation of these suites.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,13 +13,13 @@ use rand_chacha::ChaCha20Rng;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ContentType, ProtocolVersion, RootCertStore, Stream};
 
-use super::super::certificate::issue;
+use super::super::identity::ServerIdentity;
+use super::super::seeded_random::InstalledGenerator;
 use super::super::session::provider;
-use super::super::source::Installed;
 use super::*;
-use crate::scenario::{Suite, Tls, Version};
+use crate::scenario::{Suite, TlsSettings, Version};
 
-type Sha1Keyed = Keyed<Aes128, Hmac<Sha1>>;
+type Sha1Keys = DirectionKeys<Aes128, Hmac<Sha1>>;
 
 fn sealed(message: &[u8]) -> Vec<u8> {
     let chunks = [message];
@@ -28,17 +28,17 @@ fn sealed(message: &[u8]) -> Vec<u8> {
         version: ProtocolVersion::TLSv1_2,
         payload: rustls::crypto::cipher::OutboundChunks::new(&chunks),
     };
-    Sha1Keyed::new(&[1; 20], &[2; 16]).encrypt(message, 5).unwrap().encode().split_off(5)
+    Sha1Keys::new(&[1; 20], &[2; 16]).encrypt(message, 5).unwrap().encode().split_off(5)
 }
 
 fn opened(mut record: Vec<u8>, sequence: u64) -> Option<Vec<u8>> {
     let message = InboundOpaqueMessage::new(ContentType::ApplicationData, ProtocolVersion::TLSv1_2, &mut record);
-    let message = Sha1Keyed::new(&[1; 20], &[2; 16]).decrypt(message, sequence).ok()?;
+    let message = Sha1Keys::new(&[1; 20], &[2; 16]).decrypt(message, sequence).ok()?;
     Some(message.payload.to_vec())
 }
 
 #[test]
-fn padding_is_checked() {
+fn invalid_padding_is_rejected() {
     assert_eq!(unpadded(&[7, 7, 0]), Some(&[7, 7][..]));
     assert_eq!(unpadded(&[7, 2, 2, 2]), Some(&[7][..]));
     assert_eq!(unpadded(&[7, 1, 2, 2]), None);
@@ -47,8 +47,8 @@ fn padding_is_checked() {
 }
 
 #[test]
-fn what_was_changed_is_refused() {
-    let _installed = Installed::new(ChaCha20Rng::seed_from_u64(1));
+fn modified_records_are_rejected() {
+    let _installed = InstalledGenerator::new(ChaCha20Rng::seed_from_u64(1));
     for length in 0..40 {
         let message = vec![9; length];
         let record = sealed(&message);
@@ -63,14 +63,14 @@ fn what_was_changed_is_refused() {
             assert_eq!(opened(record[..cut].to_vec(), 5), None);
         }
     }
-    assert_ne!(sealed(&[1]), sealed(&[1]), "each record has its own vector");
+    assert_ne!(sealed(&[1]), sealed(&[1]), "each record has its own initialisation vector");
 }
 
-/// A server that sends back each line with its characters in reverse order.
-struct Server(Child);
+/// An OpenSSL server that returns each line reversed.
+struct OpensslServer(Child);
 
-impl Server {
-    /// One that speaks a suite alone, and its port.
+impl OpensslServer {
+    /// Starts a server that accepts only one suite. Returns it with its port.
     fn start(folder: &Path, suite: &str) -> (Self, u16) {
         let mut child = Command::new("openssl")
             .args(["s_server", "-accept", "127.0.0.1:0", "-rev", "-tls1_2", "-cert", "certificate.pem", "-key"])
@@ -88,7 +88,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for OpensslServer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -100,28 +100,28 @@ fn pem(kind: &str, der: &[u8]) -> String {
 }
 
 #[test]
-fn openssl_speaks_the_same() {
+fn openssl_accepts_our_records_and_we_accept_its_records() {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
         assert!(std::env::var_os("SIZELEAK_REQUIRE_TOOLS").is_none_or(|value| value != "1"), "openssl");
-        println!("skipped: openssl_speaks_the_same: needs openssl");
+        println!("skipped: openssl_accepts_our_records_and_we_accept_its_records: needs openssl");
         return;
     }
     let mut random = ChaCha20Rng::seed_from_u64(4);
-    let (certificate, key) = issue("hub.example", &mut random).unwrap();
+    let ServerIdentity { certificate, key, .. } = ServerIdentity::new("hub.example", &mut random).unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("certificate.pem"), pem("CERTIFICATE", &certificate)).unwrap();
     std::fs::write(folder.path().join("key.pem"), pem("PRIVATE KEY", key.secret_pkcs8_der())).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let _installed = Installed::new(random);
+    let _installed = InstalledGenerator::new(random);
     let suites = [
         (Suite::Aes128CbcSha, "ECDHE-ECDSA-AES128-SHA"),
         (Suite::Aes256CbcSha, "ECDHE-ECDSA-AES256-SHA"),
         (Suite::Aes128CbcSha256, "ECDHE-ECDSA-AES128-SHA256"),
     ];
     for (suite, name) in suites {
-        let (_server, port) = Server::start(folder.path(), name);
-        let provider = provider(Tls { version: Version::Tls12, suite, chunk: 0 });
+        let (_server, port) = OpensslServer::start(folder.path(), name);
+        let provider = provider(TlsSettings { version: Version::Tls12, suite, chunk: 0 });
         let config = ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&[&rustls::version::TLS12])
             .unwrap()

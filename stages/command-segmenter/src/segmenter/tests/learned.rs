@@ -1,6 +1,6 @@
 //! The algorithm `learned`: it learns from labelled records and then finds the commands in others of the same gateway.
 
-use sizeleak_model::{Noise, Written};
+use sizeleak_model::{NoiseStatistics, RecordLayout};
 
 use super::*;
 use crate::LabelledTraffic;
@@ -17,7 +17,7 @@ fn commands(count: i64) -> Vec<Record> {
 
 /// What is learned from records with commands that start at the times of `labels`, in milliseconds, and last
 /// `duration`.
-fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64>, duration: i64) -> Noise {
+fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64>, duration: i64) -> NoiseStatistics {
     records.sort_by_key(|record| record.time_ns);
     let command = |at| Command {
         time_ns: at * MS,
@@ -33,21 +33,21 @@ fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64
     learn_traffic(&records, &commands, &[], [i64::MIN, i64::MAX])
 }
 
-fn learn_traffic(records: &[Record], commands: &[Command], doubtful: &[Command], span: [i64; 2]) -> Noise {
+fn learn_traffic(records: &[Record], commands: &[Command], doubtful: &[Command], span: [i64; 2]) -> NoiseStatistics {
     let traffic = LabelledTraffic { records, flows: &[], commands, doubtful, span };
-    traffic.learn(&model(Noise::default()).learned.basis, &Options::default()).unwrap()
+    traffic.learn(&model(NoiseStatistics::default()).learned.basis, &Options::default()).unwrap()
 }
 
 /// What is learned from 40 commands and other records.
-fn learn(others: impl IntoIterator<Item = Record>) -> Noise {
+fn learn(others: impl IntoIterator<Item = Record>) -> NoiseStatistics {
     learn_labelled(commands(40).into_iter().chain(others).collect(), times(40), 0)
 }
 
-fn segmenter(noise: &Noise) -> CommandSegmenter {
+fn segmenter(noise: &NoiseStatistics) -> CommandSegmenter {
     CommandSegmenter::with_noise_model(&Options::default(), NoiseModel::new(&model(noise.clone()))).unwrap()
 }
 
-fn found(noise: &Noise, records: Vec<Record>) -> Vec<(i64, u64, u32)> {
+fn found(noise: &NoiseStatistics, records: Vec<Record>) -> Vec<(i64, u64, u32)> {
     super::found(segmenter(noise), records)
 }
 
@@ -129,7 +129,7 @@ fn telemetry_is_no_reply_and_its_receipt_no_command() {
 #[test]
 fn commands_before_the_last_reply_or_within_the_gap_are_separate() {
     let noise = learn([]);
-    assert_eq!(noise.written, Written::Whole);
+    assert_eq!(noise.written, RecordLayout::Whole);
     let records = [command(1_000, 100), command(1_090, 141), vec![to(9_000, 140), to(9_010, 101)]].concat();
     assert_eq!(found(&noise, records), [(1_000, 100, 1), (1_090, 141, 3), (9_000, 140, 0), (9_010, 101, 0)]);
 }
@@ -143,7 +143,7 @@ fn full_records_and_the_next_one_are_one_command() {
     };
     let records = (0..).zip(times(40)).flat_map(|(n, at)| cut(at, size(n))).collect();
     let noise = learn_labelled(records, times(40), 5);
-    assert_eq!((noise.full_to_gateway, noise.written), (Some(64), Written::Whole));
+    assert_eq!((noise.full_to_gateway, noise.written), (Some(64), RecordLayout::Whole));
     let records = [cut(1_000, 141), cut(1_040, 128), cut(9_000, 181), cut(20_000, 20)].concat();
     assert_eq!(
         found(&noise, records),
@@ -157,7 +157,7 @@ fn parts_of_a_command_that_are_written_at_once_are_one_command() {
     let parts = |at: i64, size: u64| [to(at, 30), to(at + 2, size - 30), from(at + 60, 45)];
     let records = (0..).zip(times(40)).flat_map(|(n, at)| parts(at, size(n))).collect();
     let noise = learn_labelled(records, times(40), 5);
-    assert_eq!(noise.written, Written::Parts);
+    assert_eq!(noise.written, RecordLayout::Parts);
     let records = [parts(1_000, 141), parts(1_100, 101)].concat();
     assert_eq!(found(&noise, records), [(1_000, 141, 1), (1_100, 101, 1)]);
 }
@@ -291,9 +291,9 @@ fn commands_of_a_smart_plug_are_found_among_its_other_traffic() {
 }
 
 /// A file with a model that has this noise.
-fn model_file(noise: Option<Noise>) -> tempfile::NamedTempFile {
+fn model_file(noise: Option<NoiseStatistics>) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(&file, Model { noise, ..model(Noise::default()) }.to_toml()).unwrap();
+    std::fs::write(&file, Model { noise, ..model(NoiseStatistics::default()) }.to_toml()).unwrap();
     file
 }
 
@@ -315,7 +315,7 @@ fn the_default_algorithm_is_learned_only_with_a_model_that_has_noise() {
         let options = Options { model: model.map(Path::to_owned), ..Options::default() };
         matches!(CommandSegmenter::new(&options).unwrap().algorithm, AlgorithmState::Learned(_))
     };
-    assert!(is_learned(Some(model_file(Some(Noise::default())).path())));
+    assert!(is_learned(Some(model_file(Some(NoiseStatistics::default())).path())));
     assert!(!is_learned(Some(model_file(None).path())) && !is_learned(None));
 }
 

@@ -1,0 +1,90 @@
+//! What a model's sizes are: plaintext or bytes on the wire, and how a command's size is converted.
+
+use thiserror::Error;
+
+/// What a model's sizes are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Basis {
+    /// Plaintext sizes: valid for every cipher suite.
+    Plaintext {
+        /// The cipher suite it was learned on; assumed for sessions whose suite is unknown.
+        cipher_suite: String,
+        /// Smallest and largest number of bytes that this suite adds to a record.
+        record_overhead: [u32; 2],
+    },
+    /// Sizes on the wire: valid only for the unknown cipher suite it was learned on.
+    Wire,
+}
+
+/// The observed size of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WireSize {
+    /// The sum of its records' lengths, in bytes.
+    pub wire: u64,
+    /// The number of its records.
+    pub records: u32,
+    /// Smallest and largest plaintext size in bytes, if the session's cipher suite is known.
+    pub plaintext: Option<[u64; 2]>,
+}
+
+/// The model cannot be applied to a session. (Its text is part of the frame contract: it becomes the detail of a
+/// notice.)
+#[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
+#[error(
+    "the model was learned on sizes on the wire, under a cipher suite it does not know, while this session's suite is \
+     known: learn again from captures that hold the handshake, or with `learn --cipher`"
+)]
+pub struct SizeError;
+
+impl Basis {
+    /// The possible sizes of a command in this basis, from smallest to largest, in bytes.
+    ///
+    /// # Errors
+    /// [`SizeError`] if the basis is wire sizes and the session's cipher suite is known.
+    pub fn sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
+        match (self, plaintext) {
+            (Basis::Wire, Some(_)) => Err(SizeError),
+            (Basis::Wire, None) => Ok([signed(wire); 2]),
+            (Basis::Plaintext { .. }, Some(range)) => Ok(range.map(signed)),
+            (Basis::Plaintext { record_overhead: [least, most], .. }, None) => {
+                let without = |overhead: &u32| signed(wire.saturating_sub(u64::from(*overhead) * u64::from(records)));
+                Ok([without(most), without(least)])
+            }
+        }
+    }
+
+    /// The approximate bytes of replies in this basis: `wire` bytes in `replies` records of the session of `command`.
+    /// The cipher suite is assumed to add the same to a record in both directions.
+    pub fn reply_bytes(&self, wire: u64, replies: u32, command: WireSize) -> i64 {
+        let added = match (self, command.plaintext) {
+            (Basis::Wire, _) => 0,
+            (Basis::Plaintext { .. }, Some([_, most])) if command.records > 0 => {
+                command.wire.saturating_sub(most) / u64::from(command.records)
+            }
+            (Basis::Plaintext { record_overhead: [least, _], .. }, _) => u64::from(*least),
+        };
+        signed(wire).saturating_sub(signed(added.saturating_mul(replies.into())))
+    }
+}
+
+fn signed(size: u64) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::model;
+
+    #[test]
+    fn sizes_are_converted_to_the_basis() {
+        let basis = model().learned.basis;
+        assert_eq!(basis.sizes(300, 2, None), Ok([264, 266]));
+        assert_eq!(basis.sizes(10, 2, None), Ok([0, 0]));
+        assert_eq!(basis.sizes(300, 2, Some([250, 270])), Ok([250, 270]));
+        assert_eq!(basis.sizes(u64::MAX, 1, Some([0, u64::MAX])), Ok([0, i64::MAX]));
+        assert_eq!(Basis::Wire.sizes(300, 2, None), Ok([300, 300]));
+        assert_eq!(Basis::Wire.sizes(300, 2, Some([250, 270])), Err(SizeError));
+        assert!(SizeError.to_string().contains("learn --cipher"));
+    }
+}

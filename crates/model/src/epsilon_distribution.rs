@@ -1,0 +1,261 @@
+//! The distribution of ε: P(ε | x), where x = |s| − ε is the part of a command's size that actions and overhead
+//! explain.
+//!
+//! The paper takes ε from the neighbours of |s| (section IV), which estimates P(ε | |s|). But candidates A are compared
+//! by P(|s| | A) = P(ε | x); with P(ε | |s|) the frequencies of the labelled commands would count twice. So the
+//! neighbours are searched in x.
+//!
+//! k neighbours are few for a value of ε that one command in a hundred has. The part of ε that length fields add
+//! depends on |s| and rises in few steps; the number of digits of an id does not depend on it. So the distances of ε
+//! from the *level* at each size ([`crate::step_function`]) form one distribution D for all sizes:
+//!
+//! ```text
+//! P(ε | x) = (times ε occurs among the neighbours + strength · D(ε − level(x + ε))) / (neighbours + strength)
+//! ```
+//!
+//! A strength of 0 uses the neighbours alone. The number of neighbours and the strength are chosen by leave-one-out
+//! cross-validation over the labelled commands.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::repeat_n;
+
+use crate::neighbours::nearest;
+use crate::step_function::StepFunction;
+use crate::{EpsilonTuple, Neighbours, WeightedEpsilon};
+
+/// The numbers of neighbours to try.
+const K_TRIED: [usize; 8] = [3, 5, 9, 15, 25, 40, 65, 100];
+
+/// The strengths to try, in labelled commands.
+const STRENGTHS_TRIED: [f64; 8] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0];
+
+/// The gain in log-likelihood (in nats) that a choice must have over an earlier one.
+const MIN_GAIN: f64 = 1e-6;
+
+/// The smallest probability in cross-validation, so that a single odd command does not decide.
+const MIN_PROBABILITY: f64 = 1e-6;
+
+/// The largest number of commands of one tuple that the fit of the levels counts.
+const MAX_TIMES: u64 = 64;
+
+/// The largest number of learned values of ε in an estimate, and of learned distances from the level.
+const MAX_VALUES: usize = 512;
+
+/// The distribution of ε.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpsilonDistribution {
+    tuples: LevelledTuples,
+    smoothing: Smoothing,
+    distances: Distances,
+    /// The most frequent values of ε, in ascending order.
+    values: Vec<i64>,
+}
+
+/// How many neighbours to use, and how much to trust them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Smoothing {
+    /// The number of neighbours.
+    pub k: usize,
+    /// The weight of the distances of all labelled commands, as a number of neighbours.
+    pub strength: f64,
+}
+
+impl Smoothing {
+    /// The single nearest command without smoothing, as in the paper.
+    pub const NEAREST: Self = Self { k: 1, strength: 0.0 };
+
+    /// The most likely choice in leave-one-out cross-validation; among equals the one with the fewest neighbours, then
+    /// the greatest strength.
+    pub fn choose(neighbours: &Neighbours) -> Self {
+        let tuples = LevelledTuples::new(neighbours);
+        let distances = Distances::of(&tuples);
+        let mut best = (f64::NEG_INFINITY, Self::NEAREST);
+        for k in K_TRIED {
+            let held_out: Vec<HeldOut> = tuples.by_size.iter().map(|tuple| HeldOut::new(tuple, &tuples, k)).collect();
+            for strength in STRENGTHS_TRIED.into_iter().rev() {
+                let likelihood: f64 = held_out.iter().map(|tuple| tuple.ln_likelihood(strength, &distances)).sum();
+                if likelihood > best.0 + MIN_GAIN {
+                    best = (likelihood, Self { k, strength });
+                }
+            }
+        }
+        best.1
+    }
+}
+
+impl EpsilonDistribution {
+    /// The distribution learned from these neighbours.
+    pub fn new(neighbours: &Neighbours, smoothing: Smoothing) -> Self {
+        let tuples = LevelledTuples::new(neighbours);
+        let distances = Distances::of(&tuples);
+        let values = most_frequent(&tuples.by_size);
+        Self { tuples, smoothing, distances, values }
+    }
+
+    /// P(ε | |s| − ε) for each value of ε of a command of this size, heaviest first, equal weights in ascending order.
+    /// The weights are scaled to sum to 1, which does not change the ratios between candidates.
+    pub fn estimate(&self, size: i64) -> Vec<WeightedEpsilon> {
+        let Smoothing { k, strength } = self.smoothing;
+        let level = self.tuples.level(size);
+        let distances = self.distances.possible().map(|distance| level.saturating_add(distance));
+        let values: BTreeSet<i64> = self.values.iter().copied().chain(distances).collect();
+        let weighted = values.into_iter().map(|epsilon| {
+            let counts = self.tuples.nearest_counts(size.saturating_sub(epsilon), k, None);
+            let share = self.distances.share(epsilon.saturating_sub(level), None);
+            WeightedEpsilon { epsilon, weight: counts.probability(epsilon, strength, share) }
+        });
+        WeightedEpsilon::normalised(weighted.filter(|value| value.weight > 0.0).collect())
+    }
+}
+
+/// The most frequent values of ε, in ascending order.
+fn most_frequent(tuples: &[EpsilonTuple]) -> Vec<i64> {
+    let mut times: BTreeMap<i64, u64> = BTreeMap::new();
+    for tuple in tuples {
+        let times = times.entry(tuple.epsilon).or_default();
+        *times = times.saturating_add(tuple.times);
+    }
+    let mut seen: Vec<(i64, u64)> = times.into_iter().collect();
+    seen.sort_by_key(|(epsilon, times)| (Reverse(*times), *epsilon));
+    let mut values: Vec<i64> = seen.into_iter().take(MAX_VALUES).map(|(epsilon, _)| epsilon).collect();
+    values.sort_unstable();
+    values
+}
+
+/// The tuples of the labelled commands, with the level of ε at each of them.
+#[derive(Debug, Clone, PartialEq)]
+struct LevelledTuples {
+    by_size: Vec<EpsilonTuple>,
+    /// The levels, in the order of `by_size`.
+    levels: Vec<i64>,
+    /// The tuples in order of x, which replaces their size.
+    by_explained: Vec<EpsilonTuple>,
+}
+
+impl LevelledTuples {
+    fn new(neighbours: &Neighbours) -> Self {
+        let explained =
+            |tuple: &EpsilonTuple| EpsilonTuple { size: tuple.size.saturating_sub(tuple.epsilon), ..*tuple };
+        let mut by_explained: Vec<EpsilonTuple> = neighbours.tuples().iter().map(explained).collect();
+        by_explained.sort_unstable();
+        Self { levels: levels(neighbours.tuples()), by_size: neighbours.tuples().to_vec(), by_explained }
+    }
+
+    /// The level at a size: that of the nearest labelled command, the smaller one of two.
+    fn level(&self, size: i64) -> i64 {
+        let above = self.by_size.partition_point(|tuple| tuple.size < size);
+        let distance = |at: &usize| self.by_size.get(*at).map_or(u64::MAX, |tuple| tuple.size.abs_diff(size));
+        let nearest = above.checked_sub(1).into_iter().chain([above]).min_by_key(distance);
+        nearest.and_then(|at| self.levels.get(at)).copied().unwrap_or(0)
+    }
+
+    /// The distance of a tuple's ε from the level at its size.
+    fn distance(&self, tuple: &EpsilonTuple) -> i64 {
+        tuple.epsilon.saturating_sub(self.level(tuple.size))
+    }
+
+    /// Counts the ε of the commands nearest to some x, without one command whose ε is `left_out`.
+    fn nearest_counts(&self, explained: i64, k: usize, left_out: Option<i64>) -> EpsilonCounts {
+        let mut times: BTreeMap<i64, f64> = BTreeMap::new();
+        for tuple in nearest(&self.by_explained, explained, k.saturating_add(usize::from(left_out.is_some()))) {
+            *times.entry(tuple.epsilon).or_default() += tuple.times as f64;
+        }
+        if let Some(own) = left_out.and_then(|epsilon| times.get_mut(&epsilon)) {
+            *own -= 1.0;
+        }
+        EpsilonCounts { all: times.values().sum(), times }
+    }
+}
+
+/// The level of ε at each of these tuples, which are in order of size.
+fn levels(tuples: &[EpsilonTuple]) -> Vec<i64> {
+    let times = |tuple: &EpsilonTuple| tuple.times.min(MAX_TIMES) as usize;
+    let each = || tuples.iter().flat_map(|tuple| repeat_n(tuple, times(tuple)));
+    let (sizes, epsilons): (Vec<i64>, Vec<[i64; 2]>) = each().map(|tuple| (tuple.size, [tuple.epsilon; 2])).unzip();
+    let mut levels = StepFunction::fit(&sizes, &epsilons).levels.into_iter();
+    // All commands of a tuple have the same size and therefore the same level.
+    tuples.iter().map(|tuple| levels.by_ref().take(times(tuple)).last().unwrap_or(0)).collect()
+}
+
+/// How many of some labelled commands have each ε.
+struct EpsilonCounts {
+    times: BTreeMap<i64, f64>,
+    all: f64,
+}
+
+impl EpsilonCounts {
+    /// P(ε | x), given D of the distance of ε from the level.
+    fn probability(&self, epsilon: i64, strength: f64, share: f64) -> f64 {
+        let smoothed = self.times.get(&epsilon).copied().unwrap_or(0.0) + strength * share;
+        if smoothed > 0.0 { smoothed / (self.all + strength) } else { 0.0 }
+    }
+}
+
+/// D: the distribution of the distances of ε from the level. Unseen distances have the probability 1 / (n + 2) of n
+/// commands (rule of succession) and lie one byte beside a seen one: a number with one digit more or less. One
+/// additional command is assumed at the level, so that a few commands do not determine the distribution.
+#[derive(Debug, Clone, PartialEq)]
+struct Distances {
+    times: BTreeMap<i64, f64>,
+    all: f64,
+}
+
+impl Distances {
+    /// The distances of all labelled commands.
+    fn of(tuples: &LevelledTuples) -> Self {
+        let mut distances = Self { times: BTreeMap::from([(0, 1.0)]), all: 1.0 };
+        for tuple in &tuples.by_size {
+            *distances.times.entry(tuples.distance(tuple)).or_default() += tuple.times as f64;
+            distances.all += tuple.times as f64;
+        }
+        distances
+    }
+
+    /// The distances with a probability above 0, for the first seen ones.
+    fn possible(&self) -> impl Iterator<Item = i64> {
+        let most = self.times.keys().take(MAX_VALUES);
+        most.flat_map(|distance| (-1..=1).map(move |more: i64| distance.saturating_add(more)))
+    }
+
+    /// D(distance), without one command whose distance is `left_out`.
+    fn share(&self, distance: i64, left_out: Option<i64>) -> f64 {
+        let all = self.all - f64::from(u8::from(left_out.is_some()));
+        let times = |at: i64| {
+            let own = f64::from(u8::from(left_out == Some(at)));
+            self.times.get(&at).map_or(0.0, |times| times - own)
+        };
+        let beside = times(distance.saturating_sub(1)) + times(distance.saturating_add(1));
+        let unseen = 1.0 / (all + 2.0);
+        ((1.0 - unseen) * times(distance) + unseen * beside / 2.0) / all
+    }
+}
+
+/// The commands of a tuple with their neighbours, for leave-one-out cross-validation.
+struct HeldOut {
+    epsilon: i64,
+    times: f64,
+    /// Counts of the neighbours without the command itself.
+    neighbours: EpsilonCounts,
+    /// Distance of ε from the level.
+    distance: i64,
+}
+
+impl HeldOut {
+    fn new(tuple: &EpsilonTuple, tuples: &LevelledTuples, k: usize) -> Self {
+        Self {
+            epsilon: tuple.epsilon,
+            times: tuple.times as f64,
+            neighbours: tuples.nearest_counts(tuple.size.saturating_sub(tuple.epsilon), k, Some(tuple.epsilon)),
+            distance: tuples.distance(tuple),
+        }
+    }
+
+    fn ln_likelihood(&self, strength: f64, distances: &Distances) -> f64 {
+        let share = distances.share(self.distance, Some(self.distance));
+        self.times * self.neighbours.probability(self.epsilon, strength, share).max(MIN_PROBABILITY).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Estimates for simulated gateways, and cross-validation against its definition.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::TestRandom;
+
+/// Commands of a gateway whose length field takes two more bytes from 150 bytes on, and whose id has a digit less in
+/// one of ten commands.
+fn stepped(commands: usize) -> Neighbours {
+    let mut random = TestRandom(11);
+    let tuples = (0..commands).map(|_| {
+        let explained = 60 + random.below(300).cast_signed();
+        let shorter = i64::from(random.below(10) == 0);
+        let epsilon = if explained - shorter < 150 { -2 } else { 0 } - shorter;
+        EpsilonTuple::new(explained + epsilon, epsilon)
+    });
+    Neighbours::new(tuples).unwrap()
+}
+
+fn weight(estimate: &[WeightedEpsilon], epsilon: i64) -> f64 {
+    estimate.iter().find(|value| value.epsilon == epsilon).map_or(0.0, |value| value.weight)
+}
+
+#[test]
+fn a_rare_epsilon_has_its_overall_share_at_every_size() {
+    let neighbours = stepped(1000);
+    let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
+    for (size, level) in [(100, -2), (220, 0), (330, 0)] {
+        let estimate = variation.estimate(size);
+        assert_eq!(estimate[0].epsilon, level);
+        assert!((weight(&estimate, level - 1) - 0.1).abs() < 0.03, "{size}: {estimate:?}");
+        assert!(weight(&estimate, level + 1) < 0.01, "{size}: {estimate:?}");
+    }
+}
+
+#[test]
+fn near_a_step_the_level_follows_from_the_size() {
+    let neighbours = stepped(1000);
+    let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
+    // x = 150 with a digit less stays below the step.
+    let estimate = variation.estimate(147);
+    assert!((weight(&estimate, -3) - 0.1).abs() < 0.03 && weight(&estimate, -1) < 0.01, "{estimate:?}");
+}
+
+#[test]
+fn frequencies_of_commands_do_not_change_the_estimate() {
+    // x = 120 is twenty times as frequent as any other; everywhere ε is −1 or 0, equally often.
+    let times = |explained: i64| if explained == 120 { 200 } else { 10 };
+    let tuples = (100..140).flat_map(|explained| {
+        [0, -1].map(|epsilon| EpsilonTuple { size: explained + epsilon, epsilon, times: times(explained) })
+    });
+    let neighbours = Neighbours::new(tuples).unwrap();
+    let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
+    let estimate = variation.estimate(120);
+    assert!((weight(&estimate, 0) - weight(&estimate, -1)).abs() < 0.05, "{estimate:?}");
+}
+
+#[test]
+fn few_commands_give_an_estimate() {
+    for tuples in [vec![EpsilonTuple::new(100, 0)], vec![EpsilonTuple::new(100, 0), EpsilonTuple::new(140, 1)]] {
+        let neighbours = Neighbours::new(tuples).unwrap();
+        let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
+        let estimate = variation.estimate(100);
+        assert_eq!(estimate[0].epsilon, 0, "{estimate:?}");
+        assert!(weight(&estimate, 1) > 0.0 && weight(&estimate, -1) > 0.0, "{estimate:?}");
+    }
+}
+
+#[test]
+fn without_strength_only_seen_values_are_estimated() {
+    let neighbours = stepped(40);
+    let variation = EpsilonDistribution::new(&neighbours, Smoothing { k: 5, strength: 0.0 });
+    let seen: Vec<i64> = neighbours.tuples().iter().map(|tuple| tuple.epsilon).collect();
+    assert!(variation.estimate(200).iter().all(|value| seen.contains(&value.epsilon)));
+}
+
+proptest! {
+    #[test]
+    fn any_tuples_give_a_distribution(
+        tuples in prop::collection::vec((-1i64 << 40..1 << 40, -1i64 << 40..1 << 40, 1u64..1 << 40), 1..12),
+        size: i64,
+        k in 1usize..9,
+        strength in prop::sample::select(vec![0.0, 1.0, 1e9]),
+    ) {
+        let tuples = tuples.into_iter().map(|(size, epsilon, times)| EpsilonTuple { size, epsilon, times });
+        let neighbours = Neighbours::new(tuples).unwrap();
+        let estimate = EpsilonDistribution::new(&neighbours, Smoothing { k, strength }).estimate(size);
+        let sum: f64 = estimate.iter().map(|value| value.weight).sum();
+        prop_assert!(estimate.is_empty() || (sum - 1.0).abs() < 1e-9, "{estimate:?}");
+        prop_assert!(estimate.is_sorted_by(|a, b| a.weight >= b.weight));
+        prop_assert!(Smoothing::choose(&neighbours).k > 0);
+    }
+
+    /// Leaving a command out equals never having had it.
+    #[test]
+    fn leaving_a_command_out_equals_its_absence(
+        tuples in prop::collection::vec((0i64..30, 0i64..3), 2..20),
+        k in 1usize..6,
+    ) {
+        let tuples: Vec<EpsilonTuple> =
+            tuples.iter().map(|(size, epsilon)| EpsilonTuple::new(*size, *epsilon)).collect();
+        for at in 0..tuples.len() {
+            let own = tuples[at];
+            let mut others = tuples.clone();
+            others.remove(at);
+            let all = LevelledTuples::new(&Neighbours::new(tuples.clone()).unwrap());
+            let rest = LevelledTuples::new(&Neighbours::new(others).unwrap());
+            let explained = own.size - own.epsilon;
+            let left_out = all.nearest_counts(explained, k, Some(own.epsilon));
+            let absent = rest.nearest_counts(explained, k, None);
+            prop_assert!((left_out.all - absent.all).abs() < 1e-9);
+            for epsilon in 0..3 {
+                let times = |counts: &EpsilonCounts| counts.times.get(&epsilon).copied().unwrap_or(0.0);
+                prop_assert!((times(&left_out) - times(&absent)).abs() < 1e-9);
+            }
+        }
+    }
+}

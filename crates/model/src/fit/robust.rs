@@ -1,0 +1,75 @@
+//! The robust fit: integer sizes from all labelled commands, whatever actions they consist of.
+//!
+//! The search starts from least absolute deviations, which wrong labels bias little. It then improves the integer sizes
+//! one change at a time. The criterion is how well the remainders of the commands fit a step function of the bytes of
+//! their actions ([`crate::step_function`]): growing length fields are not mistaken for bytes of actions, and the cost
+//! of a wrong label is bounded.
+
+use super::error::FitError;
+use super::fitted_sizes::{FittedSizes, median};
+use super::remainders::{Remainder, Remainders};
+use super::size_sampling::SampledSizes;
+use super::size_search::SizeSearch;
+use crate::LabelledCommand;
+use crate::experiment_design::undetermined_actions;
+use crate::labelled_command::{LARGEST_SIZE, action_bytes};
+use crate::least_absolute_deviations::least_absolute_deviations;
+use crate::step_function;
+
+/// A command whose remainder is further than this from its level is an outlier, in bytes...
+const OUTLIER_BYTES: i64 = 8;
+
+/// ...unless at least this share of all commands deviates by nearly as much: then the gateway has two message forms.
+const MESSAGE_FORM_SHARE: f64 = 0.1;
+
+pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {
+    FitError::unless_identified(names, commands, &undetermined_actions(names.len(), commands))?;
+    let start = least_absolute_deviations(names.len(), commands);
+    let mut search = SizeSearch::new(start.iter().skip(1).map(|size| rounded(*size)).collect(), commands);
+    search.descend();
+    let (mut actions, cost) = (search.sizes.clone(), search.cost);
+    let (mut deviations, mut command_sizes) = (vec![0.0; actions.len()], None);
+    if commands.iter().any(|command| command.sizes[0] < command.sizes[1]) {
+        let sampled = SampledSizes::sample(search, commands);
+        (actions, deviations, command_sizes) = (sampled.actions, sampled.deviations, Some(sampled.commands));
+    }
+    let fitted = Remainders::new(&actions, commands).fitted();
+    let outliers = outliers(&fitted);
+    let without_actions =
+        |(size, command): (&i64, &LabelledCommand)| size.saturating_sub(action_bytes(&actions, &command.counts));
+    let remainders: Vec<i64> = match command_sizes {
+        None => fitted.iter().map(|remainder| remainder.value).collect(),
+        Some(sizes) => sizes.iter().zip(commands).map(without_actions).collect(),
+    };
+    let kept = remainders.iter().enumerate().filter(|(at, _)| outliers.binary_search(at).is_err());
+    let mut kept: Vec<i64> = kept.map(|(_, remainder)| *remainder).collect();
+    let ambiguous_shifts = ambiguous_shifts(&actions, cost, commands);
+    Ok(FittedSizes { overhead: median(&mut kept), actions, deviations, remainders, outliers, ambiguous_shifts })
+}
+
+/// The commands that are far from their level and unlike most others.
+fn outliers(remainders: &[Remainder]) -> Vec<usize> {
+    let deviations: Vec<i64> = remainders.iter().map(|at| at.value.saturating_sub(at.level)).collect();
+    let is_outlier = |deviation: i64| {
+        let alike = || deviations.iter().filter(|other| other.abs_diff(deviation) <= 1).count();
+        deviation.saturating_abs() > OUTLIER_BYTES && (alike() as f64) < MESSAGE_FORM_SHARE * remainders.len() as f64
+    };
+    let outliers = deviations.iter().enumerate().filter(|(_, deviation)| is_outlier(**deviation));
+    outliers.map(|(at, _)| at).collect()
+}
+
+/// The nearest integer size that a message can have.
+fn rounded(size: f64) -> i64 {
+    (size.round() as i64).clamp(-LARGEST_SIZE, LARGEST_SIZE)
+}
+
+/// Shifts in bytes of all sizes together that cost no more than one further step. If all commands have one or two
+/// actions, a length field that grows between them cannot be distinguished from larger actions.
+fn ambiguous_shifts(actions: &[i64], cost: i64, commands: &[LabelledCommand]) -> Vec<i64> {
+    let shifted = |by: &i64| actions.iter().map(|size| size.saturating_add(*by)).collect::<Vec<_>>();
+    let fits = |by: &i64| Remainders::new(&shifted(by), commands).cost() < cost + step_function::price(2);
+    [-3, -2, -1, 1, 2, 3].into_iter().filter(fits).collect()
+}
+
+#[cfg(test)]
+mod tests;

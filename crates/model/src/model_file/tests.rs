@@ -1,0 +1,137 @@
+//! Model files: layout, errors, and reading back.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::model;
+
+#[test]
+fn the_layout_is_readable() {
+    let text = model().to_toml();
+    let first = text.lines().find(|line| !line.starts_with('#')).unwrap();
+    assert_eq!(first, "schema = 1");
+    assert!(text.contains("    [100, 0, 2], [100, 1, 1],\n    [150, -1, 1],\n"), "{text}");
+    assert!(text.contains("actions = [\"on\", "), "{text}");
+}
+
+#[test]
+fn errors_name_the_fault() {
+    let changed = |from: &str, to: &str| {
+        let text = model().to_toml();
+        assert!(text.contains(from), "{from:?} is not in {text}");
+        Model::from_toml(&text.replacen(from, to, 1)).unwrap_err().to_string()
+    };
+    assert!(changed("schema = 1", "schema = 2").contains("schema 2 is newer than this sizeleak supports (1): "));
+    assert!(changed("schema = 1", "schema = 0").contains("no schema 0"));
+    assert!(changed("schema = 1", "schema = \"x\"").contains("no schema \"x\""));
+    assert!(changed("schema = 1", "").contains("`schema` is missing"));
+    assert!(changed("size = 40", "size = 0").contains("at least 1 byte"));
+    assert!(changed("size = 40", "size = 40\nsise = 1").contains("unknown field `sise`"));
+    assert!(changed("overhead = 60", "overhead = -9223372036854775808").contains("no message"));
+    assert!(changed("k = 3", "k = 0").contains("`k` must be"));
+    for wrong in ["-1.0", "nan", "1e10"] {
+        assert!(changed("strength = 30.0", &format!("strength = {wrong}")).contains("`strength` must be"), "{wrong}");
+    }
+    assert!(changed("[100, 0, 2]", "[100, 0, 99999999999999]").contains("99999999999999 times"));
+    assert!(changed("[100, 0, 2]", "[100, 0, -1]").contains("-1 times"));
+    for figure in ["numbers = [0.5", "decay = 0.5", "shares = [0.75", "concentration = 9.0"] {
+        let key = figure.split_inclusive(['=', '[']).next().unwrap_or(figure);
+        let open = if figure.contains('[') { "[" } else { "" };
+        for wrong in ["nan", "-1.0", "1e300", "0.0"] {
+            assert!(changed(figure, &format!("{key} {open}{wrong}")).contains("[prior]"), "{figure} {wrong}");
+        }
+    }
+    assert!(changed("shares = [0.75, ", "shares = [").contains("each [[action]]"));
+    for figure in ["nan", "inf", "-1.0", "1e300"] {
+        assert!(changed("per_action = 1.0", &format!("per_action = {figure}")).contains("[replies]"), "{figure}");
+        assert!(changed("odd = 0.1", &format!("odd = {figure}")).contains("[reply_bytes]"), "{figure}");
+    }
+    assert!(changed("actions = [\"on\", ", "actions = [").contains("no device"));
+    assert!(changed("record_overhead = [17, 18]", "record_overhead = [18, 17]").contains("not a range"));
+    assert!(changed("basis = \"plaintext\"", "basis = \"wire\"").contains("has no `cipher_suite`"));
+    assert!(changed("sha256 = \"0", "sha256 = \"X").contains("hexadecimal"));
+    assert!(changed("commands = ", "comands = ").contains("unknown field `comands`"));
+    assert!(Model::from_toml("\0").unwrap_err().to_string().contains("not a model"));
+}
+
+#[test]
+fn errors_name_the_file() {
+    let missing = Model::read(Path::new("no-such-folder/model.toml")).unwrap_err().to_string();
+    assert!(missing.starts_with("no-such-folder/model.toml: "), "{missing}");
+    let wrong = Model::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap_err().to_string();
+    assert!(wrong.contains("Cargo.toml: ") && wrong.contains("not a model"), "{wrong}");
+}
+
+prop_compose! {
+    fn any_model()(
+        names in prop::collection::btree_set(".{1,8}", 1..5),
+        sizes in prop::collection::vec(1i64..1 << 31, 5),
+        tuples in prop::collection::vec((-99i64..1 << 31, -9i64..9, 1u64..99), 1..20),
+        replies in [0.0f64..10.0, 0.0..10.0, 0.0..1.0, 0.0..10.0],
+        (overhead, k, strength, count) in (-99i64..1 << 31, 1usize..200, 0.0f64..1e6, 0u32..9),
+        (cipher, name) in (prop::option::of(".{0,9}"), ".{0,9}"),
+        method in prop::sample::select(vec![FitMethod::Paper, FitMethod::Robust]),
+        bytes in prop::option::of((-9.0f64..99.0, 0.0f64..99.0, 0.1f64..9.0, 0.0f64..0.9)),
+        usage in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
+        noise in prop::option::of(Just(crate::testing::noise())),
+    ) -> Model {
+        let names: Vec<String> = names.into_iter().collect();
+        let device = Device { name: "kind".into(), count, actions: names.clone() };
+        let basis = cipher.map(|cipher_suite| Basis::Plaintext { cipher_suite, record_overhead: [16, 31] });
+        let [fixed, per_action, missing, surplus] = replies;
+        let tuples = tuples.into_iter().map(|(size, epsilon, times)| EpsilonTuple { size, epsilon, times });
+        let shares = vec![1.0 / names.len() as f64; names.len()];
+        let actions = names.len();
+        let reply_bytes = bytes.map(|(fixed, per_reply, spread, odd)| ReplyBytesModel {
+            fixed,
+            per_reply,
+            per_action: vec![fixed; actions],
+            spread,
+            odd,
+            odd_spread: 99.0,
+            odd_deviations: vec![(-7, 1), (30, 4)],
+        });
+        let prior = usage.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
+        Model {
+            overhead,
+            smoothing: Smoothing { k, strength },
+            prior,
+            actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
+            inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
+            neighbours: Neighbours::new(tuples).unwrap(),
+            replies: ReplyCountModel { fixed, per_action, missing, surplus },
+            reply_bytes,
+            noise,
+            learned: Provenance {
+                method,
+                commands: 3,
+                version: "0.1.0".into(),
+                basis: basis.unwrap_or(Basis::Wire),
+                captures: vec![CaptureDigest { name, sha256: "0f".repeat(32) }],
+            },
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_model_reads_back_from_toml(model in any_model()) {
+        let text = model.to_toml();
+        prop_assert_eq!(Model::from_toml(&text), Ok(model), "{}", text);
+    }
+
+    #[test]
+    fn any_other_text_is_an_error(text in ".{0,200}") {
+        prop_assert!(Model::from_toml(&text).is_err());
+    }
+
+    #[test]
+    fn any_changed_byte_is_an_error_or_another_valid_model(at: prop::sample::Index, byte in 32u8..127) {
+        let mut text = model().to_toml().into_bytes();
+        let at = at.index(text.len());
+        text[at] = byte;
+        if let Ok(text) = String::from_utf8(text) && let Ok(model) = Model::from_toml(&text) {
+            prop_assert_eq!(Model::from_toml(&model.to_toml()), Ok(model));
+        }
+    }
+}

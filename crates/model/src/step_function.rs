@@ -1,0 +1,174 @@
+//! Fitting a step function: how the sizes of commands without their actions grow with the bytes of the actions.
+//!
+//! A length field takes more bytes from some size on (WebSocket 2 more at 126, MQTT 1 more at 128, HTTP's
+//! Content-Length 1 more at 1000). So without its actions a command's size is a level that rises in few steps, plus
+//! noise. If the size of an action were wrong, the level would drift with the number of actions instead, which takes
+//! many steps or leaves much noise.
+
+/// Cost of a step, in bytes of deviation: smaller rises are noise.
+const STEP_BYTES: i64 = 6;
+
+/// Largest cost of one deviation, in bytes: a wrong label costs no more than that.
+const MAX_DEVIATION: i64 = 8;
+
+/// One byte, in the unit of costs. The preference for the middle of a range must weigh less than any byte outside.
+const BYTE: i64 = 1 << 10;
+
+/// The additional cost of a level at the end of a range, compared with one in its middle.
+const OFF_CENTRE: i64 = BYTE >> 5;
+
+/// Levels are searched this far from the median, in bytes.
+const MAX_DISTANCE: i64 = 16;
+
+/// The number of levels searched.
+const LEVELS: usize = 2 * MAX_DISTANCE as usize + 1;
+
+/// The step function that fits the residuals of commands best.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StepFunction {
+    /// The level at each command.
+    pub(crate) levels: Vec<i64>,
+    /// The sum of the capped deviations and the price of the steps.
+    pub(crate) cost: i64,
+}
+
+/// Converts a cost to bytes.
+pub(crate) fn in_bytes(cost: i64) -> f64 {
+    cost as f64 / BYTE as f64
+}
+
+/// The cost of a number of steps.
+pub(crate) fn price(steps: i64) -> i64 {
+    steps * STEP_BYTES * BYTE
+}
+
+/// The cost of the best step function, as [`StepFunction::fit`] finds it.
+pub(crate) fn step_cost(sizes: &[i64], residuals: &[[i64; 2]]) -> i64 {
+    level_costs(sizes, residuals, |_, _, _| ()).into_iter().min().unwrap_or(0)
+}
+
+impl StepFunction {
+    /// Fits `residuals`, which are in order of `sizes`, by a level that rises only between different sizes. A residual
+    /// is a range; its cost is the distance of the level from that range.
+    pub(crate) fn fit(sizes: &[i64], residuals: &[[i64; 2]]) -> Self {
+        // For each command the level it came from, by the level it is at.
+        let mut previous: Vec<[usize; LEVELS]> = vec![std::array::from_fn(|level| level); residuals.len()];
+        let costs = level_costs(sizes, residuals, |command, to, from| {
+            if let Some(previous) = previous.get_mut(command).and_then(|levels| levels.get_mut(to)) {
+                *previous = from;
+            }
+        });
+        let (mut level, cost) = costs.iter().copied().enumerate().min_by_key(|(_, cost)| *cost).unwrap_or((0, 0));
+        let lowest = lowest_level(residuals);
+        let mut levels: Vec<i64> = Vec::with_capacity(residuals.len());
+        for previous in previous.iter().rev() {
+            levels.push(lowest + level.cast_signed() as i64);
+            level = previous.get(level).copied().unwrap_or(level);
+        }
+        levels.reverse();
+        Self { levels, cost }
+    }
+}
+
+/// Dynamic programming over the commands: the cost of ending at each level. Reports every step as the command's index,
+/// the level after it and the level before it.
+fn level_costs(sizes: &[i64], residuals: &[[i64; 2]], mut step: impl FnMut(usize, usize, usize)) -> Vec<i64> {
+    let mut costs = vec![0; LEVELS];
+    let lowest = lowest_level(residuals);
+    let mut last = None;
+    for (command, (size, residual)) in sizes.iter().zip(residuals).enumerate() {
+        let may_rise = last.is_some_and(|last| last != size);
+        let residual = residual.map(|end| end - lowest);
+        let mut cheapest_below: Option<(usize, i64)> = None;
+        for (level, cost) in costs.iter_mut().enumerate() {
+            let stayed = *cost;
+            if let Some((from, below)) = cheapest_below.filter(|(_, below)| may_rise && below + price(1) < stayed) {
+                *cost = below + price(1);
+                step(command, level, from);
+            }
+            if cheapest_below.is_none_or(|(_, below)| stayed < below) {
+                cheapest_below = Some((level, stayed));
+            }
+            *cost += deviation(residual, level.cast_signed() as i64);
+        }
+        last = Some(size);
+    }
+    costs
+}
+
+/// The lowest level searched.
+fn lowest_level(residuals: &[[i64; 2]]) -> i64 {
+    let mut sorted: Vec<i64> = residuals.iter().map(|[least, most]| least + (most - least) / 2).collect();
+    let middle = sorted.len() / 2;
+    if sorted.is_empty() { 0 } else { *sorted.select_nth_unstable(middle).1 - MAX_DISTANCE }
+}
+
+/// The cost of a residual at a level.
+fn deviation([least, most]: [i64; 2], level: i64) -> i64 {
+    let outside = (least - level).max(level - most).clamp(0, MAX_DEVIATION);
+    let off_centre = OFF_CENTRE * (2 * level - least - most).abs().min(most - least) / (most - least).max(1);
+    outside * BYTE + off_centre
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_step_is_found_and_noise_is_ignored() {
+        let sizes: Vec<i64> = (0..40).collect();
+        let residual = |at| if at < 20 { 70 } else { 72 } + i64::from(at % 5 == 0);
+        let residuals: Vec<[i64; 2]> = (0..40).map(|at| [residual(at); 2]).collect();
+        let fit = StepFunction::fit(&sizes, &residuals);
+        assert_eq!(fit.levels, [[70; 20], [72; 20]].concat());
+        assert_eq!(fit.cost, 8 * BYTE + price(1));
+    }
+
+    #[test]
+    fn levels_within_a_range_cost_little_and_its_middle_least() {
+        let at = |level| deviation([10, 25], level);
+        assert_eq!((at(9) / BYTE, at(27) / BYTE, at(90) / BYTE), (1, 2, MAX_DEVIATION));
+        assert!((10..=25).all(|level| at(level) <= OFF_CENTRE) && at(17) < at(16) && at(18) < at(19));
+        let ranges = [[0, 15], [10, 25], [12, 27], [3, 18]];
+        let fit = StepFunction::fit(&[1, 2, 3, 4], &ranges);
+        assert!(fit.levels.iter().all(|level| (12..=15).contains(level)), "{fit:?}");
+    }
+
+    #[test]
+    fn the_level_never_rises_between_commands_of_one_size() {
+        let residuals = [[[70; 2]; 20], [[75; 2]; 20]].concat();
+        assert_eq!(StepFunction::fit(&[9; 40], &residuals).cost, 100 * BYTE);
+    }
+
+    /// The cost by trying every step function.
+    fn cheapest(sizes: &[i64], residuals: &[[i64; 2]], level: i64, at: usize) -> i64 {
+        if at == residuals.len() {
+            return 0;
+        }
+        let here = |level: i64| deviation(residuals[at], level);
+        let stay = here(level) + cheapest(sizes, residuals, level, at + 1);
+        let may_rise = at > 0 && sizes[at] != sizes[at - 1];
+        let rise = (level + 1..=6).filter(|_| may_rise);
+        let rise = rise.map(|level| price(1) + here(level) + cheapest(sizes, residuals, level, at + 1));
+        rise.chain([stay]).min().unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn cost_equals_that_of_trying_every_step_function(
+            data in prop::collection::vec((0i64..6, 0i64..5, 0i64..3), 1..7),
+        ) {
+            let range = |(size, at, width)| (size, [at * 3 % 5, at * 3 % 5 + width]);
+            let (mut sizes, residuals): (Vec<i64>, Vec<[i64; 2]>) = data.into_iter().map(range).unzip();
+            sizes.sort_unstable();
+            let expected = (0..=6).map(|level| cheapest(&sizes, &residuals, level, 0)).min().unwrap();
+            let fit = StepFunction::fit(&sizes, &residuals);
+            prop_assert_eq!(fit.cost, expected);
+            prop_assert_eq!(step_cost(&sizes, &residuals), expected);
+            prop_assert!(fit.levels.is_sorted());
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The messages of a gateway that polls: HTTP/1.1 long polling on one connection, one request at a time.
+//!
+//! While a poll is outstanding the gateway can send nothing else. So readings wait for the response, and a command
+//! waits until the next poll has reached the service.
+
+use std::collections::VecDeque;
+
+use rand::RngExt;
+use rand_chacha::ChaCha20Rng;
+
+use super::message::{Message, MessageInput, MessageRole};
+use super::reply::replies;
+use crate::framing::http;
+use crate::random_streams::{random_duration, recurring_times};
+use crate::schedule::PlannedCommand;
+use crate::time::{MILLISECOND, nanoseconds};
+use crate::tls::Side;
+
+pub(super) fn messages(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> Vec<Message> {
+    let readings = readings(input, random);
+    let mut gateway = PollingGateway { input, readings, time_ns: input.ready_ns, messages: Vec::new(), random };
+    let close_ns = input.connection.close_ns;
+    let timeout = nanoseconds(input.scenario.session.poll_timeout);
+    let mut commands = input.connection.commands.iter().enumerate().peekable();
+    while gateway.time_ns < close_ns || commands.peek().is_some() {
+        gateway.post_readings();
+        let poll = http::poll(&input.scenario.network.name);
+        gateway.push(gateway.time_ns, Side::Client, poll, MessageRole::Other);
+        let arrived_ns = gateway.time_ns + gateway.round_trip() + MILLISECOND;
+        if let Some((index, command)) = commands.next_if(|(_, command)| command.time_ns < arrived_ns + timeout) {
+            gateway.handle_command(index, command, command.time_ns.max(arrived_ns));
+        } else if arrived_ns + timeout > close_ns && commands.peek().is_none() {
+            // The gateway closes the connection while its last poll is outstanding.
+            break;
+        } else {
+            let time_ns = arrived_ns + timeout;
+            gateway.push(time_ns, Side::Server, http::nothing(time_ns), MessageRole::Other);
+            gateway.pause();
+        }
+    }
+    gateway.messages
+}
+
+/// The gateway's readings, with their times.
+fn readings(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> VecDeque<(i64, Vec<u8>)> {
+    let devices = input.scenario.device_count();
+    let times = recurring_times(input.scenario.telemetry.period, input.ready_ns, input.connection.close_ns, random);
+    let reading = |time_ns| {
+        let device = random.random_range(0..devices);
+        (time_ns, input.encoder.reading(device, random.random_range(1_000..10_000)))
+    };
+    times.into_iter().map(reading).collect()
+}
+
+/// The gateway between two requests.
+struct PollingGateway<'a> {
+    input: MessageInput<'a>,
+    /// Readings not sent yet.
+    readings: VecDeque<(i64, Vec<u8>)>,
+    time_ns: i64,
+    messages: Vec<Message>,
+    random: &'a mut ChaCha20Rng,
+}
+
+impl PollingGateway<'_> {
+    fn round_trip(&self) -> i64 {
+        nanoseconds(self.input.scenario.network.round_trip)
+    }
+
+    fn push(&mut self, time_ns: i64, side: Side, bytes: Vec<u8>, role: MessageRole) {
+        self.messages.push(Message { time_ns, side, bytes, role });
+        self.time_ns = time_ns;
+    }
+
+    fn pause(&mut self) {
+        self.time_ns += self.random.random_range(MILLISECOND..4 * MILLISECOND);
+    }
+
+    /// Posts a body and waits for the response.
+    fn post(&mut self, body: &[u8], role: MessageRole) {
+        let request = http::post(&self.input.scenario.network.name, body);
+        self.push(self.time_ns, Side::Client, request, role);
+        let think = random_duration(self.input.scenario.telemetry.think, self.random);
+        let answered_ns = self.time_ns + self.round_trip() + think;
+        self.push(answered_ns, Side::Server, http::nothing(answered_ns), MessageRole::Other);
+        self.pause();
+    }
+
+    fn post_readings(&mut self) {
+        let until_ns = self.time_ns;
+        while let Some((_, body)) = self.readings.pop_front_if(|(time_ns, _)| *time_ns <= until_ns) {
+            self.post(&body, MessageRole::Other);
+        }
+    }
+
+    /// The service answers the poll with a command, and the gateway posts its replies.
+    fn handle_command(&mut self, index: usize, command: &PlannedCommand, time_ns: i64) {
+        let MessageInput { scenario, encoder, .. } = self.input;
+        let body = encoder.command(command.message_id, time_ns, &command.actions);
+        self.push(time_ns, Side::Server, http::found(time_ns, &body), MessageRole::Command(index));
+        self.pause();
+        for reply in replies(command, scenario.replies, encoder, self.random) {
+            self.time_ns = self.time_ns.max(time_ns + reply.delay_ns);
+            // Coalesced replies are one body with a line for each.
+            self.post(&reply.bodies.join(&b'\n'), MessageRole::Reply(index));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The gateway's replies to a command.
+
+use rand::RngExt;
+use rand_chacha::ChaCha20Rng;
+
+use crate::message_encoder::{self, MessageEncoder};
+use crate::random_streams::random_duration;
+use crate::scenario::{ReplyMode, ReplySettings};
+use crate::schedule::PlannedCommand;
+
+/// One or more messages in one record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reply {
+    /// Time since the command.
+    pub(super) delay_ns: i64,
+    pub(super) bodies: Vec<Vec<u8>>,
+}
+
+/// The replies to a command, in order of time.
+pub(super) fn replies(
+    command: &PlannedCommand,
+    settings: ReplySettings,
+    encoder: &MessageEncoder,
+    random: &mut ChaCha20Rng,
+) -> Vec<Reply> {
+    let mut bodies = match settings.mode {
+        ReplyMode::PerAction => command.actions.iter().map(|action| encoder.status(action.device)).collect(),
+        ReplyMode::PerCommand => vec![message_encoder::done(command.message_id)],
+        ReplyMode::None => Vec::new(),
+    };
+    bodies.retain(|_| !random.random_bool(settings.loss));
+    let mut delays: Vec<i64> = bodies.iter().map(|_| random_duration(settings.delay, random)).collect();
+    delays.sort_unstable();
+    let mut replies: Vec<Reply> = Vec::new();
+    for (body, delay_ns) in bodies.into_iter().zip(delays) {
+        let is_coalesced = random.random_bool(settings.coalesce);
+        match replies.last_mut().filter(|_| is_coalesced) {
+            Some(last) => last.bodies.push(body),
+            None => replies.push(Reply { delay_ns, bodies: vec![body] }),
+        }
+    }
+    replies
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::Scenario;
+    use crate::command_generator::DeviceAction;
+
+    fn count(settings: ReplySettings) -> (usize, usize) {
+        let encoder = MessageEncoder::new(&Scenario::default());
+        let actions = (0..10).map(|device| DeviceAction { device, action: 0 }).collect();
+        let command = PlannedCommand { time_ns: 0, message_id: 1, actions };
+        let replies = replies(&command, settings, &encoder, &mut ChaCha20Rng::seed_from_u64(1));
+        assert!(replies.is_sorted_by_key(|reply| reply.delay_ns));
+        (replies.len(), replies.iter().map(|reply| reply.bodies.len()).sum())
+    }
+
+    #[test]
+    fn replies_follow_mode_loss_and_coalescing() {
+        let lossless = ReplySettings { loss: 0.0, coalesce: 0.0, ..ReplySettings::default() };
+        assert_eq!(count(lossless), (10, 10));
+        assert_eq!(count(ReplySettings { coalesce: 1.0, ..lossless }), (1, 10));
+        assert_eq!(count(ReplySettings { loss: 1.0, ..lossless }), (0, 0));
+        assert_eq!(count(ReplySettings { mode: ReplyMode::PerCommand, ..lossless }), (1, 1));
+        assert_eq!(count(ReplySettings { mode: ReplyMode::None, ..lossless }), (0, 0));
+        let (records, bodies) = count(ReplySettings { loss: 0.5, ..lossless });
+        assert_eq!(records, bodies);
+        assert!((1..10).contains(&bodies));
+    }
+}

@@ -1,0 +1,140 @@
+//! Background traffic on the home's network: DNS, NTP, firmware updates, and another host.
+
+use rand::{Rng, RngExt};
+use rand_chacha::ChaCha20Rng;
+
+use crate::application::{Message, MessageRole};
+use crate::network::{Host, Hosts, SimulatedPacket, TcpRoute};
+use crate::random_streams::{Purpose, Seed, recurring_times};
+use crate::scenario::{Scenario, Suite, TlsSettings, Version};
+use crate::time::{MILLISECOND, nanoseconds};
+use crate::tls::{ServerIdentity, Side};
+use crate::tls_connection::{ConnectionSetup, TlsConnection};
+use crate::{SimulateError, framing::http};
+
+/// The names of the other services.
+pub(crate) const FIRMWARE: &str = "updates.example";
+pub(crate) const WEBSITE: &str = "www.example";
+
+/// Generates the background traffic of a capture.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BackgroundTraffic<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) firmware: &'a ServerIdentity,
+    pub(crate) website: &'a ServerIdentity,
+    pub(crate) seed: Seed,
+}
+
+impl BackgroundTraffic<'_> {
+    /// All background traffic between two times.
+    pub(crate) fn packets(self, from_ns: i64, until_ns: i64) -> Result<Vec<SimulatedPacket>, SimulateError> {
+        let noise = self.scenario.noise;
+        let stream = |index| self.seed.stream(Purpose::BackgroundTraffic, index);
+        let mut packets = Vec::new();
+
+        let mut random = stream(0);
+        for time_ns in recurring_times(noise.dns_period, from_ns, until_ns, &mut random) {
+            let (host, name) =
+                if random.random() { (self.hosts.gateway, FIRMWARE) } else { (self.hosts.laptop, WEBSITE) };
+            packets.extend(self.dns_look_up(time_ns, host, name, &mut random)?);
+        }
+        let mut random = stream(1);
+        for time_ns in recurring_times(noise.ntp_period, from_ns, until_ns, &mut random) {
+            packets.extend(self.ntp_query(time_ns, &mut random)?);
+        }
+        let mut random = stream(2);
+        for time_ns in recurring_times(noise.firmware_period, from_ns, until_ns, &mut random) {
+            let tls = TlsSettings { version: Version::Tls12, suite: Suite::Aes256Gcm, chunk: 0 };
+            let ends = [self.hosts.gateway, self.hosts.firmware];
+            packets.extend(self.fetch(time_ns, ends, self.firmware, tls, noise.firmware_bytes, &mut random)?);
+        }
+        let mut random = stream(3);
+        for time_ns in recurring_times(noise.host_period, from_ns, until_ns, &mut random) {
+            let tls = TlsSettings { version: Version::Tls13, suite: Suite::Aes128Gcm, chunk: 0 };
+            let ends = [self.hosts.laptop, self.hosts.website];
+            packets.extend(self.fetch(time_ns, ends, self.website, tls, noise.host_bytes, &mut random)?);
+        }
+        Ok(packets)
+    }
+
+    /// A host asks the router for the address of a name (RFC 1035).
+    pub(crate) fn dns_look_up(
+        self,
+        time_ns: i64,
+        host: Host,
+        name: &str,
+        random: &mut ChaCha20Rng,
+    ) -> Result<[SimulatedPacket; 2], SimulateError> {
+        let port = random.random_range(49_152..=65_535);
+        let id: u16 = random.random();
+        let mut question = Vec::new();
+        for label in name.split('.') {
+            question.push(label.len() as u8);
+            question.extend(label.as_bytes());
+        }
+        // The root's empty label, type A, class IN.
+        question.extend([0, 0, 1, 0, 1]);
+        let message = |flags: [u8; 2], answers: u8, rest: &[u8]| {
+            let head = [0, 1, 0, answers, 0, 0, 0, 0];
+            [&id.to_be_bytes(), &flags, head.as_slice(), &question, rest].concat()
+        };
+        let answer = [0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 1, 0x2c, 0, 4, 203, 0, 113, 10];
+        let (query, response) = (message([1, 0], 0, &[]), message([0x81, 0x80], 1, &answer));
+        let response_ns = time_ns + random.random_range(MILLISECOND..30 * MILLISECOND);
+        let router = self.hosts.router;
+        Ok([
+            SimulatedPacket::udp(time_ns, [host, router], [port, 53], random.random(), &query)?,
+            SimulatedPacket::udp(response_ns, [router, host], [53, port], random.random(), &response)?,
+        ])
+    }
+
+    /// The gateway queries the time (RFC 5905). Timestamps are random, as they may be in queries.
+    fn ntp_query(self, time_ns: i64, random: &mut ChaCha20Rng) -> Result<[SimulatedPacket; 2], SimulateError> {
+        let port = random.random_range(49_152..=65_535);
+        let (mut query, mut response) = ([0_u8; 48], [0_u8; 48]);
+        // Version 4, mode client or server.
+        query[0] = 0x23;
+        response[0] = 0x24;
+        random.fill_bytes(&mut query[40..]);
+        random.fill_bytes(&mut response[16..]);
+        let response_ns = time_ns + nanoseconds(self.scenario.network.round_trip);
+        let (gateway, clock) = (self.hosts.gateway, self.hosts.clock);
+        Ok([
+            SimulatedPacket::udp(time_ns, [gateway, clock], [port, 123], random.random(), &query)?,
+            SimulatedPacket::udp(response_ns, [clock, gateway], [123, port], random.random(), &response)?,
+        ])
+    }
+
+    /// A host fetches something of about `bytes` bytes over a TLS connection of its own.
+    fn fetch(
+        self,
+        open_ns: i64,
+        [client, server]: [Host; 2],
+        identity: &ServerIdentity,
+        tls: TlsSettings,
+        bytes: usize,
+        random: &mut ChaCha20Rng,
+    ) -> Result<Vec<SimulatedPacket>, SimulateError> {
+        let ports = [random.random_range(49_152..=65_535), 443];
+        let route = TcpRoute { client, server, ports, network: &self.scenario.network };
+        let (tls_index, tcp_index) = (random.next_u32(), random.next_u32());
+        let connection = TlsConnection::open(ConnectionSetup {
+            route,
+            identity,
+            tls,
+            protocol: "http/1.1",
+            open_ns,
+            tls_random: self.seed.stream(Purpose::FetchTls, tls_index),
+            tcp_random: self.seed.stream(Purpose::FetchTcp, tcp_index),
+        })?;
+        let query_ns = connection.ready_ns;
+        let response_ns = query_ns + route.turnaround(Side::Server) + 10 * MILLISECOND;
+        let length = bytes + random.random_range(0..=bytes / 4);
+        let message = |time_ns, side, bytes| Message { time_ns, side, bytes, role: MessageRole::Other };
+        let answer = http::found(response_ns, &vec![b' '; length]);
+        let messages =
+            [message(query_ns, Side::Client, http::poll(&identity.name)), message(response_ns, Side::Server, answer)];
+        Ok(connection.carry(&messages, response_ns + 100 * MILLISECOND)?.packets)
+    }
+}

@@ -1,0 +1,180 @@
+//! Which commands are sent: the paper's experiments and random commands, with random message ids.
+
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha20Rng;
+
+use crate::scenario::{CommandSettings, IdDraw, MessageId, Scenario};
+
+/// An action for one device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeviceAction {
+    /// The device's number, over all kinds.
+    pub(crate) device: u32,
+    /// The action's index in [`Scenario::action_names`].
+    pub(crate) action: usize,
+}
+
+/// Generates commands for the devices of a scenario.
+#[derive(Debug)]
+pub(crate) struct CommandGenerator {
+    /// The actions of each device, by the device's number.
+    devices: Vec<Vec<usize>>,
+    actions: usize,
+    /// Weights of the numbers of actions, from one action on.
+    weights: Vec<f64>,
+}
+
+impl CommandGenerator {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let names = scenario.action_names();
+        let mut devices = Vec::new();
+        for device in &scenario.devices {
+            let index = |action: &String| names.iter().position(|name| name == action);
+            let actions: Vec<usize> = device.actions.iter().filter_map(index).collect();
+            devices.extend((0..device.count).map(|_| actions.clone()));
+        }
+        Self { devices, actions: names.len(), weights: weights_of_numbers(&scenario.command) }
+    }
+
+    /// The paper's experiments, `repeats` times: each action on one device, then on two. An action that only one device
+    /// has is not doubled.
+    pub(crate) fn experiments(&self, repeats: u32, random: &mut ChaCha20Rng) -> Vec<Vec<DeviceAction>> {
+        let mut commands = Vec::new();
+        for _ in 0..repeats {
+            for action in 0..self.actions {
+                for count in 1..=2 {
+                    let devices = (0_u32..).zip(&self.devices).filter(|(_, actions)| actions.contains(&action));
+                    let mut devices: Vec<u32> = devices.map(|(device, _)| device).collect();
+                    let (chosen, _) = devices.partial_shuffle(random, count);
+                    if chosen.len() == count {
+                        commands.push(chosen.iter().map(|device| DeviceAction { device: *device, action }).collect());
+                    }
+                }
+            }
+        }
+        commands
+    }
+
+    /// A command of a random number of random actions, each on a device of its own.
+    pub(crate) fn random_command(&self, random: &mut ChaCha20Rng) -> Vec<DeviceAction> {
+        let mut left = random.random_range(0.0..self.weights.iter().sum::<f64>()) - 1.0;
+        let mut count = 1;
+        for weight in self.weights.iter().skip(1) {
+            if left < 0.0 {
+                break;
+            }
+            left -= weight;
+            count += 1;
+        }
+        let mut devices: Vec<u32> = (0..self.devices.len() as u32).collect();
+        let (chosen, _) = devices.partial_shuffle(random, count);
+        let mut command = Vec::with_capacity(chosen.len());
+        for device in chosen.iter().copied() {
+            let actions = self.devices.get(device as usize).map_or(&[][..], Vec::as_slice);
+            if let Some(action) = actions.get(random.random_range(0..actions.len().max(1))) {
+                command.push(DeviceAction { device, action: *action });
+            }
+        }
+        command
+    }
+
+    /// How often each action occurs.
+    pub(crate) fn counts(&self, command: &[DeviceAction]) -> Vec<u32> {
+        let mut counts = vec![0; self.actions];
+        for device in command {
+            if let Some(count) = counts.get_mut(device.action) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+}
+
+/// The weight of each number of actions of a random command, from one on.
+fn weights_of_numbers(command: &CommandSettings) -> Vec<f64> {
+    (0..command.most_actions).map(|n| command.decay.powf(f64::from(n))).collect()
+}
+
+/// The probability of each number of actions of a random command, from one on.
+pub(crate) fn number_probabilities(command: &CommandSettings) -> Vec<f64> {
+    let weights = weights_of_numbers(command);
+    let sum: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / sum).collect()
+}
+
+/// The probability of each number of digits of a message id.
+pub(crate) fn id_widths(id: MessageId) -> Vec<(u32, f64)> {
+    // Each further digit gives ten times as many numbers.
+    let weight = |digits: u32| match id.draw {
+        IdDraw::Number => 10_f64.powf(f64::from(digits) - f64::from(id.max_digits)),
+        IdDraw::Digits => 1.0,
+    };
+    let sum: f64 = (id.min_digits..=id.max_digits).map(weight).sum();
+    (id.min_digits..=id.max_digits).map(|digits| (digits, weight(digits) / sum)).collect()
+}
+
+/// Draws a message id.
+pub(crate) fn random_id(id: MessageId, random: &mut ChaCha20Rng) -> u64 {
+    let (fewest, most) = match id.draw {
+        IdDraw::Number => (id.min_digits, id.max_digits),
+        IdDraw::Digits => {
+            let digits = random.random_range(id.min_digits..=id.max_digits);
+            (digits, digits)
+        }
+    };
+    random.random_range(10_u64.pow(fewest - 1)..10_u64.pow(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn random_commands_use_each_device_at_most_once_and_only_its_actions() {
+        let generator = CommandGenerator::new(&Scenario::default());
+        let mut random = ChaCha20Rng::seed_from_u64(1);
+        let mut sizes = [0_u32; 17];
+        for _ in 0..2_000 {
+            let command = generator.random_command(&mut random);
+            sizes[command.len()] += 1;
+            let mut devices: Vec<u32> = command.iter().map(|action| action.device).collect();
+            devices.sort_unstable();
+            devices.dedup();
+            assert_eq!(devices.len(), command.len(), "two actions for one device");
+            assert!(command.iter().all(|action| action.action < if action.device < 12 { 4 } else { 7 }));
+        }
+        // Geometric: a quarter of them has one action, three quarters as many have two.
+        assert_eq!(sizes[0], 0);
+        assert!((440..580).contains(&sizes[1]), "{sizes:?}");
+        assert!((310..450).contains(&sizes[2]), "{sizes:?}");
+        assert!(sizes[16] < sizes[8], "{sizes:?}");
+    }
+
+    #[test]
+    fn experiments_are_each_action_on_one_device_and_on_two() {
+        let generator = CommandGenerator::new(&Scenario::default());
+        let experiments = generator.experiments(2, &mut ChaCha20Rng::seed_from_u64(1));
+        let counts: Vec<Vec<u32>> = experiments.iter().map(|command| generator.counts(command)).collect();
+        assert_eq!(counts.len(), 28);
+        assert_eq!(counts[0], [1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(counts[13], [0, 0, 0, 0, 0, 0, 2]);
+    }
+
+    #[test]
+    fn message_ids_have_the_configured_widths() {
+        let mut random = ChaCha20Rng::seed_from_u64(1);
+        let mut widths = |draw| {
+            let id = MessageId { min_digits: 2, max_digits: 4, draw };
+            let mut widths = [0; 6];
+            (0..3_000).for_each(|_| widths[random_id(id, &mut random).to_string().len()] += 1);
+            widths
+        };
+        let drawn = widths(IdDraw::Number);
+        assert_eq!((drawn[1], drawn[5]), (0, 0));
+        assert!(drawn[4] > 2_550 && drawn[3] > 200, "{drawn:?}");
+        assert!(widths(IdDraw::Digits)[2..5].iter().all(|count| (850..1_150).contains(count)));
+    }
+}

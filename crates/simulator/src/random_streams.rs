@@ -1,0 +1,70 @@
+//! Independent streams of random numbers from one seed, and random times from a scenario's ranges.
+
+use jiff::SignedDuration;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use crate::scenario::DurationRange;
+use crate::time::nanoseconds;
+
+/// What a stream of random numbers is for. Each purpose has its own stream, so that an option that draws more numbers
+/// for one purpose changes nothing else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Purpose {
+    Certificate,
+    Commands,
+    Labels,
+    Messages,
+    Tls,
+    Tcp,
+    FetchTls,
+    FetchTcp,
+    BackgroundTraffic,
+    Capture,
+}
+
+/// The seed of one capture of a simulation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seed {
+    seed: u64,
+    capture: u64,
+}
+
+impl Seed {
+    /// The seed of a capture; number 0 is for what all captures share.
+    pub(crate) fn new(seed: u64, capture: u8) -> Self {
+        Self { seed, capture: u64::from(capture) }
+    }
+
+    /// The `index`th stream for a purpose.
+    pub(crate) fn stream(self, purpose: Purpose, index: u32) -> ChaCha20Rng {
+        let mut random = ChaCha20Rng::seed_from_u64(self.seed);
+        random.set_stream(self.capture << 48 | (purpose as u64) << 40 | u64::from(index));
+        random
+    }
+}
+
+/// A random duration from a range, in nanoseconds.
+pub(crate) fn random_duration(range: DurationRange, random: &mut ChaCha20Rng) -> i64 {
+    random.random_range(nanoseconds(range.min)..=nanoseconds(range.max))
+}
+
+/// Times at random intervals around `period` (0 for none), from `from_ns` until before `until_ns`.
+pub(crate) fn recurring_times(
+    period: SignedDuration,
+    from_ns: i64,
+    until_ns: i64,
+    random: &mut ChaCha20Rng,
+) -> Vec<i64> {
+    let period = nanoseconds(period);
+    let mut times = Vec::new();
+    if period == 0 {
+        return times;
+    }
+    let mut next = from_ns + random.random_range(0..=period);
+    while next < until_ns {
+        times.push(next);
+        next += random.random_range(period / 2 + 1..=period + period / 2 + 1);
+    }
+    times
+}

@@ -1,0 +1,166 @@
+//! The tables of a scenario about devices, commands and labels.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::duration_range::DurationRange;
+
+/// A kind of device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceKind {
+    /// The kind's name.
+    pub name: String,
+    /// The number of devices of this kind.
+    pub count: u32,
+    /// The actions of such a device; a command has at most one action for each device.
+    pub actions: Vec<String>,
+}
+
+/// The JSON value of an action in commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionValue {
+    /// The action's name.
+    pub name: String,
+    /// The value to which the device is set. It determines the action's size.
+    pub set: Value,
+}
+
+/// The form of commands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CommandSettings {
+    /// The time between two commands.
+    pub interval: DurationRange,
+    /// The largest number of actions in a random command.
+    pub most_actions: u32,
+    /// P(n + 1 actions) / P(n actions).
+    pub decay: f64,
+    /// The message id, whose width makes the paper's ε.
+    pub message_id: MessageId,
+    /// How device ids are written in messages.
+    pub device_ids: DeviceIds,
+}
+
+/// The random number that identifies a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MessageId {
+    /// The fewest digits.
+    pub min_digits: u32,
+    /// The most digits.
+    pub max_digits: u32,
+    /// How it is drawn.
+    pub draw: IdDraw,
+}
+
+/// How a message id is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdDraw {
+    /// Uniformly over all numbers: nine in ten have the most digits.
+    Number,
+    /// First the number of digits, uniformly, then the number.
+    Digits,
+}
+
+/// How device ids are written in messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceIds {
+    /// With leading zeros: `node-03`.
+    Fixed,
+    /// Without leading zeros: `node-3`, so that an action's size depends on the device.
+    Varying,
+}
+
+/// The commands of the capture to learn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LearnSettings {
+    /// Repetitions of the paper's experiments: each action on one device, each action on two (section IV).
+    pub repeats: u32,
+    /// The number of random commands after them.
+    pub random: u32,
+}
+
+/// The commands of the capture to test on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TestSettings {
+    /// The number of random commands.
+    pub commands: u32,
+}
+
+/// The accuracy of labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LabelSettings {
+    /// The largest error of a label's time, in either direction.
+    pub error: SignedDuration,
+}
+
+impl Default for CommandSettings {
+    fn default() -> Self {
+        Self {
+            interval: DurationRange::from_millis(4_000, 20_000),
+            most_actions: 16,
+            decay: 0.75,
+            message_id: MessageId::default(),
+            device_ids: DeviceIds::Fixed,
+        }
+    }
+}
+
+impl Default for MessageId {
+    fn default() -> Self {
+        Self { min_digits: 5, max_digits: 8, draw: IdDraw::Number }
+    }
+}
+
+impl Default for LearnSettings {
+    fn default() -> Self {
+        Self { repeats: 3, random: 150 }
+    }
+}
+
+impl Default for TestSettings {
+    fn default() -> Self {
+        Self { commands: 307 }
+    }
+}
+
+impl Default for LabelSettings {
+    fn default() -> Self {
+        Self { error: SignedDuration::from_millis(300) }
+    }
+}
+
+/// The devices of the paper: 12 plugs with 4 actions, 4 lamps with 7.
+pub(super) fn devices() -> Vec<DeviceKind> {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    vec![
+        DeviceKind { name: "plug".into(), count: 12, actions: names(&["on", "off", "toggle", "timer"]) },
+        DeviceKind {
+            name: "lamp".into(),
+            count: 4,
+            actions: names(&["on", "off", "toggle", "timer", "dim", "white", "colour"]),
+        },
+    ]
+}
+
+/// The JSON values of their actions.
+pub(super) fn actions() -> Vec<ActionValue> {
+    let values = [
+        ("on", json!("on")),
+        ("off", json!("off")),
+        ("toggle", json!("toggle")),
+        ("timer", json!({"on": 300})),
+        ("dim", json!({"level": 40})),
+        ("white", json!({"ct": 2700})),
+        ("colour", json!({"rgb": "ffa030"})),
+    ];
+    values.into_iter().map(|(name, set)| ActionValue { name: name.into(), set }).collect()
+}

@@ -1,0 +1,96 @@
+//! A TCP connection with a TLS session inside: messages in, packets out.
+
+use rand::RngExt;
+use rand_chacha::ChaCha20Rng;
+
+use crate::SimulateError;
+use crate::application::{Message, MessageRole};
+use crate::network::{SimulatedPacket, TcpConnection, TcpRoute};
+use crate::scenario::TlsSettings;
+use crate::time::MILLISECOND;
+use crate::tls::{ServerIdentity, Side, TlsSession, record_lengths};
+
+/// How a connection is opened.
+#[derive(Debug)]
+pub(crate) struct ConnectionSetup<'a> {
+    pub(crate) route: TcpRoute<'a>,
+    pub(crate) identity: &'a ServerIdentity,
+    pub(crate) tls: TlsSettings,
+    /// The application protocol, as named in ALPN.
+    pub(crate) protocol: &'a str,
+    pub(crate) open_ns: i64,
+    pub(crate) tls_random: ChaCha20Rng,
+    pub(crate) tcp_random: ChaCha20Rng,
+}
+
+/// A message as it was sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SentMessage {
+    pub(crate) role: MessageRole,
+    /// Time of its first segment and of its last.
+    pub(crate) first_ns: i64,
+    pub(crate) last_ns: i64,
+    pub(crate) plaintext_size: usize,
+    /// Sum of its records' lengths, as in their headers.
+    pub(crate) wire_size: usize,
+    pub(crate) records: usize,
+}
+
+/// The packets and messages of a closed connection.
+#[derive(Debug)]
+pub(crate) struct ConnectionTraffic {
+    pub(crate) packets: Vec<SimulatedPacket>,
+    pub(crate) messages: Vec<SentMessage>,
+}
+
+/// A connection after both handshakes.
+#[derive(Debug)]
+pub(crate) struct TlsConnection<'a> {
+    session: TlsSession,
+    tcp: TcpConnection<'a>,
+    route: TcpRoute<'a>,
+    /// The earliest time of a message.
+    pub(crate) ready_ns: i64,
+}
+
+impl<'a> TlsConnection<'a> {
+    /// Performs the TCP and TLS handshakes.
+    pub(crate) fn open(setup: ConnectionSetup<'a>) -> Result<Self, SimulateError> {
+        let ConnectionSetup { route, identity, tls, protocol, open_ns, tls_random, mut tcp_random } = setup;
+        let mut delays: Vec<i64> = (0..8).map(|_| tcp_random.random_range(MILLISECOND / 2..3 * MILLISECOND)).collect();
+        let (mut tcp, mut time_ns) = TcpConnection::open(route, open_ns, tcp_random)?;
+        let mut session = TlsSession::new(identity, tls, protocol, open_ns, tls_random)?;
+        for (side, flight) in session.handshake()? {
+            let (_, last_ns) = tcp.write(time_ns, side, &flight)?;
+            time_ns = last_ns + route.turnaround(side.peer()) + delays.pop().unwrap_or(MILLISECOND);
+        }
+        Ok(Self { session, tcp, route, ready_ns: time_ns })
+    }
+
+    /// Sends messages, which are in order of time, and closes the connection after `close_ns`.
+    pub(crate) fn carry(mut self, messages: &[Message], close_ns: i64) -> Result<ConnectionTraffic, SimulateError> {
+        let mut sent = Vec::with_capacity(messages.len());
+        let mut end_ns = close_ns;
+        for message in messages {
+            let records = self.session.seal(message.side, &message.bytes)?;
+            let (first_ns, last_ns) = self.tcp.write(message.time_ns, message.side, &records)?;
+            let lengths = record_lengths(&records);
+            sent.push(SentMessage {
+                role: message.role,
+                first_ns,
+                last_ns,
+                plaintext_size: message.bytes.len(),
+                wire_size: lengths.iter().sum(),
+                records: lengths.len(),
+            });
+            end_ns = end_ns.max(last_ns);
+        }
+        for side in [Side::Client, Side::Server] {
+            let alert = self.session.close(side)?;
+            end_ns += self.route.turnaround(side) + MILLISECOND;
+            self.tcp.write(end_ns, side, &alert)?;
+            self.tcp.finish(end_ns, side)?;
+        }
+        Ok(ConnectionTraffic { packets: self.tcp.into_packets()?, messages: sent })
+    }
+}
