@@ -11,31 +11,22 @@ use crate::capture_driver::{CaptureDriver, fast};
 use crate::error::{CaptureError, Damage};
 use crate::merge::Merge;
 use crate::notice::{Failures, NAME, notice};
-use crate::packet_batcher::{PacketCounts, Selection};
+use crate::packet_batcher::Selection;
 
 /// Reads captures and emits their packets in order of time.
 #[derive(Debug)]
 pub struct Capture {
     files: Vec<PathBuf>,
     selection: Selection,
-    counters: Counters,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
     bytes: u64,
-    packets: PacketCounts,
-    left_out: u64,
-    files: u64,
-    skipped_blocks: u64,
-    skipped_files: u64,
-    damaged_files: u64,
+    packets: u64,
+    counters: Vec<(&'static str, u64)>,
 }
 
 impl Capture {
     /// Reads these files, and all files below those that are folders; `-` is stdin.
     pub fn new(files: Vec<PathBuf>) -> Self {
-        Self { files, selection: Selection::All, counters: Counters::default() }
+        Self { files, selection: Selection::All, bytes: 0, packets: 0, counters: Vec::new() }
     }
 
     /// Passes on this selection of the packets.
@@ -52,7 +43,7 @@ impl Source for Capture {
         let mut failures = Failures::default();
         let files = self.all_files(&mut failures, out)?;
         let unreadable_folders = failures.count;
-        self.counters.files = files.len() as u64;
+        let (file_count, mut skipped_files) = (files.len() as u64, 0);
         let progress = out.progress();
         if let Some(total) = total_bytes(&files) {
             progress.expect(total);
@@ -60,7 +51,7 @@ impl Source for Capture {
         let (merge, errors) = Merge::new(files, interrupt, &progress);
         for error in errors {
             if self.is_recursive() && matches!(error.damage, Damage::NotCapture(_) | Damage::Empty) {
-                self.counters.skipped_files += 1;
+                skipped_files += 1;
                 out.emit(notice(what::UNSUPPORTED, None, &error).into())?;
             } else {
                 failures.report(error, None, out)?;
@@ -69,29 +60,28 @@ impl Source for Capture {
         let mut driver = CaptureDriver::new(merge, &self.selection, &mut failures, out, interrupt);
         fast::run(&mut driver)?;
         let CaptureDriver { merge, batcher, .. } = driver;
-        (self.counters.bytes, self.counters.skipped_blocks) = (merge.bytes, merge.skipped_blocks);
-        (self.counters.packets, self.counters.left_out) = (batcher.counts, batcher.left_out());
-        self.counters.damaged_files = failures.count - unreadable_folders;
+        (self.bytes, self.packets) = (merge.bytes, batcher.counts.packets);
+        self.counters = vec![
+            ("files", file_count),
+            ("snaplen_cut", batcher.counts.snaplen_cut),
+            ("left_out", batcher.left_out()),
+            ("skipped_blocks", merge.skipped_blocks),
+            ("skipped_files", skipped_files),
+            ("damaged_files", failures.count - unreadable_folders),
+        ];
         failures.into_result()
     }
 
     fn bytes_in(&self) -> u64 {
-        self.counters.bytes
+        self.bytes
     }
 
     fn frames_in(&self) -> u64 {
-        self.counters.packets.packets
+        self.packets
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("files", self.counters.files),
-            ("snaplen_cut", self.counters.packets.snaplen_cut),
-            ("left_out", self.counters.left_out),
-            ("skipped_blocks", self.counters.skipped_blocks),
-            ("skipped_files", self.counters.skipped_files),
-            ("damaged_files", self.counters.damaged_files),
-        ]
+        self.counters.clone()
     }
 }
 

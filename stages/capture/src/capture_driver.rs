@@ -7,7 +7,7 @@ use sizeleak_runtime::{Interrupt, SourceEmit, StageError};
 use crate::error::CaptureError;
 use crate::merge::{Merge, Next};
 use crate::notice::Failures;
-use crate::packet_batcher::{DataPlacement, PacketBatcher, Selection};
+use crate::packet_batcher::{PacketBatcher, Selection};
 use crate::prefetch::{PrefetchEnd, PrefetchedCapture, Prefetcher};
 
 pub(crate) mod fast;
@@ -30,7 +30,7 @@ impl<'a> CaptureDriver<'a> {
         out: &'a mut dyn SourceEmit,
         interrupt: &'a Interrupt,
     ) -> Self {
-        let batcher = PacketBatcher::new(selection.clone(), DataPlacement::InReadBuffer);
+        let batcher = PacketBatcher::new(selection.clone());
         let prefetcher = Prefetcher::new(selection.clone(), interrupt.clone());
         Self { merge, batcher, prefetcher, failures, out, interrupt }
     }
@@ -46,7 +46,7 @@ impl<'a> CaptureDriver<'a> {
         if self.interrupt.is_set() {
             return Ok(ControlFlow::Break(()));
         }
-        if self.merge.must_wait() {
+        if self.merge.may_wait() {
             self.send()?;
             self.out.flush()?;
         }

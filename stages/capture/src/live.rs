@@ -2,11 +2,11 @@
 
 use pcap::{Active, Error, Precision};
 use sizeleak_frame::{Packet, what};
-use sizeleak_runtime::{Interrupt, Progress, Source, SourceEmit, StageError, becomes_ready};
+use sizeleak_runtime::{Interrupt, Source, SourceEmit, StageError, becomes_ready};
 use thiserror::Error as ThisError;
 
 use crate::notice::{NAME, notice};
-use crate::packet_batcher::{DataPlacement, PacketBatcher, Selection};
+use crate::packet_batcher::{PacketBatcher, Selection};
 
 /// The default snaplen in bytes, as tcpdump's: whole packets.
 const DEFAULT_SNAPLEN: u32 = 262_144;
@@ -20,17 +20,9 @@ pub struct LiveCapture {
     capture: pcap::Capture<Active>,
     link_type: u16,
     selection: Selection,
-    counters: LiveCounters,
-}
-
-#[derive(Debug, Default)]
-struct LiveCounters {
-    packets: u64,
     bytes: u64,
-    snaplen_cut: u64,
-    left_out: u64,
-    kernel_drops: u64,
-    interface_drops: u64,
+    packets: u64,
+    counters: Vec<(&'static str, u64)>,
 }
 
 /// Why packets of an interface cannot be captured.
@@ -91,7 +83,9 @@ impl LiveCapture {
             capture,
             link_type,
             selection: Selection::All,
-            counters: LiveCounters::default(),
+            bytes: 0,
+            packets: 0,
+            counters: Vec::new(),
         })
     }
 
@@ -108,8 +102,8 @@ impl LiveCapture {
             Err(Error::TimeoutExpired) => return Ok(false),
             Err(source) => return Err(LiveError::Read { interface: self.interface.clone(), source }),
         };
-        self.counters.packets += 1;
-        self.counters.bytes += packet.data.len() as u64;
+        self.packets += 1;
+        self.bytes += packet.data.len() as u64;
         // With nanosecond precision, `tv_usec` holds nanoseconds.
         let time_ns = packet.header.ts.tv_sec.saturating_mul(1_000_000_000).saturating_add(packet.header.ts.tv_usec);
         batcher.push(Packet {
@@ -118,30 +112,25 @@ impl LiveCapture {
             original_length: packet.header.len,
             data: packet.data,
             capture: 0,
-            number: self.counters.packets,
+            number: self.packets,
         });
         Ok(true)
     }
 
-    /// Reports the bytes captured since the last report.
-    fn report_progress(&self, progress: &Progress, reported: &mut u64) {
-        progress.add(self.counters.bytes - std::mem::replace(reported, self.counters.bytes));
-    }
-
-    /// Asks the kernel how many packets were dropped, and reports them.
-    fn report_drops(&mut self, last_ns: Option<i64>, out: &mut dyn SourceEmit) -> Result<(), StageError> {
-        let Ok(stat) = self.capture.stats() else { return Ok(()) };
-        (self.counters.kernel_drops, self.counters.interface_drops) = (stat.dropped.into(), stat.if_dropped.into());
-        let dropped = self.counters.kernel_drops + self.counters.interface_drops;
+    /// Asks the kernel how many packets it and the interface have dropped, and reports them.
+    fn report_drops(&mut self, last_ns: Option<i64>, out: &mut dyn SourceEmit) -> Result<[u64; 2], StageError> {
+        let Ok(stat) = self.capture.stats() else { return Ok([0; 2]) };
+        let [kernel, interface] = [stat.dropped, stat.if_dropped].map(u64::from);
+        let dropped = kernel + interface;
         if dropped > 0 {
             let detail = format!(
-                "{}: {dropped} packets were dropped ({} by the kernel, {} by the interface): they came faster than they \
-                 were read",
-                self.interface, self.counters.kernel_drops, self.counters.interface_drops
+                "{}: {dropped} packets were dropped ({kernel} by the kernel, {interface} by the interface): they came faster \
+                 than they were read",
+                self.interface
             );
             out.emit(notice(what::GAP, last_ns, &detail).into())?;
         }
-        Ok(())
+        Ok([kernel, interface])
     }
 }
 
@@ -154,45 +143,43 @@ impl Source for LiveCapture {
     const NAME: &'static str = NAME;
 
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
-        let mut batcher = PacketBatcher::new(self.selection.clone(), DataPlacement::InBatch);
+        let mut batcher = PacketBatcher::copying_data(self.selection.clone());
         let (mut failure, progress, mut reported) = (None, out.progress(), 0);
         while !interrupt.is_set() && failure.is_none() {
             match self.take_packet(&mut batcher) {
-                Ok(true) if batcher.is_due() => {
-                    self.report_progress(&progress, &mut reported);
+                Ok(true) if !batcher.is_due() => {}
+                Ok(is_taken) => {
+                    progress.add(self.bytes - std::mem::replace(&mut reported, self.bytes));
                     batcher.send(out)?;
-                }
-                Ok(true) => {}
-                Ok(false) => {
-                    self.report_progress(&progress, &mut reported);
-                    batcher.send(out)?;
-                    out.flush()?;
-                    becomes_ready(&self.capture);
+                    if !is_taken {
+                        out.flush()?;
+                        becomes_ready(&self.capture);
+                    }
                 }
                 Err(error) => failure = Some(error),
             }
         }
         batcher.send(out)?;
-        (self.counters.snaplen_cut, self.counters.left_out) = (batcher.counts.snaplen_cut, batcher.left_out());
         batcher.report_absence(out)?;
-        self.report_drops(batcher.last_ns(), out)?;
+        let [kernel_drops, interface_drops] = self.report_drops(batcher.last_ns(), out)?;
+        self.counters = vec![
+            ("snaplen_cut", batcher.counts.snaplen_cut),
+            ("left_out", batcher.left_out()),
+            ("kernel_drops", kernel_drops),
+            ("interface_drops", interface_drops),
+        ];
         failure.map_or(Ok(()), |error| Err(StageError::failed(error)))
     }
 
     fn bytes_in(&self) -> u64 {
-        self.counters.bytes
+        self.bytes
     }
 
     fn frames_in(&self) -> u64 {
-        self.counters.packets
+        self.packets
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("snaplen_cut", self.counters.snaplen_cut),
-            ("left_out", self.counters.left_out),
-            ("kernel_drops", self.counters.kernel_drops),
-            ("interface_drops", self.counters.interface_drops),
-        ]
+        self.counters.clone()
     }
 }

@@ -132,9 +132,9 @@ impl Merge {
             .filter(|current| self.open.is_empty() && current.reader.window.plain_file().is_some())
     }
 
-    /// Whether the next packet is still to come.
-    pub(crate) fn must_wait(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| current.must_wait())
+    /// Whether reading on may have to wait for a stream.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.may_wait())
     }
 
     /// Reads the next packet of an open capture.

@@ -105,9 +105,9 @@ impl OpenCapture {
         self.number += self.reader.visit_buffered(&mut visitor(self.file.index, self.number));
     }
 
-    /// Whether the next packet is still to come.
-    pub(crate) fn must_wait(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| !self.reader.is_buffered() && !is_ready(stream))
+    /// Whether reading on may have to wait.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| !is_ready(stream))
     }
 
     /// Whether it is open and can be suspended, which a stream cannot.

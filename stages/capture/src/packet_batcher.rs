@@ -55,15 +55,6 @@ impl BatchLimit {
     }
 }
 
-/// Where the data of packets are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DataPlacement {
-    /// In the buffer they were read into, if possible.
-    InReadBuffer,
-    /// In the batch: it is kept for long, and must not hold a whole buffer.
-    InBatch,
-}
-
 /// Packets so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PacketCounts {
@@ -81,7 +72,8 @@ pub(crate) struct PacketBatcher {
     bytes: usize,
     limit: BatchLimit,
     selection: Selection,
-    placement: DataPlacement,
+    /// Whether the data of packets are copied into the batch, even if they could stay in the read buffer.
+    copies_data: bool,
     /// Whether the selection excludes anything at present.
     is_filtering: bool,
     /// Packets passed over since the last one in the batch.
@@ -92,16 +84,15 @@ pub(crate) struct PacketBatcher {
 }
 
 impl PacketBatcher {
-    pub(crate) fn new(selection: Selection, placement: DataPlacement) -> Self {
-        // Few packets are left of a selection, and each would hold a whole buffer.
-        let placement = if matches!(selection, Selection::Only(_)) { DataPlacement::InBatch } else { placement };
+    pub(crate) fn new(selection: Selection) -> Self {
         let mut batcher = Self {
             batch: Packets::new(),
             rows: 0,
             bytes: 0,
             limit: selection.batch_limit(),
+            // Few packets are left of such a selection, and each would hold a whole buffer.
+            copies_data: matches!(selection, Selection::Only(_)),
             selection,
-            placement,
             is_filtering: false,
             passed_over: PassedOver::default(),
             counts: PacketCounts::default(),
@@ -109,6 +100,11 @@ impl PacketBatcher {
         };
         batcher.start_batch();
         batcher
+    }
+
+    /// A batcher whose batches are kept for long, and must not hold whole read buffers.
+    pub(crate) fn copying_data(selection: Selection) -> Self {
+        Self { copies_data: true, ..Self::new(selection) }
     }
 
     /// Adds a packet, copying its data, or passes over it.
@@ -193,8 +189,8 @@ impl PacketBatcher {
     /// must be empty.
     pub(crate) fn continue_from(&mut self, other: Self) {
         debug_assert!(self.batch.is_empty() && self.passed_over.packets == 0, "a batch is lost");
-        let (counts, last_row_ns, placement) = (self.counts, self.last_row_ns, self.placement);
-        *self = Self { placement, last_row_ns: other.last_row_ns.or(last_row_ns), ..other };
+        let (counts, last_row_ns, copies_data) = (self.counts, self.last_row_ns, self.copies_data);
+        *self = Self { copies_data, last_row_ns: other.last_row_ns.or(last_row_ns), ..other };
         self.counts.packets += counts.packets;
         self.counts.snaplen_cut += counts.snaplen_cut;
         self.counts.passed_over += counts.passed_over;

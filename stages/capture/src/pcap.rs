@@ -102,11 +102,6 @@ impl Pcap {
         Some((CapturedPacket { time_ns, link_type: self.link_type, original_length: number(12), data }, behind))
     }
 
-    /// Whether `bytes` begin with a whole packet.
-    pub(crate) fn holds_packet(self, bytes: &[u8]) -> bool {
-        self.record_length(bytes).is_some_and(|length| length <= bytes.len() as u64)
-    }
-
     /// The length of the record whose header is at the front of `bytes`.
     fn record_length(self, bytes: &[u8]) -> Option<u64> {
         let length = self.layout.u32(bytes.get(8..12)?.try_into().ok()?);

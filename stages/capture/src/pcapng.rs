@@ -143,22 +143,6 @@ impl Pcapng {
         })
     }
 
-    /// Whether `bytes` hold a whole packet, possibly after other blocks.
-    pub(crate) fn holds_packet(&self, mut bytes: &[u8]) -> bool {
-        let mut order = Self { big_endian: self.big_endian, ..Self::default() };
-        while let Some(header) = bytes.get(..LEAST_BLOCK_BYTES as usize) {
-            let kind = order.read_kind(header);
-            let length = order.block_length(header).unwrap_or_default();
-            let length = usize::try_from(length).unwrap_or(usize::MAX);
-            if is_packet(kind) || length < LEAST_BLOCK_BYTES as usize {
-                // An impossible length is reported at once, too.
-                return length <= bytes.len();
-            }
-            bytes = bytes.get(length..).unwrap_or_default();
-        }
-        false
-    }
-
     /// The kind of the block with this header. A section header sets the byte order.
     fn read_kind(&mut self, header: &[u8]) -> u32 {
         if self.number(header) == Some(SECTION_HEADER) {

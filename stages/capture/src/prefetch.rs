@@ -16,7 +16,7 @@ use crate::error::CaptureError;
 use crate::notice::NAME;
 use crate::open::{Decompression, is_stream};
 use crate::open_capture::{CaptureFile, OpenCapture};
-use crate::packet_batcher::{DataPlacement, PacketBatcher, Selection};
+use crate::packet_batcher::{PacketBatcher, Selection};
 
 /// The most parcels that may wait, of all captures together; each stands for about [`PARCEL_BYTES`] of memory.
 const PARCELS: usize = 192;
@@ -73,7 +73,7 @@ impl Prefetcher {
         let (sender, parcels) = bounded(PARCELS / (self.most + 1));
         let (index, wanted) = (file.index, Arc::new(()));
         let parcels_out = ParcelSender { parcel: Vec::new(), bytes: 0, sender, wanted: Arc::downgrade(&wanted) };
-        let batcher = PacketBatcher::new(self.selection.clone(), DataPlacement::InBatch);
+        let batcher = PacketBatcher::copying_data(self.selection.clone());
         let interrupt = self.interrupt.clone();
         let read = move || read(file, before_ns, batcher, parcels_out, &interrupt);
         let thread = thread::Builder::new().name("prefetch".to_owned()).spawn(read).ok()?;

@@ -84,15 +84,6 @@ impl CaptureReader {
         }
     }
 
-    /// Whether a whole packet is in the buffer already.
-    pub(crate) fn is_buffered(&self) -> bool {
-        let available = self.window.available();
-        match &self.format {
-            Format::Pcap(pcap) => pcap.holds_packet(available),
-            Format::Pcapng(pcapng) => pcapng.holds_packet(available),
-        }
-    }
-
     /// Continues a suspended capture with a source that `reopen` opens at an offset.
     pub(crate) fn resume(&mut self, reopen: impl FnOnce(u64) -> Result<ByteSource, Damage>) -> Result<(), Damage> {
         self.is_over = true;

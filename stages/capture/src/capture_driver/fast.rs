@@ -7,7 +7,6 @@
 //!
 //! Without this file, the stage calls [`CaptureDriver::run`] instead of [`run`], with the same result.
 
-use std::io::ErrorKind;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -131,7 +130,8 @@ impl Turn<'_, '_> {
     fn consume(&mut self, piece: &mut Piece) -> Result<ControlFlow<()>, StageError> {
         loop {
             let Some(reader) = self.reader() else { return Ok(ControlFlow::Break(())) };
-            if !reader.is_buffered() {
+            // What is left in the buffer goes in front of the piece.
+            if reader.window.available().len() <= HEADROOM {
                 let position = reader.window.plain_file().map_or(0, |file| file.position);
                 // No piece follows the last one: this thread reads to the end.
                 if !piece.is_last() && position >= piece.end() {
@@ -189,22 +189,15 @@ impl Piece {
         Self { wanted, buffer: Arc::default(), spare: SpareBuffers::default(), offset: 0, start: 0, length: 0 }
     }
 
-    /// Reads the piece at this offset, as far as the file and the system allow.
+    /// Reads the piece at this offset, as far as the system allows.
     fn read(&mut self, file: &PlainFile, offset: u64) {
         (self.offset, self.length) = (offset, 0);
         let wanted = self.wanted;
         let buffer = self.free_buffer();
         let start = HEADROOM + (offset as usize).wrapping_sub(buffer.as_ptr() as usize + HEADROOM) % PAGE;
         let Some(room) = buffer.get_mut(start..start + wanted) else { return };
-        let mut length = 0;
-        while let Some(free) = room.get_mut(length..).filter(|free| !free.is_empty()) {
-            match file.read_at(free, offset + length as u64) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Reading on without the piece meets the error again and reports it.
-                Ok(0) | Err(_) => break,
-                Ok(count) => length += count,
-            }
-        }
+        // Reading on without the piece meets an error again and reports it.
+        let length = file.read_at(room, offset).unwrap_or(0);
         (self.start, self.length) = (start, length);
     }
 

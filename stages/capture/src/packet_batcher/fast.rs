@@ -8,7 +8,7 @@ use prefetch_index::prefetch_index;
 use sizeleak_frame::PassedOver;
 use sizeleak_packet::AddressPrefilter;
 
-use super::{DataPlacement, PacketBatcher};
+use super::PacketBatcher;
 use crate::open_capture::OpenCapture;
 use crate::packet::{CapturedPacket, PacketVisitor, Visited};
 
@@ -45,7 +45,7 @@ impl PacketVisitor for BatchFiller<'_> {
         buffer: &Arc<Vec<u8>>,
         parse: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])> + Copy,
     ) -> Visited {
-        let buffer = Some(buffer).filter(|_| self.batcher.placement == DataPlacement::InReadBuffer);
+        let buffer = Some(buffer).filter(|_| !self.batcher.copies_data);
         let first = self.number;
         let mut rest = bytes;
         while !self.batcher.is_due() {

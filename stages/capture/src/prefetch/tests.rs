@@ -88,7 +88,7 @@ fn no_more_captures_are_prefetched_than_the_limit() {
     let files = write(folder.path(), &[(1, 10, None, true); 6]);
     let mut prefetcher = Prefetcher::new(Selection::All, Interrupt::new());
     prefetcher.most = 3;
-    let batcher = PacketBatcher::new(Selection::All, DataPlacement::InBatch);
+    let batcher = PacketBatcher::new(Selection::All);
     let file = |(path, index): (&PathBuf, u32)| CaptureFile {
         path: path.clone(),
         index,
@@ -110,7 +110,7 @@ fn no_more_captures_are_prefetched_than_the_limit() {
 fn assert_parcels_stand_for_memory(selection: Selection, data: &[u8]) {
     let (sender, waiting) = bounded(PARCELS);
     let mut parcels = ParcelSender { parcel: Vec::new(), bytes: 0, sender, wanted: Weak::new() };
-    let mut batcher = PacketBatcher::new(selection, DataPlacement::InBatch);
+    let mut batcher = PacketBatcher::copying_data(selection);
     let packet = Packet { time_ns: 0, link_type: 1, original_length: 60, data, capture: 0, number: 1 };
     while waiting.is_empty() {
         batcher.push(packet);

@@ -78,7 +78,7 @@ proptest! {
                 2 => Selection::NotDropped(prefilter(), Batches::OfContract),
                 _ => Selection::NotDropped(prefilter(), Batches::OfProcess),
             };
-            PacketBatcher::new(selection, DataPlacement::InReadBuffer)
+            PacketBatcher::new(selection)
         };
         let fast = filled(&bytes, before_ns, batcher());
         let plain = pushed(&bytes, before_ns, batcher());
