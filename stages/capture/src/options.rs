@@ -129,7 +129,7 @@ impl Options {
 
 impl StageOptions for Options {
     const NAME: &'static str = "capture";
-    const ABOUT: &'static str = "Packets out of capture files; several are merged by time";
+    const ABOUT: &'static str = "Reads packets from capture files, several merged by time";
     const EXAMPLES: &'static [&'static str] = &[
         "capture monday.pcap.gz tuesday.pcap.gz | flow-filter --gateway 192.168.1.20 | sizeleak frames",
         "tcpdump -i eth1 -U -w - | capture - | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames",

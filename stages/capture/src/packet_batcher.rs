@@ -156,7 +156,7 @@ impl PacketBatcher {
         }
     }
 
-    /// Tells the batch what was passed over.
+    /// Adds the packets passed over to what the batch stands for.
     fn settle(&mut self) {
         let passed_over = std::mem::take(&mut self.passed_over);
         self.last_row_ns = passed_over.last_ns.or(self.last_row_ns);

@@ -24,6 +24,12 @@ impl PacketBatcher {
     pub(super) fn fill(&mut self, capture: &mut OpenCapture, before_ns: i64) {
         capture.visit_buffered(|capture, number| BatchFiller { batcher: self, before_ns, capture, number });
     }
+
+    /// Bytes of a capture that fit into the batch, whatever packets they hold; only the last packet may be longer.
+    fn least_room(&self) -> usize {
+        let rows = self.limit.rows.saturating_sub(self.rows);
+        self.limit.bytes.saturating_sub(self.bytes).min(rows * LEAST_OVERHEAD)
+    }
 }
 
 /// Puts packets of one capture into a batch.
@@ -124,14 +130,6 @@ impl BatchFiller<'_> {
             }
         }
         rest
-    }
-}
-
-impl PacketBatcher {
-    /// Bytes of a capture that fit into the batch, whatever packets they hold; only the last packet may be longer.
-    fn least_room(&self) -> usize {
-        let rows = self.limit.rows.saturating_sub(self.rows);
-        self.limit.bytes.saturating_sub(self.bytes).min(rows * LEAST_OVERHEAD)
     }
 }
 
