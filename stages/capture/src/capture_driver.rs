@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use sizeleak_frame::Packets;
 use sizeleak_runtime::{Interrupt, SourceEmit, StageError};
 
 use crate::error::CaptureError;
@@ -64,9 +65,10 @@ impl<'a> CaptureDriver<'a> {
             self.failures.report(error, self.batcher.last_ns(), self.out)?;
         }
         if let Some((capture, before_ns)) = self.merge.current() {
-            let send = |batch: sizeleak_frame::Packets| self.out.emit(batch.into());
+            let send = |batch: Packets| self.out.emit(batch.into());
             self.batcher.take_buffered(capture, before_ns, self.interrupt, send)?;
         }
+        self.prefetcher.discard_started(&self.merge.waiting);
         Ok(ControlFlow::Continue(()))
     }
 

@@ -44,6 +44,12 @@ impl Prefetcher {
         self.captures.is_empty()
     }
 
+    /// Discards captures that do not wait any more: they overlap others and are merged instead.
+    pub(crate) fn discard_started(&mut self, waiting: &VecDeque<CaptureFile>) {
+        let next = waiting.front().map(|file| file.index);
+        while self.captures.pop_front_if(|first| Some(first.index) != next).is_some() {}
+    }
+
     /// Starts reading the captures after the first of those waiting, and returns that first one if it is being read.
     ///
     /// Uncompressed captures are prefetched only if most packets are passed over: others would have to be copied, which
@@ -53,9 +59,8 @@ impl Prefetcher {
         waiting: &VecDeque<CaptureFile>,
         batcher: &PacketBatcher,
     ) -> Option<PrefetchedCapture> {
-        let first = waiting.front()?;
-        // Those before it have been merged instead: they overlap others.
-        let next = std::iter::from_fn(|| self.captures.pop_front()).find(|capture| capture.index == first.index);
+        self.discard_started(waiting);
+        let next = self.captures.pop_front();
         let with_plain = self.most > 1 && batcher.passes_over_most();
         while self.captures.len() < self.most {
             let position = self.captures.len() + 1;
