@@ -116,8 +116,8 @@ fn total_bytes(files: &[PathBuf]) -> Option<u64> {
     files.iter().map(length).sum()
 }
 
-/// Appends all files below a folder, in no particular order; `capture` reads them in order of their paths. Links to folders
-/// are not followed: they may form loops.
+/// Appends all files below a folder, in no particular order; `capture` reads them in order of their paths. Links to
+/// folders are not followed: they may form loops.
 ///
 /// # Errors
 /// A folder that cannot be read.

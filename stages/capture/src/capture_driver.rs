@@ -42,7 +42,8 @@ impl<'a> CaptureDriver<'a> {
         self.finish()
     }
 
-    /// Takes the next packet, and those behind it that are in its buffer already. Breaks at the end, and when the user stops.
+    /// Takes the next packet, and those behind it that are in its buffer already. Breaks at the end, and when the user
+    /// stops.
     fn step(&mut self) -> Result<ControlFlow<()>, StageError> {
         if self.interrupt.is_set() {
             return Ok(ControlFlow::Break(()));

@@ -1,6 +1,6 @@
-//! Reads packets from capture files: pcap and pcapng, plain or compressed by gzip, zstd, xz or lz4. The content tells the
-//! format, never the name. [`Capture`], the first stage of the pipeline, merges several files by time; [`CaptureReader`]
-//! reads one capture without a pipeline.
+//! Reads packets from capture files: pcap and pcapng, plain or compressed by gzip, zstd, xz or lz4. The content tells
+//! the format, never the name. [`Capture`], the first stage of the pipeline, merges several files by time;
+//! [`CaptureReader`] reads one capture without a pipeline.
 //!
 //! ```
 //! use sizeleak_capture::CaptureReader;

@@ -124,8 +124,8 @@ impl LiveCapture {
         let dropped = kernel + interface;
         if dropped > 0 {
             let detail = format!(
-                "{}: {dropped} packets were dropped ({kernel} by the kernel, {interface} by the interface): they came faster \
-                 than they were read",
+                "{}: {dropped} packets were dropped ({kernel} by the kernel, {interface} by the interface): they came \
+                 faster than they were read",
                 self.interface
             );
             out.emit(notice(what::GAP, last_ns, &detail).into())?;

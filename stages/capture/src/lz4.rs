@@ -6,8 +6,8 @@ use lz4_flex::frame::FrameDecoder;
 
 /// LZ4 frames one after another, as one stream.
 ///
-/// `lz4_flex` decodes one frame, refuses skippable ones, and takes an end of input between two blocks for the end of the
-/// frame; this type handles all three.
+/// `lz4_flex` decodes one frame, refuses skippable ones, and takes an end of input between two blocks for the end of
+/// the frame; this type handles all three.
 pub(crate) struct Lz4Frames<R: Read> {
     decoder: Option<FrameDecoder<Source<R>>>,
 }

@@ -32,8 +32,8 @@ pub(crate) struct Merge {
     pub(crate) waiting: VecDeque<CaptureFile>,
     /// Open captures by the time of their heads; of equal times, the file named first comes first.
     open: BTreeMap<(i64, u32), Box<OpenCapture>>,
-    /// The capture of the packet returned last. It is read on only when the next packet is asked for: reading on at once
-    /// would hold that packet back until another one arrives.
+    /// The capture of the packet returned last. It is read on only when the next packet is asked for: reading on at
+    /// once would hold that packet back until another one arrives.
     current: Option<Box<OpenCapture>>,
     interrupt: Interrupt,
     /// Bytes of the captures read, decompressed.

@@ -35,8 +35,8 @@ pub(crate) enum Decompression {
     Threaded,
 }
 
-/// Opens a capture. Returns its reader and, for a stream, a handle to ask whether input is waiting. Reading a stream ends
-/// when `interrupt` is set.
+/// Opens a capture. Returns its reader and, for a stream, a handle to ask whether input is waiting. Reading a stream
+/// ends when `interrupt` is set.
 pub(crate) fn open(
     file: &Path,
     interrupt: &Interrupt,

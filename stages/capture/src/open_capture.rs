@@ -99,8 +99,8 @@ impl OpenCapture {
         Packet { time_ns, link_type, original_length, data, capture: self.file.index, number: self.number }
     }
 
-    /// Hands the packets that are in the buffer already to the visitor that `visitor` makes. It is passed the index of the
-    /// capture and the number of the last packet taken.
+    /// Hands the packets that are in the buffer already to the visitor that `visitor` makes. It is passed the index of
+    /// the capture and the number of the last packet taken.
     pub(crate) fn visit_buffered<V: PacketVisitor>(&mut self, visitor: impl FnOnce(u32, u64) -> V) {
         self.number += self.reader.visit_buffered(&mut visitor(self.file.index, self.number));
     }

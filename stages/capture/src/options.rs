@@ -25,15 +25,15 @@ pub struct Options {
     #[arg(long)]
     pub recursive: bool,
 
-    /// Pass on only packets that may matter to these addresses or networks: their own, and those that need a closer look
-    /// (tunnels, fragments, DNS answers). `flow-filter --gateway` with the same addresses finds the same flows, with far
-    /// less data in the pipe
+    /// Pass on only packets that may matter to these addresses or networks: their own, and those that need a closer
+    /// look (tunnels, fragments, DNS answers). `flow-filter --gateway` with the same addresses finds the same flows,
+    /// with far less data in the pipe
     #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
     pub only: Vec<String>,
 
     /// Capture from this interface instead of files, until stopped. Requires a program built with `--features live` and
-    /// the libpcap headers (Debian and Ubuntu: apt-get install libpcap-dev), and the same permissions as tcpdump. Without
-    /// that feature, `tcpdump -i IFACE -U -w - | capture -` does the same
+    /// the libpcap headers (Debian and Ubuntu: apt-get install libpcap-dev), and the same permissions as tcpdump.
+    /// Without that feature, `tcpdump -i IFACE -U -w - | capture -` does the same
     #[arg(long, value_name = "IFACE", conflicts_with_all = ["files", "recursive"])]
     pub interface: Option<String>,
 
@@ -61,8 +61,8 @@ impl Options {
     #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
     fn build_live(&self, interface: &str, _: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
         Err(ConfigureError::Usage(format!(
-            "`interface`: this program was built without live capture; build it with `--features live` (needs the libpcap \
-             headers), or pipe `tcpdump -i {interface} -U -w -` into `capture -`"
+            "`interface`: this program was built without live capture; build it with `--features live` (needs the \
+             libpcap headers), or pipe `tcpdump -i {interface} -U -w -` into `capture -`"
         )))
     }
 

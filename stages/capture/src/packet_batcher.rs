@@ -185,8 +185,8 @@ impl PacketBatcher {
         matches!(self.selection, Selection::NotDropped(_, Batches::OfProcess))
     }
 
-    /// Continues where another batcher of the same selection has stopped, with the batch that it has started; this one's
-    /// must be empty.
+    /// Continues where another batcher of the same selection has stopped, with the batch that it has started; this
+    /// one's must be empty.
     pub(crate) fn continue_from(&mut self, other: Self) {
         debug_assert!(self.batch.is_empty() && self.passed_over.packets == 0, "a batch is lost");
         let (counts, last_row_ns, copies_data) = (self.counts, self.last_row_ns, self.copies_data);

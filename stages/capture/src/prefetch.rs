@@ -1,8 +1,8 @@
 //! Reads the next captures on threads of their own while the current one is read.
 //!
-//! The packets of captures that do not overlap in time follow each other, so a thread can batch those of a later capture
-//! before its turn: the output does not depend on it. If captures overlap after all, the thread stops at the first packet
-//! that a packet of another capture may precede. Stdin and named pipes are never read before their turn.
+//! The packets of captures that do not overlap in time follow each other, so a thread can batch those of a later
+//! capture before its turn: the output does not depend on it. If captures overlap after all, the thread stops at the
+//! first packet that a packet of another capture may precede. Stdin and named pipes are never read before their turn.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -165,7 +165,8 @@ impl ParcelSender {
         if self.bytes < PARCEL_BYTES {
             return Ok(());
         }
-        // A large parcel takes the room of several: empty ones stand for it. One larger than all room waits for its turn.
+        // A large parcel takes the room of several: empty ones stand for it. One larger than all room waits for its
+        // turn.
         for _ in 1..std::mem::take(&mut self.bytes) / PARCEL_BYTES {
             self.sender.send(Vec::new()).map_err(|_| Closed)?;
         }

@@ -10,8 +10,8 @@ use crate::error::Damage;
 
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// The longest packet, or block that describes packets, in bytes. libpcap writes none above 256 KiB, and a batch with one
-/// must fit into a frame.
+/// The longest packet, or block that describes packets, in bytes. libpcap writes none above 256 KiB, and a batch with
+/// one must fit into a frame.
 const LARGEST_PART: u64 = 8 << 20;
 
 /// The bytes of a stream from some offset on.
@@ -88,7 +88,8 @@ impl Window {
         self.offset += count as u64;
     }
 
-    /// The next `length` bytes, not consumed; `None` at the end of the stream. Fewer bytes are damage: a `part` was cut.
+    /// The next `length` bytes, not consumed; `None` at the end of the stream. Fewer bytes are damage: a `part` was
+    /// cut.
     pub(crate) fn peek(&mut self, length: u64, part: &'static str) -> Result<Option<&[u8]>, Damage> {
         if length > LARGEST_PART {
             return Err(Damage::TooLarge { offset: self.offset, part, claimed: length });

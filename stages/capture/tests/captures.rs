@@ -183,10 +183,11 @@ proptest! {
         let whole = pcap(&written, endianness, TsResolution::NanoSecond);
         let at = at.index(whole.len());
         let (read, error) = read_one(&whole[..at]);
-        let ends = std::iter::once(24).chain(written.iter().scan(24, |end, (_, data, _)| { *end += 16 + data.len(); Some(*end) }));
-        let between = ends.clone().any(|end| end == at);
+        let mut ends = vec![24];
+        ends.extend(written.iter().scan(24, |end, (_, data, _)| { *end += 16 + data.len(); Some(*end) }));
+        let between = ends.contains(&at);
         prop_assert_eq!(error.is_none(), between);
-        assert_same(&read, &written[..ends.filter(|end| *end <= at).count().saturating_sub(1)]);
+        assert_same(&read, &written[..ends.iter().filter(|end| **end <= at).count().saturating_sub(1)]);
     }
 
     #[test]
@@ -194,7 +195,8 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         ng: bool,
     ) {
-        let mut bytes = if ng { section(Endianness::Little, 6, 0, &[1, 2, 3, 4]) } else { little_endian(&some_packets(6, 0)) };
+        let pcap = || little_endian(&some_packets(6, 0));
+        let mut bytes = if ng { section(Endianness::Little, 6, 0, &[1, 2, 3, 4]) } else { pcap() };
         for (at, byte) in changes {
             let at = at.index(bytes.len());
             bytes[at] = byte;

@@ -1,9 +1,9 @@
 //! Two threads that alternate in reading a long uncompressed file.
 //!
-//! Most of the work is copying the file out of the kernel, which needs no order: while one thread parses a piece, the other
-//! one reads the next piece, and then parses that itself, with the processor whose cache holds it. The output stays in
-//! order, since the driver passes from thread to thread. A piece is only an offer: a thread continues without it if it does
-//! not follow, and never waits long for one that does not come.
+//! Most of the work is copying the file out of the kernel, which needs no order: while one thread parses a piece, the
+//! other one reads the next piece, and then parses that itself, with the processor whose cache holds it. The output
+//! stays in order, since the driver passes from thread to thread. A piece is only an offer: a thread continues without
+//! it if it does not follow, and never waits long for one that does not come.
 //!
 //! Without this file, the stage calls [`CaptureDriver::run`] instead of [`run`], with the same result.
 
@@ -112,8 +112,8 @@ impl<'a, 'b> AlternatingReaders<'a, 'b> {
         }
     }
 
-    /// Waits until the file is parsed up to this offset, but at most for `patience`, the time that reading takes: the other
-    /// thread may have lost its processor. `None` when no turn follows.
+    /// Waits until the file is parsed up to this offset, but at most for `patience`, the time that reading takes: the
+    /// other thread may have lost its processor. `None` when no turn follows.
     ///
     /// It does not spin first: each look would cost the other thread its processor if programs compete for it.
     fn await_turn(&self, offset: u64, patience: Duration) -> Option<MutexGuard<'_, Turn<'a, 'b>>> {

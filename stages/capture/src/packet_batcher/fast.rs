@@ -144,8 +144,8 @@ struct Skipped<'a> {
     last_ns: i64,
 }
 
-/// Skips packets before `before_ns` that `prefilter` excludes, until at most `stop` bytes are left: all there is to do about
-/// most packets of an archive.
+/// Skips packets before `before_ns` that `prefilter` excludes, until at most `stop` bytes are left: all there is to do
+/// about most packets of an archive.
 ///
 /// A function of its own, so that its counters stay in registers.
 #[inline(never)]

@@ -10,8 +10,8 @@ use super::*;
 use crate::capture_driver::fast::run_in_pieces;
 use crate::testing::{DriverCounts, GATEWAY, OTHER, pcap_file, prefilter, tcp_packet, with_driver};
 
-/// A capture: milliseconds between the end of the one before and its start, its packets, where it is damaged, and whether
-/// it is compressed.
+/// A capture: milliseconds between the end of the one before and its start, its packets, where it is damaged, and
+/// whether it is compressed.
 type Written = (i64, u64, Option<usize>, bool);
 
 fn any_captures() -> impl Strategy<Value = Vec<Written>> {
@@ -106,7 +106,8 @@ fn no_more_captures_are_prefetched_than_the_limit() {
     assert_eq!(counts, [3, 3, 3, 2, 1, 0]);
 }
 
-/// Sends batches of the same packet until some wait; asserts that they take about as much memory as their parcels stand for.
+/// Sends batches of the same packet until some wait; asserts that they take about as much memory as their parcels stand
+/// for.
 fn assert_parcels_stand_for_memory(selection: Selection, data: &[u8]) {
     let (sender, waiting) = bounded(PARCELS);
     let mut parcels = ParcelSender { parcel: Vec::new(), bytes: 0, sender, wanted: Weak::new() };
