@@ -1,20 +1,17 @@
-//! The stage: captures in, packets out.
+//! The stage: capture files in, packets out.
 
-use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sizeleak_frame::{Notice, what};
-use sizeleak_runtime::{Closed, Interrupt, Source, SourceEmit, StageError};
+use sizeleak_frame::what;
+use sizeleak_runtime::{Interrupt, Source, SourceEmit, StageError};
 
-use crate::capture_driver::CaptureDriver;
+use crate::capture_driver::{CaptureDriver, fast};
 use crate::error::{CaptureError, Damage};
 use crate::merge::Merge;
-use crate::packet_batcher::{Counts as Gathered, PacketBatcher, Selection};
-
-/// The stage's name.
-pub(crate) const NAME: &str = "capture";
+use crate::notice::{Failures, NAME, notice};
+use crate::packet_batcher::Selection;
 
 /// Reads captures and emits their packets in order of time.
 #[derive(Debug)]
@@ -22,25 +19,17 @@ pub struct Capture {
     files: Vec<PathBuf>,
     selection: Selection,
     bytes: u64,
-    counts: Counts,
-    gathered: Gathered,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    files: u64,
-    skipped_blocks: u64,
-    skipped_files: u64,
-    damaged_files: u64,
+    packets: u64,
+    counters: Vec<(&'static str, u64)>,
 }
 
 impl Capture {
-    /// Reads these files, and all below those that are folders; `-` is stdin.
+    /// Reads these files, and all files below those that are folders; `-` is stdin.
     pub fn new(files: Vec<PathBuf>) -> Self {
-        Self { files, selection: Selection::All, bytes: 0, counts: Counts::default(), gathered: Gathered::default() }
+        Self { files, selection: Selection::All, bytes: 0, packets: 0, counters: Vec::new() }
     }
 
-    /// Hands on this selection of their packets.
+    /// Passes on this selection of the packets.
     #[must_use]
     pub(crate) fn selecting(self, selection: Selection) -> Self {
         Self { selection, ..self }
@@ -53,7 +42,8 @@ impl Source for Capture {
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
         let mut failures = Failures::default();
         let files = self.all_files(&mut failures, out)?;
-        self.counts.files = files.len() as u64;
+        let unreadable_folders = failures.count;
+        let (file_count, mut skipped_files) = (files.len() as u64, 0);
         let progress = out.progress();
         if let Some(total) = total_bytes(&files) {
             progress.expect(total);
@@ -61,23 +51,25 @@ impl Source for Capture {
         let (merge, errors) = Merge::new(files, interrupt, &progress);
         for error in errors {
             if self.is_recursive() && matches!(error.damage, Damage::NotCapture(_) | Damage::Empty) {
-                self.counts.skipped_files += 1;
+                skipped_files += 1;
                 out.emit(notice(what::UNSUPPORTED, None, &error).into())?;
             } else {
-                self.counts.damaged_files += 1;
-                failures.tell(error, None, out)?;
+                failures.report(error, None, out)?;
             }
         }
-        let mut emission = CaptureDriver::new(merge, &self.selection, &mut failures, out, interrupt);
-        emission.run()?;
-        let CaptureDriver { merge, filling, damaged_files, .. } = emission;
-        (self.bytes, self.counts.skipped_blocks) = (merge.bytes, merge.skipped);
-        self.counts.damaged_files += damaged_files;
-        self.gathered = filling.counts;
-        match failures.first {
-            Some(error) => Err(StageError::failed(error)),
-            None => Ok(()),
-        }
+        let mut driver = CaptureDriver::new(merge, &self.selection, &mut failures, out, interrupt);
+        fast::run(&mut driver)?;
+        let CaptureDriver { merge, batcher, .. } = driver;
+        (self.bytes, self.packets) = (merge.bytes, batcher.counts.packets);
+        self.counters = vec![
+            ("files", file_count),
+            ("snaplen_cut", batcher.counts.snaplen_cut),
+            ("left_out", batcher.left_out()),
+            ("skipped_blocks", merge.skipped_blocks),
+            ("skipped_files", skipped_files),
+            ("damaged_files", failures.count - unreadable_folders),
+        ];
+        failures.into_result()
     }
 
     fn bytes_in(&self) -> u64 {
@@ -85,18 +77,11 @@ impl Source for Capture {
     }
 
     fn frames_in(&self) -> u64 {
-        self.gathered.packets
+        self.packets
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("files", self.counts.files),
-            ("snaplen_cut", self.gathered.snaplen_cut),
-            ("left_out", self.gathered.left_out),
-            ("skipped_blocks", self.counts.skipped_blocks),
-            ("skipped_files", self.counts.skipped_files),
-            ("damaged_files", self.counts.damaged_files),
-        ]
+        self.counters.clone()
     }
 }
 
@@ -105,7 +90,7 @@ impl Capture {
         self.files.iter().any(|file| file.is_dir())
     }
 
-    /// The files themselves and, in order of their paths, all below the folders among them.
+    /// The files, folders replaced by all files below them in order of their paths.
     fn all_files(&self, failures: &mut Failures, out: &mut dyn SourceEmit) -> Result<Vec<PathBuf>, StageError> {
         let mut all = Vec::new();
         for file in &self.files {
@@ -115,7 +100,7 @@ impl Capture {
             }
             let before = all.len();
             if let Err(source) = files_below(file, &mut all) {
-                failures.tell(CaptureError { file: file.clone(), damage: Damage::Open(source) }, None, out)?;
+                failures.report(CaptureError { file: file.clone(), damage: Damage::Open(source) }, None, out)?;
             }
             if let Some(found) = all.get_mut(before..) {
                 found.sort();
@@ -125,17 +110,17 @@ impl Capture {
     }
 }
 
-/// Bytes of these files together; `None` where one of them is none that has a length.
+/// The size of these files together; `None` if the size of one is unknown.
 fn total_bytes(files: &[PathBuf]) -> Option<u64> {
     let length = |file: &PathBuf| fs::metadata(file).ok().filter(fs::Metadata::is_file).map(|file| file.len());
     files.iter().map(length).sum()
 }
 
-/// Appends all regular files below a folder, in no order; `capture` reads them in that of their paths. Links to folders are
-/// not followed: they may lead in circles.
+/// Appends all files below a folder, in no particular order; `capture` reads them in order of their paths. Links to
+/// folders are not followed: they may form loops.
 ///
 /// # Errors
-/// The system's.
+/// A folder that cannot be read.
 pub fn files_below(folder: &Path, all: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -149,40 +134,4 @@ pub fn files_below(folder: &Path, all: &mut Vec<PathBuf>) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// What went wrong so far: told at once, and returned once everything that can be read is.
-#[derive(Debug, Default)]
-pub(crate) struct Failures {
-    first: Option<CaptureError>,
-}
-
-impl Failures {
-    pub(crate) fn tell(
-        &mut self,
-        error: CaptureError,
-        time_ns: Option<i64>,
-        out: &mut dyn SourceEmit,
-    ) -> Result<(), Closed> {
-        let what = if error.damage.is_cut() { what::TRUNCATED } else { what::MALFORMED };
-        out.emit(notice(what, time_ns, &error).into())?;
-        self.first.get_or_insert(error);
-        Ok(())
-    }
-}
-
-pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, error: &impl Display) -> Notice {
-    Notice {
-        time_ns,
-        stage: Capture::NAME.into(),
-        flow: None,
-        what: what.into(),
-        bytes: None,
-        detail: Some(error.to_string()),
-    }
-}
-
-/// Hands on what has gathered.
-pub(crate) fn send(filling: &mut PacketBatcher, out: &mut dyn SourceEmit) -> Result<(), Closed> {
-    filling.finish().map_or(Ok(()), |batch| out.emit(batch.into()))
 }

@@ -1,11 +1,11 @@
-//! What can be wrong with a capture, with its file and place.
+//! What can be wrong with a capture, with the file and the offset.
 
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a capture cannot be read, or not to its end. Packets before the damage have been given.
+/// Why a capture cannot be read, or not to its end. Packets before the damage have been emitted.
 #[derive(Debug, Error)]
 #[error("{}: {damage}", name(file))]
 pub struct CaptureError {
@@ -22,50 +22,50 @@ fn name(file: &std::path::Path) -> String {
 /// What is wrong with a capture. Offsets are bytes of the capture after decompression.
 #[derive(Debug, Error)]
 pub enum Damage {
-    /// The system does not give it.
+    /// It cannot be opened.
     #[error("{0}")]
     Open(io::Error),
-    /// A folder where a file is wanted.
+    /// It is a folder.
     #[error("is a folder: name its files, or use `--recursive`")]
     Folder,
-    /// There is nothing in it.
+    /// It has no bytes.
     #[error("is empty: a capture has a header at least")]
     Empty,
-    /// It begins like no capture.
+    /// It does not begin like a capture.
     #[error("is no capture: it begins with {0}, where pcap or pcapng (plain or compressed) is wanted")]
     NotCapture(String),
-    /// It ends inside something.
+    /// It ends inside a packet, block or header.
     #[error("is cut at byte {offset}, {missing} bytes before the end of a {part}: what comes before is processed")]
     Cut {
         /// Where the part begins.
         offset: u64,
-        /// How many bytes are missing of what is known to belong to it.
+        /// How many bytes of the part are missing, as far as is known.
         missing: u64,
-        /// The part it ends in.
+        /// The part that is cut.
         part: &'static str,
     },
-    /// Something claims to be larger than anything in a capture is.
+    /// A part claims an impossible length.
     #[error("is damaged at byte {offset}: a {part} claims {claimed} bytes; what comes before is processed")]
     TooLarge {
-        /// Where it begins.
+        /// Where the part begins.
         offset: u64,
-        /// What it is.
+        /// The part.
         part: &'static str,
-        /// What it claims.
+        /// The length it claims, in bytes.
         claimed: u64,
     },
-    /// Something does not follow the format.
+    /// A part violates the format.
     #[error("is damaged at byte {offset}: {fault}; what comes before is processed")]
     Malformed {
-        /// Where it begins.
+        /// Where the part begins.
         offset: u64,
         /// What is wrong.
         fault: String,
     },
-    /// It cannot be read or decompressed any further.
+    /// It cannot be read or decompressed further.
     #[error("cannot be read after byte {offset}: {source}; what comes before is processed")]
     Read {
-        /// How many bytes there were.
+        /// How many bytes were read.
         offset: u64,
         /// The reason.
         source: io::Error,
@@ -73,7 +73,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Whether it is whole as far as it goes, and only ends too early.
+    /// Whether the capture is valid but ends too early.
     pub fn is_cut(&self) -> bool {
         match self {
             Self::Cut { .. } => true,

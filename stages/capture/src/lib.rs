@@ -1,10 +1,27 @@
-//! Packets out of capture files: pcap and pcapng, also compressed, recognised by content and never by name; several
-//! files merged by time. With the feature `live`, also from an interface, through libpcap: its headers are needed to build
-//! that (Debian and Ubuntu: `apt-get install libpcap-dev`; Fedora: `dnf install libpcap-devel`; macOS has them).
+//! Reads packets from capture files: pcap and pcapng, plain or compressed by gzip, zstd, xz or lz4. The content tells
+//! the format, never the name. [`Capture`], the first stage of the pipeline, merges several files by time;
+//! [`CaptureReader`] reads one capture without a pipeline.
+//!
+//! ```
+//! use sizeleak_capture::CaptureReader;
+//!
+//! // A little-endian pcap header (microseconds, snaplen 65535, Ethernet) and a packet of three bytes at 1.5 seconds.
+//! let header = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 1].map(u32::to_le_bytes).concat();
+//! let packet = [1, 500_000, 3, 60].map(u32::to_le_bytes).concat();
+//! let file = [header, packet, b"abc".to_vec()].concat();
+//!
+//! let mut capture = CaptureReader::new(Box::new(std::io::Cursor::new(file)))?;
+//! let packet = capture.next_packet()?.unwrap();
+//! assert_eq!((packet.time_ns, packet.original_length, packet.data), (1_500_000_000, 60, &b"abc"[..]));
+//! assert!(capture.next_packet()?.is_none());
+//! # Ok::<(), sizeleak_capture::Damage>(())
+//! ```
+//!
+//! The feature `live` adds capture from an interface and needs the libpcap headers (Debian and Ubuntu: `apt-get install
+//! libpcap-dev`; Fedora: `dnf install libpcap-devel`; included in macOS).
 #![warn(clippy::indexing_slicing)]
 
-mod ahead;
-mod alternating_readers;
+mod byte_source;
 mod capture;
 mod capture_driver;
 mod error;
@@ -12,15 +29,19 @@ mod error;
 mod live;
 mod lz4;
 mod merge;
+mod notice;
 mod open;
+mod open_capture;
 mod options;
+mod packet;
 mod packet_batcher;
 mod pcap;
 mod pcapng;
-mod plain;
-mod prefetched_capture;
+mod prefetch;
+mod read_ahead;
 mod reader;
-mod skim;
+#[cfg(test)]
+mod testing;
 mod window;
 
 pub use capture::{Capture, files_below};
@@ -28,4 +49,5 @@ pub use error::{CaptureError, Damage};
 #[cfg(feature = "live")]
 pub use live::{LiveCapture, LiveError};
 pub use options::Options;
-pub use reader::{CaptureReader, CapturedPacket};
+pub use packet::CapturedPacket;
+pub use reader::CaptureReader;

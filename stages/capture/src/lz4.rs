@@ -1,4 +1,4 @@
-//! LZ4 streams as they are found: frames one after another, with others to be skipped between them.
+//! LZ4 streams: several frames one after another, skippable ones among them.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -6,19 +6,19 @@ use lz4_flex::frame::FrameDecoder;
 
 /// LZ4 frames one after another, as one stream.
 ///
-/// The decoder reads one frame, refuses those that are to be skipped, and takes the end of its input between two blocks
-/// for the end of the frame. All three are seen to here.
+/// `lz4_flex` decodes one frame, refuses skippable ones, and takes an end of input between two blocks for the end of
+/// the frame; this type handles all three.
 pub(crate) struct Lz4Frames<R: Read> {
     decoder: Option<FrameDecoder<Source<R>>>,
 }
 
 impl<R: Read> Lz4Frames<R> {
     pub(crate) fn new(input: R) -> Self {
-        let source = Source { put_back: io::Cursor::new(Vec::new()), input, ended: false };
+        let source = Source { lookahead: io::Cursor::new(Vec::new()), input, ended: false };
         Self { decoder: Some(FrameDecoder::new(source)) }
     }
 
-    /// Goes on to the next frame; false at the end of the stream.
+    /// Continues with the next frame; false at the end of the stream.
     fn next_frame(&mut self) -> io::Result<bool> {
         let Some(decoder) = self.decoder.take() else { return Ok(false) };
         let mut source = decoder.into_inner();
@@ -32,8 +32,8 @@ impl<R: Read> Lz4Frames<R> {
                 return Ok(false);
             }
             source.ended = false;
-            source.put_back = io::Cursor::new(magic);
-            if !is_skippable(source.put_back.get_ref()) {
+            source.lookahead = io::Cursor::new(magic);
+            if !is_skippable(source.lookahead.get_ref()) {
                 self.decoder = Some(FrameDecoder::new(source));
                 return Ok(true);
             }
@@ -60,12 +60,12 @@ impl<R: Read> Read for Lz4Frames<R> {
     }
 }
 
-/// Whether these first bytes are those of a frame to be skipped, which Zstandard and LZ4 share.
+/// Whether these are the first bytes of a skippable frame, which Zstandard and LZ4 share.
 pub(crate) fn is_skippable(magic: &[u8]) -> bool {
     matches!(magic, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// Reads over a frame to be skipped: its magic number, its length, and as many bytes.
+/// Skips a skippable frame: magic number, length and content.
 pub(crate) fn skip_frame(input: &mut impl Read) -> io::Result<()> {
     let mut header = [0; 8];
     input.read_exact(&mut header)?;
@@ -77,16 +77,16 @@ pub(crate) fn skip_frame(input: &mut impl Read) -> io::Result<()> {
     Ok(())
 }
 
-/// The input of the decoder, with a beginning that was looked at put back before it. It knows whether it has ended.
+/// The input of the decoder, preceded by bytes that were looked at. It remembers whether the end was reached.
 struct Source<R> {
-    put_back: io::Cursor<Vec<u8>>,
+    lookahead: io::Cursor<Vec<u8>>,
     input: R,
     ended: bool,
 }
 
 impl<R: Read> Read for Source<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = match self.put_back.read(buffer)? {
+        let count = match self.lookahead.read(buffer)? {
             0 => self.input.read(buffer)?,
             count => count,
         };
@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn frames_with_others_between_them() {
+    fn several_frames_are_one_stream_without_skippable_ones() {
         let skipped = [&[0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0][..], b"hello"].concat();
         let stream = [&frame(b"one")[..], &skipped, &skipped, &frame(b""), &frame(b"two"), &skipped].concat();
         assert_eq!(read(&stream), (b"onetwo".to_vec(), None));
     }
 
     #[test]
-    fn a_cut_is_told_wherever_it_is() {
+    fn a_cut_anywhere_is_an_error() {
         let whole = frame(&vec![7; 300_000]);
         for at in 5..whole.len() {
             assert!(read(&whole[..at]).1.is_some(), "{at}");

@@ -1,4 +1,4 @@
-//! Opens captures: files, pipes or stdin, decompressed where their first bytes say so.
+//! Opens captures: files, named pipes and stdin. The first bytes tell whether and how they are compressed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek};
@@ -12,24 +12,16 @@ use liblzma::stream::{CONCATENATED, Stream};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_runtime::{FileProgress, Interrupt, Interruptible};
 
-use crate::ahead::ReadAhead;
-use crate::error::{CaptureError, Damage};
+use crate::byte_source::{ByteSource, PlainFile};
+use crate::error::Damage;
 use crate::lz4::{Lz4Frames, is_skippable, skip_frame};
-use crate::plain::PlainFile;
-use crate::reader::{CaptureReader, Place};
-use crate::window::Origin;
+use crate::read_ahead::ReadAhead;
+use crate::reader::CaptureReader;
 
-/// A compressed capture may ask for this much memory to decompress it, and no more: what `xz -9` and `zstd --long` need.
+/// The most memory that decompression may take, as a power of two: what `xz -9` and `zstd --long` need.
 const MOST_MEMORY_LOG: u32 = 27;
 
-/// A capture that was opened.
-pub(crate) struct Opened {
-    pub(crate) reader: CaptureReader,
-    /// A handle to ask whether more is there, if one may have to wait for that.
-    pub(crate) stream: Option<OwnedFd>,
-}
-
-/// Whether a file is something that is written while it is read, and can be read once: stdin (`-`), a named pipe.
+/// Whether a file is read while it is written, and can be read only once: stdin (`-`) or a named pipe.
 pub(crate) fn is_stream(file: &Path) -> bool {
     file.as_os_str() == "-" || file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
@@ -37,86 +29,72 @@ pub(crate) fn is_stream(file: &Path) -> bool {
 /// Where a compressed file is decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decompression {
-    /// While it is read.
-    Here,
-    /// Ahead of that, on a thread of its own.
-    PrefetchedCapture,
+    /// On the thread that reads it.
+    Inline,
+    /// On a thread of its own.
+    Threaded,
 }
 
-/// Opens a capture for reading. Reading a stream ends when `interrupt` is set. `furthest` is told how far the file was read.
+/// Opens a capture. Returns its reader and, for a stream, a handle to ask whether input is waiting. Reading a stream
+/// ends when `interrupt` is set.
 pub(crate) fn open(
     file: &Path,
     interrupt: &Interrupt,
-    furthest: &FileProgress,
+    progress: &FileProgress,
     decompression: Decompression,
-) -> Result<Opened, CaptureError> {
-    let opened = || {
-        if !is_stream(file) {
-            let (input, plain_length) = regular(file)?;
-            let input = if let Some(length) = plain_length {
-                Origin::File(PlainFile::new(input, length, furthest))
-            } else {
-                let input = decompressed(Box::new(furthest.watch(input, 0)))?;
-                let is_beside = decompression == Decompression::PrefetchedCapture;
-                Origin::Stream(if is_beside { ReadAhead::start(input) } else { input })
-            };
-            return Ok(Opened { reader: CaptureReader::of(input)?, stream: None });
-        }
+) -> Result<(CaptureReader, Option<OwnedFd>), Damage> {
+    if is_stream(file) {
         let input = if file.as_os_str() == "-" { stdin() } else { pipe(file) }.map_err(Damage::Open)?;
         let handle = input.as_fd().try_clone_to_owned().map_err(Damage::Open)?;
-        let input = Box::new(Interruptible::new(furthest.watch(input, 0), interrupt.clone()));
-        Ok(Opened { reader: CaptureReader::new(decompressed(input)?)?, stream: Some(handle) })
-    };
-    opened().map_err(|damage| CaptureError { file: file.to_owned(), damage })
-}
-
-/// Opens a file again where its reading was left off.
-pub(crate) fn reopen(file: &Path, furthest: &FileProgress, place: Place) -> Result<CaptureReader, CaptureError> {
-    let opened = || {
-        let (input, plain_length) = regular(file)?;
-        if let Some(length) = plain_length {
-            return Ok(CaptureReader::resume(Origin::File(PlainFile::new(input, length, furthest)), place));
+        let input = Box::new(Interruptible::new(progress.watch(input, 0), interrupt.clone()));
+        return Ok((CaptureReader::new(decompress(input)?)?, Some(handle)));
+    }
+    let source = match open_file(file, progress, 0)? {
+        ByteSource::Stream(input) if decompression == Decompression::Threaded => {
+            ByteSource::Stream(ReadAhead::start(input))
         }
-        let mut input = decompressed(Box::new(furthest.watch(input, 0)))?;
-        io::copy(&mut input.by_ref().take(place.offset()), &mut io::sink()).map_err(Damage::Open)?;
-        Ok(CaptureReader::resume(Origin::Stream(input), place))
+        source => source,
     };
-    opened().map_err(|damage| CaptureError { file: file.to_owned(), damage })
+    Ok((CaptureReader::of(source)?, None))
 }
 
-/// Opens a file, and tells its length if the capture lies in it as it is.
-fn regular(file: &Path) -> Result<(File, Option<u64>), Damage> {
+/// Opens a file at an offset of its decompressed content.
+pub(crate) fn open_file(file: &Path, progress: &FileProgress, offset: u64) -> Result<ByteSource, Damage> {
     let mut opened = File::open(file).map_err(Damage::Open)?;
     let metadata = opened.metadata().map_err(Damage::Open)?;
     if metadata.is_dir() {
         return Err(Damage::Folder);
     }
-    let magic = beginning(&mut opened)?;
+    let magic = read_magic(&mut opened)?;
     opened.rewind().map_err(Damage::Open)?;
-    let is_plain = Compression::of(&magic) == Compression::None && !is_skippable(&magic);
-    Ok((opened, is_plain.then_some(metadata.len())))
+    if Compression::of(&magic) == Compression::None && !is_skippable(&magic) {
+        return Ok(ByteSource::File(PlainFile::new(opened, metadata.len(), offset, progress)));
+    }
+    let mut input = decompress(Box::new(progress.watch(opened, 0)))?;
+    io::copy(&mut input.by_ref().take(offset), &mut io::sink()).map_err(Damage::Open)?;
+    Ok(ByteSource::Stream(input))
 }
 
 fn stdin() -> io::Result<File> {
-    // Not through the standard library's lock, which would be held for as long as anything waits for input.
+    // Not `io::stdin()` itself: its lock would be held while waiting for input.
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// Opens a named pipe without waiting for its writer, which would keep the user from stopping.
+/// Opens a named pipe without waiting for its writer, so that the user can stop.
 fn pipe(file: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(file)?;
     fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
     Ok(opened)
 }
 
-/// The stream itself, or what is compressed in it. Streams of several compressed members are one after the other.
-fn decompressed(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, Damage> {
-    let mut magic = beginning(&mut input)?;
+/// The stream itself, or its content if it is compressed. Several compressed members are one stream.
+fn decompress(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, Damage> {
+    let mut magic = read_magic(&mut input)?;
     while is_skippable(&magic) {
         let mut whole = Cursor::new(magic).chain(input);
         skip_frame(&mut whole).map_err(Damage::Open)?;
         (_, input) = whole.into_inner();
-        magic = beginning(&mut input)?;
+        magic = read_magic(&mut input)?;
     }
     let compression = Compression::of(&magic);
     let whole = Cursor::new(magic).chain(input);
@@ -137,8 +115,8 @@ fn decompressed(mut input: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>,
     })
 }
 
-/// The first bytes of a stream, as many as tell what it is.
-fn beginning(input: &mut impl Read) -> Result<Vec<u8>, Damage> {
+/// The first bytes of a stream, enough to recognise its compression.
+fn read_magic(input: &mut impl Read) -> Result<Vec<u8>, Damage> {
     let mut magic = Vec::new();
     input.take(6).read_to_end(&mut magic).map_err(Damage::Open)?;
     Ok(magic)
@@ -154,7 +132,7 @@ enum Compression {
 }
 
 impl Compression {
-    /// What the first bytes of a stream say.
+    /// The compression that the first bytes of a stream show.
     fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1f, 0x8b, ..] => Self::Gzip,

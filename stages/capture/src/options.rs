@@ -17,38 +17,38 @@ use crate::packet_batcher::Selection;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// Captures (pcap or pcapng, also compressed) and named pipes; `-`, or none, is stdin
+    /// Captures (pcap or pcapng, optionally compressed) or named pipes; `-`, or no file, is stdin
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// Read all captures below the folders that are named
+    /// Read all captures below the folders named
     #[arg(long)]
     pub recursive: bool,
 
-    /// Hand on only packets that may matter to these addresses or networks: theirs, and those that need a closer look (tunnels,
-    /// fragments, answers of name servers). `flow-filter --gateway` with the same finds the same behind a pipe that
-    /// carries far less
+    /// Pass on only packets that may matter to these addresses or networks: their own, and those that need a closer
+    /// look (tunnels, fragments, DNS answers). `flow-filter --gateway` with the same addresses finds the same flows,
+    /// with far less data in the pipe
     #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Capture the packets of this interface instead, until stopped. Only in programs built with `--features live`, which
-    /// needs the headers of libpcap (Debian and Ubuntu: apt-get install libpcap-dev); elsewhere `tcpdump -i IFACE -U -w - |
-    /// capture -` does the same. Needs the rights that tcpdump needs
+    /// Capture from this interface instead of files, until stopped. Requires a program built with `--features live` and
+    /// the libpcap headers (Debian and Ubuntu: apt-get install libpcap-dev), and the same permissions as tcpdump.
+    /// Without that feature, `tcpdump -i IFACE -U -w - | capture -` does the same
     #[arg(long, value_name = "IFACE", conflicts_with_all = ["files", "recursive"])]
     pub interface: Option<String>,
 
-    /// Capture so many bytes of each packet of the interface, instead of all
+    /// Capture at most this many bytes of each packet of the interface
     #[arg(long, value_name = "BYTES", requires = "interface", value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub snaplen: Option<u32>,
 
-    /// Capture only packets of the interface that this filter lets pass, in tcpdump's language
+    /// Capture only packets of the interface that match this tcpdump filter expression
     #[arg(long, value_name = "FILTER", requires = "interface")]
     pub bpf: Option<String>,
 }
 
 impl Options {
-    /// The interface's packets, ready to be captured.
+    /// The stage for live capture.
     #[cfg(feature = "live")]
     fn build_live(&self, interface: &str, selection: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
         let capture = crate::LiveCapture::open(interface, self.snaplen, self.bpf.as_deref());
@@ -56,21 +56,21 @@ impl Options {
         Ok(Box::new(SourceNode::new(capture.selecting(selection))))
     }
 
-    /// Says what to do instead.
+    /// An error that says what to do instead.
     #[cfg(not(feature = "live"))]
     #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
     fn build_live(&self, interface: &str, _: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
         Err(ConfigureError::Usage(format!(
-            "`interface`: this program was built without live capture; build it with `--features live` (needs libpcap's \
-             headers), or pipe `tcpdump -i {interface} -U -w -` into `capture -`"
+            "`interface`: this program was built without live capture; build it with `--features live` (needs the \
+             libpcap headers), or pipe `tcpdump -i {interface} -U -w -` into `capture -`"
         )))
     }
 
-    /// Checks that what is named can be read, as far as that can be told beforehand.
+    /// Finds errors that are known before anything is read.
     fn check_files(&self, files: &[PathBuf]) -> Result<(), ConfigureError> {
         let stdins = files.iter().filter(|file| file.as_os_str() == "-").count();
         if stdins > 1 {
-            return Err(ConfigureError::Usage("stdin can be read once: name `-` once".into()));
+            return Err(ConfigureError::Usage("stdin can be read only once: name `-` once".into()));
         }
         if stdins == 1 && io::stdin().is_terminal() {
             return Err(ConfigureError::Usage("no FILE is named and stdin is a terminal: name a capture".into()));
@@ -85,21 +85,24 @@ impl Options {
         }
         Ok(())
     }
-}
 
-impl Options {
-    /// The stage, for a stage behind it in the same process that drops what does not pass its `sieve` and makes its own batches
-    /// of this size.
+    /// The stage, followed in the same process by one that drops what `prefilter` excludes and makes its own batches of
+    /// this size.
     ///
     /// # Errors
     /// As [`StageOptions::build`].
-    pub fn build_for(&self, sieve: AddressPrefilter, batches: Batches) -> Result<Box<dyn Runnable>, ConfigureError> {
-        self.build_sifted(Selection::For(sieve, batches))
+    pub fn build_for(
+        &self,
+        prefilter: AddressPrefilter,
+        batches: Batches,
+    ) -> Result<Box<dyn Runnable>, ConfigureError> {
+        self.build_selecting(Selection::NotDropped(prefilter, batches))
     }
 
-    fn build_sifted(&self, behind: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
+    /// The stage with a selection, which `only` replaces.
+    fn build_selecting(&self, selection: Selection) -> Result<Box<dyn Runnable>, ConfigureError> {
         let selection = if self.only.is_empty() {
-            behind
+            selection
         } else {
             Selection::Only(AddressPrefilter::new(Networks::parse(&self.only)?))
         };
@@ -126,7 +129,7 @@ impl Options {
 
 impl StageOptions for Options {
     const NAME: &'static str = "capture";
-    const ABOUT: &'static str = "Packets out of capture files; several are merged by time";
+    const ABOUT: &'static str = "Reads packets from capture files, several merged by time";
     const EXAMPLES: &'static [&'static str] = &[
         "capture monday.pcap.gz tuesday.pcap.gz | flow-filter --gateway 192.168.1.20 | sizeleak frames",
         "tcpdump -i eth1 -U -w - | capture - | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames",
@@ -139,6 +142,6 @@ impl StageOptions for Options {
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
-        self.build_sifted(Selection::All)
+        self.build_selecting(Selection::All)
     }
 }

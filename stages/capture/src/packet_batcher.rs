@@ -1,368 +1,251 @@
-//! The batch that packets are gathered in.
-
-use std::sync::Arc;
+//! Gathers packets into batches, and passes over those that do not matter further down.
 
 use sizeleak_frame::{BATCH_ROWS, Batches, Packet, Packets, PassedOver, what};
 use sizeleak_packet::AddressPrefilter;
-use sizeleak_runtime::{Closed, SourceEmit};
+use sizeleak_runtime::{Closed, Interrupt, SourceEmit};
 
-use crate::capture::notice;
-use crate::reader::CapturedPacket;
-use crate::skim::{LEAST_OVERHEAD, skim};
+use crate::notice::notice;
+use crate::open_capture::OpenCapture;
 
-/// Which packets are handed on.
+mod fast;
+
+/// Which packets are passed on.
 #[derive(Debug, Clone)]
 pub(crate) enum Selection {
-    /// All.
+    /// All of them.
     All,
-    /// Those that may matter to these addresses. Of the others nothing is told further down.
+    /// Those that may matter to some addresses. The stages behind learn nothing of the others.
     Only(AddressPrefilter),
-    /// Those that the stage behind this one does not drop at once; the batch stands for the others too.
-    For(AddressPrefilter, Batches),
+    /// Those that the next stage would not drop at once. A batch says how many others it stands for.
+    NotDropped(AddressPrefilter, Batches),
 }
 
-/// How much a batch stands for when it is full. Packets passed over weigh one row and their bytes of data.
+impl Selection {
+    #[inline]
+    fn prefilter(&self) -> Option<&AddressPrefilter> {
+        match self {
+            Self::All => None,
+            Self::Only(prefilter) | Self::NotDropped(prefilter, _) => Some(prefilter),
+        }
+    }
+
+    fn batch_limit(&self) -> BatchLimit {
+        let (batches, rows_per_packet) = match self {
+            // A batch within the process may stand for all packets that are read at once.
+            Self::NotDropped(_, batches @ Batches::OfProcess) => (*batches, 16),
+            _ => (Batches::OfContract, 1),
+        };
+        BatchLimit { rows: rows_per_packet * BATCH_ROWS, bytes: batches.bytes(), rows_per_packet }
+    }
+}
+
+/// When a batch is full. A packet passed over counts as one row and by its bytes.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct BatchLimit {
     rows: usize,
     bytes: usize,
-    /// So many rows a packet weighs that it holds.
-    held_rows: usize,
+    /// Rows that a packet in the batch counts as.
+    rows_per_packet: usize,
 }
 
-impl Size {
-    /// Whether a batch that stands for so much is full.
+impl BatchLimit {
     #[inline]
     fn is_reached(self, rows: usize, bytes: usize) -> bool {
         rows >= self.rows || bytes >= self.bytes
     }
 }
 
-/// Where the bytes of packets are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeping {
-    /// In the buffer they were read into.
-    Shared,
-    /// In the batch: it is kept for longer, and must not hold a whole buffer.
-    Copied,
+/// Packets so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PacketCounts {
+    pub(crate) packets: u64,
+    pub(crate) snaplen_cut: u64,
+    pub(crate) passed_over: u64,
 }
 
-/// Why no more packets were kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// The batch has no room.
-    Full,
-    /// The next one is to be passed over.
-    Foreign,
-    /// There is none that may be taken.
-    NoMore,
-}
-
-/// The packets of one capture that may be taken at once, since none of another can come between them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stretch {
-    /// Those captured at this time or later may not.
-    pub(crate) before_ns: i64,
-    pub(crate) capture: u32,
-    /// The number of the packet taken last.
-    pub(crate) number: u64,
-}
-
-/// A batch that is being filled, and what was gathered so far.
+/// A batch that is being filled.
 #[derive(Debug)]
 pub(crate) struct PacketBatcher {
     batch: Packets,
-    /// What the batch weighs since it was begun.
+    /// What the batch counts as, against the limit.
     rows: usize,
     bytes: usize,
-    size: Size,
+    limit: BatchLimit,
     selection: Selection,
-    keeping: Keeping,
-    /// Whether the selection leaves anything out for now.
-    is_sifting: bool,
+    /// Whether the data of packets are copied into the batch, even if they could stay in the read buffer.
+    copies_data: bool,
+    /// Whether the selection excludes anything at present.
+    is_filtering: bool,
+    /// Packets passed over since the last one in the batch.
     passed_over: PassedOver,
-    /// Packets, and those passed over, before the present capture.
-    before: [u64; 2],
-    pub(crate) counts: Counts,
-    /// When the last packet of the batch, or of those before it, was captured.
+    pub(crate) counts: PacketCounts,
+    /// The time of the last packet in a batch, or of one passed over before it.
     last_row_ns: Option<i64>,
 }
 
-/// What was gathered so far.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) packets: u64,
-    pub(crate) snaplen_cut: u64,
-    pub(crate) left_out: u64,
-    /// Those, and others that a batch stands for without holding them.
-    passed_over: u64,
-}
-
-impl Selection {
-    /// What tells the packets that are left out.
-    #[inline]
-    fn sieve(&self) -> Option<&AddressPrefilter> {
-        match self {
-            Self::All => None,
-            Self::Only(sieve) | Self::For(sieve, _) => Some(sieve),
-        }
-    }
-
-    fn size(&self) -> Size {
-        let (batches, held_rows) = match self {
-            // Of packets passed over there may be as many as are read at once.
-            Self::For(_, batches @ Batches::OfProcess) => (*batches, 16),
-            _ => (Batches::OfContract, 1),
-        };
-        Size { rows: held_rows * BATCH_ROWS, bytes: batches.bytes(), held_rows }
-    }
-}
-
 impl PacketBatcher {
-    pub(crate) fn new(selection: Selection, keeping: Keeping) -> Self {
-        // Of those that are sifted out few are left, and each would hold a whole buffer.
-        let keeping = if matches!(selection, Selection::Only(_)) { Keeping::Copied } else { keeping };
-        let mut filling = Self {
+    pub(crate) fn new(selection: Selection) -> Self {
+        let mut batcher = Self {
             batch: Packets::new(),
             rows: 0,
             bytes: 0,
-            size: selection.size(),
+            limit: selection.batch_limit(),
+            // Few packets are left of such a selection, and each would hold a whole buffer.
+            copies_data: matches!(selection, Selection::Only(_)),
             selection,
-            keeping,
-            is_sifting: false,
+            is_filtering: false,
             passed_over: PassedOver::default(),
-            before: [0; 2],
-            counts: Counts::default(),
+            counts: PacketCounts::default(),
             last_row_ns: None,
         };
-        filling.begin();
-        filling
+        batcher.start_batch();
+        batcher
     }
 
-    /// Takes packets off the front of `bytes`, as `first` finds them there, whose data lie in `buffer`: as long as they were
-    /// captured before `before_ns` and the batch has room. Gives what is left, and how many it took.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most packets are only counted; one copy a format")]
-    pub(crate) fn gather<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        stretch: &Stretch,
-        buffer: &Arc<Vec<u8>>,
-        first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])> + Copy,
-    ) -> (&'a [u8], u64) {
-        let shared = Some(buffer).filter(|_| self.keeping == Keeping::Shared);
-        let before = self.counts.packets;
-        let mut rest = bytes;
-        while !self.is_due() {
-            let number = stretch.number + self.counts.packets - before;
-            let end;
-            (rest, end) = self.keep(rest, &Stretch { number, ..*stretch }, shared, first);
-            match end {
-                End::Full => {}
-                End::Foreign => rest = self.pass_over(rest, stretch.before_ns, first),
-                End::NoMore => break,
-            }
-        }
-        (rest, self.counts.packets - before)
+    /// A batcher whose batches are kept for long, and must not hold whole read buffers.
+    pub(crate) fn copying_data(selection: Selection) -> Self {
+        Self { copies_data: true, ..Self::new(selection) }
     }
 
-    /// Keeps packets as [`gather`](Self::gather) takes them, as long as none is to be passed over.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "what it counts stays in registers")]
-    fn keep<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        stretch: &Stretch,
-        shared: Option<&Arc<Vec<u8>>>,
-        first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])>,
-    ) -> (&'a [u8], End) {
-        self.settle();
-        let Stretch { before_ns, capture, number } = *stretch;
-        let (mut rest, mut last_ns, mut snaplen_cut) = (bytes, None, 0);
-        let (mut rows, mut data_bytes) = (self.rows, self.bytes);
-        let sieve = self.selection.sieve().filter(|_| self.is_sifting);
-        let mut kept = self.batch.following(capture, number, shared);
-        let end = loop {
-            if self.size.is_reached(rows, data_bytes) {
-                break End::Full;
-            }
-            let Some((packet, behind)) = first(rest).filter(|(packet, _)| packet.time_ns < before_ns) else {
-                break End::NoMore;
-            };
-            if sieve.is_some_and(|sieve| sieve.is_foreign(packet.link_type, packet.data)) {
-                break End::Foreign;
-            }
-            let CapturedPacket { time_ns, link_type, original_length, data } = packet;
-            (rest, last_ns) = (behind, Some(time_ns));
-            rows += self.size.held_rows;
-            data_bytes += data.len();
-            snaplen_cut += u64::from(data.len() < original_length as usize);
-            kept.push(time_ns, link_type, original_length, data);
-        };
-        self.counts.packets += kept.number() - number;
-        (self.rows, self.bytes, self.last_row_ns) = (rows, data_bytes, last_ns.or(self.last_row_ns));
-        self.counts.snaplen_cut += snaplen_cut;
-        (rest, end)
-    }
-
-    /// Passes over packets as [`gather`](Self::gather) takes them, up to the first that is to be handed on.
-    fn pass_over<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        before_ns: i64,
-        first: impl Fn(&'a [u8]) -> Option<(CapturedPacket<'a>, &'a [u8])> + Copy,
-    ) -> &'a [u8] {
-        let Some(sieve) = self.selection.sieve() else { return bytes };
-        let is_told = matches!(self.selection, Selection::For(..));
-        let mut rest = bytes;
-        loop {
-            let left = if is_told { rest.len().saturating_sub(self.least_room()) } else { 0 };
-            let skimmed = skim(sieve, rest, left, before_ns, first);
-            rest = skimmed.rest;
-            self.counts.packets += skimmed.packets as u64;
-            self.counts.snaplen_cut += skimmed.snaplen_cut as u64;
-            self.passed_over.packets += skimmed.packets as u64;
-            self.passed_over.bytes += skimmed.data_bytes as u64;
-            if skimmed.packets > 0 {
-                self.passed_over.last_ns = Some(skimmed.last_ns);
-            }
-            if is_told {
-                self.rows += skimmed.packets;
-                self.bytes += skimmed.data_bytes;
-            }
-            if left == 0 || rest.len() > left || (self.is_full() && !self.batch.is_empty()) {
-                return rest;
-            }
-            if self.is_full() {
-                // It holds nothing to be looked at: the next one begins.
-                (self.rows, self.bytes) = (0, 0);
-            }
-        }
-    }
-
-    /// Bytes of a capture that the batch has room for at least. The last packet may be longer.
-    fn least_room(&self) -> usize {
-        let [rows, bytes] = [self.size.rows.saturating_sub(self.rows), self.size.bytes.saturating_sub(self.bytes)];
-        bytes.min(rows * LEAST_OVERHEAD)
-    }
-
-    /// Takes a packet and copies its data.
-    pub(crate) fn take_copy(&mut self, packet: Packet<'_>) {
+    /// Adds a packet, copying its data, or passes over it.
+    pub(crate) fn push(&mut self, packet: Packet<'_>) {
         self.counts.packets += 1;
         self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
-        let is_foreign = |sieve: &AddressPrefilter| sieve.is_foreign(packet.link_type, packet.data);
-        if !self.is_sifting || !self.selection.sieve().is_some_and(is_foreign) {
+        let prefilter = self.selection.prefilter().filter(|_| self.is_filtering);
+        if prefilter.is_some_and(|prefilter| prefilter.is_foreign(packet.link_type, packet.data)) {
+            self.pass_over(PassedOver { packets: 1, bytes: packet.data.len() as u64, last_ns: Some(packet.time_ns) });
+        } else {
             self.settle();
             self.last_row_ns = Some(packet.time_ns);
-            self.rows += self.size.held_rows;
+            self.rows += self.limit.rows_per_packet;
             self.bytes += packet.data.len();
-            return self.batch.push(packet);
-        }
-        self.passed_over.packets += 1;
-        self.passed_over.bytes += packet.data.len() as u64;
-        self.passed_over.last_ns = Some(packet.time_ns);
-        if matches!(self.selection, Selection::For(..)) {
-            self.rows += 1;
-            self.bytes += packet.data.len();
+            self.batch.push(packet);
         }
     }
 
-    /// Tells the batch what was passed over, if anything was.
-    fn settle(&mut self) {
-        if self.passed_over.packets == 0 {
-            return;
+    /// Takes the packets before `before_ns` that are in the buffer of `capture` already, sending full batches.
+    pub(crate) fn take_buffered(
+        &mut self,
+        capture: &mut OpenCapture,
+        before_ns: i64,
+        interrupt: &Interrupt,
+        mut send: impl FnMut(Packets) -> Result<(), Closed>,
+    ) -> Result<(), Closed> {
+        loop {
+            if self.is_due() {
+                self.finish().map_or(Ok(()), &mut send)?;
+            }
+            if !interrupt.is_set() {
+                self.fill(capture, before_ns);
+            }
+            if interrupt.is_set() || !self.is_full() {
+                return Ok(());
+            }
         }
+    }
+
+    /// Counts packets that are not added.
+    fn pass_over(&mut self, packets: PassedOver) {
+        self.counts.passed_over += packets.packets;
+        self.passed_over.packets += packets.packets;
+        self.passed_over.bytes += packets.bytes;
+        self.passed_over.last_ns = packets.last_ns.or(self.passed_over.last_ns);
+        if self.stands_for_passed_over() {
+            self.rows += packets.packets as usize;
+            self.bytes += packets.bytes as usize;
+        }
+    }
+
+    /// Adds the packets passed over to what the batch stands for.
+    fn settle(&mut self) {
         let passed_over = std::mem::take(&mut self.passed_over);
-        self.counts.passed_over += passed_over.packets;
         self.last_row_ns = passed_over.last_ns.or(self.last_row_ns);
-        if matches!(self.selection, Selection::Only(_)) {
-            self.counts.left_out += passed_over.packets;
-        } else {
+        if self.stands_for_passed_over() {
             self.batch.pass_over(passed_over);
         }
     }
 
-    /// Looks at what is passed over from here on.
-    pub(crate) fn begin_capture(&mut self) {
-        self.before = [self.counts.packets, self.counts.passed_over];
+    /// Whether batches also stand for packets passed over.
+    fn stands_for_passed_over(&self) -> bool {
+        matches!(self.selection, Selection::NotDropped(..))
     }
 
-    /// Whether most packets of the capture were passed over so far.
+    /// Whether most packets have been passed over.
     pub(crate) fn passes_over_most(&self) -> bool {
-        let [packets, passed_over] = self.before;
-        self.counts.passed_over + self.passed_over.packets - passed_over > (self.counts.packets - packets) / 2
+        self.counts.passed_over > self.counts.packets / 2
     }
 
-    /// Whether nobody sees where a batch ends.
-    pub(crate) fn is_unseen(&self) -> bool {
-        matches!(self.selection, Selection::For(_, Batches::OfProcess))
+    /// Packets that the selection excluded and that no batch stands for.
+    pub(crate) fn left_out(&self) -> u64 {
+        if self.stands_for_passed_over() { 0 } else { self.counts.passed_over }
     }
 
-    /// Goes on from what was gathered elsewhere, with the batch that was begun there. Its own is to be empty.
-    pub(crate) fn go_on_from(&mut self, other: Self) {
+    /// Whether batches may end anywhere: they do not leave the process.
+    pub(crate) fn may_cut_anywhere(&self) -> bool {
+        matches!(self.selection, Selection::NotDropped(_, Batches::OfProcess))
+    }
+
+    /// Continues where another batcher of the same selection has stopped, with the batch that it has started; this
+    /// one's must be empty.
+    pub(crate) fn continue_from(&mut self, other: Self) {
         debug_assert!(self.batch.is_empty() && self.passed_over.packets == 0, "a batch is lost");
-        let Self { batch, rows, bytes, is_sifting, passed_over, counts, last_row_ns, .. } = other;
-        (self.batch, self.rows, self.bytes) = (batch, rows, bytes);
-        (self.is_sifting, self.passed_over) = (is_sifting, passed_over);
-        self.last_row_ns = last_row_ns.or(self.last_row_ns);
+        let (counts, last_row_ns, copies_data) = (self.counts, self.last_row_ns, self.copies_data);
+        *self = Self { copies_data, last_row_ns: other.last_row_ns.or(last_row_ns), ..other };
         self.counts.packets += counts.packets;
         self.counts.snaplen_cut += counts.snaplen_cut;
-        self.counts.left_out += counts.left_out;
         self.counts.passed_over += counts.passed_over;
     }
 
-    /// When the last packet was captured.
+    /// The time of the last packet.
     pub(crate) fn last_ns(&self) -> Option<i64> {
         self.passed_over.last_ns.or(self.last_row_ns)
     }
 
-    /// Whether the batch has reached its size.
+    /// Whether the batch has reached its limit.
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.size.is_reached(self.rows, self.bytes)
+    fn is_full(&self) -> bool {
+        self.limit.is_reached(self.rows, self.bytes)
     }
 
-    /// Whether it has, and holds something to be looked at; one that is full of packets passed over is begun anew.
+    /// Whether the batch is to be sent. One that is full but holds no packet is restarted instead.
     #[inline]
     pub(crate) fn is_due(&mut self) -> bool {
         let is_full = self.is_full();
         if is_full && self.batch.is_empty() {
-            self.begin();
+            self.start_batch();
             return false;
         }
         is_full
     }
 
-    /// Takes the batch out, if it stands for anything.
+    /// Ends the batch and returns it, if it stands for any packet.
     pub(crate) fn finish(&mut self) -> Option<Packets> {
         self.settle();
-        self.begin();
-        // The next one will be much like it.
+        self.start_batch();
         let next = Packets::with_capacity(self.batch.len());
         let batch = std::mem::replace(&mut self.batch, next);
         (!batch.is_empty() || batch.passed_over().packets > 0).then_some(batch)
     }
 
-    /// Tells if nothing was let pass.
-    pub(crate) fn tell_absence(&self, out: &mut dyn SourceEmit) -> Result<(), Closed> {
-        let Counts { packets, left_out, .. } = self.counts;
+    /// Ends the batch and emits it.
+    pub(crate) fn send(&mut self, out: &mut dyn SourceEmit) -> Result<(), Closed> {
+        self.finish().map_or(Ok(()), |batch| out.emit(batch.into()))
+    }
+
+    /// Reports if the selection excluded every packet.
+    pub(crate) fn report_absence(&self, out: &mut dyn SourceEmit) -> Result<(), Closed> {
+        let PacketCounts { packets, passed_over, .. } = self.counts;
         match &self.selection {
-            Selection::Only(sieve) if packets > 0 && packets == left_out => {
-                let detail = format!("none of the {packets} packets is from or to {}", sieve.networks());
+            Selection::Only(prefilter) if packets > 0 && packets == passed_over => {
+                let detail = format!("none of the {packets} packets is from or to {}", prefilter.networks());
                 out.emit(notice(what::ABSENT, self.last_ns(), &detail).into())
             }
             _ => Ok(()),
         }
     }
 
-    fn begin(&mut self) {
+    fn start_batch(&mut self) {
         (self.rows, self.bytes) = (0, 0);
-        self.is_sifting = match &self.selection {
-            Selection::All => false,
-            Selection::Only(sieve) | Selection::For(sieve, _) => sieve.is_active(),
-        };
+        self.is_filtering = self.selection.prefilter().is_some_and(AddressPrefilter::is_active);
     }
 }
-
-#[cfg(test)]
-mod tests;

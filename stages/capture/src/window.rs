@@ -1,57 +1,69 @@
-//! A window on a stream of bytes: as much of it as is looked at together, in one reused buffer.
+//! A window on a stream of bytes, in one reused buffer.
 
-use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 
 use sizeleak_frame::ReadBuffer;
 
+use crate::byte_source::{ByteSource, PlainFile};
 use crate::error::Damage;
-use crate::plain::{Piece, PlainFile};
 
-pub(crate) const WINDOW_BYTES: usize = 256 << 10;
+const WINDOW_BYTES: usize = 256 << 10;
 
-/// No packet, and no block that describes packets, is longer than this, in bytes: libpcap has none above 256 KiB, and a
-/// batch with one must fit into a frame.
-pub(crate) const LARGEST_PART: u64 = 8 << 20;
-
-/// Where the bytes come from.
-pub(crate) enum Origin {
-    Stream(Box<dyn Read + Send>),
-    File(PlainFile),
-}
+/// The longest packet, or block that describes packets, in bytes. libpcap writes none above 256 KiB, and a batch with
+/// one must fit into a frame.
+const LARGEST_PART: u64 = 8 << 20;
 
 /// The bytes of a stream from some offset on.
 pub(crate) struct Window {
-    input: Origin,
+    /// `None` while suspended.
+    source: Option<ByteSource>,
     buffer: ReadBuffer,
     /// The offset in the stream of the first byte not consumed.
     offset: u64,
 }
 
 impl Window {
-    /// A window on a source at `offset`, where a stream is already.
-    pub(crate) fn at(input: Origin, offset: u64) -> Self {
-        Self { input, buffer: ReadBuffer::default(), offset }
+    /// A window at the beginning of a source.
+    pub(crate) fn new(source: ByteSource) -> Self {
+        Self { source: Some(source), buffer: ReadBuffer::default(), offset: 0 }
     }
 
-    /// The file it is on, if it is on one, and the offset of the first byte that is not there.
-    pub(crate) fn file(&self) -> Option<(&PlainFile, u64)> {
-        match &self.input {
-            Origin::Stream(_) => None,
-            Origin::File(file) => Some((file, self.offset + self.available().len() as u64)),
+    /// Closes the source and frees the buffer; the offset stays.
+    pub(crate) fn suspend(&mut self) {
+        (self.source, self.buffer) = (None, ReadBuffer::default());
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.source.is_none()
+    }
+
+    /// Continues with a source that stands at the offset.
+    pub(crate) fn resume(&mut self, source: ByteSource) {
+        self.source = Some(source);
+    }
+
+    /// The file, unless it is compressed or a stream. Its position is behind the bytes available.
+    pub(crate) fn plain_file(&self) -> Option<&PlainFile> {
+        match &self.source {
+            Some(ByteSource::File(file)) => Some(file),
+            _ => None,
         }
     }
 
-    /// Goes on in a piece of its file that somebody has read; false where it holds nothing that could follow.
-    pub(crate) fn go_on_in(&mut self, piece: &mut Piece) -> bool {
-        let Some((file, end)) = self.file() else { return false };
-        let (reached, Some((buffer, range))) = (piece.end(), piece.behind(end)) else { return false };
-        file.reach(reached);
-        self.buffer.go_on_in(buffer, range)
+    /// Continues in another buffer: the bytes at `range` must be those at the position of the file. Returns false, and
+    /// changes nothing, if the bytes available do not fit in front of them or the buffer is shared.
+    pub(crate) fn adopt(&mut self, buffer: &mut Arc<Vec<u8>>, range: Range<usize>) -> bool {
+        let Some(ByteSource::File(file)) = &mut self.source else { return false };
+        let is_adopted = self.buffer.go_on_in(buffer, range.clone());
+        if is_adopted {
+            file.advance(range.len());
+        }
+        is_adopted
     }
 
-    /// Holds the buffer no longer that the bytes lie in that are there.
-    pub(crate) fn move_out(&mut self) {
+    /// Releases the buffer, keeping the bytes available in another one.
+    pub(crate) fn release_buffer(&mut self) {
         self.buffer.move_out();
     }
 
@@ -60,23 +72,23 @@ impl Window {
         self.offset
     }
 
-    /// What is there already.
+    /// The bytes that are in the buffer.
     pub(crate) fn available(&self) -> &[u8] {
         self.buffer.unread()
     }
 
-    /// The buffer that is in, to be shared.
+    /// The buffer itself, to be shared.
     pub(crate) fn shared(&self) -> &Arc<Vec<u8>> {
         self.buffer.shared()
     }
 
-    /// Goes on behind `count` bytes that are there.
+    /// Consumes `count` of the bytes available.
     pub(crate) fn consume(&mut self, count: usize) {
         self.buffer.consume(count);
         self.offset += count as u64;
     }
 
-    /// The next `length` bytes, not consumed; `None` at the end of the stream. Any less is damage: a `part` that was
+    /// The next `length` bytes, not consumed; `None` at the end of the stream. Fewer bytes are damage: a `part` was
     /// cut.
     pub(crate) fn peek(&mut self, length: u64, part: &'static str) -> Result<Option<&[u8]>, Damage> {
         if length > LARGEST_PART {
@@ -84,11 +96,7 @@ impl Window {
         }
         let length = length as usize;
         while self.available().len() < length {
-            let end = self.offset + self.available().len() as u64;
-            let read = match &mut self.input {
-                Origin::Stream(input) => self.buffer.fill(input, WINDOW_BYTES),
-                Origin::File(file) => self.buffer.fill(&mut file.reader_at(end), WINDOW_BYTES),
-            };
+            let read = self.source.as_mut().map_or(Ok(0), |source| self.buffer.fill(source, WINDOW_BYTES));
             if read.map_err(|source| Damage::Read { offset: self.offset, source })? == 0 {
                 let there = self.available().len();
                 if there == 0 {
@@ -100,7 +108,7 @@ impl Window {
         Ok(self.available().get(..length))
     }
 
-    /// The next `length` bytes, as [`Window::peek`], and goes on behind them.
+    /// Consumes the next `length` bytes and returns them; otherwise as [`Window::peek`].
     pub(crate) fn take(&mut self, length: u64, part: &'static str) -> Result<Option<&[u8]>, Damage> {
         if self.peek(length, part)?.is_none() {
             return Ok(None);
@@ -109,7 +117,7 @@ impl Window {
         Ok(self.buffer.consumed(length as usize))
     }
 
-    /// Goes on behind the next `length` bytes without holding them; false at the end of the stream.
+    /// Consumes the next `length` bytes without keeping them; false at the end of the stream.
     pub(crate) fn skip(&mut self, length: u64, part: &'static str) -> Result<bool, Damage> {
         let offset = self.offset;
         let mut missing = length;

@@ -1,4 +1,4 @@
-//! Captures of every form give their packets; damaged ones give those before the damage and one error.
+//! Captures of every format are read; damaged ones up to the damage, with one error.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod written;
@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use sizeleak_capture::Capture;
 use sizeleak_frame::{Frame, Packets};
 use sizeleak_runtime::{Interrupt, Source};
-use written::{Written, assert_same, file, little, pcap, read, read_one, some_packets};
+use written::{Written, assert_same, file, little_endian, pcap, read, read_one, some_packets};
 
 #[test]
-fn classic_pcap_in_both_byte_orders_and_resolutions() {
+fn pcap_is_read_in_both_byte_orders_and_resolutions() {
     let written = some_packets(600, 1_700_000_000_123_456_789);
     for endianness in [Endianness::Little, Endianness::Big] {
         let (read, error) = read_one(&pcap(&written, endianness, TsResolution::NanoSecond));
@@ -29,7 +29,7 @@ fn classic_pcap_in_both_byte_orders_and_resolutions() {
     }
 }
 
-/// A section with an interface of this resolution and offset, and its packets in units of that resolution.
+/// A section with one interface of this resolution and offset; packet times are in units of that resolution.
 fn section(endianness: Endianness, resolution: u8, offset: i64, units: &[u64]) -> Vec<u8> {
     let mut writer = PcapNgWriter::with_endianness(Vec::new(), endianness).unwrap();
     let interface = InterfaceDescriptionBlock {
@@ -52,7 +52,7 @@ fn section(endianness: Endianness, resolution: u8, offset: i64, units: &[u64]) -
         writer.write_pcapng_block(block).unwrap();
     }
     let mut bytes = writer.into_inner();
-    // The writer knows no resolutions: its times are put in by hand.
+    // The writer does not know resolutions: set the times by hand.
     let mut at = bytes.len() - units.len() * 40;
     for unit in units {
         let halves = [(unit >> 32) as u32, *unit as u32];
@@ -67,7 +67,7 @@ fn section(endianness: Endianness, resolution: u8, offset: i64, units: &[u64]) -
 }
 
 #[test]
-fn pcapng_with_several_sections_resolutions_and_offsets() {
+fn pcapng_times_follow_resolution_and_offset_of_their_section() {
     let mut bytes = section(Endianness::Little, 9, 0, &[5_000_000_007]);
     bytes.extend(section(Endianness::Big, 3, -1, &[7_500]));
     bytes.extend(section(Endianness::Little, 0x8a, 3, &[1024 + 512]));
@@ -79,13 +79,13 @@ fn pcapng_with_several_sections_resolutions_and_offsets() {
 }
 
 #[test]
-fn interfaces_of_a_section_keep_their_link_types() {
+fn packets_have_the_link_type_of_their_interface() {
     let mut writer = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).unwrap();
     for linktype in [DataLink::ETHERNET, DataLink::RAW] {
         let options = vec![InterfaceDescriptionOption::IfTsResol(9)];
         writer.write_pcapng_block(InterfaceDescriptionBlock { linktype, snaplen: 0xffff, options }).unwrap();
     }
-    // By turns, and in long runs.
+    // Alternating, and in long runs.
     let interfaces: Vec<u32> = (0..600).map(|at| if at < 40 { at % 2 } else { at / 100 % 2 }).collect();
     for interface_id in &interfaces {
         let (timestamp, data) = (Duration::from_secs(1), vec![9; 60].into());
@@ -102,7 +102,7 @@ fn interfaces_of_a_section_keep_their_link_types() {
 }
 
 #[test]
-fn simple_and_obsolete_packets_and_unknown_blocks() {
+fn simple_and_obsolete_packets_are_read_and_unknown_blocks_skipped() {
     let block = |kind: u32, body: &[u8]| {
         let length = (12 + body.len()) as u32;
         [&kind.to_le_bytes(), &length.to_le_bytes(), body, &length.to_le_bytes()].concat()
@@ -119,7 +119,7 @@ fn simple_and_obsolete_packets_and_unknown_blocks() {
 }
 
 #[test]
-fn modified_pcap_with_longer_packet_headers() {
+fn modified_pcap_is_read() {
     let written = some_packets(5, 1_000_000_000);
     let plain = pcap(&written, Endianness::Little, TsResolution::MicroSecond);
     let mut bytes = [&[0x34, 0xcd, 0xb2, 0xa1], &plain[4..24]].concat();
@@ -136,7 +136,7 @@ fn modified_pcap_with_longer_packet_headers() {
 }
 
 #[test]
-fn blocks_larger_than_the_buffer_and_than_any_packet() {
+fn blocks_larger_than_the_buffer_are_read_or_skipped() {
     let block = |kind: u32, body: &[u8]| {
         let length = (12 + body.len() as u32).to_le_bytes();
         [&kind.to_le_bytes()[..], &length, body, &length].concat()
@@ -158,13 +158,13 @@ fn blocks_larger_than_the_buffer_and_than_any_packet() {
 }
 
 #[test]
-fn errors_name_the_file_and_the_place() {
+fn errors_name_the_file_and_the_offset() {
     let error = |content: &[u8]| read_one(content).1.unwrap();
     assert!(error(b"").contains("x.dat: is empty"));
     assert!(error(b"GET / HTTP/1.1").contains("is no capture: it begins with the text `GET `"));
     assert!(error(&[0x81, 0xa5, b'h']).contains("is no capture"));
     assert!(error(&[0x81, 0xa5, b'h', b'e']).contains("frame stream"));
-    let whole = little(&some_packets(3, 0));
+    let whole = little_endian(&some_packets(3, 0));
     let (read_packets, cut) = read_one(&whole[..whole.len() - 1]);
     assert_eq!(read_packets.len(), 2);
     assert_eq!(cut.unwrap().split(": ").nth(1), Some("is cut at byte 97, 1 bytes before the end of a packet"));
@@ -177,24 +177,26 @@ fn errors_name_the_file_and_the_place() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn a_cut_anywhere_gives_the_packets_before_it(at: prop::sample::Index, big: bool) {
+    fn packets_before_a_cut_are_read(at: prop::sample::Index, big: bool) {
         let written = some_packets(6, 5_000);
         let endianness = if big { Endianness::Big } else { Endianness::Little };
         let whole = pcap(&written, endianness, TsResolution::NanoSecond);
         let at = at.index(whole.len());
         let (read, error) = read_one(&whole[..at]);
-        let ends = std::iter::once(24).chain(written.iter().scan(24, |end, (_, data, _)| { *end += 16 + data.len(); Some(*end) }));
-        let between = ends.clone().any(|end| end == at);
+        let mut ends = vec![24];
+        ends.extend(written.iter().scan(24, |end, (_, data, _)| { *end += 16 + data.len(); Some(*end) }));
+        let between = ends.contains(&at);
         prop_assert_eq!(error.is_none(), between);
-        assert_same(&read, &written[..ends.filter(|end| *end <= at).count().saturating_sub(1)]);
+        assert_same(&read, &written[..ends.iter().filter(|end| **end <= at).count().saturating_sub(1)]);
     }
 
     #[test]
-    fn damaged_captures_end_in_one_error_or_none(
+    fn damaged_captures_yield_no_more_packets_than_fit(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         ng: bool,
     ) {
-        let mut bytes = if ng { section(Endianness::Little, 6, 0, &[1, 2, 3, 4]) } else { little(&some_packets(6, 0)) };
+        let pcap = || little_endian(&some_packets(6, 0));
+        let mut bytes = if ng { section(Endianness::Little, 6, 0, &[1, 2, 3, 4]) } else { pcap() };
         for (at, byte) in changes {
             let at = at.index(bytes.len());
             bytes[at] = byte;

@@ -1,4 +1,4 @@
-//! Live capture on a veth pair, in a network namespace that the test makes for itself.
+//! Live capture on a veth pair, in a network namespace of the test.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 use std::net::UdpSocket;
@@ -12,7 +12,7 @@ use sizeleak_runtime::{
     ChannelInput, Input, Interrupt, Outcome, Received, Runnable, Silent, SourceNode, StageOptions, channel,
 };
 
-/// Runs one of the tests below in a namespace of its own.
+/// Runs one of the ignored tests below in its own namespace.
 fn in_namespace(test: &str) {
     let usable = |command: &str, arguments: &[&str]| {
         Command::new(command).args(arguments).output().is_ok_and(|output| output.status.success())
@@ -35,13 +35,13 @@ fn in_namespace(test: &str) {
 }
 
 #[test]
-fn packets_are_passed_on_as_they_come_until_the_user_stops() {
-    in_namespace("inside_packets");
+fn packets_are_emitted_as_they_arrive_until_the_user_stops() {
+    in_namespace("packets_in_namespace");
 }
 
 #[test]
-fn an_interface_that_goes_away_and_filters_that_cannot_be_read() {
-    in_namespace("inside_failures");
+fn a_vanished_interface_and_invalid_filters_are_errors() {
+    in_namespace("failures_in_namespace");
 }
 
 fn ip(arguments: &str) {
@@ -49,7 +49,7 @@ fn ip(arguments: &str) {
     assert!(output.status.success(), "ip {arguments}: {output:?}");
 }
 
-/// Two ends of a cable: what is sent on `near` comes out of `far`.
+/// Two ends of a cable: packets sent on `near` arrive on `far`.
 fn cable() -> UdpSocket {
     ip("link add near type veth peer name far");
     ip("address add 10.99.0.1/24 dev near");
@@ -78,7 +78,7 @@ fn receive(input: &mut ChannelInput, packets: usize) -> Vec<Vec<u8>> {
 
 #[test]
 #[ignore = "run by another test, in a namespace"]
-fn inside_packets() {
+fn packets_in_namespace() {
     let socket = cable();
     let capture = LiveCapture::open("far", Some(60), Some("udp port 9999")).unwrap();
     let (mut output, mut input) = channel(8);
@@ -87,9 +87,9 @@ fn inside_packets() {
     let node = thread::spawn(move || Box::new(SourceNode::new(capture)).run(None, &mut output, &stop, &mut Silent));
     for number in 0..5_u8 {
         socket.send(&[number; 100]).unwrap();
-        // One by one: each is there before the next is sent.
+        // Each one arrives before the next is sent.
         let rows = receive(&mut input, 1);
-        // Some kernels keep two bytes less than they are asked for.
+        // Some kernels keep two bytes fewer than asked for.
         assert!(matches!(rows[0].len(), 58..=60) && rows[0][42..].iter().all(|byte| *byte == number), "{rows:?}");
     }
     interrupt.set();
@@ -103,7 +103,7 @@ fn inside_packets() {
 
 #[test]
 #[ignore = "run by another test, in a namespace"]
-fn inside_failures() {
+fn failures_in_namespace() {
     drop(cable());
     let error = |interface: &str, filter| LiveCapture::open(interface, None, filter).err().unwrap().to_string();
     assert!(error("nowhere", None).starts_with("nowhere: "));

@@ -1,18 +1,18 @@
-//! Several captures are one, in order of time, however many they are.
+//! Several captures are merged in order of time, however many they are.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod written;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tempfile::TempDir;
-use written::{file, little, read, some_packets};
+use written::{file, little_endian, read, some_packets};
 
 #[test]
 fn several_files_are_merged_by_time() {
     let folder = TempDir::new().unwrap();
-    let early = file(&folder, "b.pcap", &little(&some_packets(10, 0)));
-    let between = file(&folder, "a.pcap", &little(&some_packets(5, 4_500_000)));
-    let late = file(&folder, "c.pcap", &little(&some_packets(3, 60_000_000)));
+    let early = file(&folder, "b.pcap", &little_endian(&some_packets(10, 0)));
+    let between = file(&folder, "a.pcap", &little_endian(&some_packets(5, 4_500_000)));
+    let late = file(&folder, "c.pcap", &little_endian(&some_packets(3, 60_000_000)));
     let (read, error) = read(&[late, between, early]);
     assert_eq!(error, None);
     assert!(read.is_sorted_by_key(|packet| packet.0));
@@ -25,10 +25,10 @@ fn several_files_are_merged_by_time() {
 }
 
 #[test]
-fn folders_are_read_whole() {
+fn folders_are_read_recursively() {
     let folder = TempDir::new().unwrap();
     std::fs::create_dir(folder.path().join("below")).unwrap();
-    file(&folder, "below/one", &little(&some_packets(4, 0)));
+    file(&folder, "below/one", &little_endian(&some_packets(4, 0)));
     file(&folder, "notes.txt", b"no capture");
     let (read, error) = read(&[folder.path().to_owned()]);
     assert_eq!((read.len(), error), (4, None));
@@ -37,29 +37,31 @@ fn folders_are_read_whole() {
 #[test]
 fn a_damaged_file_does_not_stop_the_others() {
     let folder = TempDir::new().unwrap();
-    let whole = little(&some_packets(10, 0));
+    let whole = little_endian(&some_packets(10, 0));
     let files = [
         file(&folder, "a", &whole[..whole.len() - 5]),
         file(&folder, "b", b"nothing of the kind"),
-        file(&folder, "c", &little(&some_packets(10, 500))),
+        file(&folder, "c", &little_endian(&some_packets(10, 500))),
     ];
     let (read, error) = read(&files);
     assert_eq!(read.len(), 19);
     assert!(error.is_some());
 }
 
-/// Lets this process open fewer files than the tests below have.
+/// Lets this process open fewer files than the tests below use.
 fn open_few_files() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, rustix::process::Rlimit { current: Some(250), ..limit }).unwrap();
 }
 
 #[test]
-fn more_rotated_files_than_may_be_open() {
+fn more_consecutive_files_than_may_be_open_are_all_read() {
     open_few_files();
     let folder = TempDir::new().unwrap();
     let files: Vec<_> = (0..400)
-        .map(|number| file(&folder, &format!("trace.pcap{number}"), &little(&some_packets(3, number * 10_000_000))))
+        .map(|number| {
+            file(&folder, &format!("trace.pcap{number}"), &little_endian(&some_packets(3, number * 10_000_000)))
+        })
         .collect();
     let (read, error) = read(&files);
     assert_eq!((read.len(), error), (1200, None));
@@ -67,12 +69,12 @@ fn more_rotated_files_than_may_be_open() {
 }
 
 #[test]
-fn more_files_at_the_same_time_than_may_be_open() {
+fn more_overlapping_files_than_may_be_open_are_all_read() {
     open_few_files();
     let folder = TempDir::new().unwrap();
-    // One in ten is compressed: it is read again from its beginning.
+    // One in ten is compressed, and so decompressed again from its beginning when it is resumed.
     let write = |number: u64| {
-        let content = little(&some_packets(4, number));
+        let content = little_endian(&some_packets(4, number));
         let content = if number.is_multiple_of(10) { zstd::encode_all(&content[..], 1).unwrap() } else { content };
         file(&folder, &format!("{number}"), &content)
     };

@@ -1,4 +1,4 @@
-//! What is read of captures is told while it is read: every byte of the files once, compressed or opened twice.
+//! Progress counts every byte of the files once, even if they are compressed or opened twice.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod written;
@@ -11,10 +11,10 @@ use flate2::write::GzEncoder;
 use sizeleak_capture::Options;
 use sizeleak_runtime::{Interrupt, Outcome, Silent, StageOptions, StreamOutput, Telemetry};
 use tempfile::TempDir;
-use written::{file, little, some_packets};
+use written::{file, little_endian, some_packets};
 
-/// Bytes told as read, and as to be read, after all of these files.
-fn told(files: Vec<PathBuf>) -> (u64, Option<u64>) {
+/// Bytes reported as read and as expected, after all of these files.
+fn reported(files: Vec<PathBuf>) -> (u64, Option<u64>) {
     let telemetry = Telemetry::new();
     let mut capture = Options { files, ..Options::default() }.build().unwrap();
     capture.show_on(telemetry.meter("capture"));
@@ -28,29 +28,29 @@ fn bytes(files: &[PathBuf]) -> u64 {
 }
 
 #[test]
-fn every_byte_of_files_is_told_once() {
+fn every_byte_of_a_file_is_reported_once() {
     let folder = TempDir::new().unwrap();
-    let capture = little(&some_packets(20_000, 0));
+    let capture = little_endian(&some_packets(20_000, 0));
     let mut compressor = GzEncoder::new(Vec::new(), Compression::fast());
     compressor.write_all(&capture).unwrap();
     let compressed = compressor.finish().unwrap();
-    // One alone, several that overlap, and several that follow each other and are read beside.
-    let late = little(&some_packets(20_000, 1_000_000_000_000));
+    // Single files, files that overlap, and files that follow each other and are prefetched.
+    let late = little_endian(&some_packets(20_000, 1_000_000_000_000));
     let files = [("a.pcap", &capture), ("b.pcap.gz", &compressed), ("c.pcap", &late), ("d.pcap", &capture)]
         .map(|(name, content)| file(&folder, name, content));
     for some in [&files[..1], &files[1..2], &files[..2], &files[1..3], &files] {
-        assert_eq!(told(some.to_vec()), (bytes(some), Some(bytes(some))), "{some:?}");
+        assert_eq!(reported(some.to_vec()), (bytes(some), Some(bytes(some))), "{some:?}");
     }
 }
 
-/// More overlapping files than are open at once are left off and opened again.
+/// More files overlap than are open at once, so some are suspended.
 #[test]
-fn what_is_opened_again_is_told_once() {
+fn suspended_files_are_reported_once() {
     let folder = TempDir::new().unwrap();
     let write = |number: u64| {
-        let capture = little(&some_packets(10, number));
+        let capture = little_endian(&some_packets(10, number));
         file(&folder, &format!("{number}.pcap"), &capture)
     };
     let files: Vec<PathBuf> = (0..200).map(write).collect();
-    assert_eq!(told(files.clone()), (bytes(&files), Some(bytes(&files))));
+    assert_eq!(reported(files.clone()), (bytes(&files), Some(bytes(&files))));
 }

@@ -1,4 +1,4 @@
-//! A capture that is still being written passes its packets on as they come, and ends when the user stops.
+//! Packets of a capture that is still being written are emitted as they arrive, until the user stops.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 mod written;
@@ -17,9 +17,9 @@ use sizeleak_capture::Capture;
 use sizeleak_frame::Frame;
 use sizeleak_runtime::{Closed, Emit, Interrupt, Source, SourceEmit, StageError};
 use tempfile::TempDir;
-use written::{Read, assert_same, little, packets, pcap, some_packets};
+use written::{Read, assert_same, little_endian, packets, pcap, some_packets};
 
-/// Gathers frames and hands them to the test when they are flushed, as an output does.
+/// Collects frames and sends them to the test when flushed, as an output does.
 struct Flushed {
     held: Vec<Frame>,
     sender: Sender<Vec<Frame>>,
@@ -68,11 +68,11 @@ impl Pipe {
         OpenOptions::new().write(true).open(&self.path).unwrap()
     }
 
-    /// Waits until so many packets were flushed.
+    /// Waits until `count` packets have been flushed.
     fn receive(&self, count: usize) -> Vec<Read> {
         let mut received = Vec::new();
         while received.len() < count {
-            // The limit is there for a test that fails, not for one that passes.
+            // Reached only if the test fails.
             let frames = self.flushed.recv_timeout(Duration::from_mins(1)).unwrap();
             received.extend(frames.into_iter().flat_map(packets));
         }
@@ -89,7 +89,7 @@ impl Pipe {
 fn a_packet_is_passed_on_while_the_pipe_stays_open() {
     let pipe = Pipe::new();
     let written = some_packets(3, 7_000);
-    let whole = little(&written);
+    let whole = little_endian(&written);
     let mut writer = pipe.open();
     let second = 24 + 16 + written[0].1.len();
     // The first packet, and the second but for its last byte.
@@ -124,7 +124,7 @@ fn a_packet_before_a_block_of_another_kind_is_not_held_back() {
 fn a_compressed_stream_is_passed_on_as_it_is_flushed() {
     let pipe = Pipe::new();
     let written = some_packets(2, 7_000);
-    let whole = little(&written);
+    let whole = little_endian(&written);
     let mut writer = flate2::write::GzEncoder::new(pipe.open(), flate2::Compression::fast());
     writer.write_all(&whole[..24 + 16 + written[0].1.len()]).unwrap();
     writer.flush().unwrap();
@@ -147,15 +147,15 @@ fn a_silent_pipe_ends_when_the_user_stops() {
 
     let in_a_packet = Pipe::new();
     let written = some_packets(2, 7_000);
-    let whole = little(&written);
+    let whole = little_endian(&written);
     let mut writer = in_a_packet.open();
     writer.write_all(&whole[..whole.len() - 1]).unwrap();
     assert_same(&in_a_packet.receive(1), &written[..1]);
     in_a_packet.interrupt.set();
-    assert_eq!(in_a_packet.end(), (Ok(()), vec![]), "what is not whole is no damage then");
+    assert_eq!(in_a_packet.end(), (Ok(()), vec![]), "a cut is not damage when the user stops");
 }
 
-/// Stops at the first batch.
+/// Interrupts at the first batch, and counts packets.
 struct Stopping(Interrupt, usize);
 
 impl Emit for Stopping {
@@ -175,7 +175,7 @@ impl SourceEmit for Stopping {
 #[test]
 fn a_large_file_ends_when_the_user_stops() {
     let folder = TempDir::new().unwrap();
-    let file = written::file(&folder, "large", &little(&some_packets(100_000, 0)));
+    let file = written::file(&folder, "large", &little_endian(&some_packets(100_000, 0)));
     let interrupt = Interrupt::new();
     let mut out = Stopping(interrupt.clone(), 0);
     Capture::new(vec![file]).run(&mut out, &interrupt).unwrap();
@@ -183,8 +183,8 @@ fn a_large_file_ends_when_the_user_stops() {
 }
 
 #[test]
-fn what_tcpdump_writes_to_a_pipe() {
-    let name = "what_tcpdump_writes_to_a_pipe";
+fn tcpdump_output_is_read_from_a_pipe() {
+    let name = "tcpdump_output_is_read_from_a_pipe";
     if Command::new("tcpdump").arg("--version").output().is_err() {
         assert!(std::env::var_os("SIZELEAK_REQUIRE_TOOLS").is_none_or(|value| value != "1"), "{name} needs tcpdump");
         eprintln!("skipped: {name}: needs tcpdump");

@@ -1,4 +1,4 @@
-//! Captures written for the tests, and what is read of them.
+//! Writes captures for the tests, and reads them.
 #![allow(dead_code, reason = "every test program uses another part of it")]
 
 use std::path::PathBuf;
@@ -31,11 +31,11 @@ pub(crate) fn pcap(packets: &[Written], endianness: Endianness, resolution: TsRe
     writer.into_writer()
 }
 
-pub(crate) fn little(packets: &[Written]) -> Vec<u8> {
+pub(crate) fn little_endian(packets: &[Written]) -> Vec<u8> {
     pcap(packets, Endianness::Little, TsResolution::NanoSecond)
 }
 
-/// Reads captures; gives their packets as (time, data, original length, capture, number) and the error, if any.
+/// Reads captures; returns their packets and the error, if any.
 pub(crate) fn read(files: &[PathBuf]) -> (Vec<Read>, Option<String>) {
     let mut out: Vec<Frame> = Vec::new();
     let error = Capture::new(files.to_vec()).run(&mut out, &Interrupt::new()).err().map(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! Reads ahead on a thread of its own: decompressing goes on while what came before is parsed.
+//! Reads ahead on a thread of its own, so that decompression and parsing overlap.
 
 use std::io::{self, Read};
 use std::mem;
@@ -8,34 +8,35 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 const BLOCK_BYTES: usize = 128 << 10;
 
-/// So many blocks wait to be used.
+/// Blocks that may wait.
 const BLOCKS: usize = 4;
 
-/// What a thread reads from an input, in the same order.
+/// The bytes that a thread reads from an input.
 pub(crate) struct ReadAhead {
     blocks: Receiver<io::Result<Vec<u8>>>,
-    /// Blocks that were used, to be filled again.
+    /// Used blocks, for reuse.
     used: Sender<Vec<u8>>,
     block: Vec<u8>,
-    at: usize,
+    /// Bytes of the block that have been used.
+    position: usize,
 }
 
 impl ReadAhead {
-    /// Reads `input` to its end, or until nobody wants it any more. Where no thread can be had, gives it back.
+    /// Starts reading `input`. Returns it as it is if no thread can be started.
     pub(crate) fn start(input: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
         let (sender, blocks) = bounded(BLOCKS);
         let (used, free) = bounded(BLOCKS + 2);
-        // The thread takes it out of here once it runs.
-        let (handing, handed) = bounded(1);
+        // The input goes to the thread by a channel: a thread that fails to start would drop it.
+        let (hand_over, handed_over) = bounded(1);
         let work = move || {
-            if let Ok(input) = handed.recv() {
+            if let Ok(input) = handed_over.recv() {
                 read(input, &sender, &free);
             }
         };
         match thread::Builder::new().name("read ahead".to_owned()).spawn(work) {
             Err(_) => input,
-            Ok(_) => match handing.send(input) {
-                Ok(()) => Box::new(Self { blocks, used, block: Vec::new(), at: 0 }),
+            Ok(_) => match hand_over.send(input) {
+                Ok(()) => Box::new(Self { blocks, used, block: Vec::new(), position: 0 }),
                 Err(refused) => refused.into_inner(),
             },
         }
@@ -67,15 +68,15 @@ fn read(mut input: Box<dyn Read + Send>, blocks: &Sender<io::Result<Vec<u8>>>, f
 
 impl Read for ReadAhead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.block.len() {
-            // The thread ends after an end or an error; then there is no more.
+        if self.position == self.block.len() {
+            // The thread ends after the end of the input or an error.
             let Ok(next) = self.blocks.recv() else { return Ok(0) };
-            let before = mem::replace(&mut self.block, next?);
-            self.at = 0;
-            let _kept = self.used.try_send(before);
+            let used = mem::replace(&mut self.block, next?);
+            self.position = 0;
+            let _kept = self.used.try_send(used);
         }
-        let count = self.block.get(self.at..).unwrap_or_default().read(buffer)?;
-        self.at += count;
+        let count = self.block.get(self.position..).unwrap_or_default().read(buffer)?;
+        self.position += count;
         Ok(count)
     }
 }
@@ -86,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives its bytes in pieces, and then an error, if there is one.
+    /// Returns its bytes in pieces of a size, then an error if there is one.
     struct Pieces(Vec<u8>, usize, Option<io::ErrorKind>);
 
     impl Read for Pieces {
@@ -104,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_bytes_come_and_then_how_it_ended(
+        fn bytes_and_the_final_error_arrive_in_order(
             bytes in prop::collection::vec(any::<u8>(), 0..2000), piece in 1usize..300, fails: bool,
         ) {
             let failure = fails.then_some(io::ErrorKind::InvalidData);
@@ -117,8 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_left() {
-        let ahead = ReadAhead::start(Box::new(io::repeat(7)));
-        drop(ahead);
+    fn an_endless_input_can_be_dropped() {
+        drop(ReadAhead::start(Box::new(io::repeat(7))));
     }
 }
