@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::Networks;
+use crate::AddressSet;
 use crate::around::Around;
 use crate::plain::{Ends, plain_ends, plain_tcp_ends};
 
 /// Tells packets that cannot matter to whoever is interested in some addresses.
 #[derive(Debug, Clone)]
 pub struct AddressPrefilter {
-    networks: Networks,
+    networks: AddressSet,
     around: Around,
     appearance: GatewaySeen,
 }
@@ -34,14 +34,14 @@ impl GatewaySeen {
 
 impl AddressPrefilter {
     /// A sieve that holds packets of these addresses alone back from the first one on.
-    pub fn new(networks: Networks) -> Self {
+    pub fn new(networks: AddressSet) -> Self {
         let appearance = GatewaySeen::default();
         appearance.tell();
         Self::after(appearance, networks)
     }
 
     /// A sieve that lets every packet pass until `appearance` is told.
-    pub fn after(appearance: GatewaySeen, networks: Networks) -> Self {
+    pub fn after(appearance: GatewaySeen, networks: AddressSet) -> Self {
         Self { around: Around::new(&networks), networks, appearance }
     }
 
@@ -53,23 +53,23 @@ impl AddressPrefilter {
     /// Whether a packet cannot matter: it is of the plainest kind, and of none of the addresses.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "all there is to do about most packets")]
-    pub fn is_foreign(&self, link_type: u16, data: &[u8]) -> bool {
+    pub fn rejects(&self, link_type: u16, data: &[u8]) -> bool {
         match plain_tcp_ends(link_type, data) {
             Some([source, destination]) => !self.networks.contain_v4([source, destination]),
-            None => self.is_foreign_otherwise(link_type, data),
+            None => self.rejects_otherwise(link_type, data),
         }
     }
 
-    /// As [`is_foreign`](Self::is_foreign), quicker where it is so of nearly all packets.
+    /// As [`rejects`](Self::rejects), quicker where it is so of nearly all packets.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "all there is to do about most packets")]
-    pub fn is_foreign_as_most(&self, link_type: u16, data: &[u8]) -> bool {
-        self.around.excludes(link_type, data) || self.is_foreign_otherwise(link_type, data)
+    pub fn rejects_as_most(&self, link_type: u16, data: &[u8]) -> bool {
+        self.around.excludes(link_type, data) || self.rejects_otherwise(link_type, data)
     }
 
-    /// As [`is_foreign`](Self::is_foreign), for packets that are not of the most frequent kind.
+    /// As [`rejects`](Self::rejects), for packets that are not of the most frequent kind.
     #[inline(never)]
-    fn is_foreign_otherwise(&self, link_type: u16, data: &[u8]) -> bool {
+    fn rejects_otherwise(&self, link_type: u16, data: &[u8]) -> bool {
         match plain_ends(link_type, data) {
             Some(Ends::Four(source, destination)) => !self.networks.contain_v4([source, destination]),
             Some(Ends::Six(source, destination)) => !self.networks.contain_v6([source, destination]),
@@ -78,7 +78,7 @@ impl AddressPrefilter {
     }
 
     /// The addresses.
-    pub fn networks(&self) -> &Networks {
+    pub fn addresses(&self) -> &AddressSet {
         &self.networks
     }
 }
@@ -99,7 +99,7 @@ mod tests {
             meant in prop::sample::subsequence(vec!["10.0.0.0/8", "10.7.0.0/16", "9.1.1.1", "2001:db8::/32"], 0..=4),
         ) {
             let meant: Vec<String> = meant.into_iter().map(str::to_owned).collect();
-            let networks = Networks::parse(&meant).unwrap();
+            let networks = AddressSet::parse(&meant).unwrap();
             if let Some(header) = data.get_mut(12..58) {
                 header[..3].copy_from_slice(if six { &[0x86, 0xdd, 0x60] } else { &[8, 0, 0x45] });
                 if tcp {
@@ -119,8 +119,8 @@ mod tests {
             let foreign = plain_addresses(link_type, &data)
                 .is_some_and(|(source, destination)| !networks.contains(source) && !networks.contains(destination));
             let sieve = AddressPrefilter::new(networks);
-            prop_assert_eq!(sieve.is_foreign(link_type, &data), foreign);
-            prop_assert_eq!(sieve.is_foreign_as_most(link_type, &data), foreign);
+            prop_assert_eq!(sieve.rejects(link_type, &data), foreign);
+            prop_assert_eq!(sieve.rejects_as_most(link_type, &data), foreign);
             prop_assert!(foreign || !sieve.around.excludes(link_type, &data));
         }
     }
@@ -136,17 +136,17 @@ mod tests {
         };
         let sieve = |meant: &[&str]| {
             AddressPrefilter::new(
-                Networks::parse(&meant.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap(),
+                AddressSet::parse(&meant.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap(),
             )
         };
         let four = sieve(&["192.168.1.20", "192.168.1.0/30"]);
         assert!(four.around.excludes(1, &of_six("2001:db8::1")));
         assert!(!four.around.excludes(1, &of_six("::ffff:192.168.1.20")));
         assert!(!four.around.excludes(1, &of_six("::ffff:192.168.1.16")), "around, but not meant");
-        assert!(four.is_foreign_as_most(1, &of_six("::ffff:192.168.1.16")));
+        assert!(four.rejects_as_most(1, &of_six("::ffff:192.168.1.16")));
         let with_six = sieve(&["192.168.1.20", "2001:db8::5"]);
         assert!(!with_six.around.excludes(1, &of_six("2001:db8::1")), "it may be one of the six");
-        assert!(with_six.is_foreign_as_most(1, &of_six("2001:db8::1")));
+        assert!(with_six.rejects_as_most(1, &of_six("2001:db8::1")));
         assert!(!sieve(&[]).around.excludes(1, &of_six("2001:db8::1")));
     }
 }

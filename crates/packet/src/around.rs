@@ -1,6 +1,6 @@
 //! The quickest test: whether both ends of a packet lie outside of one network that is around all that are meant.
 
-use crate::networks::{Masked, Networks};
+use crate::address_set::{AddressSet, Masked};
 use crate::plain::{ETHERNET, ETHERNET_HEADER, IPV6_HEADER, TCP};
 
 /// Ethernet's header and that of IPv6: as long as the headers of TCP in IPv4 at least.
@@ -23,7 +23,7 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    pub(crate) fn new(networks: &Networks) -> Self {
+    pub(crate) fn new(networks: &AddressSet) -> Self {
         let network = networks.four().iter().copied().reduce(Masked::around);
         let six = if networks.six().is_empty() { SIX } else { NONE };
         // Where there is nothing to be around, nothing is outside.

@@ -4,10 +4,10 @@
 #![warn(clippy::indexing_slicing)]
 
 mod address_prefilter;
+mod address_set;
 mod around;
-mod networks;
 mod plain;
 
 pub use address_prefilter::{AddressPrefilter, GatewaySeen};
-pub use networks::Networks;
+pub use address_set::AddressSet;
 pub use plain::{VXLAN_PORT, may_be_tunnel, plain_addresses};

@@ -7,7 +7,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Batches;
-use sizeleak_packet::{AddressPrefilter, Networks};
+use sizeleak_packet::{AddressPrefilter, AddressSet};
 use sizeleak_runtime::{ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
@@ -101,7 +101,7 @@ impl Options {
         let selection = if self.only.is_empty() {
             behind
         } else {
-            Selection::Only(AddressPrefilter::new(Networks::parse(&self.only)?))
+            Selection::Only(AddressPrefilter::new(AddressSet::parse(&self.only)?))
         };
         match &self.interface {
             Some(_) if !self.files.is_empty() || self.recursive => {

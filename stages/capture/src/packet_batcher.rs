@@ -189,7 +189,7 @@ impl PacketBatcher {
             let Some((packet, behind)) = first(rest).filter(|(packet, _)| packet.time_ns < before_ns) else {
                 break End::NoMore;
             };
-            if sieve.is_some_and(|sieve| sieve.is_foreign(packet.link_type, packet.data)) {
+            if sieve.is_some_and(|sieve| sieve.rejects(packet.link_type, packet.data)) {
                 break End::Foreign;
             }
             let CapturedPacket { time_ns, link_type, original_length, data } = packet;
@@ -250,8 +250,8 @@ impl PacketBatcher {
     pub(crate) fn take_copy(&mut self, packet: Packet<'_>) {
         self.counts.packets += 1;
         self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
-        let is_foreign = |sieve: &AddressPrefilter| sieve.is_foreign(packet.link_type, packet.data);
-        if !self.is_sifting || !self.selection.sieve().is_some_and(is_foreign) {
+        let is_rejected = |sieve: &AddressPrefilter| sieve.rejects(packet.link_type, packet.data);
+        if !self.is_sifting || !self.selection.sieve().is_some_and(is_rejected) {
             self.settle();
             self.last_row_ns = Some(packet.time_ns);
             self.rows += self.size.held_rows;
@@ -348,7 +348,7 @@ impl PacketBatcher {
         let Counts { packets, left_out, .. } = self.counts;
         match &self.selection {
             Selection::Only(sieve) if packets > 0 && packets == left_out => {
-                let detail = format!("none of the {packets} packets is from or to {}", sieve.networks());
+                let detail = format!("none of the {packets} packets is from or to {}", sieve.addresses());
                 out.emit(notice(what::ABSENT, self.last_ns(), &detail).into())
             }
             _ => Ok(()),

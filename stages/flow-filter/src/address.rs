@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use sizeleak_packet::Networks;
+use sizeleak_packet::AddressSet;
 use sizeleak_runtime::ConfigureError;
 
 /// Which ends of a packet are gateways.
@@ -15,7 +15,7 @@ pub(crate) enum GatewayEnds {
 
 impl GatewayEnds {
     /// Which ends of a packet are among the gateways; `None` where neither is.
-    pub(crate) fn among(gateways: &Networks, source: IpAddr, destination: IpAddr) -> Option<Self> {
+    pub(crate) fn among(gateways: &AddressSet, source: IpAddr, destination: IpAddr) -> Option<Self> {
         match (gateways.contains(source), gateways.contains(destination)) {
             (true, true) => Some(Self::Both),
             (true, false) => Some(Self::Source),
@@ -29,7 +29,7 @@ impl GatewayEnds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceRule {
     /// Addresses.
-    Networks(Networks),
+    Networks(AddressSet),
     /// A host name, in lower case.
     Name(String),
 }
@@ -40,7 +40,7 @@ impl ServiceRule {
     /// # Errors
     /// [`ConfigureError::Usage`] where it is none of them.
     pub fn parse(text: &str) -> Result<Self, ConfigureError> {
-        if let Some(networks) = Networks::parse_one(text) {
+        if let Some(networks) = AddressSet::parse_one(text) {
             return Ok(Self::Networks(networks));
         }
         let label =
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn services() {
         assert_eq!(ServiceRule::parse("Hub.Example.").unwrap(), ServiceRule::Name("hub.example".into()));
-        let networks = Networks::parse_one("203.0.113.0/24").unwrap();
+        let networks = AddressSet::parse_one("203.0.113.0/24").unwrap();
         assert_eq!(ServiceRule::parse("203.0.113.0/24").unwrap(), ServiceRule::Networks(networks));
         for wrong in ["", "a b", "203.0.113.400", "..", "203.0.113.0/99"] {
             assert!(ServiceRule::parse(wrong).is_err(), "{wrong}");

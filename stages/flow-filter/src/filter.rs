@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use prefetch_index::prefetch_index;
 use sizeleak_frame::{Batches, Flow, Notice, Packet, PacketIter, Packets, Segment, Segments, Transport, what};
-use sizeleak_packet::{AddressPrefilter, GatewaySeen, Networks, may_be_tunnel, plain_addresses};
+use sizeleak_packet::{AddressPrefilter, AddressSet, GatewaySeen, may_be_tunnel, plain_addresses};
 use sizeleak_runtime::{ConfigureError, Emit, Stage, StageError};
 
 use crate::absent::SeenAddresses;
@@ -31,7 +31,7 @@ const PAYLOAD_AT: usize = 54;
 pub struct FlowFilter {
     sieve: AddressPrefilter,
     appearance: GatewaySeen,
-    services: Vec<Networks>,
+    services: Vec<AddressSet>,
     names: ResolvedNames,
     any_service: bool,
     ports: Vec<u16>,
@@ -76,7 +76,7 @@ impl FlowFilter {
     /// # Errors
     /// [`ConfigureError::Usage`] where no gateway is named, or something named cannot be read.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
-        let gateways = Networks::parse(&options.gateway)?;
+        let gateways = AddressSet::parse(&options.gateway)?;
         if gateways.is_empty() {
             return Err(ConfigureError::Usage("`--gateway IP|CIDR` is missing: whose flows are meant?".into()));
         }
@@ -120,8 +120,8 @@ impl FlowFilter {
 
     /// Tells which packets this filter would drop after a look at their addresses, so that a stage before need not hand them
     /// on. They are to be counted all the same, see [`Packets::pass_over`].
-    pub fn sieve(&self) -> AddressPrefilter {
-        AddressPrefilter::after(self.appearance.clone(), self.sieve.networks().clone())
+    pub fn prefilter(&self) -> AddressPrefilter {
+        AddressPrefilter::after(self.appearance.clone(), self.sieve.addresses().clone())
     }
 
     /// Takes segments of the plainest kind, of flows that had some: up to the first packet that is none, or to where the batch
@@ -151,7 +151,7 @@ impl FlowFilter {
     fn packet(&mut self, packet: &Packet<'_>, work: &mut Work<'_>) -> Result<(), StageError> {
         self.tally.packet(packet.time_ns);
         // Most packets of an archive are somebody else's: their addresses tell before anything is parsed.
-        if self.sieve.is_foreign(packet.link_type, packet.data) {
+        if self.sieve.rejects(packet.link_type, packet.data) {
             if self.tally.gateway_packets == 0
                 && let Some((source, destination)) = plain_addresses(packet.link_type, packet.data)
             {
@@ -226,7 +226,7 @@ impl FlowFilter {
             (Ok(None), _) => None,
             (Ok(Some(at)), Level::Outer) => {
                 self.tally.tunnelled += 1;
-                let gateways = GatewayEnds::among(self.sieve.networks(), packet.source, packet.destination);
+                let gateways = GatewayEnds::among(self.sieve.addresses(), packet.source, packet.destination);
                 let on_wire = u64::from(packet.content.length).saturating_sub(at as u64);
                 return self.ip(
                     packet.content.data.get(at..).unwrap_or_default(),
@@ -256,7 +256,7 @@ impl FlowFilter {
 
     /// Which ends of a packet are gateways. As long as none was, addresses are counted, to say who was there instead.
     fn gateways_at(&mut self, source: IpAddr, destination: IpAddr) -> Option<GatewayEnds> {
-        let gateways = GatewayEnds::among(self.sieve.networks(), source, destination);
+        let gateways = GatewayEnds::among(self.sieve.addresses(), source, destination);
         if gateways.is_none() && self.tally.gateway_packets == 0 {
             self.seen.count(source);
             self.seen.count(destination);
@@ -329,7 +329,7 @@ impl FlowFilter {
         format!(
             "none of the {} packets is from or to {}; the most frequent addresses are: {}",
             self.tally.packets,
-            self.sieve.networks(),
+            self.sieve.addresses(),
             self.seen.most_frequent()
         )
     }

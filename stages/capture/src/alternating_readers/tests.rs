@@ -5,7 +5,7 @@ use std::slice::from_ref;
 
 use proptest::prelude::*;
 use sizeleak_frame::{Batches, Frame, Packets};
-use sizeleak_packet::{AddressPrefilter, Networks};
+use sizeleak_packet::{AddressPrefilter, AddressSet};
 use sizeleak_runtime::{Closed, Emit, Interrupt, Progress, SourceEmit};
 
 use super::*;
@@ -155,7 +155,7 @@ fn rows(frames: Vec<Frame>) -> (Packets, [u64; 2], Vec<Frame>) {
 }
 
 pub(crate) fn sieve() -> AddressPrefilter {
-    AddressPrefilter::new(Networks::parse(&["192.168.1.20".to_owned()]).unwrap())
+    AddressPrefilter::new(AddressSet::parse(&["192.168.1.20".to_owned()]).unwrap())
 }
 
 /// Packets of every length, some longer than a piece and than the room in front of one.

@@ -8,7 +8,7 @@ use sizeleak_runtime::ConfigureError;
 
 /// A set of addresses and networks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Networks {
+pub struct AddressSet {
     named: Vec<IpNet>,
     four: Vec<Masked<u32>>,
     six: Vec<Masked<u128>>,
@@ -37,7 +37,7 @@ impl Masked<u32> {
     }
 }
 
-impl Networks {
+impl AddressSet {
     /// Reads addresses (`192.168.1.20`) and networks (`10.0.0.0/8`, `2001:db8::/32`).
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Networks {
     }
 }
 
-impl Display for Networks {
+impl Display for AddressSet {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         let shown = |network: &IpNet| {
             if network.prefix_len() == network.max_prefix_len() {
@@ -151,8 +151,8 @@ mod tests {
 
     use super::*;
 
-    fn networks(texts: &[&str]) -> Networks {
-        Networks::parse(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
+    fn networks(texts: &[&str]) -> AddressSet {
+        AddressSet::parse(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
             assert_eq!(networks.contains(address.parse().unwrap()), inside, "{address}");
         }
         assert_eq!(networks.to_string(), "192.168.1.20, 10.0.0.0/8, 2001:db8::/32");
-        assert!(Networks::parse(&["192.168.1.300".to_owned()]).is_err());
+        assert!(AddressSet::parse(&["192.168.1.300".to_owned()]).is_err());
     }
 
     proptest! {
