@@ -101,7 +101,8 @@ impl Options {
         let selection = if self.only.is_empty() {
             behind
         } else {
-            Selection::Only(AddressPrefilter::new(AddressSet::parse(&self.only)?))
+            let only = AddressSet::parse(&self.only).map_err(|error| ConfigureError::Usage(error.to_string()))?;
+            Selection::Only(AddressPrefilter::new(only))
         };
         match &self.interface {
             Some(_) if !self.files.is_empty() || self.recursive => {

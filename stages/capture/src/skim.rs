@@ -41,7 +41,7 @@ pub(crate) fn skim<'a>(
     while skimmed.rest.len() > left
         && let Some((packet, behind)) = first(skimmed.rest)
         && packet.time_ns < before_ns
-        && sieve.rejects_as_most(packet.link_type, packet.data)
+        && sieve.rejects(packet.link_type, packet.data)
     {
         // Where the next header is, only this one tells: without it each would be waited for.
         prefetch_index(skimmed.rest, AHEAD);

@@ -155,7 +155,7 @@ fn rows(frames: Vec<Frame>) -> (Packets, [u64; 2], Vec<Frame>) {
 }
 
 pub(crate) fn sieve() -> AddressPrefilter {
-    AddressPrefilter::new(AddressSet::parse(&["192.168.1.20".to_owned()]).unwrap())
+    AddressPrefilter::new(AddressSet::parse(["192.168.1.20"]).unwrap())
 }
 
 /// Packets of every length, some longer than a piece and than the room in front of one.

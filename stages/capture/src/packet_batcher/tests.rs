@@ -28,7 +28,7 @@ fn record(time_ns: i64, source: [u8; 4], length: usize, original: usize) -> Vec<
 }
 
 fn filling(batches: Batches) -> PacketBatcher {
-    let networks = AddressSet::parse(&["192.168.1.20".to_owned()]).unwrap();
+    let networks = AddressSet::parse(["192.168.1.20"]).unwrap();
     PacketBatcher::new(Selection::For(AddressPrefilter::new(networks), batches), Keeping::Shared)
 }
 
