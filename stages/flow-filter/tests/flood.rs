@@ -1,4 +1,4 @@
-//! However many flows there are, memory stays within its limit.
+//! Memory stays within its limit, however many flows there are.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod traffic;
@@ -8,15 +8,15 @@ use sizeleak_frame::{Frame, Packet, Packets};
 use sizeleak_runtime::{Closed, Emit, Stage};
 use traffic::{GATEWAY, SERVICE, options, tcp};
 
-/// Counts frames and keeps none.
+/// Counts frames instead of keeping them.
 #[derive(Default)]
-struct Counts {
+struct FrameCounts {
     flows: u64,
     rows: u64,
     evicted: u64,
 }
 
-impl Emit for Counts {
+impl Emit for FrameCounts {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         match &frame {
             Frame::Flow(_) => self.flows += 1,
@@ -29,13 +29,13 @@ impl Emit for Counts {
 }
 
 #[test]
-fn a_million_flows_hold_no_more_than_the_limit() {
+fn at_most_max_flows_of_a_million_are_remembered() {
     const FLOOD: u32 = 1_000_000;
     let mut filter = FlowFilter::new(&options("192.168.1.20")).unwrap();
     let limit = sizeleak_flow_filter::Options::default().max_flows;
     let mut syn = tcp(SERVICE, (40_000, 443), GATEWAY, 1, b"");
     syn[14 + 20 + 13] = 2;
-    let mut out = Counts::default();
+    let mut out = FrameCounts::default();
     let mut batch = Packets::new();
     for number in 0..FLOOD {
         syn[14 + 12..14 + 16].copy_from_slice(&(0x0800_0000 + number).to_be_bytes());
