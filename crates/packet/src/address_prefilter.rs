@@ -40,9 +40,7 @@ impl AddressPrefilter {
     /// anything else that does. What cannot be decided that way is not rejected.
     #[inline]
     pub fn rejects(&self, link_type: u16, frame: &[u8]) -> bool {
-        fast::addresses(link_type, frame).is_some_and(|[source, destination]| {
-            !self.addresses.contains(source) && !self.addresses.contains(destination)
-        })
+        fast::addresses(link_type, frame).is_some_and(|addresses| !self.addresses.contains_any(addresses))
     }
 
     /// The addresses.

@@ -1,7 +1,7 @@
 //! A set of IP addresses and networks.
 
 use std::fmt::{Display, Formatter};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use thiserror::Error;
@@ -19,6 +19,24 @@ pub struct AddressSet {
 struct Prefix<T> {
     bits: T,
     mask: T,
+}
+
+/// Source and destination of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressPair {
+    /// Of an IPv4 packet.
+    V4([Ipv4Addr; 2]),
+    /// Of an IPv6 packet.
+    V6([Ipv6Addr; 2]),
+}
+
+impl From<AddressPair> for [IpAddr; 2] {
+    fn from(pair: AddressPair) -> Self {
+        match pair {
+            AddressPair::V4(addresses) => addresses.map(IpAddr::from),
+            AddressPair::V6(addresses) => addresses.map(IpAddr::from),
+        }
+    }
 }
 
 /// A text is neither an IP address nor a network.
@@ -61,9 +79,33 @@ impl AddressSet {
     /// Whether the set contains an address. An IPv4-mapped IPv6 address counts as the IPv4 address.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
-        match address.to_canonical() {
-            IpAddr::V4(address) => self.ipv4.iter().any(|network| u32::from(address) & network.mask == network.bits),
-            IpAddr::V6(address) => self.ipv6.iter().any(|network| u128::from(address) & network.mask == network.bits),
+        match address {
+            IpAddr::V4(address) => self.contains_v4([address]),
+            IpAddr::V6(address) => self.contains_v6(address),
+        }
+    }
+
+    /// Whether the set contains either address.
+    #[inline]
+    pub fn contains_any(&self, addresses: AddressPair) -> bool {
+        match addresses {
+            AddressPair::V4(addresses) => self.contains_v4(addresses),
+            AddressPair::V6([source, destination]) => self.contains_v6(source) || self.contains_v6(destination),
+        }
+    }
+
+    #[inline]
+    fn contains_v4<const N: usize>(&self, addresses: [Ipv4Addr; N]) -> bool {
+        let addresses = addresses.map(u32::from);
+        let mut networks = self.ipv4.iter();
+        networks.any(|network| addresses.iter().any(|address| address & network.mask == network.bits))
+    }
+
+    #[inline]
+    fn contains_v6(&self, address: Ipv6Addr) -> bool {
+        match address.to_ipv4_mapped() {
+            Some(address) => self.contains_v4([address]),
+            None => self.ipv6.iter().any(|network| u128::from(address) & network.mask == network.bits),
         }
     }
 

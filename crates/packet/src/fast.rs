@@ -1,8 +1,9 @@
 //! The most frequent packets, read at fixed offsets: Ethernet with IPv4 or IPv6 right behind it. Nothing here is needed for
 //! correctness; the general parsers read the same, and a property test holds this file to them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::address_set::AddressPair;
 use crate::captured_bytes::CapturedBytes;
 use crate::protocol::{DNS_PORT, ETHERNET, TCP, UDP, VXLAN_PORT, may_be_tunnel};
 
@@ -17,22 +18,26 @@ const BEHIND_IPV6: usize = ETHERNET_HEADER + IPV6_HEADER;
 /// Source and destination of a packet, if they alone decide whom it concerns. `None` for all other packets: a tunnel or a
 /// fragment of one may carry anybody's packet, and a DNS response to anybody tells the address of a service.
 #[inline]
-pub fn addresses(link_type: u16, frame: &[u8]) -> Option<[IpAddr; 2]> {
-    let header: &[u8; BEHIND_IPV4] = frame.first_chunk().filter(|_| link_type == ETHERNET)?;
+pub fn addresses(link_type: u16, frame: &[u8]) -> Option<AddressPair> {
+    if link_type != ETHERNET {
+        return None;
+    }
+    let header: &[u8; BEHIND_IPV4] = frame.first_chunk()?;
     match [header[12], header[13], header[14] & 0xf0] {
         [0x08, 0x00, 0x40] => {
             if header[23] != TCP && !concerns_its_ends_only(header[23], ipv4_ports(frame)) {
                 return None;
             }
-            let address = |at: usize| header.get(at..)?.first_chunk::<4>().map(|bytes| Ipv4Addr::from(*bytes).into());
-            Some([address(26)?, address(30)?])
+            let address = |at: usize| header.get(at..)?.first_chunk::<4>().copied().map(Ipv4Addr::from);
+            Some(AddressPair::V4([address(26)?, address(30)?]))
         }
         [0x86, 0xdd, 0x60] => {
+            let header: &[u8; BEHIND_IPV6] = frame.first_chunk()?;
             if header[20] != TCP && !concerns_its_ends_only(header[20], frame.get(BEHIND_IPV6..)) {
                 return None;
             }
-            let address = |at: usize| frame.get(at..)?.first_chunk::<16>().map(|bytes| Ipv6Addr::from(*bytes).into());
-            Some([address(22)?, address(38)?])
+            let address = |at: usize| header.get(at..)?.first_chunk::<16>().copied().map(Ipv6Addr::from);
+            Some(AddressPair::V6([address(22)?, address(38)?]))
         }
         _ => None,
     }

@@ -37,7 +37,7 @@ mod transport;
 mod tunnel;
 
 pub use address_prefilter::AddressPrefilter;
-pub use address_set::{AddressSet, InvalidAddress};
+pub use address_set::{AddressPair, AddressSet, InvalidAddress};
 pub use captured_bytes::CapturedBytes;
 pub use ip::{Fragment, IpPacket, IpPayload};
 pub use link::{NoIpHeader, ip_bytes};

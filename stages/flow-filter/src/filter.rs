@@ -96,7 +96,7 @@ impl FlowFilter {
             if self.counters.gateway_packets == 0
                 && let Some(ends) = fast::addresses(packet.link_type, packet.data)
             {
-                self.seen.count(ends);
+                self.seen.count(ends.into());
             }
             return Ok(());
         }

@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -41,7 +43,7 @@ proptest! {
         }
         let general = read_packet(link_type, &frame);
         if let (Some(fast), Some(packet)) = (addresses(link_type, &frame), &general) {
-            prop_assert_eq!(fast, [packet.source, packet.destination]);
+            prop_assert_eq!(<[IpAddr; 2]>::from(fast), [packet.source, packet.destination]);
             prop_assert_eq!(inner_ip_bytes(&packet.payload), Ok(None));
             prop_assert_eq!(dns_response(&packet.payload), None);
         }
@@ -65,7 +67,7 @@ fn ipv4(protocol: u8, source_port: u16, destination_port: u16) -> Vec<u8> {
 
 #[test]
 fn addresses_decide_only_packets_that_cannot_carry_others() {
-    let ends = Some([[10, 0, 0, 1].into(), [10, 0, 0, 2].into()]);
+    let ends = Some(AddressPair::V4([[10, 0, 0, 1].into(), [10, 0, 0, 2].into()]));
     assert_eq!(addresses(ETHERNET, &ipv4(TCP, 1, 2)), ends);
     assert_eq!(addresses(ETHERNET, &ipv4(UDP, 5353, 443)), ends);
     assert_eq!(addresses(ETHERNET, &ipv4(1, 0, 0)), ends, "ICMP");
