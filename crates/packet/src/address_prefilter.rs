@@ -38,7 +38,8 @@ impl AddressPrefilter {
 
     /// Whether a packet cannot concern the addresses: its own tell that it is neither from nor to them, and it cannot carry
     /// anything else that does. What cannot be decided that way is not rejected.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "all there is to do for most packets")]
     pub fn rejects(&self, link_type: u16, frame: &[u8]) -> bool {
         fast::addresses(link_type, frame).is_some_and(|addresses| !self.addresses.contains_any(addresses))
     }

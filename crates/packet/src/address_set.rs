@@ -86,7 +86,8 @@ impl AddressSet {
     }
 
     /// Whether the set contains either address.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "all there is to do for most packets")]
     pub fn contains_any(&self, addresses: AddressPair) -> bool {
         match addresses {
             AddressPair::V4(addresses) => self.contains_v4(addresses),
@@ -101,7 +102,6 @@ impl AddressSet {
         networks.any(|network| addresses.iter().any(|address| address & network.mask == network.bits))
     }
 
-    #[inline]
     fn contains_v6(&self, address: Ipv6Addr) -> bool {
         match address.to_ipv4_mapped() {
             Some(address) => self.contains_v4([address]),

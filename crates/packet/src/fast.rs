@@ -17,7 +17,8 @@ const BEHIND_IPV6: usize = ETHERNET_HEADER + IPV6_HEADER;
 
 /// Source and destination of a packet, if they alone decide whom it concerns. `None` for all other packets: a tunnel or a
 /// fragment of one may carry anybody's packet, and a DNS response to anybody tells the address of a service.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "all there is to do for most packets")]
 pub fn addresses(link_type: u16, frame: &[u8]) -> Option<AddressPair> {
     if link_type != ETHERNET {
         return None;
