@@ -102,6 +102,7 @@ impl AddressSet {
         networks.any(|network| addresses.iter().any(|address| address & network.mask == network.bits))
     }
 
+    #[inline]
     fn contains_v6(&self, address: Ipv6Addr) -> bool {
         match address.to_ipv4_mapped() {
             Some(address) => self.contains_v4([address]),
