@@ -36,7 +36,6 @@ pub fn ip_bytes(link_type: u16, frame: CapturedBytes<'_>) -> Result<CapturedByte
     ip_offset(link_type, frame.data()).map(|offset| frame.after(offset))
 }
 
-/// The offset of the IP header in a frame.
 fn ip_offset(link_type: u16, data: &[u8]) -> Result<usize, NoIpHeader> {
     match link_type {
         // NULL: the address family in the byte order of the capturing machine; LOOP: in network order.
@@ -58,7 +57,7 @@ pub(crate) fn after_ethernet(data: &[u8], at: usize) -> Result<usize, NoIpHeader
     if ether_type >= 0x0600 {
         return after_ether_type(ether_type, data, at + 14);
     }
-    // A length, not a type: IEEE 802.3. With SNAP (RFC 1042) an EtherType follows.
+    // A length instead of a type: IEEE 802.3. With SNAP (RFC 1042) an EtherType follows.
     match data.get(at + 14..at + 20) {
         Some([0xaa, 0xaa, 3, 0, 0, 0]) => after_ether_type(big_endian(data, at + 20)?, data, at + 22),
         Some(_) => Err(NoIpHeader::Llc),

@@ -1,4 +1,4 @@
-//! Numbers of protocols, link types and ports that more than one parser needs.
+//! Numbers of link types, protocols and ports that several parsers need.
 
 /// Ethernet, by the registry of `LINKTYPE_` values.
 pub(crate) const ETHERNET: u16 = 1;
@@ -20,7 +20,7 @@ pub(crate) fn is_ipv6_extension(protocol: u8) -> bool {
 }
 
 /// Whether an IP packet of this protocol may be a tunnel or a fragment of one: IP in IP, GRE, UDP (VXLAN), or an IPv6
-/// extension header, which may precede them.
+/// extension header, which may precede any of them.
 pub fn may_be_tunnel(protocol: u8) -> bool {
     matches!(protocol, IPV4 | IPV6 | UDP | GRE) || is_ipv6_extension(protocol)
 }

@@ -78,11 +78,6 @@ impl FlowFilter {
         Self { batches, ..self }
     }
 
-    /// How many flows it remembers: at most `max-flows`.
-    pub fn remembered_flows(&self) -> usize {
-        self.flows.len()
-    }
-
     /// The prefilter of this stage, for an earlier stage that drops what it rejects as soon as it is active. That stage reports
     /// those packets by [`Packets::pass_over`].
     pub fn prefilter(&self) -> AddressPrefilter {
@@ -106,7 +101,7 @@ impl FlowFilter {
             Err(reason) => self.no_ip(reason, context)?,
         };
         if let Some(flow) = flow {
-            self.flow_cache.insert(packet, flow, self.flows.generation());
+            self.flow_cache.insert(packet, flow, self.flows.entries.generation());
         }
         Ok(())
     }
@@ -203,8 +198,8 @@ impl FlowFilter {
             return Ok(None);
         }
         let lookup = self.flows.look_up(segment, gateways);
-        if self.flows.evicted() > 0
-            && let Some(notice) = self.counters.report_eviction(self.flows.capacity())
+        if self.flows.entries.evicted() > 0
+            && let Some(notice) = self.counters.report_eviction(self.flows.entries.capacity())
         {
             context.writer.emit(notice)?;
         }
@@ -263,7 +258,7 @@ impl Stage for FlowFilter {
         let mut writer = SegmentWriter::new(&packets, self.batches, out);
         let mut rest = packets.iter();
         while rest.len() > 0 {
-            self.flow_cache.write_segments(self.flows.generation(), &mut rest, &mut writer, &mut self.counters);
+            self.flow_cache.write_segments(self.flows.entries.generation(), &mut rest, &mut writer, &mut self.counters);
             if !writer.is_full()
                 && let Some(packet) = rest.next()
             {
@@ -297,7 +292,7 @@ impl Stage for FlowFilter {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut counters = self.counters.named();
-        counters.push(("forgotten_flows", self.flows.evicted()));
+        counters.push(("forgotten_flows", self.flows.entries.evicted()));
         counters
     }
 }

@@ -55,7 +55,7 @@ pub(crate) enum FlowLookup {
 
 /// What tells flows apart, the same in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct FlowKey {
+pub(crate) struct FlowKey {
     transport: Transport,
     /// The lesser end.
     lesser: SocketAddr,
@@ -64,7 +64,7 @@ struct FlowKey {
 
 /// What is remembered of a flow.
 #[derive(Debug, Clone, Copy)]
-struct FlowEntry {
+pub(crate) struct FlowEntry {
     id: u64,
     /// Which end of the key is the gateway.
     gateway_is_lesser: bool,
@@ -73,33 +73,13 @@ struct FlowEntry {
 /// The flows seen lately.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
-    flows: TwoGenerations<FlowKey, FlowEntry>,
+    pub(crate) entries: TwoGenerations<FlowKey, FlowEntry>,
 }
 
 impl FlowTable {
     /// Remembers at most `capacity` flows.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { flows: TwoGenerations::new(capacity) }
-    }
-
-    /// The most flows that are remembered.
-    pub(crate) fn capacity(&self) -> usize {
-        self.flows.capacity()
-    }
-
-    /// How many flows are remembered.
-    pub(crate) fn len(&self) -> usize {
-        self.flows.len()
-    }
-
-    /// How many flows were evicted.
-    pub(crate) fn evicted(&self) -> u64 {
-        self.flows.evicted()
-    }
-
-    /// A flow that was looked up stays in the table as long as this number does.
-    pub(crate) fn generation(&self) -> u32 {
-        self.flows.generation()
+        Self { entries: TwoGenerations::new(capacity) }
     }
 
     /// Finds the flow of a segment with these gateways at its ends, or adds it.
@@ -107,12 +87,12 @@ impl FlowTable {
         let lesser = segment.source.min(segment.destination);
         let greater = segment.source.max(segment.destination);
         let key = FlowKey { transport: segment.transport, lesser, greater };
-        if let Some(FlowEntry { id, gateway_is_lesser }) = self.flows.get(key) {
+        if let Some(FlowEntry { id, gateway_is_lesser }) = self.entries.get(key) {
             let (gateway, service) = if gateway_is_lesser { (lesser, greater) } else { (greater, lesser) };
             return FlowLookup::Known(GatewayFlow { id, gateway, service });
         }
         let flow = GatewayFlow::new(segment, gateways);
-        self.flows.insert(key, FlowEntry { id: flow.id, gateway_is_lesser: flow.gateway == lesser });
+        self.entries.insert(key, FlowEntry { id: flow.id, gateway_is_lesser: flow.gateway == lesser });
         FlowLookup::New(flow)
     }
 }

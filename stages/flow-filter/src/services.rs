@@ -47,10 +47,10 @@ impl ServiceSelection {
         is_address_selected && (self.ports.is_empty() || self.ports.contains(&service.port()))
     }
 
-    /// Whether a segment is traffic that keeps the network running, of which no port was selected by name.
+    /// Whether a segment only keeps the network running, and neither of its ports is selected explicitly.
     pub(crate) fn excludes_as_infrastructure(&self, segment: &TransportSegment<'_>) -> bool {
-        let is_named = |end: SocketAddr| self.ports.contains(&end.port());
-        is_infrastructure(segment) && !is_named(segment.source) && !is_named(segment.destination)
+        let is_selected = |end: SocketAddr| self.ports.contains(&end.port());
+        is_infrastructure(segment) && !is_selected(segment.source) && !is_selected(segment.destination)
     }
 
     /// Whether DNS responses need to be looked at.
@@ -96,34 +96,19 @@ fn host_name(text: &str) -> Result<String, ConfigureError> {
     }
 }
 
-/// UDP ports of protocols that keep a network running and never carry TLS. Gateways use them all day; without them streams
-/// stay small.
-const INFRASTRUCTURE: [(u16, &str); 16] = [
-    (53, "DNS"),
-    (67, "DHCP"),
-    (68, "DHCP"),
-    (69, "TFTP"),
-    (123, "NTP"),
-    (137, "NetBIOS"),
-    (138, "NetBIOS"),
-    (161, "SNMP"),
-    (162, "SNMP"),
-    (546, "DHCPv6"),
-    (547, "DHCPv6"),
-    (1900, "SSDP"),
-    (3702, "WS-Discovery"),
-    (5353, "mDNS"),
-    (5355, "LLMNR"),
-    (5351, "NAT-PMP"),
-];
+/// Whether this is the UDP port of a protocol that keeps a network running and never carries TLS. Gateways use them all day;
+/// without them streams stay small.
+fn is_infrastructure_port(port: u16) -> bool {
+    // DNS, DHCP, TFTP, NTP, NetBIOS, SNMP, DHCPv6, SSDP, WS-Discovery, NAT-PMP, mDNS, LLMNR.
+    matches!(port, 53 | 67..=69 | 123 | 137 | 138 | 161 | 162 | 546 | 547 | 1900 | 3702 | 5351 | 5353 | 5355)
+}
 
 /// Whether a datagram cannot be DTLS or QUIC: it is multicast or broadcast, or of a protocol that neither runs under.
 fn is_infrastructure(segment: &TransportSegment<'_>) -> bool {
-    let is_known = |end: SocketAddr| INFRASTRUCTURE.iter().any(|(port, _)| *port == end.port());
     let destination = segment.destination.ip();
     segment.transport == Transport::Udp
-        && (is_known(segment.source)
-            || is_known(segment.destination)
+        && (is_infrastructure_port(segment.source.port())
+            || is_infrastructure_port(segment.destination.port())
             || destination.is_multicast()
             || destination == Ipv4Addr::BROADCAST)
 }

@@ -153,6 +153,15 @@ fn between_two_gateways_the_client_is_the_gateway_in_both_directions() {
 }
 
 #[test]
+fn evicted_flows_are_reported_once_and_announced_again() {
+    let packets: Vec<TestPacket> =
+        (0..100).chain(0..100).map(|port| ethernet(tcp(GATEWAY, (5000 + port, 443), SERVICE, 1, b"a"))).collect();
+    let (frames, counts) = filter(&Options { max_flows: 20, ..options("192.168.1.20") }, &packets);
+    assert_eq!((flows(&frames).len(), segments(&frames).len(), notices(&frames, "evicted").len()), (200, 200, 1));
+    assert_eq!((counts["flows"], counts["forgotten_flows"]), (200, 180));
+}
+
+#[test]
 fn invalid_options_are_usage_errors() {
     assert!(FlowFilter::new(&Options::default()).unwrap_err().to_string().contains("--gateway"));
     assert!(FlowFilter::new(&options("192.168.1")).is_err());
