@@ -19,25 +19,25 @@ impl AddressPrefilter {
         Self { addresses, is_active: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// As [`new`](Self::new), but not active until [`activate`](Self::activate) is called on a clone.
-    ///
-    /// Until its gateway has appeared, `flow-filter` wants to see every packet, so that it can report who was there instead.
+    /// As [`new`](Self::new), but inactive until [`activate`](Self::activate) is called on any clone. `flow-filter`
+    /// needs every packet until its gateway has appeared: if that never happens, it reports which addresses it saw
+    /// instead.
     pub fn inactive(addresses: AddressSet) -> Self {
         Self { addresses, is_active: Arc::default() }
     }
 
-    /// Lets this prefilter and its clones be used by an earlier stage.
+    /// Activates this prefilter and its clones.
     pub fn activate(&self) {
         self.is_active.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an earlier stage may already drop what this prefilter rejects.
+    /// Whether an earlier stage may drop what this prefilter rejects.
     pub fn is_active(&self) -> bool {
         self.is_active.load(Ordering::Relaxed)
     }
 
-    /// Whether a packet cannot concern the addresses: its own tell that it is neither from nor to them, and it cannot carry
-    /// anything else that does. What cannot be decided that way is not rejected.
+    /// Whether a packet cannot concern the addresses: it is neither from nor to them, and it cannot carry a packet that
+    /// is. Packets for which that is not certain are not rejected.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "all there is to do for most packets")]
     pub fn rejects(&self, link_type: u16, frame: &[u8]) -> bool {

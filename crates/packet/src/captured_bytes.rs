@@ -8,13 +8,13 @@ pub struct CapturedBytes<'a> {
 }
 
 impl<'a> CapturedBytes<'a> {
-    /// Bytes that were `length` bytes long on the wire and begin with `data`. Whatever `data` holds beyond that is padding
-    /// and is dropped.
+    /// `length` bytes on the wire, of which `data` was captured. If `data` is longer, its end is padding and is
+    /// dropped.
     pub fn new(data: &'a [u8], length: u32) -> Self {
         Self { data: data.get(..length as usize).unwrap_or(data), length }
     }
 
-    /// A whole frame. Some capture files give a length on the wire that is less than what they hold: then it is ignored.
+    /// A whole frame. A length on the wire that is less than what was captured is wrong, and is ignored.
     pub fn frame(data: &'a [u8], original_length: u32) -> Self {
         Self { data, length: original_length.max(data.len() as u32) }
     }

@@ -1,5 +1,5 @@
-//! Fast reading of the most frequent packets at fixed offsets: IPv4 or IPv6 directly after an Ethernet header. The general
-//! parsers read the same from these packets; a property test holds this file to them.
+//! Fast reading of the most frequent packets at fixed offsets: IPv4 or IPv6 directly after an Ethernet header. The
+//! general parsers read the same from these packets; a property test holds this file to them.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -15,8 +15,9 @@ const TCP_HEADER: usize = 20;
 const AFTER_IPV4: usize = ETHERNET_HEADER + IPV4_HEADER;
 const AFTER_IPV6: usize = ETHERNET_HEADER + IPV6_HEADER;
 
-/// Source and destination of a packet, if they alone decide whom it concerns. `None` for all other packets: a tunnel or a
-/// fragment of one may carry a packet between other hosts, and a DNS response to any host may resolve a service's name.
+/// Source and destination of a packet, if they alone decide whom it concerns. `None` for all other packets: a tunnel or
+/// a fragment of one may carry a packet between other hosts, and a DNS response to any host may resolve a service's
+/// name.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "all there is to do for most packets")]
 pub fn addresses(link_type: u16, frame: &[u8]) -> Option<AddressPair> {

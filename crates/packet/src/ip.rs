@@ -13,7 +13,7 @@ pub struct IpPacket<'a> {
     pub source: IpAddr,
     /// Where it goes to.
     pub destination: IpAddr,
-    /// What it carries, behind all extension headers; in a fragment, behind the IP header or IPv6's fragment header.
+    /// What follows all extension headers; in a fragment, what follows the IP header or IPv6's fragment header.
     pub payload: IpPayload<'a>,
     /// Which part `payload` is, if it is not the whole.
     pub fragment: Option<Fragment>,
@@ -22,7 +22,7 @@ pub struct IpPacket<'a> {
 /// What an IP packet carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpPayload<'a> {
-    /// By IANA's registry; the number of an extension header where that one cannot be read.
+    /// The IP protocol number; that of an extension header if that header cannot be read.
     pub protocol: u8,
     /// The payload.
     pub bytes: CapturedBytes<'a>,
@@ -40,8 +40,8 @@ pub struct Fragment {
 }
 
 impl<'a> IpPacket<'a> {
-    /// Reads the packet that `bytes` begin with. Their length on the wire, padding included, counts where offloading left the
-    /// header without a length. `None` where there is no whole header.
+    /// Reads the packet at the start of `bytes`; `None` if its header is cut or invalid. Where offloading left the
+    /// header without a length, the length of `bytes` on the wire is used.
     pub fn read(bytes: CapturedBytes<'a>) -> Option<Self> {
         match LaxIpSlice::from_slice(bytes.data()).ok()?.0 {
             LaxIpSlice::Ipv4(packet) => Some(Self::from_ipv4(&packet, bytes)),
@@ -114,11 +114,11 @@ impl<'a> IpPayload<'a> {
     }
 }
 
-/// The header that makes an IPv6 packet a fragment, if there is one. Extension headers behind it belong to the fragmented
+/// The fragment header of an IPv6 packet, if it is a fragment. Extension headers after it belong to the fragmented
 /// packet.
 ///
-/// By hand: etherparse's iterator over [`LaxIpSlice`] reads beyond the end of a packet that is cut inside its extension
-/// headers, because it takes them for whole.
+/// By hand: for a packet that is cut inside its extension headers, etherparse's iterator reads beyond the end, because
+/// it assumes that they are complete.
 fn fragment_header(mut protocol: u8, mut rest: &[u8]) -> Option<Ipv6FragmentHeaderSlice<'_>> {
     loop {
         // The lengths of RFC 8200, section 4, and RFC 4302, section 2.2.

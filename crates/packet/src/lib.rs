@@ -1,9 +1,10 @@
 //! Which packets concern a set of addresses, and what their headers say.
 //!
-//! Parsers borrow the bytes of one packet and keep no state. The general way goes layer by layer: [`ip_bytes`] skips the
-//! link layer, [`IpPacket`] reads IP, [`inner_ip_bytes`] opens a tunnel, [`TransportSegment`] reads TCP and UDP. Checksums
-//! are never verified: offloading leaves them wrong in captures. [`fast`] reads the most frequent packets at fixed offsets.
-//! [`AddressPrefilter`] uses it to reject most packets of an archive, in `capture` and in `flow-filter` alike.
+//! Parsers borrow the bytes of one packet and keep no state. The general way goes layer by layer: [`ip_bytes`] skips
+//! the link layer, [`IpPacket`] reads IP, [`inner_ip_bytes`] opens a tunnel, [`TransportSegment`] reads TCP and UDP.
+//! Checksums are never verified: offloading leaves them wrong in captures. [`fast`] reads the most frequent packets at
+//! fixed offsets. With it [`AddressPrefilter`] rejects most packets of an archive, in `capture` and in `flow-filter`
+//! alike.
 //!
 //! ```
 //! use sizeleak_packet::{AddressPrefilter, AddressSet, CapturedBytes, IpPacket, TransportSegment, ip_bytes};

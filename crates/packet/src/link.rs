@@ -1,12 +1,12 @@
-//! Link layers: from the first byte of a frame to its IP header. They are read by hand, since captures use more of them than
-//! etherparse knows. Numbers are those of the `LINKTYPE_` registry and of IEEE 802.
+//! Link layers: from the first byte of a frame to its IP header. They are read by hand, since captures use more of them
+//! than etherparse knows. Numbers are those of the `LINKTYPE_` registry and of IEEE 802.
 
 use std::fmt::{Display, Formatter};
 
 use crate::captured_bytes::CapturedBytes;
 use crate::protocol::ETHERNET;
 
-/// Why a frame or a tunnel has no IP header that can be read.
+/// Why a frame or a tunnel has no readable IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoIpHeader {
     /// An unsupported link type.
@@ -17,7 +17,7 @@ pub enum NoIpHeader {
     Llc,
     /// Some other protocol, in a layer without an EtherType: PPP negotiation, Ethernet over MPLS.
     Other,
-    /// Cut by the snaplen, or too short for what it claims to be.
+    /// It ends before the IP header, cut by the snaplen or not.
     Short,
     /// A GRE header of a version other than 0, or with a source route.
     Gre,
@@ -31,7 +31,7 @@ const MOST_TAGS: usize = 8;
 /// The IP packet in a frame.
 ///
 /// # Errors
-/// [`NoIpHeader`] where there is none, or none that can be read.
+/// [`NoIpHeader`] if it has no readable IP header.
 pub fn ip_bytes(link_type: u16, frame: CapturedBytes<'_>) -> Result<CapturedBytes<'_>, NoIpHeader> {
     ip_offset(link_type, frame.data()).map(|offset| frame.after(offset))
 }
@@ -136,8 +136,8 @@ pub(crate) fn big_endian(data: &[u8], at: usize) -> Result<u16, NoIpHeader> {
 }
 
 impl NoIpHeader {
-    /// Whether every network has such frames, so that they need not be reported: ARP, RARP, Wake-on-LAN, PPPoE discovery,
-    /// 802.1X, LLDP, loopback tests, spanning tree.
+    /// Whether every network has such frames, so that they need not be reported: ARP, RARP, Wake-on-LAN, PPPoE
+    /// discovery, 802.1X, LLDP, loopback tests, spanning tree.
     pub fn is_routine(self) -> bool {
         match self {
             Self::Llc => true,
@@ -205,7 +205,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_lead_beyond_the_frame(link_type in 0u16..300, data in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn arbitrary_bytes_never_lead_beyond_the_frame(
+            link_type in 0u16..300, data in prop::collection::vec(any::<u8>(), 0..80),
+        ) {
             if let Ok(at) = ip_offset(link_type, &data) {
                 prop_assert!(at < data.len());
             }

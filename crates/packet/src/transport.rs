@@ -31,7 +31,7 @@ pub struct TransportSegment<'a> {
     pub payload: CapturedBytes<'a>,
 }
 
-/// Why a packet has no segment that can be read.
+/// Why a packet has no readable segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSegment {
     /// It carries another protocol.
@@ -44,7 +44,7 @@ impl<'a> TransportSegment<'a> {
     /// Reads the payload of a packet that is no fragment.
     ///
     /// # Errors
-    /// [`NoSegment`] where it is neither a TCP segment nor a UDP datagram that can be read.
+    /// [`NoSegment`] if it is not a TCP segment or UDP datagram, or damaged.
     pub fn read(packet: &IpPacket<'a>) -> Result<Self, NoSegment> {
         match packet.payload.protocol {
             TCP => Self::tcp(packet).ok_or(NoSegment::Damaged),
@@ -79,7 +79,7 @@ impl<'a> TransportSegment<'a> {
         let bytes = packet.payload.bytes;
         let header = UdpHeaderSlice::from_slice(bytes.data()).ok()?;
         let by_ip = bytes.length().checked_sub(UdpHeader::LEN as u32)?;
-        // Offloading leaves lengths that do not fit; then IP's counts.
+        // Offloading leaves lengths that do not fit; then IP's is used.
         let length =
             u32::from(header.length()).checked_sub(UdpHeader::LEN as u32).map_or(by_ip, |by_udp| by_udp.min(by_ip));
         Some(Self {
@@ -93,7 +93,7 @@ impl<'a> TransportSegment<'a> {
     }
 }
 
-/// The DNS message in the payload of an IP packet, if it comes from a name server's port.
+/// The DNS message in an IP payload, if it is a UDP datagram from DNS's port.
 pub fn dns_response<'a>(payload: &IpPayload<'a>) -> Option<&'a [u8]> {
     let is_response = payload.protocol == UDP && payload.bytes.data().starts_with(&DNS_PORT.to_be_bytes());
     if is_response { payload.bytes.data().get(UdpHeader::LEN..) } else { None }
@@ -118,7 +118,8 @@ mod tests {
     proptest! {
         #[test]
         fn tcp_headers_are_read_as_etherparse_writes_them(
-            ports: (u16, u16), sequence: u32, flags in 1..=u8::MAX, timestamps: bool, cut in 20usize..60, payload in 0u32..2000,
+            ports: (u16, u16), sequence: u32, flags in 1..=u8::MAX, timestamps: bool,
+            cut in 20usize..60, payload in 0u32..2000,
         ) {
             let mut header = TcpHeader::new(ports.0, ports.1, sequence, 9);
             if timestamps {

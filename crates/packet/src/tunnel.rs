@@ -14,7 +14,7 @@ const BRIDGED: u16 = 0x6558;
 /// The IP packet inside a tunnel; `None` where `payload` is no tunnel.
 ///
 /// # Errors
-/// [`NoIpHeader`] where the tunnel carries no IP, or cannot be read.
+/// [`NoIpHeader`] if the tunnel carries no IP or is not supported.
 pub fn inner_ip_bytes<'a>(payload: &IpPayload<'a>) -> Result<Option<CapturedBytes<'a>>, NoIpHeader> {
     let data = payload.bytes.data();
     let offset = match payload.protocol {
@@ -89,7 +89,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_lead_beyond_the_payload(protocol: u8, data in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn arbitrary_bytes_never_lead_beyond_the_payload(
+            protocol: u8, data in prop::collection::vec(any::<u8>(), 0..80),
+        ) {
             let payload = IpPayload { protocol, bytes: CapturedBytes::frame(&data, 0) };
             if let Ok(Some(inner)) = inner_ip_bytes(&payload) {
                 prop_assert!(!inner.data().is_empty());

@@ -1,4 +1,4 @@
-//! The counters of the stage, and the notices that report the first case of a kind and leave the rest to a counter.
+//! The counters of the stage, and the notices that report only the first case of each kind.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use sizeleak_packet::NoIpHeader;
 
 use crate::ip_reassembly::IncompletePacket;
 
-/// Reasons that are reported one by one; others are only counted.
+/// The most reasons that are reported separately.
 const MOST_REASONS: usize = 64;
 
 /// The counters of the stage, and what was reported already.

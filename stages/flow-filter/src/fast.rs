@@ -1,5 +1,5 @@
-//! The fast path: TCP segments over Ethernet and IPv4 whose flow is known already. Without it `FlowFilter` produces the same,
-//! by the general parsers and the flow table alone.
+//! The fast path: TCP segments over Ethernet and IPv4 whose flow is already known. Without it the output is the same; a
+//! property test in `filter` holds it to the general parsers and the flow table.
 
 use std::collections::HashMap;
 
@@ -16,11 +16,12 @@ use crate::segment_writer::SegmentWriter;
 const MOST_ENTRIES: usize = 28_000;
 /// How many packets ahead headers are prefetched.
 const PREFETCH_AHEAD: usize = 6;
-/// What is read of a header begins and ends in these cache lines.
+/// The headers lie in the cache lines of these two offsets.
 const ETHER_TYPE_OFFSET: usize = 12;
 const PAYLOAD_OFFSET: usize = 54;
 
-/// Flows by the endpoints of a segment. All entries are of one generation of the flow table, which evicts none of its flows.
+/// Flows by the endpoints of a segment. All entries are of one generation of the flow table, during which none is
+/// evicted.
 #[derive(Debug, Default)]
 pub(crate) struct FlowCache {
     flows: HashMap<Endpoints, FlowRef, RandomState>,
@@ -28,9 +29,9 @@ pub(crate) struct FlowCache {
 }
 
 impl FlowCache {
-    /// Writes segments of cached flows, up to the first packet that is none, or until the batch is full.
+    /// Writes segments of cached flows, up to the first other packet, or until the batch is full.
     ///
-    /// Never inlined, so that most of what the loop needs stays in registers.
+    /// Never inlined, so that the loop keeps its variables in registers.
     #[inline(never)]
     pub(crate) fn write_segments(
         &self,
@@ -46,7 +47,7 @@ impl FlowCache {
         while !writer.is_full()
             && let Some(packet) = packets.peek()
         {
-            // Another processor has read the packets: its cache lines would be waited for.
+            // Another core has written the packets, so reading them would stall.
             let ahead = packets.data_ahead(PREFETCH_AHEAD);
             prefetch_index(ahead, ETHER_TYPE_OFFSET);
             prefetch_index(ahead, PAYLOAD_OFFSET);
@@ -61,7 +62,7 @@ impl FlowCache {
         counters.count_gateway_packets((before - packets.len()) as u64, last_ns);
     }
 
-    /// Remembers the flow of a packet, if it is one that [`write_segments`](Self::write_segments) can read.
+    /// Caches the flow of a packet that [`write_segments`](Self::write_segments) can read; others are ignored.
     pub(crate) fn insert(&mut self, packet: &Packet<'_>, flow: FlowRef, generation: u32) {
         let Some(segment) = TcpSegment::read(packet.link_type, packet.data) else { return };
         if generation != self.generation || self.flows.len() >= MOST_ENTRIES {

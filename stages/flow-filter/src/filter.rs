@@ -30,7 +30,7 @@ pub struct FlowFilter {
     batches: Batches,
 }
 
-/// What an IP packet was found in.
+/// What an IP packet is carried in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Carrier {
     /// A frame.
@@ -72,13 +72,13 @@ impl FlowFilter {
         })
     }
 
-    /// Makes it emit batches of this size.
+    /// Sets the size of its batches.
     #[must_use]
     pub fn with_batches(self, batches: Batches) -> Self {
         Self { batches, ..self }
     }
 
-    /// The prefilter of this stage, for an earlier stage that drops what it rejects as soon as it is active. That stage reports
+    /// The prefilter of this stage, for an earlier stage that drops what it rejects once it is active, and reports
     /// those packets by [`Packets::pass_over`].
     pub fn prefilter(&self) -> AddressPrefilter {
         self.prefilter.clone()
@@ -106,7 +106,8 @@ impl FlowFilter {
         Ok(())
     }
 
-    /// Processes an IP packet, reassembling it first if it is a fragment. Returns the flow of its segment if that is kept.
+    /// Processes an IP packet, reassembling it first if it is a fragment. Returns the flow of its segment if that is
+    /// kept.
     fn ip_packet(
         &mut self,
         bytes: CapturedBytes<'_>,
@@ -136,7 +137,7 @@ impl FlowFilter {
         Ok(None)
     }
 
-    /// Processes an IP packet that is no fragment: opens it if it is a tunnel, else keeps its segment if it is the gateway's.
+    /// Processes an IP packet that is not a fragment: opens a tunnel, or else keeps the segment if it is the gateway's.
     fn whole_packet(
         &mut self,
         packet: &IpPacket<'_>,
@@ -172,8 +173,8 @@ impl FlowFilter {
         Ok(None)
     }
 
-    /// Which ends of a packet are gateways. In a tunnel between gateways the end on a gateway's side counts as the gateway.
-    /// As long as no gateway has appeared, addresses are counted.
+    /// Which ends of a packet are gateways. In a tunnel between gateways, the inner end on a gateway's side counts as
+    /// the gateway. Addresses are counted until a gateway has appeared.
     fn gateway_ends(&mut self, packet: &IpPacket<'_>, carrier: Carrier) -> Option<GatewayEnds> {
         let ends = [packet.source, packet.destination];
         let gateways = GatewayEnds::of(self.prefilter.addresses(), ends);
@@ -186,7 +187,7 @@ impl FlowFilter {
         })
     }
 
-    /// Keeps a segment if its service is selected, and returns its flow then.
+    /// Keeps a segment and returns its flow, if its service is selected.
     fn segment(
         &mut self,
         segment: &TransportSegment<'_>,
@@ -272,7 +273,7 @@ impl Stage for FlowFilter {
         if self.counters.gateway_packets > 0 {
             self.prefilter.activate();
         }
-        // At least one batch for each batch, however small: output depends on the input, never on timing.
+        // A partial batch is sent too, so that a live capture is not delayed.
         writer.send()
     }
 

@@ -115,8 +115,8 @@ impl GatewayFlow {
     }
 }
 
-/// Between two gateways the client counts as the gateway. It sends the SYN; in mid-stream and over UDP it is taken to have the
-/// higher port.
+/// Between two gateways the client counts as the gateway. It sends the SYN; in mid-stream and over UDP it is taken to
+/// have the higher port.
 fn is_from_client(segment: &TransportSegment<'_>) -> bool {
     match segment.flags & (Segment::SYN | Segment::ACK) {
         Segment::SYN => true,

@@ -1,8 +1,8 @@
 //! Reassembles IP packets from their fragments, in bounded memory.
 //!
-//! By hand: etherparse's pool is unbounded, and takes a fragment that the snaplen has cut for whole. As in TCP, the first bytes
-//! for a position win. A packet is complete once every byte of it was on the wire; its data ends where the snaplen cut the
-//! first fragment.
+//! By hand: etherparse's pool is unbounded, and takes a fragment that the snaplen has cut for complete. As in TCP, the
+//! first bytes for a position win. A packet is complete once each of its bytes was on the wire; its data ends where the
+//! snaplen first cut it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -10,16 +10,16 @@ use std::net::IpAddr;
 use foldhash::quality::RandomState;
 use sizeleak_packet::{Fragment, IpPacket};
 
-/// The most packets that are incomplete at a time.
+/// The most incomplete packets at a time.
 const MOST_PACKETS: usize = 1024;
 
-/// The most memory that they take together, in bytes.
+/// The most memory they may take together, in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
-/// How long the fragments of a packet are waited for, in nanoseconds of the traffic: 30 s, as most hosts do.
+/// How long a packet's fragments are awaited, in nanoseconds of capture time: 30 s, as on most hosts.
 const TIMEOUT_NS: u64 = 30_000_000_000;
 
-/// What a piece takes besides its data.
+/// Memory of a piece besides its data, in bytes.
 const PIECE_BYTES: usize = 64;
 
 /// The longest packet there can be (RFC 791): 16 bits of length.
@@ -88,8 +88,8 @@ struct Piece {
 }
 
 impl IpReassembly {
-    /// Adds a fragment and returns the payload that it completes, if any. Packets that are given up meanwhile are appended to
-    /// `incomplete`.
+    /// Adds a fragment and returns the payload that it completes, if any. Packets that are given up meanwhile are
+    /// appended to `incomplete`.
     ///
     /// # Errors
     /// [`InvalidFragment`], which is not added.
@@ -290,7 +290,8 @@ mod tests {
             for (at, length) in parts {
                 let end = (at + length).min(whole.len());
                 let fragment = fragment(1, at as u32, end == whole.len());
-                if let Some(payload) = reassembly.add(0, &packet(2, &whole[at..end]), fragment, &mut Vec::new()).unwrap() {
+                let added = reassembly.add(0, &packet(2, &whole[at..end]), fragment, &mut Vec::new());
+                if let Some(payload) = added.unwrap() {
                     reassembled.get_or_insert(payload);
                 }
             }

@@ -1,7 +1,7 @@
 //! Packets in, the TCP segments and UDP datagrams of a gateway's flows out.
 //!
-//! A packet goes through the parsers of `sizeleak-packet`, layer by layer. Packets that cannot be the gateway's are rejected
-//! first, by their addresses alone. Fragments are reassembled, and one tunnel is opened.
+//! A packet goes through the parsers of `sizeleak-packet`, layer by layer. Packets that cannot be the gateway's are
+//! rejected first, by their addresses alone. Fragments are reassembled, and one tunnel is opened.
 //!
 //! ```
 //! use sizeleak_flow_filter::{FlowFilter, Options};

@@ -12,7 +12,7 @@ pub struct Options {
     #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
     pub gateway: Vec<String>,
 
-    /// Only flows to this service: an address, a network, or a name as DNS answers in the capture resolve it
+    /// Only flows to this service: an address, a network, or a host name as DNS responses in the capture resolve it
     #[arg(long, value_name = "IP|CIDR|NAME", num_args = 1.., value_delimiter = ',')]
     pub service: Vec<String>,
 
@@ -20,7 +20,7 @@ pub struct Options {
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',')]
     pub port: Vec<u16>,
 
-    /// Report a gateway that is in no packet by a notice, not as an error: for archives of which some captures lack it
+    /// Accept captures without the gateway: report its absence as a notice, not as an error
     #[arg(long)]
     pub allow_absent: bool,
 

@@ -58,7 +58,8 @@ impl ServiceSelection {
         !self.names.is_empty()
     }
 
-    /// Takes addresses and aliases of the selected names from a DNS response. A response that cannot be read is ignored.
+    /// Takes addresses and aliases of the selected names from a DNS response. A response that cannot be read is
+    /// ignored.
     pub(crate) fn resolve(&mut self, response: &[u8]) {
         let Ok(packet) = Packet::parse(response) else { return };
         for record in &packet.answers {
@@ -96,8 +97,8 @@ fn host_name(text: &str) -> Result<String, ConfigureError> {
     }
 }
 
-/// Whether this is the UDP port of a protocol that keeps a network running and never carries TLS. Gateways use them all day;
-/// without them streams stay small.
+/// Whether this is the UDP port of a protocol that keeps a network running and never carries TLS. Gateways use them all
+/// day; without them streams stay small.
 fn is_infrastructure_port(port: u16) -> bool {
     // DNS, DHCP, TFTP, NTP, NetBIOS, SNMP, DHCPv6, SSDP, WS-Discovery, NAT-PMP, mDNS, LLMNR.
     matches!(port, 53 | 67..=69 | 123 | 137 | 138 | 161 | 162 | 546 | 547 | 1900 | 3702 | 5351 | 5353 | 5355)

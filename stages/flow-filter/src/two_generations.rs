@@ -1,12 +1,12 @@
-//! A bounded map that evicts what was not used lately. It knows nothing of flows.
+//! A bounded map that evicts entries not used lately. It knows nothing of flows.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use foldhash::quality::RandomState;
 
-/// A bounded map in two generations. When the young one is full, the old one is evicted and the young one takes its place.
-/// So what is in use stays, and nothing depends on the order of the tables.
+/// A bounded map in two generations. When the young one is full, the old one is evicted, and the young one takes its
+/// place. So entries in use stay, and nothing depends on the order of the hash tables.
 #[derive(Debug)]
 pub(crate) struct TwoGenerations<K, V> {
     young: HashMap<K, V, RandomState>,

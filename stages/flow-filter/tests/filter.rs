@@ -171,7 +171,9 @@ fn invalid_options_are_usage_errors() {
 proptest! {
     #[test]
     fn prefilter_and_fast_path_change_nothing(
-        packets in prop::collection::vec((any::<[u8; 2]>(), any::<bool>(), 0usize..40, any::<Option<(prop::sample::Index, u8)>>()), 1..20),
+        packets in prop::collection::vec(
+            (any::<[u8; 2]>(), any::<bool>(), 0usize..40, any::<Option<(prop::sample::Index, u8)>>()), 1..20,
+        ),
     ) {
         let made = packets.iter().map(|(last, reversed, length, change)| {
             let (a, b) = ([192, 168, 1, last[0] % 24], [203, 0, 113, last[1] % 4]);
@@ -186,14 +188,22 @@ proptest! {
         let made: Vec<Vec<u8>> = made.collect();
         let plain: Vec<_> = made.iter().cloned().map(ethernet).collect();
         // Neither is used for packets with a VLAN tag.
-        let tagged: Vec<_> = made.iter().map(|packet| ethernet([&packet[..12], &[0x81, 0, 0, 7], &packet[12..]].concat())).collect();
+        let tag = |packet: &Vec<u8>| ethernet([&packet[..12], &[0x81, 0, 0, 7], &packet[12..]].concat());
+        let tagged: Vec<_> = made.iter().map(tag).collect();
         let gateway = options("192.168.1.0/28");
         prop_assert_eq!(segments(&filter(&gateway, &plain).0), segments(&filter(&gateway, &tagged).0));
     }
 
     #[test]
     fn arbitrary_packets_never_panic(
-        packets in prop::collection::vec((prop::sample::select(vec![0u16, 1, 9, 51, 101, 108, 113, 276]), prop::collection::vec(any::<u8>(), 0..120), any::<u32>()), 1..10),
+        packets in prop::collection::vec(
+            (
+                prop::sample::select(vec![0u16, 1, 9, 51, 101, 108, 113, 276]),
+                prop::collection::vec(any::<u8>(), 0..120),
+                any::<u32>(),
+            ),
+            1..10,
+        ),
     ) {
         let packets: Vec<TestPacket> = packets
             .into_iter()

@@ -106,10 +106,15 @@ proptest! {
             .zip(0..)
             .map(|(size, number)| {
                 let payload: Vec<u8> = (0..*size).map(|at| at as u8 ^ number as u8).collect();
-                if six { tcp_over_ipv6(number, &payload) } else { tcp(GATEWAY, (5000, 443), SERVICE, number, &payload)[14..].to_vec() }
+                if six {
+                    tcp_over_ipv6(number, &payload)
+                } else {
+                    tcp(GATEWAY, (5000, 443), SERVICE, number, &payload)[14..].to_vec()
+                }
             })
             .collect();
-        let mut parts: Vec<Vec<u8>> = packets.iter().zip(1..).flat_map(|(packet, id)| fragments(packet, &cuts, id)).collect();
+        let mut parts: Vec<Vec<u8>> =
+            packets.iter().zip(1..).flat_map(|(packet, id)| fragments(packet, &cuts, id)).collect();
         for (at, with) in order.iter().enumerate().take(parts.len()) {
             let with = with.index(parts.len());
             parts.swap(at, with);

@@ -23,7 +23,9 @@ proptest! {
     fn fast_path_equals_general_path(
         max_flows in 2usize..12,
         packets in prop::collection::vec(
-            (0u8..3, 0u16..5, any::<bool>(), 0usize..30, prop::option::weighted(0.1, (12usize..60, any::<u8>()))), 1..60,
+            (0u8..3, 0u16..5, any::<bool>(), 0usize..30,
+             prop::option::weighted(0.1, (12usize..60, any::<u8>()))),
+            1..60,
         ),
     ) {
         let frames = packets.iter().zip(0..).map(|((host, port, reversed, length, change), sequence)| {
