@@ -1,152 +1,78 @@
-//! Which packets cannot matter to a stage further down, so that nobody need look at them again.
+//! Rejects packets that cannot concern a set of addresses, before anything else is parsed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::Networks;
-use crate::around::Around;
-use crate::plain::{Ends, plain_ends, plain_tcp_ends};
+use crate::address_set::AddressSet;
+use crate::fast;
 
-/// Tells packets that cannot matter to whoever is interested in some addresses.
+/// Rejects packets that cannot concern a set of addresses. Clones share whether it is active.
 #[derive(Debug, Clone)]
 pub struct AddressPrefilter {
-    networks: Networks,
-    around: Around,
-    appearance: GatewaySeen,
-}
-
-/// Whether any of the addresses has appeared. Clones share the answer.
-///
-/// Until one has, a filter wants to see every packet: to say, if none ever does, who was there instead.
-#[derive(Debug, Clone, Default)]
-pub struct GatewaySeen(Arc<AtomicBool>);
-
-impl GatewaySeen {
-    /// Says that one has.
-    pub fn tell(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn is_told(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
+    addresses: AddressSet,
+    is_active: Arc<AtomicBool>,
 }
 
 impl AddressPrefilter {
-    /// A sieve that holds packets of these addresses alone back from the first one on.
-    pub fn new(networks: Networks) -> Self {
-        let appearance = GatewaySeen::default();
-        appearance.tell();
-        Self::after(appearance, networks)
+    /// A prefilter for packets from or to these addresses, active from the start.
+    pub fn new(addresses: AddressSet) -> Self {
+        Self { addresses, is_active: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// A sieve that lets every packet pass until `appearance` is told.
-    pub fn after(appearance: GatewaySeen, networks: Networks) -> Self {
-        Self { around: Around::new(&networks), networks, appearance }
+    /// As [`new`](Self::new), but inactive until [`activate`](Self::activate) is called on any clone. `flow-filter`
+    /// needs every packet until its gateway has appeared: if that never happens, it reports which addresses it saw
+    /// instead.
+    pub fn inactive(addresses: AddressSet) -> Self {
+        Self { addresses, is_active: Arc::default() }
     }
 
-    /// Whether it holds anything back yet.
+    /// Activates this prefilter and its clones.
+    pub fn activate(&self) {
+        self.is_active.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether an earlier stage may drop what this prefilter rejects.
     pub fn is_active(&self) -> bool {
-        self.appearance.is_told()
+        self.is_active.load(Ordering::Relaxed)
     }
 
-    /// Whether a packet cannot matter: it is of the plainest kind, and of none of the addresses.
+    /// Whether a packet cannot concern the addresses: it is neither from nor to them, and it cannot carry a packet that
+    /// is. Packets for which that is not certain are not rejected.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "all there is to do about most packets")]
-    pub fn is_foreign(&self, link_type: u16, data: &[u8]) -> bool {
-        match plain_tcp_ends(link_type, data) {
-            Some([source, destination]) => !self.networks.contain_v4([source, destination]),
-            None => self.is_foreign_otherwise(link_type, data),
-        }
-    }
-
-    /// As [`is_foreign`](Self::is_foreign), quicker where it is so of nearly all packets.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "all there is to do about most packets")]
-    pub fn is_foreign_as_most(&self, link_type: u16, data: &[u8]) -> bool {
-        self.around.excludes(link_type, data) || self.is_foreign_otherwise(link_type, data)
-    }
-
-    /// As [`is_foreign`](Self::is_foreign), for packets that are not of the most frequent kind.
-    #[inline(never)]
-    fn is_foreign_otherwise(&self, link_type: u16, data: &[u8]) -> bool {
-        match plain_ends(link_type, data) {
-            Some(Ends::Four(source, destination)) => !self.networks.contain_v4([source, destination]),
-            Some(Ends::Six(source, destination)) => !self.networks.contain_v6([source, destination]),
-            None => false,
-        }
+    #[expect(clippy::inline_always, reason = "all there is to do for most packets")]
+    pub fn rejects(&self, link_type: u16, frame: &[u8]) -> bool {
+        fast::addresses(link_type, frame).is_some_and(|addresses| !self.addresses.contains_any(addresses))
     }
 
     /// The addresses.
-    pub fn networks(&self) -> &Networks {
-        &self.networks
+    pub fn addresses(&self) -> &AddressSet {
+        &self.addresses
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::plain_addresses;
 
-    proptest! {
-        /// The sieve is the plain test, made quick, whatever is meant.
-        #[test]
-        fn foreign_is_who_has_plain_addresses_and_none_of_them_is_meant(
-            link_type in 0u16..3, mut data in prop::collection::vec(any::<u8>(), 0..80), six: bool, tcp: bool,
-            near: [Option<bool>; 2],
-            meant in prop::sample::subsequence(vec!["10.0.0.0/8", "10.7.0.0/16", "9.1.1.1", "2001:db8::/32"], 0..=4),
-        ) {
-            let meant: Vec<String> = meant.into_iter().map(str::to_owned).collect();
-            let networks = Networks::parse(&meant).unwrap();
-            if let Some(header) = data.get_mut(12..58) {
-                header[..3].copy_from_slice(if six { &[0x86, 0xdd, 0x60] } else { &[8, 0, 0x45] });
-                if tcp {
-                    header[if six { 8 } else { 11 }] = 6;
-                }
-                let dressed = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 7];
-                for (at, is_dressed) in (if six { [10, 26] } else { [14, 18] }).into_iter().zip(near) {
-                    let prefix = match is_dressed {
-                        None => continue,
-                        Some(true) if six => &dressed[..],
-                        Some(_) if six => &[0x20, 1, 0x0d, 0xb8],
-                        Some(_) => &[10],
-                    };
-                    header[at..at + prefix.len()].copy_from_slice(prefix);
-                }
-            }
-            let foreign = plain_addresses(link_type, &data)
-                .is_some_and(|(source, destination)| !networks.contains(source) && !networks.contains(destination));
-            let sieve = AddressPrefilter::new(networks);
-            prop_assert_eq!(sieve.is_foreign(link_type, &data), foreign);
-            prop_assert_eq!(sieve.is_foreign_as_most(link_type, &data), foreign);
-            prop_assert!(foreign || !sieve.around.excludes(link_type, &data));
-        }
+    #[test]
+    fn only_packets_of_other_addresses_are_rejected() {
+        let frame = |source: [u8; 4], destination: [u8; 4]| {
+            let ip = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0];
+            [&[0; 12][..], &[8, 0], &ip, &source, &destination, &[0; 20]].concat()
+        };
+        let prefilter = AddressPrefilter::new(AddressSet::parse(["10.0.0.2"]).unwrap());
+        assert!(prefilter.rejects(1, &frame([10, 0, 0, 1], [10, 0, 0, 3])));
+        assert!(!prefilter.rejects(1, &frame([10, 0, 0, 2], [10, 0, 0, 3])));
+        assert!(!prefilter.rejects(1, &frame([10, 0, 0, 1], [10, 0, 0, 2])));
+        assert!(!prefilter.rejects(101, &frame([10, 0, 0, 1], [10, 0, 0, 3])), "another link type is not decided");
     }
 
     #[test]
-    fn both_versions_are_decided_at_once() {
-        let of_six = |address: &str| {
-            let mut packet = vec![0; 60];
-            packet[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
-            packet[20] = 6;
-            packet[22..38].copy_from_slice(&address.parse::<std::net::Ipv6Addr>().unwrap().octets());
-            packet
-        };
-        let sieve = |meant: &[&str]| {
-            AddressPrefilter::new(
-                Networks::parse(&meant.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap(),
-            )
-        };
-        let four = sieve(&["192.168.1.20", "192.168.1.0/30"]);
-        assert!(four.around.excludes(1, &of_six("2001:db8::1")));
-        assert!(!four.around.excludes(1, &of_six("::ffff:192.168.1.20")));
-        assert!(!four.around.excludes(1, &of_six("::ffff:192.168.1.16")), "around, but not meant");
-        assert!(four.is_foreign_as_most(1, &of_six("::ffff:192.168.1.16")));
-        let with_six = sieve(&["192.168.1.20", "2001:db8::5"]);
-        assert!(!with_six.around.excludes(1, &of_six("2001:db8::1")), "it may be one of the six");
-        assert!(with_six.is_foreign_as_most(1, &of_six("2001:db8::1")));
-        assert!(!sieve(&[]).around.excludes(1, &of_six("2001:db8::1")));
+    fn clones_are_activated_together() {
+        let prefilter = AddressPrefilter::inactive(AddressSet::default());
+        let clone = prefilter.clone();
+        assert!(!clone.is_active());
+        prefilter.activate();
+        assert!(clone.is_active());
     }
 }

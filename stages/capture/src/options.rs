@@ -7,7 +7,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::Batches;
-use sizeleak_packet::{AddressPrefilter, Networks};
+use sizeleak_packet::{AddressPrefilter, AddressSet};
 use sizeleak_runtime::{ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
@@ -104,7 +104,8 @@ impl Options {
         let selection = if self.only.is_empty() {
             selection
         } else {
-            Selection::Only(AddressPrefilter::new(Networks::parse(&self.only)?))
+            let only = AddressSet::parse(&self.only).map_err(|error| ConfigureError::Usage(error.to_string()))?;
+            Selection::Only(AddressPrefilter::new(only))
         };
         match &self.interface {
             Some(_) if !self.files.is_empty() || self.recursive => {

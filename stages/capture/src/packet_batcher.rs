@@ -112,7 +112,7 @@ impl PacketBatcher {
         self.counts.packets += 1;
         self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
         let prefilter = self.selection.prefilter().filter(|_| self.is_filtering);
-        if prefilter.is_some_and(|prefilter| prefilter.is_foreign(packet.link_type, packet.data)) {
+        if prefilter.is_some_and(|prefilter| prefilter.rejects(packet.link_type, packet.data)) {
             self.pass_over(PassedOver { packets: 1, bytes: packet.data.len() as u64, last_ns: Some(packet.time_ns) });
         } else {
             self.settle();
@@ -237,7 +237,7 @@ impl PacketBatcher {
         let PacketCounts { packets, passed_over, .. } = self.counts;
         match &self.selection {
             Selection::Only(prefilter) if packets > 0 && packets == passed_over => {
-                let detail = format!("none of the {packets} packets is from or to {}", prefilter.networks());
+                let detail = format!("none of the {packets} packets is from or to {}", prefilter.addresses());
                 out.emit(notice(what::ABSENT, self.last_ns(), &detail).into())
             }
             _ => Ok(()),

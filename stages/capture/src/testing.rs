@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sizeleak_packet::{AddressPrefilter, Networks};
+use sizeleak_packet::{AddressPrefilter, AddressSet};
 use sizeleak_runtime::{Interrupt, Progress, SourceEmit};
 
 use crate::capture_driver::CaptureDriver;
@@ -16,7 +16,7 @@ pub(crate) const GATEWAY: [u8; 4] = [192, 168, 1, 20];
 pub(crate) const OTHER: [u8; 4] = [10, 0, 0, 1];
 
 pub(crate) fn prefilter() -> AddressPrefilter {
-    AddressPrefilter::new(Networks::parse(&["192.168.1.20".to_owned()]).unwrap())
+    AddressPrefilter::new(AddressSet::parse(["192.168.1.20"]).unwrap())
 }
 
 /// A TCP packet in IPv4, at least as long as its headers.

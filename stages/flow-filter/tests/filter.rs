@@ -1,4 +1,4 @@
-//! Packets of a gateway become segments of flows; all others are dropped, and what cannot be read is counted.
+//! A gateway's packets become segments of flows; all others are dropped, and unreadable ones are counted.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod traffic;
@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use sizeleak_flow_filter::{FlowFilter, Options};
 use sizeleak_frame::{Direction, Transport};
 use traffic::{
-    Captured, GATEWAY, SERVICE, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp,
+    GATEWAY, SERVICE, TestPacket, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp,
     try_filter, udp,
 };
 
 #[test]
-fn the_gateways_segments_and_no_others() {
+fn only_the_gateways_segments_are_kept() {
     let packets = [
         ethernet(tcp(GATEWAY, (5000, 443), SERVICE, 100, b"hello")),
         ethernet(tcp([192, 168, 1, 21], (5000, 443), SERVICE, 100, b"other")),
@@ -32,14 +32,14 @@ fn the_gateways_segments_and_no_others() {
 }
 
 #[test]
-fn padding_snaplen_and_offloading() {
+fn lengths_are_right_despite_padding_snaplen_and_offloading() {
     let mut padded = tcp(GATEWAY, (5000, 443), SERVICE, 1, b"ab");
     padded.extend([0; 20]);
     let cut = tcp(GATEWAY, (5000, 443), SERVICE, 3, &[7; 500]);
     let wire = cut.len() as u32;
     let mut offloaded = tcp(GATEWAY, (5000, 443), SERVICE, 503, &[8; 3000]);
     offloaded[16..18].copy_from_slice(&[0, 0]);
-    let cut_at = |at: usize| Captured { original_length: wire, ..ethernet(cut[..at].to_vec()) };
+    let cut_at = |at: usize| TestPacket { original_length: wire, ..ethernet(cut[..at].to_vec()) };
     let packets = [ethernet(padded), cut_at(128), ethernet(offloaded), cut_at(54), cut_at(53)];
     let (frames, counts) = filter(&options("192.168.1.20"), &packets);
     let lengths: Vec<(u32, usize)> = segments(&frames).iter().map(|row| (row.length, row.payload.len())).collect();
@@ -48,7 +48,7 @@ fn padding_snaplen_and_offloading() {
 }
 
 #[test]
-fn vlans_raw_ip_and_ipv6() {
+fn segments_are_found_under_vlan_tags_in_raw_ip_and_in_ipv6() {
     let plain = tcp(GATEWAY, (5000, 443), SERVICE, 1, b"x");
     let tagged = [&plain[..12], &[0x81, 0, 0, 7], &plain[12..]].concat();
     let mut six = Vec::new();
@@ -72,10 +72,10 @@ fn vlans_raw_ip_and_ipv6() {
 }
 
 #[test]
-fn services_by_address_port_and_name() {
+fn services_are_selected_by_address_port_and_name() {
     let other = [203, 0, 113, 99];
-    let mut answer = simple_dns::Packet::new_reply(1);
-    answer.answers.push(simple_dns::ResourceRecord::new(
+    let mut response = simple_dns::Packet::new_reply(1);
+    response.answers.push(simple_dns::ResourceRecord::new(
         simple_dns::Name::new("hub.example").unwrap(),
         simple_dns::CLASS::IN,
         60,
@@ -85,7 +85,7 @@ fn services_by_address_port_and_name() {
     PacketBuilder::ethernet2([1; 6], [2; 6])
         .ipv4([192, 168, 1, 1], [192, 168, 1, 77], 64)
         .udp(53, 4000)
-        .write(&mut dns, &answer.build_bytes_vec().unwrap())
+        .write(&mut dns, &response.build_bytes_vec().unwrap())
         .unwrap();
     let packets = [
         ethernet(dns),
@@ -103,7 +103,7 @@ fn services_by_address_port_and_name() {
 }
 
 #[test]
-fn a_gateway_that_never_appears_is_an_error_with_who_was_there() {
+fn an_absent_gateway_is_an_error_that_names_who_was_there() {
     let packets = [ethernet(tcp(GATEWAY, (5000, 443), SERVICE, 1, b"a"))];
     let (result, frames, _) = try_filter(&options("10.1.2.3"), &packets);
     let error = result.unwrap_err().to_string();
@@ -114,20 +114,20 @@ fn a_gateway_that_never_appears_is_an_error_with_who_was_there() {
 }
 
 #[test]
-fn link_layers_that_are_not_read_are_told_once() {
+fn unsupported_link_types_are_reported_once() {
     let packet = |link_type| captured(link_type, vec![0; 60]);
     let (frames, counts) = filter(&options("10.1.2.3"), &[packet(105), packet(105), packet(1)]);
     assert_eq!((notices(&frames, "unsupported").len(), counts["no_ip"]), (1, 3));
 }
 
 #[test]
-fn datagrams_are_rows_without_flags_and_the_networks_own_are_counted() {
+fn datagrams_have_no_flags_and_infrastructure_is_only_counted() {
     let packets = [
         ethernet(udp(GATEWAY, (50_000, 5684), SERVICE, b"dtls")),
         ethernet(udp(SERVICE, (5684, 50_000), GATEWAY, b"answer")),
         ethernet(udp(GATEWAY, (50_001, 123), SERVICE, b"time")),
         ethernet(udp(GATEWAY, (5353, 5353), [224, 0, 0, 251], b"who")),
-        ethernet(udp(SERVICE, (53, 50_003), GATEWAY, b"no answer at all")),
+        ethernet(udp(SERVICE, (53, 50_003), GATEWAY, b"no DNS response")),
         ethernet(udp([192, 168, 1, 9], (50_000, 5684), SERVICE, b"other")),
     ];
     let (frames, counts) = filter(&options("192.168.1.20"), &packets);
@@ -153,17 +153,27 @@ fn between_two_gateways_the_client_is_the_gateway_in_both_directions() {
 }
 
 #[test]
-fn wrong_options_are_usage_errors() {
+fn evicted_flows_are_reported_once_and_announced_again() {
+    let packets: Vec<TestPacket> =
+        (0..100).chain(0..100).map(|port| ethernet(tcp(GATEWAY, (5000 + port, 443), SERVICE, 1, b"a"))).collect();
+    let (frames, counts) = filter(&Options { max_flows: 20, ..options("192.168.1.20") }, &packets);
+    assert_eq!((flows(&frames).len(), segments(&frames).len(), notices(&frames, "evicted").len()), (200, 200, 1));
+    assert_eq!((counts["flows"], counts["forgotten_flows"]), (200, 180));
+}
+
+#[test]
+fn invalid_options_are_usage_errors() {
     assert!(FlowFilter::new(&Options::default()).unwrap_err().to_string().contains("--gateway"));
     assert!(FlowFilter::new(&options("192.168.1")).is_err());
     assert!(FlowFilter::new(&Options { max_flows: 1, ..options("192.168.1.20") }).is_err());
 }
 
 proptest! {
-    /// The quick test by addresses drops exactly what the full parse of a raw IP packet would.
     #[test]
-    fn the_quick_test_agrees_with_the_full_parse(
-        packets in prop::collection::vec((any::<[u8; 2]>(), any::<bool>(), 0usize..40, any::<Option<(prop::sample::Index, u8)>>()), 1..20),
+    fn prefilter_and_fast_path_change_nothing(
+        packets in prop::collection::vec(
+            (any::<[u8; 2]>(), any::<bool>(), 0usize..40, any::<Option<(prop::sample::Index, u8)>>()), 1..20,
+        ),
     ) {
         let made = packets.iter().map(|(last, reversed, length, change)| {
             let (a, b) = ([192, 168, 1, last[0] % 24], [203, 0, 113, last[1] % 4]);
@@ -177,19 +187,27 @@ proptest! {
         });
         let made: Vec<Vec<u8>> = made.collect();
         let plain: Vec<_> = made.iter().cloned().map(ethernet).collect();
-        // A VLAN tag keeps the quick test from being used.
-        let tagged: Vec<_> = made.iter().map(|packet| ethernet([&packet[..12], &[0x81, 0, 0, 7], &packet[12..]].concat())).collect();
+        // Neither is used for packets with a VLAN tag.
+        let tag = |packet: &Vec<u8>| ethernet([&packet[..12], &[0x81, 0, 0, 7], &packet[12..]].concat());
+        let tagged: Vec<_> = made.iter().map(tag).collect();
         let gateway = options("192.168.1.0/28");
         prop_assert_eq!(segments(&filter(&gateway, &plain).0), segments(&filter(&gateway, &tagged).0));
     }
 
     #[test]
-    fn any_packets_are_looked_at_safely(
-        packets in prop::collection::vec((prop::sample::select(vec![0u16, 1, 9, 51, 101, 108, 113, 276]), prop::collection::vec(any::<u8>(), 0..120), any::<u32>()), 1..10),
+    fn arbitrary_packets_never_panic(
+        packets in prop::collection::vec(
+            (
+                prop::sample::select(vec![0u16, 1, 9, 51, 101, 108, 113, 276]),
+                prop::collection::vec(any::<u8>(), 0..120),
+                any::<u32>(),
+            ),
+            1..10,
+        ),
     ) {
-        let packets: Vec<Captured> = packets
+        let packets: Vec<TestPacket> = packets
             .into_iter()
-            .map(|(link_type, data, original_length)| Captured { link_type, data, original_length })
+            .map(|(link_type, data, original_length)| TestPacket { link_type, data, original_length })
             .collect();
         filter(&options("0.0.0.0/0"), &packets);
     }

@@ -1,15 +1,15 @@
-//! Fragmented packets give the segments that whole ones would.
+//! Fragmented packets yield the segments that whole ones would.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod traffic;
 
 use proptest::prelude::*;
 use traffic::{
-    Captured, GATEWAY, RAW, SERVICE, captured, ethernet, filter, notices, options, payloads, segments, tcp,
+    GATEWAY, RAW, SERVICE, TestPacket, captured, ethernet, filter, notices, options, payloads, segments, tcp,
     tcp_over_ipv6, udp,
 };
 
-/// Where an IPv4 or IPv6 packet is cut: offsets in its payload, multiples of 8.
+/// The fragments of an IPv4 or IPv6 packet, cut at these offsets in its payload, in units of 8 bytes.
 fn fragments(packet: &[u8], cuts: &[usize], identification: u16) -> Vec<Vec<u8>> {
     let is_four = packet[0] >> 4 == 4;
     let (header, payload) = packet.split_at(if is_four { 20 } else { 40 });
@@ -44,7 +44,7 @@ fn gateways() -> sizeleak_flow_filter::Options {
 }
 
 #[test]
-fn fragments_in_ethernet_pass_the_quick_test() {
+fn the_prefilter_lets_fragments_pass() {
     let packet = udp(GATEWAY, (50_000, 5684), SERVICE, &[7; 3000]);
     let parts = fragments(&packet[14..], &[185, 370], 9);
     let parts = parts.iter().map(|part| ethernet([&packet[..14], part].concat()));
@@ -54,29 +54,29 @@ fn fragments_in_ethernet_pass_the_quick_test() {
 }
 
 #[test]
-fn a_fragment_that_never_comes_is_told() {
+fn a_missing_fragment_is_reported() {
     let packet = tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 100]);
     let mut parts = fragments(&packet[14..], &[4, 8], 9);
     parts.remove(1);
-    let parts: Vec<Captured> = parts.into_iter().map(|part| captured(RAW, part)).collect();
+    let parts: Vec<TestPacket> = parts.into_iter().map(|part| captured(RAW, part)).collect();
     let (frames, counts) = filter(&gateways(), &parts);
     assert_eq!((segments(&frames).len(), counts["incomplete_fragments"]), (0, 1));
     assert!(notices(&frames, "gap")[0].contains("192.168.1.20 to 203.0.113.10"));
 }
 
 #[test]
-fn fragments_cut_by_the_snaplen_still_give_the_length() {
+fn fragments_cut_by_the_snaplen_keep_their_length() {
     let packet = tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 1000]);
     let parts = fragments(&packet[14..], &[60], 9).into_iter().map(|part| {
         let original_length = part.len() as u32;
-        Captured { original_length, ..captured(RAW, part[..80].to_vec()) }
+        TestPacket { original_length, ..captured(RAW, part[..80].to_vec()) }
     });
     let rows = segments(&filter(&options("192.168.1.20"), &parts.collect::<Vec<_>>()).0);
     assert_eq!((rows[0].length, rows[0].payload.len()), (1000, 40));
 }
 
 #[test]
-fn others_fragments_are_nobodys_business() {
+fn fragments_of_other_hosts_are_neither_counted_nor_reported() {
     let packet = tcp([192, 168, 1, 21], (5000, 443), SERVICE, 1, &[7; 100]);
     let parts = fragments(&packet[14..], &[4], 9).into_iter().map(|part| captured(RAW, part));
     let (frames, counts) = filter(&gateways(), &parts.take(1).collect::<Vec<_>>());
@@ -84,7 +84,7 @@ fn others_fragments_are_nobodys_business() {
 }
 
 #[test]
-fn a_fragment_that_reaches_behind_the_end_of_any_packet_is_damage() {
+fn a_fragment_beyond_the_longest_packet_is_damaged() {
     let packet = tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 100]);
     let mut part = fragments(&packet[14..], &[4], 9).remove(0);
     part[6..8].copy_from_slice(&0x3fff_u16.to_be_bytes());
@@ -94,7 +94,7 @@ fn a_fragment_that_reaches_behind_the_end_of_any_packet_is_damage() {
 
 proptest! {
     #[test]
-    fn any_cut_and_order_gives_what_the_whole_packet_gives(
+    fn fragments_in_any_size_and_order_yield_the_segments_of_whole_packets(
         sizes in prop::collection::vec(0usize..400, 1..6),
         six: bool,
         cuts in prop::collection::vec(0usize..50, 0..5),
@@ -106,15 +106,20 @@ proptest! {
             .zip(0..)
             .map(|(size, number)| {
                 let payload: Vec<u8> = (0..*size).map(|at| at as u8 ^ number as u8).collect();
-                if six { tcp_over_ipv6(number, &payload) } else { tcp(GATEWAY, (5000, 443), SERVICE, number, &payload)[14..].to_vec() }
+                if six {
+                    tcp_over_ipv6(number, &payload)
+                } else {
+                    tcp(GATEWAY, (5000, 443), SERVICE, number, &payload)[14..].to_vec()
+                }
             })
             .collect();
-        let mut parts: Vec<Vec<u8>> = packets.iter().zip(1..).flat_map(|(packet, id)| fragments(packet, &cuts, id)).collect();
+        let mut parts: Vec<Vec<u8>> =
+            packets.iter().zip(1..).flat_map(|(packet, id)| fragments(packet, &cuts, id)).collect();
         for (at, with) in order.iter().enumerate().take(parts.len()) {
             let with = with.index(parts.len());
             parts.swap(at, with);
         }
-        // A fragment that comes once more, right behind, changes nothing, unless it begins another packet of its own.
+        // A duplicate right behind a fragment changes nothing, unless it is a packet of its own.
         if duplicate && parts.len() > sizes.len() {
             let again = parts[0].clone();
             parts.insert(1, again);

@@ -1,4 +1,4 @@
-//! The same segment under every link layer, and under the options and extensions of IP, gives the same row.
+//! A segment is the same under every link layer, and under IPv4 options and IPv6 extension headers.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod traffic;
@@ -7,7 +7,7 @@ use etherparse::{
     IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6FlowLabel, Ipv6Header, Ipv6RawExtHeader,
     LinuxSllPacketType, PacketBuilder, PacketBuilderStep, VlanId,
 };
-use traffic::{Captured, GATEWAY, RAW, SERVICE, captured, ethernet, filter, options, segments};
+use traffic::{GATEWAY, RAW, SERVICE, TestPacket, captured, ethernet, filter, options, segments};
 
 fn tcp(step: PacketBuilderStep<IpHeaders>) -> Vec<u8> {
     let mut packet = Vec::new();
@@ -15,7 +15,7 @@ fn tcp(step: PacketBuilderStep<IpHeaders>) -> Vec<u8> {
     packet
 }
 
-fn assert_hello(gateway: &str, packets: &[Captured]) {
+fn assert_hello(gateway: &str, packets: &[TestPacket]) {
     let rows = segments(&filter(&options(gateway), packets).0);
     assert_eq!(rows.len(), packets.len());
     for row in rows {
@@ -24,7 +24,7 @@ fn assert_hello(gateway: &str, packets: &[Captured]) {
 }
 
 #[test]
-fn link_layers() {
+fn a_segment_is_found_under_every_link_layer() {
     let vlan = |id| VlanId::try_new(id).unwrap();
     let plain = tcp(PacketBuilder::ipv4(GATEWAY, SERVICE, 64));
     let with = |header: &[u8]| [header, &plain].concat();
@@ -52,7 +52,7 @@ fn link_layers() {
 }
 
 #[test]
-fn options_of_ipv4_and_wrong_checksums() {
+fn ipv4_options_and_wrong_checksums_do_not_matter() {
     let mut header = Ipv4Header::new(0, 64, IpNumber::TCP, GATEWAY, SERVICE).unwrap();
     header.options = [1_u8, 1, 1, 0].into();
     let headers = IpHeaders::Ipv4(header, Ipv4Extensions::default());
@@ -64,7 +64,7 @@ fn options_of_ipv4_and_wrong_checksums() {
 }
 
 #[test]
-fn extension_headers_of_ipv6() {
+fn ipv6_extension_headers_are_skipped() {
     let address = |text: &str| text.parse::<std::net::Ipv6Addr>().unwrap().octets();
     let options = || Ipv6RawExtHeader::new_raw(IpNumber::TCP, &[1, 4, 0, 0, 0, 0]).unwrap();
     let header = Ipv6Header {

@@ -1,4 +1,4 @@
-//! A gateway behind one tunnel is found, and a gateway at the end of one.
+//! A gateway is found inside one tunnel, and at the end of one.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod traffic;
@@ -7,7 +7,7 @@ use etherparse::{IpNumber, PacketBuilder};
 use proptest::prelude::*;
 use sizeleak_frame::Direction;
 use traffic::{
-    Captured, GATEWAY, SERVICE, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp, udp,
+    GATEWAY, SERVICE, TestPacket, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp, udp,
 };
 
 const ROUTERS: [[u8; 4]; 2] = [[198, 51, 100, 1], [198, 51, 100, 2]];
@@ -22,7 +22,7 @@ fn between_routers(protocol: u8, content: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The same Ethernet frame inside every tunnel that is read.
+/// The same Ethernet frame inside every supported tunnel.
 fn tunnels(frame: &[u8]) -> Vec<Vec<u8>> {
     let ip = &frame[14..];
     let gre = |header: &[u8], inside: &[u8]| between_routers(47, &[header, inside].concat());
@@ -36,9 +36,9 @@ fn tunnels(frame: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_gateway_inside() {
+fn a_gateway_inside_a_tunnel_is_found() {
     let frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello");
-    let packets: Vec<Captured> = tunnels(&frame).into_iter().map(ethernet).collect();
+    let packets: Vec<TestPacket> = tunnels(&frame).into_iter().map(ethernet).collect();
     let (frames, counts) = filter(&options("192.168.1.20"), &packets);
     assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
     assert_eq!((counts["tunnelled"], counts["gateway_packets"], counts["flows"]), (5, 5, 1));
@@ -47,9 +47,9 @@ fn the_gateway_inside() {
 }
 
 #[test]
-fn the_gateway_outside_owns_the_end_on_its_side() {
+fn at_the_end_of_a_tunnel_the_inner_end_on_its_side_is_the_gateway() {
     let frame = tcp([10, 8, 0, 2], (5000, 443), SERVICE, 7, b"hello");
-    let packets: Vec<Captured> = tunnels(&frame).into_iter().map(ethernet).collect();
+    let packets: Vec<TestPacket> = tunnels(&frame).into_iter().map(ethernet).collect();
     for (gateway, direction, end) in
         [("198.51.100.1", Direction::FromGateway, "10.8.0.2"), ("198.51.100.2", Direction::ToGateway, "203.0.113.10")]
     {
@@ -61,31 +61,31 @@ fn the_gateway_outside_owns_the_end_on_its_side() {
 }
 
 #[test]
-fn ipv6_in_ipv4() {
+fn ipv6_in_ipv4_is_opened() {
     let packet = between_routers(41, &traffic::tcp_over_ipv6(1, b"six"));
     assert_eq!(payloads(&filter(&options("2001:db8::20"), &[ethernet(packet)]).0), [b"six".to_vec()]);
 }
 
 #[test]
-fn a_tunnel_in_a_tunnel_and_other_tunnels_are_told_once() {
+fn nested_and_unsupported_tunnels_are_reported_once() {
     let frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello");
     let nested = tunnels(&tunnels(&frame)[1]);
-    let mut packets: Vec<Captured> = nested.into_iter().map(ethernet).collect();
+    let mut packets: Vec<TestPacket> = nested.into_iter().map(ethernet).collect();
     packets.push(ethernet(between_routers(47, &[0x30, 1, 0x88, 0x0b, 0, 0, 0, 0])));
     packets.push(ethernet(between_routers(47, &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1])));
     let (frames, counts) = filter(&options("198.51.100.0/24"), &packets);
-    let told = notices(&frames, "unsupported");
-    assert_eq!((told.len(), counts["no_ip"]), (3, 7), "{told:?}");
-    assert_eq!(notices(&frames, "absent").len(), 0, "what cannot be read was the gateway's all the same");
+    let reported = notices(&frames, "unsupported");
+    assert_eq!((reported.len(), counts["no_ip"]), (3, 7), "{reported:?}");
+    assert_eq!(notices(&frames, "absent").len(), 0, "unreadable packets were the gateway's");
 }
 
 #[test]
-fn padding_and_the_snaplen_in_a_tunnel() {
+fn lengths_in_a_tunnel_are_right_despite_padding_and_snaplen() {
     let mut frame = tcp(GATEWAY, (5000, 443), SERVICE, 7, &[9; 300]);
     frame.extend([0; 7]);
     let packets = tunnels(&frame).into_iter().map(|packet| {
         let original_length = packet.len() as u32;
-        Captured { original_length, ..captured(traffic::ETHERNET, packet[..160].to_vec()) }
+        TestPacket { original_length, ..captured(traffic::ETHERNET, packet[..160].to_vec()) }
     });
     let rows = segments(&filter(&options("192.168.1.20"), &packets.collect::<Vec<_>>()).0);
     assert_eq!(rows.len(), 5);
@@ -94,7 +94,7 @@ fn padding_and_the_snaplen_in_a_tunnel() {
 
 proptest! {
     #[test]
-    fn damaged_tunnels_do_no_harm(
+    fn damaged_tunnels_yield_at_most_one_segment(
         which in 0usize..5,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cut: prop::sample::Index,

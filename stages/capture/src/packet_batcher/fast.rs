@@ -88,7 +88,7 @@ impl BatchFiller<'_> {
         while !batcher.limit.is_reached(rows, data_bytes)
             && let Some((packet, behind)) = parse(rest)
             && packet.time_ns < before_ns
-            && !prefilter.is_some_and(|prefilter| prefilter.is_foreign(packet.link_type, packet.data))
+            && !prefilter.is_some_and(|prefilter| prefilter.rejects(packet.link_type, packet.data))
         {
             (rest, last_ns) = (behind, Some(packet.time_ns));
             rows += batcher.limit.rows_per_packet;
@@ -160,7 +160,7 @@ fn skip_foreign<'a>(
     while skipped.rest.len() > stop
         && let Some((packet, behind)) = parse(skipped.rest)
         && packet.time_ns < before_ns
-        && prefilter.is_foreign_as_most(packet.link_type, packet.data)
+        && prefilter.rejects(packet.link_type, packet.data)
     {
         // Only this header tells where the next one is, so the processor cannot prefetch it by itself.
         prefetch_index(skipped.rest, PREFETCH_DISTANCE);

@@ -1,5 +1,5 @@
-//! Packets made for the tests, and what a filter makes of them.
-#![allow(dead_code, reason = "every test program uses another part of it")]
+//! Packets for the tests, and what a filter makes of them.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ pub(crate) const GATEWAY: [u8; 4] = [192, 168, 1, 20];
 pub(crate) const SERVICE: [u8; 4] = [203, 0, 113, 10];
 
 /// A packet with its link type and its length on the wire.
-pub(crate) struct Captured {
+pub(crate) struct TestPacket {
     pub(crate) link_type: u16,
     pub(crate) data: Vec<u8>,
     pub(crate) original_length: u32,
 }
 
-/// Link types by the numbers of the registry.
+/// Numbers of the `LINKTYPE_` registry.
 pub(crate) const ETHERNET: u16 = 1;
 pub(crate) const RAW: u16 = 101;
 
-pub(crate) fn captured(link_type: u16, data: Vec<u8>) -> Captured {
+pub(crate) fn captured(link_type: u16, data: Vec<u8>) -> TestPacket {
     let original_length = data.len() as u32;
-    Captured { link_type, data, original_length }
+    TestPacket { link_type, data, original_length }
 }
 
-pub(crate) fn ethernet(data: Vec<u8>) -> Captured {
+pub(crate) fn ethernet(data: Vec<u8>) -> TestPacket {
     captured(ETHERNET, data)
 }
 
@@ -64,21 +64,21 @@ pub(crate) fn options(gateway: &str) -> Options {
     Options { gateway: vec![gateway.into()], ..Options::default() }
 }
 
-/// Runs packets through a filter that may miss its gateway.
-pub(crate) fn filter(options: &Options, packets: &[Captured]) -> (Vec<Frame>, BTreeMap<&'static str, u64>) {
+/// Runs packets through a filter that accepts an absent gateway.
+pub(crate) fn filter(options: &Options, packets: &[TestPacket]) -> (Vec<Frame>, BTreeMap<&'static str, u64>) {
     let (result, frames, counts) = try_filter(&Options { allow_absent: true, ..options.clone() }, packets);
     result.unwrap();
     (frames, counts)
 }
 
-/// Runs packets through a filter, and tells how it ended.
+/// Runs packets through a filter, and returns how it ended.
 pub(crate) fn try_filter(
     options: &Options,
-    packets: &[Captured],
+    packets: &[TestPacket],
 ) -> (Result<(), StageError>, Vec<Frame>, BTreeMap<&'static str, u64>) {
     let mut batch = Packets::new();
     for (packet, number) in packets.iter().zip(1..) {
-        let Captured { link_type, original_length, ref data } = *packet;
+        let TestPacket { link_type, original_length, ref data } = *packet;
         batch.push(Packet { time_ns: 1_000, link_type, original_length, data, capture: 0, number });
     }
     let mut filter = FlowFilter::new(options).unwrap();
@@ -88,9 +88,9 @@ pub(crate) fn try_filter(
     (result, out, filter.counters().into_iter().collect())
 }
 
-/// A row of `segments` without its flow.
+/// A segment without its flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct OwnedSegment {
     pub(crate) direction: Direction,
     pub(crate) sequence: u32,
     pub(crate) flags: u8,
@@ -98,11 +98,11 @@ pub(crate) struct Row {
     pub(crate) payload: Vec<u8>,
 }
 
-/// The rows of all segments.
-pub(crate) fn segments(frames: &[Frame]) -> Vec<Row> {
+/// All segments.
+pub(crate) fn segments(frames: &[Frame]) -> Vec<OwnedSegment> {
     let batches = frames.iter().filter_map(|frame| Segments::try_from(frame.clone()).ok());
     let rows = |batch: Segments| {
-        let rows = batch.iter().map(|row| Row {
+        let rows = batch.iter().map(|row| OwnedSegment {
             direction: row.direction,
             sequence: row.sequence,
             flags: row.flags,
@@ -123,7 +123,7 @@ pub(crate) fn flows(frames: &[Frame]) -> Vec<Flow> {
     frames.iter().filter_map(|frame| Flow::try_from(frame.clone()).ok()).collect()
 }
 
-/// The details of the notices of one kind.
+/// The details of all notices of one kind.
 pub(crate) fn notices(frames: &[Frame], what: &str) -> Vec<String> {
     let notices = frames.iter().filter_map(|frame| match frame {
         Frame::Notice(notice) if notice.what == what => notice.detail.clone(),

@@ -1,0 +1,211 @@
+//! IP: from its header to what the packet carries, and which part it is of a fragmented packet.
+
+use std::net::IpAddr;
+
+use etherparse::{Ipv6ExtensionsSlice, Ipv6FragmentHeaderSlice, LaxIpSlice, LaxIpv4Slice, LaxIpv6Slice};
+
+use crate::captured_bytes::CapturedBytes;
+
+/// An IP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IpPacket<'a> {
+    /// Where it comes from.
+    pub source: IpAddr,
+    /// Where it goes to.
+    pub destination: IpAddr,
+    /// What follows all extension headers; in a fragment, what follows the IP header or IPv6's fragment header.
+    pub payload: IpPayload<'a>,
+    /// Which part `payload` is, if it is not the whole.
+    pub fragment: Option<Fragment>,
+}
+
+/// What an IP packet carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IpPayload<'a> {
+    /// The IP protocol number; that of an extension header if that header cannot be read.
+    pub protocol: u8,
+    /// The payload.
+    pub bytes: CapturedBytes<'a>,
+}
+
+/// The position of a fragment in its packet (RFC 791, section 3.1; RFC 8200, section 4.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fragment {
+    /// The same in all fragments of a packet.
+    pub identification: u32,
+    /// In bytes.
+    pub offset: u32,
+    /// Whether no other follows.
+    pub is_last: bool,
+}
+
+impl<'a> IpPacket<'a> {
+    /// Reads the packet at the start of `bytes`; `None` if its header is cut or invalid. Where offloading left the
+    /// header without a length, the length of `bytes` on the wire is used.
+    pub fn read(bytes: CapturedBytes<'a>) -> Option<Self> {
+        match LaxIpSlice::from_slice(bytes.data()).ok()?.0 {
+            LaxIpSlice::Ipv4(packet) => Some(Self::from_ipv4(&packet, bytes)),
+            LaxIpSlice::Ipv6(packet) => Some(Self::from_ipv6(&packet, bytes)),
+        }
+    }
+
+    fn from_ipv4(packet: &LaxIpv4Slice<'a>, bytes: CapturedBytes<'a>) -> Self {
+        let header = packet.header();
+        let claimed = u32::from(header.total_len());
+        let total = if claimed < header.slice().len() as u32 { bytes.length() } else { claimed };
+        let fragment = header.is_fragmenting_payload().then(|| Fragment {
+            identification: header.identification().into(),
+            offset: header.fragments_offset().byte_offset().into(),
+            is_last: !header.more_fragments(),
+        });
+        // A fragment's payload begins right behind the header: an authentication header belongs to the whole packet.
+        let (protocol, payload) = match fragment {
+            Some(_) => (header.protocol(), bytes.after(header.slice().len()).data()),
+            None => (packet.payload().ip_number, packet.payload().payload),
+        };
+        Self {
+            source: header.source_addr().into(),
+            destination: header.destination_addr().into(),
+            payload: IpPayload::new(protocol.0, payload, bytes.data(), total),
+            fragment,
+        }
+    }
+
+    fn from_ipv6(packet: &LaxIpv6Slice<'a>, bytes: CapturedBytes<'a>) -> Self {
+        let (header, data) = (packet.header(), bytes.data());
+        let header_length = header.slice().len();
+        let claimed = u32::from(header.payload_length());
+        let total = if claimed == 0 { bytes.length() } else { claimed + header_length as u32 };
+        let rest = bytes.after(header_length).data();
+        let (protocol, payload, fragment) = match fragment_header(header.next_header().0, rest) {
+            None => (packet.payload().ip_number, packet.payload().payload, None),
+            Some(header) => {
+                let fragment = Fragment {
+                    identification: header.identification(),
+                    offset: header.fragment_offset().byte_offset().into(),
+                    is_last: !header.more_fragments(),
+                };
+                let payload = bytes.after(offset_in(data, header.slice()) + header.slice().len());
+                (header.next_header(), payload.data(), Some(fragment))
+            }
+        };
+        Self {
+            source: header.source_addr().into(),
+            destination: header.destination_addr().into(),
+            payload: IpPayload::new(protocol.0, payload, data, total),
+            fragment,
+        }
+    }
+}
+
+impl<'a> IpPayload<'a> {
+    /// `payload` is a part of `packet`, which was `total` bytes long on the wire.
+    fn new(protocol: u8, payload: &'a [u8], packet: &[u8], total: u32) -> Self {
+        let length = total.saturating_sub(offset_in(packet, payload) as u32);
+        Self { protocol, bytes: CapturedBytes::new(payload, length) }
+    }
+
+    /// Skips IPv6's extension headers, with which a reassembled packet may begin.
+    #[must_use]
+    pub fn after_extensions(self) -> Self {
+        let data = self.bytes.data();
+        let (_, protocol, payload, _) = Ipv6ExtensionsSlice::from_slice_lax(self.protocol.into(), data);
+        Self { protocol: protocol.0, bytes: self.bytes.after(offset_in(data, payload)) }
+    }
+}
+
+/// The fragment header of an IPv6 packet, if it is a fragment. Extension headers after it belong to the fragmented
+/// packet.
+///
+/// By hand: for a packet that is cut inside its extension headers, etherparse's iterator reads beyond the end, because
+/// it assumes that they are complete.
+fn fragment_header(mut protocol: u8, mut rest: &[u8]) -> Option<Ipv6FragmentHeaderSlice<'_>> {
+    loop {
+        // The lengths of RFC 8200, section 4, and RFC 4302, section 2.2.
+        let length = match protocol {
+            0 | 43 | 60 => 8 * (usize::from(*rest.get(1)?) + 1),
+            51 => 4 * (usize::from(*rest.get(1)?) + 2),
+            44 => {
+                let header = Ipv6FragmentHeaderSlice::from_slice(rest).ok()?;
+                if header.is_fragmenting_payload() {
+                    return Some(header);
+                }
+                header.slice().len()
+            }
+            _ => return None,
+        };
+        protocol = *rest.first()?;
+        rest = rest.get(length..)?;
+    }
+}
+
+/// Where `part` begins in `whole`, which it is a slice of.
+fn offset_in(whole: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::PacketBuilder;
+
+    use super::*;
+
+    fn packet(payload: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        PacketBuilder::ipv4([1, 2, 3, 4], [5, 6, 7, 8], 64).udp(1, 2).write(&mut bytes, payload).unwrap();
+        bytes
+    }
+
+    fn read(bytes: &[u8], original_length: u32) -> Option<IpPacket<'_>> {
+        IpPacket::read(CapturedBytes::frame(bytes, original_length))
+    }
+
+    #[test]
+    fn lengths_are_those_on_the_wire() {
+        let whole = packet(&[7; 30]);
+        let lengths = |bytes: &[u8], original_length| {
+            let payload = read(bytes, original_length).unwrap().payload.bytes;
+            (payload.length(), payload.data().len())
+        };
+        assert_eq!(lengths(&whole, 58), (38, 38));
+        assert_eq!(lengths(&whole[..28], 58), (38, 8), "cut by the snaplen");
+        assert_eq!(lengths(&[&whole[..], &[0; 9]].concat(), 67), (38, 38), "padded");
+        let mut offloaded = whole.clone();
+        offloaded[2..4].copy_from_slice(&[0, 0]);
+        assert_eq!(lengths(&offloaded, 90), (70, 38));
+        assert_eq!(read(&whole[..19], 58), None);
+    }
+
+    #[test]
+    fn ipv4_fragments_have_their_identification_and_offset() {
+        let mut part = packet(&[7; 30]);
+        part[4..8].copy_from_slice(&[0x12, 0x34, 0x20 | 1, 2]);
+        let packet = read(&part, 58).unwrap();
+        assert_eq!(packet.fragment, Some(Fragment { identification: 0x1234, offset: 0x102 * 8, is_last: false }));
+        assert_eq!((packet.payload.protocol, packet.payload.bytes.length()), (17, 38));
+    }
+
+    #[test]
+    fn extension_headers_behind_a_fragment_header_are_payload() {
+        // Next header 60, destination options, belongs to the whole packet: in a later fragment any data stands there.
+        let mut part = vec![0x60, 0, 0, 0, 0, 24, 44, 64];
+        part.extend([0; 32]);
+        part.extend([60, 0, 0, 8, 0, 0, 0, 9]);
+        part.extend([0xff; 16]);
+        let packet = read(&part, 64).unwrap();
+        assert_eq!(packet.fragment, Some(Fragment { identification: 9, offset: 8, is_last: true }));
+        assert_eq!(packet.payload, IpPayload { protocol: 60, bytes: CapturedBytes::new(&[0xff; 16], 16) });
+    }
+
+    #[test]
+    fn cut_extension_headers_leave_no_payload_and_no_fragment() {
+        // A routing header that announces destination options, which the packet does not hold.
+        let mut cut = vec![0x60, 0, 0, 0, 0, 8, 43, 64];
+        cut.extend([0; 32]);
+        cut.extend([60, 0, 4, 0, 0, 0, 0, 0]);
+        let packet = read(&cut, 48).unwrap();
+        assert_eq!((packet.fragment, packet.payload.bytes.data()), (None, &[][..]));
+        cut[40] = 44;
+        assert_eq!(read(&cut, 48).unwrap().fragment, None);
+    }
+}

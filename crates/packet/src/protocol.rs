@@ -1,0 +1,26 @@
+//! Numbers of link types, protocols and ports that several parsers need.
+
+/// Ethernet, by the registry of `LINKTYPE_` values.
+pub(crate) const ETHERNET: u16 = 1;
+
+// IP protocol numbers, by IANA's registry.
+pub(crate) const IPV4: u8 = 4;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+pub(crate) const IPV6: u8 = 41;
+pub(crate) const GRE: u8 = 47;
+
+pub(crate) const DNS_PORT: u16 = 53;
+/// RFC 7348.
+pub(crate) const VXLAN_PORT: u16 = 4789;
+
+/// Whether this is one of IPv6's extension headers (RFC 8200, section 4; RFC 4302; RFC 6275; RFC 7401; RFC 5533).
+pub(crate) fn is_ipv6_extension(protocol: u8) -> bool {
+    matches!(protocol, 0 | 43 | 44 | 51 | 60 | 135 | 139 | 140)
+}
+
+/// Whether an IP packet of this protocol may be a tunnel or a fragment of one: IP in IP, GRE, UDP (VXLAN), or an IPv6
+/// extension header, which may precede any of them.
+pub fn may_be_tunnel(protocol: u8) -> bool {
+    matches!(protocol, IPV4 | IPV6 | UDP | GRE) || is_ipv6_extension(protocol)
+}

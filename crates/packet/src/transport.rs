@@ -1,0 +1,161 @@
+//! Transport: TCP segments and UDP datagrams in IP packets.
+//!
+//! TCP's header is read by hand: etherparse refuses one whose options the snaplen has cut, although its first 20 bytes
+//! already hold all that is needed.
+
+use std::net::SocketAddr;
+
+use etherparse::{UdpHeader, UdpHeaderSlice};
+use sizeleak_frame::Transport;
+
+use crate::captured_bytes::CapturedBytes;
+use crate::ip::{IpPacket, IpPayload};
+use crate::protocol::{DNS_PORT, TCP, UDP, is_ipv6_extension};
+
+const LEAST_TCP_HEADER: usize = 20;
+
+/// A TCP segment or a UDP datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransportSegment<'a> {
+    /// Which of the two it is.
+    pub transport: Transport,
+    /// Where it comes from.
+    pub source: SocketAddr,
+    /// Where it goes to.
+    pub destination: SocketAddr,
+    /// The sequence number of a segment's first byte; 0 in a datagram.
+    pub sequence: u32,
+    /// The flags of a segment, at least one of which is set; 0 in a datagram.
+    pub flags: u8,
+    /// What it carries.
+    pub payload: CapturedBytes<'a>,
+}
+
+/// Why a packet has no readable segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoSegment {
+    /// It carries another protocol.
+    OtherProtocol,
+    /// Its header is cut or invalid.
+    Damaged,
+}
+
+impl<'a> TransportSegment<'a> {
+    /// Reads the payload of a packet that is no fragment.
+    ///
+    /// # Errors
+    /// [`NoSegment`] if it is not a TCP segment or UDP datagram, or damaged.
+    pub fn read(packet: &IpPacket<'a>) -> Result<Self, NoSegment> {
+        match packet.payload.protocol {
+            TCP => Self::tcp(packet).ok_or(NoSegment::Damaged),
+            UDP => Self::udp(packet).ok_or(NoSegment::Damaged),
+            // Extension headers that are cut or misplaced.
+            protocol if is_ipv6_extension(protocol) => Err(NoSegment::Damaged),
+            _ => Err(NoSegment::OtherProtocol),
+        }
+    }
+
+    /// RFC 9293, section 3.1.
+    fn tcp(packet: &IpPacket<'a>) -> Option<Self> {
+        let bytes = packet.payload.bytes;
+        let fixed: [u8; LEAST_TCP_HEADER] = *bytes.data().first_chunk()?;
+        let [from, from_low, to, to_low, s0, s1, s2, s3, _, _, _, _, offset, flags, ..] = fixed;
+        let header = usize::from(offset >> 4) * 4;
+        // Every segment of a connection has a flag; in frames, rows without any are datagrams.
+        if header < LEAST_TCP_HEADER || header > bytes.length() as usize || flags == 0 {
+            return None;
+        }
+        Some(Self {
+            transport: Transport::Tcp,
+            source: (packet.source, u16::from_be_bytes([from, from_low])).into(),
+            destination: (packet.destination, u16::from_be_bytes([to, to_low])).into(),
+            sequence: u32::from_be_bytes([s0, s1, s2, s3]),
+            flags,
+            payload: bytes.after(header),
+        })
+    }
+
+    fn udp(packet: &IpPacket<'a>) -> Option<Self> {
+        let bytes = packet.payload.bytes;
+        let header = UdpHeaderSlice::from_slice(bytes.data()).ok()?;
+        let by_ip = bytes.length().checked_sub(UdpHeader::LEN as u32)?;
+        // Offloading leaves lengths that do not fit; then IP's is used.
+        let length =
+            u32::from(header.length()).checked_sub(UdpHeader::LEN as u32).map_or(by_ip, |by_udp| by_udp.min(by_ip));
+        Some(Self {
+            transport: Transport::Udp,
+            source: (packet.source, header.source_port()).into(),
+            destination: (packet.destination, header.destination_port()).into(),
+            sequence: 0,
+            flags: 0,
+            payload: CapturedBytes::new(bytes.after(UdpHeader::LEN).data(), length),
+        })
+    }
+}
+
+/// The DNS message in an IP payload, if it is a UDP datagram from DNS's port.
+pub fn dns_response<'a>(payload: &IpPayload<'a>) -> Option<&'a [u8]> {
+    let is_response = payload.protocol == UDP && payload.bytes.data().starts_with(&DNS_PORT.to_be_bytes());
+    if is_response { payload.bytes.data().get(UdpHeader::LEN..) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::{TcpHeader, TcpOptionElement};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packet(protocol: u8, length: u32, data: &[u8]) -> IpPacket<'_> {
+        IpPacket {
+            source: [10, 0, 0, 2].into(),
+            destination: [203, 0, 113, 1].into(),
+            payload: IpPayload { protocol, bytes: CapturedBytes::new(data, length) },
+            fragment: None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn tcp_headers_are_read_as_etherparse_writes_them(
+            ports: (u16, u16), sequence: u32, flags in 1..=u8::MAX, timestamps: bool,
+            cut in 20usize..60, payload in 0u32..2000,
+        ) {
+            let mut header = TcpHeader::new(ports.0, ports.1, sequence, 9);
+            if timestamps {
+                header.set_options(&[TcpOptionElement::Timestamp(1, 2)]).unwrap();
+            }
+            let flag = |bit: u8| flags & bit != 0;
+            (header.fin, header.syn, header.rst, header.psh) = (flag(1), flag(2), flag(4), flag(8));
+            (header.ack, header.urg, header.ece, header.cwr) = (flag(16), flag(32), flag(64), flag(128));
+            let bytes = [header.to_bytes().as_slice(), &vec![7; payload as usize]].concat();
+            let cut = &bytes[..cut.min(bytes.len())];
+            let segment = TransportSegment::read(&packet(TCP, bytes.len() as u32, cut)).unwrap();
+            prop_assert_eq!((segment.source.port(), segment.destination.port()), ports);
+            prop_assert_eq!((segment.sequence, segment.flags, segment.payload.length()), (sequence, flags, payload));
+            prop_assert_eq!(segment.payload.data().len(), cut.len().saturating_sub(header.header_len()));
+        }
+    }
+
+    #[test]
+    fn a_tcp_header_without_flags_is_damaged() {
+        let bytes = TcpHeader::new(1, 2, 3, 4).to_bytes();
+        assert_eq!(TransportSegment::read(&packet(TCP, 20, &bytes)), Err(NoSegment::Damaged));
+    }
+
+    #[test]
+    fn udp_length_counts_where_it_fits_the_ip_length() {
+        let datagram = |length: u16| [&[0, 9, 1, 187][..], &length.to_be_bytes(), &[0, 0], &[7; 22]].concat();
+        for (claimed, length) in [(30, 22), (18, 10), (0, 22), (4, 22), (900, 22)] {
+            let bytes = datagram(claimed);
+            let segment = TransportSegment::read(&packet(UDP, 30, &bytes)).unwrap();
+            assert_eq!(
+                (segment.payload.length(), segment.payload.data().len()),
+                (length, length as usize),
+                "{claimed}"
+            );
+            assert_eq!((segment.flags, segment.sequence, segment.transport), (0, 0, Transport::Udp));
+        }
+        assert_eq!(TransportSegment::read(&packet(UDP, 30, &[0; 7])), Err(NoSegment::Damaged));
+    }
+}

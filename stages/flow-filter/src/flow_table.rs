@@ -1,0 +1,179 @@
+//! Flows: the connection a segment belongs to, and which of its ends is the gateway.
+
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+
+use sha2::{Digest, Sha256};
+use sizeleak_frame::{Direction, Segment, Transport};
+use sizeleak_packet::{AddressSet, TransportSegment};
+
+use crate::two_generations::TwoGenerations;
+
+/// Which ends of a packet are gateways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GatewayEnds {
+    Source,
+    Destination,
+    Both,
+}
+
+impl GatewayEnds {
+    /// `None` where neither end is a gateway.
+    pub(crate) fn of(gateways: &AddressSet, [source, destination]: [IpAddr; 2]) -> Option<Self> {
+        match (gateways.contains(source), gateways.contains(destination)) {
+            (true, true) => Some(Self::Both),
+            (true, false) => Some(Self::Source),
+            (false, true) => Some(Self::Destination),
+            (false, false) => None,
+        }
+    }
+}
+
+/// A connection as its gateway sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GatewayFlow {
+    pub(crate) id: u64,
+    pub(crate) gateway: SocketAddr,
+    pub(crate) service: SocketAddr,
+}
+
+/// The flow of a segment, and its direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FlowRef {
+    pub(crate) flow: u64,
+    pub(crate) direction: Direction,
+}
+
+/// What the flow table knows of a segment's flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FlowLookup {
+    /// It was seen before.
+    Known(GatewayFlow),
+    /// It is seen for the first time, or was evicted.
+    New(GatewayFlow),
+}
+
+/// What tells flows apart, the same in both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FlowKey {
+    transport: Transport,
+    /// The lesser end.
+    lesser: SocketAddr,
+    greater: SocketAddr,
+}
+
+/// What is remembered of a flow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlowEntry {
+    id: u64,
+    /// Which end of the key is the gateway.
+    gateway_is_lesser: bool,
+}
+
+/// The flows seen lately.
+#[derive(Debug)]
+pub(crate) struct FlowTable {
+    pub(crate) entries: TwoGenerations<FlowKey, FlowEntry>,
+}
+
+impl FlowTable {
+    /// Remembers at most `capacity` flows.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { entries: TwoGenerations::new(capacity) }
+    }
+
+    /// Finds the flow of a segment with these gateways at its ends, or adds it.
+    pub(crate) fn look_up(&mut self, segment: &TransportSegment<'_>, gateways: GatewayEnds) -> FlowLookup {
+        let lesser = segment.source.min(segment.destination);
+        let greater = segment.source.max(segment.destination);
+        let key = FlowKey { transport: segment.transport, lesser, greater };
+        if let Some(FlowEntry { id, gateway_is_lesser }) = self.entries.get(key) {
+            let (gateway, service) = if gateway_is_lesser { (lesser, greater) } else { (greater, lesser) };
+            return FlowLookup::Known(GatewayFlow { id, gateway, service });
+        }
+        let flow = GatewayFlow::new(segment, gateways);
+        self.entries.insert(key, FlowEntry { id: flow.id, gateway_is_lesser: flow.gateway == lesser });
+        FlowLookup::New(flow)
+    }
+}
+
+impl GatewayFlow {
+    fn new(segment: &TransportSegment<'_>, gateways: GatewayEnds) -> Self {
+        let (source, destination) = (segment.source, segment.destination);
+        let source_is_gateway = match gateways {
+            GatewayEnds::Source => true,
+            GatewayEnds::Destination => false,
+            GatewayEnds::Both => is_from_client(segment),
+        };
+        let (gateway, service) = if source_is_gateway { (source, destination) } else { (destination, source) };
+        Self { id: flow_id(segment.transport, gateway, service), gateway, service }
+    }
+
+    /// The direction of a segment of this flow.
+    pub(crate) fn direction(&self, segment: &TransportSegment<'_>) -> Direction {
+        if segment.destination == self.gateway { Direction::ToGateway } else { Direction::FromGateway }
+    }
+}
+
+/// Between two gateways the client counts as the gateway. It sends the SYN; in mid-stream and over UDP it is taken to
+/// have the higher port.
+fn is_from_client(segment: &TransportSegment<'_>) -> bool {
+    match segment.flags & (Segment::SYN | Segment::ACK) {
+        Segment::SYN => true,
+        flags if flags == Segment::SYN | Segment::ACK => false,
+        _ => (segment.source.port(), segment.source) > (segment.destination.port(), segment.destination),
+    }
+}
+
+/// The same number for the same five-tuple in any run and any release: the first bytes of a SHA-256.
+fn flow_id(transport: Transport, gateway: SocketAddr, service: SocketAddr) -> u64 {
+    /// Two IPv6 ends, in bytes of text.
+    const LONGEST_TEXT: usize = 128;
+    let transport = match transport {
+        Transport::Tcp => "tcp",
+        Transport::Udp => "udp",
+    };
+    let mut text = String::with_capacity(LONGEST_TEXT);
+    // Writing to a string never fails.
+    let _written = write!(text, "{transport} {gateway} {service}");
+    Sha256::digest(text).iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_packet::CapturedBytes;
+
+    use super::*;
+
+    fn segment(source: &str, destination: &str, flags: u8) -> TransportSegment<'static> {
+        let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
+        let (transport, payload) = (Transport::Tcp, CapturedBytes::default());
+        TransportSegment { transport, source, destination, sequence: 0, flags, payload }
+    }
+
+    #[test]
+    fn both_directions_are_one_flow_and_both_transports_are_two() {
+        let mut flows = FlowTable::new(100);
+        let there = segment("10.0.0.2:5000", "203.0.113.1:443", 0);
+        let back = segment("203.0.113.1:443", "10.0.0.2:5000", 0);
+        let FlowLookup::New(flow) = flows.look_up(&back, GatewayEnds::Destination) else { panic!() };
+        assert_eq!(flows.look_up(&there, GatewayEnds::Source), FlowLookup::Known(flow));
+        assert_eq!((flow.direction(&there), flow.direction(&back)), (Direction::FromGateway, Direction::ToGateway));
+        assert_eq!(flow.id, 0x218a_a7a4_47c5_7869, "the same in any run");
+        let datagram = TransportSegment { transport: Transport::Udp, ..there };
+        let lookup = flows.look_up(&datagram, GatewayEnds::Source);
+        assert!(matches!(lookup, FlowLookup::New(other) if other.id != flow.id));
+    }
+
+    #[test]
+    fn between_two_gateways_the_client_counts_as_the_gateway() {
+        let gateway = |segment| match FlowTable::new(2).look_up(&segment, GatewayEnds::Both) {
+            FlowLookup::New(flow) | FlowLookup::Known(flow) => flow.gateway.to_string(),
+        };
+        assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN)), "10.0.0.1:80");
+        assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN | Segment::ACK)), "10.0.0.2:90");
+        assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", 0)), "10.0.0.2:90");
+        let there_and_back = [("10.0.0.1:80", "10.0.0.2:80"), ("10.0.0.2:80", "10.0.0.1:80")];
+        assert_eq!(there_and_back.map(|(from, to)| gateway(segment(from, to, 0))), ["10.0.0.2:80"; 2]);
+    }
+}

@@ -1,0 +1,35 @@
+//! Counts addresses as long as the gateway has not appeared, to report who was there instead.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use foldhash::quality::RandomState;
+
+/// At most this many addresses are counted; those that appear later are not.
+const MOST_ADDRESSES: usize = 4096;
+const SHOWN: usize = 5;
+
+/// How many packets were from or to each address.
+#[derive(Debug, Default)]
+pub(crate) struct SeenAddresses {
+    packets: HashMap<IpAddr, u64, RandomState>,
+}
+
+impl SeenAddresses {
+    pub(crate) fn count(&mut self, addresses: [IpAddr; 2]) {
+        for address in addresses {
+            if self.packets.len() < MOST_ADDRESSES || self.packets.contains_key(&address) {
+                *self.packets.entry(address).or_default() += 1;
+            }
+        }
+    }
+
+    /// The most frequent addresses, as text.
+    pub(crate) fn most_frequent(&self) -> String {
+        let mut counts: Vec<(u64, IpAddr)> = self.packets.iter().map(|(address, count)| (*count, *address)).collect();
+        counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let shown: Vec<String> =
+            counts.iter().take(SHOWN).map(|(count, address)| format!("{address} ({count} packets)")).collect();
+        if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
+    }
+}
