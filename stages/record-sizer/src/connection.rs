@@ -1,7 +1,7 @@
 //! One TCP connection: both directions put in order and cut into records, and the TLS session between its ends.
 //!
-//! Nearly always, nothing but application data comes, and in order. What a connection needs then is in [`Connection`]
-//! itself; all other state is in a box that exists only while it is needed.
+//! Nearly all segments carry application data and come in order. The state for these is in [`Connection`] itself; all
+//! other state is in a box that exists only while it is needed.
 
 use sizeleak_frame::{Direction, Segment};
 
@@ -37,7 +37,7 @@ pub(crate) struct Stream {
     pub(crate) walker: RecordWalker,
 }
 
-/// What a connection needs besides while it does not rest.
+/// The further state of a connection that does not rest.
 #[derive(Debug)]
 struct BusyState {
     streams: PerDirection<BusyStream>,
@@ -47,7 +47,7 @@ struct BusyState {
     is_reported_not_tls: bool,
 }
 
-/// What a direction needs besides while its connection does not rest.
+/// The further state of a direction while its connection does not rest.
 #[derive(Debug)]
 struct BusyStream {
     pending: PendingSegments,
@@ -123,7 +123,7 @@ impl Connection {
     }
 
     /// Completes what was found: leaves in `findings` what is to be reported now, oldest event first. While a direction
-    /// waits for a segment, no events are, so that both directions stay in order.
+    /// waits for a segment, events are queued, so that both directions stay in order.
     pub(crate) fn conclude(&mut self, findings: &mut Findings) {
         let is_tls = self.is_tls();
         let (_, _, busy) = self.parts();
@@ -206,7 +206,7 @@ impl Connection {
         Reassembly { position, pending: &mut busy.streams.of_mut(direction).pending }
     }
 
-    /// What the segments of a direction go through.
+    /// Reassembly and framer of a direction.
     fn direction<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (Reassembly<'a>, Framer<'a>) {
         let (streams, _, busy) = self.parts();
         let Stream { position, walker } = streams.of_mut(direction);
@@ -217,7 +217,7 @@ impl Connection {
 }
 
 impl BusyState {
-    /// That of a connection that rested.
+    /// The state in which a connection at rest is.
     fn of(streams: &PerDirection<Stream>) -> Box<Self> {
         let of = |stream: &Stream| BusyStream {
             pending: PendingSegments::default(),

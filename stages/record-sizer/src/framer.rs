@@ -29,7 +29,7 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
-    /// That of a direction which needs no more than its walker.
+    /// The framing of a direction whose connection was at rest.
     pub(crate) fn of(walker: &RecordWalker) -> Self {
         if walker.version().is_some() { Self::InStep } else { Self::Unstarted }
     }
@@ -57,7 +57,7 @@ impl Framing {
     }
 }
 
-/// One direction at work.
+/// The framer of one direction, with the state it changes.
 pub(crate) struct Framer<'a> {
     pub(crate) direction: Direction,
     /// Whether the SYN was seen, so that the stream starts with its first byte.
@@ -70,7 +70,7 @@ pub(crate) struct Framer<'a> {
 
 impl OrderedStream for Framer<'_> {
     fn chunk(&mut self, mut chunk: Chunk<'_>) {
-        // A reader gets a segment that came early when the bytes before it have come, so time never runs backwards.
+        // A receiver can read early segments only once the bytes before them have come, so time never runs backwards.
         chunk.time_ns = chunk.time_ns.max(self.walker.last_ns);
         self.start();
         self.read(chunk);

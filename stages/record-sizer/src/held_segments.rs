@@ -32,8 +32,8 @@ impl HeldSegment {
     }
 }
 
-/// Held segments by the position they start at; they do not overlap. A segment nearly always goes to the end, and
-/// leaves from the front. Most directions that hold any hold one, so an empty queue keeps no memory.
+/// Held segments by the position they start at; they do not overlap. Segments are nearly always added at the end and
+/// taken from the front. Most directions hold none or one, so an empty queue keeps no memory.
 #[derive(Debug, Default)]
 pub(crate) struct HeldSegments {
     segments: VecDeque<(u64, HeldSegment)>,

@@ -36,7 +36,7 @@ pub(crate) trait OrderedStream {
     fn out_of_order(&mut self);
 }
 
-/// How far a direction has come; this is kept for as long as its connection is.
+/// The progress of a direction; kept as long as the connection is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StreamPosition {
     /// The sequence number of the next byte, once the first is known.
@@ -57,7 +57,7 @@ enum StreamStart {
     Syn,
 }
 
-/// What a direction needs while segments are out of order.
+/// The state of a direction while segments are out of order.
 #[derive(Debug, Default)]
 pub(crate) struct PendingSegments {
     held: HeldSegments,
@@ -109,7 +109,7 @@ impl PendingSegments {
     }
 }
 
-/// One direction at work.
+/// The reassembly of one direction, with the state it changes.
 #[derive(Debug)]
 pub(crate) struct Reassembly<'a> {
     pub(crate) position: &'a mut StreamPosition,

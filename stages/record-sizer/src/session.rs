@@ -9,7 +9,7 @@ use crate::record::Header;
 use crate::session_keys::{KeyState, SessionKeys};
 use crate::tls13::{Endpoint, Tls13Handshake};
 
-/// What a session needs while a handshake is under way.
+/// The state of a session while a handshake is under way.
 #[derive(Debug, Default)]
 pub(crate) struct Negotiation {
     phase: Phase,
@@ -60,7 +60,7 @@ impl Negotiation {
     }
 }
 
-/// One session at work. Where its handshake was not seen, nothing is known of it.
+/// A session with the state it changes. If its handshake was not captured, its keys are unknown.
 #[derive(Debug)]
 pub(crate) struct TlsSession<'a> {
     pub(crate) keys: &'a mut SessionKeys,
@@ -103,7 +103,7 @@ impl TlsSession<'_> {
             return false;
         }
         if !matches!(negotiation.phase, Phase::Hellos) {
-            // If there was a client's hello, it was missed.
+            // The client's hello of this handshake was not captured.
             negotiation.client_hello = None;
             *self.keys = SessionKeys::clear();
         }

@@ -55,8 +55,8 @@ impl RecordSizer {
         self.held_flows.bytes()
     }
 
-    /// Counts a segment, does what is due at its time, and takes datagrams. Returns it if it is of TCP and matters:
-    /// it has payload or opens a direction.
+    /// Counts a segment, does the work that is due at its time, and handles datagrams. Returns the segment if it is
+    /// of TCP and has payload or a SYN.
     #[inline]
     fn prepare<'a>(&mut self, segment: Segment<'a>, out: &mut dyn Emit) -> Result<Option<Segment<'a>>, Closed> {
         self.reporter.counters.segment(&segment);
@@ -77,7 +77,7 @@ impl RecordSizer {
         Ok(Some(segment))
     }
 
-    /// Takes a datagram: rows of UDP have no flags, those of TCP always have one.
+    /// Handles a datagram. Rows of UDP have no flags; those of TCP always have at least one.
     fn datagram(&mut self, datagram: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         let counters = &mut self.reporter.counters;
         counters.datagrams += 1;
@@ -98,7 +98,7 @@ impl RecordSizer {
         self.reporter.datagram(datagram, udp_flow, out)
     }
 
-    /// Takes a segment of TCP that has payload or opens a direction.
+    /// Handles a TCP segment with payload or a SYN.
     fn tcp_segment(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
         let is_syn = segment.flags & Segment::SYN != 0;
         let findings = &mut self.findings;
@@ -145,7 +145,7 @@ impl RecordSizer {
         *syns.of_mut(segment.direction) = Some(segment.sequence);
     }
 
-    /// Reports what was found in a connection, and makes it release what is too much.
+    /// Reports what was found in a connection, and releases held bytes beyond the limits.
     fn settle(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         if self.report(flow, out)? > self.limits.flow_bytes {
             self.release(flow, out)?;
