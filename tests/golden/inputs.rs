@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use sizeleak_frame::{Frame, FrameWriter, Hello, SCHEMA, Summary};
 
@@ -36,9 +37,11 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Writes the inputs into a temporary folder: generated captures of about `bytes` bytes, and the streams in `saved`.
+    /// Writes the inputs into a temporary folder: generated captures of about `bytes` bytes, and the streams in `saved`. The
+    /// programs run in it with relative paths, because messages contain paths.
     pub(crate) fn write(bytes: u64, saved: Option<&Path>) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        copy_into(folder.path());
         let captures = captures(folder.path(), bytes);
         let mut streams: Vec<Stream> = Vec::new();
         for (name, bytes) in corpus("packet_parser") {
@@ -63,7 +66,8 @@ impl Inputs {
                 streams.push(Stream { name, bytes: bytes.clone(), stages: vec![stage] });
             }
         }
-        let files = corpus_files("capture_reader");
+        let files =
+            corpus_files("capture_reader").iter().map(|file| file.strip_prefix(root()).unwrap().into()).collect();
         let saved = saved.map_or_else(Vec::new, files_in);
         Self { folder, captures, files, streams, saved }
     }
@@ -73,6 +77,17 @@ const FILTER_ALL: &str = "flow-filter --gateway 0.0.0.0/0 --gateway ::/0 --allow
 const CORRECTOR: &str = "epsilon-corrector --model examples/home/model.toml";
 const DECOMPOSER: &str = "decomposer --model examples/home/model.toml";
 const PRUNER: &str = "pruner --model examples/home/model.toml";
+
+fn copy_into(folder: &Path) {
+    let copy = |names: [&str; 2], to: &Path| {
+        let mut copy = Command::new("cp");
+        copy.arg("-R").args(names.map(|name| root().join(name))).arg(to);
+        assert!(copy.status().unwrap().success());
+    };
+    copy(["examples", "pipeline.toml"], folder);
+    fs::create_dir(folder.join("fuzz")).unwrap();
+    copy(["fuzz/corpus", "fuzz/README.md"], &folder.join("fuzz"));
+}
 
 fn captures(folder: &Path, bytes: u64) -> Vec<Capture> {
     let connections = Connections { flows: 256, at_once: 256 };
@@ -90,10 +105,10 @@ fn captures(folder: &Path, bytes: u64) -> Vec<Capture> {
     let damaged = folder.join("damaged.pcap");
     let whole = fs::read(&a).unwrap();
     fs::write(&damaged, &whole[..whole.len() - 1]).unwrap();
-    let home = |name| root().join(example(name));
+    let home = |name| folder.join(example(name));
     let capture = |name: &str, files: &[&PathBuf], has_model| Capture {
         name: name.to_owned(),
-        files: files.iter().map(|file| PathBuf::from(file)).collect(),
+        files: files.iter().map(|file| file.strip_prefix(folder).unwrap().into()).collect(),
         has_model,
     };
     vec![

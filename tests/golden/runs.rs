@@ -8,7 +8,7 @@ use sizeleak_frame::{Frame, FrameReader, FrameWriter};
 
 use crate::inputs::{Capture, GATEWAY, Inputs, Stream};
 use crate::processors;
-use crate::programs::{feed, pipe, root, stdout, write};
+use crate::programs::{feed, pipe, stdout, write};
 
 const MODEL: &str = "examples/home/model.toml";
 
@@ -30,7 +30,7 @@ impl Digest {
 
 /// The digests of everything.
 pub(crate) fn all(programs: &Path, inputs: &Inputs) -> Vec<Digest> {
-    let programs = Programs { folder: programs };
+    let programs = Programs { folder: &programs.canonicalize().unwrap(), inputs: inputs.folder.path() };
     let mut digests = Vec::new();
     for capture in &inputs.captures {
         programs.capture(capture, inputs.folder.path(), &mut digests);
@@ -57,6 +57,8 @@ pub(crate) fn all(programs: &Path, inputs: &Inputs) -> Vec<Digest> {
 /// The programs of a folder.
 struct Programs<'a> {
     folder: &'a Path,
+    /// Where they run.
+    inputs: &'a Path,
 }
 
 /// How many processors a program may run on.
@@ -79,7 +81,7 @@ impl Programs<'_> {
                 command
             }
         };
-        command.args(words).current_dir(root());
+        command.args(words).current_dir(self.inputs);
         command
     }
 
@@ -87,14 +89,13 @@ impl Programs<'_> {
     fn capture(&self, capture: &Capture, folder: &Path, digests: &mut Vec<Digest>) {
         let stages = if capture.has_model { 7 } else { 4 };
         let pipeline = STAGES[..stages].iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n"));
-        let pipeline = write(folder, "pipeline.toml", pipeline.collect::<String>());
+        write(folder, "stages.toml", pipeline.collect::<String>());
         let model = if capture.has_model { format!("--model {MODEL}") } else { String::new() };
         let mut all: Vec<(String, Vec<u8>)> = Vec::new();
         for processors in [Processors::One, Processors::All] {
             for mode in ["threads", "processes"] {
                 let arguments = format!(
-                    "sizeleak run {} --gateway {GATEWAY} {model} --quiet --format frames --mode {mode} --input",
-                    pipeline.display()
+                    "sizeleak run stages.toml --gateway {GATEWAY} {model} --quiet --format frames --mode {mode} --input"
                 );
                 let mut command = self.with(&arguments, processors);
                 let output = command.args(&capture.files).output().unwrap();
