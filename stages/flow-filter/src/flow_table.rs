@@ -1,7 +1,7 @@
 //! Flows: the connection a segment belongs to, and which of its ends is the gateway.
 
 use std::fmt::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 use sha2::{Digest, Sha256};
 use sizeleak_frame::{Direction, Segment, Transport};
@@ -53,13 +53,21 @@ pub(crate) enum FlowLookup {
     New(GatewayFlow),
 }
 
-/// What tells flows apart, the same in both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct FlowKey {
-    transport: Transport,
-    /// The lesser end.
-    lesser: SocketAddr,
-    greater: SocketAddr,
+/// What tells flows apart, the same in both directions: the transport and the two ends, the lesser one first. Most flows
+/// are of IPv4; the others are boxed, so that an entry of the table takes 32 bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum FlowKey {
+    V4(Transport, [SocketAddrV4; 2]),
+    V6(Transport, Box<[SocketAddr; 2]>),
+}
+
+impl FlowKey {
+    fn new(transport: Transport, ends: [SocketAddr; 2]) -> Self {
+        match ends {
+            [SocketAddr::V4(lesser), SocketAddr::V4(greater)] => Self::V4(transport, [lesser, greater]),
+            ends => Self::V6(transport, Box::new(ends)),
+        }
+    }
 }
 
 /// What is remembered of a flow.
@@ -86,8 +94,8 @@ impl FlowTable {
     pub(crate) fn look_up(&mut self, segment: &TransportSegment<'_>, gateways: GatewayEnds) -> FlowLookup {
         let lesser = segment.source.min(segment.destination);
         let greater = segment.source.max(segment.destination);
-        let key = FlowKey { transport: segment.transport, lesser, greater };
-        if let Some(FlowEntry { id, gateway_is_lesser }) = self.entries.get(key) {
+        let key = FlowKey::new(segment.transport, [lesser, greater]);
+        if let Some(FlowEntry { id, gateway_is_lesser }) = self.entries.get(&key) {
             let (gateway, service) = if gateway_is_lesser { (lesser, greater) } else { (greater, lesser) };
             return FlowLookup::Known(GatewayFlow { id, gateway, service });
         }
@@ -163,6 +171,11 @@ mod tests {
         let datagram = TransportSegment { transport: Transport::Udp, ..there };
         let lookup = flows.look_up(&datagram, GatewayEnds::Source);
         assert!(matches!(lookup, FlowLookup::New(other) if other.id != flow.id));
+    }
+
+    #[test]
+    fn an_entry_takes_32_bytes() {
+        assert_eq!(size_of::<(FlowKey, FlowEntry)>(), 32);
     }
 
     #[test]

@@ -40,11 +40,11 @@ impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
     }
 
     /// The value of a key, which counts as used.
-    pub(crate) fn get(&mut self, key: K) -> Option<V> {
-        if let Some(value) = self.young.get(&key) {
+    pub(crate) fn get(&mut self, key: &K) -> Option<V> {
+        if let Some(value) = self.young.get(key) {
             return Some(*value);
         }
-        let value = self.old.remove(&key)?;
+        let (key, value) = self.old.remove_entry(key)?;
         self.insert(key, value);
         Some(value)
     }
@@ -71,11 +71,11 @@ mod tests {
         for key in 1..1000 {
             map.insert(key, "used once");
             if key % 20 == 0 {
-                assert_eq!(map.get(0), Some("in use"));
+                assert_eq!(map.get(&0), Some("in use"));
             }
             assert!(map.young.len() + map.old.len() <= map.capacity());
         }
-        assert_eq!((map.get(1), map.evicted()), (None, 1000 - (map.young.len() + map.old.len()) as u64));
+        assert_eq!((map.get(&1), map.evicted()), (None, 1000 - (map.young.len() + map.old.len()) as u64));
         assert!(map.generation() > 10);
     }
 }
