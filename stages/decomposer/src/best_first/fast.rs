@@ -1,207 +1,185 @@
-//! All ways to make up some sums, most probable first: walked through one after another, and put in order at the end.
+//! The fast path where most ways to make up some sums are wanted: finds all of them by depth-first search, and sorts them at the
+//! end. It takes a fraction of the time of best-first search.
 //!
-//! Where all ways, or a good part of them, are wanted, this costs a fraction of finding the next best each time
-//! (`ranked`), and comes to the same ways with the same weights in the same order, to the last bit. For that, a way's
-//! weight is put together here as there: a way turns off from another at one place, where it was the sum of what led
-//! there, of the turn and of the best way on; and ways of equal weight stand in the order in which they are met there.
+//! Ways, weights and order are those of best-first search, to the last bit. To that end, a way's weight is the weight that
+//! its deviation had there, and ways of equal weight stand in the order in which their deviations were added there.
 
 use sizeleak_model::Rank;
 
-use crate::ranked::MAX_TURNS;
-use crate::ranking::{Choice, Place, Ranking};
+use crate::weight_table::{Branch, Entry, MAX_BRANCHES, WeightTable, WeightedWay};
 
-/// With more actions than this a way is as much work as finding the next best.
+/// With more layers, walking a way takes as long as finding the next best one.
 const MAX_LAYERS: usize = 512;
 
-/// So many times as many ways as are wanted are still found faster all at once.
-const TIMES_AS_MANY: u64 = 8;
+/// Finding up to this many times the ways wanted is still faster.
+const MAX_SURPLUS: u64 = 8;
 
-/// A way has rarely more actions that differ.
-const USUAL: usize = 5;
-
-/// More ways than this are never found all at once: they take memory.
+/// The most ways that are kept in memory.
 const MAX_WAYS: u64 = 1 << 16;
 
 /// All ways to make up some sums.
 #[derive(Debug, Default)]
-pub(crate) struct Whole {
-    ways: Vec<Way>,
+struct AllWays {
+    ways: Vec<FoundWay>,
     /// The actions of all ways with their counts, those of one way by their places in the model's list.
     counts: Vec<(u32, u32)>,
-    /// The places of ways, most probable first.
-    order: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Way {
-    /// The logarithm of its weight.
-    ln: f64,
+struct FoundWay {
+    ln_weight: f64,
     sum: usize,
-    /// The way it turns off from, and how many turned off from that before it; without one, the place of the sum.
+    /// The way it deviates from.
     parent: Option<usize>,
+    /// How many deviations of the parent were added before; without a parent, the place of the sum.
     nth: usize,
     /// Where its counts begin.
-    counts: usize,
+    begin: usize,
 }
 
-/// A turn not taken yet.
+/// A branch that was not taken yet.
 #[derive(Debug, Clone, Copy)]
-struct Deviation {
-    ln: f64,
+struct PendingBranch {
+    ln_best: f64,
     parent: Option<usize>,
     nth: usize,
     /// How many are taken in the layer before.
     taken: u32,
-    place: Place,
+    entry: Entry,
 }
 
-/// What is walked with.
-struct Walk<'a> {
-    ranking: &'a Ranking,
+struct DepthFirst<'a> {
+    weights: &'a WeightTable,
     /// How many are taken of each action, in the order of the model's list.
     taken: Vec<u32>,
-    waiting: Vec<Deviation>,
-    rated: Vec<(f64, Choice)>,
-    turns: u64,
+    pending: Vec<PendingBranch>,
+    branches: Vec<Branch>,
+    visited: u64,
 }
 
-impl Whole {
-    /// Whether it pays to find so many ways where `most` are wanted.
-    pub(crate) fn pays(ways: u64, most: usize) -> bool {
-        ways <= (most as u64).saturating_mul(TIMES_AS_MANY).min(MAX_WAYS)
+/// Visits all `count` ways like best-first search. Returns whether it did; if not, best-first search is as good.
+pub(super) fn visit_ways(
+    weights: &WeightTable,
+    sums: &[(usize, f64)],
+    count: u64,
+    max_ways: usize,
+    visit: &mut impl FnMut(WeightedWay<'_>) -> bool,
+) -> bool {
+    if count > (max_ways as u64).saturating_mul(MAX_SURPLUS).min(MAX_WAYS) {
+        return false;
     }
+    let Some(all) = AllWays::find(weights, sums) else { return false };
+    let _stopped = all.order().into_iter().take(max_ways).filter_map(|at| all.way(at)).all(visit);
+    true
+}
 
-    /// The ways to make up sums that are in the table, no more than `most`, each with the logarithm of its weight; `None`
-    /// where finding the next best would end early, or is as good.
-    pub(crate) fn of(ranking: &Ranking, sums: &[(usize, f64)], most: usize) -> Option<Self> {
-        let layers = ranking.layers();
+impl AllWays {
+    /// `None` where best-first search would end early, or is as good.
+    fn find(weights: &WeightTable, sums: &[(usize, f64)]) -> Option<Self> {
+        let layers = weights.layers();
         if layers > MAX_LAYERS {
             return None;
         }
-        let mut walk = Walk { ranking, taken: vec![0; layers], waiting: Vec::new(), rated: Vec::new(), turns: 0 };
-        let mut whole = Self { ways: Vec::with_capacity(most), ..Self::default() };
-        whole.counts.reserve(most.saturating_mul(layers.min(USUAL)));
-        for (sum, (bytes, before)) in sums.iter().enumerate() {
-            let ln = before + ranking.best(0, 0, *bytes);
-            if ln == f64::NEG_INFINITY {
+        let (pending, branches) = (Vec::new(), Vec::new());
+        let mut search = DepthFirst { weights, taken: vec![0; layers], pending, branches, visited: 0 };
+        let mut all = Self::default();
+        for (sum, (bytes, ln_weight)) in sums.iter().enumerate() {
+            let (entry, ln_best) = weights.start(*bytes, *ln_weight);
+            if ln_best == f64::NEG_INFINITY {
                 continue;
             }
-            let place = Place::beginning(*bytes, *before);
-            walk.waiting.push(Deviation { ln, parent: None, nth: sum, taken: 0, place });
-            while let Some(start) = walk.waiting.pop() {
-                walk.on(start, whole.ways.len());
-                let counts = whole.counts.len();
-                whole.ways.push(Way { ln: start.ln, sum, parent: start.parent, nth: start.nth, counts });
-                walk.list(&mut whole.counts);
-                if walk.turns > MAX_TURNS {
+            search.pending.push(PendingBranch { ln_best, parent: None, nth: sum, taken: 0, entry });
+            while let Some(start) = search.pending.pop() {
+                search.walk(start, all.ways.len());
+                let PendingBranch { ln_best: ln_weight, parent, nth, .. } = start;
+                all.ways.push(FoundWay { ln_weight, sum, parent, nth, begin: all.counts.len() });
+                let actions = (0..).zip(search.taken.iter().copied());
+                all.counts.extend(actions.filter(|(_, taken)| *taken > 0));
+                if search.visited > MAX_BRANCHES {
                     return None;
                 }
             }
         }
-        whole.put_in_order();
-        Some(whole)
+        Some(all)
     }
 
-    /// How many ways there are, and how many actions they have together that differ.
-    pub(crate) fn size(&self) -> (usize, usize) {
-        (self.ways.len(), self.counts.len())
+    fn way(&self, at: usize) -> Option<WeightedWay<'_>> {
+        let FoundWay { ln_weight, sum, begin, .. } = *self.ways.get(at)?;
+        let end = self.ways.get(at + 1).map_or(self.counts.len(), |next| next.begin);
+        Some(WeightedWay { sum, actions: self.counts.get(begin..end)?, ln_weight })
     }
 
-    /// The ways, most probable first: which of the sums, the actions with their counts, and the logarithm of the weight.
-    pub(crate) fn ways(&self) -> impl Iterator<Item = (usize, &[(u32, u32)], f64)> {
-        self.order.iter().filter_map(|at| {
-            let way = self.ways.get(*at)?;
-            let end = self.ways.get(at + 1).map_or(self.counts.len(), |next| next.counts);
-            Some((way.sum, self.counts.get(way.counts..end)?, way.ln))
-        })
-    }
-
-    fn put_in_order(&mut self) {
-        let mut order: Vec<Rank> = self.ways.iter().zip(0..).map(|(way, at)| Rank::new(way.ln, at)).collect();
-        order.sort_unstable();
-        self.order.reserve(order.len());
-        // Of each way, its place in the order, counted from 1: that of a way that turns off from none is 0.
-        let mut places = vec![0; order.len()];
-        for equals in order.chunk_by(|a, b| a.is_tied_with(*b)) {
-            let begins = self.order.len();
+    /// The places of the ways, most probable first.
+    fn order(&self) -> Vec<usize> {
+        let mut ranks: Vec<Rank> = self.ways.iter().zip(0..).map(|(way, at)| Rank::new(way.ln_weight, at)).collect();
+        ranks.sort_unstable();
+        let mut order = Vec::with_capacity(ranks.len());
+        // Each way's position in the order, from 1; 0 as long as it has none.
+        let mut positions = vec![0; ranks.len()];
+        for equals in ranks.chunk_by(|a, b| a.is_tied_with(*b)) {
+            let begin = order.len();
             match equals {
-                [only] => self.order.push(only.place()),
-                _ => self.line_up(equals, &places),
+                [only] => order.push(only.place()),
+                _ => self.order_equals(equals, &positions, &mut order),
             }
-            for (place, at) in self.order.iter().enumerate().skip(begins) {
-                if let Some(slot) = places.get_mut(*at) {
-                    *slot = place + 1;
+            for (position, at) in order.iter().enumerate().skip(begin) {
+                if let Some(slot) = positions.get_mut(*at) {
+                    *slot = position + 1;
                 }
             }
         }
+        order
     }
 
-    /// Lines up ways of equal weight as they are met: those that turn off from better ways by the order of these, and behind
-    /// all of them those that turn off from one of their own.
-    fn line_up(&mut self, equals: &[Rank], places: &[usize]) {
+    /// Orders ways of equal weight as best-first search finds them: first the deviations from ways found before, in the order
+    /// of those, then the deviations from ways of this weight.
+    fn order_equals(&self, equals: &[Rank], positions: &[usize], order: &mut Vec<usize>) {
         let way = |at: usize| self.ways.get(at).map_or((None, 0), |way| (way.parent, way.nth));
-        let place = |parent: Option<usize>| parent.and_then(|parent| places.get(parent)).copied().unwrap_or(0);
-        let met = |parent: Option<usize>| parent.is_none() || place(parent) > 0;
-        let (mut line, mut later): (Vec<usize>, Vec<usize>) =
-            equals.iter().map(|equal| equal.place()).partition(|at| met(way(*at).0));
-        line.sort_unstable_by_key(|at| (place(way(*at).0), way(*at).1));
+        let position = |parent: Option<usize>| parent.and_then(|parent| positions.get(parent)).copied().unwrap_or(0);
+        let is_added = |parent: Option<usize>| parent.is_none() || position(parent) > 0;
+        let (mut added, mut later): (Vec<usize>, Vec<usize>) =
+            equals.iter().map(|equal| equal.place()).partition(|at| is_added(way(*at).0));
+        added.sort_unstable_by_key(|at| (position(way(*at).0), way(*at).1));
         later.sort_unstable_by_key(|at| way(*at));
         let mut next = 0;
-        while let Some(at) = line.get(next).copied() {
+        while let Some(at) = added.get(next).copied() {
             let from = later.partition_point(|later| way(*later).0 < Some(at));
-            line.extend(later.iter().skip(from).take_while(|later| way(**later).0 == Some(at)));
+            added.extend(later.iter().skip(from).take_while(|later| way(**later).0 == Some(at)));
             next += 1;
         }
-        self.order.extend(line);
+        order.extend(added);
     }
 }
 
-impl Walk<'_> {
-    /// Walks on from a deviation, each time the best turn, to the way of this number; all others wait.
-    fn on(&mut self, start: Deviation, number: usize) {
-        if let Some(action) = start.place.layer.checked_sub(1).and_then(|layer| self.ranking.action(layer)) {
-            take(&mut self.taken, action, start.taken);
+impl DepthFirst<'_> {
+    /// Walks on from a branch, always along the best one, to the way of this number. All other branches become pending.
+    fn walk(&mut self, start: PendingBranch, number: usize) {
+        if let Some(layer_before) = start.entry.layer.checked_sub(1) {
+            self.take(layer_before, start.taken);
         }
-        let (mut place, mut nth) = (start.place, 0);
+        let (mut entry, mut nth) = (start.entry, 0);
         loop {
-            let (fork, followed) =
-                self.ranking.follow(place, |layer, count| take(&mut self.taken, layer.action, count));
-            self.turns += followed;
-            if fork.layer >= self.taken.len() {
-                return;
+            self.visited += self.weights.branches(entry, &mut self.branches);
+            // Of equally good branches, the one that takes most.
+            let best = self.branches.iter().enumerate().max_by(|(_, a), (_, b)| a.ln_best.total_cmp(&b.ln_best));
+            let Some((best_at, best)) = best.map(|(at, branch)| (at, *branch)) else { return };
+            for (_, branch) in self.branches.iter().enumerate().rev().filter(|(at, _)| *at != best_at) {
+                // Rounding must not make a deviation better than the way it deviates from.
+                let ln_best = branch.ln_best.min(start.ln_best);
+                let (parent, taken, entry) = (Some(number), branch.taken, branch.next);
+                self.pending.push(PendingBranch { ln_best, parent, nth, taken, entry });
+                nth += 1;
             }
-            self.turns += self.ranking.rate(fork, &mut self.rated);
-            // Of equally good ones that which takes most.
-            let best = self.rated.iter().enumerate().max_by(|(_, (one, _)), (_, (other, _))| one.total_cmp(other));
-            let Some((best_at, (_, best))) = best.map(|(at, rated)| (at, *rated)) else { return };
-            for (at, (ln, choice)) in self.rated.iter().enumerate().rev() {
-                if at != best_at {
-                    // Rounding must not put what begins here before what led here.
-                    let (ln, parent, taken) = (ln.min(start.ln), Some(number), choice.taken);
-                    self.waiting.push(Deviation { ln, parent, nth, taken, place: fork.after(*choice) });
-                    nth += 1;
-                }
-            }
-            if let Some(action) = self.ranking.action(fork.layer) {
-                take(&mut self.taken, action, best.taken);
-            }
-            place = fork.after(best);
+            self.take(entry.layer, best.taken);
+            entry = best.next;
         }
     }
 
-    /// Lists the actions of the way walked last.
-    fn list(&self, counts: &mut Vec<(u32, u32)>) {
-        for (taken, action) in self.taken.iter().zip(0..) {
-            if *taken > 0 {
-                counts.push((action, *taken));
-            }
+    fn take(&mut self, layer: usize, taken: u32) {
+        let action = self.weights.action(layer);
+        if let Some(slot) = action.and_then(|action| self.taken.get_mut(action)) {
+            *slot = taken;
         }
-    }
-}
-
-fn take(taken: &mut [u32], action: usize, count: u32) {
-    if let Some(slot) = taken.get_mut(action) {
-        *slot = count;
     }
 }
 
@@ -211,7 +189,7 @@ mod tests {
     use sizeleak_model::{Action, Device, Inventory, Limits, Prior};
 
     use super::*;
-    use crate::ranked::Ranked;
+    use crate::best_first::BestFirst;
 
     fn limits(devices: u32, actions: usize) -> Limits {
         let names: Vec<String> = (0..actions).map(|at| at.to_string()).collect();
@@ -222,33 +200,19 @@ mod tests {
         Inventory { devices }.limits(&actions).unwrap()
     }
 
-    /// The same ways, weights and order, to the last bit, as finding the next best each time.
-    fn is_as_ranked(ranking: &Ranking, sums: &[(usize, f64)], most: usize) {
-        let ranked = Ranked::new(ranking, sums, most).map(|mut way| {
-            way.actions.sort_unstable();
-            (way.sum, way.actions, way.ln.to_bits())
-        });
-        let whole = Whole::of(ranking, sums, most).unwrap();
-        let by_place = |actions: &[(u32, u32)]| -> Vec<(usize, u32)> {
-            actions.iter().map(|(action, count)| (*action as usize, *count)).collect()
-        };
-        let found = whole.ways().take(most).map(|(sum, actions, ln)| (sum, by_place(actions), ln.to_bits()));
-        assert_eq!(found.collect::<Vec<_>>(), ranked.collect::<Vec<_>>());
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
         #[test]
-        fn agrees_with_the_next_best_each_time(
+        fn fast_path_agrees_with_best_first_search_to_the_last_bit(
             sizes in prop::collection::vec(1usize..9, 1..5),
-            // Few shares and sizes: many ways are equally good.
+            // Few shares and sizes: many ways have equal weights.
             shares in prop::collection::vec((1u8..4).prop_map(f64::from), 5),
             numbers in prop::collection::vec((1u8..3).prop_map(f64::from), 1..5),
             concentration in prop_oneof![Just(1e9), 0.5f64..50.0],
             devices in prop::option::of(1u32..6),
             sums in prop::collection::btree_map(1usize..30, prop_oneof![Just(0.5), 0.01f64..1.0], 1..5),
-            most in 1usize..400,
+            max_ways in 1usize..400,
         ) {
             let shares: Vec<f64> = shares.into_iter().take(sizes.len()).collect();
             let (all_shares, all_numbers) = (shares.iter().sum::<f64>(), numbers.iter().sum::<f64>());
@@ -257,11 +221,19 @@ mod tests {
             let prior = Prior { numbers, decay: 0.6, shares, concentration };
             let limits = devices.map_or(Limits::free(sizes.len()), |count| limits(count, sizes.len()));
             let sums: Vec<(usize, f64)> = sums.into_iter().map(|(sum, weight)| (sum, weight.ln())).collect();
-            for ranking in [Ranking::counted(&sizes, &limits, &prior), Ranking::geometric(&sizes, &limits, &prior)] {
-                let mut ranking = ranking.unwrap();
+            for table in [WeightTable::exact(&sizes, &limits, &prior), WeightTable::geometric(&sizes, &limits, &prior)] {
+                let mut table = table.unwrap();
                 let largest = devices.map_or(30, |count| 30.min((count as usize + 2) * sizes.iter().max().unwrap()));
-                prop_assert!(ranking.prepare(largest));
-                is_as_ranked(&ranking, &sums, most);
+                prop_assert!(table.prepare(largest));
+                let visited = |way: WeightedWay<'_>| (way.sum, way.actions.to_vec(), way.ln_weight.to_bits());
+                let (mut fast, mut slow) = (Vec::new(), Vec::new());
+                let mut visit = |way: WeightedWay<'_>| { fast.push(visited(way)); true };
+                prop_assert!(visit_ways(&table, &sums, 1, max_ways, &mut visit));
+                let mut search = BestFirst::new(&table, &sums, max_ways);
+                while let Some(way) = search.advance() {
+                    slow.push(visited(way));
+                }
+                prop_assert_eq!(fast, slow);
             }
         }
     }
