@@ -1,15 +1,15 @@
 //! The ways to make up some sums, most probable first. No more of them are computed than are asked for.
 //!
 //! The weight table knows the best branch at every entry, so the best way of all is walked straight down. Each branch that is
-//! not taken is a deviation, whose best way has a known weight too: the next best way starts at the best pending deviation. Only
-//! as many deviations are kept as ways are still wanted. Where most ways are wanted, [`fast`] finds them all at once.
+//! not taken is a deviation, whose best way has a known weight too: the next best way starts at the best pending deviation.
+//! Only as many deviations are kept as ways are still wanted. Where most ways are wanted, [`fast`] finds them all at once.
 
 mod fast;
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::weight_table::{Entry, MAX_BRANCHES, WeightTable, WeightedWay};
+use crate::deviation::Deviation;
+use crate::weight_table::{MAX_BRANCHES, WeightTable, WeightedWay};
 
 /// Visits the ways to make up sums that are in the table, each given with the logarithm of its weight: most probable ways
 /// first, at most `max_ways` of the `count` there are, as long as `visit` returns true.
@@ -33,8 +33,9 @@ struct BestFirst<'a> {
     weights: &'a WeightTable,
     pending: BinaryHeap<Deviation>,
     /// How many deviations there were.
-    deviations: u64,
-    found: Vec<Vec<WayStep>>,
+    deviations: usize,
+    /// The steps of each way.
+    found: Vec<Vec<Step>>,
     /// The actions of the last way found.
     actions: Vec<(u32, u32)>,
     max_ways: usize,
@@ -44,44 +45,17 @@ struct BestFirst<'a> {
 
 /// A layer whose action is taken, and how often.
 #[derive(Debug, Clone, Copy)]
-struct WayStep {
+struct Step {
     layer: usize,
     taken: u32,
 }
 
-/// A branch that was not taken.
-#[derive(Debug, Clone, Copy)]
-struct Deviation {
-    /// The logarithm of the weight of the best way that begins like this.
-    ln_best: f64,
-    /// Among equals, the lowest number comes first.
-    number: u64,
-    sum: usize,
-    /// The way found before that has the same steps up to the layer before.
-    parent: Option<usize>,
-    /// How many are taken in the layer before.
-    taken: u32,
-    entry: Entry,
-}
-
 impl<'a> BestFirst<'a> {
     fn new(weights: &'a WeightTable, sums: &[(usize, f64)], max_ways: usize) -> Self {
-        let mut best_first = Self {
-            weights,
-            pending: BinaryHeap::new(),
-            deviations: 0,
-            found: Vec::new(),
-            actions: Vec::new(),
-            max_ways,
-            visited: 0,
-        };
-        for (sum, (bytes, ln_weight)) in sums.iter().enumerate() {
-            let (entry, ln_best) = weights.start(*bytes, *ln_weight);
-            if ln_best > f64::NEG_INFINITY {
-                best_first.add(Deviation { ln_best, number: 0, sum, parent: None, taken: 0, entry });
-            }
-        }
-        best_first
+        let (pending, found, actions) = (BinaryHeap::new(), Vec::new(), Vec::new());
+        let mut search = Self { weights, pending, deviations: 0, found, actions, max_ways, visited: 0 };
+        Deviation::starts(weights, sums).for_each(|start| search.add(start));
+        search
     }
 
     fn add(&mut self, deviation: Deviation) {
@@ -103,7 +77,7 @@ impl<'a> BestFirst<'a> {
         }
         let start = self.pending.pop()?;
         let steps = self.walk(start);
-        let action = |step: &WayStep| Some((u32::try_from(self.weights.action(step.layer)?).ok()?, step.taken));
+        let action = |step: &Step| Some((u32::try_from(self.weights.action(step.layer)?).ok()?, step.taken));
         self.actions.clear();
         self.actions.extend(steps.iter().filter_map(action));
         self.actions.sort_unstable();
@@ -111,55 +85,22 @@ impl<'a> BestFirst<'a> {
         Some(WeightedWay { sum: start.sum, actions: &self.actions, ln_weight: start.ln_best })
     }
 
-    /// Walks on from a deviation, always along the best branch. All other branches become pending.
-    fn walk(&mut self, start: Deviation) -> Vec<WayStep> {
+    /// Walks on from a deviation along the best branches. All others become pending.
+    fn walk(&mut self, start: Deviation) -> Vec<Step> {
         let layer_before = start.entry.layer.checked_sub(1);
         let parent = start.parent.and_then(|parent| self.found.get(parent)).map_or(&[][..], Vec::as_slice);
         let shared = parent.iter().take_while(|step| Some(step.layer) < layer_before);
-        let mut way: Vec<WayStep> = shared.copied().collect();
-        way.extend(layer_before.and_then(|layer| WayStep::new(layer, start.taken)));
-        let (mut entry, mut branches) = (start.entry, Vec::new());
-        loop {
-            self.visited += self.weights.branches(entry, &mut branches);
-            // Of equally good branches, the one that takes most.
-            let best = branches.iter().enumerate().max_by(|(_, a), (_, b)| a.ln_best.total_cmp(&b.ln_best));
-            let Some((best_at, best)) = best.map(|(at, branch)| (at, *branch)) else { return way };
-            for (_, branch) in branches.iter().enumerate().rev().filter(|(at, _)| *at != best_at) {
-                // Rounding must not make a deviation better than the way it deviates from.
-                let ln_best = branch.ln_best.min(start.ln_best);
-                let parent = Some(self.found.len());
-                self.add(Deviation { ln_best, parent, taken: branch.taken, entry: branch.next, ..start });
-            }
-            way.extend(WayStep::new(entry.layer, best.taken));
-            entry = best.next;
-        }
-    }
-}
-
-impl WayStep {
-    /// `None` where nothing is taken.
-    fn new(layer: usize, taken: u32) -> Option<Self> {
-        (taken > 0).then_some(Self { layer, taken })
-    }
-}
-
-impl PartialEq for Deviation {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Deviation {}
-
-impl PartialOrd for Deviation {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Deviation {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.ln_best.total_cmp(&other.ln_best).then(other.number.cmp(&self.number))
+        let mut steps: Vec<Step> = shared.copied().collect();
+        let step = |layer, taken| (taken > 0).then_some(Step { layer, taken });
+        steps.extend(layer_before.and_then(|layer| step(layer, start.taken)));
+        let (weights, way) = (self.weights, self.found.len());
+        self.visited += weights.walk(
+            start.entry,
+            &mut Vec::new(),
+            |branch| self.add(start.branch_off(branch, way, 0)),
+            |layer, taken| steps.extend(step(layer, taken)),
+        );
+        steps
     }
 }
 

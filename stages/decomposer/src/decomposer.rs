@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Candidate, Command, Correction, Identification, Notice, Shared, WeightedEpsilon, what};
+use sizeleak_frame::{Candidate, Correction, Identification, Notice, Shared, WeightedEpsilon, what};
 use sizeleak_model::Model;
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
+use thiserror::Error;
 
 use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
-use crate::target_sums::{TargetSum, TargetSums};
+use crate::target_sums::{TargetSum, target_sums};
 use crate::weight_table::WeightTable;
 
 /// The most bytes that cached decompositions take.
@@ -45,21 +46,28 @@ struct DecomposerCounters {
 /// What explains a size, for some values of ε.
 #[derive(Debug, Clone)]
 struct Decomposition {
-    candidates: Shared<Candidate>,
-    /// How many candidates there are, listed or not; `u64::MAX` stands for that many or more.
-    candidate_count: u64,
+    candidates: Result<FoundCandidates, Unexplained>,
     unused_epsilons: u64,
-    /// Why there are no candidates.
-    unexplained: Option<Unexplained>,
 }
 
-/// Why nothing explains a command.
-#[derive(Debug, Clone)]
-struct Unexplained {
-    /// The detail of the notice.
-    detail: Arc<str>,
-    /// Whether the table has no room for the sum.
-    is_too_large: bool,
+#[derive(Debug, Clone, Default)]
+struct FoundCandidates {
+    listed: Shared<Candidate>,
+    /// How many there are, listed or not; `u64::MAX` stands for that many or more.
+    count: u64,
+}
+
+/// Why nothing explains a command, as its notice says.
+#[derive(Debug, Clone, Copy, Error)]
+enum Unexplained {
+    #[error("a message of {0} to {1} bytes is none that a cipher leaves: not taken apart")]
+    InvalidRange(i64, i64),
+    #[error("no actions add up to the {0} bytes of this message: another kind of message, or another gateway")]
+    NoSolution(i64),
+    #[error("no actions add up to the {0} to {1} bytes of this message: another kind of message, or another gateway")]
+    NoSolutionInRange(i64, i64),
+    #[error(transparent)]
+    TooLarge(#[from] SumTooLarge),
 }
 
 /// A sum that some multisets of actions have.
@@ -87,44 +95,42 @@ impl Decomposer {
     }
 
     /// The decomposition of a size or range of sizes: from the cache if the values of ε are the same to the last bit.
-    fn decompose(&mut self, sizes: [i64; 2], epsilons: &Shared<WeightedEpsilon>) -> Result<Decomposition, StageError> {
+    fn decompose(&mut self, sizes: [i64; 2], epsilons: &Shared<WeightedEpsilon>) -> Decomposition {
         let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
         if let Some((cached, decomposition)) = self.cache.recall(&sizes)
             && (cached.is_clone_of(epsilons) || cached.iter().map(bits).eq(epsilons.iter().map(bits)))
         {
-            return Ok(decomposition.clone());
+            return decomposition.clone();
         }
-        let decomposition = self.compute(sizes, epsilons)?;
-        let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + decomposition.memory_bytes();
+        let [least, most] = sizes;
+        let decomposition = match target_sums(sizes, self.model.overhead, epsilons) {
+            Some((sums, unused_epsilons)) => {
+                Decomposition { candidates: self.candidates(sizes, sums), unused_epsilons }
+            }
+            None => Decomposition { candidates: Err(Unexplained::InvalidRange(least, most)), unused_epsilons: 0 },
+        };
+        let list_bytes = decomposition.candidates.as_ref().map_or(0, |found| found.listed.memory_bytes());
+        let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + list_bytes;
         self.cache.remember(sizes, (epsilons.clone(), decomposition.clone()), bytes);
-        Ok(decomposition)
+        decomposition
     }
 
-    fn compute(&mut self, sizes: [i64; 2], epsilons: &[WeightedEpsilon]) -> Result<Decomposition, StageError> {
-        let [least, most] = sizes;
-        let Some(TargetSums { sums, unused }) = TargetSums::new(sizes, self.model.overhead, epsilons) else {
-            let detail = format!("a message of {least} to {most} bytes is none that a cipher leaves: not taken apart");
-            return Ok(Decomposition::unexplained(Unexplained::new(detail), 0));
-        };
-        let explained = match self.explained(sums) {
-            Ok(explained) => explained,
-            Err(error) => {
-                let reason = Unexplained { is_too_large: true, ..Unexplained::new(error.to_string()) };
-                return Ok(Decomposition::unexplained(reason, unused));
-            }
-        };
+    fn candidates(&mut self, [least, most]: [i64; 2], sums: Vec<TargetSum>) -> Result<FoundCandidates, Unexplained> {
+        let explained = self.explained(sums)?;
         if explained.is_empty() {
-            let size = if least == most { format!("{least}") } else { format!("{least} to {most}") };
-            let cause = "another kind of message, or another gateway";
-            let detail = format!("no actions add up to the {size} bytes of this message: {cause}");
-            return Ok(Decomposition::unexplained(Unexplained::new(detail), unused));
+            let is_range = least != most;
+            return Err(if is_range {
+                Unexplained::NoSolutionInRange(least, most)
+            } else {
+                Unexplained::NoSolution(least)
+            });
         }
-        let candidates = match self.most_probable(&explained) {
-            Some(candidates) => candidates,
-            None => self.in_solver_order(&explained).map_err(StageError::failed)?,
+        let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
+        let listed = match self.most_probable(&explained, count) {
+            Some(listed) => listed,
+            None => self.in_solver_order(&explained)?,
         };
-        let candidate_count = total_count(&explained);
-        Ok(Decomposition { candidates, candidate_count, unused_epsilons: unused, unexplained: None })
+        Ok(FoundCandidates { listed, count })
     }
 
     /// The sums that some multisets of actions have, heaviest first.
@@ -135,7 +141,7 @@ impl Decomposer {
 
     /// The candidates by the prior, most probable first; `None` without a prior, or without room for its weights. Probabilities
     /// are among all candidates, listed or not.
-    fn most_probable(&mut self, explained: &[ExplainedSum]) -> Option<Shared<Candidate>> {
+    fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<Shared<Candidate>> {
         let bytes = |explained: &ExplainedSum| usize::try_from(explained.sum.bytes).ok();
         let largest = explained.iter().map(bytes).max().flatten()?;
         let weights = self.weight_tables.iter_mut().find_map(|table| table.prepare(largest).then_some(&*table))?;
@@ -145,7 +151,6 @@ impl Decomposer {
         if !ln_total.is_finite() {
             return None;
         }
-        let count = total_count(explained);
         let mut list = CandidateList::new(&self.names, self.limit);
         visit_ways(weights, &sums, count, self.limit.min(MAX_CANDIDATES), |way| {
             let Some(ExplainedSum { sum, .. }) = explained.get(way.sum) else { return false };
@@ -174,49 +179,28 @@ impl Decomposer {
     }
 }
 
-impl Decomposition {
-    fn unexplained(reason: Unexplained, unused_epsilons: u64) -> Self {
-        Self { candidates: Shared::default(), candidate_count: 0, unused_epsilons, unexplained: Some(reason) }
-    }
-
-    fn memory_bytes(&self) -> usize {
-        let detail = self.unexplained.as_ref().map_or(0, |unexplained| unexplained.detail.len());
-        self.candidates.memory_bytes() + detail
-    }
-}
-
-impl Unexplained {
-    fn new(detail: String) -> Self {
-        Self { detail: detail.into(), is_too_large: false }
-    }
-
-    /// The notice about a command.
-    fn notice(&self, command: &Command) -> Notice {
-        Notice {
-            time_ns: Some(command.time_ns),
-            stage: Decomposer::NAME.into(),
-            flow: Some(command.flow),
-            what: what::UNEXPLAINED.into(),
-            bytes: Some(command.size),
-            detail: Some(self.detail.as_ref().to_owned()),
-        }
-    }
-}
-
 impl Stage for Decomposer {
     const NAME: &'static str = "decomposer";
     type Input = Correction;
 
     fn process(&mut self, Correction { command, epsilons }: Correction, out: &mut dyn Emit) -> Result<(), StageError> {
         let sizes = self.model.sizes(command.size, command.records, command.plaintext).map_err(StageError::failed)?;
-        let Decomposition { candidates, candidate_count, unused_epsilons, unexplained } =
-            self.decompose(sizes, &epsilons)?;
+        let Decomposition { candidates, unused_epsilons } = self.decompose(sizes, &epsilons);
         self.counters.unused_epsilons += unused_epsilons;
-        if let Some(unexplained) = unexplained {
+        if let Err(reason) = &candidates {
             self.counters.unexplained += 1;
-            self.counters.too_large += u64::from(unexplained.is_too_large);
-            out.emit(unexplained.notice(&command).into())?;
+            self.counters.too_large += u64::from(matches!(reason, Unexplained::TooLarge(_)));
+            let notice = Notice {
+                time_ns: Some(command.time_ns),
+                stage: Self::NAME.into(),
+                flow: Some(command.flow),
+                what: what::UNEXPLAINED.into(),
+                bytes: Some(command.size),
+                detail: Some(reason.to_string()),
+            };
+            out.emit(notice.into())?;
         }
+        let FoundCandidates { listed: candidates, count: candidate_count } = candidates.unwrap_or_default();
         let listed = candidates.len() as u64;
         self.counters.cut_lists += u64::from(listed < candidate_count);
         let (min_actions, max_actions) = (None, None);
@@ -235,11 +219,6 @@ impl Stage for Decomposer {
             ("unused_epsilons", self.counters.unused_epsilons),
         ]
     }
-}
-
-/// How many multisets of actions have one of the sums; `u64::MAX` stands for that many or more.
-fn total_count(explained: &[ExplainedSum]) -> u64 {
-    explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count))
 }
 
 /// ln Σ exp(x).

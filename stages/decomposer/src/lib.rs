@@ -25,6 +25,7 @@ mod automaton;
 mod best_first;
 mod candidate_list;
 mod decomposer;
+mod deviation;
 mod entropy;
 mod options;
 mod prior_walk;

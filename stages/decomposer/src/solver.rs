@@ -91,9 +91,8 @@ impl Solver {
     /// # Errors
     /// [`SumTooLarge`].
     pub fn solutions(&mut self, sum: i64) -> Result<Solutions<'_>, SumTooLarge> {
-        let sum = self.prepare(sum)?.filter(|sum| self.ways(0, 0, *sum) > 0);
-        let progress = sum.map_or(Progress::Finished, Progress::NotStarted);
-        Ok(Solutions { progress, path: Vec::new(), counts: vec![0; self.automaton.layers.len()], solver: self })
+        let start = self.prepare(sum)?.filter(|sum| self.ways(0, 0, *sum) > 0);
+        Ok(Solutions { start, path: Vec::new(), counts: vec![0; self.automaton.layers.len()], solver: self })
     }
 
     /// Computes the table up to a sum; `None` where nothing can make it up.
@@ -148,19 +147,12 @@ fn fill(automaton: &Automaton, sum: usize, smaller: &SmallerSums<'_, u64>, row: 
 #[derive(Debug, Clone)]
 pub struct Solutions<'a> {
     solver: &'a Solver,
-    progress: Progress,
+    /// The sum, before the first solution; `None` if it has none.
+    start: Option<usize>,
     /// Where the walk is in each layer but the last, where the rest of the sum determines how often the action is taken.
     path: Vec<PathStep>,
     /// How often each action is taken, in the model's order.
     counts: Vec<u32>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Progress {
-    /// There is a solution for this sum.
-    NotStarted(usize),
-    Started,
-    Finished,
 }
 
 /// A layer's state after its action was taken some times, and what is then left of the sum.
@@ -174,16 +166,12 @@ struct PathStep {
 impl<'a> Solutions<'a> {
     /// The next multiset: how often each action occurs, in the model's order. Avoids the copy that the iterator makes.
     pub fn advance(&mut self) -> Option<&[u32]> {
-        let found = match self.progress {
-            Progress::NotStarted(sum) => {
-                self.descend(0, sum);
-                true
-            }
-            Progress::Started => self.backtrack(),
-            Progress::Finished => false,
-        };
-        self.progress = if found { Progress::Started } else { Progress::Finished };
-        found.then_some(&self.counts)
+        match self.start.take() {
+            Some(sum) => self.descend(0, sum),
+            None if !self.backtrack() => return None,
+            None => (),
+        }
+        Some(&self.counts)
     }
 
     /// Walks to the first solution below a state that leads to one: takes each action as often as possible.
@@ -206,7 +194,7 @@ impl<'a> Solutions<'a> {
         }
     }
 
-    /// Goes back to the last action of which fewer can be taken, and walks on from there.
+    /// Goes back to the last action of which fewer can be taken, and walks on from there; returns whether there is one.
     fn backtrack(&mut self) -> bool {
         while let Some(mut step) = self.path.pop() {
             let at = self.path.len();

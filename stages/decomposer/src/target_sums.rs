@@ -21,38 +21,32 @@ pub(crate) struct TargetSum {
     pub(crate) weight: f64,
 }
 
-/// The sums of a command.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct TargetSums {
-    /// Those above 0 (a command has at least one action), heaviest first, then smallest first.
-    pub(crate) sums: Vec<TargetSum>,
-    /// How many values of ε were not used: without weight, or too many.
-    pub(crate) unused: u64,
-}
-
-impl TargetSums {
-    /// Every size of the range with every value of ε leaves a sum: size − |ac| − ε. Weights of equal sums add up. `None` if
-    /// no cipher leaves such a range.
-    pub(crate) fn new([least, most]: [i64; 2], overhead: i64, epsilons: &[WeightedEpsilon]) -> Option<Self> {
-        let width = most.checked_sub(least).filter(|width| (0..MAX_WIDTH).contains(width))?;
-        let values = weighted(epsilons);
-        let used = values.len().min(MAX_PAIRS / (width as usize + 1));
-        let heaviest = values.first().map_or(1.0, |(_, weight)| *weight);
-        let mut by_bytes: BTreeMap<i64, TargetSum> = BTreeMap::new();
-        // Heaviest first: a sum keeps the first ε.
-        for (epsilon, weight) in values.into_iter().take(used) {
-            for size in least..=most {
-                let bytes = size.saturating_sub(overhead).saturating_sub(epsilon);
-                if bytes > 0 {
-                    let sum = by_bytes.entry(bytes).or_insert(TargetSum { bytes, epsilon, weight: 0.0 });
-                    sum.weight += weight / heaviest;
-                }
+/// The sums of a command, heaviest first, then smallest first, and how many values of ε were not used (without weight, or too
+/// many). Every size of the range with every value of ε leaves a sum: size − |ac| − ε. Weights of equal sums add up. Sums are
+/// above 0, since a command has at least one action. `None` if no cipher leaves such a range.
+pub(crate) fn target_sums(
+    [least, most]: [i64; 2],
+    overhead: i64,
+    epsilons: &[WeightedEpsilon],
+) -> Option<(Vec<TargetSum>, u64)> {
+    let width = most.checked_sub(least).filter(|width| (0..MAX_WIDTH).contains(width))?;
+    let values = weighted(epsilons);
+    let used = values.len().min(MAX_PAIRS / (width as usize + 1));
+    let heaviest = values.first().map_or(1.0, |(_, weight)| *weight);
+    let mut by_bytes: BTreeMap<i64, TargetSum> = BTreeMap::new();
+    // Heaviest first: a sum keeps the first ε.
+    for (epsilon, weight) in values.into_iter().take(used) {
+        for size in least..=most {
+            let bytes = size.saturating_sub(overhead).saturating_sub(epsilon);
+            if bytes > 0 {
+                let sum = by_bytes.entry(bytes).or_insert(TargetSum { bytes, epsilon, weight: 0.0 });
+                sum.weight += weight / heaviest;
             }
         }
-        let mut sums: Vec<TargetSum> = by_bytes.into_values().collect();
-        sums.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.bytes.cmp(&b.bytes)));
-        Some(Self { sums, unused: (epsilons.len() - used) as u64 })
     }
+    let mut sums: Vec<TargetSum> = by_bytes.into_values().collect();
+    sums.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.bytes.cmp(&b.bytes)));
+    Some((sums, (epsilons.len() - used) as u64))
 }
 
 /// The values of ε that have weight, each once, heaviest first, then those nearest to 0.
@@ -71,16 +65,19 @@ fn weighted(epsilons: &[WeightedEpsilon]) -> Vec<(i64, f64)> {
 mod tests {
     use super::*;
 
-    fn sums_of(sizes: [i64; 2], epsilons: &[(i64, f64)]) -> Option<TargetSums> {
+    fn sums_of(sizes: [i64; 2], epsilons: &[(i64, f64)]) -> Option<(Vec<TargetSum>, u64)> {
         let epsilons: Vec<WeightedEpsilon> =
             epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight }).collect();
-        TargetSums::new(sizes, 60, &epsilons)
+        target_sums(sizes, 60, &epsilons)
     }
 
-    fn expected(sums: &[(i64, i64, f64)], unused: u64) -> TargetSums {
-        let sums =
-            sums.iter().map(|(bytes, epsilon, weight)| TargetSum { bytes: *bytes, epsilon: *epsilon, weight: *weight });
-        TargetSums { sums: sums.collect(), unused }
+    fn expected(sums: &[(i64, i64, f64)], unused: u64) -> (Vec<TargetSum>, u64) {
+        let sum = |(bytes, epsilon, weight): &(i64, i64, f64)| TargetSum {
+            bytes: *bytes,
+            epsilon: *epsilon,
+            weight: *weight,
+        };
+        (sums.iter().map(sum).collect(), unused)
     }
 
     #[test]
@@ -105,12 +102,12 @@ mod tests {
     fn invalid_weights_and_wide_ranges_are_not_used() {
         let without_weight = [(0, f64::NAN), (1, -1.0), (2, f64::INFINITY), (3, 0.0)];
         assert_eq!(sums_of([100, 100], &without_weight), Some(expected(&[], 4)));
-        let huge = sums_of([100, 100], &[(0, f64::MAX), (0, f64::MAX), (1, 1.0)]).unwrap();
-        assert_eq!((huge.sums[0].bytes, huge.sums[0].weight), (40, 1.0));
+        let (huge, _) = sums_of([100, 100], &[(0, f64::MAX), (0, f64::MAX), (1, 1.0)]).unwrap();
+        assert_eq!((huge[0].bytes, huge[0].weight), (40, 1.0));
         assert_eq!(sums_of([0, i64::MAX], &[(0, 1.0)]), None);
         assert_eq!(sums_of([i64::MAX, 0], &[(0, 1.0)]), None);
         assert_eq!(sums_of([i64::MAX; 2], &[(i64::MIN, 1.0)]), Some(expected(&[(i64::MAX, i64::MIN, 1.0)], 0)));
         let many: Vec<(i64, f64)> = (0..5000).map(|epsilon| (epsilon, 1.0)).collect();
-        assert_eq!(sums_of([10_000, 14_095], &many).unwrap().unused, 5000 - 256);
+        assert_eq!(sums_of([10_000, 14_095], &many).unwrap().1, 5000 - 256);
     }
 }

@@ -142,11 +142,31 @@ impl WeightTable {
         (Entry { layer: 0, state: 0, rest: sum, ln_weight }, ln_weight + self.ways(0, 0, sum).ln_best)
     }
 
-    /// Lists the branches of an entry that lead to an end, those that take fewer first: none beyond the last layer. Returns
-    /// how many were looked at.
-    pub(crate) fn branches(&self, entry: Entry, branches: &mut Vec<Branch>) -> u64 {
+    /// Walks on from an entry, always along the best branch; of equally good ones, along the one that takes most. Passes all
+    /// other branches to `deviate`, those that take more first, and how many of each layer's action are taken to `take`.
+    /// Returns how many branches were looked at. `branches` is a buffer.
+    pub(crate) fn walk(
+        &self,
+        mut entry: Entry,
+        branches: &mut Vec<Branch>,
+        mut deviate: impl FnMut(Branch),
+        mut take: impl FnMut(usize, u32),
+    ) -> u64 {
+        let mut visited = 0;
+        while let Some(layer) = self.automaton.layers.get(entry.layer) {
+            visited += self.branches(entry, layer, branches);
+            let best = branches.iter().enumerate().max_by(|(_, a), (_, b)| a.ln_best.total_cmp(&b.ln_best));
+            let Some((best_at, best)) = best.map(|(at, branch)| (at, *branch)) else { break };
+            branches.iter().enumerate().rev().filter(|(at, _)| *at != best_at).for_each(|(_, branch)| deviate(*branch));
+            take(entry.layer, best.taken);
+            entry = best.next;
+        }
+        visited
+    }
+
+    /// Lists the branches of an entry that lead to an end, those that take fewer first. Returns how many were looked at.
+    fn branches(&self, entry: Entry, layer: &Layer, branches: &mut Vec<Branch>) -> u64 {
         branches.clear();
-        let Some(layer) = self.automaton.layers.get(entry.layer) else { return 0 };
         let mut add = |taken: u32, state: u32, rest: usize, ln_factor: f64| {
             let next = Entry { layer: entry.layer + 1, state, rest, ln_weight: entry.ln_weight + ln_factor };
             let ln_best = next.ln_weight + self.ways(next.layer, state, rest).ln_best;

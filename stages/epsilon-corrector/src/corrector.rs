@@ -1,7 +1,5 @@
 //! The stage: commands in, commands with the likely values of ε out.
 
-use std::fmt::{Display, Formatter};
-
 use sizeleak_frame::{Command, Correction, Frame, Notice, Session, what};
 use sizeleak_model::{Basis, Model, Smoothing};
 use sizeleak_runtime::{Emit, Stage, StageError};
@@ -41,36 +39,6 @@ impl TryFrom<Frame> for CorrectorInput {
     }
 }
 
-/// What is assumed of a session's cipher suite.
-#[derive(Debug, Clone, Copy)]
-enum CipherAssumption<'a> {
-    /// It adds as many bytes to a record as the model's suite.
-    SameOverhead { own: &'a str, models: &'a str },
-    /// It is the model's suite.
-    ModelsSuite(&'a str),
-    /// It is the suite of the sizes that the model was learned on.
-    SuiteOfModelSizes { own: &'a str },
-}
-
-impl Display for CipherAssumption<'_> {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::SameOverhead { own, models } => write!(
-                formatter,
-                "what its cipher suite {own} adds to a record is not known: taken to add what {models} does, which the \
-                 model was learned on"
-            ),
-            Self::ModelsSuite(models) => {
-                write!(formatter, "its handshake was not seen: taken to use the model's cipher suite, {models}")
-            }
-            Self::SuiteOfModelSizes { own } => write!(
-                formatter,
-                "its cipher suite is {own}, the model was learned on sizes on the wire: taken to be of the same suite"
-            ),
-        }
-    }
-}
-
 impl EpsilonCorrector {
     /// A corrector that estimates ε from the model's labelled commands with this smoothing.
     pub fn new(model: Model, smoothing: Smoothing) -> Self {
@@ -79,30 +47,35 @@ impl EpsilonCorrector {
         Self { model, estimates, cipher_suites: CipherSuites::default(), assumed: 0, unseen_sizes }
     }
 
-    /// What has to be assumed of a command's session to convert its size to the model's basis; `None` if nothing has.
-    fn assumption(&self, command: &Command) -> Option<CipherAssumption<'_>> {
-        if command.plaintext.is_some() {
-            return None;
-        }
-        match (&self.model.learned.basis, self.cipher_suites.of_flow(command.flow)) {
-            (Basis::Plaintext { cipher_suite, .. }, Some(own)) if own == cipher_suite => None,
-            (Basis::Plaintext { cipher_suite, .. }, own) => Some(match own {
-                Some(own) => CipherAssumption::SameOverhead { own, models: cipher_suite },
-                None => CipherAssumption::ModelsSuite(cipher_suite),
-            }),
-            (Basis::Wire, Some(own)) => Some(CipherAssumption::SuiteOfModelSizes { own }),
-            // Neither suite is known. A model of wire sizes is for sessions of the same suite.
-            (Basis::Wire, None) => None,
-        }
-    }
-
-    /// Counts a command whose session something is assumed of; reports it once for each session.
+    /// Counts a command if something has to be assumed of its session's cipher suite to convert its size to the model's basis.
+    /// Reports it once for each session.
     fn report_assumption(&mut self, command: &Command, out: &mut dyn Emit) -> Result<(), StageError> {
-        let Some(assumption) = self.assumption(command) else { return Ok(()) };
-        // Most commands belong to sessions that were reported, and need no text.
-        let detail = (!self.cipher_suites.is_reported(command.flow)).then(|| assumption.to_string());
+        let own = self.cipher_suites.of_flow(command.flow);
+        let model = match &self.model.learned.basis {
+            Basis::Plaintext { cipher_suite, .. } => Some(cipher_suite.as_str()),
+            Basis::Wire => None,
+        };
+        // Without any suite, a model of wire sizes is used as it is meant to be.
+        if command.plaintext.is_some() || own == model {
+            return Ok(());
+        }
         self.assumed += 1;
-        let Some(detail) = detail else { return Ok(()) };
+        if self.cipher_suites.is_reported(command.flow) {
+            return Ok(());
+        }
+        let detail = match (own, model) {
+            (Some(own), Some(model)) => format!(
+                "what its cipher suite {own} adds to a record is not known: taken to add what {model} does, which the \
+                 model was learned on"
+            ),
+            (Some(own), None) => format!(
+                "its cipher suite is {own}, the model was learned on sizes on the wire: taken to be of the same suite"
+            ),
+            (None, model) => format!(
+                "its handshake was not seen: taken to use the model's cipher suite, {}",
+                model.unwrap_or_default()
+            ),
+        };
         self.cipher_suites.set_reported(command.flow);
         Ok(out.emit(assumed(command, None, detail).into())?)
     }

@@ -25,15 +25,6 @@ struct LeftCandidate {
     probability: f64,
 }
 
-/// Whether the listed candidates have the probability that is to be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeptShare {
-    /// They have: any other candidate, listed or not, can be dropped.
-    Reached,
-    /// They have not, and all were kept: candidates that are not listed have to be kept too.
-    NotReached,
-}
-
 impl<'a> Posterior<'a> {
     /// The probabilities before the replies. In a cut list, candidates that are not listed have what is left to 1.
     pub(crate) fn new(listed: &'a Shared<Candidate>, unlisted_count: u64) -> Self {
@@ -81,8 +72,9 @@ impl<'a> Posterior<'a> {
 
     /// Orders the candidates, most probable first and equal ones as listed, and keeps the fewest that have the probability
     /// `share` together. Those as probable as the last one are kept too, since nothing tells them apart. Probabilities stay
-    /// relative to all candidates.
-    pub(crate) fn keep(&mut self, share: f64) -> KeptShare {
+    /// relative to all candidates. Returns whether the kept ones have the share; if not, candidates that are not listed have
+    /// to be kept too.
+    pub(crate) fn keep(&mut self, share: f64) -> bool {
         let all = std::mem::take(&mut self.left);
         let mut ranks: Vec<Rank> =
             all.iter().zip(0..).map(|(left, place)| Rank::new(left.probability, place)).collect();
@@ -96,7 +88,7 @@ impl<'a> Posterior<'a> {
             last = left.probability;
             self.left.push(*left);
         }
-        if share < 1.0 && kept >= share { KeptShare::Reached } else { KeptShare::NotReached }
+        share < 1.0 && kept >= share
     }
 
     /// The candidates that are left, with their probabilities: the list itself if it is unchanged.

@@ -1,5 +1,7 @@
 //! The stage: identifications in, with fewer and better ordered candidates out.
 
+use std::ops::RangeInclusive;
+
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,8 +10,8 @@ use sizeleak_model::{InventoryError, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
 use crate::inventory_filter::InventoryFilter;
-use crate::posterior::{KeptShare, Posterior};
-use crate::reply_evidence::{ActionBounds, ReplyEvidence};
+use crate::posterior::Posterior;
+use crate::reply_evidence::ReplyEvidence;
 
 /// The most bytes that cached results take, including lists that a decomposer caches too.
 const MAX_CACHE_BYTES: usize = 24 << 20;
@@ -74,8 +76,8 @@ struct PruningResult {
     candidates: Shared<Candidate>,
     /// How many candidates that are not listed must be kept.
     unlisted: u64,
-    /// The numbers of actions that the replies allow; `None` if they say nothing.
-    bounds: Option<ActionBounds>,
+    /// The numbers of actions that the replies allow, up to `u32::MAX` without a bound; `None` if they say nothing.
+    bounds: Option<RangeInclusive<u32>>,
     /// How many candidates the inventory did not allow.
     beyond_inventory: u64,
     /// Whether it allowed any.
@@ -106,8 +108,8 @@ impl Pruner {
         self.counters.beyond_inventory += beyond_inventory;
         identification.candidate_count = unlisted.saturating_add(candidates.len() as u64);
         identification.candidates = candidates;
-        identification.min_actions = bounds.map(|bounds| bounds.least);
-        identification.max_actions = bounds.and_then(|bounds| bounds.most);
+        identification.min_actions = bounds.as_ref().map(|bounds| *bounds.start());
+        identification.max_actions = bounds.map(|bounds| *bounds.end()).filter(|most| *most < u32::MAX);
         if unlisted > 0 && !std::mem::replace(&mut self.is_cut_reported, true) {
             let detail =
                 "candidates that are not listed cannot be weighed, and still count: raise the decomposer's `limit`";
@@ -155,19 +157,20 @@ impl Pruner {
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
         let is_possible = posterior.len() > 0;
-        let (bounds, kept) = match (ReplyEvidence::new(&self.model, command), self.mode) {
-            (None, _) => (None, KeptShare::NotReached),
+        let (bounds, is_enough) = match (ReplyEvidence::new(&self.model, command), self.mode) {
+            (None, _) => (None, false),
             (Some(evidence), PruningMode::Paper) => {
                 let bounds = evidence.paper_bounds();
-                posterior.retain(|candidate| bounds.allow(candidate.actions.total()));
-                (Some(bounds), KeptShare::NotReached)
+                let total = |candidate: &Candidate| u32::try_from(candidate.actions.total()).unwrap_or(u32::MAX);
+                posterior.retain(|candidate| bounds.contains(&total(candidate)));
+                (Some(bounds), false)
             }
             (Some(evidence), _) => {
                 posterior.weigh(&evidence, evidence.max_likelihood(self.inventory.max_actions()));
                 (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
             }
         };
-        let unlisted = if kept == KeptShare::Reached { 0 } else { unlisted };
+        let unlisted = if is_enough { 0 } else { unlisted };
         PruningResult { candidates: posterior.candidates(), unlisted, bounds, beyond_inventory, is_possible }
     }
 }

@@ -1,5 +1,7 @@
 //! What the replies to a command say about its actions.
 
+use std::ops::RangeInclusive;
+
 use sizeleak_frame::{Actions, Command};
 use sizeleak_model::{Model, ReplyBytes, ReplyModel, WireSize};
 
@@ -22,13 +24,6 @@ struct ReplyByteEvidence<'a> {
     /// The actions' names, in the model's order.
     names: Vec<&'a str>,
     seen: i64,
-}
-
-/// The least and the greatest number of actions that replies allow; `None` if there is no greatest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ActionBounds {
-    pub(crate) least: u32,
-    pub(crate) most: Option<u32>,
 }
 
 impl<'a> ReplyEvidence<'a> {
@@ -62,27 +57,17 @@ impl<'a> ReplyEvidence<'a> {
         of_number * self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0))
     }
 
-    /// Bounds that hold for all but 1 − `keep` of commands.
-    pub(crate) fn learned_bounds(&self, keep: f64) -> ActionBounds {
-        ActionBounds::from(self.model.bounds(self.replies, keep))
+    /// The numbers of actions that all but 1 − `keep` of commands with these replies have; up to `u32::MAX` if there is no
+    /// bound.
+    pub(crate) fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
+        let (least, most) = self.model.bounds(self.replies, keep);
+        least..=most
     }
 
-    /// The paper's bounds, where every action has its replies.
-    pub(crate) fn paper_bounds(&self) -> ActionBounds {
-        ActionBounds::from(self.model.paper_bounds(self.replies))
-    }
-}
-
-impl ActionBounds {
-    /// Whether this number of actions is within them.
-    pub(crate) fn allow(self, actions: u64) -> bool {
-        actions >= self.least.into() && self.most.is_none_or(|most| actions <= most.into())
-    }
-}
-
-impl From<(u32, u32)> for ActionBounds {
-    fn from((least, most): (u32, u32)) -> Self {
-        Self { least, most: (most < u32::MAX).then_some(most) }
+    /// The numbers of actions by the paper, where every action has its replies.
+    pub(crate) fn paper_bounds(&self) -> RangeInclusive<u32> {
+        let (least, most) = self.model.paper_bounds(self.replies);
+        least..=most
     }
 }
 
@@ -105,11 +90,11 @@ mod tests {
     fn bounds_widen_with_the_probability_to_keep() {
         let model = counting();
         let evidence = ReplyEvidence::new(&model, &command(6, 0)).unwrap();
-        assert_eq!(evidence.paper_bounds(), ActionBounds { least: 5, most: Some(5) });
+        assert_eq!(evidence.paper_bounds(), 5..=5);
         let (narrow, wide) = (evidence.learned_bounds(0.9), evidence.learned_bounds(0.999));
-        assert!(narrow.allow(5) && wide.least <= narrow.least && wide.most >= narrow.most && wide != narrow);
-        assert_eq!(evidence.learned_bounds(1.0), ActionBounds { least: 0, most: None });
-        assert!(wide.allow(6) && !wide.allow(4000) && evidence.learned_bounds(1.0).allow(u64::MAX));
+        assert!(narrow.contains(&5) && wide.contains(narrow.start()) && wide.contains(narrow.end()) && wide != narrow);
+        assert_eq!(evidence.learned_bounds(1.0), 0..=u32::MAX);
+        assert!(wide.contains(&6) && !wide.contains(&4000));
     }
 
     #[test]

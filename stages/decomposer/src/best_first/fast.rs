@@ -6,7 +6,8 @@
 
 use sizeleak_model::Rank;
 
-use crate::weight_table::{Branch, Entry, MAX_BRANCHES, WeightTable, WeightedWay};
+use crate::deviation::Deviation;
+use crate::weight_table::{MAX_BRANCHES, WeightTable, WeightedWay};
 
 /// With more layers, walking a way takes as long as finding the next best one.
 const MAX_LAYERS: usize = 512;
@@ -27,34 +28,10 @@ struct AllWays {
 
 #[derive(Debug, Clone, Copy)]
 struct FoundWay {
-    ln_weight: f64,
-    sum: usize,
-    /// The way it deviates from.
-    parent: Option<usize>,
-    /// How many deviations of the parent were added before; without a parent, the place of the sum.
-    nth: usize,
+    /// Numbered among those of its parent, or among the sums.
+    start: Deviation,
     /// Where its counts begin.
     begin: usize,
-}
-
-/// A branch that was not taken yet.
-#[derive(Debug, Clone, Copy)]
-struct PendingBranch {
-    ln_best: f64,
-    parent: Option<usize>,
-    nth: usize,
-    /// How many are taken in the layer before.
-    taken: u32,
-    entry: Entry,
-}
-
-struct DepthFirst<'a> {
-    weights: &'a WeightTable,
-    /// How many are taken of each action, in the order of the model's list.
-    taken: Vec<u32>,
-    pending: Vec<PendingBranch>,
-    branches: Vec<Branch>,
-    visited: u64,
 }
 
 /// Visits all `count` ways like best-first search. Returns whether it did; if not, best-first search is as good.
@@ -74,28 +51,36 @@ pub(super) fn visit_ways(
 }
 
 impl AllWays {
-    /// `None` where best-first search would end early, or is as good.
+    /// `None` if best-first search would end early, or is as good.
     fn find(weights: &WeightTable, sums: &[(usize, f64)]) -> Option<Self> {
         let layers = weights.layers();
         if layers > MAX_LAYERS {
             return None;
         }
-        let (pending, branches) = (Vec::new(), Vec::new());
-        let mut search = DepthFirst { weights, taken: vec![0; layers], pending, branches, visited: 0 };
         let mut all = Self::default();
-        for (sum, (bytes, ln_weight)) in sums.iter().enumerate() {
-            let (entry, ln_best) = weights.start(*bytes, *ln_weight);
-            if ln_best == f64::NEG_INFINITY {
-                continue;
-            }
-            search.pending.push(PendingBranch { ln_best, parent: None, nth: sum, taken: 0, entry });
-            while let Some(start) = search.pending.pop() {
-                search.walk(start, all.ways.len());
-                let PendingBranch { ln_best: ln_weight, parent, nth, .. } = start;
-                all.ways.push(FoundWay { ln_weight, sum, parent, nth, begin: all.counts.len() });
-                let actions = (0..).zip(search.taken.iter().copied());
-                all.counts.extend(actions.filter(|(_, taken)| *taken > 0));
-                if search.visited > MAX_BRANCHES {
+        let (mut pending, mut branches, mut visited) = (Vec::new(), Vec::new(), 0);
+        // How many are taken of each action, in the order of the model's list.
+        let mut counts = vec![0; layers];
+        for start in Deviation::starts(weights, sums) {
+            pending.push(start);
+            while let Some(start) = pending.pop() {
+                let mut take = |layer: usize, taken: u32| {
+                    if let Some(count) = weights.action(layer).and_then(|action| counts.get_mut(action)) {
+                        *count = taken;
+                    }
+                };
+                if let Some(layer_before) = start.entry.layer.checked_sub(1) {
+                    take(layer_before, start.taken);
+                }
+                let (way, mut number) = (all.ways.len(), 0);
+                let deviate = |branch| {
+                    pending.push(start.branch_off(branch, way, number));
+                    number += 1;
+                };
+                visited += weights.walk(start.entry, &mut branches, deviate, take);
+                all.ways.push(FoundWay { start, begin: all.counts.len() });
+                all.counts.extend((0..).zip(counts.iter().copied()).filter(|(_, taken)| *taken > 0));
+                if visited > MAX_BRANCHES {
                     return None;
                 }
             }
@@ -104,14 +89,15 @@ impl AllWays {
     }
 
     fn way(&self, at: usize) -> Option<WeightedWay<'_>> {
-        let FoundWay { ln_weight, sum, begin, .. } = *self.ways.get(at)?;
+        let FoundWay { start: Deviation { sum, ln_best: ln_weight, .. }, begin } = *self.ways.get(at)?;
         let end = self.ways.get(at + 1).map_or(self.counts.len(), |next| next.begin);
         Some(WeightedWay { sum, actions: self.counts.get(begin..end)?, ln_weight })
     }
 
     /// The places of the ways, most probable first.
     fn order(&self) -> Vec<usize> {
-        let mut ranks: Vec<Rank> = self.ways.iter().zip(0..).map(|(way, at)| Rank::new(way.ln_weight, at)).collect();
+        let mut ranks: Vec<Rank> =
+            self.ways.iter().zip(0..).map(|(way, at)| Rank::new(way.start.ln_best, at)).collect();
         ranks.sort_unstable();
         let mut order = Vec::with_capacity(ranks.len());
         // Each way's position in the order, from 1; 0 as long as it has none.
@@ -134,7 +120,7 @@ impl AllWays {
     /// Orders ways of equal weight as best-first search finds them: first the deviations from ways found before, in the order
     /// of those, then the deviations from ways of this weight.
     fn order_equals(&self, equals: &[Rank], positions: &[usize], order: &mut Vec<usize>) {
-        let way = |at: usize| self.ways.get(at).map_or((None, 0), |way| (way.parent, way.nth));
+        let way = |at: usize| self.ways.get(at).map_or((None, 0), |way| (way.start.parent, way.start.number));
         let position = |parent: Option<usize>| parent.and_then(|parent| positions.get(parent)).copied().unwrap_or(0);
         let is_added = |parent: Option<usize>| parent.is_none() || position(parent) > 0;
         let (mut added, mut later): (Vec<usize>, Vec<usize>) =
@@ -148,38 +134,6 @@ impl AllWays {
             next += 1;
         }
         order.extend(added);
-    }
-}
-
-impl DepthFirst<'_> {
-    /// Walks on from a branch, always along the best one, to the way of this number. All other branches become pending.
-    fn walk(&mut self, start: PendingBranch, number: usize) {
-        if let Some(layer_before) = start.entry.layer.checked_sub(1) {
-            self.take(layer_before, start.taken);
-        }
-        let (mut entry, mut nth) = (start.entry, 0);
-        loop {
-            self.visited += self.weights.branches(entry, &mut self.branches);
-            // Of equally good branches, the one that takes most.
-            let best = self.branches.iter().enumerate().max_by(|(_, a), (_, b)| a.ln_best.total_cmp(&b.ln_best));
-            let Some((best_at, best)) = best.map(|(at, branch)| (at, *branch)) else { return };
-            for (_, branch) in self.branches.iter().enumerate().rev().filter(|(at, _)| *at != best_at) {
-                // Rounding must not make a deviation better than the way it deviates from.
-                let ln_best = branch.ln_best.min(start.ln_best);
-                let (parent, taken, entry) = (Some(number), branch.taken, branch.next);
-                self.pending.push(PendingBranch { ln_best, parent, nth, taken, entry });
-                nth += 1;
-            }
-            self.take(entry.layer, best.taken);
-            entry = best.next;
-        }
-    }
-
-    fn take(&mut self, layer: usize, taken: u32) {
-        let action = self.weights.action(layer);
-        if let Some(slot) = action.and_then(|action| self.taken.get_mut(action)) {
-            *slot = taken;
-        }
     }
 }
 

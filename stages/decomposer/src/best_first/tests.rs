@@ -180,5 +180,5 @@ fn pending_deviations_are_bounded_by_the_ways_wanted() {
     }
     assert_eq!(found, 2000);
     assert!(ways.pending.len() <= 2 * 2000 + 1024);
-    assert!(ways.deviations as usize > ways.pending.len() + 2000, "some were dropped");
+    assert!(ways.deviations > ways.pending.len() + 2000, "some were dropped");
 }
