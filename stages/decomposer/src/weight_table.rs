@@ -20,6 +20,9 @@ pub(crate) struct WeightTable {
     automaton: Automaton,
     factors: Factors,
     table: SumTable<WayWeights>,
+    /// With exact weights: bit n says whether taking n of the layer's action leads to an end; bit 31 stands for 31 and more.
+    /// Walks look at other cells only where they lead.
+    leads: SumTable<u32>,
 }
 
 /// The weights of all ways to make up a sum from a state on.
@@ -113,7 +116,8 @@ impl WeightTable {
             let automaton = Automaton::new(sizes, &limits)?;
             let table = SumTable::new(automaton.state_count, Some(max_sum));
             let factors = Factors::exact(&automaton, &limits, prior).filter(|_| table.has_room_for(max_sum))?;
-            Some(Self { automaton, factors, table })
+            let leads = SumTable::new(automaton.state_count, Some(max_sum));
+            Some(Self { automaton, factors, table, leads })
         })
     }
 
@@ -121,13 +125,16 @@ impl WeightTable {
     pub(crate) fn geometric(sizes: &[usize], limits: &Limits, prior: &Prior) -> Option<Self> {
         let automaton = Automaton::new(sizes, limits)?;
         let table = SumTable::new(automaton.state_count, None);
-        Some(Self { factors: Factors::geometric(&automaton, prior), automaton, table })
+        let leads = SumTable::new(0, Some(table.max_sum()));
+        Some(Self { factors: Factors::geometric(&automaton, prior), automaton, table, leads })
     }
 
     /// Computes the table up to this sum; returns whether there is room for it.
     pub(crate) fn prepare(&mut self, sum: usize) -> bool {
-        let Self { automaton, factors, table } = self;
-        table.grow(sum, |sum, smaller, row| factors.fill(automaton, sum, smaller, row));
+        let Self { automaton, factors, table, leads } = self;
+        table.grow(sum, |sum, smaller, row| {
+            leads.grow(sum, |_, _, leads| factors.fill(automaton, sum, smaller, (row, leads)));
+        });
         table.has_room_for(sum)
     }
 
@@ -167,21 +174,27 @@ impl WeightTable {
     /// Lists the branches of an entry that lead to an end, those that take fewer first. Returns how many were looked at.
     fn branches(&self, entry: Entry, layer: &Layer, branches: &mut Vec<Branch>) -> u64 {
         branches.clear();
+        let next_layer = self.automaton.layers.get(entry.layer + 1);
         let mut add = |taken: u32, state: u32, rest: usize, ln_factor: f64| {
-            let next = Entry { layer: entry.layer + 1, state, rest, ln_weight: entry.ln_weight + ln_factor };
-            let ln_best = next.ln_weight + self.ways(next.layer, state, rest).ln_best;
+            let ln_weight = entry.ln_weight + ln_factor;
+            let ways = next_layer
+                .map_or_else(|| WayWeights::end(rest), |next| self.table.cell(rest, next.offset + state as usize));
+            let ln_best = ln_weight + ways.ln_best;
             if ln_best > f64::NEG_INFINITY {
+                let next = Entry { layer: entry.layer + 1, state, rest, ln_weight };
                 branches.push(Branch { taken, ln_best, next });
             }
         };
         match &self.factors {
             Factors::Exact { transitions, firsts } => {
-                let transitions = of_state(transitions, firsts, layer.offset + entry.state as usize);
+                let cell = layer.offset + entry.state as usize;
+                let transitions = of_state(transitions, firsts, cell);
                 let possible = transitions.len().min(entry.rest / layer.size + 1);
-                // The last action makes up the rest, or nothing does.
-                let least = if entry.layer + 1 == self.layers() { possible.saturating_sub(1) } else { 0 };
-                for (transition, taken) in transitions.iter().zip(0..).take(possible).skip(least) {
-                    add(taken, transition.next, entry.rest - taken as usize * layer.size, transition.ln_weight);
+                let leads = self.leads.cell(entry.rest, cell);
+                for (transition, taken) in transitions.iter().zip(0_u32..).take(possible) {
+                    if leads >> taken.min(31) & 1 == 1 {
+                        add(taken, transition.next, entry.rest - taken as usize * layer.size, transition.ln_weight);
+                    }
                 }
                 possible as u64
             }
@@ -246,7 +259,13 @@ impl Factors {
     }
 
     /// Weighs the ways to make up one sum from every state, given those of all smaller sums.
-    fn fill(&self, automaton: &Automaton, sum: usize, smaller: &SmallerSums<'_, WayWeights>, row: &mut [WayWeights]) {
+    fn fill(
+        &self,
+        automaton: &Automaton,
+        sum: usize,
+        smaller: &SmallerSums<'_, WayWeights>,
+        (row, leads): (&mut [WayWeights], &mut [u32]),
+    ) {
         let mut rest = row;
         let mut next: &mut [WayWeights] = &mut [WayWeights::end(sum)];
         for (number, layer) in automaton.layers.iter().enumerate().rev() {
@@ -256,7 +275,11 @@ impl Factors {
                 *cell = match self {
                     Self::Exact { transitions, firsts } => {
                         let transitions = of_state(transitions, firsts, layer.offset + state);
-                        exact_ways((layer, is_last), transitions, sum, next, smaller)
+                        let (ways, leading) = exact_ways((layer, is_last), transitions, sum, next, smaller);
+                        if let Some(leads) = leads.get_mut(layer.offset + state) {
+                            *leads = leading;
+                        }
+                        ways
                     }
                     Self::Geometric { takes, .. } => {
                         let state = layer.states.get(state);
@@ -283,17 +306,17 @@ fn of_state<'a>(transitions: &'a [Transition], firsts: &[usize], state: usize) -
     transitions.get(first..end).unwrap_or_default()
 }
 
-/// The ways from a state with these transitions.
+/// The ways from a state with these transitions, and the bits of those that lead to an end.
 fn exact_ways(
     (layer, is_last): (&Layer, bool),
     transitions: &[Transition],
     sum: usize,
     next: &[WayWeights],
     smaller: &SmallerSums<'_, WayWeights>,
-) -> WayWeights {
-    let (mut ways, mut rest) = (WayWeights::default(), Some(sum));
+) -> (WayWeights, u32) {
+    let (mut ways, mut leads, mut rest) = (WayWeights::default(), 0, Some(sum));
     let next_offset = layer.offset + layer.states.len();
-    for (transition, taken) in transitions.iter().zip(0..) {
+    for (transition, taken) in transitions.iter().zip(0_u32..) {
         let Some(left) = rest else { break };
         let from_there = match taken {
             0 => next.get(transition.next as usize).copied(),
@@ -302,8 +325,9 @@ fn exact_ways(
         };
         if let Some(from_there) = from_there.filter(|ways| ways.ln_best > f64::NEG_INFINITY) {
             ways.add(transition.weight, transition.ln_weight, from_there);
+            leads |= 1 << taken.min(31);
         }
         rest = left.checked_sub(layer.size);
     }
-    ways
+    (ways, leads)
 }

@@ -53,9 +53,10 @@ impl<'a> Posterior<'a> {
         dropped as u64
     }
 
-    /// Weighs each candidate by the evidence. Candidates that are not listed weigh `max_likelihood`, the most they can have, so
-    /// that the probabilities of the listed ones are never too high.
-    pub(crate) fn weigh(&mut self, evidence: &ReplyEvidence<'_>, max_likelihood: f64) {
+    /// Weighs each candidate by the evidence. Candidates that are not listed get the greatest likelihood they can have, so that
+    /// the probabilities of the listed ones are never too high.
+    pub(crate) fn weigh(&mut self, evidence: &ReplyEvidence<'_>) {
+        let max_likelihood = evidence.max_likelihood();
         let candidates = self.left.iter().filter_map(|left| self.listed.get(left.place));
         let likelihoods: Vec<f64> = candidates.map(|candidate| evidence.likelihood(&candidate.actions)).collect();
         let unlisted = if self.unlisted > 0.0 { max_likelihood } else { 0.0 };

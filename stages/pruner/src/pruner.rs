@@ -157,19 +157,20 @@ impl Pruner {
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
         let is_possible = posterior.len() > 0;
-        let (bounds, is_enough) = match (ReplyEvidence::new(&self.model, command), self.mode) {
-            (None, _) => (None, false),
-            (Some(evidence), PruningMode::Paper) => {
-                let bounds = evidence.paper_bounds();
-                let total = |candidate: &Candidate| u32::try_from(candidate.actions.total()).unwrap_or(u32::MAX);
-                posterior.retain(|candidate| bounds.contains(&total(candidate)));
-                (Some(bounds), false)
-            }
-            (Some(evidence), _) => {
-                posterior.weigh(&evidence, evidence.max_likelihood(self.inventory.max_actions()));
-                (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
-            }
-        };
+        let (bounds, is_enough) =
+            match (ReplyEvidence::new(&self.model, command, self.inventory.max_actions()), self.mode) {
+                (None, _) => (None, false),
+                (Some(evidence), PruningMode::Paper) => {
+                    let bounds = evidence.paper_bounds();
+                    let total = |candidate: &Candidate| u32::try_from(candidate.actions.total()).unwrap_or(u32::MAX);
+                    posterior.retain(|candidate| bounds.contains(&total(candidate)));
+                    (Some(bounds), false)
+                }
+                (Some(evidence), _) => {
+                    posterior.weigh(&evidence);
+                    (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
+                }
+            };
         let unlisted = if is_enough { 0 } else { unlisted };
         PruningResult { candidates: posterior.candidates(), unlisted, bounds, beyond_inventory, is_possible }
     }

@@ -22,9 +22,8 @@ fn weighed(listed: &Shared<Candidate>, unlisted_count: u64, replies: u32) -> Pos
     let mut posterior = Posterior::new(listed, unlisted_count);
     let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
     let command = command(replies, 0);
-    let evidence = ReplyEvidence::new(&model, &command).unwrap();
-    let max_likelihood = evidence.max_likelihood(16);
-    posterior.weigh(&evidence, max_likelihood);
+    let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();
+    posterior.weigh(&evidence);
     assert!(!posterior.keep(1.0));
     posterior
 }
