@@ -191,9 +191,18 @@ impl WeightTable {
                 let transitions = of_state(transitions, firsts, cell);
                 let possible = transitions.len().min(entry.rest / layer.size + 1);
                 let leads = self.leads.cell(entry.rest, cell);
-                for (transition, taken) in transitions.iter().zip(0_u32..).take(possible) {
+                let first = leads.trailing_zeros();
+                for (transition, taken) in transitions.iter().zip(0_u32..).take(possible).skip(first as usize) {
+                    let rest = entry.rest - taken as usize * layer.size;
+                    if leads.is_power_of_two() && first < 31 {
+                        // The only branch is compared with no other.
+                        let ln_weight = entry.ln_weight + transition.ln_weight;
+                        let next = Entry { layer: entry.layer + 1, state: transition.next, rest, ln_weight };
+                        branches.push(Branch { taken, ln_best: ln_weight, next });
+                        break;
+                    }
                     if leads >> taken.min(31) & 1 == 1 {
-                        add(taken, transition.next, entry.rest - taken as usize * layer.size, transition.ln_weight);
+                        add(taken, transition.next, rest, transition.ln_weight);
                     }
                 }
                 possible as u64
