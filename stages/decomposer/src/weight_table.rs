@@ -161,6 +161,12 @@ impl WeightTable {
     ) -> u64 {
         let mut visited = 0;
         while let Some(layer) = self.automaton.layers.get(entry.layer) {
+            if let Some((taken, next, possible)) = self.only_branch(entry, layer) {
+                visited += possible;
+                take(entry.layer, taken);
+                entry = next;
+                continue;
+            }
             visited += self.branches(entry, layer, branches);
             let best = branches.iter().enumerate().max_by(|(_, a), (_, b)| a.ln_best.total_cmp(&b.ln_best));
             let Some((best_at, best)) = best.map(|(at, branch)| (at, *branch)) else { break };
@@ -169,6 +175,25 @@ impl WeightTable {
             entry = best.next;
         }
         visited
+    }
+
+    /// The branch of an entry where no other leads to an end, so that weights need no look-up: how many it takes, where it
+    /// leads, and how many branches were possible.
+    #[inline]
+    fn only_branch(&self, entry: Entry, layer: &Layer) -> Option<(u32, Entry, u64)> {
+        let Factors::Exact { transitions, firsts } = &self.factors else { return None };
+        let cell = layer.offset + entry.state as usize;
+        let leads = self.leads.cell(entry.rest, cell);
+        let taken = leads.trailing_zeros();
+        if !leads.is_power_of_two() || taken >= 31 {
+            return None;
+        }
+        let transitions = of_state(transitions, firsts, cell);
+        let transition = transitions.get(taken as usize)?;
+        let rest = entry.rest.checked_sub(taken as usize * layer.size)?;
+        let ln_weight = entry.ln_weight + transition.ln_weight;
+        let possible = transitions.len().min(entry.rest / layer.size + 1) as u64;
+        Some((taken, Entry { layer: entry.layer + 1, state: transition.next, rest, ln_weight }, possible))
     }
 
     /// Lists the branches of an entry that lead to an end, those that take fewer first. Returns how many were looked at.
@@ -191,18 +216,11 @@ impl WeightTable {
                 let transitions = of_state(transitions, firsts, cell);
                 let possible = transitions.len().min(entry.rest / layer.size + 1);
                 let leads = self.leads.cell(entry.rest, cell);
-                let first = leads.trailing_zeros();
-                for (transition, taken) in transitions.iter().zip(0_u32..).take(possible).skip(first as usize) {
-                    let rest = entry.rest - taken as usize * layer.size;
-                    if leads.is_power_of_two() && first < 31 {
-                        // The only branch is compared with no other.
-                        let ln_weight = entry.ln_weight + transition.ln_weight;
-                        let next = Entry { layer: entry.layer + 1, state: transition.next, rest, ln_weight };
-                        branches.push(Branch { taken, ln_best: ln_weight, next });
-                        break;
-                    }
+                let first = leads.trailing_zeros() as usize;
+                for (transition, taken) in transitions.get(first..possible).unwrap_or_default().iter().zip(first..) {
                     if leads >> taken.min(31) & 1 == 1 {
-                        add(taken, transition.next, rest, transition.ln_weight);
+                        let rest = entry.rest - taken * layer.size;
+                        add(taken as u32, transition.next, rest, transition.ln_weight);
                     }
                 }
                 possible as u64
