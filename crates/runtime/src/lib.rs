@@ -5,6 +5,7 @@
 //! they share: dispatch, passing on what is not theirs, counting, `hello` and `summary`, latency. [`program`] makes a
 //! command-line program of a stage.
 
+mod build_with_model;
 mod channel;
 mod configure;
 mod fused;
@@ -28,6 +29,7 @@ mod stream_end_check;
 mod telemetry;
 mod two_generation_cache;
 
+pub use build_with_model::build_with_model;
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};
 pub use fused::{Attached, run_attached};

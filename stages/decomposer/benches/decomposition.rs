@@ -1,5 +1,5 @@
-//! What counting, enumerating and ranking the actions of a command cost, on the home of the paper: twelve plugs and four
-//! lamps, seven actions of close sizes.
+//! The cost of counting, enumerating and ranking the actions of a command, in the home of the paper: twelve plugs and four
+//! lamps, with seven actions of similar sizes.
 #![allow(missing_docs, clippy::expect_used)]
 
 use std::hint::black_box;
@@ -36,7 +36,7 @@ fn solver() -> Solver {
     Solver::new(&model.actions, &model.limits().expect("it has an inventory")).expect("it can be solved for")
 }
 
-/// A solver whose table is whole.
+/// A solver with a complete table.
 fn prepared() -> Solver {
     let mut solver = solver();
     let _count = solver.count(LARGEST);
@@ -98,7 +98,7 @@ fn correction(sum: i64) -> Correction {
     Correction { command, epsilons: epsilons.into() }
 }
 
-/// What the stage takes for a command of up to 5 actions: the first time, and each time after that.
+/// The stage's time for commands of up to 5 actions: cached, and new.
 fn query(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("query of up to 5 actions");
     group.throughput(Throughput::Elements(SMALL.count() as u64));
@@ -109,11 +109,15 @@ fn query(criterion: &mut Criterion) {
             out.clear();
         }
     };
-    let Ok(mut asked) = Decomposer::new(model(), 10_000) else { return };
+    let Ok(mut cached) = Decomposer::new(model(), 10_000) else { return };
     let mut out: Vec<Frame> = Vec::new();
-    take(&mut asked, corrections(), &mut out);
-    group.bench_function("asked before", |bencher| {
-        bencher.iter_batched(corrections, |corrections| take(&mut asked, corrections, &mut out), BatchSize::SmallInput);
+    take(&mut cached, corrections(), &mut out);
+    group.bench_function("cached", |bencher| {
+        bencher.iter_batched(
+            corrections,
+            |corrections| take(&mut cached, corrections, &mut out),
+            BatchSize::SmallInput,
+        );
     });
     group.bench_function("new", |bencher| {
         let fresh = || Decomposer::new(model(), 10_000).map(|decomposer| (decomposer, corrections()));
@@ -130,8 +134,8 @@ fn query(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The k most probable of some thousand: the cost is to grow with k. Each time the weights are new ones, so that nothing is
-/// remembered.
+/// The k most probable of about a thousand candidates: the cost must grow with k. New weights each time keep results out of
+/// the cache.
 fn rank(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("rank");
     let correction = correction(312);

@@ -1,29 +1,40 @@
 //! The actions that add up to a command's size: change-making by dynamic programming, within what the inventory allows
 //! (paper, section IV).
 //!
-//! [`Solver`] counts and enumerates the ways to make up one sum; [`Decomposer`] asks it for every value of ε. The
-//! inventory is a small automaton (`inventory`) over which the recursion (`count`) runs; its table (`cache`) grows with
-//! the largest sum asked for, and [`Solutions`] (`enumerate`) walks it without dead ends. Where the model has a prior, the
-//! same automaton is walked with weights (`ranking`) along the turns that lead to an end (`open`), so that the most probable
-//! ways come first: the next best each time (`ranked`), or all of them at once (`whole`).
+//! [`Solver`] counts and enumerates the ways to make up one sum; [`Decomposer`] asks it for every value of ε. The inventory
+//! is a small automaton (`automaton`) that both recursions run over. The solver's table counts ways (`solver`); with a prior,
+//! a second table weighs them (`weight_table`), so that a best-first search lists the most probable ones first
+//! (`best_first`).
+//!
+//! ```
+//! use sizeleak_decomposer::Solver;
+//! use sizeleak_model::{Action, Device, Inventory};
+//!
+//! let actions = [("on", 40), ("off", 41)].map(|(name, size)| Action { name: name.into(), size });
+//! let plugs = Device { name: "plug".into(), count: 3, actions: vec!["on".into(), "off".into()] };
+//! let limits = Inventory { devices: vec![plugs] }.limits(&actions)?;
+//!
+//! let mut solver = Solver::new(&actions, &limits)?;
+//! let solutions: Vec<Vec<u32>> = solver.solutions(121)?.collect();
+//! assert_eq!(solutions, [[2, 1]]); // `on` twice and `off` once
+//! assert_eq!(solver.count(4 * 40)?, 0); // three plugs take at most three actions
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-mod answers;
-mod cache;
-mod count;
+mod automaton;
+mod best_first;
+mod candidate_list;
 mod decomposer;
-mod enumerate;
-mod inventory;
-mod list;
-mod open;
+mod deviation;
+mod entropy;
 mod options;
-mod ranked;
-mod ranking;
-mod sums;
-mod uncertainty;
-mod whole;
+mod prior_walk;
+mod solver;
+mod sum_table;
+mod target_sums;
+mod weight_table;
 
-pub use count::{Solver, SolverError, SumTooLarge};
 pub use decomposer::Decomposer;
-pub use enumerate::Solutions;
-pub use options::{Options, Prior};
-pub use uncertainty::prior_bits;
+pub use entropy::prior_bits;
+pub use options::{Options, PriorKind};
+pub use solver::{Solutions, Solver, SolverError, SumTooLarge};

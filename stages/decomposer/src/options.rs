@@ -6,11 +6,11 @@ use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_model::Model;
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, build_with_model};
 
 use crate::Decomposer;
 
-/// Which model to use, what of it, and how many candidates to list.
+/// Which model and prior to use, and how many candidates to list.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
@@ -18,35 +18,35 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// List this many candidates at most, and fewer where a frame would be too large; their number is exact all the same
+    /// List at most this many candidates, and fewer if a frame would be too large; their number is exact in any case
     #[arg(long, value_name = "N", default_value_t = Options::default().limit, value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub limit: u32,
 
     /// How probable actions are before a command's size is seen
     #[arg(long, value_enum, default_value_t = Options::default().prior)]
-    pub prior: Prior,
+    pub prior: PriorKind,
 
-    /// Let a command have any number of any action, whatever devices the model's inventory has; the pruner has the same
+    /// Allow any number of any action in a command, whatever devices the model's inventory has; the pruner has the same
     /// option
     #[arg(long)]
     pub free: bool,
 }
 
-/// What is taken to be known of actions before a command's size is seen.
+/// What is assumed of actions before a command's size is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Prior {
-    /// What the model learned of habits: how many actions commands have, and how often each
+pub enum PriorKind {
+    /// What the model learned of habits: how many actions commands have, and how often each one occurs
     Learned,
-    /// Nothing: every multiset of actions is as likely as any other
+    /// Nothing: every multiset of actions is equally likely
     Flat,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        // The paper's gateway has fewer than 1,000 candidates for any one sum; a full list of its takes 1.5 MB in a frame.
-        Self { model: None, limit: 10_000, prior: Prior::Learned, free: false }
+        // The paper's gateway has fewer than 1,000 candidates for any one sum. A list of this length takes 1.5 MB in a frame.
+        Self { model: None, limit: 10_000, prior: PriorKind::Learned, free: false }
     }
 }
 
@@ -62,21 +62,14 @@ impl StageOptions for Options {
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
-        let Some(path) = &self.model else {
-            return Err(ConfigureError::Usage("`--model FILE` is missing: `sizeleak learn` makes one".into()));
-        };
         if self.limit == 0 {
-            return Err(ConfigureError::Usage("`limit` is 0: it must be 1 at least".into()));
+            return Err(ConfigureError::Usage("`limit` is 0: it must be at least 1".into()));
         }
-        let mut model = Model::read(path).map_err(|error| ConfigureError::Input(error.to_string()))?;
-        if self.prior == Prior::Flat {
-            model.prior = None;
-        }
-        if self.free {
-            model.inventory = None;
-        }
-        let decomposer = Decomposer::new(model, self.limit as usize)
-            .map_err(|error| ConfigureError::Input(format!("{}: {error}", path.display())))?;
+        let decomposer = build_with_model(self.model.as_deref(), Model::read, |mut model| {
+            model.prior = model.prior.filter(|_| self.prior == PriorKind::Learned);
+            model.inventory = model.inventory.filter(|_| !self.free);
+            Decomposer::new(model, self.limit as usize)
+        })?;
         Ok(Box::new(Node::new(decomposer)))
     }
 }
@@ -85,23 +78,13 @@ impl StageOptions for Options {
 mod tests {
     use super::*;
 
-    fn fault(options: &Options) -> (u8, String) {
-        let error = options.build().map(|_| "a stage").unwrap_err();
-        (error.exit_code(), error.to_string())
-    }
-
     #[test]
-    fn what_is_wrong_is_said() {
-        assert_eq!(fault(&Options::default()).0, 2);
-        let missing = Options { model: Some("no-such-folder/model.toml".into()), ..Options::default() };
-        let (code, message) = fault(&missing);
-        assert!(code == 1 && message.contains("no-such-folder/model.toml"), "{message}");
-        assert_eq!(fault(&Options { limit: 0, ..missing }).0, 2);
-        let newer = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(&newer, "schema = 999").unwrap();
-        let (code, message) = fault(&Options { model: Some(newer.path().into()), ..Options::default() });
-        let name = newer.path().display().to_string();
-        assert!(code == 1 && message.contains(&name) && message.contains("999"), "{message}");
+    fn a_missing_model_and_a_limit_of_zero_are_usage_errors() {
+        let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
+        assert_eq!(exit_code(Options::default()), 2);
+        let model = Some("no-such-folder/model.toml".into());
+        assert_eq!(exit_code(Options { model: model.clone(), limit: 0, ..Options::default() }), 2);
+        assert_eq!(exit_code(Options { model, ..Options::default() }), 1);
     }
 
     #[test]
@@ -110,7 +93,7 @@ mod tests {
         options.resolve_paths(Path::new("there"));
         assert_eq!(options, Options { model: Some("there/m.toml".into()), limit: 5, ..Options::default() });
         let options: Options = toml::from_str("prior = \"flat\"\nfree = true").unwrap();
-        assert_eq!((options.prior, options.free), (Prior::Flat, true));
+        assert_eq!((options.prior, options.free), (PriorKind::Flat, true));
         assert!(toml::from_str::<Options>("prior = \"best\"").is_err());
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("limits = 5").is_err());

@@ -1,4 +1,4 @@
-//! What the solver does at its limits: saturation, memory, sizes no message has.
+//! The solver at its limits: saturation, memory, invalid sizes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use sizeleak_decomposer::{Solver, SolverError, SumTooLarge};
@@ -8,7 +8,7 @@ fn actions(sizes: impl IntoIterator<Item = i64>) -> Vec<Action> {
     sizes.into_iter().enumerate().map(|(at, size)| Action { name: at.to_string(), size }).collect()
 }
 
-/// A solver for devices given as a count and the numbers of their actions.
+/// A solver for kinds of device, each given as a count and the numbers of its actions.
 fn solver(actions: &[Action], kinds: &[(u32, Vec<usize>)]) -> Result<Solver, SolverError> {
     let device = |(at, (count, actions)): (usize, &(u32, Vec<usize>))| Device {
         name: at.to_string(),
@@ -20,7 +20,7 @@ fn solver(actions: &[Action], kinds: &[(u32, Vec<usize>)]) -> Result<Solver, Sol
 }
 
 #[test]
-fn counts_saturate_where_they_leave_64_bits() {
+fn counts_saturate_at_64_bits() {
     let sizes: Vec<i64> = (1..=12).collect();
     let mut solver = Solver::new(&actions(sizes.clone()), &Limits::free(12)).unwrap();
     let mut exact = vec![0_u128; 20_001];
@@ -39,7 +39,7 @@ fn counts_saturate_where_they_leave_64_bits() {
 }
 
 #[test]
-fn a_megabyte_fits_and_more_than_memory_is_refused() {
+fn a_megabyte_fits_and_sums_beyond_memory_are_refused() {
     let seven = [43, 44, 46, 47, 49, 52, 55];
     let mut solver = Solver::new(&actions(seven), &Limits::free(7)).unwrap();
     assert!(solver.count(1_000_000).unwrap() > 1 << 60);
@@ -54,7 +54,7 @@ fn a_megabyte_fits_and_more_than_memory_is_refused() {
 }
 
 #[test]
-fn hundreds_of_actions_share_sixteen_devices() {
+fn three_hundred_actions_share_sixteen_devices() {
     let actions = actions((0..300).map(|at| 40 + at % 150));
     let mut solver = solver(&actions, &[(16, (0..300).collect())]).unwrap();
     assert_eq!(solver.count(40), Ok(2));
@@ -65,7 +65,7 @@ fn hundreds_of_actions_share_sixteen_devices() {
 }
 
 #[test]
-fn actions_without_a_size_and_inventories_without_end_are_refused() {
+fn actions_without_a_size_and_inventories_with_too_many_states_are_refused() {
     for size in [0, -1, i64::MIN] {
         let error = Solver::new(&actions([1, size]), &Limits::free(2)).unwrap_err();
         assert_eq!(error, SolverError::NoSize("1".into()));
@@ -73,11 +73,11 @@ fn actions_without_a_size_and_inventories_without_end_are_refused() {
     let shared = [(4_000_000_000, vec![0]), (4_000_000_000, vec![0, 1])];
     assert_eq!(solver(&actions([1, 2]), &shared).unwrap_err(), SolverError::TooManyStates);
     let apart: Vec<(u32, Vec<usize>)> = (0..6).map(|action| (100, vec![action])).collect();
-    assert!(solver(&actions(1..7), &apart).is_ok(), "kinds that share nothing add up, not multiply");
+    assert!(solver(&actions(1..7), &apart).is_ok(), "kinds that share nothing add states, and do not multiply them");
 }
 
 #[test]
-fn no_actions_make_up_nothing() {
+fn without_actions_only_the_empty_sum_has_a_solution() {
     let mut solver = Solver::new(&[], &Limits::free(0)).unwrap();
     assert_eq!((solver.count(0), solver.count(5)), (Ok(1), Ok(0)));
     assert_eq!(solver.solutions(0).unwrap().collect::<Vec<_>>(), [Vec::<u32>::new()]);

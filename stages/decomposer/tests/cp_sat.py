@@ -1,7 +1,7 @@
-"""Solves the instances on stdin, a JSON object a line, with CP-SAT; one JSON object a line on stdout.
+"""Solves instances with CP-SAT: reads JSON lines from stdin, and writes JSON lines to stdout.
 
-`count`: how many multisets of actions make up the sum, each action of a device of its own. `best`: the greatest score of
-one, of whole-number scores for the nth of each action and for the number of actions.
+`count` is the number of multisets of actions that make up the sum, with a device of its own for each action. `best` is the
+best score of one: the sum of integer scores for the nth of each action and for the number of actions.
 """
 
 import json

@@ -1,5 +1,5 @@
-//! The stage where decomposition is hard: hundreds of actions, no inventory, ranges of sizes, messages of a megabyte.
-//! What cannot be done in bounded memory is said, never wrong.
+//! Hard decompositions: hundreds of actions, no inventory, ranges of sizes, messages of a megabyte. What exceeds the
+//! bounds of memory is reported, and never wrong.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fmt::Write;
@@ -15,7 +15,7 @@ fn size(action: i64) -> i64 {
     40 + action * 37 % 160
 }
 
-/// Two hundred actions of 40 to 199 bytes, without an inventory; some prior or none.
+/// Two hundred actions of 40 to 199 bytes, without an inventory.
 fn model(prior: Option<Prior>) -> Model {
     let mut text = String::from("schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n");
     for action in 0..ACTIONS {
@@ -50,8 +50,7 @@ fn decompose(decomposer: &mut Decomposer, plaintext: [u64; 2]) -> (Identificatio
     (*identification, out.len())
 }
 
-/// How many multisets of the actions make up each sum: coefficients of the generating function, in 128 bits that stop at
-/// their end.
+/// How many multisets of the actions make up each sum: coefficients of the generating function, saturating at 128 bits.
 fn ways(most: usize) -> Vec<u128> {
     let mut ways = vec![0_u128; most + 1];
     ways[0] = 1;
@@ -64,11 +63,11 @@ fn ways(most: usize) -> Vec<u128> {
 }
 
 #[test]
-fn counts_over_ranges_are_exact_or_say_that_many_or_more() {
+fn counts_over_ranges_are_exact_or_saturated() {
     let ways = ways(3000);
     for prior in [None, Some(prior())] {
         let mut decomposer = Decomposer::new(model(prior), 50).unwrap();
-        // A block of CBC each: a single action, some, and more ways than 64 bits count.
+        // A CBC block each: a single action, a few actions, and more ways than 64 bits can count.
         for least in [96_u64, 160, 320, 480, 800, 1600, 2800] {
             let (identification, notices) = decompose(&mut decomposer, [least, least + 15]);
             let exact = (least..=least + 15).map(|size| ways[size as usize - 60]).fold(0, u128::saturating_add);
@@ -88,9 +87,9 @@ fn counts_over_ranges_are_exact_or_say_that_many_or_more() {
     }
 }
 
-/// What two hundred actions reach in a table of 256 MiB is counted; a megabyte is beyond it, and told.
+/// A table of 256 MiB for two hundred actions does not reach a megabyte.
 #[test]
-fn a_megabyte_of_two_hundred_actions_is_told_and_a_smaller_message_still_answered() {
+fn a_megabyte_of_two_hundred_actions_is_reported_and_smaller_messages_still_explained() {
     let mut decomposer = Decomposer::new(model(Some(prior())), 20).unwrap();
     let (identification, notices) = decompose(&mut decomposer, [1 << 20; 2]);
     assert_eq!((identification.candidate_count, identification.listed, notices), (0, 0, 1));
@@ -100,7 +99,7 @@ fn a_megabyte_of_two_hundred_actions_is_told_and_a_smaller_message_still_answere
     assert!(identification.candidate_count > 0 && notices == 0, "{identification:?}");
 }
 
-/// Seven actions reach a megabyte; the first ways come at once, however many there are.
+/// A table for seven actions reaches a megabyte, and the first ways take no time, however many there are.
 #[test]
 fn a_megabyte_of_seven_actions_has_first_ways() {
     let actions: Vec<Action> =

@@ -1,5 +1,5 @@
-//! Counts and solutions against brute force on small cases and against independent programmes on large ones, which go by
-//! device or by number of actions and not, as the solver does, by action.
+//! Counts and solutions against brute force on small cases, and against independent dynamic programs on large ones. Those
+//! recur by device or by number of actions; the solver recurs by action.
 #![allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_wrap)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ fn sum_of(sizes: &[i64], counts: &[u32]) -> i64 {
     counts.iter().zip(sizes).map(|(count, size)| i64::from(*count) * size).sum()
 }
 
-/// Every multiset that some assignment of at most one action to each device makes, by sum: by trying them all.
+/// Every multiset that an assignment of at most one action to each device makes, by sum.
 fn brute_force(sizes: &[i64], kinds: &[(u32, &str)]) -> BTreeMap<i64, BTreeSet<Vec<u32>>> {
     let mut made = BTreeSet::from([vec![0; sizes.len()]]);
     for (count, letters) in kinds {
@@ -68,7 +68,7 @@ fn by_number(coins: &[i64], most: usize, most_sum: usize) -> Vec<Vec<u128>> {
     table
 }
 
-/// Adds the product of two polynomials, cut off, to a third.
+/// Adds the truncated product of two polynomials to a third.
 fn add_product(into: &mut [u128], a: &[u128], b: &[u128]) {
     for (at, left) in a.iter().enumerate().filter(|(_, left)| **left > 0) {
         for (slot, right) in into.iter_mut().skip(at).zip(b) {
@@ -78,7 +78,7 @@ fn add_product(into: &mut [u128], a: &[u128], b: &[u128]) {
 }
 
 prop_compose! {
-    /// Kinds of device that together can do a, b, c and d.
+    /// Kinds of device that together take the actions a, b, c and d.
     fn home()(
         kinds in prop::collection::vec((1u32..4, prop::sample::subsequence(vec!['a', 'b', 'c', 'd'], 1..=4)), 1..4),
         rest in 1u32..3,
@@ -110,7 +110,7 @@ proptest! {
         }
     }
 
-    /// Without limits: coefficients of the product of 1 / (1 − x^size), multiplied out coin by coin in 128 bits.
+    /// Without limits: the coefficients of the product of 1 / (1 − x^size), in 128 bits.
     #[test]
     fn free_counts_are_those_of_the_generating_function(
         sizes in prop::collection::vec(3i64..80, 1..8),
@@ -131,10 +131,10 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Two overlapping kinds of device: a, b only the first can do, c, d both, e, f only the second. By how many of each
-    /// class there are, devices handed out by hand.
+    /// Two overlapping kinds of device: only the first takes a and b, both take c and d, only the second takes e and f. The
+    /// expected counts assign devices to each class explicitly.
     #[test]
-    fn overlapping_kinds_agree_with_handing_out_devices(
+    fn overlapping_kinds_agree_with_explicit_assignment(
         sizes in prop::collection::vec(20i64..60, 6),
         first in 1u32..7,
         second in 1u32..7,
@@ -158,7 +158,7 @@ proptest! {
     }
 }
 
-/// The paper's gateway: 12 plugs with 4 actions, 4 lamps with those and 3 more.
+/// The paper's gateway: 12 plugs with 4 actions, and 4 lamps with 3 more.
 #[test]
 fn the_papers_gateway_agrees_with_counting_by_number() {
     let sizes = [43, 44, 46, 47, 49, 52, 55];
@@ -188,7 +188,7 @@ fn the_papers_gateway_agrees_with_counting_by_number() {
     assert_eq!(solver.count(most_sum as i64 + 1), Ok(0));
 }
 
-/// Kinds that share nothing: the product of each kind's own polynomial.
+/// Kinds without a common action: the product of the kinds' polynomials.
 #[test]
 fn many_kinds_agree_with_multiplying_their_polynomials() {
     let sizes: Vec<i64> = (0..12).map(|at| 40 + at * 7 % 23).collect();

@@ -4,19 +4,19 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sizeleak_epsilon_corrector::Estimates;
+use sizeleak_epsilon_corrector::EpsilonEstimates;
 use sizeleak_model::{EpsilonTuple, Neighbours, Smoothing};
 
-/// So many look-ups are timed together.
+/// This many look-ups are timed together.
 const LOOK_UPS: u64 = 4096;
 
 /// Labelled commands of sizes from 90 bytes on, a byte apart, with ε between −3 and 1.
 fn neighbours(tuples: i64) -> Neighbours {
     let tuple = |at: i64| EpsilonTuple::new(90 + at, [0, 0, 0, -1, 0, 0, 1, 0, -3, 0][at.unsigned_abs() as usize % 10]);
-    Neighbours::new((0..tuples).map(tuple)).expect("there is one at least")
+    Neighbours::new((0..tuples).map(tuple)).expect("there is at least one")
 }
 
-/// Sizes all over those of the labels, in no order.
+/// Sizes spread over those of the labels, in no order.
 fn sizes(tuples: i64) -> Vec<i64> {
     (0..LOOK_UPS.cast_signed()).map(|at| 90 + at * 7919 % tuples).collect()
 }
@@ -27,7 +27,7 @@ fn look_up(criterion: &mut Criterion) {
     for tuples in [307, 1_000_000] {
         let sizes = sizes(tuples);
         for (name, smoothing) in [("nearest", Smoothing::NEAREST), ("smoothed", Smoothing { k: 25, strength: 100.0 })] {
-            let mut estimates = Estimates::new(neighbours(tuples), smoothing);
+            let mut estimates = EpsilonEstimates::new(neighbours(tuples), smoothing);
             group.bench_function(BenchmarkId::new(name, tuples), |bencher| {
                 bencher.iter(|| {
                     for size in &sizes {

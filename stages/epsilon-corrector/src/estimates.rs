@@ -1,65 +1,52 @@
-//! The likely values of ε at a size, or over a range of sizes, worked out once: the same sizes come again and again.
+//! The likely values of ε at a size, or over a range of sizes. They are cached, since the same sizes come again and again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use foldhash::fast::FixedState;
-use sizeleak_frame::{Shared, WeightedEpsilon as Offered};
-use sizeleak_model::{EpsilonDistribution, Neighbours, Smoothing, WeightedEpsilon};
+use sizeleak_frame::{Shared, WeightedEpsilon};
+use sizeleak_model::{EpsilonDistribution, Neighbours, Smoothing, WeightedEpsilon as Estimate};
+use sizeleak_runtime::TwoGenerationCache;
 
-/// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to so many; of a wider one, which no
-/// cipher leaves, as many at equal distances.
+/// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to this number; of a wider range, which no
+/// cipher leaves, sizes at equal distances.
 const MAX_SIZES: i64 = 4096;
 
-/// So many values of ε are remembered at most, of all sizes together: some megabytes. That a size is remembered at all
-/// counts as [`OF_A_SIZE`] more.
-const MAX_REMEMBERED: usize = 1 << 19;
+/// The most bytes that cached estimates take.
+const MAX_CACHE_BYTES: usize = 8 << 20;
 
-/// What remembering a size takes beside the values, in places of values.
-const OF_A_SIZE: usize = 4;
+/// What a cached estimate takes besides its values, in bytes.
+const ENTRY_BYTES: usize = 64;
 
-/// Estimates of ε, remembered by size.
+/// Estimates of ε by size.
 #[derive(Debug)]
-pub struct Estimates {
+pub struct EpsilonEstimates {
     neighbours: Neighbours,
-    /// `None` takes the nearest neighbours at their word.
+    /// `None` for the values of the nearest neighbours alone.
     variation: Option<EpsilonDistribution>,
-    /// Each range's values. Only looked up: its order shows nowhere.
-    known: HashMap<[i64; 2], Shared<Offered>, FixedState>,
-    remembered: usize,
+    cache: TwoGenerationCache<[i64; 2], Shared<WeightedEpsilon>>,
 }
 
-impl Estimates {
-    /// Estimates from these labelled commands, asked in this way.
+impl EpsilonEstimates {
+    /// Estimates from these labelled commands with this smoothing.
     pub fn new(neighbours: Neighbours, smoothing: Smoothing) -> Self {
         let variation = (smoothing != Smoothing::NEAREST).then(|| EpsilonDistribution::new(&neighbours, smoothing));
-        Self { neighbours, variation, known: HashMap::default(), remembered: 0 }
+        Self { neighbours, variation, cache: TwoGenerationCache::new(MAX_CACHE_BYTES) }
     }
 
-    /// The values of ε over the sizes from the least to the most, which are taken to be equally likely; heaviest first,
-    /// lower ones first among equals. The weights sum to 1. Asked again, it gives the same list once more.
-    pub fn over(&mut self, sizes: [i64; 2]) -> Shared<Offered> {
-        match self.known.get(&sizes) {
-            Some(values) => values.clone(),
-            None => self.remember(sizes),
+    /// The values of ε over the sizes from the least to the most, which are taken to be equally likely; heaviest first, lower
+    /// ones first among equals. The weights sum to 1. While it is cached, the same list is returned again.
+    pub fn over(&mut self, sizes: [i64; 2]) -> Shared<WeightedEpsilon> {
+        if let Some(values) = self.cache.recall(&sizes) {
+            return values.clone();
         }
-    }
-
-    fn remember(&mut self, sizes: [i64; 2]) -> Shared<Offered> {
-        let found = self.work_out(sizes);
-        let offered =
-            found.iter().map(|WeightedEpsilon { epsilon, weight }| Offered { epsilon: *epsilon, weight: *weight });
-        let values: Shared<Offered> = offered.collect();
-        let room = values.len() + OF_A_SIZE;
-        if self.remembered + room > MAX_REMEMBERED {
-            self.known.clear();
-            self.remembered = 0;
-        }
-        self.remembered += room;
-        self.known.insert(sizes, values.clone());
+        let values = self.compute(sizes);
+        let values =
+            values.iter().map(|Estimate { epsilon, weight }| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
+        let values: Shared<WeightedEpsilon> = values.collect();
+        self.cache.remember(sizes, values.clone(), ENTRY_BYTES + size_of_val(&*values));
         values
     }
 
-    fn work_out(&self, [least, most]: [i64; 2]) -> Vec<WeightedEpsilon> {
+    fn compute(&self, [least, most]: [i64; 2]) -> Vec<Estimate> {
         let width = most.saturating_sub(least).max(0);
         if width == 0 {
             return self.at(least);
@@ -73,14 +60,14 @@ impl Estimates {
                 *weights.entry(value.epsilon).or_default() += value.weight;
             }
         }
-        let shares = weights.into_iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight: weight / asked });
-        let mut estimates: Vec<WeightedEpsilon> = shares.collect();
-        estimates.sort_by(WeightedEpsilon::heaviest_first);
+        let shares = weights.into_iter().map(|(epsilon, weight)| Estimate { epsilon, weight: weight / asked });
+        let mut estimates: Vec<Estimate> = shares.collect();
+        estimates.sort_by(Estimate::heaviest_first);
         estimates
     }
 
-    /// The values of ε at a size: the single nearest command's where nothing else is known.
-    fn at(&self, size: i64) -> Vec<WeightedEpsilon> {
+    /// The values of ε at a size: the single nearest command's if nothing else is known.
+    fn at(&self, size: i64) -> Vec<Estimate> {
         let varied = self.variation.as_ref().map(|variation| variation.estimate(size));
         varied.filter(|values| !values.is_empty()).unwrap_or_else(|| self.neighbours.estimate(size, 1))
     }
@@ -92,13 +79,13 @@ mod tests {
 
     use super::*;
 
-    fn estimates(smoothing: Smoothing) -> Estimates {
+    fn estimates(smoothing: Smoothing) -> EpsilonEstimates {
         let tuples = [(100, 0), (102, 1), (200, 5)].map(|(size, epsilon)| EpsilonTuple::new(size, epsilon));
-        Estimates::new(Neighbours::new(tuples).unwrap(), smoothing)
+        EpsilonEstimates::new(Neighbours::new(tuples).unwrap(), smoothing)
     }
 
     #[test]
-    fn every_size_of_a_range_is_asked() {
+    fn every_size_of_a_range_has_the_same_share() {
         let mut nearest = estimates(Smoothing::NEAREST);
         let values = nearest.over([100, 149]);
         // The nearest is (100, 0) for 100, both for 101, (102, 1) from there on.
@@ -107,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_ranges_end() {
+    fn weights_over_extreme_ranges_sum_to_one() {
         for range in [[0, i64::MAX], [i64::MAX, 0], [i64::MAX; 2], [i64::MIN, i64::MAX]] {
             let mut smooth = estimates(Smoothing { k: 2, strength: 3.0 });
             let sum: f64 = smooth.over(range).iter().map(|value| value.weight).sum();
@@ -116,21 +103,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_what_was_found_and_bounded() {
+    fn cached_estimates_are_the_computed_ones() {
         let smoothing = Smoothing { k: 2, strength: 3.0 };
         let (mut estimates, fresh) = (estimates(smoothing), estimates(smoothing));
-        for size in (0..300_000).chain(0..300) {
+        for size in (0..200_000).chain(0..300) {
             let found = estimates.over([size; 2]);
             if size % 1000 < 5 {
-                let worked_out = fresh.at(size);
-                let pairs = worked_out.iter().map(|value| (value.epsilon, value.weight));
+                let computed = fresh.at(size);
+                let pairs = computed.iter().map(|value| (value.epsilon, value.weight));
                 assert!(pairs.eq(found.iter().map(|value| (value.epsilon, value.weight))));
                 assert!(estimates.over([size; 2]).is_clone_of(&found), "the same list again");
-            }
-            assert!(estimates.remembered <= MAX_REMEMBERED);
-            if size % 10_000 == 0 {
-                let remembered = estimates.known.values().map(|values| values.len() + OF_A_SIZE).sum::<usize>();
-                assert_eq!(remembered, estimates.remembered);
             }
         }
     }

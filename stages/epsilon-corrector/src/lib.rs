@@ -1,14 +1,27 @@
-//! The variation of a command's size, from the labelled commands nearest in size (paper, section IV).
+//! The variation ε of a command's size, from the labelled commands nearest in size (paper, section IV).
 //!
-//! The method is `sizeleak_model::Neighbours`; here is what asks it about each command, and what must be known of
-//! the session a command travels in.
+//! The method is `sizeleak_model::Neighbours`, with or without smoothing. This crate asks it about each command
+//! ([`EpsilonEstimates`]), and reports what has to be assumed of a command's session (`cipher_suites`) or size
+//! (`unseen_sizes`).
+//!
+//! ```
+//! use sizeleak_epsilon_corrector::EpsilonEstimates;
+//! use sizeleak_model::{NoTuples, Neighbours, Smoothing, EpsilonTuple};
+//!
+//! // Labelled commands of 100 and 200 bytes without their ε.
+//! let labelled = Neighbours::new([EpsilonTuple::new(100, 0), EpsilonTuple::new(200, 5)])?;
+//! let mut estimates = EpsilonEstimates::new(labelled, Smoothing::NEAREST);
+//! let values = estimates.over([190, 190]);
+//! assert_eq!((values[0].epsilon, values[0].weight), (5, 1.0));
+//! # Ok::<(), NoTuples>(())
+//! ```
 
+mod cipher_suites;
 mod corrector;
 mod estimates;
 mod options;
-mod sessions;
 mod unseen_sizes;
 
-pub use corrector::{EpsilonCorrector, Input};
-pub use estimates::Estimates;
+pub use corrector::{CorrectorInput, EpsilonCorrector};
+pub use estimates::EpsilonEstimates;
 pub use options::Options;

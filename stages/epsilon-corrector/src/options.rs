@@ -1,16 +1,17 @@
 //! The options of `epsilon-corrector`: its flags and its keys in `pipeline.toml`.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_model::{Model, Smoothing};
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, build_with_model};
 
 use crate::EpsilonCorrector;
 
-/// Which model to use, and how many of its neighbours.
+/// Which model to use, and how many of its labelled commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
@@ -18,8 +19,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// How many labelled commands nearest in size to ask for ε; 1 takes the nearest at its word, as the paper
-    /// does [default: the model's]
+    /// Estimate ε from this many labelled commands nearest in size; 1 uses the nearest one without smoothing, as in the
+    /// paper [default: the model's]
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub k: Option<u32>,
@@ -36,19 +37,18 @@ impl StageOptions for Options {
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
-        let Some(path) = &self.model else {
-            return Err(ConfigureError::Usage("`--model FILE` is missing: `sizeleak learn` makes one".into()));
-        };
         if self.k == Some(0) {
-            return Err(ConfigureError::Usage("`k` is 0: it must be 1 at least".into()));
+            return Err(ConfigureError::Usage("`k` is 0: it must be at least 1".into()));
         }
-        let model = Model::read(path).map_err(|error| ConfigureError::Input(error.to_string()))?;
-        let smoothing = match self.k {
-            None => model.smoothing,
-            Some(1) => Smoothing::NEAREST,
-            Some(k) => Smoothing { k: k as usize, ..model.smoothing },
-        };
-        Ok(Box::new(Node::new(EpsilonCorrector::new(model, smoothing))))
+        let corrector = build_with_model(self.model.as_deref(), Model::read, |model| {
+            let smoothing = match self.k {
+                None => model.smoothing,
+                Some(1) => Smoothing::NEAREST,
+                Some(k) => Smoothing { k: k as usize, ..model.smoothing },
+            };
+            Ok::<_, Infallible>(EpsilonCorrector::new(model, smoothing))
+        })?;
+        Ok(Box::new(Node::new(corrector)))
     }
 }
 
@@ -56,23 +56,13 @@ impl StageOptions for Options {
 mod tests {
     use super::*;
 
-    fn fault(options: &Options) -> (u8, String) {
-        let error = options.build().map(|_| "a stage").unwrap_err();
-        (error.exit_code(), error.to_string())
-    }
-
     #[test]
-    fn what_is_wrong_is_said() {
-        assert_eq!(fault(&Options::default()).0, 2);
-        let missing = Options { model: Some("no-such-folder/model.toml".into()), k: None };
-        let (code, message) = fault(&missing);
-        assert!(code == 1 && message.contains("no-such-folder/model.toml"), "{message}");
-        assert_eq!(fault(&Options { k: Some(0), ..missing }).0, 2);
-        let newer = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(&newer, "schema = 999").unwrap();
-        let (code, message) = fault(&Options { model: Some(newer.path().into()), k: None });
-        let name = newer.path().display().to_string();
-        assert!(code == 1 && message.contains(&name) && message.contains("999"), "{message}");
+    fn a_missing_model_and_no_neighbours_are_usage_errors() {
+        let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
+        assert_eq!(exit_code(Options::default()), 2);
+        let model = Some("no-such-folder/model.toml".into());
+        assert_eq!(exit_code(Options { model: model.clone(), k: Some(0) }), 2);
+        assert_eq!(exit_code(Options { model, k: None }), 1);
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_model::Model;
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, build_with_model};
 
-use crate::Pruner;
+use crate::{Pruner, PruningMode};
 
-/// Which model to use, and how to prune by it.
+/// Which model to use, and what to keep.
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
@@ -18,35 +18,23 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// What to keep
+    /// Which candidates to keep
     #[arg(long, value_enum, default_value_t = Options::default().mode)]
-    pub mode: Mode,
+    pub mode: PruningMode,
 
     /// Keep the fewest candidates that hold the truth with this probability (mode `learned`)
     #[arg(long, value_name = "P", default_value_t = Options::default().keep)]
     pub keep: f64,
 
-    /// Let a command have any number of any action, whatever devices the model's inventory has; the decomposer has the
-    /// same option
+    /// Allow any number of any action in a command, whatever devices the model's inventory has; the decomposer has the same
+    /// option
     #[arg(long)]
     pub free: bool,
 }
 
-/// What is kept of a command's candidates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// The fewest that hold the truth with probability `keep`, given the replies; most probable first
-    Learned,
-    /// Those with as many actions as the replies show, as the paper does
-    Paper,
-    /// All, as they came
-    None,
-}
-
 impl Default for Options {
     fn default() -> Self {
-        Self { model: None, mode: Mode::Learned, keep: 0.999, free: false }
+        Self { model: None, mode: PruningMode::Learned, keep: 0.999, free: false }
     }
 }
 
@@ -62,18 +50,13 @@ impl StageOptions for Options {
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
-        let Some(path) = &self.model else {
-            return Err(ConfigureError::Usage("`--model FILE` is missing: `sizeleak learn` makes one".into()));
-        };
         if !(self.keep > 0.0 && self.keep <= 1.0) {
             return Err(ConfigureError::Usage(format!("`keep` is {}: it must be above 0 and at most 1", self.keep)));
         }
-        let mut model = Model::read(path).map_err(|error| ConfigureError::Input(error.to_string()))?;
-        if self.free {
-            model.inventory = None;
-        }
-        let pruner = Pruner::new(&model, self.mode, self.keep)
-            .map_err(|error| ConfigureError::Input(format!("{}: {error}", path.display())))?;
+        let pruner = build_with_model(self.model.as_deref(), Model::read, |mut model| {
+            model.inventory = model.inventory.filter(|_| !self.free);
+            Pruner::new(&model, self.mode, self.keep)
+        })?;
         Ok(Box::new(Node::new(pruner)))
     }
 }
@@ -82,25 +65,15 @@ impl StageOptions for Options {
 mod tests {
     use super::*;
 
-    fn fault(options: &Options) -> (u8, String) {
-        let error = options.build().map(|_| "a stage").unwrap_err();
-        (error.exit_code(), error.to_string())
-    }
-
     #[test]
-    fn what_is_wrong_is_said() {
-        assert_eq!(fault(&Options::default()).0, 2);
-        let missing = Options { model: Some("no-such-folder/model.toml".into()), ..Options::default() };
-        let (code, message) = fault(&missing);
-        assert!(code == 1 && message.contains("no-such-folder/model.toml"), "{message}");
+    fn a_missing_model_and_a_share_out_of_range_are_usage_errors() {
+        let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
+        assert_eq!(exit_code(Options::default()), 2);
+        let unreadable = Options { model: Some("no-such-folder/model.toml".into()), ..Options::default() };
         for keep in [0.0, -1.0, 1.1, f64::NAN] {
-            assert_eq!(fault(&Options { keep, ..missing.clone() }).0, 2);
+            assert_eq!(exit_code(Options { keep, ..unreadable.clone() }), 2);
         }
-        let newer = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(&newer, "schema = 999").unwrap();
-        let (code, message) = fault(&Options { model: Some(newer.path().into()), ..Options::default() });
-        let name = newer.path().display().to_string();
-        assert!(code == 1 && message.contains(&name) && message.contains("999"), "{message}");
+        assert_eq!(exit_code(unreadable), 1);
     }
 
     #[test]
@@ -108,7 +81,10 @@ mod tests {
         let mut options: Options =
             toml::from_str("model = \"m.toml\"\nmode = \"paper\"\nkeep = 0.5\nfree = true").unwrap();
         options.resolve_paths(Path::new("there"));
-        assert_eq!(options, Options { model: Some("there/m.toml".into()), mode: Mode::Paper, keep: 0.5, free: true });
+        assert_eq!(
+            options,
+            Options { model: Some("there/m.toml".into()), mode: PruningMode::Paper, keep: 0.5, free: true }
+        );
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("mode = \"best\"").is_err());
     }

@@ -1,4 +1,4 @@
-//! What tests of several modules make their data with; never part of the library.
+//! A model and a command for the tests of several modules.
 
 use sizeleak_frame::Command;
 use sizeleak_model::Model;

@@ -1,4 +1,4 @@
-//! What the decomposer remembers of questions it was asked before is what it would have found again, to the last byte.
+//! Cached decompositions are the same as computed ones, to the last byte.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -31,8 +31,8 @@ fn correction(size: u64, width: u64, epsilons: &[(i64, f64)]) -> Correction {
     Correction { command, epsilons: epsilons.collect() }
 }
 
-/// What a decomposer says, as bytes of a stream.
-fn said(decomposer: &mut Decomposer, correction: Correction) -> Vec<u8> {
+/// What a decomposer emits, as bytes of a stream.
+fn emitted(decomposer: &mut Decomposer, correction: Correction) -> Vec<u8> {
     let mut out: Vec<Frame> = Vec::new();
     decomposer.process(correction, &mut out).unwrap();
     let mut writer = FrameWriter::new(Vec::new());
@@ -44,30 +44,30 @@ fn said(decomposer: &mut Decomposer, correction: Correction) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn asked_again_it_says_the_same(
+    fn cached_and_computed_frames_and_counters_are_equal(
         questions in prop::collection::vec((60u64..130, 0u64..2, 0usize..3), 1..60),
         has_prior in any::<bool>(),
         limit in 1usize..30,
     ) {
-        // Those of NaN and of nearly the same weight are questions of their own.
-        let offers = [&[(0, 0.75), (-1, 0.25)][..], &[(0, 0.75), (-1, 0.250_000_1)], &[(0, f64::NAN), (1, 1.0)]];
+        // NaN and slightly different weights are not taken from the cache.
+        let values = [&[(0, 0.75), (-1, 0.25)][..], &[(0, 0.75), (-1, 0.250_000_1)], &[(0, f64::NAN), (1, 1.0)]];
         let model = Model::from_toml(&format!("{HOME}{}", if has_prior { PRIOR } else { "" })).unwrap();
-        let mut remembering = Decomposer::new(model.clone(), limit).unwrap();
+        let mut caching = Decomposer::new(model.clone(), limit).unwrap();
         let mut counted = 0;
-        for (size, width, offer) in questions {
+        for (size, width, epsilons) in questions {
             let mut fresh = Decomposer::new(model.clone(), limit).unwrap();
-            let correction = correction(size, width, offers[offer]);
-            let worked_out = said(&mut fresh, correction.clone());
-            prop_assert_eq!(&said(&mut remembering, correction.clone()), &worked_out);
-            prop_assert_eq!(&said(&mut remembering, correction), &worked_out);
+            let correction = correction(size, width, values[epsilons]);
+            let computed = emitted(&mut fresh, correction.clone());
+            prop_assert_eq!(&emitted(&mut caching, correction.clone()), &computed);
+            prop_assert_eq!(&emitted(&mut caching, correction), &computed);
             counted += 2 * fresh.counters().iter().map(|(_, count)| count).sum::<u64>();
         }
-        prop_assert_eq!(remembering.counters().iter().map(|(_, count)| count).sum::<u64>(), counted);
+        prop_assert_eq!(caching.counters().iter().map(|(_, count)| count).sum::<u64>(), counted);
     }
 
-    /// A list is asked for once by its values, then by the list itself: both find the same.
+    /// The cache is found by equal values of ε, and by the same list of them.
     #[test]
-    fn the_same_list_is_the_same_question(size in 60u64..130) {
+    fn equal_and_identical_lists_of_epsilons_share_candidates(size in 60u64..130) {
         let mut decomposer = Decomposer::new(Model::from_toml(HOME).unwrap(), 10).unwrap();
         let question = correction(size, 0, &[(0, 1.0)]);
         let mut out: Vec<Frame> = Vec::new();

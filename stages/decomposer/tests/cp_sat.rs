@@ -1,4 +1,4 @@
-//! Counts and best answers against OR-tools' CP-SAT, on random instances, where there is Python with OR-tools.
+//! Counts and best candidates against OR-tools' CP-SAT on random instances, if there is Python with OR-tools.
 #![allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_wrap)]
 
 use std::fmt::Write as _;
@@ -16,18 +16,19 @@ use sizeleak_runtime::Stage;
 /// Logarithms of weights are compared as whole numbers of this many parts.
 const PARTS: f64 = 1e7;
 
-/// Devices of so many kinds, and one sum.
+/// A home and one sum.
 struct Instance {
     sizes: Vec<i64>,
-    /// Counts of devices, and what each does.
+    /// Kinds of device: their count and actions.
     kinds: Vec<(u32, Vec<usize>)>,
     sum: i64,
     prior: Prior,
 }
 
-struct Noise(u64);
+/// A linear congruential generator.
+struct Random(u64);
 
-impl Noise {
+impl Random {
     fn within(&mut self, least: u64, most: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         least + (self.0 >> 33) % (most - least + 1)
@@ -35,28 +36,28 @@ impl Noise {
 }
 
 impl Instance {
-    fn random(noise: &mut Noise) -> Self {
-        let actions = noise.within(2, 5) as usize;
-        let sizes: Vec<i64> = (0..actions).map(|_| noise.within(20, 32) as i64).collect();
-        let mut kinds = vec![(noise.within(2, 6) as u32, (0..actions).collect())];
-        for _ in 0..noise.within(0, 2) {
-            let some: Vec<usize> = (0..actions).filter(|_| noise.within(0, 1) == 1).collect();
+    fn random(random: &mut Random) -> Self {
+        let actions = random.within(2, 5) as usize;
+        let sizes: Vec<i64> = (0..actions).map(|_| random.within(20, 32) as i64).collect();
+        let mut kinds = vec![(random.within(2, 6) as u32, (0..actions).collect())];
+        for _ in 0..random.within(0, 2) {
+            let some: Vec<usize> = (0..actions).filter(|_| random.within(0, 1) == 1).collect();
             if !some.is_empty() {
-                kinds.push((noise.within(1, 3) as u32, some));
+                kinds.push((random.within(1, 3) as u32, some));
             }
         }
-        let shares: Vec<f64> = (0..actions).map(|_| noise.within(1, 9) as f64).collect();
+        let shares: Vec<f64> = (0..actions).map(|_| random.within(1, 9) as f64).collect();
         let all: f64 = shares.iter().sum();
         let prior = Prior {
             numbers: vec![0.3, 0.25, 0.2],
             decay: 0.7,
             shares: shares.into_iter().map(|share| share / all).collect(),
-            concentration: noise.within(1, 40) as f64,
+            concentration: random.within(1, 40) as f64,
         };
-        // Of some actions that the first kind can take, or a little off.
-        let taken = noise.within(1, kinds[0].0.into());
-        let sum: i64 = (0..taken).map(|_| sizes[noise.within(0, actions as u64 - 1) as usize]).sum();
-        Self { sizes, kinds, sum: sum + noise.within(0, 1) as i64, prior }
+        // The sum of some actions that the first kind can take, or one byte more.
+        let taken = random.within(1, kinds[0].0.into());
+        let sum: i64 = (0..taken).map(|_| sizes[random.within(0, actions as u64 - 1) as usize]).sum();
+        Self { sizes, kinds, sum: sum + random.within(0, 1) as i64, prior }
     }
 
     fn devices(&self) -> u32 {
@@ -77,15 +78,15 @@ impl Instance {
         Model { prior: Some(self.prior.clone()), ..Model::from_toml(&text).unwrap() }
     }
 
-    /// What the nth of each action adds to a way's score, and what its number of actions does; where one kind of device
-    /// does everything, so that all ways of n actions leave the same devices.
+    /// What the nth of each action adds to a way's score, and what its number of actions adds. Only for a single kind of
+    /// device: then all ways of n actions leave equally many devices free.
     fn scores(&self) -> (Vec<Vec<i64>>, Vec<i64>) {
         if self.kinds.len() > 1 {
             return (Vec::new(), Vec::new());
         }
         let parts = |ln: f64| (ln * PARTS).round() as i64;
         let of_action = |action| (1..=self.devices()).map(|nth| parts(self.prior.ln_next(action, nth))).collect();
-        // The weights of all ways of n actions are those of an urn.
+        // The total weight of all ways of n actions is that of a Pólya urn.
         let step = |nth: u32| ((1.0 + f64::from(nth - 1) / self.prior.concentration) / f64::from(nth)).ln();
         let urn = |number: u32| (1..=number).map(step).sum::<f64>();
         let of_number = |number: u32| parts(self.prior.ln_number(number).max(-1e3) - urn(number));
@@ -97,7 +98,7 @@ impl Instance {
         json!({ "sizes": self.sizes, "kinds": self.kinds, "sum": self.sum, "scores": scores, "number_scores": number_scores })
     }
 
-    /// The decomposer's answer.
+    /// The decomposer's result.
     fn decomposed(&self) -> Identification {
         let command = sizeleak_frame::Command {
             time_ns: 1,
@@ -116,7 +117,7 @@ impl Instance {
         *identification
     }
 
-    /// The score of the decomposer's best answer.
+    /// The score of the decomposer's best candidate.
     fn best(&self, identification: &Identification) -> Option<i64> {
         let (scores, number_scores) = self.scores();
         let best = identification.candidates.first().filter(|_| !scores.is_empty())?;
@@ -148,14 +149,14 @@ fn solve(instances: &[Instance]) -> Vec<Value> {
 }
 
 #[test]
-fn counts_and_best_answers_are_those_of_cp_sat() {
+fn counts_and_best_candidates_agree_with_cp_sat() {
     if !has_ortools() {
         assert!(std::env::var_os("SIZELEAK_REQUIRE_TOOLS").is_none_or(|value| value != "1"), "python3 with ortools");
-        println!("skipped: counts_and_best_answers_are_those_of_cp_sat: needs python3 with ortools");
+        println!("skipped: counts_and_best_candidates_agree_with_cp_sat: needs python3 with ortools");
         return;
     }
-    let mut noise = Noise(11);
-    let instances: Vec<Instance> = (0..120).map(|_| Instance::random(&mut noise)).collect();
+    let mut random = Random(11);
+    let instances: Vec<Instance> = (0..120).map(|_| Instance::random(&mut random)).collect();
     let answers = solve(&instances);
     assert_eq!(answers.len(), instances.len());
     let (mut solvable, mut compared) = (0, 0);
@@ -167,7 +168,7 @@ fn counts_and_best_answers_are_those_of_cp_sat() {
         assert_eq!(Some(identification.candidate_count), answer["count"].as_u64());
         let (best, expected) = (instance.best(&identification), answer["best"].as_i64());
         assert_eq!(best.is_some(), expected.is_some(), "{}", instance.as_json());
-        // Two ways of the same weight may differ by what their parts were rounded by.
+        // Scores of equal weights may differ by the rounding of their parts.
         let differ = best.zip(expected).is_some_and(|(best, expected)| best.abs_diff(expected) > 16);
         assert!(!differ, "{best:?}, not {expected:?}: {}", instance.as_json());
         solvable += u32::from(identification.candidate_count > 0);

@@ -1,4 +1,4 @@
-//! Whether candidates are within the inventory: a decomposer that is not ours may not have looked.
+//! Whether candidates are within the inventory. Another decomposer than ours may not have checked.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,16 +7,15 @@ use foldhash::fast::RandomState;
 use sizeleak_frame::{Actions, Shared};
 use sizeleak_model::{InventoryError, Limits, MAX_ACTION_CLASSES, Model};
 
-/// The model's inventory, by action names.
+/// The limits of the model's inventory, by action names.
 #[derive(Debug)]
-pub(crate) struct Inventory {
-    /// The class of each action. Only looked up: its order shows nowhere.
+pub(crate) struct InventoryFilter {
+    /// The class of each action. Only looked up, so its order does not matter.
     classes: HashMap<String, usize, RandomState>,
     limits: Limits,
 }
 
-impl Inventory {
-    /// The inventory of a model.
+impl InventoryFilter {
     pub(crate) fn new(model: &Model) -> Result<Self, InventoryError> {
         let limits = model.limits()?;
         let names = model.actions.iter().map(|action| action.name.clone());
@@ -24,55 +23,45 @@ impl Inventory {
         Ok(Self { classes, limits })
     }
 
-    /// Asks about the candidates of one list.
-    pub(crate) fn check(&self) -> Check<'_> {
-        Check { inventory: self, known: None }
+    /// A filter for the candidates of one list.
+    pub(crate) fn for_list(&self) -> ListFilter<'_> {
+        ListFilter { inventory: self, names: Shared::default(), classes: Vec::new() }
     }
 
-    fn known(&self, names: &Shared<Arc<str>>) -> Known {
-        let classes = names.iter().map(|name| self.classes.get(&**name).copied()).collect();
-        Known { names: names.clone(), classes }
-    }
-
-    /// How many actions a command can have; `u32::MAX` where nothing limits them.
+    /// How many actions a command can have; `u32::MAX` without an inventory.
     pub(crate) fn max_actions(&self) -> u32 {
         self.limits.max_actions()
     }
 }
 
-/// Asks an inventory about candidates, which share their names: each is looked up once.
+/// The candidates of a list share their names, so that each name is looked up once.
 #[derive(Debug)]
-pub(crate) struct Check<'a> {
-    inventory: &'a Inventory,
-    known: Option<Known>,
-}
-
-/// Names, and by their places the classes of those that the model has.
-#[derive(Debug)]
-struct Known {
+pub(crate) struct ListFilter<'a> {
+    inventory: &'a InventoryFilter,
     names: Shared<Arc<str>>,
+    /// The class of each name; `None` if the model does not have the action.
     classes: Vec<Option<usize>>,
 }
 
-impl Check<'_> {
-    /// Whether each of the actions finds a device of its own; always where the model has no inventory.
+impl ListFilter<'_> {
+    /// Whether each of the actions finds a device of its own; always true without an inventory.
     pub(crate) fn allows(&mut self, actions: &Actions) -> bool {
-        let Self { inventory, known } = self;
-        if inventory.limits.is_free() {
+        let InventoryFilter { classes, limits } = self.inventory;
+        if limits.is_free() {
             return true;
         }
-        let known = match known {
-            Some(known) if known.names.is_clone_of(actions.names()) => known,
-            _ => known.insert(inventory.known(actions.names())),
-        };
+        if !self.names.is_clone_of(actions.names()) {
+            self.names = actions.names().clone();
+            self.classes = self.names.iter().map(|name| classes.get(&**name).copied()).collect();
+        }
         let mut totals = [0_u32; MAX_ACTION_CLASSES];
-        let totals = totals.get_mut(..inventory.limits.classes()).unwrap_or_default();
+        let totals = totals.get_mut(..limits.classes()).unwrap_or_default();
         for (place, count) in actions.places().iter().filter(|(_, count)| *count > 0) {
-            let class = known.classes.get(*place as usize).copied().flatten();
+            let class = self.classes.get(*place as usize).copied().flatten();
             let Some(total) = class.and_then(|class| totals.get_mut(class)) else { return false };
             *total = total.saturating_add(*count);
         }
-        inventory.limits.admits_totals(totals)
+        limits.admits_totals(totals)
     }
 }
 
@@ -80,14 +69,14 @@ impl Check<'_> {
 mod tests {
     use super::*;
 
-    fn inventory(devices: &str) -> Inventory {
+    fn filter(devices: &str) -> InventoryFilter {
         let model = format!(
             "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n[[action]]\nname = \"on\"\nsize = 40\n\
              [[action]]\nname = \"red\"\nsize = 41\n{devices}[replies]\nfixed = 0.0\nper_action = 0.0\n\
              missing = 0.0\nsurplus = 0.0\n[learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\n\
              basis = \"wire\"\n"
         );
-        Inventory::new(&Model::from_toml(&model).unwrap()).unwrap()
+        InventoryFilter::new(&Model::from_toml(&model).unwrap()).unwrap()
     }
 
     fn actions(counts: &[(&str, u32)]) -> Actions {
@@ -96,11 +85,11 @@ mod tests {
 
     #[test]
     fn each_action_needs_a_device() {
-        let home = inventory(
+        let home = filter(
             "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\"]\n\
              [[device]]\nname = \"lamp\"\ncount = 1\nactions = [\"on\", \"red\"]\n",
         );
-        let allows = |counts: &[(&str, u32)]| home.check().allows(&actions(counts));
+        let allows = |counts: &[(&str, u32)]| home.for_list().allows(&actions(counts));
         assert!(allows(&[("on", 3)]) && allows(&[("on", 2), ("red", 1)]) && allows(&[("red", 1), ("blink", 0)]));
         assert!(!allows(&[("on", 4)]) && !allows(&[("on", 3), ("red", 1)]) && !allows(&[("red", 2)]));
         assert!(
@@ -110,9 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn without_devices_anything_goes() {
-        let free = inventory("");
-        assert!(free.check().allows(&actions(&[("on", u32::MAX), ("blink", 1)])));
+    fn everything_is_allowed_without_an_inventory() {
+        let free = filter("");
+        assert!(free.for_list().allows(&actions(&[("on", u32::MAX), ("blink", 1)])));
         assert_eq!(free.max_actions(), u32::MAX);
     }
 }

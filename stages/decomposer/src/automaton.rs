@@ -1,27 +1,26 @@
-//! The inventory as an automaton: what of it a walk through the actions must remember to stay within its limits. Knows
-//! no sums; those are the table's.
+//! The inventory as an automaton: what a walk through the actions must remember to stay within the limits. It knows no sums.
 //!
-//! Actions stand in a fixed order, a layer each. A state of a layer says how much of each of Hall's conditions
-//! ([`Limits::conditions`]) is used up, but only of those that are *open*: conditions none of whose actions came yet
-//! are at 0, and those whose last action has passed cannot be broken any more and are forgotten. Kinds of device that
-//! share no action therefore add states instead of multiplying them.
+//! The actions have a fixed order, with a layer each. A state of a layer says how far each of Hall's conditions
+//! ([`Limits::conditions`]) is used up, as long as that condition is *open*. A condition none of whose actions has come yet
+//! is at 0; one whose last action has passed can no longer be broken and is forgotten. Kinds of device that share no action
+//! therefore add states instead of multiplying them.
 
 use std::collections::BTreeMap;
 
 use sizeleak_model::{Condition, Limits, MAX_ACTION_CLASSES};
 
-/// An automaton has this many states at most.
+/// The most states of an automaton.
 pub(crate) const MAX_STATES: usize = 1 << 16;
 
-/// What its states remember, while it is built, is this many numbers at most.
-const MAX_REMEMBERED: usize = 1 << 24;
+/// The most numbers that the states of a layer hold while it is built.
+const MAX_STATE_NUMBERS: usize = 1 << 24;
 
 /// The layers of all actions, in the solver's order.
 #[derive(Debug, Clone)]
 pub(crate) struct Automaton {
     pub(crate) layers: Vec<Layer>,
-    /// The states of all layers together.
-    pub(crate) states: usize,
+    /// The number of states of all layers together.
+    pub(crate) state_count: usize,
 }
 
 /// What can be done with one action.
@@ -29,27 +28,27 @@ pub(crate) struct Automaton {
 pub(crate) struct Layer {
     /// The action's place in the model's list.
     pub(crate) action: usize,
-    /// The bytes of one of it.
+    /// The action's size in bytes.
     pub(crate) size: usize,
-    /// How many states the layers before have together.
+    /// How many states the earlier layers have together.
     pub(crate) offset: usize,
-    /// Its states; the walk begins in the first state of the first layer.
-    pub(crate) steps: Vec<Step>,
+    /// A walk begins in the first state of the first layer.
+    pub(crate) states: Vec<State>,
 }
 
 /// Where a state leads.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
-    /// The state of this layer after one more of the action; `None` where no device is left for it.
+pub(crate) struct State {
+    /// The state of this layer after one more of the action; `None` where no device is free for it.
     pub(crate) take: Option<u32>,
     /// The state of this layer from which one more of the action leads here.
     pub(crate) untake: Option<u32>,
     /// The state of the next layer after passing on.
     pub(crate) pass: u32,
-    /// How many devices are left for the action; `u32::MAX` where no inventory says.
-    pub(crate) left: u32,
-    /// How many actions were taken so far, where the limits count them ([`Limits::counter`]); else 0.
-    pub(crate) number: u32,
+    /// How many devices are free for the action; `u32::MAX` without an inventory.
+    pub(crate) free_devices: u32,
+    /// How many actions were taken so far, if the limits count them ([`Limits::counter`]); else 0.
+    pub(crate) actions_so_far: u32,
 }
 
 impl Automaton {
@@ -57,42 +56,42 @@ impl Automaton {
     pub(crate) fn new(sizes: &[usize], limits: &Limits) -> Option<Self> {
         let order = order(sizes, limits);
         let mut layers: Vec<Layer> = Vec::new();
-        let mut states = 0;
+        let mut state_count = 0;
         let mut entries = vec![vec![0; limits.conditions().len()]];
         for (position, &(action, size)) in order.iter().enumerate() {
             let later = order.iter().skip(position + 1).map(|(action, _)| limits.class_of(*action));
             let later = later.filter(|class| *class < limits.classes()).fold(0_u64, |set, class| set | 1 << class);
             let open: Vec<bool> = limits.conditions().iter().map(|condition| holds_any(condition, later)).collect();
-            let mut known = Known::new(entries);
-            let steps = known.close(limits, limits.class_of(action), &open, MAX_STATES - states)?;
-            layers.push(Layer { action, size, offset: states, steps });
-            entries = known.next;
-            states += known.keys.len();
+            let mut builder = LayerBuilder::new(entries);
+            let states = builder.build(limits, limits.class_of(action), &open, MAX_STATES - state_count)?;
+            entries = builder.next_entries;
+            layers.push(Layer { action, size, offset: state_count, states });
+            state_count += builder.keys.len();
         }
-        Some(Self { layers, states })
+        Some(Self { layers, state_count })
     }
 }
 
 /// The states of a layer while it is built.
-struct Known {
-    /// How much of each condition is used up, for each state.
+struct LayerBuilder {
+    /// How far each condition is used up, for each state.
     keys: Vec<Vec<u32>>,
     numbers: BTreeMap<Vec<u32>, u32>,
     /// The states in which the next layer is entered.
-    next: Vec<Vec<u32>>,
+    next_entries: Vec<Vec<u32>>,
 }
 
-impl Known {
+impl LayerBuilder {
     fn new(entries: Vec<Vec<u32>>) -> Self {
         let numbers = entries.iter().cloned().zip(0..).collect();
-        Self { keys: entries, numbers, next: Vec::new() }
+        Self { keys: entries, numbers, next_entries: Vec::new() }
     }
 
-    /// Finds all states that taking an action of this class leads to, `room` at most; `open` says which conditions still
+    /// Finds all states that taking an action of this class leads to, at most `room`. `open` says which conditions still
     /// matter to later actions.
-    fn close(&mut self, limits: &Limits, class: usize, open: &[bool], room: usize) -> Option<Vec<Step>> {
+    fn build(&mut self, limits: &Limits, class: usize, open: &[bool], room: usize) -> Option<Vec<State>> {
         let mut next_numbers: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
-        let mut steps: Vec<Step> = Vec::new();
+        let mut states: Vec<State> = Vec::new();
         let mut taken_from = BTreeMap::new();
         let mut number = 0;
         while let Some(key) = self.keys.get(number as usize).cloned() {
@@ -100,28 +99,27 @@ impl Known {
             if let Some(take) = take {
                 taken_from.insert(take, number);
             }
-            let left = left(limits, class, &key);
-            let taken = limits.counter().and_then(|at| key.get(at)).copied().unwrap_or(0);
+            let free_devices = free_devices(limits, class, &key);
+            let actions_so_far = limits.counter().and_then(|at| key.get(at)).copied().unwrap_or(0);
             let mut passed = key;
             for (used, _) in passed.iter_mut().zip(open).filter(|(_, open)| !**open) {
                 *used = 0;
             }
             let pass = *next_numbers.entry(passed).or_insert_with_key(|passed| {
-                self.next.push(passed.clone());
-                self.next.len() as u32 - 1
+                self.next_entries.push(passed.clone());
+                self.next_entries.len() as u32 - 1
             });
-            steps.push(Step { take, untake: None, pass, left, number: taken });
-            if self.keys.len() > room || self.keys.len() * limits.conditions().len() > MAX_REMEMBERED {
+            states.push(State { take, untake: None, pass, free_devices, actions_so_far });
+            if self.keys.len() > room || self.keys.len() * limits.conditions().len() > MAX_STATE_NUMBERS {
                 return None;
             }
             number += 1;
         }
-        for (step, number) in steps.iter_mut().zip(0..) {
-            step.untake = taken_from.get(&number).copied();
+        for (state, number) in states.iter_mut().zip(0..) {
+            state.untake = taken_from.get(&number).copied();
         }
-        Some(steps)
+        Some(states)
     }
-
     fn number(&mut self, key: Vec<u32>) -> u32 {
         *self.numbers.entry(key).or_insert_with_key(|key| {
             self.keys.push(key.clone());
@@ -142,20 +140,20 @@ fn after_one_more(limits: &Limits, class: usize, key: &[u32]) -> Option<Vec<u32>
     used.collect()
 }
 
-/// How many devices are left for a class's actions.
-fn left(limits: &Limits, class: usize, key: &[u32]) -> u32 {
+/// How many devices are free for a class's actions.
+fn free_devices(limits: &Limits, class: usize, key: &[u32]) -> u32 {
     let held = key.iter().zip(limits.conditions()).filter(|(_, condition)| condition.holds_class(class));
-    let left = held.filter(|(_, condition)| condition.devices() < u32::MAX);
-    left.map(|(used, condition)| condition.devices().saturating_sub(*used)).min().unwrap_or(u32::MAX)
+    let counted = held.filter(|(_, condition)| condition.devices() < u32::MAX);
+    counted.map(|(used, condition)| condition.devices().saturating_sub(*used)).min().unwrap_or(u32::MAX)
 }
 
-/// Whether one of a set of classes counts in a condition.
+/// Whether a condition holds one of a set of classes.
 fn holds_any(condition: &Condition, classes: u64) -> bool {
     (0..MAX_ACTION_CLASSES).any(|class| classes >> class & 1 == 1 && condition.holds_class(class))
 }
 
-/// The order of the actions that keeps few conditions open at a time: class after class, each time the one after which
-/// the open conditions have the fewest states; within a class larger actions first, then as the model has them.
+/// An order of the actions that keeps few conditions open at a time. The next class is always the one after which the open
+/// conditions have the fewest states; within a class larger actions come first, then the model's order decides.
 fn order(sizes: &[usize], limits: &Limits) -> Vec<(usize, usize)> {
     let mut actions: Vec<(usize, usize)> = sizes.iter().copied().enumerate().collect();
     let mut rest: Vec<usize> = (0..limits.classes()).collect();
@@ -177,7 +175,7 @@ fn order(sizes: &[usize], limits: &Limits) -> Vec<(usize, usize)> {
     actions
 }
 
-/// The logarithm of how many states there can be once the actions of a set of classes have passed.
+/// The logarithm of how many states there can be after the actions of a set of classes have passed.
 fn open_states(limits: &Limits, placed: u64) -> f64 {
     let conditions = limits.conditions().iter();
     let open = conditions.filter(|condition| holds_any(condition, placed) && holds_any(condition, !placed));
@@ -195,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// The limits of kinds given as a count and actions named by letters, about all letters that occur, in order.
+    /// The limits of kinds of device, each given as a count and the letters of its actions, on all letters in order.
     fn limits(kinds: &[(u32, &str)]) -> Limits {
         let names = |letters: &str| letters.chars().map(String::from).collect::<Vec<_>>();
         let devices = kinds.iter().zip(0..).map(|((count, letters), at): (_, u32)| Device {
@@ -212,31 +210,31 @@ mod tests {
 
     fn states(kinds: &[(u32, &str)], actions: usize) -> Vec<usize> {
         let automaton = Automaton::new(&vec![1; actions], &limits(kinds)).unwrap();
-        automaton.layers.iter().map(|layer| layer.steps.len()).collect()
+        automaton.layers.iter().map(|layer| layer.states.len()).collect()
     }
 
     #[test]
-    fn lamp_only_actions_come_first_and_are_then_forgotten() {
+    fn a_condition_is_forgotten_after_its_last_action() {
         assert_eq!(states(&[(12, "ab"), (4, "abcd")], 4), [5, 5, 17, 17]);
     }
 
     #[test]
-    fn kinds_without_a_common_action_add_up() {
+    fn kinds_without_a_common_action_add_states() {
         assert_eq!(states(&[(100, "ab"), (50, "c"), (30, "d")], 4), [101, 101, 51, 31]);
     }
 
     #[test]
-    fn without_limits_there_is_nothing_to_remember() {
+    fn without_limits_each_layer_has_one_state() {
         let automaton = Automaton::new(&[5, 9, 7], &Limits::free(3)).unwrap();
         let order: Vec<usize> = automaton.layers.iter().map(|layer| layer.action).collect();
-        assert_eq!((automaton.states, order), (3, vec![1, 2, 0]));
-        assert_eq!(Automaton::new(&[], &Limits::free(0)).unwrap().states, 0);
+        assert_eq!((automaton.state_count, order), (3, vec![1, 2, 0]));
+        assert_eq!(Automaton::new(&[], &Limits::free(0)).unwrap().state_count, 0);
     }
 
     #[test]
-    fn an_action_the_limits_do_not_know_is_never_taken() {
+    fn actions_unknown_to_the_limits_are_never_taken() {
         let automaton = Automaton::new(&[5, 9], &Limits::free(1)).unwrap();
-        assert!(automaton.layers.iter().any(|layer| layer.action == 1 && layer.steps[0].take.is_none()));
+        assert!(automaton.layers.iter().any(|layer| layer.action == 1 && layer.states[0].take.is_none()));
     }
 
     #[test]

@@ -1,0 +1,184 @@
+//! Best-first search against brute force, and its bounds.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use sizeleak_model::{Action, Device, Inventory, Limits, Prior};
+
+use super::*;
+
+#[derive(Debug)]
+struct OwnedWay {
+    sum: usize,
+    actions: Vec<(u32, u32)>,
+    ln_weight: f64,
+}
+
+/// Best-first search alone.
+fn best_ways(table: &WeightTable, sums: &[(usize, f64)], max_ways: usize) -> Vec<OwnedWay> {
+    let mut search = BestFirst::new(table, sums, max_ways);
+    let mut ways = Vec::new();
+    while let Some(WeightedWay { sum, actions, ln_weight }) = search.advance() {
+        ways.push(OwnedWay { sum, actions: actions.to_vec(), ln_weight });
+    }
+    ways
+}
+
+fn actions(number: usize) -> Vec<Action> {
+    (0..number).map(|at| Action { name: at.to_string(), size: 1 }).collect()
+}
+
+fn limits(kinds: &[(u32, Vec<usize>)], number: usize) -> Limits {
+    let device = |(at, (count, actions)): (usize, &(u32, Vec<usize>))| Device {
+        name: at.to_string(),
+        count: *count,
+        actions: actions.iter().map(usize::to_string).collect(),
+    };
+    let devices = kinds.iter().enumerate().map(device).collect();
+    Inventory { devices }.limits(&actions(number)).unwrap()
+}
+
+/// The weights of every multiset of up to `most` actions within the limits, computed one by one.
+fn weights(prior: &Prior, limits: &Limits, devices: &[f64], most: u32) -> BTreeMap<Vec<u32>, f64> {
+    let mut all = vec![vec![0; devices.len()]];
+    for action in 0..devices.len() {
+        let grown = all.into_iter().flat_map(|counts| {
+            (0..=most).map(move |count| {
+                let mut counts = counts.clone();
+                counts[action] = count;
+                counts
+            })
+        });
+        all = grown.filter(|counts| counts.iter().sum::<u32>() <= most && limits.admits(counts)).collect();
+    }
+    let of_actions = |counts: &Vec<u32>| -> f64 {
+        counts
+            .iter()
+            .enumerate()
+            .flat_map(|(at, count)| (1..=*count).map(move |nth| prior.ln_next(at, nth).exp()))
+            .product()
+    };
+    // One kind of device takes every action: d (d − 1) … of d devices are free.
+    let falling = |n: u32| (0..n).map(|used| 1.0 - f64::from(used) / devices[0]).product::<f64>();
+    let number = |counts: &[u32]| counts.iter().sum::<u32>();
+    let mut by_number = vec![0.0; most as usize + 1];
+    for counts in &all {
+        by_number[number(counts) as usize] += of_actions(counts) * falling(number(counts));
+    }
+    let weight = |counts: &Vec<u32>| {
+        let n = number(counts);
+        of_actions(counts) * falling(n) / by_number[n as usize] * prior.ln_number(n).exp()
+    };
+    all.iter().map(|counts| (counts.clone(), weight(counts))).collect()
+}
+
+fn dense(way: &OwnedWay, actions: usize) -> Vec<u32> {
+    let mut counts = vec![0; actions];
+    for (action, count) in &way.actions {
+        counts[*action as usize] = *count;
+    }
+    counts
+}
+
+fn prior(shares: &[f64], numbers: &[f64], concentration: f64) -> Prior {
+    let sum: f64 = shares.iter().sum();
+    let numbers = numbers.iter().map(|share| share / numbers.iter().sum::<f64>() * 0.9).collect();
+    Prior { numbers, decay: 0.6, shares: shares.iter().map(|share| share / sum).collect(), concentration }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Order, weights and totals, compared with the weights of every multiset.
+    #[test]
+    fn ways_and_weights_agree_with_brute_force(
+        sizes in prop::collection::vec(1usize..9, 3),
+        shares in prop::collection::vec(0.05f64..1.0, 3),
+        numbers in prop::collection::vec(0.01f64..1.0, 1..5),
+        concentration in 0.5f64..50.0,
+        devices in prop::option::of(1u32..6),
+        sums in prop::collection::btree_map(1usize..30, 0.01f64..1.0, 1..4),
+        most in 1usize..40,
+    ) {
+        let limits = devices.map_or(Limits::free(3), |count| limits(&[(count, vec![0, 1, 2])], 3));
+        let prior = prior(&shares, &numbers, concentration);
+        let mut table = WeightTable::exact(&sizes, &limits, &prior).unwrap();
+        let greatest = *sizes.iter().max().unwrap();
+        prop_assert!(table.prepare(devices.map_or(30, |count| 30.min(count as usize * greatest))));
+        let count = devices.map_or(f64::INFINITY, f64::from);
+        let all = weights(&prior, &limits, &[count; 3], devices.unwrap_or(30));
+        let sums: Vec<(usize, f64)> = sums.into_iter().map(|(sum, weight)| (sum, weight.ln())).collect();
+        let mut expected: Vec<f64> = Vec::new();
+        for (sum, weight) in &sums {
+            let size = |counts: &[u32]| counts.iter().zip(&sizes).map(|(count, size)| *count as usize * size).sum::<usize>();
+            let of_sum: Vec<f64> = all.iter().filter(|(counts, _)| size(counts) == *sum).map(|(_, own)| own * weight.exp()).collect();
+            let mass: f64 = of_sum.iter().sum();
+            prop_assert!((table.ln_total(*sum).exp() * weight.exp() - mass).abs() <= 1e-9 * mass);
+            expected.extend(of_sum);
+        }
+        expected.sort_by(|a, b| b.total_cmp(a));
+        let ways = best_ways(&table, &sums, most);
+        prop_assert_eq!(ways.len(), most.min(expected.len()));
+        let mut distinct = std::collections::BTreeSet::new();
+        for (way, expected) in ways.iter().zip(&expected) {
+            let counts = dense(way, 3);
+            prop_assert!((way.ln_weight.exp() / expected - 1.0).abs() < 1e-9);
+            prop_assert!((all[&counts] * sums[way.sum].1.exp() / expected - 1.0).abs() < 1e-9);
+            prop_assert!(distinct.insert(counts), "each once");
+        }
+        prop_assert!(ways.is_sorted_by(|one, next| one.ln_weight >= next.ln_weight));
+    }
+}
+
+#[test]
+fn free_devices_are_part_of_the_weight() {
+    // Two lamps among four devices: both kinds take action 0, lamps take 1 too.
+    let limits = limits(&[(2, vec![0]), (2, vec![0, 1])], 2);
+    let prior = prior(&[0.5, 0.5], &[0.1, 0.9], 1e9);
+    let mut table = WeightTable::exact(&[10, 10], &limits, &prior).unwrap();
+    assert!(table.prepare(20));
+    let ways = best_ways(&table, &[(20, 0.0)], 9);
+    let weights: Vec<(Vec<u32>, f64)> = ways.iter().map(|way| (dense(way, 2), way.ln_weight.exp() / 0.81)).collect();
+    // 0 twice: ½ · 4/4 · 3/4; once each: 2/2 · 3/4; 1 twice: ½ · 2/2 · 1/2. In all 1.375.
+    let expected = [(vec![1, 1], 0.75 / 1.375), (vec![2, 0], 0.375 / 1.375), (vec![0, 2], 0.25 / 1.375)];
+    for ((counts, weight), (expected_counts, expected)) in weights.iter().zip(&expected) {
+        assert!(counts == expected_counts && (weight - expected).abs() < 1e-9, "{weights:?}");
+    }
+    assert_eq!(weights.len(), 3);
+}
+
+#[test]
+fn a_megabyte_without_limits_has_first_ways() {
+    let sizes = [43, 44, 46, 47, 49, 52, 55];
+    let prior = prior(&[3.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0], &[1.0], 9.0);
+    let mut table = WeightTable::geometric(&sizes, &Limits::free(7), &prior).unwrap();
+    let sum = 1_000_000;
+    assert!(table.prepare(sum));
+    let ways = best_ways(&table, &[(sum, 0.0)], 5);
+    assert_eq!(ways.len(), 5);
+    for way in &ways {
+        let made: usize = way.actions.iter().map(|(action, count)| sizes[*action as usize] * *count as usize).sum();
+        assert_eq!(made, sum);
+        assert!(way.ln_weight <= table.ln_total(sum));
+    }
+    assert!(!table.prepare(1 << 40));
+    let exact = WeightTable::exact(&sizes, &Limits::free(7), &prior).unwrap();
+    assert!(!exact.clone().prepare(sum) && exact.clone().prepare(64 * 43));
+}
+
+#[test]
+fn pending_deviations_are_bounded_by_the_ways_wanted() {
+    let sizes: Vec<usize> = (0..300).map(|at| 40 + at % 150).collect();
+    let limits = limits(&[(16, (0..300).collect())], 300);
+    let prior = prior(&vec![1.0; 300], &[1.0; 16], 300.0);
+    let mut table = WeightTable::exact(&sizes, &limits, &prior).unwrap();
+    assert!(table.prepare(1500));
+    let mut ways = BestFirst::new(&table, &[(1500, 0.0)], 2000);
+    let mut found = 0;
+    while ways.advance().is_some() {
+        found += 1;
+    }
+    assert_eq!(found, 2000);
+    assert!(ways.pending.len() <= 2 * 2000 + 1024);
+    assert!(ways.deviations > ways.pending.len() + 2000, "some were dropped");
+}

@@ -1,0 +1,68 @@
+//! The candidates of one command as they are found: as many as a frame has room for, with all their actions in one place.
+
+use std::sync::Arc;
+
+use sizeleak_frame::{Actions, Candidate, Shared};
+
+/// The most bytes that the candidates of a command take in a frame, which may have 16 MiB; the list is cut there, as it is at
+/// the user's limit.
+const MAX_LIST_BYTES: usize = 12 << 20;
+
+/// The bytes that a candidate without actions takes at most.
+const CANDIDATE_BYTES: usize = 64;
+
+/// No list is longer than this.
+pub(crate) const MAX_CANDIDATES: usize = MAX_LIST_BYTES / CANDIDATE_BYTES;
+
+/// The candidates of one command.
+pub(crate) struct CandidateList<'a> {
+    names: &'a Shared<Arc<str>>,
+    limit: usize,
+    /// The bytes that are left; `None` once a candidate did not fit.
+    room: Option<usize>,
+    /// The actions of all candidates, by the places of their names, with their counts.
+    counts: Vec<(u32, u32)>,
+    listed: Vec<ListedCandidate>,
+}
+
+struct ListedCandidate {
+    /// Where its actions end.
+    end: u32,
+    epsilon: i64,
+    probability: f64,
+}
+
+impl<'a> CandidateList<'a> {
+    pub(crate) fn new(names: &'a Shared<Arc<str>>, limit: usize) -> Self {
+        Self { names, limit, room: Some(MAX_LIST_BYTES), counts: Vec::new(), listed: Vec::new() }
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.room.is_some() && self.listed.len() < self.limit
+    }
+
+    /// Lists a candidate with these actions, by the places of their names, if there is room for it.
+    pub(crate) fn push(&mut self, actions: impl Iterator<Item = (u32, u32)>, epsilon: i64, probability: f64) {
+        let begin = self.counts.len();
+        self.counts.extend(actions);
+        let actions = self.counts.get(begin..).unwrap_or_default();
+        self.room = self.room.and_then(|room| room.checked_sub(encoded_bytes(self.names, actions)));
+        if self.room.is_some() {
+            self.listed.push(ListedCandidate { end: self.counts.len() as u32, epsilon, probability });
+        }
+    }
+
+    pub(crate) fn into_candidates(self) -> Shared<Candidate> {
+        let ends: Vec<u32> = self.listed.iter().map(|listed| listed.end).collect();
+        let actions = Actions::of_many(self.names.clone(), self.counts, ends);
+        let candidate =
+            |(actions, ListedCandidate { epsilon, probability, .. })| Candidate { actions, epsilon, probability };
+        actions.zip(self.listed).map(candidate).collect()
+    }
+}
+
+/// The most bytes that a candidate takes in a frame: three fields, and a name and a count for each action.
+fn encoded_bytes(names: &[Arc<str>], actions: &[(u32, u32)]) -> usize {
+    let bytes_of = |(action, _): &(u32, u32)| names.get(*action as usize).map_or(0, |name| name.len() + 10);
+    CANDIDATE_BYTES + actions.iter().map(bytes_of).sum::<usize>()
+}

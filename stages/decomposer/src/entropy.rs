@@ -1,0 +1,72 @@
+//! What is unknown of a command before its size is seen: the entropy of the prior over what the inventory allows.
+
+use sizeleak_model::{Limits, Model, Prior};
+
+use crate::automaton::Automaton;
+use crate::prior_walk::{COUNTED_ACTIONS, WalkSums, sum_walks};
+use crate::solver::action_sizes;
+
+/// The entropy of a command's actions under the model's prior, in bits: H(A) = −Σ P(A) log₂ P(A) over all multisets within
+/// the inventory. Without an inventory, over multisets of up to 64 actions, or as many as can be counted. `None` where the
+/// model has no prior, or its inventory has too many states.
+pub fn prior_bits(model: &Model) -> Option<f64> {
+    let prior = model.prior.as_ref()?;
+    let limits = model.limits().ok()?;
+    let sizes = action_sizes(&model.actions).ok()?;
+    COUNTED_ACTIONS.iter().find_map(|most| {
+        let limits = limits.counting(*most);
+        entropy_bits(&Automaton::new(&sizes, &limits)?, &limits, prior)
+    })
+}
+
+/// The entropy over the walks through an automaton whose states count actions.
+fn entropy_bits(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option<f64> {
+    let by_actions = sum_walks(automaton, limits, prior, |_| ())?;
+    // P(A) = P(n) · weight / weights of all walks of n actions; impossible numbers of actions take no share.
+    let possible = || by_actions.iter().zip(0_u32..).skip(1).filter(|(walks, _)| walks.weight > 0.0);
+    let all: f64 = possible().map(|(_, actions)| prior.ln_number(actions).exp()).sum();
+    let nats_of = |(walks, actions): (&WalkSums, u32)| {
+        let share = prior.ln_number(actions).exp() / all;
+        share * (walks.weight.ln() - walks.weighted_ln / walks.weight - share.ln())
+    };
+    let nats: f64 = possible().map(nats_of).sum();
+    nats.is_finite().then(|| nats.max(0.0) / std::f64::consts::LN_2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three devices that are switched `on` or `off`; `on` is three times as likely.
+    const MODEL: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
+        [[action]]\nname = \"on\"\nsize = 40\n[[action]]\nname = \"off\"\nsize = 41\n\
+        [[device]]\nname = \"plug\"\ncount = 3\nactions = [\"on\", \"off\"]\n\
+        [prior]\nnumbers = [0.5, 0.25, 0.25]\ndecay = 0.5\nshares = [0.75, 0.25]\nconcentration = 1e9\n\
+        [replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
+        [learned]\nmethod = \"robust\"\ncommands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n";
+
+    #[test]
+    fn entropy_is_summed_over_all_commands() {
+        let model = Model::from_toml(MODEL).unwrap();
+        let binomial = [
+            vec![0.75, 0.25],
+            vec![9.0 / 16.0, 6.0 / 16.0, 1.0 / 16.0],
+            vec![27.0 / 64.0, 27.0 / 64.0, 9.0 / 64.0, 1.0 / 64.0],
+        ];
+        let commands = binomial.into_iter().zip([0.5, 0.25, 0.25]);
+        let probabilities = commands.flat_map(|(given, share)| given.into_iter().map(move |p| p * share));
+        let expected: f64 = probabilities.map(|p: f64| -p * p.log2()).sum();
+        let bits = prior_bits(&model).unwrap();
+        assert!((bits - expected).abs() < 1e-6, "{bits} is not {expected}");
+    }
+
+    #[test]
+    fn entropy_is_finite_without_an_inventory() {
+        let mut model = Model::from_toml(MODEL).unwrap();
+        model.inventory = None;
+        let free = prior_bits(&model).unwrap();
+        assert!(free > 2.0 && free < 8.0, "{free}");
+        model.prior = None;
+        assert_eq!(prior_bits(&model), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! The prior, as weights along the walks through an automaton whose states know the number of actions.
+//!
+//! Taking the nth of an action weighs [`Prior::ln_next`], times the share of its devices that are still free. The end of a
+//! walk of n actions weighs P(n) over the weights of all walks of n actions; that is up to the caller.
+
+use sizeleak_model::{Condition, Limits, Prior};
+
+use crate::automaton::{Automaton, Layer};
+
+/// How many actions of a command the states may count. The first number for which the tables have room is used.
+pub(crate) const COUNTED_ACTIONS: [u32; 4] = [64, 32, 16, 8];
+
+/// The most transitions of an automaton, all states together.
+const MAX_TRANSITIONS: usize = 1 << 21;
+
+/// Takes an action some number of times, and leads on to the next layer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transition {
+    pub(crate) weight: f64,
+    pub(crate) ln_weight: f64,
+    /// The state of the next layer.
+    pub(crate) next: u32,
+    /// How many actions the walk has then.
+    pub(crate) actions: u32,
+}
+
+/// Sums over walks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WalkSums {
+    /// Σ w over their weights w.
+    pub(crate) weight: f64,
+    /// Σ w ln w.
+    pub(crate) weighted_ln: f64,
+}
+
+impl WalkSums {
+    /// Adds walks, extended by a transition.
+    fn add(&mut self, walks: Self, Transition { weight, ln_weight, .. }: Transition) {
+        self.weight += weight * walks.weight;
+        self.weighted_ln += weight * (walks.weighted_ln + ln_weight * walks.weight);
+    }
+}
+
+/// Calls `visit` with the transitions of each state of each layer, in order. Returns sums over all walks, by their number of
+/// actions; `None` where there are too many transitions.
+pub(crate) fn sum_walks(
+    automaton: &Automaton,
+    limits: &Limits,
+    prior: &Prior,
+    mut visit: impl FnMut(&[Transition]),
+) -> Option<Vec<WalkSums>> {
+    let mut entering = vec![WalkSums { weight: 1.0, weighted_ln: 0.0 }];
+    let mut by_actions = vec![WalkSums::default(); limits.max_actions() as usize + 1];
+    let (mut transitions, mut visited) = (Vec::new(), 0);
+    for (place, layer) in automaton.layers.iter().enumerate() {
+        let next_layer = automaton.layers.get(place + 1);
+        let mut leaving = vec![WalkSums::default(); next_layer.map_or(0, |next| next.states.len())];
+        for state in 0..layer.states.len() {
+            transitions.clear();
+            transitions.extend(transitions_from(layer, state, limits, prior));
+            visited += transitions.len();
+            if visited > MAX_TRANSITIONS {
+                return None;
+            }
+            visit(&transitions);
+            let Some(walks) = entering.get(state) else { continue };
+            for transition in &transitions {
+                let target = match next_layer {
+                    Some(_) => leaving.get_mut(transition.next as usize),
+                    None => by_actions.get_mut(transition.actions as usize),
+                };
+                if let Some(target) = target {
+                    target.add(*walks, *transition);
+                }
+            }
+        }
+        entering = leaving;
+    }
+    Some(by_actions)
+}
+
+/// Takes a layer's action 0, 1, 2… times from a state, as often as the limits allow.
+fn transitions_from(layer: &Layer, state: usize, limits: &Limits, prior: &Prior) -> impl Iterator<Item = Transition> {
+    let class = limits.class_of(layer.action);
+    let conditions = limits.conditions().iter().filter(move |condition| condition.holds_class(class));
+    let devices = conditions.map(Condition::devices).min().unwrap_or(u32::MAX);
+    let (mut at, mut ln_weight, mut nth) = (layer.states.get(state), 0.0, 0);
+    std::iter::from_fn(move || {
+        let state = at?;
+        let transition =
+            Transition { weight: f64::exp(ln_weight), ln_weight, next: state.pass, actions: state.actions_so_far };
+        nth += 1;
+        let free = if devices == u32::MAX { 1.0 } else { f64::from(state.free_devices) / f64::from(devices) };
+        ln_weight += prior.ln_next(layer.action, nth) + free.ln();
+        at = state.take.and_then(|take| layer.states.get(take as usize));
+        Some(transition)
+    })
+}

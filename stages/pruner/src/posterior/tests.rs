@@ -1,0 +1,111 @@
+//! Order, probabilities and the share that is kept.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use sizeleak_frame::Actions;
+
+use super::*;
+use crate::testing::{command, model};
+
+fn listed(candidates: &[(u32, f64)]) -> Shared<Candidate> {
+    let candidate = |(actions, probability): &(u32, f64)| Candidate {
+        actions: Actions::from(vec![(Arc::from("on"), *actions)]),
+        epsilon: 0,
+        probability: *probability,
+    };
+    candidates.iter().map(candidate).collect()
+}
+
+/// All candidates after the replies, best first.
+fn weighed(listed: &Shared<Candidate>, unlisted_count: u64, replies: u32) -> Posterior<'_> {
+    let mut posterior = Posterior::new(listed, unlisted_count);
+    let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
+    let command = command(replies, 0);
+    let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();
+    posterior.weigh(&evidence);
+    assert!(!posterior.keep(1.0));
+    posterior
+}
+
+fn totals(posterior: &Posterior<'_>) -> Vec<u32> {
+    posterior.candidates().iter().map(|candidate| candidate.actions.count("on")).collect()
+}
+
+fn kept(candidates: &[(u32, f64)], replies: u32, keep: f64) -> Vec<u32> {
+    let listed = listed(candidates);
+    let mut posterior = weighed(&listed, 0, replies);
+    posterior.keep(keep);
+    totals(&posterior)
+}
+
+#[test]
+fn replies_change_the_order_and_drop_unlikely_candidates() {
+    let candidates = [(9, 0.5), (5, 0.25), (4, 0.25)];
+    assert_eq!(kept(&candidates, 4, 0.5), [4]);
+    assert_eq!(kept(&candidates, 4, 0.99), [4, 5]);
+    assert_eq!(kept(&candidates, 4, 1.0), [4, 5, 9]);
+}
+
+#[test]
+fn tiny_likelihoods_do_not_vanish() {
+    assert_eq!(totals(&weighed(&listed(&[(1, 0.5), (5, 0.5)]), 0, 100)), [5, 1]);
+    let listed = listed(&[(1, 0.75), (5, 0.25)]);
+    let beyond = weighed(&listed, 0, 4_000_000);
+    assert_eq!((totals(&beyond), beyond.candidates()[0].probability), (vec![1, 5], 0.75), "unchanged");
+}
+
+#[test]
+fn equally_probable_candidates_stay_together_and_in_order() {
+    assert_eq!(kept(&[(4, 0.2); 5], 4, 0.3).len(), 5);
+    assert_eq!(kept(&[], 4, 0.9), [0_u32; 0]);
+    assert_eq!(kept(&[(4, 0.0), (5, 0.0)], 4, 0.9).len(), 2);
+}
+
+#[test]
+fn unlisted_candidates_keep_their_share() {
+    let (half, nearly_all) = (listed(&[(4, 0.3), (5, 0.2)]), listed(&[(4, 0.9999), (5, 0.000_01)]));
+    let mut cut = weighed(&half, 70, 4);
+    assert!(cut.unlisted >= 0.5, "no evidence against it");
+    let listed: f64 = cut.candidates().iter().map(|candidate| candidate.probability).sum();
+    assert!((listed + cut.unlisted - 1.0).abs() < 1e-12);
+    assert_eq!((cut.keep(0.9), cut.len()), (false, 2));
+    let mut nearly_whole = weighed(&nearly_all, 1, 4);
+    assert_eq!((nearly_whole.keep(0.9), nearly_whole.len()), (true, 1));
+}
+
+#[test]
+fn invalid_probabilities_still_sum_to_one() {
+    let invalid = [(4, f64::NAN), (4, f64::INFINITY), (4, -1.0), (4, f64::NEG_INFINITY)];
+    let total: f64 = weighed(&listed(&invalid), 0, 4).candidates().iter().map(|candidate| candidate.probability).sum();
+    assert!((total - 1.0).abs() < 1e-12);
+    assert_eq!(kept(&invalid, 4, 0.9).len(), 1);
+}
+
+proptest! {
+    /// Fewest: no set with one candidate fewer holds as much, ties aside.
+    #[test]
+    fn kept_candidates_are_the_fewest_with_enough_probability(
+        candidates in prop::collection::vec((1u32..8, 0.01f64..1.0), 1..30),
+        replies in 0u32..8,
+        keep in 0.01f64..0.9999,
+    ) {
+        let total: f64 = candidates.iter().map(|(_, weight)| weight).sum();
+        let candidates: Vec<(u32, f64)> = candidates.iter().map(|(actions, weight)| (*actions, weight / total)).collect();
+        let listed = listed(&candidates);
+        let whole = weighed(&listed, 0, replies).candidates();
+        let mut kept = weighed(&listed, 0, replies);
+        prop_assert!(kept.keep(keep));
+        let (number, kept) = (kept.len(), kept.candidates());
+        prop_assert_eq!(&kept[..], &whole[..number]);
+        let held: f64 = kept.iter().map(|candidate| candidate.probability).sum();
+        prop_assert!(held >= keep);
+        let least = kept[number - 1].probability;
+        let above: f64 = kept.iter().map(|candidate| candidate.probability)
+            .filter(|probability| *probability > least * (1.0 + 1e-6)).sum();
+        prop_assert!(above < keep);
+        if let Some(next) = whole.get(number) {
+            prop_assert!(next.probability < least);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What the replies to a command say about its actions.
+
+use std::ops::RangeInclusive;
+
+use sizeleak_frame::{Actions, Command};
+use sizeleak_model::{Model, ReplyBytesModel, ReplyCountModel, WireSize};
+
+/// Without an inventory, likelihoods are tabulated up to this number of actions.
+const MAX_ACTIONS: u32 = 4096;
+
+/// The replies to one command.
+#[derive(Debug)]
+pub(crate) struct ReplyEvidence<'a> {
+    model: &'a ReplyCountModel,
+    replies: u32,
+    /// P(replies | n actions) by n, as far as a command can have them, or up to [`MAX_ACTIONS`].
+    likelihoods: Vec<f64>,
+    /// If the bytes of the replies say more than their number.
+    bytes: Option<ReplyByteEvidence<'a>>,
+}
+
+/// The bytes of the replies to one command.
+#[derive(Debug)]
+struct ReplyByteEvidence<'a> {
+    model: &'a ReplyBytesModel,
+    /// The actions' names, in the model's order.
+    names: Vec<&'a str>,
+    seen: i64,
+}
+
+impl<'a> ReplyEvidence<'a> {
+    /// The evidence of the replies to a command of up to `max_actions` actions; `None` if this gateway's replies say nothing
+    /// about actions.
+    pub(crate) fn new(model: &'a Model, command: &Command, max_actions: u32) -> Option<Self> {
+        let replies = command.replies;
+        let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
+        let bytes = model.reply_bytes.as_ref().map(|reply_bytes| ReplyByteEvidence {
+            model: reply_bytes,
+            names: model.actions.iter().map(|action| action.name.as_str()).collect(),
+            seen: model.learned.basis.reply_bytes(command.reply_bytes, replies, size),
+        });
+        let is_informative = model.replies.is_informative() || bytes.is_some();
+        is_informative.then(|| {
+            let numbers = 0..=max_actions.clamp(1, MAX_ACTIONS);
+            let likelihoods = numbers.map(|actions| model.replies.likelihood(replies, actions)).collect();
+            Self { model: &model.replies, replies, likelihoods, bytes }
+        })
+    }
+
+    /// P(replies and their bytes | these actions).
+    pub(crate) fn likelihood(&self, actions: &Actions) -> f64 {
+        let of_bytes = self.bytes.as_ref().map_or(1.0, |bytes| {
+            let counts = bytes.names.iter().map(|name| actions.count(name));
+            bytes.model.likelihood(bytes.seen, self.replies, counts)
+        });
+        let total = u32::try_from(actions.total()).unwrap_or(u32::MAX);
+        let of_number = self.likelihoods.get(total as usize).copied();
+        let of_number = of_number.unwrap_or_else(|| self.model.likelihood(self.replies, total));
+        (of_bytes * of_number).max(f64::MIN_POSITIVE)
+    }
+
+    /// The greatest likelihood that a command can have.
+    pub(crate) fn max_likelihood(&self) -> f64 {
+        let of_number = self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
+        of_number * self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0))
+    }
+
+    /// The numbers of actions that all but 1 − `keep` of commands with these replies have; up to `u32::MAX` if there is no
+    /// bound.
+    pub(crate) fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
+        let (least, most) = self.model.bounds(self.replies, keep);
+        least..=most
+    }
+
+    /// The numbers of actions by the paper, where every action has its replies.
+    pub(crate) fn paper_bounds(&self) -> RangeInclusive<u32> {
+        let (least, most) = self.model.paper_bounds(self.replies);
+        least..=most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing::{command, model};
+
+    fn counting() -> Model {
+        model("[replies]\nfixed = 1.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.02\n")
+    }
+
+    fn actions(name: &str, count: u32) -> Actions {
+        Actions::from(vec![(Arc::from(name), count)])
+    }
+
+    #[test]
+    fn bounds_widen_with_the_probability_to_keep() {
+        let model = counting();
+        let evidence = ReplyEvidence::new(&model, &command(6, 0), 16).unwrap();
+        assert_eq!(evidence.paper_bounds(), 5..=5);
+        let (narrow, wide) = (evidence.learned_bounds(0.9), evidence.learned_bounds(0.999));
+        assert!(narrow.contains(&5) && wide.contains(narrow.start()) && wide.contains(narrow.end()) && wide != narrow);
+        assert_eq!(evidence.learned_bounds(1.0), 0..=u32::MAX);
+        assert!(wide.contains(&6) && !wide.contains(&4000));
+    }
+
+    #[test]
+    fn max_likelihood_is_the_greatest_of_all_numbers_of_actions() {
+        let model = counting();
+        let evidence = ReplyEvidence::new(&model, &command(6, 0), 16).unwrap();
+        let likelihoods: Vec<f64> = (1..=16).map(|count| evidence.likelihood(&actions("on", count))).collect();
+        assert!(likelihoods.iter().all(|likelihood| *likelihood <= evidence.max_likelihood()));
+        assert!(likelihoods.contains(&evidence.max_likelihood()) && likelihoods[4] > likelihoods[0]);
+        let max_of = |max_actions| ReplyEvidence::new(&model, &command(6, 0), max_actions).unwrap().max_likelihood();
+        assert!(max_of(2) < max_of(u32::MAX));
+        let beyond = ReplyEvidence::new(&model, &command(6, 0), 1).unwrap().likelihood(&actions("on", 5));
+        assert_eq!(beyond.to_bits(), likelihoods[4].to_bits());
+    }
+
+    #[test]
+    fn reply_bytes_distinguish_actions_with_equal_numbers_of_replies() {
+        let model = model(
+            "[replies]\nfixed = 1.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
+             [reply_bytes]\nfixed = 10.0\nper_reply = 0.0\nper_action = [20.0, 31.0]\nspread = 0.5\nodd = 0.01\n\
+             odd_spread = 100.0\n",
+        );
+        // 25 bytes are the cipher's overhead, as in the command.
+        let evidence = ReplyEvidence::new(&model, &command(1, 10 + 31 + 25), 16).unwrap();
+        let (on, off) = (evidence.likelihood(&actions("on", 1)), evidence.likelihood(&actions("off", 1)));
+        assert!(off > 100.0 * on && on > 0.0 && off <= evidence.max_likelihood());
+        let silent = ReplyEvidence::new(&model, &command(0, 0), 16).unwrap();
+        assert_eq!(silent.likelihood(&actions("on", 1)).to_bits(), silent.likelihood(&actions("off", 1)).to_bits());
+    }
+
+    #[test]
+    fn a_silent_gateway_has_no_evidence() {
+        let silent = model("[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n");
+        assert!(ReplyEvidence::new(&silent, &command(6, 0), 16).is_none());
+    }
+}
