@@ -3,10 +3,9 @@
 //! This library is what an embedder or a bench needs of the program: [`registry`] knows the seven stages, [`pipeline`]
 //! reads `pipeline.toml` and runs it in threads or processes. The stages themselves are crates of their own.
 
-pub mod cache;
 pub mod command;
-pub mod output;
-pub mod pipeline;
-pub mod recording;
-pub mod registry;
 pub mod statistics;
+
+pub use sizeleak_output as output;
+pub use sizeleak_pipeline as pipeline;
+pub use sizeleak_pipeline::{cache, recording, registry};

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use serde_json::json;
 
 use super::Failure;
-use crate::cache::{Store, Stored, folder};
+use sizeleak_pipeline::cache::{Store, Stored, folder};
 
 /// Show and clear what earlier runs left in the cache
 #[derive(Debug, Args)]
@@ -107,7 +107,7 @@ fn as_table(entries: &[Stored]) -> String {
 }
 
 /// The captures by their names, the first of many.
-fn captures(entry: &crate::cache::Entry) -> String {
+fn captures(entry: &sizeleak_pipeline::cache::Entry) -> String {
     let first = entry.captures.first().map(|capture| capture.path.display().to_string()).unwrap_or_default();
     match entry.captures.len() {
         0 | 1 => first,

@@ -10,7 +10,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 
 use super::Failure;
-use crate::registry::{Entry, STAGES};
+use sizeleak_pipeline::registry::{Entry, STAGES};
 
 /// Print completions for a shell
 #[derive(Debug, Args)]

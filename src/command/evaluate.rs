@@ -24,8 +24,8 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde::Serialize;
-use sizeleak_runtime::log::say;
 use sizeleak_simulator::{Limit, Scenario, bayes_limit};
+use sizeleak_telemetry::log::say;
 
 use super::labelled::LabelFile;
 use super::observation::Telling;

@@ -10,8 +10,8 @@ use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
 use super::Failure;
 use super::gateway_seen::GatewaySeen;
-use crate::output::{Binary, Format, Selection, Writer, has_columns};
-use crate::recording::open;
+use sizeleak_output::{Binary, Format, Selection, Writer, has_columns};
+use sizeleak_pipeline::recording::open;
 
 /// Show a frame stream as text, at any point of a pipe
 #[derive(Debug, Args)]

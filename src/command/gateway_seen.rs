@@ -6,7 +6,7 @@ use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
 
 use super::Failure;
-use crate::output::{Binary, Clock, Colours, Look, Times};
+use sizeleak_output::{Binary, Clock, Colours, Look, Times};
 
 #[derive(Debug, Args)]
 pub(super) struct GatewaySeen {

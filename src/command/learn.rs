@@ -17,15 +17,15 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use sizeleak_model::{Action, Inventory, Method};
-use sizeleak_runtime::log::show;
+use sizeleak_telemetry::log::show;
 
 use super::Failure;
 use super::labelled::LabelFile;
 use super::observation::Observation;
-use crate::pipeline::Pipeline;
 use basis::Cipher;
 use curve::{Counts, Curve, Trial};
 use learning_run::{Attended, LearningRun};
+use sizeleak_pipeline::Pipeline;
 
 /// Learn a gateway's sizes from captures whose commands are labelled
 #[derive(Debug, Args)]

@@ -27,8 +27,8 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use sizeleak_runtime::log::{LogFlags, complain};
 use sizeleak_runtime::program::EXIT_CODES;
+use sizeleak_telemetry::log::{LogFlags, complain};
 
 pub use failure::Failure;
 

@@ -8,11 +8,11 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_frame::{Frame, Notice, what};
 use sizeleak_runtime::Interrupt;
-use sizeleak_runtime::log::{self, LogFlags, say};
+use sizeleak_telemetry::log::{self, LogFlags, say};
 
 use super::Failure;
 use super::labelled::Tolerance;
-use crate::pipeline::{Ending, Pipeline};
+use sizeleak_pipeline::{Ending, Pipeline};
 
 /// Labelled captures, and how commands are found in them.
 #[derive(Debug, Args)]

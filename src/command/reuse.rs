@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use bytesize::ByteSize;
 use clap::Args;
 use sizeleak_runtime::Interrupt;
-use sizeleak_runtime::log::say;
+use sizeleak_telemetry::log::say;
 
 use super::Failure;
 use super::observation::Telling;
-use crate::cache::{Session, Store, folder};
-use crate::pipeline::{Ending, Pipeline, Prepared, Replay, Report, RunOptions};
+use sizeleak_pipeline::cache::{Session, Store, folder};
+use sizeleak_pipeline::{Ending, Pipeline, Prepared, Replay, Report, RunOptions};
 
 /// Where a run begins.
 #[derive(Debug, Args)]

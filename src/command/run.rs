@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sizeleak_frame::{BATCH_ROWS, Frame};
-use sizeleak_runtime::log::{self, LogFlags, Screen, say, say_latency};
-use sizeleak_runtime::metrics::{MetricsFlags, Server};
+use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
 use sizeleak_runtime::program::save_latency_log;
-use sizeleak_runtime::{ConfigureError, Interrupt, Telemetry};
+use sizeleak_runtime::{ConfigureError, Interrupt};
+use sizeleak_telemetry::Telemetry;
+use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
+use sizeleak_telemetry::metrics::{MetricsFlags, Server};
 
 use super::Failure;
 use super::frames::{check_columns, check_target, kind};
@@ -19,8 +20,8 @@ use super::gateway_seen::GatewaySeen;
 use super::observation::Telling;
 use super::progress::ProgressFlags;
 use super::reuse::Reuse;
-use crate::output::{Binary, Format, Selection, Writer};
-use crate::pipeline::{Ending, Mode, Pipeline, Report, Sink};
+use sizeleak_output::{Binary, Format, Selection, Writer};
+use sizeleak_pipeline::{Ending, Mode, Pipeline, Report};
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
@@ -220,7 +221,7 @@ struct Shown {
     unshown: u64,
 }
 
-impl Sink for Shown {
+impl FrameSink for Shown {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let written = self.write(frames);
         Frame::clear(frames);

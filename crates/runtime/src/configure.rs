@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sizeleak_telemetry::metrics::MetricsError;
 use thiserror::Error;
 
 use crate::Runnable;
@@ -48,6 +49,15 @@ impl ConfigureError {
         match self {
             Self::Usage(_) => 2,
             Self::Input(_) => 1,
+        }
+    }
+}
+
+impl From<MetricsError> for ConfigureError {
+    fn from(error: MetricsError) -> Self {
+        match error {
+            MetricsError::Syntax(_) | MetricsError::NotLoopback(_) => Self::Usage(error.to_string()),
+            MetricsError::Listen { .. } => Self::Input(error.to_string()),
         }
     }
 }

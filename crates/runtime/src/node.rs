@@ -4,12 +4,12 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{BATCH_ROWS, Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
+use sizeleak_telemetry::{Count, Latency, Meter};
 use tracing::{debug, info};
 
 use crate::fused::FusedNode;
 use crate::{
-    Attached, Closed, Count, Emit, Input, InputError, Interrupt, Latency, Meter, Observer, Outcome, Output, Received,
-    Stage, StageError,
+    Attached, Closed, Emit, Input, InputError, Interrupt, Observer, Outcome, Output, Received, Stage, StageError,
 };
 
 /// A stage or a source, ready to run.

@@ -12,12 +12,11 @@ use std::time::{Instant, SystemTime};
 use clap::{Args, Command, FromArgMatches};
 use sizeleak_frame::{Notice, Summary};
 
-use crate::log::{self, LogFlags, complain, say};
-use crate::metrics::MetricsFlags;
-use crate::{
-    ConfigureError, FileProgress, Interrupt, Observer, Outcome, StageOptions, StreamInput, StreamOutput, Telemetry,
-    widen_pipe, write_latency_log,
-};
+use sizeleak_telemetry::log::{self, LogFlags, complain, say};
+use sizeleak_telemetry::metrics::MetricsFlags;
+use sizeleak_telemetry::{FileProgress, Telemetry, write_latency_log};
+
+use crate::{ConfigureError, Interrupt, Observer, Outcome, StageOptions, StreamInput, StreamOutput, widen_pipe};
 
 /// The flags every stage has.
 #[derive(Debug, Clone, Default, Args)]

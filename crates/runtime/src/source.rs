@@ -3,13 +3,11 @@
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, StageSummary, Summary};
+use sizeleak_telemetry::{Count, Latency, Meter, Progress};
 use tracing::debug;
 
 use crate::node::{Counted, conclude, own_hello};
-use crate::{
-    Attached, Closed, Count, Emit, Input, Interrupt, Latency, Meter, Observer, Outcome, Output, Progress, Runnable,
-    StageError,
-};
+use crate::{Attached, Closed, Emit, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError};
 
 /// A stage that makes frames from something other than frames.
 pub trait Source: Send {

@@ -9,9 +9,10 @@ use sizeleak_frame::{
     Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
 use sizeleak_runtime::{
-    Closed, Count, Emit, Input, Interrupt, Latency, Node, Outcome, Output, Runnable, Silent, Source, SourceEmit,
-    SourceNode, Stage, StageError, StreamInput, StreamOutput, Telemetry, channel,
+    Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, Silent, Source, SourceEmit, SourceNode, Stage,
+    StageError, StreamInput, StreamOutput, channel,
 };
+use sizeleak_telemetry::{Count, Latency, Telemetry};
 
 /// Doubles every command, and holds the last one back until input ends.
 #[derive(Default)]

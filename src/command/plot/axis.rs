@@ -1,6 +1,6 @@
 //! The axis of time: where a moment stands, and which moments are named.
 
-use crate::output::Times;
+use sizeleak_output::Times;
 
 const SECOND: i128 = 1_000_000_000;
 const MINUTE: i128 = 60 * SECOND;

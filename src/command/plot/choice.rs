@@ -9,7 +9,7 @@ use jiff::civil::DateTime;
 use sizeleak_frame::Command;
 
 use crate::command::Failure;
-use crate::output::Times;
+use sizeleak_output::Times;
 
 /// Which commands to draw; all of them unless something is said.
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use svg::node::element::{Description, Group, Line, Rectangle, Text, Title};
 
 use super::axis::Axis;
 use super::timeline::{FramerInput, Mark, Timeline};
-use crate::output::Times;
+use sizeleak_output::Times;
 
 const LEFT: f64 = 190.0;
 const TOP: f64 = 84.0;

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sizeleak_capture::Options;
-use sizeleak_runtime::{Interrupt, Outcome, Silent, StageOptions, StreamOutput, Telemetry};
+use sizeleak_runtime::{Interrupt, Outcome, Silent, StageOptions, StreamOutput};
+use sizeleak_telemetry::Telemetry;
 use tempfile::TempDir;
 use written::{file, little, some_packets};
 

@@ -14,14 +14,12 @@ use std::io::{self, BufWriter, Write};
 use std::slice;
 
 use clap::ValueEnum;
-use sizeleak_frame::{Frame, FrameWriter, WriteError};
+use sizeleak_frame::{Frame, FrameSink, FrameWriter, WriteError};
 
-pub(crate) use columns::has_columns;
+pub use columns::has_columns;
 pub use moment::{Clock, Times};
 pub use palette::Colours;
 pub use selection::Selection;
-
-use crate::pipeline::Sink;
 
 /// How frames are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -115,7 +113,7 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// # Errors
     /// The output's.
-    pub(crate) fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
+    pub fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
         let is_selected = self.selection.takes(kind);
         match &mut self.target {
             Target::Frames(writer) if is_selected => writer.write_all(frames).map_err(io_error),
@@ -187,7 +185,7 @@ fn io_error(error: WriteError) -> io::Error {
     }
 }
 
-impl<W: Write + Send> Sink for Writer<W> {
+impl<W: Write + Send> FrameSink for Writer<W> {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let written = self.write_all(frames);
         frames.clear();

@@ -123,7 +123,7 @@ pub(super) fn columns(kind: &str) -> Option<Vec<Column>> {
 }
 
 /// Whether frames of a kind have columns.
-pub(crate) fn has_columns(kind: &str) -> bool {
+pub fn has_columns(kind: &str) -> bool {
     columns(kind).is_some()
 }
 

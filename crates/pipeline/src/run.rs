@@ -9,10 +9,12 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
-use sizeleak_frame::Summary;
-use sizeleak_runtime::log::say;
-use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, Runnable, Telemetry, processors, run_attached};
+use sizeleak_frame::{FrameSink, Summary};
+use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, Runnable, processors, run_attached};
+use sizeleak_telemetry::Telemetry;
+use sizeleak_telemetry::log::say;
 
+use super::RunError;
 use super::cause::{Drained, Ended, settle};
 use super::link::{Reach, Receiving, Sending, link};
 use super::plan::Placement;
@@ -22,7 +24,6 @@ use super::replay::Replay;
 use super::save::Save;
 use super::sink::Drain;
 use super::tap::{Tap, Tapped};
-use super::{RunError, Sink};
 
 /// How often it is looked whether the user wants to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -87,7 +88,7 @@ impl Prepared {
     ///
     /// # Errors
     /// [`RunError`]: the first cause, and the stage it began at. Whatever was whole before has been given to the sink.
-    pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn Sink) -> Result<Report, RunError> {
+    pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn FrameSink) -> Result<Report, RunError> {
         let (start, clock) = (SystemTime::now(), Instant::now());
         let begun = std::mem::take(&mut self.saves);
         let ended = Mutex::new(Vec::new());

@@ -42,12 +42,12 @@ impl Times {
     }
 
     /// When this clock shows a time.
-    pub(crate) fn at(&self, time: DateTime) -> Result<Timestamp, jiff::Error> {
+    pub fn at(&self, time: DateTime) -> Result<Timestamp, jiff::Error> {
         time.to_zoned(self.zone.clone()).map(|zoned| zoned.timestamp())
     }
 
     /// What stands above a column of them.
-    pub(crate) fn heading(&self) -> &'static str {
+    pub fn heading(&self) -> &'static str {
         match self.clock {
             Clock::Utc => "time (UTC)",
             Clock::Local => "time (local)",
@@ -55,7 +55,7 @@ impl Times {
     }
 
     /// How wide a column of them is.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         match self.clock {
             Clock::Utc => 26,
             Clock::Local => 32,
@@ -63,7 +63,7 @@ impl Times {
     }
 
     /// A time to the microsecond; what no calendar holds stays a number.
-    pub(crate) fn say(&self, time_ns: i64) -> String {
+    pub fn say(&self, time_ns: i64) -> String {
         let format = match self.clock {
             Clock::Utc => "%Y-%m-%d %H:%M:%S.%6f",
             // Without the offset, an hour in autumn could be either of two.
@@ -73,7 +73,7 @@ impl Times {
     }
 
     /// A time as `strftime` writes it.
-    pub(crate) fn format(&self, time_ns: i64, format: &str) -> String {
+    pub fn format(&self, time_ns: i64, format: &str) -> String {
         match Timestamp::from_nanosecond(time_ns.into()) {
             Ok(time) => time.to_zoned(self.zone.clone()).strftime(format).to_string(),
             Err(_) => format!("{time_ns} ns"),

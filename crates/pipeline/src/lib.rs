@@ -1,9 +1,10 @@
 //! Pipelines: which stages in which order with which options, and how they are run.
 //!
 //! One runner serves both modes. A stage is placed on a thread of this process, which it may share with the stages before
-//! it, or in a process of its own; between two threads runs a bounded channel, everywhere else a pipe. The frames of the last stage come to a [`Sink`].
+//! it, or in a process of its own; between two threads runs a bounded channel, everywhere else a pipe. The frames of the last stage come to a [`FrameSink`].
 //! What any stage puts out can be recorded by a [`Tap`], and a run can begin behind any stage with a [`Replay`].
 
+pub mod cache;
 mod cause;
 mod config;
 mod error;
@@ -11,6 +12,8 @@ mod link;
 mod order;
 mod plan;
 mod process;
+pub mod recording;
+pub mod registry;
 mod relay;
 mod replay;
 mod run;
@@ -31,12 +34,11 @@ pub use error::{ConfigError, RunError};
 pub use plan::RunOptions;
 pub use replay::Replay;
 pub use run::{Ending, Prepared, Report};
-pub use sink::Sink;
 pub use tap::{OnFailure, Tap};
 
 use suggestion::{did_you_mean, fault_of_option};
 
-use crate::registry::{self, Entry, STAGES};
+use registry::{Entry, STAGES};
 
 /// A pipeline as it is configured, not running.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::Args;
 use thiserror::Error;
 
-use crate::{ConfigureError, Telemetry};
+use crate::Telemetry;
 
 pub use server::Server;
 
@@ -56,15 +56,6 @@ pub enum MetricsError {
     },
 }
 
-impl From<MetricsError> for ConfigureError {
-    fn from(error: MetricsError) -> Self {
-        match error {
-            MetricsError::Syntax(_) | MetricsError::NotLoopback(_) => Self::Usage(error.to_string()),
-            MetricsError::Listen { .. } => Self::Input(error.to_string()),
-        }
-    }
-}
-
 fn address(text: &str) -> Result<SocketAddr, MetricsError> {
     let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
     let address = match local {
@@ -91,12 +82,10 @@ mod tests {
         for other in ["0.0.0.0:9464", "[::]:9464", "192.168.1.20:9464", "[::ffff:10.0.0.1]:9464"] {
             let error = address(other).unwrap_err();
             assert!(error.to_string().contains("loopback only"), "{error}");
-            assert_eq!(ConfigureError::from(error).exit_code(), 2);
         }
         for wrong in ["9464", "localhost", "localhost:http", "127.0.0.1", "example.org:80", ""] {
             let error = address(wrong).unwrap_err();
             assert!(error.to_string().contains("IP:PORT"), "{error}");
-            assert_eq!(ConfigureError::from(error).exit_code(), 2);
         }
     }
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use sizeleak_runtime::{ConfigureError, Runnable, StageOptions, program};
 use toml::{Table, Value};
 
-use crate::pipeline::schema;
+use crate::schema;
 
 /// A stage as the runner and the programs know it.
 #[derive(Debug)]

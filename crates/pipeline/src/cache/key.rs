@@ -10,7 +10,7 @@ use sizeleak_frame::SCHEMA;
 use sizeleak_runtime::StageOptions;
 
 use super::Capture;
-use crate::pipeline::{Effective, Pipeline};
+use crate::{Effective, Pipeline};
 
 /// Names the way keys are made: another one gives other keys.
 const CONTEXT: &str = "sizeleak cache 1";

@@ -88,7 +88,7 @@ mod tests {
     use sizeleak_frame::{Hello, SCHEMA};
 
     use super::*;
-    use crate::pipeline::OnFailure;
+    use crate::OnFailure;
     use crate::recording::{Compression, Recording};
 
     fn stream() -> Vec<u8> {

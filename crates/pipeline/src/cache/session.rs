@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::store::Draft;
 use super::{CacheableOutput, Capture, Digests, Entry, Keys, Lookup, Store};
-use crate::pipeline::{OnFailure, Pipeline, Replay, RunOptions, Tap};
 use crate::recording::Finished;
+use crate::{OnFailure, Pipeline, Replay, RunOptions, Tap};
 
 /// A run that uses the cache.
 pub struct Session {

@@ -3,31 +3,14 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use sizeleak_frame::{Frame, Summary};
+use sizeleak_frame::{Frame, FrameSink, Summary};
 use sizeleak_runtime::{Closed, Emit, Output};
 
 use super::cause::Drained;
 
-/// Takes the frames of a pipeline's last stage, `hello` and `summary` included, on the thread that runs the pipeline.
-pub trait Sink: Send {
-    /// Takes frames that came together, and leaves none of them.
-    ///
-    /// # Errors
-    /// The output's. One of kind [`io::ErrorKind::BrokenPipe`] ends the run quietly, any other is the run's error.
-    fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()>;
-
-    /// Hands on what has gathered, since no frame is there at the moment.
-    ///
-    /// # Errors
-    /// As [`Sink::take`].
-    fn pause(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Gives frames to a sink, and knows how that ended.
 pub(super) struct Drain<'a> {
-    sink: &'a mut dyn Sink,
+    sink: &'a mut dyn FrameSink,
     summary: Option<Summary>,
     /// How it ended, if that was before the stream did.
     ended: Option<Drained>,
@@ -35,7 +18,7 @@ pub(super) struct Drain<'a> {
 }
 
 impl<'a> Drain<'a> {
-    pub(super) fn new(sink: &'a mut dyn Sink) -> Self {
+    pub(super) fn new(sink: &'a mut dyn FrameSink) -> Self {
         Self { sink, summary: None, ended: None, spent: Duration::ZERO }
     }
 
@@ -97,11 +80,5 @@ impl Output for Drain<'_> {
 
     fn waited(&self) -> Duration {
         self.spent
-    }
-}
-
-impl<F: FnMut(Frame) -> io::Result<()> + Send> Sink for F {
-    fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
-        frames.drain(..).try_for_each(self)
     }
 }
