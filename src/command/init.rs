@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sizeleak_model::{Device, Inventory, Label, Labels};
 
 use super::{Failure, schema};
-use sizeleak_pipeline::registry::{Entry, STAGES};
+use sizeleak_pipeline::registry::{STAGES, StageEntry};
 
 /// Write a commented pipeline.toml and templates of an inventory and of labels
 #[derive(Debug, Args)]
@@ -88,7 +88,7 @@ fn pipeline() -> String {
     format!("{head}{}{cache}\n{settings}{}", comment(about), stages.collect::<String>())
 }
 
-fn of_stage(entry: &Entry) -> String {
+fn of_stage(entry: &StageEntry) -> String {
     table(&format!("[[stage]]\nrun = \"{}\"", entry.name), &entry.schema())
 }
 

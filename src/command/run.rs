@@ -20,8 +20,8 @@ use super::gateway_seen::GatewaySeen;
 use super::observation::Telling;
 use super::progress::ProgressFlags;
 use super::reuse::Reuse;
-use sizeleak_output::{Binary, Format, Selection, Writer};
-use sizeleak_pipeline::{Ending, Mode, Pipeline, Report};
+use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
+use sizeleak_pipeline::{Mode, Pipeline, RunEnding, RunReport};
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
 
     /// How to write what comes out
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: OutputFormat,
 
     /// Write frames of these kinds [default: identifications as a table, CSV or Parquet, all traffic as JSON, everything as
     /// frames]
@@ -109,16 +109,16 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         None => super::stdout()?,
     };
     check_target(arguments.format, &output)?;
-    let look = arguments.appearance.look(Binary::default(), &output)?;
+    let look = arguments.appearance.look(HexLength::default(), &output)?;
     let bar = arguments.progress.begin(telemetry.progress(), screen, &output, &arguments.log);
     if served.is_some() || bar.is_some() {
-        prepared.show_on(&telemetry);
+        prepared.report_to(&telemetry);
     }
     if let Some(served) = served.as_ref().filter(|_| !arguments.log.is_quiet()) {
         say("sizeleak", &format!("metrics at {}", served.url()));
     }
     let mut shown = Shown {
-        writer: Writer::new(arguments.format, selection, look, output)?,
+        writer: OutputWriter::new(arguments.format, selection, look, output)?,
         is_verbose: arguments.log.is_verbose(),
         notices: BTreeMap::new(),
         rows: BTreeMap::new(),
@@ -134,15 +134,15 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     kept.end(ran.as_ref().ok());
     let report = ran?;
     if let Err(error) = finished
-        && report.ending != Ending::Closed
+        && report.ending != RunEnding::Closed
         && error.kind() != io::ErrorKind::BrokenPipe
     {
         return Err(anyhow::anyhow!("the output cannot be written: {error}").into());
     }
     report_latency(arguments, &pipeline, &report)?;
     match report.ending {
-        Ending::Done | Ending::Closed => Ok(ExitCode::SUCCESS),
-        Ending::Interrupted => {
+        RunEnding::Done | RunEnding::Closed => Ok(ExitCode::SUCCESS),
+        RunEnding::Interrupted => {
             let stopped = anyhow::anyhow!("stopped; what was read until then is processed");
             Err(Failure::with_code(130, stopped))
         }
@@ -187,19 +187,21 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
     Ok(pipeline)
 }
 
-fn select(arguments: &Arguments, pipeline: &Pipeline) -> Selection {
+fn select(arguments: &Arguments, pipeline: &Pipeline) -> KindSelection {
     if !arguments.kind.is_empty() {
-        return Selection::Kinds(arguments.kind.clone());
+        return KindSelection::Kinds(arguments.kind.clone());
     }
     match arguments.format {
-        Format::Table => Selection::Results,
-        Format::Ndjson => Selection::Traffic,
-        Format::Csv | Format::Parquet => Selection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect()),
-        Format::Frames => Selection::All,
+        OutputFormat::Table => KindSelection::Results,
+        OutputFormat::Ndjson => KindSelection::Traffic,
+        OutputFormat::Csv | OutputFormat::Parquet => {
+            KindSelection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect())
+        }
+        OutputFormat::Frames => KindSelection::All,
     }
 }
 
-fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &Report) -> Result<(), Failure> {
+fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport) -> Result<(), Failure> {
     let Some(summary) = &report.summary else { return Ok(()) };
     if arguments.latency {
         say_latency("sizeleak", summary, arguments.log.format());
@@ -210,7 +212,7 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &Report) -
 
 /// Writes frames, and keeps what is to be said of them on stderr.
 struct Shown {
-    writer: Writer<File>,
+    writer: OutputWriter<File>,
     is_verbose: bool,
     notices: BTreeMap<String, u64>,
     /// How many of each kind, the rows of batches counted.
@@ -236,7 +238,7 @@ impl FrameSink for Shown {
 
 impl Shown {
     fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
-        for alike in frames.chunk_by(Frame::is_alike) {
+        for alike in frames.chunk_by(Frame::is_same_kind) {
             let Some(first) = alike.first() else { continue };
             let rows = if first.is_batch() { alike.iter().map(Frame::rows).sum() } else { alike.len() as u64 };
             match first {

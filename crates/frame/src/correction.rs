@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Command, Shared};
+use crate::{Command, SharedList};
 
 /// A command and the values ε is likely to have at its size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,7 +11,7 @@ pub struct Correction {
     #[serde(flatten)]
     pub command: Command,
     /// The values of ε, heaviest first; their weights sum to 1.
-    pub epsilons: Shared<WeightedEpsilon>,
+    pub epsilons: SharedList<WeightedEpsilon>,
 }
 
 /// One value of ε and how much speaks for it.

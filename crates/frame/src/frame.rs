@@ -81,7 +81,7 @@ impl Frame {
 
     /// Whether it is of the same kind as another one.
     #[inline]
-    pub fn is_alike(&self, other: &Self) -> bool {
+    pub fn is_same_kind(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Unknown(one), Self::Unknown(other)) => one.kind == other.kind,
             _ => mem::discriminant(self) == mem::discriminant(other),
@@ -109,7 +109,7 @@ impl Frame {
     #[inline]
     pub fn rows(&self) -> u64 {
         match self {
-            Self::Packets(batch) => batch.len() as u64 + batch.passed_over().packets,
+            Self::Packets(batch) => batch.len() as u64 + batch.skipped_packets().packets,
             Self::Segments(batch) => batch.len() as u64,
             _ => 1,
         }
@@ -118,7 +118,7 @@ impl Frame {
     /// Bytes of traffic it stands for, as a summary counts them.
     pub fn traffic_bytes(&self) -> u64 {
         match self {
-            Self::Packets(batch) => batch.data_bytes() as u64 + batch.passed_over().bytes,
+            Self::Packets(batch) => batch.data_bytes() as u64 + batch.skipped_packets().bytes,
             Self::Segments(batch) => batch.data_bytes() as u64,
             Self::Record(record) => record.length.into(),
             Self::Command(command) => command.size,
@@ -247,7 +247,7 @@ mod tests {
         let unknown = |kind: &str| Frame::Unknown(Unknown { kind: kind.to_owned(), value: vec![0x80] });
         let kinds = [unknown("a"), unknown("b"), Packets::new().into(), Segments::new().into()];
         for (one, other) in kinds.iter().flat_map(|one| kinds.iter().map(move |other| (one, other))) {
-            assert_eq!(one.is_alike(other), one.kind() == other.kind(), "{} and {}", one.kind(), other.kind());
+            assert_eq!(one.is_same_kind(other), one.kind() == other.kind(), "{} and {}", one.kind(), other.kind());
         }
     }
 

@@ -7,7 +7,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Command, Shared};
+use crate::{Command, SharedList};
 
 /// What a place on the heap takes besides what lies there, in bytes.
 const OF_AN_ALLOCATION: usize = 32;
@@ -19,7 +19,7 @@ pub struct Identification {
     #[serde(flatten)]
     pub command: Command,
     /// The candidates that are listed, most probable first.
-    pub candidates: Shared<Candidate>,
+    pub candidates: SharedList<Candidate>,
     /// How many candidates there are, exact also where the list is cut; `u64::MAX` stands for that many or more.
     pub candidate_count: u64,
     /// How many of them are listed.
@@ -53,7 +53,7 @@ pub struct Actions {
 /// Where the counts of some candidates lie.
 #[derive(Debug, Default)]
 struct Counts {
-    names: Shared<Arc<str>>,
+    names: SharedList<Arc<str>>,
     /// The places of names with their counts, those of one candidate behind those of another.
     counts: Box<[(u32, u32)]>,
 }
@@ -62,7 +62,11 @@ impl Actions {
     /// The actions of many candidates, which share their names and one place on the heap: `counts` holds those of all of them
     /// one after another, each as the place of its name, which must be there, and how often it occurs; `ends` says where each
     /// one's end.
-    pub fn of_many<E>(names: Shared<Arc<str>>, counts: Vec<(u32, u32)>, ends: E) -> impl Iterator<Item = Self> + use<E>
+    pub fn of_many<E>(
+        names: SharedList<Arc<str>>,
+        counts: Vec<(u32, u32)>,
+        ends: E,
+    ) -> impl Iterator<Item = Self> + use<E>
     where
         E: IntoIterator<Item = u32>,
     {
@@ -85,7 +89,7 @@ impl Actions {
     }
 
     /// The names that are shared with other candidates.
-    pub fn names(&self) -> &Shared<Arc<str>> {
+    pub fn names(&self) -> &SharedList<Arc<str>> {
         &self.within.names
     }
 
@@ -119,7 +123,7 @@ impl Counts {
     }
 }
 
-impl Shared<Candidate> {
+impl SharedList<Candidate> {
     /// About how many bytes of memory the list takes, the text of names aside: the candidates, and their actions on the heap.
     pub fn memory_bytes(&self) -> usize {
         let mut before: Option<&Arc<Counts>> = None;
@@ -201,7 +205,7 @@ impl<'de> Visitor<'de> for ActionsVisitor {
 mod tests {
     use super::*;
 
-    fn names(names: &[&str]) -> Shared<Arc<str>> {
+    fn names(names: &[&str]) -> SharedList<Arc<str>> {
         names.iter().map(|name| Arc::from(*name)).collect()
     }
 
@@ -209,7 +213,7 @@ mod tests {
         counts.iter().map(|(name, count)| (Arc::from(*name), *count)).collect()
     }
 
-    fn candidates(actions: impl Iterator<Item = Actions>) -> Shared<Candidate> {
+    fn candidates(actions: impl Iterator<Item = Actions>) -> SharedList<Candidate> {
         actions.map(|actions| Candidate { actions, epsilon: 0, probability: 0.5 }).collect()
     }
 

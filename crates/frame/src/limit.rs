@@ -14,20 +14,20 @@ pub const BATCH_BYTES: usize = 64 << 10;
 
 /// How large batches of packets and segments get.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Batches {
+pub enum BatchLimit {
     /// As large as the contract lets them: others see what is made of them.
     #[default]
-    OfContract,
+    Contract,
     /// A few times as many bytes, since each costs something: nobody but the stages of one process sees where one ends.
-    OfProcess,
+    InProcess,
 }
 
-impl Batches {
+impl BatchLimit {
     /// A batch is due once its rows carry this many bytes of data.
     pub const fn bytes(self) -> usize {
         match self {
-            Self::OfContract => BATCH_BYTES,
-            Self::OfProcess => 4 * BATCH_BYTES,
+            Self::Contract => BATCH_BYTES,
+            Self::InProcess => 4 * BATCH_BYTES,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `packets`: a batch of captured packets. Rows share a few buffers, so that a batch costs a few allocations, not hundreds.
 
-mod following;
+mod appender;
 mod iter;
 
 use std::fmt::{Debug, Formatter};
@@ -14,7 +14,7 @@ use serde_bytes::Bytes;
 use crate::limit::{BATCH_BYTES, BATCH_ROWS};
 use crate::store::{OWN, Place, Store};
 
-pub use following::Following;
+pub use appender::PacketAppender;
 pub use iter::PacketIter;
 
 /// One captured packet; a row of [`Packets`].
@@ -41,7 +41,7 @@ pub struct Packets {
     runs: Vec<Run>,
     store: Store,
     data_bytes: usize,
-    passed_over: PassedOver,
+    passed_over: SkippedPackets,
 }
 
 /// What differs from packet to packet, in few bytes: in a process they go from one core to another.
@@ -71,7 +71,7 @@ struct Run {
 /// Packets that a batch stands for without holding them, since the stage that takes it would drop them at once. Only
 /// stages of one process leave them out so; in a stream nothing tells of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct SkippedPackets {
     /// How many.
     pub packets: u64,
     /// Bytes of data in them.
@@ -107,8 +107,13 @@ impl Packets {
 
     /// To add packets of one capture that follow each other, behind the one with this number: without copying their data where
     /// these lie in `buffer`.
-    pub fn following<'a>(&'a mut self, capture: u32, number: u64, buffer: Option<&'a Arc<Vec<u8>>>) -> Following<'a> {
-        Following::new(self, capture, number, buffer)
+    pub fn appender<'a>(
+        &'a mut self,
+        capture: u32,
+        number: u64,
+        buffer: Option<&'a Arc<Vec<u8>>>,
+    ) -> PacketAppender<'a> {
+        PacketAppender::new(self, capture, number, buffer)
     }
 
     fn add(&mut self, packet: &Packet<'_>, Place { buffer, start, length }: Place) {
@@ -125,14 +130,14 @@ impl Packets {
     }
 
     /// Leaves packets out that come next.
-    pub fn pass_over(&mut self, passed_over: PassedOver) {
+    pub fn skip_packets(&mut self, passed_over: SkippedPackets) {
         self.passed_over.packets += passed_over.packets;
         self.passed_over.bytes += passed_over.bytes;
         self.passed_over.last_ns = passed_over.last_ns.or(self.passed_over.last_ns);
     }
 
     /// The packets left out.
-    pub fn passed_over(&self) -> PassedOver {
+    pub fn skipped_packets(&self) -> SkippedPackets {
         self.passed_over
     }
 
@@ -205,9 +210,9 @@ impl Run {
     #[inline]
     fn holds(&self, packet: &Packet<'_>, buffer: u32, at: usize) -> Option<u32> {
         let is_next = packet.number.wrapping_sub(self.number) == (at - self.from) as u64;
-        let is_alike =
+        let is_same_kind =
             (packet.capture, packet.link_type, buffer) == (self.capture, self.link_type, self.buffer) && is_next;
-        u32::try_from(packet.time_ns.checked_sub(self.time_ns)?).ok().filter(|_| is_alike)
+        u32::try_from(packet.time_ns.checked_sub(self.time_ns)?).ok().filter(|_| is_same_kind)
     }
 }
 

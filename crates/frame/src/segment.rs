@@ -8,7 +8,7 @@ use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::Bytes;
 
-use crate::limit::{BATCH_ROWS, Batches};
+use crate::limit::{BATCH_ROWS, BatchLimit};
 use crate::store::{Place, Store};
 use crate::{Direction, Packets};
 
@@ -144,7 +144,7 @@ impl Segments {
     }
 
     /// Whether the batch has reached its size and is due to be sent.
-    pub fn is_full(&self, batches: Batches) -> bool {
+    pub fn is_full(&self, batches: BatchLimit) -> bool {
         self.rows.len() >= BATCH_ROWS || self.data_bytes >= batches.bytes()
     }
 }

@@ -6,17 +6,17 @@ use serde_json::Value;
 use sizeleak_frame::Frame;
 
 use super::columns::{Column, cell, columns, rows, text};
-use super::{Binary, Form, Selection, json};
+use super::{Form, HexLength, KindSelection, json};
 
 /// CSV of the one kind that is selected.
 pub(super) struct Csv {
     columns: Vec<Column>,
-    binary: Binary,
+    binary: HexLength,
     begun: bool,
 }
 
 impl Csv {
-    pub(super) fn new(selection: &Selection, binary: Binary) -> Self {
+    pub(super) fn new(selection: &KindSelection, binary: HexLength) -> Self {
         Self { columns: selection.only().and_then(columns).unwrap_or_default(), binary, begun: false }
     }
 
@@ -59,7 +59,7 @@ mod tests {
 
     fn written(kind: &str, frames: &[Frame]) -> String {
         let mut output = Vec::new();
-        let mut csv = Csv::new(&Selection::Kinds(vec![kind.to_owned()]), Binary::default());
+        let mut csv = Csv::new(&KindSelection::Kinds(vec![kind.to_owned()]), HexLength::default());
         csv.begin(&mut output).unwrap();
         for frame in frames {
             csv.write(frame, &mut output).unwrap();

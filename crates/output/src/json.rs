@@ -7,15 +7,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sizeleak_frame::{Frame, Packet, Segment, StageSummary};
 
-use super::{Binary, Form};
+use super::{Form, HexLength};
 
 /// JSON lines.
 pub(super) struct Lines {
-    binary: Binary,
+    binary: HexLength,
 }
 
 impl Lines {
-    pub(super) fn new(binary: Binary) -> Self {
+    pub(super) fn new(binary: HexLength) -> Self {
         Self { binary }
     }
 }
@@ -32,7 +32,7 @@ impl Form for Lines {
 }
 
 /// A frame as JSON: its kind and body, or a row's.
-pub(super) fn rows(frame: &Frame, binary: Binary) -> io::Result<Vec<(String, Value)>> {
+pub(super) fn rows(frame: &Frame, binary: HexLength) -> io::Result<Vec<(String, Value)>> {
     let body = match frame {
         Frame::Packets(batch) => {
             return Ok(batch.iter().map(|row| ("packet".to_owned(), packet(&row, binary))).collect());
@@ -61,7 +61,7 @@ fn value(body: &impl Serialize) -> io::Result<Value> {
     Ok(serde_json::to_value(body)?)
 }
 
-fn packet(row: &Packet<'_>, binary: Binary) -> Value {
+fn packet(row: &Packet<'_>, binary: HexLength) -> Value {
     json!({
         "time_ns": row.time_ns,
         "link_type": row.link_type,
@@ -72,7 +72,7 @@ fn packet(row: &Packet<'_>, binary: Binary) -> Value {
     })
 }
 
-fn segment(row: &Segment<'_>, binary: Binary) -> Value {
+fn segment(row: &Segment<'_>, binary: HexLength) -> Value {
     json!({
         "time_ns": row.time_ns,
         "flow": row.flow,
@@ -84,7 +84,7 @@ fn segment(row: &Segment<'_>, binary: Binary) -> Value {
     })
 }
 
-fn stage(row: &StageSummary, binary: Binary) -> Value {
+fn stage(row: &StageSummary, binary: HexLength) -> Value {
     let mut fields = Map::new();
     fields.insert("stage".into(), row.stage.clone().into());
     fields.insert("frames_in".into(), row.frames_in.into());
@@ -97,16 +97,16 @@ fn stage(row: &StageSummary, binary: Binary) -> Value {
 }
 
 /// A body of a kind this version does not know, as far as JSON can say it.
-fn unknown(kind: &str, whole: &[u8], binary: Binary) -> Value {
+fn unknown(kind: &str, whole: &[u8], binary: HexLength) -> Value {
     let decoded: Result<Map<String, Value>, _> = rmp_serde::from_slice(whole);
     decoded.ok().and_then(|mut map| map.remove(kind)).unwrap_or_else(|| hex(whole, binary).into())
 }
 
 /// Bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8], binary: Binary) -> String {
+pub(super) fn hex(bytes: &[u8], binary: HexLength) -> String {
     let shown = match binary {
-        Binary::Cut(most) => bytes.get(..most).unwrap_or(bytes),
-        Binary::Whole => bytes,
+        HexLength::AtMost(most) => bytes.get(..most).unwrap_or(bytes),
+        HexLength::Whole => bytes,
     };
     let mut text = String::with_capacity(2 * shown.len() + 3);
     for byte in shown {
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    fn lines(frame: &Frame, binary: Binary) -> Vec<String> {
+    fn lines(frame: &Frame, binary: HexLength) -> Vec<String> {
         let mut output = Vec::new();
         Lines::new(binary).write(frame, &mut output).unwrap();
         String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
@@ -143,7 +143,7 @@ mod tests {
                  \"number\":{number}}}}}"
             )
         };
-        assert_eq!(lines(&packets.into(), Binary::Cut(2)), [expected(1), expected(2)]);
+        assert_eq!(lines(&packets.into(), HexLength::AtMost(2)), [expected(1), expected(2)]);
         let mut segments = Segments::new();
         let direction = Direction::FromGateway;
         segments.push(Segment {
@@ -155,7 +155,7 @@ mod tests {
             length: 9,
             payload: b"\0",
         });
-        let line = lines(&segments.into(), Binary::Whole).join("");
+        let line = lines(&segments.into(), HexLength::Whole).join("");
         assert!(line.contains("\"flow\":18446744073709551615,\"direction\":\"from_gateway\""), "{line}");
         assert!(line.contains("\"payload\":\"00\""), "{line}");
     }
@@ -168,7 +168,7 @@ mod tests {
             latency: vec![1; 40],
             ..StageSummary::default()
         };
-        let line = lines(&Summary { stages: vec![row] }.into(), Binary::Cut(1)).join("");
+        let line = lines(&Summary { stages: vec![row] }.into(), HexLength::AtMost(1)).join("");
         assert!(line.starts_with("{\"summary\":{\"stages\":[{\"stage\":\"x\",\"frames_in\":0,"), "{line}");
         assert!(line.contains("\"gaps\":3,\"latency\":\"01…\",\"queue\":\"\""), "{line}");
     }
@@ -177,10 +177,10 @@ mod tests {
     fn unknown_kinds() {
         let readable = [&[0x81, 0xa3][..], b"new", &[0x81, 0xa1, b'a', 0x01]].concat();
         let frame = Frame::Unknown(Unknown { kind: "new".into(), value: readable });
-        assert_eq!(lines(&frame, Binary::default()), ["{\"new\":{\"a\":1}}"]);
+        assert_eq!(lines(&frame, HexLength::default()), ["{\"new\":{\"a\":1}}"]);
         // An extension type, which JSON cannot say.
         let other = [&[0x81, 0xa3][..], b"new", &[0xd4, 0x05, 0x00]].concat();
         let frame = Frame::Unknown(Unknown { kind: "new".into(), value: other });
-        assert_eq!(lines(&frame, Binary::default()), ["{\"new\":\"81a36e6577d40500\"}"]);
+        assert_eq!(lines(&frame, HexLength::default()), ["{\"new\":\"81a36e6577d40500\"}"]);
     }
 }

@@ -17,13 +17,13 @@ use clap::ValueEnum;
 use sizeleak_frame::{Frame, FrameSink, FrameWriter, WriteError};
 
 pub use columns::has_columns;
-pub use moment::{Clock, Times};
+pub use moment::{Clock, TimeFormat};
 pub use palette::Colours;
-pub use selection::Selection;
+pub use selection::KindSelection;
 
 /// How frames are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// A line a frame (or row of a batch), aligned, for people
     #[default]
     Table,
@@ -39,26 +39,26 @@ pub enum Format {
 
 /// How long binary fields are in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Binary {
+pub enum HexLength {
     /// Hexadecimal digits of so many bytes at most, with `…` behind them where there are more.
-    Cut(usize),
+    AtMost(usize),
     /// All of them.
     Whole,
 }
 
-impl Default for Binary {
+impl Default for HexLength {
     fn default() -> Self {
-        Self::Cut(16)
+        Self::AtMost(16)
     }
 }
 
 /// How text for people looks. What programs read knows only of `binary`.
 #[derive(Debug, Clone, Default)]
-pub struct Look {
+pub struct TextStyle {
     /// How long binary fields are.
-    pub binary: Binary,
+    pub binary: HexLength,
     /// How times are said.
-    pub times: Times,
+    pub times: TimeFormat,
     /// Whether it has colours.
     pub colours: Colours,
 }
@@ -79,8 +79,8 @@ trait Form: Send {
 }
 
 /// Writes frames to an output.
-pub struct Writer<W: Write + Send> {
-    selection: Selection,
+pub struct OutputWriter<W: Write + Send> {
+    selection: KindSelection,
     target: Target<W>,
 }
 
@@ -90,21 +90,21 @@ enum Target<W: Write + Send> {
     Parquet(parquet::Parquet<W>),
 }
 
-impl<W: Write + Send> Writer<W> {
+impl<W: Write + Send> OutputWriter<W> {
     /// Writes the selected frames in this format.
     ///
     /// # Errors
     /// The output's, where something stands before the first frame.
-    pub fn new(format: Format, selection: Selection, look: Look, output: W) -> io::Result<Self> {
+    pub fn new(format: OutputFormat, selection: KindSelection, look: TextStyle, output: W) -> io::Result<Self> {
         let form: Box<dyn Form> = match format {
-            Format::Table => Box::new(table::Table::new(look)),
-            Format::Ndjson => Box::new(json::Lines::new(look.binary)),
-            Format::Csv => Box::new(csv::Csv::new(&selection, look.binary)),
-            Format::Parquet => {
+            OutputFormat::Table => Box::new(table::Table::new(look)),
+            OutputFormat::Ndjson => Box::new(json::Lines::new(look.binary)),
+            OutputFormat::Csv => Box::new(csv::Csv::new(&selection, look.binary)),
+            OutputFormat::Parquet => {
                 let target = Target::Parquet(parquet::Parquet::new(&selection, output)?);
                 return Ok(Self { selection, target });
             }
-            Format::Frames => return Ok(Self { selection, target: Target::Frames(FrameWriter::new(output)) }),
+            OutputFormat::Frames => return Ok(Self { selection, target: Target::Frames(FrameWriter::new(output)) }),
         };
         Ok(Self { selection, target: Target::Text { form, output: BufWriter::new(output) } })
     }
@@ -136,7 +136,7 @@ impl<W: Write + Send> Writer<W> {
     /// # Errors
     /// The output's.
     pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
-        frames.chunk_by(Frame::is_alike).try_for_each(|alike| match alike {
+        frames.chunk_by(Frame::is_same_kind).try_for_each(|alike| match alike {
             [first, ..] => self.write_kind(first.kind(), alike),
             [] => Ok(()),
         })
@@ -185,7 +185,7 @@ fn io_error(error: WriteError) -> io::Error {
     }
 }
 
-impl<W: Write + Send> FrameSink for Writer<W> {
+impl<W: Write + Send> FrameSink for OutputWriter<W> {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let written = self.write_all(frames);
         frames.clear();

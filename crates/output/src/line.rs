@@ -3,10 +3,10 @@
 use sizeleak_frame::{Command, Correction, Flow, Frame, Packet, Record, Segment, Session, Summary, Transport};
 
 use super::json::hex;
-use super::{Look, Times};
+use super::{TextStyle, TimeFormat};
 
 /// The lines of a frame that is no identification; one, or one for each row of a batch or stage of a summary.
-pub(super) fn lines(frame: &Frame, look: &Look) -> Vec<String> {
+pub(super) fn lines(frame: &Frame, look: &TextStyle) -> Vec<String> {
     let times = &look.times;
     let text = match frame {
         Frame::Packets(batch) => return batch.iter().map(|row| kind("packet", &packet(&row, look))).collect(),
@@ -24,7 +24,7 @@ pub(super) fn lines(frame: &Frame, look: &Look) -> Vec<String> {
         Frame::Correction(body) => correction(body, times),
         Frame::Identification(body) => command(&body.command, times),
         Frame::Notice(notice) => {
-            let time = notice.time_ns.map_or_else(|| "-".to_owned(), |time| times.say(time));
+            let time = notice.time_ns.map_or_else(|| "-".to_owned(), |time| times.format(time));
             let flow = notice.flow.map_or_else(String::new, |flow| format!("  flow {flow}"));
             let bytes = notice.bytes.map_or_else(String::new, |bytes| format!("  {bytes} bytes"));
             let detail = notice.detail.as_deref().unwrap_or_default();
@@ -40,10 +40,10 @@ fn kind(kind: &str, text: &str) -> String {
     format!("{kind:<10}  {text}")
 }
 
-fn packet(row: &Packet<'_>, look: &Look) -> String {
+fn packet(row: &Packet<'_>, look: &TextStyle) -> String {
     format!(
         "{}  capture {} packet {}  link type {}  {} of {} bytes  {}",
-        look.times.say(row.time_ns),
+        look.times.format(row.time_ns),
         row.capture,
         row.number,
         row.link_type,
@@ -53,10 +53,10 @@ fn packet(row: &Packet<'_>, look: &Look) -> String {
     )
 }
 
-fn segment(row: &Segment<'_>, look: &Look) -> String {
+fn segment(row: &Segment<'_>, look: &TextStyle) -> String {
     format!(
         "{}  flow {:<20}  {:<12}  sequence {:<10}  flags {:02x}  {:>5} bytes  {}",
-        look.times.say(row.time_ns),
+        look.times.format(row.time_ns),
         row.flow,
         row.direction.word(),
         row.sequence,
@@ -66,7 +66,7 @@ fn segment(row: &Segment<'_>, look: &Look) -> String {
     )
 }
 
-fn flow(flow: &Flow, times: &Times) -> String {
+fn flow(flow: &Flow, times: &TimeFormat) -> String {
     let transport = match flow.transport {
         Transport::Tcp => "TCP",
         Transport::Udp => "UDP",
@@ -75,11 +75,11 @@ fn flow(flow: &Flow, times: &Times) -> String {
     format!("{:<width$}  flow {:<20}  {} and {} over {transport}", "", flow.flow, flow.gateway, flow.service)
 }
 
-fn session(session: &Session, times: &Times) -> String {
+fn session(session: &Session, times: &TimeFormat) -> String {
     let shown = |part: &Option<String>| part.clone().unwrap_or_else(|| "-".to_owned());
     format!(
         "{}  flow {:<20}  {}  {}  {}",
-        times.say(session.time_ns),
+        times.format(session.time_ns),
         session.flow,
         shown(&session.tls_version),
         shown(&session.cipher_suite),
@@ -87,10 +87,10 @@ fn session(session: &Session, times: &Times) -> String {
     )
 }
 
-fn record(record: &Record, times: &Times) -> String {
+fn record(record: &Record, times: &TimeFormat) -> String {
     format!(
         "{}  flow {:<20}  {:<12}  type {}  {:>5} bytes  plaintext {}{}",
-        times.say(record.time_ns),
+        times.format(record.time_ns),
         record.flow,
         record.direction.word(),
         u8::from(record.content_type),
@@ -100,10 +100,10 @@ fn record(record: &Record, times: &Times) -> String {
     )
 }
 
-fn command(command: &Command, times: &Times) -> String {
+fn command(command: &Command, times: &TimeFormat) -> String {
     format!(
         "{}  flow {:<20}  {:>5} bytes  plaintext {}  {} records  {} replies of {} bytes",
-        times.say(command.time_ns),
+        times.format(command.time_ns),
         command.flow,
         command.size,
         range(command.plaintext),
@@ -113,7 +113,7 @@ fn command(command: &Command, times: &Times) -> String {
     )
 }
 
-fn correction(correction: &Correction, times: &Times) -> String {
+fn correction(correction: &Correction, times: &TimeFormat) -> String {
     let offered = correction.epsilons.iter().take(3).map(|value| format!("{:+} ({:.2})", value.epsilon, value.weight));
     let offered = offered.collect::<Vec<_>>().join(", ");
     let more = if correction.epsilons.len() > 3 { ", …" } else { "" };

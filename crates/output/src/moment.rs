@@ -17,18 +17,18 @@ pub enum Clock {
 
 /// Says times by a clock.
 #[derive(Debug, Clone)]
-pub struct Times {
+pub struct TimeFormat {
     clock: Clock,
     zone: TimeZone,
 }
 
-impl Default for Times {
+impl Default for TimeFormat {
     fn default() -> Self {
         Self { clock: Clock::Utc, zone: TimeZone::UTC }
     }
 }
 
-impl Times {
+impl TimeFormat {
     /// Times by this clock.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Times {
     }
 
     /// When this clock shows a time.
-    pub fn at(&self, time: DateTime) -> Result<Timestamp, jiff::Error> {
+    pub fn timestamp(&self, time: DateTime) -> Result<Timestamp, jiff::Error> {
         time.to_zoned(self.zone.clone()).map(|zoned| zoned.timestamp())
     }
 
@@ -63,17 +63,17 @@ impl Times {
     }
 
     /// A time to the microsecond; what no calendar holds stays a number.
-    pub fn say(&self, time_ns: i64) -> String {
+    pub fn format(&self, time_ns: i64) -> String {
         let format = match self.clock {
             Clock::Utc => "%Y-%m-%d %H:%M:%S.%6f",
             // Without the offset, an hour in autumn could be either of two.
             Clock::Local => "%Y-%m-%d %H:%M:%S.%6f%:z",
         };
-        self.format(time_ns, format)
+        self.strftime(time_ns, format)
     }
 
     /// A time as `strftime` writes it.
-    pub fn format(&self, time_ns: i64, format: &str) -> String {
+    pub fn strftime(&self, time_ns: i64, format: &str) -> String {
         match Timestamp::from_nanosecond(time_ns.into()) {
             Ok(time) => time.to_zoned(self.zone.clone()).strftime(format).to_string(),
             Err(_) => format!("{time_ns} ns"),
@@ -87,19 +87,19 @@ mod tests {
 
     #[test]
     fn times_are_utc() {
-        let times = Times::default();
-        assert_eq!(times.say(1_767_600_000_012_345_678), "2026-01-05 08:00:00.012345");
-        assert_eq!(times.say(-1_000), "1969-12-31 23:59:59.999999");
-        assert_eq!(times.say(i64::MAX), "2262-04-11 23:47:16.854775");
+        let times = TimeFormat::default();
+        assert_eq!(times.format(1_767_600_000_012_345_678), "2026-01-05 08:00:00.012345");
+        assert_eq!(times.format(-1_000), "1969-12-31 23:59:59.999999");
+        assert_eq!(times.format(i64::MAX), "2262-04-11 23:47:16.854775");
     }
 
     #[test]
     fn the_hour_that_comes_twice_is_told_apart() {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-        let times = Times { clock: Clock::Local, zone };
+        let times = TimeFormat { clock: Clock::Local, zone };
         let before = 1_792_888_200_000_000_000;
-        assert_eq!(times.say(before), "2026-10-25 02:30:00.000000+02:00");
-        assert_eq!(times.say(before + 3_600_000_000_000), "2026-10-25 02:30:00.000000+01:00");
-        assert_eq!(times.say(before).len(), times.width());
+        assert_eq!(times.format(before), "2026-10-25 02:30:00.000000+02:00");
+        assert_eq!(times.format(before + 3_600_000_000_000), "2026-10-25 02:30:00.000000+01:00");
+        assert_eq!(times.format(before).len(), times.width());
     }
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use sizeleak_frame::Frame;
 
 use super::columns::{Column, Content, cell, columns, rows, text};
-use super::{Binary, Selection, json};
+use super::{HexLength, KindSelection, json};
 
 /// A row group is written once it has so many rows, or about so many bytes.
 const MOST_ROWS: usize = 1 << 16;
@@ -49,7 +49,7 @@ enum Values {
 
 impl<W: Write + Send> Parquet<W> {
     /// A file of the one kind that is selected.
-    pub(super) fn new(selection: &Selection, output: W) -> io::Result<Self> {
+    pub(super) fn new(selection: &KindSelection, output: W) -> io::Result<Self> {
         let columns = selection.only().and_then(columns).unwrap_or_default();
         let properties = WriterProperties::builder()
             // Readers that know of faults in old writers look for a version here.
@@ -77,7 +77,7 @@ impl<W: Write + Send> Parquet<W> {
             Frame::Segments(batch) => Box::new(batch.iter().map(|segment| segment.payload)),
             _ => Box::new(std::iter::empty()),
         };
-        for (_, body) in json::rows(frame, Binary::Cut(0))? {
+        for (_, body) in json::rows(frame, HexLength::AtMost(0))? {
             let wire = wire.next().unwrap_or_default();
             for row in rows(&body) {
                 self.bytes += self.columns.iter_mut().map(|gathered| gathered.push(row, wire)).sum::<usize>();
@@ -227,7 +227,7 @@ mod tests {
     /// The file that holds these frames, read by the crate's own reader.
     fn written(kind: &str, frames: &[Frame]) -> SerializedFileReader<File> {
         let file = tempfile::tempfile().unwrap();
-        let selection = Selection::Kinds(vec![kind.to_owned()]);
+        let selection = KindSelection::Kinds(vec![kind.to_owned()]);
         let mut parquet = Parquet::new(&selection, file.try_clone().unwrap()).unwrap();
         for frame in frames {
             parquet.write(frame).unwrap();
@@ -289,7 +289,7 @@ mod tests {
                 Err(io::ErrorKind::StorageFull.into())
             }
         }
-        let selection = Selection::Kinds(vec!["notice".to_owned()]);
+        let selection = KindSelection::Kinds(vec!["notice".to_owned()]);
         let mut parquet = Parquet::new(&selection, Full).unwrap();
         parquet.write(&notice(None, None, None)).unwrap();
         assert_eq!(parquet.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);

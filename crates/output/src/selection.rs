@@ -2,7 +2,7 @@
 
 /// The kinds of frame that are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selection {
+pub enum KindSelection {
     /// All of them: what a frame stream needs.
     All,
     /// All but `hello` and `summary`, which are about the stream and not about the traffic.
@@ -13,7 +13,7 @@ pub enum Selection {
     Kinds(Vec<String>),
 }
 
-impl Selection {
+impl KindSelection {
     /// Whether frames of a kind are written.
     pub fn takes(&self, kind: &str) -> bool {
         match self {
@@ -40,11 +40,11 @@ mod tests {
     #[test]
     fn each_takes_its_kinds() {
         let kinds = ["hello", "flow", "record", "new_kind", "notice", "summary"];
-        let taken = |selection: &Selection| kinds.map(|kind| u8::from(selection.takes(kind)));
-        assert_eq!(taken(&Selection::All), [1, 1, 1, 1, 1, 1]);
-        assert_eq!(taken(&Selection::Traffic), [0, 1, 1, 1, 1, 0]);
-        assert_eq!(taken(&Selection::Results), [0, 0, 1, 1, 0, 0]);
-        let asked = Selection::Kinds(vec!["summary".into()]);
+        let taken = |selection: &KindSelection| kinds.map(|kind| u8::from(selection.takes(kind)));
+        assert_eq!(taken(&KindSelection::All), [1, 1, 1, 1, 1, 1]);
+        assert_eq!(taken(&KindSelection::Traffic), [0, 1, 1, 1, 1, 0]);
+        assert_eq!(taken(&KindSelection::Results), [0, 0, 1, 1, 0, 0]);
+        let asked = KindSelection::Kinds(vec!["summary".into()]);
         assert_eq!((taken(&asked), asked.only()), ([0, 0, 0, 0, 0, 1], Some("summary")));
     }
 }

@@ -7,20 +7,20 @@ use anstyle::Style;
 use sizeleak_frame::{Actions, Flow, Frame, Identification};
 
 use super::palette::painted;
-use super::{Form, Look, line};
+use super::{Form, TextStyle, line};
 
 /// Gateways are shown while their flows are not more than this; then that with the lowest number is forgotten.
 const MOST_FLOWS: usize = 100_000;
 
 /// A table for people.
 pub(super) struct Table {
-    look: Look,
+    look: TextStyle,
     gateways: BTreeMap<u64, String>,
     begun: bool,
 }
 
 impl Table {
-    pub(super) fn new(look: Look) -> Self {
+    pub(super) fn new(look: TextStyle) -> Self {
         Self { look, gateways: BTreeMap::new(), begun: false }
     }
 
@@ -44,7 +44,7 @@ impl Table {
             Some(best) => (format!("{:.3}", best.probability), named(&best.actions)),
             None => ("-".to_owned(), "no actions add up to this size".to_owned()),
         };
-        let time = self.look.times.say(command.time_ns);
+        let time = self.look.times.format(command.time_ns);
         let style = self.look.colours.probability(best.map(|best| best.probability));
         let last = painted(style, &format!("{probability:>11}  {actions}"));
         self.cells([&time, &gateway, &command.size, &command.replies, &count], &last)
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn written(frames: &[Frame]) -> String {
-        let mut table = Table::new(Look::default());
+        let mut table = Table::new(TextStyle::default());
         let mut output = Vec::new();
         for frame in frames {
             table.write(frame, &mut output).unwrap();
@@ -144,7 +144,7 @@ mod tests {
             service: "203.0.113.1:443".parse().unwrap(),
             transport: Transport::Tcp,
         };
-        let mut table = Table::new(Look::default());
+        let mut table = Table::new(TextStyle::default());
         table.see(&flow.into());
         let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("colour"), 1)]);
         let best = Candidate { actions, epsilon: 0, probability: 0.41249 };

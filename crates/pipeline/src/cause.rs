@@ -6,7 +6,7 @@ use sizeleak_runtime::Outcome;
 
 use super::RunError;
 use super::process::Origin;
-use super::run::Ending;
+use super::run::RunEnding;
 
 /// How one stage of a run ended.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) enum Drained {
 }
 
 /// What a run came to. `ended` is in the order in which the stages ended.
-pub(super) fn settle(mut ended: Vec<Ended>, drained: Drained) -> Result<Ending, RunError> {
+pub(super) fn settle(mut ended: Vec<Ended>, drained: Drained) -> Result<RunEnding, RunError> {
     if let Drained::Failed(error) = &drained {
         return Err(RunError { stage: "output".into(), cause: format!("cannot be written: {error}"), code: 1 });
     }
@@ -57,11 +57,11 @@ pub(super) fn settle(mut ended: Vec<Ended>, drained: Drained) -> Result<Ending, 
         return Err(RunError { stage, cause, code: 3 });
     }
     if is_closed {
-        Ok(Ending::Closed)
+        Ok(RunEnding::Closed)
     } else if ended.iter().any(|ended| ended.outcome == Outcome::Interrupted) {
-        Ok(Ending::Interrupted)
+        Ok(RunEnding::Interrupted)
     } else {
-        Ok(Ending::Done)
+        Ok(RunEnding::Done)
     }
 }
 
@@ -111,11 +111,11 @@ mod tests {
     fn a_closed_output_is_no_failure() {
         let closed =
             || vec![ended(0, Origin::Foreign, failed("broken pipe")), ended(1, Origin::Native, Outcome::Closed)];
-        assert_eq!(settle(closed(), Drained::Closed), Ok(Ending::Closed));
+        assert_eq!(settle(closed(), Drained::Closed), Ok(RunEnding::Closed));
         let full = Drained::Failed(io::Error::from(io::ErrorKind::StorageFull));
         assert_eq!(settle(closed(), full).unwrap_err().stage, "output");
         let interrupted = vec![ended(0, Origin::Native, Outcome::Interrupted), ended(1, Origin::Native, Outcome::Done)];
-        assert_eq!(settle(interrupted, Drained::Whole), Ok(Ending::Interrupted));
-        assert_eq!(settle(Vec::new(), Drained::Whole), Ok(Ending::Done));
+        assert_eq!(settle(interrupted, Drained::Whole), Ok(RunEnding::Interrupted));
+        assert_eq!(settle(Vec::new(), Drained::Whole), Ok(RunEnding::Done));
     }
 }

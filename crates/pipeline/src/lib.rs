@@ -2,7 +2,7 @@
 //!
 //! One runner serves both modes. A stage is placed on a thread of this process, which it may share with the stages before
 //! it, or in a process of its own; between two threads runs a bounded channel, everywhere else a pipe. The frames of the last stage come to a [`FrameSink`].
-//! What any stage puts out can be recorded by a [`Tap`], and a run can begin behind any stage with a [`Replay`].
+//! What any stage puts out can be recorded by a [`OutputRecorder`], and a run can begin behind any stage with a [`SavedStream`].
 
 pub mod cache;
 mod cause;
@@ -32,13 +32,13 @@ use toml::{Table, Value};
 
 pub use error::{ConfigError, RunError};
 pub use plan::RunOptions;
-pub use replay::Replay;
-pub use run::{Ending, Prepared, Report};
-pub use tap::{OnFailure, Tap};
+pub use replay::SavedStream;
+pub use run::{PreparedRun, RunEnding, RunReport};
+pub use tap::{OnRecordingFailure, OutputRecorder};
 
 use suggestion::{did_you_mean, fault_of_option};
 
-use registry::{Entry, STAGES};
+use registry::{STAGES, StageEntry};
 
 /// A pipeline as it is configured, not running.
 #[derive(Debug, Clone)]
@@ -60,9 +60,9 @@ pub struct Pipeline {
 
 /// One of the seven stages as a pipeline has it.
 #[derive(Debug)]
-pub struct Effective {
+pub struct ResolvedStage {
     /// The stage.
-    pub entry: &'static Entry,
+    pub entry: &'static StageEntry,
     /// Its options, also those that were not set; none that has neither value nor default.
     pub options: Table,
 }
@@ -93,7 +93,7 @@ struct Step {
 #[derive(Debug, Clone)]
 enum Work {
     /// One of the seven stages with its options.
-    Known { entry: &'static Entry, options: Table },
+    Known { entry: &'static StageEntry, options: Table },
     /// Somebody's program that speaks frames.
     Foreign { name: String, command: Vec<String> },
 }
@@ -253,11 +253,11 @@ impl Pipeline {
     }
 
     /// The stages before the first program of somebody's, each with all its options.
-    pub fn effective(&self) -> Vec<Effective> {
+    pub fn resolved_stages(&self) -> Vec<ResolvedStage> {
         let effective = |step: &Step| match &step.work {
             Work::Known { entry, options } => {
                 let mut configured = entry.configure(options.clone()).ok()?;
-                Some(Effective { entry, options: configured.resolved_in(Path::new("")).ok()? })
+                Some(ResolvedStage { entry, options: configured.resolved_in(Path::new("")).ok()? })
             }
             Work::Foreign { .. } => None,
         };
@@ -343,8 +343,9 @@ mod tests {
         pipeline.use_model(Path::new("m.toml")).unwrap();
         let with_model =
             STAGES.iter().filter(|entry| pipeline.option(entry.name, "model") == Some(&Value::from("m.toml")));
-        let takes_model = |entry: &&Entry| entry.command().get_arguments().any(|argument| argument.get_id() == "model");
-        let names = |entry: &Entry| entry.name;
+        let takes_model =
+            |entry: &&StageEntry| entry.command().get_arguments().any(|argument| argument.get_id() == "model");
+        let names = |entry: &StageEntry| entry.name;
         assert_eq!(
             with_model.map(names).collect::<Vec<_>>(),
             STAGES.iter().filter(takes_model).map(names).collect::<Vec<_>>()

@@ -7,7 +7,7 @@ use sizeleak_runtime::{
     ChannelInput, ChannelOutput, Input, Interrupt, Output, StreamInput, StreamOutput, channel, widen_pipe,
 };
 
-use super::replay::Replay;
+use super::replay::SavedStream;
 
 /// What a link has to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) enum Receiving {
     Channel(ChannelInput),
     Pipe(PipeReader),
     /// No stage at all, but a stream that was saved; it ends when the user asks to stop.
-    Replay(Replay, Interrupt),
+    SavedStream(SavedStream, Interrupt),
 }
 
 /// A link that holds `depth` parcels, if it is a channel; a pipe holds what the system gives it.
@@ -79,7 +79,7 @@ impl Receiving {
         match self {
             Self::Channel(input) => Box::new(input),
             Self::Pipe(reader) => Box::new(StreamInput::new(reader)),
-            Self::Replay(replay, interrupt) => Box::new(StreamInput::new(replay.into_input()).until(interrupt)),
+            Self::SavedStream(replay, interrupt) => Box::new(StreamInput::new(replay.into_input()).until(interrupt)),
         }
     }
 
@@ -88,14 +88,14 @@ impl Receiving {
         match self {
             Self::Channel(_) => Box::new(io::empty()),
             Self::Pipe(reader) => Box::new(reader),
-            Self::Replay(replay, _) => replay.into_input(),
+            Self::SavedStream(replay, _) => replay.into_input(),
         }
     }
 
     /// For the stdin of another process; a channel reaches none, and a saved stream goes through a relay.
     pub(super) fn into_stdin(self) -> Stdio {
         match self {
-            Self::Channel(_) | Self::Replay(..) => Stdio::null(),
+            Self::Channel(_) | Self::SavedStream(..) => Stdio::null(),
             Self::Pipe(reader) => reader.into(),
         }
     }

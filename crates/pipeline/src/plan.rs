@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use sizeleak_flow_filter::FlowFilter;
-use sizeleak_frame::Batches;
+use sizeleak_frame::BatchLimit;
 use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, has_several_processors};
 use toml::Value;
 use tracing::debug;
@@ -18,10 +18,10 @@ use tracing::debug;
 use super::link::Reach;
 use super::process::{Origin, Program};
 use super::relay::Relay;
-use super::replay::Replay;
-use super::run::Prepared;
+use super::replay::SavedStream;
+use super::run::PreparedRun;
 use super::save::Save;
-use super::tap::Tap;
+use super::tap::OutputRecorder;
 use super::{ConfigError, Mode, Pipeline, SAVE, Step, Work, order};
 use crate::registry;
 
@@ -29,15 +29,15 @@ use crate::registry;
 #[derive(Default)]
 pub struct RunOptions {
     /// Begin with this stream, behind the stage of this place (counted from 0), and leave out all stages up to it.
-    pub from: Option<(usize, Replay)>,
+    pub from: Option<(usize, SavedStream)>,
     /// Record what the stages of these places put out.
-    pub taps: Vec<(usize, Tap)>,
+    pub taps: Vec<(usize, OutputRecorder)>,
 }
 
 /// What runs together.
 pub(super) enum Placement {
     /// A stage on a thread, and others attached to it; what the last one puts out is recorded.
-    Thread(Box<dyn Runnable>, Vec<Box<dyn Runnable>>, Vec<Tap>),
+    Thread(Box<dyn Runnable>, Vec<Box<dyn Runnable>>, Vec<OutputRecorder>),
     /// A stage in a process.
     Process(Program),
     /// A thread that hands on the bytes of the process before it, or those of a saved stream to the process behind it.
@@ -89,7 +89,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// [`ConfigError`] about the first stage that cannot be made.
-    pub fn prepare(&self) -> Result<Prepared, ConfigError> {
+    pub fn prepare(&self) -> Result<PreparedRun, ConfigError> {
         self.prepare_with(RunOptions::default())
     }
 
@@ -97,11 +97,11 @@ impl Pipeline {
     ///
     /// # Errors
     /// As [`Pipeline::prepare`]. Of stages that are left out nothing is looked at.
-    pub fn prepare_with(&self, arrangement: RunOptions) -> Result<Prepared, ConfigError> {
+    pub fn prepare_with(&self, arrangement: RunOptions) -> Result<PreparedRun, ConfigError> {
         order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
         let (behind, head) = arrangement.from.map_or((None, None), |(place, replay)| (Some(place), Some(replay)));
         let first = behind.map_or(0, |place| place + 1);
-        let mut taps: BTreeMap<usize, Vec<Tap>> = BTreeMap::new();
+        let mut taps: BTreeMap<usize, Vec<OutputRecorder>> = BTreeMap::new();
         for (place, tap) in arrangement.taps {
             taps.entry(place).or_default().push(tap);
         }
@@ -109,7 +109,7 @@ impl Pipeline {
             taps.contains_key(&place) || self.stages.get(place).is_some_and(|step| step.save.is_some())
         })?;
         // All stages can be made: now files are.
-        let first_save = if head.as_ref().is_some_and(Replay::is_named) { first } else { behind.unwrap_or(0) };
+        let first_save = if head.as_ref().is_some_and(SavedStream::is_named) { first } else { behind.unwrap_or(0) };
         let saves = self.begin_saves(first_save, &mut taps)?;
         let mut whole = Vec::new();
         let recorded = behind.and_then(|place| taps.remove(&place)).unwrap_or_default();
@@ -129,7 +129,7 @@ impl Pipeline {
                 whole.push(Placement::Relay(Relay { stage, taps: recorded }));
             }
         }
-        Ok(Prepared { head, seats: whole, queue_depth: self.queue_depth, saves })
+        Ok(PreparedRun { head, seats: whole, queue_depth: self.queue_depth, saves })
     }
 
     /// A seat for every stage from this place on, with the place of the last stage in it. None follows in the seat of a stage
@@ -141,8 +141,8 @@ impl Pipeline {
         }
         // Whether the batches of the filter at a place are seen by any but the stage behind it.
         let batches = |place: usize| match self.stages.get(place + 1) {
-            Some(behind) if behind.consumes() == Some("segments") && !is_recorded(place) => Batches::OfProcess,
-            _ => Batches::OfContract,
+            Some(behind) if behind.consumes() == Some("segments") && !is_recorded(place) => BatchLimit::InProcess,
+            _ => BatchLimit::Contract,
         };
         let mut steps = self.stages.iter().enumerate().skip(first).peekable();
         while let Some((place, step)) = steps.next() {
@@ -177,7 +177,11 @@ impl Pipeline {
     }
 
     /// Begins the files that the stages from this place on save to, and adds what fills them to the taps.
-    fn begin_saves(&self, first: usize, taps: &mut BTreeMap<usize, Vec<Tap>>) -> Result<Vec<Save>, ConfigError> {
+    fn begin_saves(
+        &self,
+        first: usize,
+        taps: &mut BTreeMap<usize, Vec<OutputRecorder>>,
+    ) -> Result<Vec<Save>, ConfigError> {
         let mut saves: Vec<Save> = Vec::new();
         for (place, step) in self.stages.iter().enumerate().skip(first) {
             let Some(path) = &step.save else { continue };
@@ -211,7 +215,7 @@ impl Pipeline {
 fn pushed_down(
     capture: &Step,
     filter: &Step,
-    batches: Batches,
+    batches: BatchLimit,
 ) -> Option<[Result<Box<dyn Runnable>, ConfigureError>; 2]> {
     let capture = capture.options::<sizeleak_capture::Options>()?;
     let filter = FlowFilter::new(&filter.options::<sizeleak_flow_filter::Options>()?);

@@ -13,7 +13,7 @@ use crate::schema;
 
 /// A stage as the runner and the programs know it.
 #[derive(Debug)]
-pub struct Entry {
+pub struct StageEntry {
     /// The stage's name, which is also its program's.
     pub name: &'static str,
     /// The kind of frame it works on; `None` for a source.
@@ -23,26 +23,26 @@ pub struct Entry {
     about: &'static str,
     command: fn() -> Command,
     schema: fn() -> serde_json::Value,
-    configure: fn(Table) -> Result<Box<dyn Configured>, toml::de::Error>,
+    configure: fn(Table) -> Result<Box<dyn StageConfig>, toml::de::Error>,
 }
 
 /// The stages in the order of a pipeline.
-pub static STAGES: [Entry; 7] = [
-    Entry::new::<sizeleak_capture::Options>(None, "packets"),
-    Entry::new::<sizeleak_flow_filter::Options>(Some("packets"), "segments"),
-    Entry::new::<sizeleak_record_sizer::Options>(Some("segments"), "record"),
-    Entry::new::<sizeleak_command_segmenter::Options>(Some("record"), "command"),
-    Entry::new::<sizeleak_epsilon_corrector::Options>(Some("command"), "correction"),
-    Entry::new::<sizeleak_decomposer::Options>(Some("correction"), "identification"),
-    Entry::new::<sizeleak_pruner::Options>(Some("identification"), "identification"),
+pub static STAGES: [StageEntry; 7] = [
+    StageEntry::new::<sizeleak_capture::Options>(None, "packets"),
+    StageEntry::new::<sizeleak_flow_filter::Options>(Some("packets"), "segments"),
+    StageEntry::new::<sizeleak_record_sizer::Options>(Some("segments"), "record"),
+    StageEntry::new::<sizeleak_command_segmenter::Options>(Some("record"), "command"),
+    StageEntry::new::<sizeleak_epsilon_corrector::Options>(Some("command"), "correction"),
+    StageEntry::new::<sizeleak_decomposer::Options>(Some("correction"), "identification"),
+    StageEntry::new::<sizeleak_pruner::Options>(Some("identification"), "identification"),
 ];
 
 /// The stage of this name.
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static StageEntry> {
     STAGES.iter().find(|entry| entry.name == name)
 }
 
-impl Entry {
+impl StageEntry {
     const fn new<O: StageOptions + JsonSchema + Send + 'static>(
         consumes: Option<&'static str>,
         makes: &'static str,
@@ -102,7 +102,7 @@ impl Entry {
     ///
     /// # Errors
     /// Where a key is unknown or its value is none the option can have.
-    pub fn configure(&self, options: Table) -> Result<Box<dyn Configured>, toml::de::Error> {
+    pub fn configure(&self, options: Table) -> Result<Box<dyn StageConfig>, toml::de::Error> {
         (self.configure)(options)
     }
 
@@ -144,7 +144,7 @@ fn texts(value: &Value) -> Vec<OsString> {
 }
 
 /// A stage's options, whichever stage it is.
-pub trait Configured: Send {
+pub trait StageConfig: Send {
     /// The stage, ready to run.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ pub trait Configured: Send {
     fn resolved_in(&mut self, folder: &Path) -> Result<Table, toml::ser::Error>;
 }
 
-impl<O: StageOptions + Send> Configured for O {
+impl<O: StageOptions + Send> StageConfig for O {
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         StageOptions::build(self)
     }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn options_that_name_files_are_known() {
-        let keys = STAGES.each_ref().map(Entry::path_keys);
+        let keys = STAGES.each_ref().map(StageEntry::path_keys);
         let model = vec!["model".to_owned()];
         assert_eq!(keys[0], ["files"]);
         assert!(keys[1].is_empty() && keys[2].is_empty());

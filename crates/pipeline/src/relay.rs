@@ -7,13 +7,13 @@ use std::io::{self, BufWriter, ErrorKind, PipeWriter, Read, Write};
 use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
 use sizeleak_runtime::{Interrupt, Outcome};
 
-use super::tap::{RawTaps, Tap};
+use super::tap::{OutputRecorder, RawTaps};
 
 /// A place between two stages where bytes are handed on.
 pub(super) struct Relay {
     /// The stage they come from.
     pub(super) stage: String,
-    pub(super) taps: Vec<Tap>,
+    pub(super) taps: Vec<OutputRecorder>,
 }
 
 impl Relay {
@@ -88,7 +88,7 @@ mod tests {
     use sizeleak_frame::{Hello, SCHEMA};
 
     use super::*;
-    use crate::OnFailure;
+    use crate::OnRecordingFailure;
     use crate::recording::{Compression, Recording};
 
     fn stream() -> Vec<u8> {
@@ -109,7 +109,7 @@ mod tests {
     fn relayed(bytes: Vec<u8>, interrupt: Option<&Interrupt>) -> (Vec<u8>, Option<Vec<u8>>, Outcome) {
         let file = tempfile::NamedTempFile::new().unwrap();
         let recording = Recording::new(file.reopen().unwrap(), Compression::None, None).unwrap();
-        let (tap, whole) = Tap::new(recording, "file".into(), OnFailure::Fail);
+        let (tap, whole) = OutputRecorder::new(recording, "file".into(), OnRecordingFailure::Fail);
         let (mut reader, writer) = pipe().unwrap();
         let relay = Relay { stage: "mine".into(), taps: vec![tap] };
         let reading = thread::spawn(move || {

@@ -14,7 +14,7 @@ use crate::recording::{decompressed, stdin};
 use crate::registry;
 
 /// A stream that was saved; what stands in its `hello` is known.
-pub struct Replay {
+pub struct SavedStream {
     name: String,
     /// The file, if it is one of the user's.
     path: Option<PathBuf>,
@@ -22,7 +22,7 @@ pub struct Replay {
     input: Box<dyn Read + Send>,
 }
 
-impl Replay {
+impl SavedStream {
     /// Opens a file, compressed or not; `-` is stdin. Waits for its first frame, and no longer than until `interrupt` is set.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Replay {
     /// A stream out of a file that is open, which messages call `name`.
     ///
     /// # Errors
-    /// As [`Replay::open`].
+    /// As [`SavedStream::open`].
     pub fn of_file(name: String, file: File) -> Result<Self, ConfigError> {
         let input = decompressed(file).map_err(|error| ConfigError::input(format!("{name}: {error}")))?;
         Self::new(name, None, input)
@@ -95,7 +95,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// [`ConfigError`] where no stage is called so, or the one behind it works on other frames.
-    pub fn place_of(&self, replay: &Replay) -> Result<usize, ConfigError> {
+    pub fn place_of(&self, replay: &SavedStream) -> Result<usize, ConfigError> {
         let made_by = &replay.hello.stage;
         let file =
             replay.path.as_ref().filter(|path| path.as_os_str() != "-").and_then(|path| path.canonicalize().ok());
@@ -119,7 +119,7 @@ impl Pipeline {
     }
 
     /// Checks that the stage behind this place works on what the maker of the stream makes, where both are ours.
-    fn check_fit(&self, replay: &Replay, place: usize) -> Result<(), ConfigError> {
+    fn check_fit(&self, replay: &SavedStream, place: usize) -> Result<(), ConfigError> {
         let Some(Work::Known { entry: next, .. }) = self.stages.get(place + 1).map(|step| &step.work) else {
             return Ok(());
         };
@@ -140,13 +140,13 @@ mod tests {
 
     use super::*;
 
-    fn replay(stage: &str, upstream: &[&str]) -> Replay {
+    fn replay(stage: &str, upstream: &[&str]) -> SavedStream {
         let upstream = upstream.iter().map(|&stage| stage.to_owned()).collect();
         let hello = Hello { schema: SCHEMA, stage: stage.into(), version: "1".into(), upstream };
         let mut writer = FrameWriter::new(Vec::new());
         writer.write(&hello.into()).unwrap();
         let bytes = writer.into_output().unwrap();
-        Replay::new("file".into(), None, Box::new(Cursor::new(bytes))).unwrap()
+        SavedStream::new("file".into(), None, Box::new(Cursor::new(bytes))).unwrap()
     }
 
     fn pipeline(text: &str) -> Pipeline {
@@ -191,7 +191,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "hello").unwrap();
         let interrupt = Interrupt::new();
-        let fault = |path: &Path| Replay::open(path, &interrupt).map(|_| ()).unwrap_err().to_string();
+        let fault = |path: &Path| SavedStream::open(path, &interrupt).map(|_| ()).unwrap_err().to_string();
         assert!(fault(file.path()).contains("value 1 of the frame stream"), "{}", fault(file.path()));
         assert!(fault(Path::new("/no/such.frames")).contains("/no/such.frames: No such file"));
         assert!(fault(Path::new("/")).contains("is a folder"));

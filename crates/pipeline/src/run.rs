@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use sizeleak_frame::{FrameSink, Summary};
-use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, Runnable, processors, run_attached};
+use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, Runnable, processors, run_fused};
 use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::say;
 
@@ -20,10 +20,10 @@ use super::link::{Reach, Receiving, Sending, link};
 use super::plan::Placement;
 use super::process::{Origin, Program, interrupt as interrupt_process};
 use super::relay::Relay;
-use super::replay::Replay;
+use super::replay::SavedStream;
 use super::save::Save;
 use super::sink::Drain;
-use super::tap::{Tap, Tapped};
+use super::tap::{OutputRecorder, Tapped};
 
 /// How often it is looked whether the user wants to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -33,7 +33,7 @@ const BATCHES_WAITING: usize = 4;
 
 /// How a run ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum RunEnding {
     /// All input was processed.
     Done,
     /// The user stopped it; what was read until then was processed.
@@ -44,9 +44,9 @@ pub enum Ending {
 
 /// What a run leaves besides its frames.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct RunReport {
     /// How it ended.
-    pub ending: Ending,
+    pub ending: RunEnding,
     /// What each stage did; `None` where the output was closed before the end.
     pub summary: Option<Summary>,
     /// The files that stages saved to. Where the run ended early, or nobody took all that a stage put out, its file is not
@@ -59,21 +59,21 @@ pub struct Report {
 }
 
 /// A pipeline whose stages have taken their options, ready to run.
-pub struct Prepared {
+pub struct PreparedRun {
     /// The stream the first seat reads, if that is no source.
-    pub(super) head: Option<Replay>,
+    pub(super) head: Option<SavedStream>,
     pub(super) seats: Vec<Placement>,
     pub(super) queue_depth: usize,
     pub(super) saves: Vec<Save>,
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Has its stages show what they count while they run; those in processes of their own cannot.
-    pub fn show_on(&mut self, telemetry: &Telemetry) {
+    pub fn report_to(&mut self, telemetry: &Telemetry) {
         for seat in &mut self.seats {
             let Placement::Thread(first, others, _) = seat else { continue };
             for stage in iter::once(first).chain(others) {
-                stage.show_on(telemetry.meter(stage.name()));
+                stage.set_meter(telemetry.meter(stage.name()));
             }
         }
     }
@@ -88,7 +88,7 @@ impl Prepared {
     ///
     /// # Errors
     /// [`RunError`]: the first cause, and the stage it began at. Whatever was whole before has been given to the sink.
-    pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn FrameSink) -> Result<Report, RunError> {
+    pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn FrameSink) -> Result<RunReport, RunError> {
         let (start, clock) = (SystemTime::now(), Instant::now());
         let begun = std::mem::take(&mut self.saves);
         let ended = Mutex::new(Vec::new());
@@ -118,8 +118,8 @@ impl Prepared {
         })?;
         let ended = ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let ending = settle(ended, drained)?;
-        let saved = if ending == Ending::Done { keep(begun)? } else { Vec::new() };
-        Ok(Report { ending, summary, saved, start, clock })
+        let saved = if ending == RunEnding::Done { keep(begun)? } else { Vec::new() };
+        Ok(RunReport { ending, summary, saved, start, clock })
     }
 
     /// Takes out the last seat if it shares the thread of the output: where there are no more processors than seats, a thread
@@ -144,7 +144,7 @@ impl Prepared {
         first: &mut Option<u32>,
     ) -> Result<Option<Receiving>, RunError> {
         let reaches: Vec<Reach> = self.seats.iter().map(Placement::reach).chain([Reach::Thread]).collect();
-        let mut input = self.head.map(|replay| Receiving::Replay(replay, interrupt.clone()));
+        let mut input = self.head.map(|replay| Receiving::SavedStream(replay, interrupt.clone()));
         let mut before = 0;
         for (seat, neighbours) in self.seats.into_iter().zip(reaches.windows(2)) {
             let at = before;
@@ -233,7 +233,7 @@ fn run_relay(
     tell: impl Fn(usize, &str, Outcome),
 ) {
     let stage = relay.stage.clone();
-    let until = matches!(input, Some(Receiving::Replay(..))).then_some(interrupt);
+    let until = matches!(input, Some(Receiving::SavedStream(..))).then_some(interrupt);
     let outcome = match (input.map(Receiving::into_bytes), sending.into_pipe()) {
         (Some(input), Some(output)) => relay.run(input, output, until),
         _ => Outcome::Failed("no stream of bytes to hand on: this is a bug of sizeleak; please report it".into()),
@@ -246,7 +246,7 @@ fn run_on_thread(
     others: Vec<Box<dyn Runnable>>,
     input: Option<Box<dyn Input + Send>>,
     sending: Sending,
-    taps: Vec<Tap>,
+    taps: Vec<OutputRecorder>,
     interrupt: &Interrupt,
     tell: impl Fn(usize, &str, Outcome),
 ) {
@@ -272,7 +272,7 @@ fn run_stages(
         told = place + 1;
     };
     // A stage that panics has a bug; the others must still come to their end, and the user must hear of it.
-    let run = || run_attached(first, others, input, output, interrupt, &mut tell_next);
+    let run = || run_fused(first, others, input, output, interrupt, &mut tell_next);
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
         // While frames pass, all that share the thread are at work: which of them it was is not known here.
         let fault = "it, or what shares its thread, panicked: this is a bug of sizeleak; please report it";
@@ -344,7 +344,7 @@ mod tests {
         // With few stages it has a thread of its own where there are several processors, with many the output's.
         for others in [0, processors()] {
             let seats = iter::repeat_with(seat::<false>).take(others).chain([seat::<true>()]).collect();
-            let prepared = Prepared { head: None, seats, queue_depth: 4, saves: Vec::new() };
+            let prepared = PreparedRun { head: None, seats, queue_depth: 4, saves: Vec::new() };
             let error = prepared.run(&Interrupt::new(), &mut |_: Frame| Ok(())).unwrap_err();
             assert_eq!(error.code, 1);
             assert!(error.to_string().starts_with("`broken`: it, or what shares its thread, panicked"), "{error}");

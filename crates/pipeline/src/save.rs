@@ -10,7 +10,7 @@ use crossbeam_channel::Receiver;
 use sizeleak_frame::FrameReader;
 use tempfile::{Builder, NamedTempFile};
 
-use super::tap::{OnFailure, Tap};
+use super::tap::{OnRecordingFailure, OutputRecorder};
 use crate::recording::{Compression, Finished, Recording, decompressed};
 
 /// A file that is being written, under another name until it is whole.
@@ -26,7 +26,7 @@ impl Save {
     ///
     /// # Errors
     /// One sentence that names the file: it cannot be written, or is there and holds something else than frames.
-    pub(super) fn begin(stage: &str, path: &Path) -> Result<(Self, Tap), String> {
+    pub(super) fn begin(stage: &str, path: &Path) -> Result<(Self, OutputRecorder), String> {
         let named = |error: io::Error| format!("{}: {error}", path.display());
         if !may_be_replaced(path).map_err(named)? {
             return Err(format!(
@@ -53,7 +53,7 @@ impl Save {
         let file = made.map_err(cannot)?;
         let copy = file.as_file().try_clone().map_err(cannot)?;
         let recording = Recording::new(copy, Compression::of_name(path), None).map_err(cannot)?;
-        let (tap, whole) = Tap::new(recording, path.display().to_string(), OnFailure::Fail);
+        let (tap, whole) = OutputRecorder::new(recording, path.display().to_string(), OnRecordingFailure::Fail);
         Ok((Self { stage: stage.to_owned(), path: path.to_owned(), file, whole }, tap))
     }
 

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::config::Settings;
-use crate::registry::{Entry, STAGES};
+use crate::registry::{STAGES, StageEntry};
 
 /// The schema of a pipeline file, for editors and for programs that write one.
 pub fn schema() -> Value {
@@ -74,7 +74,7 @@ fn save() -> Value {
 }
 
 /// The schema of a stage's table: `run` and its options.
-fn of_stage(entry: &Entry) -> Value {
+fn of_stage(entry: &StageEntry) -> Value {
     let Value::Object(mut schema) = entry.schema() else { return Value::Bool(true) };
     let mut properties = Map::new();
     properties.insert("run".into(), json!({ "description": entry.about(), "const": entry.name }));

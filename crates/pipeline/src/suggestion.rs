@@ -3,7 +3,7 @@
 use strsim::{damerau_levenshtein, jaro_winkler};
 use toml::Value;
 
-use crate::registry::Entry;
+use crate::registry::StageEntry;
 
 /// Words less alike than this are other words.
 const ALIKE: f64 = 0.8;
@@ -27,7 +27,7 @@ pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
 }
 
 /// Why a stage does not take an option, given what reading it said.
-pub(super) fn fault_of_option(entry: &Entry, key: &str, value: &Value, said: &str) -> String {
+pub(super) fn fault_of_option(entry: &StageEntry, key: &str, value: &Value, said: &str) -> String {
     let stage = entry.name;
     let keys = entry.keys();
     if !keys.iter().any(|known| known == key) {

@@ -10,7 +10,7 @@ use sizeleak_runtime::{Closed, Emit, Output};
 use crate::recording::{Finished, Recording};
 
 /// A recording that is to be made behind a stage.
-pub struct Tap {
+pub struct OutputRecorder {
     recording: Recording,
     end: End,
 }
@@ -18,23 +18,27 @@ pub struct Tap {
 /// What becomes of a recording.
 struct End {
     name: String,
-    on_failure: OnFailure,
+    on_failure: OnRecordingFailure,
     finished: Sender<io::Result<Finished>>,
 }
 
 /// What a recording that cannot be written means for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFailure {
+pub enum OnRecordingFailure {
     /// The run fails.
     Fail,
     /// The run goes on without the recording.
     GiveUp,
 }
 
-impl Tap {
+impl OutputRecorder {
     /// A tap that writes `recording`, which messages call `name`. What was written comes out of the receiver once the stream
     /// has come to its summary, or why it cannot be written; nothing comes of a stream that was cut.
-    pub fn new(recording: Recording, name: String, on_failure: OnFailure) -> (Self, Receiver<io::Result<Finished>>) {
+    pub fn new(
+        recording: Recording,
+        name: String,
+        on_failure: OnRecordingFailure,
+    ) -> (Self, Receiver<io::Result<Finished>>) {
         let (finished, whole) = bounded(1);
         (Self { recording, end: End { name, on_failure, finished } }, whole)
     }
@@ -44,7 +48,9 @@ impl End {
     /// Tells that the recording is whole, or why it is not; the latter is the run's error where it has to be.
     fn tell(self, recorded: io::Result<Finished>) -> io::Result<()> {
         let failed = match (&recorded, self.on_failure) {
-            (Err(error), OnFailure::Fail) => Err(io::Error::new(error.kind(), format!("{}: {error}", self.name))),
+            (Err(error), OnRecordingFailure::Fail) => {
+                Err(io::Error::new(error.kind(), format!("{}: {error}", self.name)))
+            }
             _ => Ok(()),
         };
         // Where nobody wants it any more, that is all there is to do.
@@ -54,10 +60,10 @@ impl End {
 }
 
 /// Taps on a stream of bytes that is known value by value.
-pub(super) struct RawTaps(Vec<Tap>);
+pub(super) struct RawTaps(Vec<OutputRecorder>);
 
 impl RawTaps {
-    pub(super) fn new(taps: Vec<Tap>) -> Self {
+    pub(super) fn new(taps: Vec<OutputRecorder>) -> Self {
         Self(taps)
     }
 
@@ -86,7 +92,7 @@ pub(super) struct Tapped {
 
 impl Tapped {
     /// The output itself where there is nothing to record.
-    pub(super) fn or_plain(output: Box<dyn Output + Send>, taps: Vec<Tap>) -> Box<dyn Output + Send> {
+    pub(super) fn or_plain(output: Box<dyn Output + Send>, taps: Vec<OutputRecorder>) -> Box<dyn Output + Send> {
         if taps.is_empty() {
             return output;
         }

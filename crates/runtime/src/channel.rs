@@ -4,13 +4,13 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
-use sizeleak_frame::{BATCH_ROWS, Batches, Frame};
+use sizeleak_frame::{BATCH_ROWS, BatchLimit, Frame};
 
 use crate::stream_end_check::StreamEndCheck;
 use crate::{Closed, Emit, Input, InputError, Output, Received};
 
 /// A parcel is sent once its batches hold so many bytes of data, however few rows these are.
-const MOST_BYTES: usize = Batches::OfProcess.bytes();
+const MOST_BYTES: usize = BatchLimit::InProcess.bytes();
 
 /// A link that holds at most `depth` parcels (about 256 frames or rows each) before its sender waits.
 pub fn channel(depth: usize) -> (ChannelOutput, ChannelInput) {
@@ -137,7 +137,7 @@ impl Input for ChannelInput {
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{BATCH_BYTES, Direction, Notice, Packet, Packets, PassedOver, Segment, Segments};
+    use sizeleak_frame::{BATCH_BYTES, Direction, Notice, Packet, Packets, Segment, Segments, SkippedPackets};
 
     use super::*;
 
@@ -199,7 +199,7 @@ mod tests {
         let mut parcel = Vec::new();
         for sent in 1..=BATCH_ROWS {
             let mut batch = Packets::new();
-            batch.pass_over(PassedOver { packets: 1 << 20, bytes: 0, last_ns: Some(0) });
+            batch.skip_packets(SkippedPackets { packets: 1 << 20, bytes: 0, last_ns: Some(0) });
             assert!(input.receiver.is_empty(), "sent after {} batches", sent - 1);
             output.emit(batch.into()).unwrap();
         }

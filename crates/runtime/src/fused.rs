@@ -7,12 +7,12 @@ use sizeleak_frame::{BATCH_ROWS, Frame};
 
 use crate::node::{Counted, Node, conclude};
 use crate::stream_end_check::StreamEndCheck;
-use crate::{Closed, Emit, Input, Interrupt, Outcome, Output, Runnable, Silent, Stage, StageError};
+use crate::{Closed, Emit, Input, Interrupt, Outcome, Output, Runnable, SilentObserver, Stage, StageError};
 
 /// A stage that takes frames as they are emitted, and comes to its end when it is told to. Batches it takes at once; of
 /// single frames as many as a channel carries together, or those there are when the stage before waits for input, so that
 /// clocks are read once for all of them.
-pub trait Attached: Output {
+pub trait FusedStage: Output {
     /// No more frames come.
     fn end(self: Box<Self>) -> Outcome;
 }
@@ -105,7 +105,7 @@ impl<S: Stage> Output for FusedNode<'_, S> {
     }
 }
 
-impl<S: Stage> Attached for FusedNode<'_, S> {
+impl<S: Stage> FusedStage for FusedNode<'_, S> {
     fn end(mut self: Box<Self>) -> Outcome {
         // Where it fails, its outcome says so.
         let _taken = self.take();
@@ -123,7 +123,7 @@ impl<S: Stage> Attached for FusedNode<'_, S> {
 
 /// Runs stages on this thread, each one attached to the one before; the first reads `input`, unless it is a source. How
 /// each ended is told with its place, the first one first.
-pub fn run_attached(
+pub fn run_fused(
     first: Box<dyn Runnable>,
     mut others: Vec<Box<dyn Runnable>>,
     input: Option<&mut dyn Input>,
@@ -131,11 +131,11 @@ pub fn run_attached(
     interrupt: &Interrupt,
     tell: &mut dyn FnMut(usize, Outcome),
 ) {
-    let Some(last) = others.pop() else { return tell(0, first.run(input, output, interrupt, &mut Silent)) };
+    let Some(last) = others.pop() else { return tell(0, first.run(input, output, interrupt, &mut SilentObserver)) };
     let at = others.len() + 1;
-    match last.attach(output, &mut Silent) {
+    match last.fuse(output, &mut SilentObserver) {
         Some(mut attached) => {
-            run_attached(first, others, input, &mut *attached, interrupt, tell);
+            run_fused(first, others, input, &mut *attached, interrupt, tell);
             tell(at, attached.end());
         }
         None => tell(at, Outcome::Failed("a source can only come first".into())),

@@ -23,14 +23,14 @@ mod two_generation_cache;
 
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};
-pub use fused::{Attached, run_attached};
+pub use fused::{FusedStage, run_fused};
 pub use input::{Input, InputError, Received};
 pub use interrupt::{Interrupt, Interruptible, becomes_ready, is_ready};
 pub use node::{Node, Runnable};
-pub use outcome::{Observer, Outcome, Silent};
+pub use outcome::{Observer, Outcome, SilentObserver};
 pub use output::{Emit, Output};
 pub use processors::{has_several_processors, processors};
-pub use sizeleak_telemetry::{FileProgress, Progress, Watched};
+pub use sizeleak_telemetry::{FileProgress, Progress, ProgressReader};
 pub use source::{Source, SourceEmit, SourceNode};
 pub use stage::{Closed, Stage, StageError};
 pub use stream::{StreamInput, StreamOutput, widen_pipe};

@@ -4,12 +4,12 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{BATCH_ROWS, Frame, Hello, Notice, SCHEMA, StageSummary, Summary, what};
-use sizeleak_telemetry::{Count, Latency, Meter};
+use sizeleak_telemetry::{FrameCounts, Latency, Meter};
 use tracing::{debug, info};
 
 use crate::fused::FusedNode;
 use crate::{
-    Attached, Closed, Emit, Input, InputError, Interrupt, Observer, Outcome, Output, Received, Stage, StageError,
+    Closed, Emit, FusedStage, Input, InputError, Interrupt, Observer, Outcome, Output, Received, Stage, StageError,
 };
 
 /// A stage or a source, ready to run.
@@ -18,7 +18,7 @@ pub trait Runnable: Send {
     fn name(&self) -> &str;
 
     /// Has it show what it counts on this meter while it runs.
-    fn show_on(&mut self, meter: Meter) {
+    fn set_meter(&mut self, meter: Meter) {
         let _ = meter;
     }
 
@@ -32,11 +32,11 @@ pub trait Runnable: Send {
     ) -> Outcome;
 
     /// Has it take frames as they are handed to it, on the thread of whoever does; `None` for a source, which takes none.
-    fn attach<'a>(
+    fn fuse<'a>(
         self: Box<Self>,
         output: &'a mut dyn Output,
         observer: &'a mut dyn Observer,
-    ) -> Option<Box<dyn Attached + 'a>>
+    ) -> Option<Box<dyn FusedStage + 'a>>
     where
         Self: 'a;
 }
@@ -146,7 +146,7 @@ impl<S: Stage> Node<S> {
 
     fn show(&self, out: &Counted<'_>) {
         if let Some(meter) = &out.meter {
-            meter.show(Count { frames_in: self.frames_in, frames_out: out.frames, bytes_in: self.bytes_in });
+            meter.show(FrameCounts { frames_in: self.frames_in, frames_out: out.frames, bytes_in: self.bytes_in });
         }
     }
 
@@ -208,7 +208,7 @@ impl<S: Stage> Runnable for Node<S> {
         S::NAME
     }
 
-    fn show_on(&mut self, meter: Meter) {
+    fn set_meter(&mut self, meter: Meter) {
         self.meter = Some(meter);
     }
 
@@ -226,11 +226,11 @@ impl<S: Stage> Runnable for Node<S> {
         conclude(S::NAME, result, &mut out)
     }
 
-    fn attach<'a>(
+    fn fuse<'a>(
         mut self: Box<Self>,
         output: &'a mut dyn Output,
         observer: &'a mut dyn Observer,
-    ) -> Option<Box<dyn Attached + 'a>>
+    ) -> Option<Box<dyn FusedStage + 'a>>
     where
         Self: 'a,
     {

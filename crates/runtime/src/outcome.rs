@@ -40,9 +40,9 @@ pub trait Observer: Send {
 
 /// Observes nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
+pub struct SilentObserver;
 
-impl Observer for Silent {
+impl Observer for SilentObserver {
     fn notice(&mut self, _: &Notice) {}
 
     fn summary(&mut self, _: &Summary) {}

@@ -105,7 +105,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
         ));
     }
     if let Some(served) = &served {
-        runnable.show_on(telemetry.meter(O::NAME));
+        runnable.set_meter(telemetry.meter(O::NAME));
         if !flags.log.is_quiet() {
             say(O::NAME, &format!("metrics at {}", served.url()));
         }

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, StageSummary, Summary};
-use sizeleak_telemetry::{Count, Latency, Meter, Progress};
+use sizeleak_telemetry::{FrameCounts, Latency, Meter, Progress};
 use tracing::debug;
 
 use crate::node::{Counted, conclude, own_hello};
-use crate::{Attached, Closed, Emit, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError};
+use crate::{Closed, Emit, FusedStage, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError};
 
 /// A stage that makes frames from something other than frames.
 pub trait Source: Send {
@@ -70,7 +70,7 @@ impl<S: Source> SourceNode<S> {
         out.pass(own_hello(S::NAME, None))?;
         let waited = out.waited();
         let mut timed =
-            Timed { out, service: Latency::new(), since: Instant::now(), waited, traffic: Count::default() };
+            Timed { out, service: Latency::new(), since: Instant::now(), waited, traffic: FrameCounts::default() };
         let ran = self.source.run(&mut timed, interrupt);
         timed.show(self.source.frames_in());
         ran?;
@@ -93,7 +93,7 @@ impl<S: Source> Runnable for SourceNode<S> {
         S::NAME
     }
 
-    fn show_on(&mut self, meter: Meter) {
+    fn set_meter(&mut self, meter: Meter) {
         self.meter = Some(meter);
     }
 
@@ -110,7 +110,7 @@ impl<S: Source> Runnable for SourceNode<S> {
         conclude(S::NAME, result, &mut out)
     }
 
-    fn attach<'a>(self: Box<Self>, _: &'a mut dyn Output, _: &'a mut dyn Observer) -> Option<Box<dyn Attached + 'a>>
+    fn fuse<'a>(self: Box<Self>, _: &'a mut dyn Output, _: &'a mut dyn Observer) -> Option<Box<dyn FusedStage + 'a>>
     where
         Self: 'a,
     {
@@ -125,14 +125,14 @@ struct Timed<'a, 'b> {
     since: Instant,
     waited: Duration,
     /// What it emitted but for notices.
-    traffic: Count,
+    traffic: FrameCounts,
 }
 
 impl Timed<'_, '_> {
     /// Shows that so many frames were read of the input.
     fn show(&self, frames_in: u64) {
         if let Some(meter) = &self.out.meter {
-            meter.show(Count { frames_in, frames_out: self.out.frames, bytes_in: self.traffic.bytes_in });
+            meter.show(FrameCounts { frames_in, frames_out: self.out.frames, bytes_in: self.traffic.bytes_in });
         }
     }
 }

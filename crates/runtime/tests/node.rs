@@ -9,10 +9,10 @@ use sizeleak_frame::{
     Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
 use sizeleak_runtime::{
-    Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, Silent, Source, SourceEmit, SourceNode, Stage,
-    StageError, StreamInput, StreamOutput, channel,
+    Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, SilentObserver, Source, SourceEmit, SourceNode,
+    Stage, StageError, StreamInput, StreamOutput, channel,
 };
-use sizeleak_telemetry::{Count, Latency, Telemetry};
+use sizeleak_telemetry::{FrameCounts, Latency, Telemetry};
 
 /// Doubles every command, and holds the last one back until input ends.
 #[derive(Default)]
@@ -83,7 +83,7 @@ fn run(input: &[u8]) -> (Outcome, Vec<Frame>) {
         Some(&mut StreamInput::new(input)),
         &mut StreamOutput::new(&mut output),
         &Interrupt::new(),
-        &mut Silent,
+        &mut SilentObserver,
     );
     (outcome, frames(&output))
 }
@@ -94,12 +94,13 @@ fn what_it_counts_is_shown_on_its_meter() {
     let meter = telemetry.meter("doubler");
     let input = bytes(&[hello(), command(5).into(), command(7).into(), summary()]);
     let mut node: Box<dyn Runnable> = Box::new(Node::new(Doubler::default()));
-    node.show_on(meter.clone());
+    node.set_meter(meter.clone());
     let mut output = StreamOutput::new(Vec::new());
-    let outcome = node.run(Some(&mut StreamInput::new(&input[..])), &mut output, &Interrupt::new(), &mut Silent);
+    let outcome =
+        node.run(Some(&mut StreamInput::new(&input[..])), &mut output, &Interrupt::new(), &mut SilentObserver);
     assert_eq!(outcome, Outcome::Done);
     // Two of the first command, one of the second, which was held back.
-    assert_eq!(meter.count(), Count { frames_in: 2, frames_out: 3, bytes_in: 12 });
+    assert_eq!(meter.count(), FrameCounts { frames_in: 2, frames_out: 3, bytes_in: 12 });
     let times = [meter.service(), meter.queue()].map(|times| times.within().sum::<u64>() + times.beyond());
     assert_eq!(times, [2, 2]);
 }
@@ -181,7 +182,7 @@ fn what_is_missing_at_the_end_is_told_unless_the_end_came_too_early() {
             Some(&mut StreamInput::new(input)),
             &mut StreamOutput::new(&mut Vec::new()),
             &Interrupt::new(),
-            &mut Silent,
+            &mut SilentObserver,
         )
     };
     assert_eq!(run(&bytes(&[hello(), summary()])), Outcome::Failed("there was no command".into()));
@@ -227,14 +228,15 @@ fn threads_and_streams_give_the_same_frames() {
     thread::scope(|scope| {
         let interrupt = &interrupt;
         let head = move || {
-            let outcome = Box::new(SourceNode::new(Counter(5000))).run(None, &mut first, interrupt, &mut Silent);
+            let outcome =
+                Box::new(SourceNode::new(Counter(5000))).run(None, &mut first, interrupt, &mut SilentObserver);
             drop(first);
             outcome
         };
         scope.spawn(head);
         scope.spawn(move || {
             let node = Box::new(Node::new(Doubler::default()));
-            let outcome = node.run(Some(&mut between), &mut second, interrupt, &mut Silent);
+            let outcome = node.run(Some(&mut between), &mut second, interrupt, &mut SilentObserver);
             drop(second);
             outcome
         });
@@ -242,7 +244,7 @@ fn threads_and_streams_give_the_same_frames() {
     });
     let mut stream = Vec::new();
     let source = Box::new(SourceNode::new(Counter(5000)));
-    source.run(None, &mut StreamOutput::new(&mut stream), &interrupt, &mut Silent);
+    source.run(None, &mut StreamOutput::new(&mut stream), &interrupt, &mut SilentObserver);
     let (_, mut streamed) = run(&stream);
     // The summaries differ in their measured times.
     assert_eq!((threaded.pop().unwrap().kind(), streamed.pop().unwrap().kind()), ("summary", "summary"));
@@ -254,7 +256,8 @@ fn threads_and_streams_give_the_same_frames() {
 fn a_reader_that_goes_away_ends_the_source() {
     let (mut output, input) = channel(1);
     drop(input);
-    let outcome = Box::new(SourceNode::new(Counter(u64::MAX))).run(None, &mut output, &Interrupt::new(), &mut Silent);
+    let outcome =
+        Box::new(SourceNode::new(Counter(u64::MAX))).run(None, &mut output, &Interrupt::new(), &mut SilentObserver);
     assert_eq!(outcome, Outcome::Closed);
     assert_eq!(output.emit(notice().into()).and(Err::<(), Closed>(Closed)), Err(Closed));
 }
@@ -266,8 +269,12 @@ fn notice() -> Notice {
 #[test]
 fn a_full_disk_is_a_failure() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let outcome =
-        Box::new(SourceNode::new(Counter(3))).run(None, &mut StreamOutput::new(full), &Interrupt::new(), &mut Silent);
+    let outcome = Box::new(SourceNode::new(Counter(3))).run(
+        None,
+        &mut StreamOutput::new(full),
+        &Interrupt::new(),
+        &mut SilentObserver,
+    );
     assert!(matches!(&outcome, Outcome::Failed(cause) if cause.contains("cannot be written")), "{outcome:?}");
 }
 
@@ -276,8 +283,12 @@ fn an_interrupted_source_still_sums_up() {
     let interrupt = Interrupt::new();
     interrupt.set();
     let mut output = Vec::new();
-    let outcome =
-        Box::new(SourceNode::new(Counter(9))).run(None, &mut StreamOutput::new(&mut output), &interrupt, &mut Silent);
+    let outcome = Box::new(SourceNode::new(Counter(9))).run(
+        None,
+        &mut StreamOutput::new(&mut output),
+        &interrupt,
+        &mut SilentObserver,
+    );
     assert_eq!(outcome, Outcome::Interrupted);
     assert_eq!(frames(&output).last().map(Frame::kind), Some("summary"));
 }
@@ -308,8 +319,8 @@ impl Output for Slow {
 #[test]
 fn what_comes_behind_an_attached_stage_is_no_time_of_the_one_before() {
     let mut slow = Slow;
-    let mut observer = Silent;
-    let mut attached = Box::new(Node::new(Doubler::default())).attach(&mut slow, &mut observer).unwrap();
+    let mut observer = SilentObserver;
+    let mut attached = Box::new(Node::new(Doubler::default())).fuse(&mut slow, &mut observer).unwrap();
     attached.flush().unwrap();
     assert!(attached.waited() >= SLOW);
 }

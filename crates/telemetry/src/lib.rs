@@ -10,7 +10,7 @@ mod report;
 mod telemetry;
 
 pub use latency::{Latency, LatencyError};
-pub use meter::{BOUNDS_NS, Count, Meter, Times};
-pub use progress::{FileProgress, Progress, Watched};
+pub use meter::{BOUNDS_NS, FrameCounts, Meter, TimeHistogram};
+pub use progress::{FileProgress, Progress, ProgressReader};
 pub use report::{LatencyTable, write_latency_log};
 pub use telemetry::Telemetry;

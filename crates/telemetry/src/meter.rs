@@ -17,14 +17,14 @@ struct Figures {
     frames_in: AtomicU64,
     frames_out: AtomicU64,
     bytes_in: AtomicU64,
-    service: Times,
-    queue: Times,
+    service: TimeHistogram,
+    queue: TimeHistogram,
     progress: Progress,
 }
 
 /// How many frames a stage took and made so far, in all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct FrameCounts {
     /// Frames taken, rows of batches each.
     pub frames_in: u64,
     /// Frames made, rows of batches each.
@@ -41,8 +41,8 @@ impl Meter {
             frames_in: AtomicU64::default(),
             frames_out: AtomicU64::default(),
             bytes_in: AtomicU64::default(),
-            service: Times::default(),
-            queue: Times::default(),
+            service: TimeHistogram::default(),
+            queue: TimeHistogram::default(),
             progress: progress.clone(),
         }))
     }
@@ -58,15 +58,15 @@ impl Meter {
     }
 
     /// Shows what the stage has counted.
-    pub fn show(&self, count: Count) {
+    pub fn show(&self, count: FrameCounts) {
         self.0.frames_in.store(count.frames_in, Ordering::Relaxed);
         self.0.frames_out.store(count.frames_out, Ordering::Relaxed);
         self.0.bytes_in.store(count.bytes_in, Ordering::Relaxed);
     }
 
     /// What the stage has counted.
-    pub fn count(&self) -> Count {
-        Count {
+    pub fn count(&self) -> FrameCounts {
+        FrameCounts {
             frames_in: self.0.frames_in.load(Ordering::Relaxed),
             frames_out: self.0.frames_out.load(Ordering::Relaxed),
             bytes_in: self.0.bytes_in.load(Ordering::Relaxed),
@@ -74,17 +74,17 @@ impl Meter {
     }
 
     /// How long the stage worked on a frame.
-    pub fn service(&self) -> &Times {
+    pub fn service(&self) -> &TimeHistogram {
         &self.0.service
     }
 
     /// How long a frame waited for the stage.
-    pub fn queue(&self) -> &Times {
+    pub fn queue(&self) -> &TimeHistogram {
         &self.0.queue
     }
 }
 
-/// The bounds of [`Times`], in nanoseconds: three for every power of ten from 100 ns to 10 s.
+/// The bounds of [`TimeHistogram`], in nanoseconds: three for every power of ten from 100 ns to 10 s.
 pub const BOUNDS_NS: [u64; 25] = [
     100,
     250,
@@ -116,13 +116,13 @@ pub const BOUNDS_NS: [u64; 25] = [
 /// Times a frame, counted by the first of [`BOUNDS_NS`] that none of them exceeds. Coarser than [`crate::Latency`], but of
 /// numbers that can be read while they are written.
 #[derive(Debug, Default)]
-pub struct Times {
+pub struct TimeHistogram {
     within: [AtomicU64; BOUNDS_NS.len()],
     beyond: AtomicU64,
     sum_ns: AtomicU64,
 }
 
-impl Times {
+impl TimeHistogram {
     /// Records that each of `frames` frames took `time`.
     pub fn record_each(&self, time: Duration, frames: u64) {
         if frames == 0 {
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn times_lie_within_their_bounds() {
         assert!(BOUNDS_NS.is_sorted());
-        let times = Times::default();
+        let times = TimeHistogram::default();
         for (ns, frames) in [(0, 1), (100, 2), (101, 4), (10_000_000_000, 8), (10_000_000_001, 16)] {
             times.record_each(Duration::from_nanos(ns), frames);
         }

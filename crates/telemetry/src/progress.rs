@@ -69,20 +69,20 @@ impl FileProgress {
     }
 
     /// Counts what is read of `input`, whose next byte is the one at `offset`.
-    pub fn watch<R>(&self, input: R, offset: u64) -> Watched<R> {
-        Watched { input, offset, furthest: self.clone() }
+    pub fn watch<R>(&self, input: R, offset: u64) -> ProgressReader<R> {
+        ProgressReader { input, offset, furthest: self.clone() }
     }
 }
 
 /// A reader whose bytes are counted.
 #[derive(Debug)]
-pub struct Watched<R> {
+pub struct ProgressReader<R> {
     input: R,
     offset: u64,
     furthest: FileProgress,
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for ProgressReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
         self.offset += count as u64;
@@ -91,7 +91,7 @@ impl<R: Read> Read for Watched<R> {
     }
 }
 
-impl<R: AsFd> AsFd for Watched<R> {
+impl<R: AsFd> AsFd for ProgressReader<R> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
@@ -108,7 +108,7 @@ mod tests {
         progress.expect(0);
         assert_eq!(progress.total(), Some(0));
         let (one, other) = (FileProgress::new(&progress), FileProgress::new(&progress));
-        let read = |watched: &mut Watched<&[u8]>, count| watched.read_exact(&mut vec![0; count]).unwrap();
+        let read = |watched: &mut ProgressReader<&[u8]>, count| watched.read_exact(&mut vec![0; count]).unwrap();
         read(&mut one.watch(&content, 0), 60);
         assert_eq!(progress.read(), 60);
         read(&mut one.watch(&content[40..], 40), 10);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::Batches;
+use sizeleak_frame::BatchLimit;
 use sizeleak_packet::{AddressPrefilter, Networks};
 use sizeleak_runtime::{ConfigureError, Runnable, SourceNode, StageOptions};
 
@@ -93,7 +93,7 @@ impl Options {
     ///
     /// # Errors
     /// As [`StageOptions::build`].
-    pub fn build_for(&self, sieve: AddressPrefilter, batches: Batches) -> Result<Box<dyn Runnable>, ConfigureError> {
+    pub fn build_for(&self, sieve: AddressPrefilter, batches: BatchLimit) -> Result<Box<dyn Runnable>, ConfigureError> {
         self.build_sifted(Selection::For(sieve, batches))
     }
 

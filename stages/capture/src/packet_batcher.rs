@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{BATCH_ROWS, Batches, Packet, Packets, PassedOver, what};
+use sizeleak_frame::{BATCH_ROWS, BatchLimit, Packet, Packets, SkippedPackets, what};
 use sizeleak_packet::AddressPrefilter;
 use sizeleak_runtime::{Closed, SourceEmit};
 
@@ -18,7 +18,7 @@ pub(crate) enum Selection {
     /// Those that may matter to these addresses. Of the others nothing is told further down.
     Only(AddressPrefilter),
     /// Those that the stage behind this one does not drop at once; the batch stands for the others too.
-    For(AddressPrefilter, Batches),
+    For(AddressPrefilter, BatchLimit),
 }
 
 /// How much a batch stands for when it is full. Packets passed over weigh one row and their bytes of data.
@@ -80,7 +80,7 @@ pub(crate) struct PacketBatcher {
     keeping: Keeping,
     /// Whether the selection leaves anything out for now.
     is_sifting: bool,
-    passed_over: PassedOver,
+    passed_over: SkippedPackets,
     /// Packets, and those passed over, before the present capture.
     before: [u64; 2],
     pub(crate) counts: Counts,
@@ -111,8 +111,8 @@ impl Selection {
     fn size(&self) -> Size {
         let (batches, held_rows) = match self {
             // Of packets passed over there may be as many as are read at once.
-            Self::For(_, batches @ Batches::OfProcess) => (*batches, 16),
-            _ => (Batches::OfContract, 1),
+            Self::For(_, batches @ BatchLimit::InProcess) => (*batches, 16),
+            _ => (BatchLimit::Contract, 1),
         };
         Size { rows: held_rows * BATCH_ROWS, bytes: batches.bytes(), held_rows }
     }
@@ -130,7 +130,7 @@ impl PacketBatcher {
             selection,
             keeping,
             is_sifting: false,
-            passed_over: PassedOver::default(),
+            passed_over: SkippedPackets::default(),
             before: [0; 2],
             counts: Counts::default(),
             last_row_ns: None,
@@ -181,7 +181,7 @@ impl PacketBatcher {
         let (mut rest, mut last_ns, mut snaplen_cut) = (bytes, None, 0);
         let (mut rows, mut data_bytes) = (self.rows, self.bytes);
         let sieve = self.selection.sieve().filter(|_| self.is_sifting);
-        let mut kept = self.batch.following(capture, number, shared);
+        let mut kept = self.batch.appender(capture, number, shared);
         let end = loop {
             if self.size.is_reached(rows, data_bytes) {
                 break End::Full;
@@ -278,7 +278,7 @@ impl PacketBatcher {
         if matches!(self.selection, Selection::Only(_)) {
             self.counts.left_out += passed_over.packets;
         } else {
-            self.batch.pass_over(passed_over);
+            self.batch.skip_packets(passed_over);
         }
     }
 
@@ -295,7 +295,7 @@ impl PacketBatcher {
 
     /// Whether nobody sees where a batch ends.
     pub(crate) fn is_unseen(&self) -> bool {
-        matches!(self.selection, Selection::For(_, Batches::OfProcess))
+        matches!(self.selection, Selection::For(_, BatchLimit::InProcess))
     }
 
     /// Goes on from what was gathered elsewhere, with the batch that was begun there. Its own is to be empty.
@@ -340,7 +340,7 @@ impl PacketBatcher {
         // The next one will be much like it.
         let next = Packets::with_capacity(self.batch.len());
         let batch = std::mem::replace(&mut self.batch, next);
-        (!batch.is_empty() || batch.passed_over().packets > 0).then_some(batch)
+        (!batch.is_empty() || batch.skipped_packets().packets > 0).then_some(batch)
     }
 
     /// Tells if nothing was let pass.

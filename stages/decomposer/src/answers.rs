@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Candidate, Shared, WeightedEpsilon};
+use sizeleak_frame::{Candidate, SharedList, WeightedEpsilon};
 use sizeleak_runtime::TwoGenerationCache;
 
 /// Answers take this many bytes at most.
@@ -14,7 +14,7 @@ const OF_AN_ANSWER: usize = 256;
 /// What decomposing came to.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    pub(crate) candidates: Shared<Candidate>,
+    pub(crate) candidates: SharedList<Candidate>,
     /// How many there are, listed or not; `u64::MAX` stands for that many or more.
     pub(crate) candidate_count: u64,
     /// How many values of ε were not used.
@@ -34,7 +34,7 @@ pub(crate) struct Unexplained {
 
 /// The answers given lately, by the sizes asked about.
 #[derive(Debug)]
-pub(crate) struct Answers(TwoGenerationCache<[i64; 2], (Shared<WeightedEpsilon>, Answer)>);
+pub(crate) struct Answers(TwoGenerationCache<[i64; 2], (SharedList<WeightedEpsilon>, Answer)>);
 
 impl Default for Answers {
     fn default() -> Self {
@@ -44,13 +44,13 @@ impl Default for Answers {
 
 impl Answers {
     /// The answer to the same question.
-    pub(crate) fn recall(&mut self, sizes: [i64; 2], epsilons: &Shared<WeightedEpsilon>) -> Option<Answer> {
+    pub(crate) fn recall(&mut self, sizes: [i64; 2], epsilons: &SharedList<WeightedEpsilon>) -> Option<Answer> {
         let (asked, answer) = self.0.recall(&sizes)?;
         (asked.is_clone_of(epsilons) || is_same(asked, epsilons)).then(|| answer.clone())
     }
 
     /// Remembers an answer.
-    pub(crate) fn remember(&mut self, sizes: [i64; 2], epsilons: Shared<WeightedEpsilon>, answer: Answer) {
+    pub(crate) fn remember(&mut self, sizes: [i64; 2], epsilons: SharedList<WeightedEpsilon>, answer: Answer) {
         let detail = answer.unexplained.as_ref().map_or(0, |unexplained| unexplained.detail.len());
         let bytes = OF_AN_ANSWER + size_of_val(&*epsilons) + detail + answer.candidates.memory_bytes();
         self.0.remember(sizes, (epsilons, answer), bytes);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Candidate, Command, Correction, Identification, Notice, Shared, WeightedEpsilon, what};
+use sizeleak_frame::{Candidate, Command, Correction, Identification, Notice, SharedList, WeightedEpsilon, what};
 use sizeleak_model::Model;
 use sizeleak_runtime::{Emit, Stage, StageError};
 
@@ -18,7 +18,7 @@ use crate::whole::Whole;
 #[derive(Debug)]
 pub struct Decomposer {
     model: Model,
-    names: Shared<Arc<str>>,
+    names: SharedList<Arc<str>>,
     solver: Solver,
     /// What ways are compared by; the first that has room for a command's sums. None where the prior is flat.
     rankings: Vec<Ranking>,
@@ -61,7 +61,7 @@ impl Decomposer {
     }
 
     /// What explains a command: remembered from the same question before, or worked out.
-    fn answer(&mut self, sizes: [i64; 2], epsilons: &Shared<WeightedEpsilon>) -> Result<Answer, StageError> {
+    fn answer(&mut self, sizes: [i64; 2], epsilons: &SharedList<WeightedEpsilon>) -> Result<Answer, StageError> {
         if let Some(answer) = self.answers.recall(sizes, epsilons) {
             return Ok(answer);
         }
@@ -73,7 +73,7 @@ impl Decomposer {
     fn work_out(&mut self, sizes: [i64; 2], epsilons: &[WeightedEpsilon]) -> Result<Answer, StageError> {
         let [least, most] = sizes;
         let unexplained = |detail: String, is_too_large, unused_epsilons| Answer {
-            candidates: Shared::default(),
+            candidates: SharedList::default(),
             candidate_count: 0,
             unused_epsilons,
             unexplained: Some(Unexplained { detail: detail.into(), is_too_large }),
@@ -104,7 +104,7 @@ impl Decomposer {
     }
 
     /// The candidates of these sums, as many as are listed, with their probabilities among all, listed or not.
-    fn candidates(&mut self, explained: &[Explained]) -> Result<Shared<Candidate>, SumTooLarge> {
+    fn candidates(&mut self, explained: &[Explained]) -> Result<SharedList<Candidate>, SumTooLarge> {
         if let Some(candidates) = self.ranked(explained) {
             return Ok(candidates);
         }
@@ -125,7 +125,7 @@ impl Decomposer {
     }
 
     /// The candidates by the prior, most probable first; `None` where there is no prior, or no room to weigh by it.
-    fn ranked(&mut self, explained: &[Explained]) -> Option<Shared<Candidate>> {
+    fn ranked(&mut self, explained: &[Explained]) -> Option<SharedList<Candidate>> {
         let bytes = |explained: &Explained| usize::try_from(explained.sum.bytes).ok();
         let largest = explained.iter().map(bytes).max().flatten()?;
         let ranking = self.rankings.iter_mut().find_map(|ranking| ranking.prepare(largest).then_some(&*ranking))?;

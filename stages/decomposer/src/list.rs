@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Actions, Candidate, Shared};
+use sizeleak_frame::{Actions, Candidate, SharedList};
 
 /// The candidates of a command take this many bytes at most in a frame, which may have 16 MiB; a list is cut there, as
 /// it is at the limit the user sets.
@@ -16,7 +16,7 @@ pub(crate) const MOST_LISTED: usize = MAX_LISTED_BYTES / LEAST_BYTES;
 
 /// The candidates of a command while they are found.
 pub(crate) struct List<'a> {
-    names: &'a Shared<Arc<str>>,
+    names: &'a SharedList<Arc<str>>,
     limit: usize,
     room: Option<usize>,
     /// The actions of all of them, by their places, with their counts.
@@ -33,7 +33,7 @@ struct Listed {
 }
 
 impl<'a> List<'a> {
-    pub(crate) fn new(names: &'a Shared<Arc<str>>, limit: usize) -> Self {
+    pub(crate) fn new(names: &'a SharedList<Arc<str>>, limit: usize) -> Self {
         Self { names, limit, room: Some(MAX_LISTED_BYTES), counts: Vec::new(), listed: Vec::new() }
     }
 
@@ -59,7 +59,7 @@ impl<'a> List<'a> {
     }
 
     /// What is listed.
-    pub(crate) fn into_candidates(self) -> Shared<Candidate> {
+    pub(crate) fn into_candidates(self) -> SharedList<Candidate> {
         let ends: Vec<u32> = self.listed.iter().map(|listed| listed.end).collect();
         let actions = Actions::of_many(self.names.clone(), self.counts, ends);
         let candidate = |(actions, Listed { epsilon, probability, .. })| Candidate { actions, epsilon, probability };

@@ -155,7 +155,7 @@ impl Stage for EpsilonCorrector {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_frame::Shared;
+    use sizeleak_frame::SharedList;
 
     use super::*;
 
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn other_frames_are_not_its_own() {
-        let other = Frame::from(Correction { command: command(1, None), epsilons: Shared::default() });
+        let other = Frame::from(Correction { command: command(1, None), epsilons: SharedList::default() });
         assert_eq!(Input::try_from(other.clone()), Err(other));
     }
 }

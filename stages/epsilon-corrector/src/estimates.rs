@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
-use sizeleak_frame::{Shared, WeightedEpsilon as Offered};
+use sizeleak_frame::{SharedList, WeightedEpsilon as Offered};
 use sizeleak_model::{Neighbours, Smoothing, Variation, WeightedEpsilon};
 
 /// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to so many; of a wider one, which no
@@ -24,7 +24,7 @@ pub struct Estimates {
     /// `None` takes the nearest neighbours at their word.
     variation: Option<Variation>,
     /// Each range's values. Only looked up: its order shows nowhere.
-    known: HashMap<[i64; 2], Shared<Offered>, FixedState>,
+    known: HashMap<[i64; 2], SharedList<Offered>, FixedState>,
     remembered: usize,
 }
 
@@ -37,18 +37,18 @@ impl Estimates {
 
     /// The values of ε over the sizes from the least to the most, which are taken to be equally likely; heaviest first,
     /// lower ones first among equals. The weights sum to 1. Asked again, it gives the same list once more.
-    pub fn over(&mut self, sizes: [i64; 2]) -> Shared<Offered> {
+    pub fn over(&mut self, sizes: [i64; 2]) -> SharedList<Offered> {
         match self.known.get(&sizes) {
             Some(values) => values.clone(),
             None => self.remember(sizes),
         }
     }
 
-    fn remember(&mut self, sizes: [i64; 2]) -> Shared<Offered> {
+    fn remember(&mut self, sizes: [i64; 2]) -> SharedList<Offered> {
         let found = self.work_out(sizes);
         let offered =
             found.iter().map(|WeightedEpsilon { epsilon, weight }| Offered { epsilon: *epsilon, weight: *weight });
-        let values: Shared<Offered> = offered.collect();
+        let values: SharedList<Offered> = offered.collect();
         let room = values.len() + OF_A_SIZE;
         if self.remembered + room > MAX_REMEMBERED {
             self.known.clear();

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use prefetch_index::prefetch_index;
-use sizeleak_frame::{Batches, Flow, Notice, Packet, PacketIter, Packets, Segment, Segments, Transport, what};
+use sizeleak_frame::{BatchLimit, Flow, Notice, Packet, PacketIter, Packets, Segment, Segments, Transport, what};
 use sizeleak_packet::{AddressPrefilter, GatewaySeen, Networks, may_be_tunnel, plain_addresses};
 use sizeleak_runtime::{ConfigureError, Emit, Stage, StageError};
 
@@ -41,7 +41,7 @@ pub struct FlowFilter {
     seen: SeenAddresses,
     tally: Tally,
     shortcuts: FlowCache,
-    batches: Batches,
+    batches: BatchLimit,
 }
 
 /// What a gateway that is in no packet is.
@@ -57,7 +57,7 @@ struct Work<'a> {
     number: u64,
     packets: &'a Packets,
     batch: Segments,
-    batches: Batches,
+    batches: BatchLimit,
     out: &'a mut dyn Emit,
 }
 
@@ -103,13 +103,13 @@ impl FlowFilter {
             seen: SeenAddresses::default(),
             tally: Tally::default(),
             shortcuts: FlowCache::default(),
-            batches: Batches::default(),
+            batches: BatchLimit::default(),
         })
     }
 
     /// Has it put out batches of this size.
     #[must_use]
-    pub fn with_batches(self, batches: Batches) -> Self {
+    pub fn with_batches(self, batches: BatchLimit) -> Self {
         Self { batches, ..self }
     }
 
@@ -143,7 +143,7 @@ impl FlowFilter {
             let Some(belonging) = self.shortcuts.find(&plain, generation) else { break };
             work.batch.push_from(plain.row(packet.time_ns, belonging), work.packets);
             last_ns = Some(packet.time_ns);
-            rest.pass();
+            rest.advance();
         }
         self.tally.gateway_packets((before - rest.len()) as u64, last_ns);
     }
@@ -378,7 +378,7 @@ impl Stage for FlowFilter {
             }
             work.send_if_full()?;
         }
-        self.tally.passed_over(packets.passed_over());
+        self.tally.skipped_packets(packets.skipped_packets());
         if self.tally.gateway_packets > 0 {
             self.appearance.tell();
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_frame::{Notice, PassedOver, what};
+use sizeleak_frame::{Notice, SkippedPackets, what};
 
 use crate::link::NoIp;
 use crate::reassembly::GivenUp;
@@ -52,9 +52,9 @@ impl Tally {
     }
 
     /// Counts packets that a stage before has left out.
-    pub(crate) fn passed_over(&mut self, passed_over: PassedOver) {
-        self.packets += passed_over.packets;
-        self.last_time_ns = passed_over.last_ns.or(self.last_time_ns);
+    pub(crate) fn skipped_packets(&mut self, skipped: SkippedPackets) {
+        self.packets += skipped.packets;
+        self.last_time_ns = skipped.last_ns.or(self.last_time_ns);
     }
 
     /// Counts a packet without IP that is read; the first for its reason is told.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use sizeleak_frame::{Actions, Shared};
+use sizeleak_frame::{Actions, SharedList};
 use sizeleak_model::{InventoryError, Limits, MOST_CLASSES, Model};
 
 /// The model's inventory, by action names.
@@ -29,7 +29,7 @@ impl Inventory {
         Check { inventory: self, known: None }
     }
 
-    fn known(&self, names: &Shared<Arc<str>>) -> Known {
+    fn known(&self, names: &SharedList<Arc<str>>) -> Known {
         let classes = names.iter().map(|name| self.classes.get(&**name).copied()).collect();
         Known { names: names.clone(), classes }
     }
@@ -50,7 +50,7 @@ pub(crate) struct Check<'a> {
 /// Names, and by their places the classes of those that the model has.
 #[derive(Debug)]
 struct Known {
-    names: Shared<Arc<str>>,
+    names: SharedList<Arc<str>>,
     classes: Vec<Option<usize>>,
 }
 

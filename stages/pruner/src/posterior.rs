@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use sizeleak_frame::{Candidate, Shared};
+use sizeleak_frame::{Candidate, SharedList};
 use sizeleak_model::Rank;
 
 use crate::evidence::Evidence;
@@ -14,7 +14,7 @@ const EQUAL: f64 = 1e-9;
 /// The candidates of a command with what the list leaves out.
 #[derive(Debug)]
 pub(crate) struct Distribution<'a> {
-    listed: &'a Shared<Candidate>,
+    listed: &'a SharedList<Candidate>,
     /// Those not left out yet: as they came, or once it was said which to keep, best first.
     weighed: Vec<Weighed>,
     /// The probability of all candidates that are not listed.
@@ -30,7 +30,7 @@ struct Weighed {
 
 impl<'a> Distribution<'a> {
     /// The candidates as they came. Of a cut list, what the probabilities leave to 1 is that of the candidates not listed.
-    pub(crate) fn new(listed: &'a Shared<Candidate>, unlisted_count: u64) -> Self {
+    pub(crate) fn new(listed: &'a SharedList<Candidate>, unlisted_count: u64) -> Self {
         let probabilities = listed.iter().map(|candidate| candidate.probability);
         let sound = probabilities.map(|given| if given.is_nan() { 0.0 } else { given.clamp(0.0, 1.0) });
         let weighed: Vec<Weighed> = sound.enumerate().map(|(at, probability)| Weighed { at, probability }).collect();
@@ -93,7 +93,7 @@ impl<'a> Distribution<'a> {
     }
 
     /// The candidates there still are, with their probabilities: the list itself where it is unchanged.
-    pub(crate) fn candidates(&self) -> Shared<Candidate> {
+    pub(crate) fn candidates(&self) -> SharedList<Candidate> {
         let given = self.listed.iter().enumerate().map(|(at, candidate)| (at, candidate.probability.to_bits()));
         if given.eq(self.weighed.iter().map(|weighed| (weighed.at, weighed.probability.to_bits()))) {
             return self.listed.clone();
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::testing::{command, model};
 
-    fn listed(candidates: &[(u32, f64)]) -> Shared<Candidate> {
+    fn listed(candidates: &[(u32, f64)]) -> SharedList<Candidate> {
         let candidate = |(actions, probability): &(u32, f64)| Candidate {
             actions: Actions::from(vec![(Arc::from("on"), *actions)]),
             epsilon: 0,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     /// All candidates, best first.
-    fn weighed(listed: &Shared<Candidate>, unlisted_count: u64, replies: u32) -> Distribution<'_> {
+    fn weighed(listed: &SharedList<Candidate>, unlisted_count: u64, replies: u32) -> Distribution<'_> {
         let mut distribution = Distribution::new(listed, unlisted_count);
         let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
         let command = command(replies, 0);

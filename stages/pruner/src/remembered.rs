@@ -1,6 +1,6 @@
 //! What pruning came to, remembered: the same sizes come with the same replies again and again.
 
-use sizeleak_frame::{Candidate, Identification, Shared};
+use sizeleak_frame::{Candidate, Identification, SharedList};
 use sizeleak_runtime::TwoGenerationCache;
 
 use crate::evidence::Bounds;
@@ -14,7 +14,7 @@ const OF_ALL: usize = 256;
 /// What is left of a list of candidates.
 #[derive(Debug, Clone)]
 pub(crate) struct Pruned {
-    pub(crate) candidates: Shared<Candidate>,
+    pub(crate) candidates: SharedList<Candidate>,
     /// How many candidates there are that are not listed and must still be kept.
     pub(crate) unlisted: u64,
     /// Which numbers of actions the replies allow; `None` where they say nothing.
@@ -38,7 +38,7 @@ struct Asked {
 
 /// What was pruned lately.
 #[derive(Debug)]
-pub(crate) struct Remembered(TwoGenerationCache<Asked, (Shared<Candidate>, Pruned)>);
+pub(crate) struct Remembered(TwoGenerationCache<Asked, (SharedList<Candidate>, Pruned)>);
 
 impl Default for Remembered {
     fn default() -> Self {
@@ -76,8 +76,9 @@ impl Asked {
 }
 
 /// Whether lists are the same to the last bit of each probability; a decomposer that remembers hands on the very same.
-fn is_same(one: &Shared<Candidate>, other: &Shared<Candidate>) -> bool {
+fn is_same(one: &SharedList<Candidate>, other: &SharedList<Candidate>) -> bool {
     let bits = |candidate: &Candidate| (candidate.epsilon, candidate.probability.to_bits());
-    let is_alike = |(one, other): (&Candidate, &Candidate)| bits(one) == bits(other) && one.actions == other.actions;
-    one.is_clone_of(other) || (one.len() == other.len() && one.iter().zip(other).all(is_alike))
+    let is_same_kind =
+        |(one, other): (&Candidate, &Candidate)| bits(one) == bits(other) && one.actions == other.actions;
+    one.is_clone_of(other) || (one.len() == other.len() && one.iter().zip(other).all(is_same_kind))
 }

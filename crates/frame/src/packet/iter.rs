@@ -26,7 +26,7 @@ impl<'a> PacketIter<'a> {
         Self { batch, rows: batch.rows.iter(), runs: batch.runs.iter(), run, left: 0, data: &[] }
     }
 
-    /// The next packet, which stays the next one until it is [passed](Self::pass).
+    /// The next packet, which stays the next one until it is [advanced](Self::advance).
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "nobody needs all of it")]
     pub fn peek(&mut self) -> Option<Packet<'a>> {
@@ -48,7 +48,7 @@ impl<'a> PacketIter<'a> {
 
     /// Goes on behind the next packet.
     #[inline]
-    pub fn pass(&mut self) {
+    pub fn advance(&mut self) {
         if self.rows.next().is_some() {
             if self.left == 0 {
                 self.turn();
@@ -82,7 +82,7 @@ impl<'a> Iterator for PacketIter<'a> {
     #[inline]
     fn next(&mut self) -> Option<Packet<'a>> {
         let packet = self.peek()?;
-        self.pass();
+        self.advance();
         Some(packet)
     }
 

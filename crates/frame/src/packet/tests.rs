@@ -49,7 +49,7 @@ fn gathered<'a>(all: &[Packet<'a>], buffers: &'a [Arc<Vec<u8>>; 2]) -> (Packets,
         let shared = &buffers[of(&packets[0])];
         let other = &buffers[1 - of(&packets[0])];
         let (capture, first) = (packets[0].capture, packets[0].number);
-        let mut following = batch.following(capture, first - 1, Some(shared));
+        let mut following = batch.appender(capture, first - 1, Some(shared));
         for (at, packet) in packets.iter().enumerate() {
             let data = if at % 7 == 3 { &other[..packet.data.len()] } else { packet.data };
             following.push(packet.time_ns, packet.link_type, packet.original_length, data);
@@ -80,7 +80,7 @@ proptest! {
             prop_assert_eq!(rest.peek(), Some(*packet));
             let later = rest.data_ahead(ahead);
             prop_assert!(later.is_empty() || later == all[at + ahead].data);
-            rest.pass();
+            rest.advance();
         }
         prop_assert_eq!((rest.peek(), rest.data_ahead(0).len()), (None, 0));
         batch.detach();
@@ -99,7 +99,7 @@ fn data_of_packets_ahead_are_told_where_they_follow() {
     let elsewhere = [7; 3];
     let all: Vec<&[u8]> = (0..8).map(|at| if at < 6 { &buffer[at..2 * at] } else { &elsewhere }).collect();
     let mut batch = Packets::new();
-    let mut following = batch.following(0, 0, Some(&buffer));
+    let mut following = batch.appender(0, 0, Some(&buffer));
     for data in &all {
         following.push(5, 1, 60, data);
     }

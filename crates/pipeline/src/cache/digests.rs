@@ -55,14 +55,14 @@ struct Remembered {
 
 /// The digests of files.
 #[derive(Debug)]
-pub struct Digests {
+pub struct FileDigests {
     memory: PathBuf,
     known: BTreeMap<PathBuf, Remembered>,
     /// What this run asked for, as it was then.
     asked: Vec<(PathBuf, State)>,
 }
 
-impl Digests {
+impl FileDigests {
     /// Those remembered in this file. One that is not there or cannot be read remembers nothing.
     pub fn read(memory: PathBuf) -> Self {
         let text = fs::read(&memory).unwrap_or_default();
@@ -133,20 +133,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (file, memory) = (folder.path().join("a"), folder.path().join("digests.json"));
         aged(&file, "one");
-        let mut digests = Digests::read(memory.clone());
+        let mut digests = FileDigests::read(memory.clone());
         assert_eq!(digests.of(&file).unwrap(), (blake3::hash(b"one"), 3));
         // The time of change cannot be set back, so that what is remembered here is put there by hand.
         let state = State::of(&file.metadata().unwrap());
         let lie = Remembered { state, digest: blake3::hash(b"remembered"), used: 0 };
         digests.known.insert(file.canonicalize().unwrap(), lie);
         digests.write().unwrap();
-        let mut again = Digests::read(memory.clone());
+        let mut again = FileDigests::read(memory.clone());
         assert_eq!(again.of(&file).unwrap().0, blake3::hash(b"remembered"), "it was not read again");
         aged(&file, "two");
         assert!(!again.are_unchanged());
-        assert_eq!(Digests::read(memory.clone()).of(&file).unwrap().0, blake3::hash(b"two"));
+        assert_eq!(FileDigests::read(memory.clone()).of(&file).unwrap().0, blake3::hash(b"two"));
         fs::write(&memory, "{").unwrap();
-        assert_eq!(Digests::read(memory).of(&file).unwrap().0, blake3::hash(b"two"));
+        assert_eq!(FileDigests::read(memory).of(&file).unwrap().0, blake3::hash(b"two"));
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a");
         fs::write(&file, "one").unwrap();
-        let mut digests = Digests::read(folder.path().join("digests.json"));
+        let mut digests = FileDigests::read(folder.path().join("digests.json"));
         digests.of(&file).unwrap();
         assert!(digests.known.is_empty() && digests.are_unchanged());
         assert!(digests.of(folder.path()).is_err(), "a folder is no file");

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a cached stream is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct CacheEntry {
     /// What it was made of.
     #[serde(with = "super::hex")]
     pub key: Hash,
@@ -26,12 +26,12 @@ pub struct Entry {
     #[serde(with = "super::hex")]
     pub digest: Hash,
     /// The captures it was made of.
-    pub captures: Vec<Capture>,
+    pub captures: Vec<CachedCapture>,
 }
 
 /// A capture as it was when an entry was made of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capture {
+pub struct CachedCapture {
     /// Where it was; it may be elsewhere now.
     pub path: PathBuf,
     /// Its size in bytes.

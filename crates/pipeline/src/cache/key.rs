@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use sizeleak_frame::SCHEMA;
 use sizeleak_runtime::StageOptions;
 
-use super::Capture;
-use crate::{Effective, Pipeline};
+use super::CachedCapture;
+use crate::{Pipeline, ResolvedStage};
 
 /// Names the way keys are made: another one gives other keys.
 const CONTEXT: &str = "sizeleak cache 1";
@@ -33,15 +33,15 @@ pub struct CacheableOutput {
 
 /// The keys of a pipeline's outputs.
 #[derive(Debug)]
-pub struct Keys {
+pub struct CacheKeys {
     /// The outputs that can be kept, first one first: up to the first program of somebody's, whose doings its command line does
     /// not tell.
     pub outputs: Vec<CacheableOutput>,
     /// The captures that all is made of.
-    pub captures: Vec<Capture>,
+    pub captures: Vec<CachedCapture>,
 }
 
-impl Keys {
+impl CacheKeys {
     /// The keys of the outputs of a pipeline that is run by the program of this digest. `digest` gives that of a file, and its
     /// size.
     ///
@@ -52,7 +52,7 @@ impl Keys {
         program: Hash,
         mut digest: impl FnMut(&Path) -> io::Result<(Hash, u64)>,
     ) -> Result<Self, String> {
-        let stages = pipeline.effective();
+        let stages = pipeline.resolved_stages();
         let mut stages = stages.iter().enumerate();
         let Some((_, source)) = stages.next().filter(|(_, first)| first.entry.name == sizeleak_capture::Options::NAME)
         else {
@@ -65,7 +65,7 @@ impl Keys {
         );
         let read = keys.read_by(source, &mut digest)?;
         key = key_behind(key, &read);
-        for (place, Effective { entry, options }) in stages {
+        for (place, ResolvedStage { entry, options }) in stages {
             let files = entry.path_keys();
             let mut plain = BTreeMap::new();
             for (option, value) in options {
@@ -85,7 +85,7 @@ impl Keys {
     /// What `capture` reads and how.
     fn read_by(
         &mut self,
-        source: &Effective,
+        source: &ResolvedStage,
         digest: &mut impl FnMut(&Path) -> io::Result<(Hash, u64)>,
     ) -> Result<Value, String> {
         let mut options: BTreeMap<&String, Value> =
@@ -107,7 +107,7 @@ impl Keys {
             for path in paths {
                 let (digest, bytes) = digest(&path).map_err(cannot)?;
                 read.push(json!([digest.to_string(), are_named.then_some(&path)]));
-                self.captures.push(Capture { path, bytes });
+                self.captures.push(CachedCapture { path, bytes });
             }
         }
         Ok(json!([source.entry.name, options, read]))
@@ -154,7 +154,7 @@ mod tests {
                 pipeline.set(stage, "model", "m.toml").unwrap();
             }
         }
-        Keys::of(&pipeline, blake3::hash(b"program"), by_name).map(|keys| keys.outputs)
+        CacheKeys::of(&pipeline, blake3::hash(b"program"), by_name).map(|keys| keys.outputs)
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "in place of what reads files")]
@@ -205,7 +205,7 @@ mod tests {
             order("capture.files=[\"b\", \"a\"]"),
             "captures are merged in order"
         );
-        let other = Keys::of(&Pipeline::standard(), blake3::hash(b"other"), by_name);
+        let other = CacheKeys::of(&Pipeline::standard(), blake3::hash(b"other"), by_name);
         assert!(other.is_err(), "without files stdin is read");
     }
 
@@ -213,7 +213,7 @@ mod tests {
     fn another_program_has_other_keys() {
         let mut pipeline = Pipeline::standard();
         pipeline.set_text("capture.files=a.pcap").unwrap();
-        let key = |program: &[u8]| Keys::of(&pipeline, blake3::hash(program), by_name).unwrap().outputs[0].key;
+        let key = |program: &[u8]| CacheKeys::of(&pipeline, blake3::hash(program), by_name).unwrap().outputs[0].key;
         assert_ne!(key(b"one"), key(b"two"));
     }
 
@@ -226,7 +226,7 @@ mod tests {
         let mut pipeline = Pipeline::standard();
         pipeline.set_text("capture.files=a.pcap").unwrap();
         pipeline.use_model(Path::new("gone.toml")).unwrap();
-        let keys = Keys::of(&pipeline, blake3::hash(b"program"), lost).unwrap();
+        let keys = CacheKeys::of(&pipeline, blake3::hash(b"program"), lost).unwrap();
         assert_eq!(keys.outputs.len(), 1, "the records do not depend on a model");
     }
 

@@ -1,8 +1,8 @@
 //! What stages put out in earlier runs, kept by what it was made of: the bytes of the captures, every stage up to there with
 //! all its options, and the program itself. A run begins behind the last stage that has not changed.
 //!
-//! [`Keys`] say what an output was made of, [`Digests`] remembers those of large files, [`Store`] holds the entries on
-//! disk, and a [`Session`] is one run's use of all of them.
+//! [`CacheKeys`] say what an output was made of, [`FileDigests`] remembers those of large files, [`CacheStore`] holds the entries on
+//! disk, and a [`CacheSession`] is one run's use of all of them.
 
 mod digests;
 mod entry;
@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use etcetera::{BaseStrategy, choose_base_strategy};
 
-pub use digests::Digests;
-pub use entry::{Capture, Entry};
-pub use key::{CacheableOutput, Keys};
-pub use session::Session;
-pub use store::{Lookup, Store, Stored};
+pub use digests::FileDigests;
+pub use entry::{CacheEntry, CachedCapture};
+pub use key::{CacheKeys, CacheableOutput};
+pub use session::CacheSession;
+pub use store::{CacheLookup, CacheStore, StoredEntry};
 
 /// Names the folder of the cache, over the one that is usual.
 pub const FOLDER_VARIABLE: &str = "SIZELEAK_CACHE_DIR";
@@ -31,7 +31,7 @@ pub const FOLDER_VARIABLE: &str = "SIZELEAK_CACHE_DIR";
 ///
 /// # Errors
 /// Where the user has no home.
-pub fn folder(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub fn cache_folder(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let set = || env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     if let Some(folder) = named.map(Path::to_owned).or_else(set) {
         return Ok(folder);

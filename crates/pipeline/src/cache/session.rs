@@ -7,15 +7,15 @@ use crossbeam_channel::Receiver;
 use jiff::Timestamp;
 
 use super::store::Draft;
-use super::{CacheableOutput, Capture, Digests, Entry, Keys, Lookup, Store};
+use super::{CacheEntry, CacheKeys, CacheLookup, CacheStore, CacheableOutput, CachedCapture, FileDigests};
 use crate::recording::Finished;
-use crate::{OnFailure, Pipeline, Replay, RunOptions, Tap};
+use crate::{OnRecordingFailure, OutputRecorder, Pipeline, RunOptions, SavedStream};
 
 /// A run that uses the cache.
-pub struct Session {
-    store: Store,
-    digests: Digests,
-    captures: Vec<Capture>,
+pub struct CacheSession {
+    store: CacheStore,
+    digests: FileDigests,
+    captures: Vec<CachedCapture>,
     drafts: Vec<Recorded>,
 }
 
@@ -26,10 +26,10 @@ struct Recorded {
     whole: Receiver<io::Result<Finished>>,
 }
 
-impl Session {
+impl CacheSession {
     /// Looks for the last output of a pipeline that an earlier run left, and has all behind it recorded. `None` where nothing
     /// of this pipeline can be kept. `tell` is given what the user should hear of it, in sentences.
-    pub fn begin(store: Store, pipeline: &Pipeline, mut tell: impl FnMut(String)) -> Option<(Self, RunOptions)> {
+    pub fn begin(store: CacheStore, pipeline: &Pipeline, mut tell: impl FnMut(String)) -> Option<(Self, RunOptions)> {
         match Self::try_begin(store, pipeline, &mut tell) {
             Ok(begun) => Some(begun),
             Err(why) => {
@@ -40,14 +40,14 @@ impl Session {
     }
 
     fn try_begin(
-        store: Store,
+        store: CacheStore,
         pipeline: &Pipeline,
         tell: &mut impl FnMut(String),
     ) -> Result<(Self, RunOptions), String> {
         let mut digests = store.digests();
         // Another build of the same version may work otherwise.
         let program = env::current_exe().and_then(|program| digests.of(&program)).map_err(|error| error.to_string())?;
-        let keys = Keys::of(pipeline, program.0, |path| digests.of(path))?;
+        let keys = CacheKeys::of(pipeline, program.0, |path| digests.of(path))?;
         let Beginning { from, rest } = found(&store, pipeline, keys.outputs, tell)?;
         let mut session = Self { store, digests, captures: keys.captures, drafts: Vec::new() };
         let taps = rest.into_iter().map(|keyed| Ok((keyed.place, session.record(keyed)?))).collect::<io::Result<_>>();
@@ -55,9 +55,9 @@ impl Session {
         Ok((session, RunOptions { from, taps }))
     }
 
-    fn record(&mut self, keyed: CacheableOutput) -> io::Result<Tap> {
+    fn record(&mut self, keyed: CacheableOutput) -> io::Result<OutputRecorder> {
         let (draft, recording) = self.store.draft()?;
-        let (tap, whole) = Tap::new(recording, "the cache".into(), OnFailure::GiveUp);
+        let (tap, whole) = OutputRecorder::new(recording, "the cache".into(), OnRecordingFailure::GiveUp);
         self.drafts.push(Recorded { keyed, draft, whole });
         Ok(tap)
     }
@@ -83,8 +83,8 @@ impl Session {
         }
     }
 
-    fn entry(&self, keyed: &CacheableOutput, finished: Finished) -> Entry {
-        Entry {
+    fn entry(&self, keyed: &CacheableOutput, finished: Finished) -> CacheEntry {
+        CacheEntry {
             key: keyed.key,
             stage: keyed.stage.to_owned(),
             kind: keyed.kind.to_owned(),
@@ -100,14 +100,14 @@ impl Session {
 /// Where a run begins.
 struct Beginning {
     /// With the output of this place, if one is there.
-    from: Option<(usize, Replay)>,
+    from: Option<(usize, SavedStream)>,
     /// What is made behind it.
     rest: Vec<CacheableOutput>,
 }
 
 /// The last output that is there and may be begun with, and those behind it.
 fn found(
-    store: &Store,
+    store: &CacheStore,
     pipeline: &Pipeline,
     mut outputs: Vec<CacheableOutput>,
     tell: &mut impl FnMut(String),
@@ -120,13 +120,13 @@ fn found(
             continue;
         }
         match store.look_up(keyed.key).map_err(|error| format!("{error:#}"))? {
-            Lookup::Missing => {}
-            Lookup::Damaged(why) => {
+            CacheLookup::Missing => {}
+            CacheLookup::Damaged(why) => {
                 tell(format!("{} in the cache are damaged and made again: {why}", pipeline.output_of(keyed.place)));
             }
-            Lookup::Found(entry, file) => {
+            CacheLookup::Found(entry, file) => {
                 let name = format!("the cache's {}", pipeline.output_of(keyed.place));
-                let replay = Replay::of_file(name, file).map_err(|error| error.to_string())?;
+                let replay = SavedStream::of_file(name, file).map_err(|error| error.to_string())?;
                 let made = entry.made.strftime("%Y-%m-%d %H:%M:%S");
                 tell(format!("{} from the cache: made {made} UTC", pipeline.output_of(keyed.place)));
                 return Ok(Beginning { from: Some((keyed.place, replay)), rest });

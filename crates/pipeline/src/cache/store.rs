@@ -10,7 +10,7 @@ use blake3::{Hash, Hasher};
 use jiff::{SignedDuration, Timestamp};
 use tempfile::{Builder, TempDir};
 
-use super::{Digests, Entry};
+use super::{CacheEntry, FileDigests};
 use crate::recording::{Compression, Recording};
 
 const STREAM: &str = "stream.frames.zst";
@@ -21,27 +21,27 @@ const LEFT_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 /// The folder of the cache.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct CacheStore {
     root: PathBuf,
     /// The most bytes all entries may have.
     limit: u64,
 }
 
 /// What came of looking for an entry.
-pub enum Lookup {
+pub enum CacheLookup {
     /// There is none.
     Missing,
     /// There was one; it was damaged, and it is removed.
     Damaged(String),
     /// An entry and its stream, which was checked to be as it was written.
-    Found(Box<Entry>, File),
+    Found(Box<CacheEntry>, File),
 }
 
 /// An entry that is there.
 #[derive(Debug, Clone)]
-pub struct Stored {
+pub struct StoredEntry {
     /// What it is.
-    pub entry: Entry,
+    pub entry: CacheEntry,
     /// When a run last began with it, or made it.
     pub used: Timestamp,
     folder: PathBuf,
@@ -52,7 +52,7 @@ pub(super) struct Draft {
     folder: TempDir,
 }
 
-impl Store {
+impl CacheStore {
     /// The cache in this folder, of this size at most.
     pub fn new(root: PathBuf, limit: u64) -> Self {
         Self { root, limit }
@@ -72,15 +72,15 @@ impl Store {
     }
 
     /// The digests of files that earlier runs read.
-    pub fn digests(&self) -> Digests {
-        Digests::read(self.root.join("digests.json"))
+    pub fn digests(&self) -> FileDigests {
+        FileDigests::read(self.root.join("digests.json"))
     }
 
     /// Looks for the entry of a key. Its stream is read to see that it is undamaged, and counts as used from now on.
     ///
     /// # Errors
     /// Where a damaged one cannot be removed.
-    pub fn look_up(&self, key: Hash) -> anyhow::Result<Lookup> {
+    pub fn look_up(&self, key: Hash) -> anyhow::Result<CacheLookup> {
         let place = self.place(key);
         let found = match about(&place) {
             Ok(Some(entry)) if entry.key == key => open(&place, &entry).map(|file| file.map(|file| (entry, file))),
@@ -89,15 +89,15 @@ impl Store {
             Err(fault) => Err(fault),
         };
         match found {
-            Ok(None) => Ok(Lookup::Missing),
+            Ok(None) => Ok(CacheLookup::Missing),
             Ok(Some((entry, file))) => {
                 // Whoever may not set times uses it all the same.
                 let _touched = file.set_modified(SystemTime::now());
-                Ok(Lookup::Found(Box::new(entry), file))
+                Ok(CacheLookup::Found(Box::new(entry), file))
             }
             Err(fault) => {
                 self.remove(&place)?;
-                Ok(Lookup::Damaged(fault))
+                Ok(CacheLookup::Damaged(fault))
             }
         }
     }
@@ -112,7 +112,7 @@ impl Store {
     }
 
     /// Makes an entry of a draft. Where another run has made it meanwhile, that one stays.
-    pub(super) fn keep(&self, draft: Draft, entry: &Entry) -> anyhow::Result<()> {
+    pub(super) fn keep(&self, draft: Draft, entry: &CacheEntry) -> anyhow::Result<()> {
         fs::write(draft.folder.path().join(ABOUT), serde_json::to_vec_pretty(entry)?)?;
         match fs::rename(draft.folder.path(), self.place(entry.key)) {
             Ok(()) => {
@@ -129,13 +129,13 @@ impl Store {
     ///
     /// # Errors
     /// Where the folder cannot be read.
-    pub fn list(&self) -> anyhow::Result<Vec<Stored>> {
+    pub fn list(&self) -> anyhow::Result<Vec<StoredEntry>> {
         let mut all = Vec::new();
         for folder in self.folders()? {
             // One that another run removes meanwhile is not there; a damaged one is told when it is looked for.
             let Ok(Some(entry)) = about(&folder) else { continue };
             let Ok(used) = used(&folder) else { continue };
-            all.push(Stored { entry, used, folder });
+            all.push(StoredEntry { entry, used, folder });
         }
         all.sort_by(|one, other| other.used.cmp(&one.used).then_with(|| one.folder.cmp(&other.folder)));
         Ok(all)
@@ -145,7 +145,7 @@ impl Store {
     ///
     /// # Errors
     /// Where one cannot be removed.
-    pub fn clear(&self, before: Option<Timestamp>) -> anyhow::Result<Vec<Stored>> {
+    pub fn clear(&self, before: Option<Timestamp>) -> anyhow::Result<Vec<StoredEntry>> {
         let mut removed = self.list()?;
         removed.retain(|stored| before.is_none_or(|before| stored.used < before));
         for stored in &removed {
@@ -210,7 +210,7 @@ impl Store {
 }
 
 /// What an entry says of itself; `None` where there is none.
-fn about(folder: &Path) -> Result<Option<Entry>, String> {
+fn about(folder: &Path) -> Result<Option<CacheEntry>, String> {
     match fs::read(folder.join(ABOUT)) {
         Err(error) if error.kind() == ErrorKind::NotFound && !folder.is_dir() => Ok(None),
         Err(error) => Err(format!("{ABOUT}: {error}")),
@@ -219,7 +219,7 @@ fn about(folder: &Path) -> Result<Option<Entry>, String> {
 }
 
 /// The stream of an entry, if it is as it was written.
-fn open(folder: &Path, entry: &Entry) -> Result<Option<File>, String> {
+fn open(folder: &Path, entry: &CacheEntry) -> Result<Option<File>, String> {
     let opened = File::open(folder.join(STREAM));
     let mut file = match opened {
         Ok(file) => file,
@@ -247,8 +247,8 @@ mod tests {
 
     use super::*;
 
-    fn entry(name: &str) -> Entry {
-        Entry {
+    fn entry(name: &str) -> CacheEntry {
+        CacheEntry {
             key: blake3::hash(name.as_bytes()),
             stage: "record-sizer".into(),
             kind: "record".into(),
@@ -261,20 +261,20 @@ mod tests {
     }
 
     /// Keeps an entry with this content, last used so many minutes ago.
-    fn keep(store: &Store, name: &str, content: &[u8], minutes: u64) -> Entry {
+    fn keep(store: &CacheStore, name: &str, content: &[u8], minutes: u64) -> CacheEntry {
         let (draft, mut recording) = store.draft().unwrap();
         recording.write_all(content).unwrap();
         let finished = recording.finish().unwrap();
-        let entry = Entry { bytes: finished.bytes, digest: finished.digest, ..entry(name) };
+        let entry = CacheEntry { bytes: finished.bytes, digest: finished.digest, ..entry(name) };
         store.keep(draft, &entry).unwrap();
         let time = SystemTime::now() - Duration::from_mins(minutes);
         File::open(store.place(entry.key).join(STREAM)).unwrap().set_modified(time).unwrap();
         entry
     }
 
-    fn found(store: &Store, name: &str) -> Option<Vec<u8>> {
+    fn found(store: &CacheStore, name: &str) -> Option<Vec<u8>> {
         match store.look_up(entry(name).key).unwrap() {
-            Lookup::Found(_, file) => {
+            CacheLookup::Found(_, file) => {
                 let mut content = Vec::new();
                 zstd::Decoder::new(file).unwrap().read_to_end(&mut content).unwrap();
                 Some(content)
@@ -283,15 +283,15 @@ mod tests {
         }
     }
 
-    fn names(store: &Store) -> usize {
+    fn names(store: &CacheStore) -> usize {
         fs::read_dir(store.entries()).unwrap().count()
     }
 
     #[test]
     fn an_entry_is_found_as_it_was_written_and_the_first_of_two_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path().join("c"), 1 << 20);
-        assert!(matches!(store.look_up(entry("a").key), Ok(Lookup::Missing)));
+        let store = CacheStore::new(folder.path().join("c"), 1 << 20);
+        assert!(matches!(store.look_up(entry("a").key), Ok(CacheLookup::Missing)));
         assert!(store.list().unwrap().is_empty(), "no folder at all");
         keep(&store, "a", b"first", 0);
         keep(&store, "a", b"second, of a run at the same time", 0);
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn damage_is_noticed_and_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path().to_owned(), 1 << 20);
+        let store = CacheStore::new(folder.path().to_owned(), 1 << 20);
         let place = |name: &str| store.place(entry(name).key);
         let change = |name: &str| {
             let mut bytes = fs::read(place(name).join(STREAM)).unwrap();
@@ -322,12 +322,12 @@ mod tests {
                 _ => fs::remove_file(place(name).join(ABOUT)),
             };
             damaged.unwrap();
-            assert!(matches!(store.look_up(entry(name).key), Ok(Lookup::Damaged(_))), "{name}");
-            assert!(matches!(store.look_up(entry(name).key), Ok(Lookup::Missing)), "{name}");
+            assert!(matches!(store.look_up(entry(name).key), Ok(CacheLookup::Damaged(_))), "{name}");
+            assert!(matches!(store.look_up(entry(name).key), Ok(CacheLookup::Missing)), "{name}");
         }
         keep(&store, "another's", b"some content", 0);
         fs::rename(place("another's"), place("mine")).unwrap();
-        assert!(matches!(store.look_up(entry("mine").key), Ok(Lookup::Damaged(_))));
+        assert!(matches!(store.look_up(entry("mine").key), Ok(CacheLookup::Damaged(_))));
         assert_eq!(names(&store), 0);
     }
 
@@ -335,7 +335,7 @@ mod tests {
     fn what_was_not_used_for_the_longest_goes_first() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_owned();
-        let store = Store::new(root.clone(), 1 << 20);
+        let store = CacheStore::new(root.clone(), 1 << 20);
         let size = keep(&store, "old", b"0123456789", 30).bytes;
         keep(&store, "older", b"0123456789", 40);
         keep(&store, "new", b"0123456789", 10);
@@ -343,17 +343,17 @@ mod tests {
         assert_eq!(store.list().unwrap().len(), 3, "there is room");
         // To look for one is to use it.
         assert!(found(&store, "older").is_some());
-        Store::new(root.clone(), 2 * size).tidy().unwrap();
+        CacheStore::new(root.clone(), 2 * size).tidy().unwrap();
         let left: Vec<Hash> = store.list().unwrap().iter().map(|stored| stored.entry.key).collect();
         assert_eq!(left, [entry("older").key, entry("new").key]);
-        Store::new(root, size - 1).tidy().unwrap();
+        CacheStore::new(root, size - 1).tidy().unwrap();
         assert_eq!(names(&store), 0);
     }
 
     #[test]
     fn clearing_by_age_and_all() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path().to_owned(), 1 << 20);
+        let store = CacheStore::new(folder.path().to_owned(), 1 << 20);
         keep(&store, "old", b"a", 30);
         keep(&store, "new", b"b", 10);
         let before = Timestamp::now() - SignedDuration::from_mins(20);

@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::{BOUNDS_NS, Meter, Telemetry, Times};
+use crate::{BOUNDS_NS, Meter, Telemetry, TimeHistogram};
 
 /// What the text is, by its registered name.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -106,7 +106,7 @@ fn histogram(
     name: &str,
     help: &str,
     meters: &[Meter],
-    times: impl Fn(&Meter) -> &Times,
+    times: impl Fn(&Meter) -> &TimeHistogram,
 ) -> Result<(), Error> {
     let mut histogram = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
     for meter in meters {
@@ -127,13 +127,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::Count;
+    use crate::FrameCounts;
 
     #[test]
     fn a_run_as_text() {
         let telemetry = Telemetry::new();
         let meter = telemetry.meter("my \"stage\"\n");
-        meter.show(Count { frames_in: 3, frames_out: 2, bytes_in: 100 });
+        meter.show(FrameCounts { frames_in: 3, frames_out: 2, bytes_in: 100 });
         meter.service().record_each(Duration::from_micros(3), 2);
         meter.service().record_each(Duration::from_secs(11), 1);
         telemetry.progress().add(7);

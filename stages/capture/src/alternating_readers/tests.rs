@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::slice::from_ref;
 
 use proptest::prelude::*;
-use sizeleak_frame::{Batches, Frame, Packets};
+use sizeleak_frame::{BatchLimit, Frame, Packets};
 use sizeleak_packet::{AddressPrefilter, Networks};
 use sizeleak_runtime::{Closed, Emit, Interrupt, Progress, SourceEmit};
 
@@ -144,8 +144,8 @@ fn rows(frames: Vec<Frame>) -> (Packets, [u64; 2], Vec<Frame>) {
     for frame in frames {
         match Packets::try_from(frame) {
             Ok(batch) => {
-                passed_over[0] += batch.passed_over().packets;
-                passed_over[1] += batch.passed_over().bytes;
+                passed_over[0] += batch.skipped_packets().packets;
+                passed_over[1] += batch.skipped_packets().bytes;
                 batch.iter().for_each(|packet| rows.push(packet));
             }
             Err(other) => others.push(other),
@@ -180,11 +180,11 @@ proptest! {
         }
         let file = folder.path().join("capture");
         std::fs::write(&file, bytes).unwrap();
-        for selection in [Selection::Only(sieve()), Selection::For(sieve(), Batches::OfContract)] {
+        for selection in [Selection::Only(sieve()), Selection::For(sieve(), BatchLimit::Contract)] {
             let [one, two] = [None, Some(piece_bytes)].map(|pieces| emitted(from_ref(&file), &selection, pieces).0);
             prop_assert!(one == two, "{selection:?}: {:?} and {:?}", one.counts, two.counts);
         }
-        let unseen = Selection::For(sieve(), Batches::OfProcess);
+        let unseen = Selection::For(sieve(), BatchLimit::InProcess);
         let [one, two] = [None, Some(piece_bytes)].map(|pieces| emitted(from_ref(&file), &unseen, pieces).0);
         prop_assert_eq!((one.packets, one.counts), (two.packets, two.counts));
         prop_assert!(rows(one.frames) == rows(two.frames));
@@ -199,7 +199,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("capture");
         std::fs::write(&path, capture_from(0, 6000)).unwrap();
-        let batches = if is_seen { Batches::OfContract } else { Batches::OfProcess };
+        let batches = if is_seen { BatchLimit::Contract } else { BatchLimit::InProcess };
         let (interrupt, selection, mut failures) = (Interrupt::new(), Selection::For(sieve(), batches), Failures::default());
         let (merge, _) = Merge::new(vec![path.clone()], &interrupt, &Progress::new());
         let mut out = Vec::new();
@@ -265,7 +265,7 @@ fn long_captures_follow_each_other() {
         std::fs::write(&file, capture_from(first, 2000)).unwrap();
         file
     });
-    let selection = Selection::For(sieve(), Batches::OfContract);
+    let selection = Selection::For(sieve(), BatchLimit::Contract);
     let (two, pieces) = emitted(&written, &selection, Some(2000));
     assert!(emitted(&written, &selection, None).0 == two);
     assert!(pieces > 0);

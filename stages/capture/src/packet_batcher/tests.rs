@@ -27,7 +27,7 @@ fn record(time_ns: i64, source: [u8; 4], length: usize, original: usize) -> Vec<
     [&time_ns.to_le_bytes()[..], lengths.as_flattened(), &data].concat()
 }
 
-fn filling(batches: Batches) -> PacketBatcher {
+fn filling(batches: BatchLimit) -> PacketBatcher {
     let networks = Networks::parse(&["192.168.1.20".to_owned()]).unwrap();
     PacketBatcher::new(Selection::For(AddressPrefilter::new(networks), batches), Keeping::Shared)
 }
@@ -80,7 +80,7 @@ proptest! {
             }
         }
         let (bytes, before_ns) = (Arc::new(bytes), before.unwrap_or(i64::MAX));
-        let batches = if of_process { Batches::OfProcess } else { Batches::OfContract };
+        let batches = if of_process { BatchLimit::InProcess } else { BatchLimit::Contract };
         let (at_once, counts) = gathered(&bytes, before_ns, filling(batches));
         let (one_by_one, others) = taken(&bytes, before_ns, filling(batches));
         prop_assert!(at_once == one_by_one, "{at_once:?} {one_by_one:?}");

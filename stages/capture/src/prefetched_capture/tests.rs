@@ -1,7 +1,7 @@
 //! What threads read before its turn, against what one reads in turn.
 
 use proptest::prelude::*;
-use sizeleak_frame::{Batches, Frame, Packet};
+use sizeleak_frame::{BatchLimit, Frame, Packet};
 use sizeleak_runtime::Progress;
 
 use super::*;
@@ -71,7 +71,7 @@ proptest! {
     fn however_many_are_read_before_their_turn(captures in written()) {
         let folder = tempfile::tempdir().unwrap();
         let files = write(folder.path(), &captures);
-        for selection in [Selection::All, Selection::Only(sieve()), Selection::For(sieve(), Batches::OfContract)] {
+        for selection in [Selection::All, Selection::Only(sieve()), Selection::For(sieve(), BatchLimit::Contract)] {
             let in_turn = emitted(&files, &selection, (0, None));
             for how in [(1, None), (1, Some(4000)), (3, None), (3, Some(4000)), (MOST_CAPTURES, None)] {
                 let beside = emitted(&files, &selection, how);
@@ -113,7 +113,7 @@ fn waits_within_its_room(selection: Selection, data: &[u8]) {
     let (mut room, mut bytes, mut packets) = (0, 0, 0);
     for parcel in parcels.try_iter() {
         room += PARCEL_BYTES;
-        if let Parcel::Batches(batches) = parcel {
+        if let Parcel::BatchLimit(batches) = parcel {
             bytes += batches.iter().map(Packets::memory_bytes).sum::<usize>();
             packets += batches.iter().map(Packets::len).sum::<usize>();
         }
@@ -128,6 +128,6 @@ fn packets_wait_in_the_room_that_they_take() {
     for length in [0, 60, 1400, 5 << 20] {
         let data = vec![7; length];
         waits_within_its_room(Selection::All, &data);
-        waits_within_its_room(Selection::For(sieve(), Batches::OfProcess), &data);
+        waits_within_its_room(Selection::For(sieve(), BatchLimit::InProcess), &data);
     }
 }

@@ -7,7 +7,7 @@ use crate::store::{OWN, offset_in};
 
 /// Adds packets to a batch that follow each other.
 #[derive(Debug)]
-pub struct Following<'a> {
+pub struct PacketAppender<'a> {
     batch: &'a mut Packets,
     /// What they share, unless they are copied.
     buffer: Option<&'a Arc<Vec<u8>>>,
@@ -17,7 +17,7 @@ pub struct Following<'a> {
     number: u64,
 }
 
-impl<'a> Following<'a> {
+impl<'a> PacketAppender<'a> {
     pub(super) fn new(batch: &'a mut Packets, capture: u32, number: u64, buffer: Option<&'a Arc<Vec<u8>>>) -> Self {
         let run = Run { from: 0, time_ns: 0, number: 0, buffer: OWN, capture, link_type: 0 };
         Self { batch, buffer, run, number }

@@ -7,28 +7,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A list that is written once and then shared by all its clones.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Shared<T>(Arc<[T]>);
+pub struct SharedList<T>(Arc<[T]>);
 
-impl<T> Shared<T> {
+impl<T> SharedList<T> {
     /// Whether this is the other list itself, or a clone of it: such lists are equal without being compared.
     pub fn is_clone_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl<T> Clone for Shared<T> {
+impl<T> Clone for SharedList<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T> Default for Shared<T> {
+impl<T> Default for SharedList<T> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<T> Deref for Shared<T> {
+impl<T> Deref for SharedList<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -36,25 +36,25 @@ impl<T> Deref for Shared<T> {
     }
 }
 
-impl<T> From<Vec<T>> for Shared<T> {
+impl<T> From<Vec<T>> for SharedList<T> {
     fn from(list: Vec<T>) -> Self {
         Self(list.into())
     }
 }
 
-impl<T, const N: usize> From<[T; N]> for Shared<T> {
+impl<T, const N: usize> From<[T; N]> for SharedList<T> {
     fn from(list: [T; N]) -> Self {
         Self(list.into())
     }
 }
 
-impl<T> FromIterator<T> for Shared<T> {
+impl<T> FromIterator<T> for SharedList<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         Self(items.into_iter().collect())
     }
 }
 
-impl<'a, T> IntoIterator for &'a Shared<T> {
+impl<'a, T> IntoIterator for &'a SharedList<T> {
     type Item = &'a T;
     type IntoIter = std::slice::Iter<'a, T>;
 
@@ -63,13 +63,13 @@ impl<'a, T> IntoIterator for &'a Shared<T> {
     }
 }
 
-impl<T: Serialize> Serialize for Shared<T> {
+impl<T: Serialize> Serialize for SharedList<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (**self).serialize(serializer)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Shared<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for SharedList<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Vec::deserialize(deserializer).map(Self::from)
     }
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn clones_are_the_same_list_and_equals_are_not() {
-        let list = Shared::from([1, 2, 3]);
-        let equal: Shared<i32> = list.iter().copied().collect();
+        let list = SharedList::from([1, 2, 3]);
+        let equal: SharedList<i32> = list.iter().copied().collect();
         assert!(list.clone().is_clone_of(&list) && !equal.is_clone_of(&list));
         assert_eq!((&equal, &list[1..]), (&list, &[2, 3][..]));
         assert_eq!((&list).into_iter().sum::<i32>(), 6);
-        assert!(Shared::<i32>::default().is_empty());
+        assert!(SharedList::<i32>::default().is_empty());
     }
 }
