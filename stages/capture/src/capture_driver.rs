@@ -124,7 +124,7 @@ impl<'a> CaptureDriver<'a> {
         self.merge.leave_next();
         loop {
             match beside.next_parcel() {
-                Some(Parcel::BatchLimit(batches)) => {
+                Some(Parcel::Batches(batches)) => {
                     batches.into_iter().try_for_each(|batch| self.out.emit(batch.into()))?;
                 }
                 Some(Parcel::Room) => {}

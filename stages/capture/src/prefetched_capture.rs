@@ -109,7 +109,7 @@ impl Drop for PrefetchedCapture {
 
 /// What its thread hands over.
 pub(crate) enum Parcel {
-    BatchLimit(Vec<Packets>),
+    Batches(Vec<Packets>),
     /// Nothing; it keeps the room that the large batches behind it take.
     Room,
     /// Nothing more comes.
@@ -228,7 +228,7 @@ impl Reading {
         for _ in 1..std::mem::take(&mut self.bytes) / PARCEL_BYTES {
             self.sender.send(Parcel::Room).map_err(|_| Unwanted)?;
         }
-        self.sender.send(Parcel::BatchLimit(std::mem::take(&mut self.parcel))).map_err(|_| Unwanted)
+        self.sender.send(Parcel::Batches(std::mem::take(&mut self.parcel))).map_err(|_| Unwanted)
     }
 
     fn finish(mut self, mut filling: PacketBatcher, stop: Stop) {
@@ -237,7 +237,7 @@ impl Reading {
         }
         let end = Box::new(End { gathered: filling, stop });
         // Where nobody wants it any more, that is all there is to do.
-        let _sent = self.sender.send(Parcel::BatchLimit(self.parcel)).and_then(|()| self.sender.send(Parcel::End(end)));
+        let _sent = self.sender.send(Parcel::Batches(self.parcel)).and_then(|()| self.sender.send(Parcel::End(end)));
     }
 }
 
