@@ -61,9 +61,9 @@ impl Reuse {
                         error.into()
                     }
                 })?;
-                let place = pipeline.place_of(&replay)?;
+                let place = pipeline.index_of(&replay)?;
                 tell(telling, &format!("{} from {}", pipeline.output_of(place), replay.name()));
-                (None, RunOptions { from: Some((place, replay)), taps: Vec::new() })
+                (None, RunOptions { from: Some((place, replay)), recorders: Vec::new() })
             }
             None if self.cache || pipeline.cache && !self.no_cache => {
                 let store = CacheStore::new(cache_folder(self.cache_dir.as_deref())?, self.cache_size.as_u64());

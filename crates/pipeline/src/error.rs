@@ -1,4 +1,4 @@
-//! Why a pipeline cannot be made, or did not come to its end.
+//! Errors in the configuration of a pipeline, and errors that end a run.
 
 use std::fmt::{Display, Formatter};
 use std::io;
@@ -6,30 +6,30 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A longer line is quoted up to here, in characters.
+/// Longer lines are quoted up to here, in characters.
 const LONGEST_QUOTE: usize = 160;
 
-/// Why a pipeline cannot be made of what it was told.
+/// An error in the configuration of a pipeline, or a file it names that cannot be used.
 #[derive(Debug, Error)]
-#[error("{}{fault}{}", Place { file: file.as_deref(), line: *line }, Quote { line: *line, text: quote.as_deref() })]
+#[error("{}{fault}{}", Location { file: file.as_deref(), line: *line }, Quote { line: *line, text: quote.as_deref() })]
 pub struct ConfigError {
-    /// The pipeline file, if it is one's fault.
+    /// The file at fault, if there is one.
     pub file: Option<PathBuf>,
     /// The line in it, counted from 1.
     pub line: Option<usize>,
     /// What is wrong.
     pub fault: String,
-    /// What that line says.
+    /// The text of that line.
     quote: Option<String>,
     code: u8,
 }
 
-struct Place<'a> {
+struct Location<'a> {
     file: Option<&'a Path>,
     line: Option<usize>,
 }
 
-impl Display for Place<'_> {
+impl Display for Location<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         match (self.file, self.line) {
             (Some(file), Some(line)) => write!(formatter, "{}, line {line}: ", file.display()),
@@ -39,7 +39,7 @@ impl Display for Place<'_> {
     }
 }
 
-/// A line of a file below a sentence about it.
+/// A line of a file, quoted below the message.
 struct Quote<'a> {
     line: Option<usize>,
     text: Option<&'a str>,
@@ -55,15 +55,17 @@ impl Display for Quote<'_> {
 }
 
 impl ConfigError {
+    /// A usage error: exit code 2.
     pub(crate) fn usage(fault: String) -> Self {
         Self { file: None, line: None, fault, quote: None, code: 2 }
     }
 
+    /// Input that cannot be used: exit code 1.
     pub(crate) fn input(fault: String) -> Self {
         Self { file: None, line: None, fault, quote: None, code: 1 }
     }
 
-    /// About input that was cut short.
+    /// Input that was cut short: exit code 3.
     pub(crate) fn cut(fault: String) -> Self {
         Self { code: 3, ..Self::input(fault) }
     }
@@ -84,17 +86,17 @@ impl ConfigError {
         Self { quote, ..self }
     }
 
-    /// The exit code of the contract: 2 where something makes no sense, 1 where a file cannot be used.
+    /// The exit code of the contract: 2 for a usage error, 1 where a file cannot be used, 3 where it was cut short.
     pub fn exit_code(&self) -> u8 {
         self.code
     }
 }
 
-/// Why a run did not come to its end; all that came before was given to the sink.
+/// Why a run failed. Everything that was whole before has reached the sink.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{stage}`: {cause}")]
 pub struct RunError {
-    /// The stage it began at.
+    /// The stage where it began.
     pub stage: String,
     /// What happened.
     pub cause: String,

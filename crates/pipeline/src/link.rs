@@ -1,4 +1,4 @@
-//! What two neighbours of a pipeline are linked by: a channel between threads, a pipe wherever a process is involved.
+//! The link between two neighbouring stages: a channel between threads, a pipe wherever a process is involved.
 
 use std::io::{self, PipeReader, PipeWriter, Read, pipe};
 use std::process::Stdio;
@@ -7,95 +7,92 @@ use sizeleak_runtime::{
     ChannelInput, ChannelOutput, Input, Interrupt, Output, StreamInput, StreamOutput, channel, widen_pipe,
 };
 
-use super::replay::SavedStream;
+use crate::SavedStream;
 
-/// What a link has to reach.
+/// What frames travel through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// Another thread.
-    Thread,
-    /// Another process.
-    Process,
+pub(crate) enum LinkKind {
+    /// A channel, between two threads of this process.
+    Channel,
+    /// A pipe, to or from another process.
+    Pipe,
 }
 
-/// The end that frames are sent into.
-pub(super) enum Sending {
+/// The sending end.
+pub(crate) enum LinkSender {
     Channel(ChannelOutput),
     Pipe(PipeWriter),
 }
 
-/// The end that frames come out of.
-pub(super) enum Receiving {
+/// The receiving end.
+pub(crate) enum LinkReceiver {
     Channel(ChannelInput),
     Pipe(PipeReader),
-    /// No stage at all, but a stream that was saved; it ends when the user asks to stop.
-    SavedStream(SavedStream, Interrupt),
+    /// A saved stream in place of stages; it ends early when the run is interrupted.
+    Saved(SavedStream, Interrupt),
 }
 
-/// A link that holds `depth` parcels, if it is a channel; a pipe holds what the system gives it.
-pub(super) fn link(reach: Reach, depth: usize) -> io::Result<(Sending, Receiving)> {
-    match reach {
-        Reach::Thread => {
+/// A link; a channel holds at most `depth` parcels, a pipe as much as the system allows.
+pub(crate) fn link(kind: LinkKind, depth: usize) -> io::Result<(LinkSender, LinkReceiver)> {
+    match kind {
+        LinkKind::Channel => {
             let (output, input) = channel(depth);
-            Ok((Sending::Channel(output), Receiving::Channel(input)))
+            Ok((LinkSender::Channel(output), LinkReceiver::Channel(input)))
         }
-        Reach::Process => {
+        LinkKind::Pipe => {
             let (reader, writer) = pipe()?;
             widen_pipe(&writer);
-            Ok((Sending::Pipe(writer), Receiving::Pipe(reader)))
+            Ok((LinkSender::Pipe(writer), LinkReceiver::Pipe(reader)))
         }
     }
 }
 
-impl Sending {
-    /// As a pipe, if it is one.
-    pub(super) fn into_pipe(self) -> Option<PipeWriter> {
-        match self {
-            Self::Channel(_) => None,
-            Self::Pipe(writer) => Some(writer),
-        }
-    }
-
+impl LinkSender {
     /// For a stage of this process.
-    pub(super) fn into_output(self) -> Box<dyn Output + Send> {
+    pub(crate) fn into_output(self) -> Box<dyn Output + Send> {
         match self {
             Self::Channel(output) => Box::new(output),
             Self::Pipe(writer) => Box::new(StreamOutput::new(writer)),
         }
     }
 
-    /// For the stdout of another process; a channel reaches none.
-    pub(super) fn into_stdout(self) -> Stdio {
+    /// The pipe, if it is one.
+    pub(crate) fn into_pipe(self) -> Option<PipeWriter> {
         match self {
-            Self::Channel(_) => Stdio::null(),
-            Self::Pipe(writer) => writer.into(),
+            Self::Channel(_) => None,
+            Self::Pipe(writer) => Some(writer),
         }
+    }
+
+    /// For the stdout of another process, which a channel cannot be.
+    pub(crate) fn into_stdout(self) -> Stdio {
+        self.into_pipe().map_or_else(Stdio::null, Into::into)
     }
 }
 
-impl Receiving {
+impl LinkReceiver {
     /// For a stage of this process.
-    pub(super) fn into_input(self) -> Box<dyn Input + Send> {
+    pub(crate) fn into_input(self) -> Box<dyn Input + Send> {
         match self {
             Self::Channel(input) => Box::new(input),
             Self::Pipe(reader) => Box::new(StreamInput::new(reader)),
-            Self::SavedStream(replay, interrupt) => Box::new(StreamInput::new(replay.into_input()).until(interrupt)),
+            Self::Saved(stream, interrupt) => Box::new(StreamInput::new(stream.into_input()).until(interrupt)),
         }
     }
 
-    /// As bytes; a channel carries none.
-    pub(super) fn into_bytes(self) -> Box<dyn Read + Send> {
+    /// As bytes, which a channel does not carry.
+    pub(crate) fn into_bytes(self) -> Box<dyn Read + Send> {
         match self {
             Self::Channel(_) => Box::new(io::empty()),
             Self::Pipe(reader) => Box::new(reader),
-            Self::SavedStream(replay, _) => replay.into_input(),
+            Self::Saved(stream, _) => stream.into_input(),
         }
     }
 
-    /// For the stdin of another process; a channel reaches none, and a saved stream goes through a relay.
-    pub(super) fn into_stdin(self) -> Stdio {
+    /// For the stdin of another process; a saved stream gets there through a forwarder.
+    pub(crate) fn into_stdin(self) -> Stdio {
         match self {
-            Self::Channel(_) | Self::SavedStream(..) => Stdio::null(),
+            Self::Channel(_) | Self::Saved(..) => Stdio::null(),
             Self::Pipe(reader) => reader.into(),
         }
     }

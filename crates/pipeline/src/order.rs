@@ -1,19 +1,21 @@
-//! Which stages can follow which: each works on what those before it make.
+//! Checks the order of stages: each consumes what the stages before it make.
 
-use super::{ConfigError, Step, Work};
+use crate::ConfigError;
+use crate::stage::PipelineStage;
 
-/// Checks that every stage finds what it works on. What a foreign stage makes is not known, so anything may follow one.
-pub(super) fn check(stages: &[Step]) -> Result<(), (Option<usize>, ConfigError)> {
+/// Checks that every standard stage finds its input. What other stages make is unknown, so anything may follow them.
+/// The error comes with the line of the stage.
+pub(crate) fn check(stages: &[PipelineStage]) -> Result<(), (Option<usize>, ConfigError)> {
     if stages.is_empty() {
         return Err((None, ConfigError::usage("a pipeline without a single `[[stage]]`".into())));
     }
     let mut made: Option<&str> = None;
-    for (step, at) in stages.iter().zip(0..) {
-        let Work::Known { entry, .. } = &step.work else {
+    for (index, stage) in stages.iter().enumerate() {
+        let Some(entry) = stage.entry() else {
             made = None;
             continue;
         };
-        let first = at == 0;
+        let first = index == 0;
         let fault = match (entry.consumes, made) {
             (Some(_), None) if first => {
                 format!("`{}` cannot be the first stage: `capture` or a program of your own is", entry.name)
@@ -27,7 +29,7 @@ pub(super) fn check(stages: &[Step]) -> Result<(), (Option<usize>, ConfigError)>
                 continue;
             }
         };
-        return Err((step.line, ConfigError::usage(fault)));
+        return Err((stage.line, ConfigError::usage(fault)));
     }
     Ok(())
 }

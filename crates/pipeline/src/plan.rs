@@ -1,220 +1,164 @@
-//! Places the stages of a pipeline: what runs in which process and on which thread, and what is pushed down to the capture.
+//! Places the stages of a pipeline: what runs in which process and on which thread.
 //!
-//! `record-sizer` shares the thread of the `flow-filter` before it, and both share that of `capture` where there is a single
-//! processor: to read takes as long as all that these two do. Every stage behind them has its own; the output shares the last
-//! one's where processors are few (`run`). The filter's address test is made by the `capture` right before it, which spares
-//! all others' packets the way; what comes out is the same, counters included. What is recorded is recorded by the thread that
-//! makes it, or by a relay behind the process that does; stages that are recorded share no thread with the next.
+//! `flow-filter` and `record-sizer` share the thread of the stage before them: they cost less than handing packets to
+//! another thread. Every later stage has a thread of its own. A `capture` right before `flow-filter` makes its address
+//! test, which drops the packets of other hosts early; frames and counters stay the same. Output is recorded by the
+//! thread that makes it, or by a forwarder after the process that does, so no stage is fused to a recorded one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::BatchLimit;
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, has_several_processors};
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
 use toml::Value;
 use tracing::debug;
 
-use super::link::Reach;
-use super::process::{Origin, Program};
-use super::relay::Relay;
-use super::replay::SavedStream;
-use super::run::PreparedRun;
-use super::save::Save;
-use super::tap::OutputRecorder;
-use super::{ConfigError, Mode, Pipeline, SAVE, Step, Work, order};
-use crate::registry;
+use crate::forwarder::ByteForwarder;
+use crate::placement::{Placement, StageThread};
+use crate::process::StageProgram;
+use crate::recorder::OutputRecorder;
+use crate::run::PreparedRun;
+use crate::save::PendingSave;
+use crate::stage::{PipelineStage, SAVE, StageKind};
+use crate::{ConfigError, Mode, Pipeline, SavedStream, order};
 
 /// What a run does besides running its stages.
 #[derive(Default)]
 pub struct RunOptions {
-    /// Begin with this stream, behind the stage of this place (counted from 0), and leave out all stages up to it.
+    /// Continue from this stream after the stage at this index; all stages up to it are skipped.
     pub from: Option<(usize, SavedStream)>,
-    /// Record what the stages of these places put out.
-    pub taps: Vec<(usize, OutputRecorder)>,
-}
-
-/// What runs together.
-pub(super) enum Placement {
-    /// A stage on a thread, and others attached to it; what the last one puts out is recorded.
-    Thread(Box<dyn Runnable>, Vec<Box<dyn Runnable>>, Vec<OutputRecorder>),
-    /// A stage in a process.
-    Process(Program),
-    /// A thread that hands on the bytes of the process before it, or those of a saved stream to the process behind it.
-    Relay(Relay),
-}
-
-impl Placement {
-    /// The name of its first stage.
-    pub(super) fn name(&self) -> &str {
-        match self {
-            Self::Thread(first, ..) => first.name(),
-            Self::Process(program) => &program.name,
-            Self::Relay(relay) => &relay.stage,
-        }
-    }
-
-    /// How many stages there are in it.
-    pub(super) fn stages(&self) -> usize {
-        match self {
-            Self::Thread(_, others, _) => 1 + others.len(),
-            Self::Process(_) | Self::Relay(_) => 1,
-        }
-    }
-
-    /// Whether what it puts out are batches of packets or segments.
-    pub(super) fn makes_batches(&self) -> bool {
-        let Self::Thread(first, others, _) = self else { return false };
-        let last = others.last().unwrap_or(first);
-        registry::find(last.name()).is_some_and(|entry| matches!(entry.makes, "packets" | "segments"))
-    }
-
-    pub(super) fn reach(&self) -> Reach {
-        match self {
-            Self::Thread(..) => Reach::Thread,
-            Self::Process(_) | Self::Relay(_) => Reach::Process,
-        }
-    }
-
-    pub(super) fn origin(&self) -> Origin {
-        match self {
-            Self::Thread(..) | Self::Relay(_) => Origin::Native,
-            Self::Process(program) => program.origin,
-        }
-    }
+    /// Record the output of the stages at these indices.
+    pub recorders: Vec<(usize, OutputRecorder)>,
 }
 
 impl Pipeline {
-    /// Gives every stage its options and looks for every program, before anything runs.
+    /// Builds every stage and looks up every program, before anything runs.
     ///
     /// # Errors
-    /// [`ConfigError`] about the first stage that cannot be made.
+    /// [`ConfigError`] about the first stage that cannot be built.
     pub fn prepare(&self) -> Result<PreparedRun, ConfigError> {
         self.prepare_with(RunOptions::default())
     }
 
-    /// The same, with what the run does besides.
+    /// The same with options for the run. Skipped stages are not checked.
     ///
     /// # Errors
-    /// As [`Pipeline::prepare`]. Of stages that are left out nothing is looked at.
-    pub fn prepare_with(&self, arrangement: RunOptions) -> Result<PreparedRun, ConfigError> {
+    /// As [`Pipeline::prepare`].
+    pub fn prepare_with(&self, options: RunOptions) -> Result<PreparedRun, ConfigError> {
         order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
-        let (behind, head) = arrangement.from.map_or((None, None), |(place, replay)| (Some(place), Some(replay)));
-        let first = behind.map_or(0, |place| place + 1);
-        let mut taps: BTreeMap<usize, Vec<OutputRecorder>> = BTreeMap::new();
-        for (place, tap) in arrangement.taps {
-            taps.entry(place).or_default().push(tap);
+        let (skipped, head) = options.from.map_or((None, None), |(index, stream)| (Some(index), Some(stream)));
+        let first = skipped.map_or(0, |index| index + 1);
+        let mut recorders: BTreeMap<usize, Vec<OutputRecorder>> = BTreeMap::new();
+        for (index, recorder) in options.recorders {
+            recorders.entry(index).or_default().push(recorder);
         }
-        let seats = self.seats(first, |place| {
-            taps.contains_key(&place) || self.stages.get(place).is_some_and(|step| step.save.is_some())
+        let placements = self.place_stages(first, |index| {
+            recorders.contains_key(&index) || self.stages.get(index).is_some_and(|stage| stage.save.is_some())
         })?;
-        // All stages can be made: now files are.
-        let first_save = if head.as_ref().is_some_and(SavedStream::is_named) { first } else { behind.unwrap_or(0) };
-        let saves = self.begin_saves(first_save, &mut taps)?;
-        let mut whole = Vec::new();
-        let recorded = behind.and_then(|place| taps.remove(&place)).unwrap_or_default();
-        if let Some(replay) = &head
-            && (!recorded.is_empty() || !matches!(seats.first(), Some((Placement::Thread(..), _))))
+        // All stages can be built: only now create files.
+        let first_save = if head.as_ref().is_some_and(SavedStream::is_named) { first } else { skipped.unwrap_or(0) };
+        let saves = self.begin_saves(first_save, &mut recorders)?;
+        let mut all = Vec::new();
+        let of_head = skipped.and_then(|index| recorders.remove(&index)).unwrap_or_default();
+        if let Some(stream) = &head
+            && (!of_head.is_empty() || !matches!(placements.first(), Some((Placement::Thread(_), _))))
         {
-            whole.push(Placement::Relay(Relay { stage: replay.name().to_owned(), taps: recorded }));
+            all.push(Placement::Forwarder(ByteForwarder { stage: stream.name().to_owned(), recorders: of_head }));
         }
-        for (mut seat, place) in seats {
-            let mut recorded = taps.remove(&place).unwrap_or_default();
-            if let Placement::Thread(_, _, own) = &mut seat {
-                own.append(&mut recorded);
+        for (mut placement, last) in placements {
+            let mut recorders = recorders.remove(&last).unwrap_or_default();
+            if let Placement::Thread(thread) = &mut placement {
+                thread.recorders.append(&mut recorders);
             }
-            let stage = seat.name().to_owned();
-            whole.push(seat);
-            if !recorded.is_empty() {
-                whole.push(Placement::Relay(Relay { stage, taps: recorded }));
+            let stage = placement.name().to_owned();
+            all.push(placement);
+            if !recorders.is_empty() {
+                all.push(Placement::Forwarder(ByteForwarder { stage, recorders }));
             }
         }
-        Ok(PreparedRun { head, seats: whole, queue_depth: self.queue_depth, saves })
+        Ok(PreparedRun { head, placements: all, queue_depth: self.queue_depth, saves })
     }
 
-    /// A seat for every stage from this place on, with the place of the last stage in it. None follows in the seat of a stage
-    /// that is recorded.
-    fn seats(&self, first: usize, is_recorded: impl Fn(usize) -> bool) -> Result<Vec<(Placement, usize)>, ConfigError> {
-        let mut seats: Vec<(Placement, usize)> = Vec::new();
-        for step in self.stages.iter().skip(first) {
-            step.tell();
-        }
-        // Whether the batches of the filter at a place are seen by any but the stage behind it.
-        let batches = |place: usize| match self.stages.get(place + 1) {
-            Some(behind) if behind.consumes() == Some("segments") && !is_recorded(place) => BatchLimit::InProcess,
-            _ => BatchLimit::Contract,
-        };
-        let mut steps = self.stages.iter().enumerate().skip(first).peekable();
-        while let Some((place, step)) = steps.next() {
+    /// Places the stages from index `first` on; each placement comes with the index of its last stage. No stage is fused
+    /// to one that is recorded.
+    fn place_stages(
+        &self,
+        first: usize,
+        is_recorded: impl Fn(usize) -> bool,
+    ) -> Result<Vec<(Placement, usize)>, ConfigError> {
+        let mut placements: Vec<(Placement, usize)> = Vec::new();
+        let mut stages =
+            self.stages.iter().enumerate().skip(first).inspect(|(_, stage)| stage.log_options()).peekable();
+        while let Some((index, stage)) = stages.next() {
             if self.mode == Mode::Threads
-                && !is_recorded(place)
-                && let Some((_, next)) = steps.peek().copied()
-                && let Some([capture, filter]) = pushed_down(step, next, batches(place + 1))
+                && !is_recorded(index)
+                && let Some((filter_index, filter)) = stages.peek().copied()
+                && let Some(built) = capture_and_filter(stage, filter, self.batch_limit(filter_index, &is_recorded))
             {
-                let capture = capture.map_err(|error| self.fault(step, error))?;
-                let filter = filter.map_err(|error| self.fault(next, error))?;
-                if next.shares_thread() {
-                    seats.push((Placement::Thread(capture, vec![filter], Vec::new()), place + 1));
-                } else {
-                    seats.push((Placement::Thread(capture, Vec::new(), Vec::new()), place));
-                    seats.push((Placement::Thread(filter, Vec::new(), Vec::new()), place + 1));
-                }
-                steps.next();
+                stages.next();
+                let [capture, built_filter] = built;
+                let mut thread = StageThread::new(capture.map_err(|error| self.locate(stage, stage.fault(error)))?);
+                thread.fused.push(built_filter.map_err(|error| self.locate(filter, filter.fault(error)))?);
+                placements.push((Placement::Thread(thread), filter_index));
                 continue;
             }
-            let seat = step.seat(self.mode, self.file.as_deref()).map_err(|error| self.locate(step, error))?;
-            match (seat, seats.last_mut()) {
-                (Placement::Thread(stage, ..), Some((Placement::Thread(_, others, _), last)))
-                    if step.shares_thread() && !is_recorded(*last) =>
+            let placement = stage.place(self.mode, self.file.as_deref()).map_err(|error| self.locate(stage, error))?;
+            match (placement, placements.last_mut()) {
+                (Placement::Thread(thread), Some((Placement::Thread(before), last)))
+                    if stage.shares_thread() && !is_recorded(*last) =>
                 {
-                    others.push(stage);
-                    *last = place;
+                    before.fused.push(thread.first);
+                    *last = index;
                 }
-                (seat, _) => seats.push((seat, place)),
+                (placement, _) => placements.push((placement, index)),
             }
         }
-        Ok(seats)
+        Ok(placements)
     }
 
-    /// Begins the files that the stages from this place on save to, and adds what fills them to the taps.
+    /// How large the batches of the filter at this index may be: only stages on its own thread may see large ones.
+    fn batch_limit(&self, filter: usize, is_recorded: impl Fn(usize) -> bool) -> BatchLimit {
+        let next = self.stages.get(filter + 1).and_then(PipelineStage::consumes);
+        if next == Some("segments") && !is_recorded(filter) { BatchLimit::InProcess } else { BatchLimit::Contract }
+    }
+
+    /// Creates the files that the stages from index `first` on save to, and adds their recorders.
     fn begin_saves(
         &self,
         first: usize,
-        taps: &mut BTreeMap<usize, Vec<OutputRecorder>>,
-    ) -> Result<Vec<Save>, ConfigError> {
-        let mut saves: Vec<Save> = Vec::new();
-        for (place, step) in self.stages.iter().enumerate().skip(first) {
-            let Some(path) = &step.save else { continue };
-            let line = step.key_lines.iter().find(|(key, _)| key == SAVE).map(|(_, line)| *line);
-            let at = |error: ConfigError| {
+        recorders: &mut BTreeMap<usize, Vec<OutputRecorder>>,
+    ) -> Result<Vec<PendingSave>, ConfigError> {
+        let mut saves: Vec<PendingSave> = Vec::new();
+        for (index, stage) in self.stages.iter().enumerate().skip(first) {
+            let Some(path) = &stage.save else { continue };
+            let line = stage.line_of_key(SAVE);
+            let located = |error: ConfigError| {
                 error.at(self.file.as_deref().filter(|_| line.is_some()), line).quoting(&self.text)
             };
             if let Some(other) = saves.iter().find(|save| save.path == *path) {
                 let fault = format!("`{}` saves to {} already", other.stage, path.display());
-                return Err(at(ConfigError::usage(format!("`{}`: {fault}", step.name()))));
+                return Err(located(ConfigError::usage(format!("`{}`: {fault}", stage.name()))));
             }
-            let begun = Save::begin(step.name(), path);
-            let (save, tap) = begun.map_err(|fault| at(ConfigError::input(format!("`{}`: {fault}", step.name()))))?;
+            let begun = PendingSave::begin(stage.name(), path);
+            let (save, recorder) =
+                begun.map_err(|fault| located(ConfigError::input(format!("`{}`: {fault}", stage.name()))))?;
             saves.push(save);
-            taps.entry(place).or_default().push(tap);
+            recorders.entry(index).or_default().push(recorder);
         }
         Ok(saves)
     }
 
-    fn fault(&self, step: &Step, error: ConfigureError) -> ConfigError {
-        self.locate(step, step.fault(error))
-    }
-
-    fn locate(&self, step: &Step, error: ConfigError) -> ConfigError {
-        let line = step.line_of(&error.fault);
+    fn locate(&self, stage: &PipelineStage, error: ConfigError) -> ConfigError {
+        let line = stage.line_of_fault(&error.fault);
         error.at(self.file.as_deref().filter(|_| line.is_some()), line).quoting(&self.text)
     }
 }
 
-/// A capture that makes the address test of the filter right behind it, and that filter; `None` where the two are others.
-fn pushed_down(
-    capture: &Step,
-    filter: &Step,
+/// A `capture` that makes the address test of the `flow-filter` after it, and that filter; `None` for other stages.
+fn capture_and_filter(
+    capture: &PipelineStage,
+    filter: &PipelineStage,
     batches: BatchLimit,
 ) -> Option<[Result<Box<dyn Runnable>, ConfigureError>; 2]> {
     let capture = capture.options::<sizeleak_capture::Options>()?;
@@ -227,58 +171,51 @@ fn pushed_down(
     Some([capture, filter])
 }
 
-impl Step {
-    /// Tells what was set of its options.
-    fn tell(&self) {
-        match &self.work {
-            Work::Known { entry, options } => debug!(stage = entry.name, %options, "is told"),
-            Work::Foreign { name, command } => debug!(stage = name, ?command, "is told"),
+impl PipelineStage {
+    fn log_options(&self) {
+        match &self.kind {
+            StageKind::BuiltIn { entry, options } => debug!(stage = entry.name, %options, "options"),
+            StageKind::Embedded { name, .. } => debug!(stage = name, "embedded"),
+            StageKind::External { name, command } => debug!(stage = name, ?command, "command"),
         }
     }
 
-    /// The options of this one of the seven stages, if that is what it is and they can be read.
+    /// The options of this standard stage, if it is that stage and they are valid.
     fn options<O: StageOptions>(&self) -> Option<O> {
-        match &self.work {
-            Work::Known { entry, options } if entry.name == O::NAME => {
+        match &self.kind {
+            StageKind::BuiltIn { entry, options } if entry.name == O::NAME => {
                 O::deserialize(Value::Table(options.clone())).ok()
             }
             _ => None,
         }
     }
 
-    /// The kind it works on, if it is one of the seven stages and no source.
+    /// The kind it consumes, if that is known and it is not a source.
     fn consumes(&self) -> Option<&'static str> {
-        match &self.work {
-            Work::Known { entry, .. } => entry.consumes,
-            Work::Foreign { .. } => None,
-        }
+        self.entry()?.consumes
     }
 
-    /// Whether it works on the thread of the stage before it. To read takes as long as all that is done with packets and
-    /// segments: where there is another processor, that does it.
+    /// Whether it runs on the thread of the stage before it.
     fn shares_thread(&self) -> bool {
-        match self.consumes() {
-            Some("packets") => !has_several_processors(),
-            Some("segments") => true,
-            _ => false,
-        }
+        matches!(self.consumes(), Some("packets" | "segments"))
     }
 
-    fn seat(&self, mode: Mode, file: Option<&Path>) -> Result<Placement, ConfigError> {
-        let (entry, options) = match &self.work {
-            Work::Foreign { name, command } => {
+    fn place(&self, mode: Mode, file: Option<&Path>) -> Result<Placement, ConfigError> {
+        let (entry, options) = match &self.kind {
+            StageKind::BuiltIn { entry, options } => (entry, options),
+            StageKind::Embedded { build, .. } => return Ok(Placement::Thread(StageThread::new((build.0)()))),
+            StageKind::External { name, command } => {
                 let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-                return Ok(Placement::Process(Program::foreign(name, command, folder)?));
+                return Ok(Placement::Process(StageProgram::external(name, command, folder)?));
             }
-            Work::Known { entry, options } => (entry, options),
         };
         let configured =
             entry.configure(options.clone()).map_err(|error| ConfigError::usage(error.message().to_owned()))?;
-        // A process would find the same faults, but later, and without the line.
+        // Its process would find the same faults, but later, and without the line.
         let runnable = configured.build().map_err(|error| self.fault(error))?;
         match mode {
-            Mode::Threads => Ok(Placement::Thread(runnable, Vec::new(), Vec::new())),
-            Mode::Processes => Ok(Placement::Process(Program::native(entry.name, entry.arguments(options))?)),
+            Mode::Threads => Ok(Placement::Thread(StageThread::new(runnable))),
+            Mode::Processes => Ok(Placement::Process(StageProgram::built_in(entry.name, entry.arguments(options))?)),
         }
     }
 
@@ -289,17 +226,17 @@ impl Step {
         }
     }
 
-    /// The line of the key whose value a message speaks of, if that was set in the file; else the stage's own.
-    fn line_of(&self, fault: &str) -> Option<usize> {
-        let Work::Known { options, .. } = &self.work else { return self.line };
-        let speaks_of = |text: &str| !text.is_empty() && fault.contains(text);
-        let is_about = |value: &Value| match value {
-            Value::String(text) => speaks_of(text),
-            Value::Array(values) => values.iter().filter_map(Value::as_str).any(speaks_of),
+    /// The line of the key whose value the message quotes, if that was set in the file; else the line of the stage.
+    fn line_of_fault(&self, fault: &str) -> Option<usize> {
+        let StageKind::BuiltIn { options, .. } = &self.kind else { return self.line };
+        let quotes = |text: &str| !text.is_empty() && fault.contains(text);
+        let is_quoted = |value: &Value| match value {
+            Value::String(text) => quotes(text),
+            Value::Array(values) => values.iter().filter_map(Value::as_str).any(quotes),
             _ => false,
         };
-        match options.iter().find(|(_, value)| is_about(value)) {
-            Some((key, _)) => self.key_lines.iter().find(|(set, _)| set == key).map(|(_, line)| *line),
+        match options.iter().find(|(_, value)| is_quoted(value)) {
+            Some((key, _)) => self.line_of_key(key),
             None => self.line,
         }
     }

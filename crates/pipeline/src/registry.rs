@@ -1,4 +1,4 @@
-//! The seven stages in order: the only place that knows all of them.
+//! The seven standard stages: the only module that knows all of them.
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -9,16 +9,16 @@ use schemars::JsonSchema;
 use sizeleak_runtime::{ConfigureError, Runnable, StageOptions, program};
 use toml::{Table, Value};
 
-use crate::schema;
+use crate::type_schema;
 
-/// A stage as the runner and the programs know it.
+/// A standard stage as the runner and the command line see it.
 #[derive(Debug)]
 pub struct StageEntry {
-    /// The stage's name, which is also its program's.
+    /// The name of the stage and of its program.
     pub name: &'static str,
-    /// The kind of frame it works on; `None` for a source.
+    /// The kind of frame it consumes; `None` for a source.
     pub consumes: Option<&'static str>,
-    /// The kind of frame it makes of them.
+    /// The kind of frame it makes.
     pub makes: &'static str,
     about: &'static str,
     command: fn() -> Command,
@@ -26,7 +26,7 @@ pub struct StageEntry {
     configure: fn(Table) -> Result<Box<dyn StageConfig>, toml::de::Error>,
 }
 
-/// The stages in the order of a pipeline.
+/// The stages in pipeline order.
 pub static STAGES: [StageEntry; 7] = [
     StageEntry::new::<sizeleak_capture::Options>(None, "packets"),
     StageEntry::new::<sizeleak_flow_filter::Options>(Some("packets"), "segments"),
@@ -53,7 +53,7 @@ impl StageEntry {
             makes,
             about: O::ABOUT,
             command: program::command::<O>,
-            schema: schema::of_type::<O>,
+            schema: type_schema::of_type::<O>,
             configure: |table| Ok(Box::new(O::deserialize(Value::Table(table))?)),
         }
     }
@@ -79,7 +79,7 @@ impl StageEntry {
         schema["properties"].as_object().map_or_else(Vec::new, |options| options.keys().cloned().collect())
     }
 
-    /// The names of its options that name files.
+    /// The names of the options that hold paths.
     pub fn path_keys(&self) -> Vec<String> {
         let command = self.command();
         let keys = self.keys().into_iter();
@@ -90,7 +90,7 @@ impl StageEntry {
         keys.filter(names_files).collect()
     }
 
-    /// The words an option can be, where it is a choice among some.
+    /// The values of an option that is a choice; empty for any other.
     pub fn choices(&self, key: &str) -> Vec<String> {
         let command = self.command();
         let argument = command.get_arguments().find(|argument| is_of_key(argument, key));
@@ -98,15 +98,15 @@ impl StageEntry {
         values.into_iter().flatten().map(|value| value.get_name().to_owned()).collect()
     }
 
-    /// The stage with these options, keys named as its flags are.
+    /// The stage with these options, whose keys are named like its flags.
     ///
     /// # Errors
-    /// Where a key is unknown or its value is none the option can have.
+    /// Where a key is unknown or a value is invalid.
     pub fn configure(&self, options: Table) -> Result<Box<dyn StageConfig>, toml::de::Error> {
         (self.configure)(options)
     }
 
-    /// The command line of the stage's program that sets these options.
+    /// The arguments of the stage's program that set these options.
     pub fn arguments(&self, options: &Table) -> Vec<OsString> {
         let command = self.command();
         let (mut flags, mut operands) = (Vec::new(), Vec::new());
@@ -134,7 +134,7 @@ fn is_of_key(argument: &Arg, key: &str) -> bool {
     argument.get_long() == Some(key) || argument.is_positional() && argument.get_id() == key
 }
 
-/// A value, or each of a list's, as a command line writes it.
+/// A value, or each value of a list, as a command-line argument.
 fn texts(value: &Value) -> Vec<OsString> {
     match value {
         Value::String(text) => vec![text.into()],
@@ -143,7 +143,7 @@ fn texts(value: &Value) -> Vec<OsString> {
     }
 }
 
-/// A stage's options, whichever stage it is.
+/// The options of any stage.
 pub trait StageConfig: Send {
     /// The stage, ready to run.
     ///
@@ -151,10 +151,10 @@ pub trait StageConfig: Send {
     /// [`ConfigureError`] where an option is wrong or a file it names cannot be used.
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 
-    /// The options as a table in which relative paths are relative to where the program runs, not to `folder`.
+    /// The options as a table, with relative paths made relative to the current folder instead of `folder`.
     ///
     /// # Errors
-    /// Where a path cannot be written as text.
+    /// Where a path is not UTF-8.
     fn resolved_in(&mut self, folder: &Path) -> Result<Table, toml::ser::Error>;
 }
 
@@ -174,23 +174,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_works_on_what_the_one_before_makes() {
+    fn every_stage_consumes_what_the_one_before_makes() {
         for pair in STAGES.windows(2) {
             assert_eq!(pair[1].consumes, Some(pair[0].makes), "{}", pair[1].name);
         }
         assert!(find("pruner").is_some() && find("prune").is_none());
     }
 
-    /// What a pipeline file can say, the programs' command lines can say, in the same words.
     #[test]
-    fn keys_are_flags() {
+    fn every_key_is_a_flag_of_the_program() {
         for entry in &STAGES {
             let defaults = entry.configure(Table::new()).unwrap().resolved_in(Path::new("")).unwrap();
             let command = entry.command();
             for key in defaults.keys() {
                 assert!(command.get_arguments().any(|argument| is_of_key(argument, key)), "{}: {key}", entry.name);
             }
-            // Those without a default, too.
+            // Also those without a default.
             for key in entry.keys() {
                 assert!(command.get_arguments().any(|argument| is_of_key(argument, &key)), "{}: {key}", entry.name);
             }
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_name_files_are_known() {
+    fn path_keys_are_files_and_models() {
         let keys = STAGES.each_ref().map(StageEntry::path_keys);
         let model = vec!["model".to_owned()];
         assert_eq!(keys[0], ["files"]);
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn help_says_what_a_program_does_and_times_as_people_write_them() {
+    fn help_describes_the_program_and_prints_readable_durations() {
         for entry in &STAGES {
             let help = entry.command().render_long_help().to_string();
             assert!(!help.starts_with("The flags") && !help.contains("default: PT"), "{help}");
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn values_become_arguments() {
+    fn option_values_become_arguments() {
         let options = "files = [\"a.pcap\", \"-b.pcap\"]\nrecursive = true".parse().unwrap();
         assert_eq!(STAGES[0].arguments(&options), ["--recursive", "--", "a.pcap", "-b.pcap"]);
         let options = "gateway = [\"10.0.0.1\", \"::1\"]\nport = [443]".parse().unwrap();

@@ -1,46 +1,34 @@
-//! Runs a pipeline: places its stages, links them, and drains the last one into the sink.
+//! Runs a pipeline: starts its placements, links them, and passes the output of the last one to the sink.
 
 use std::io;
-use std::iter;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use sizeleak_frame::{FrameSink, Summary};
-use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, Runnable, processors, run_fused};
+use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, processors, run_fused};
 use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::say;
 
-use super::RunError;
-use super::cause::{Drained, Ended, settle};
-use super::link::{Reach, Receiving, Sending, link};
-use super::plan::Placement;
-use super::process::{Origin, Program, interrupt as interrupt_process};
-use super::relay::Relay;
-use super::replay::SavedStream;
-use super::save::Save;
-use super::sink::Drain;
-use super::tap::{OutputRecorder, Tapped};
+use crate::cause::{RunEnding, StageOutcome, first_cause};
+use crate::forwarder::ByteForwarder;
+use crate::link::{LinkKind, LinkReceiver, LinkSender, link};
+use crate::placement::{Placement, StageThread};
+use crate::process::{ProgramOrigin, StageProgram, interrupt as interrupt_process};
+use crate::recorder::RecordedOutput;
+use crate::save::PendingSave;
+use crate::sink_output::{SinkOutcome, SinkOutput};
+use crate::{RunError, SavedStream};
 
-/// How often it is looked whether the user wants to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often to check for an interrupt.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// No more parcels of batches wait in a link than this: they hold the buffers that are read into.
-const BATCHES_WAITING: usize = 4;
-
-/// How a run ended that did not fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunEnding {
-    /// All input was processed.
-    Done,
-    /// The user stopped it; what was read until then was processed.
-    Interrupted,
-    /// Nobody took the output any more.
-    Closed,
-}
+/// The most parcels of batches that wait in a link: they hold the buffers that are read into.
+const MAX_WAITING_BATCHES: usize = 4;
 
 /// What a run leaves besides its frames.
 #[derive(Debug, Clone)]
@@ -49,173 +37,164 @@ pub struct RunReport {
     pub ending: RunEnding,
     /// What each stage did; `None` where the output was closed before the end.
     pub summary: Option<Summary>,
-    /// The files that stages saved to. Where the run ended early, or nobody took all that a stage put out, its file is not
-    /// there.
+    /// The files that stages saved to. A file is missing where the run ended early or the next stage did not read all.
     pub saved: Vec<PathBuf>,
-    /// When it began, for a log of latencies.
+    /// When it started, for a log of latencies.
     pub start: SystemTime,
     /// The same moment on the clock that measures durations.
     pub clock: Instant,
 }
 
-/// A pipeline whose stages have taken their options, ready to run.
+/// A pipeline whose stages are built, ready to run.
 pub struct PreparedRun {
-    /// The stream the first seat reads, if that is no source.
-    pub(super) head: Option<SavedStream>,
-    pub(super) seats: Vec<Placement>,
-    pub(super) queue_depth: usize,
-    pub(super) saves: Vec<Save>,
+    /// The stream that replaces the first stages.
+    pub(crate) head: Option<SavedStream>,
+    pub(crate) placements: Vec<Placement>,
+    pub(crate) queue_depth: usize,
+    pub(crate) saves: Vec<PendingSave>,
 }
 
 impl PreparedRun {
-    /// Has its stages show what they count while they run; those in processes of their own cannot.
+    /// Publishes the counters of the stages while they run; stages in processes of their own cannot.
     pub fn report_to(&mut self, telemetry: &Telemetry) {
-        for seat in &mut self.seats {
-            let Placement::Thread(first, others, _) = seat else { continue };
-            for stage in iter::once(first).chain(others) {
+        for placement in &mut self.placements {
+            let Placement::Thread(thread) = placement else { continue };
+            for stage in std::iter::once(&mut thread.first).chain(&mut thread.fused) {
                 stage.set_meter(telemetry.meter(stage.name()));
             }
         }
     }
 
-    /// The files that its stages are to save to.
+    /// The files that its stages will save to.
     pub fn saves(&self) -> Vec<PathBuf> {
         self.saves.iter().map(|save| save.path.clone()).collect()
     }
 
-    /// Runs it to its end. `sink` gets the frames of the last stage. Where the run ends early, for whatever reason,
-    /// `interrupt` is set in the end.
+    /// Runs it to its end; `sink` gets the frames of the last stage. Where the run ends early for any reason, `interrupt`
+    /// is set afterwards.
     ///
     /// # Errors
-    /// [`RunError`]: the first cause, and the stage it began at. Whatever was whole before has been given to the sink.
+    /// [`RunError`]: the first cause and the stage where it began. All frames that were whole before have reached the sink.
     pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn FrameSink) -> Result<RunReport, RunError> {
         let (start, clock) = (SystemTime::now(), Instant::now());
-        let begun = std::mem::take(&mut self.saves);
-        let ended = Mutex::new(Vec::new());
-        let sink = Drain::new(sink);
+        let saves = std::mem::take(&mut self.saves);
+        let outcomes = Outcomes::default();
+        let sink = SinkOutput::new(sink);
         let last = self.take_last();
-        let (drained, summary) = thread::scope(|scope| {
+        let (sink_outcome, summary) = thread::scope(|scope| {
             let (running, finished) = bounded(0);
-            let mut first = None;
-            let started = self.start(scope, &ended, interrupt, &mut first);
-            if let Some(id) = first {
-                scope.spawn(move || forward(interrupt, id, &finished));
+            let mut first_process = None;
+            let started = self.start(scope, &outcomes, interrupt, &mut first_process);
+            if let Some(id) = first_process {
+                scope.spawn(move || forward_interrupt(interrupt, id, &finished));
             }
-            let drained = started.and_then(|input| match (last, input.map(Receiving::into_input)) {
-                (Some(last), input) => Ok(last.run(input, sink, &ended, interrupt)),
-                (None, Some(mut input)) => Ok(drain(&mut *input, sink)),
+            let ended = started.and_then(|input| match (last, input.map(LinkReceiver::into_input)) {
+                (Some((index, thread)), input) => {
+                    Ok(run_last(thread, input, sink, interrupt, |place, stage, outcome| {
+                        outcomes.add(index + place, ProgramOrigin::BuiltIn, stage, outcome);
+                    }))
+                }
+                (None, Some(mut input)) => Ok(pass_to_sink(&mut *input, sink)),
                 (None, None) => {
                     Err(RunError { stage: String::new(), cause: "a pipeline without a stage".into(), code: 2 })
                 }
             });
-            if !matches!(drained, Ok((Drained::Whole, Some(_)))) {
-                // The first stage may be waiting for input that does not come, and would not notice that all is over.
+            if !matches!(ended, Ok((SinkOutcome::Complete, Some(_)))) {
+                // The first stage may be waiting for input that never comes, and would not notice the end.
                 interrupt.set();
-                first.into_iter().for_each(interrupt_process);
+                first_process.into_iter().for_each(interrupt_process);
             }
             drop(running);
-            drained
+            ended
         })?;
-        let ended = ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let ending = settle(ended, drained)?;
-        let saved = if ending == RunEnding::Done { keep(begun)? } else { Vec::new() };
+        let ending = first_cause(outcomes.into_inner(), sink_outcome)?;
+        let saved = if ending == RunEnding::Done { keep(saves)? } else { Vec::new() };
         Ok(RunReport { ending, summary, saved, start, clock })
     }
 
-    /// Takes out the last seat if it shares the thread of the output: where there are no more processors than seats, a thread
-    /// that only writes would be in their way.
-    fn take_last(&mut self) -> Option<Last> {
-        if processors() > self.seats.len()
-            || !matches!(self.seats.last()?, Placement::Thread(_, _, taps) if taps.is_empty())
+    /// Removes the last placement and returns it with the index of its first stage, if it should run on the sink's thread:
+    /// with no more processors than placements, a thread that only writes would compete with them.
+    fn take_last(&mut self) -> Option<(usize, StageThread)> {
+        if processors() > self.placements.len()
+            || !matches!(self.placements.last()?, Placement::Thread(thread) if thread.recorders.is_empty())
         {
             return None;
         }
-        let Placement::Thread(first, others, _) = self.seats.pop()? else { return None };
-        Some(Last { at: self.seats.iter().map(Placement::stages).sum(), first, others })
+        let Placement::Thread(thread) = self.placements.pop()? else { return None };
+        Some((self.placements.iter().map(Placement::stage_count).sum(), thread))
     }
 
-    /// Starts all stages; gives the end of the last link, or of the stream they begin with. `first` gets the id of the first
-    /// one's process, if it has one.
+    /// Starts all placements. Returns the receiving end of the last link, or the saved stream. `first_process` is set to
+    /// the process id of the first stage, if it has one.
     fn start<'scope, 'env: 'scope>(
         self,
         scope: &'scope Scope<'scope, 'env>,
-        ended: &'env Mutex<Vec<Ended>>,
+        outcomes: &'env Outcomes,
         interrupt: &'env Interrupt,
-        first: &mut Option<u32>,
-    ) -> Result<Option<Receiving>, RunError> {
-        let reaches: Vec<Reach> = self.seats.iter().map(Placement::reach).chain([Reach::Thread]).collect();
-        let mut input = self.head.map(|replay| Receiving::SavedStream(replay, interrupt.clone()));
-        let mut before = 0;
-        for (seat, neighbours) in self.seats.into_iter().zip(reaches.windows(2)) {
-            let at = before;
-            before += seat.stages();
-            let reach = if neighbours.contains(&Reach::Process) { Reach::Process } else { Reach::Thread };
+        first_process: &mut Option<u32>,
+    ) -> Result<Option<LinkReceiver>, RunError> {
+        let kinds: Vec<LinkKind> =
+            self.placements.iter().map(Placement::link_kind).chain([LinkKind::Channel]).collect();
+        let mut input = self.head.map(|stream| LinkReceiver::Saved(stream, interrupt.clone()));
+        let mut stages_before = 0;
+        for (placement, neighbours) in self.placements.into_iter().zip(kinds.windows(2)) {
+            let index = stages_before;
+            stages_before += placement.stage_count();
+            let kind = if neighbours.contains(&LinkKind::Pipe) { LinkKind::Pipe } else { LinkKind::Channel };
             let fail = |stage: &str, error: &io::Error| RunError {
                 stage: stage.to_owned(),
                 cause: format!("cannot be started: {error}"),
                 code: 1,
             };
-            let most = if seat.makes_batches() { BATCHES_WAITING } else { usize::MAX };
-            let (sending, receiving) =
-                link(reach, self.queue_depth.min(most)).map_err(|error| fail(seat.name(), &error))?;
-            let tell = teller(ended, at, seat.origin());
-            match seat {
-                Placement::Thread(first, others, taps) => {
-                    let input = input.map(Receiving::into_input);
-                    scope.spawn(move || run_on_thread(first, others, input, sending, taps, interrupt, tell));
+            let depth = self.queue_depth.min(if placement.makes_batches() { MAX_WAITING_BATCHES } else { usize::MAX });
+            let (sender, receiver) = link(kind, depth).map_err(|error| fail(placement.name(), &error))?;
+            let origin = placement.origin();
+            let report = move |place: usize, stage: &str, outcome| outcomes.add(index + place, origin, stage, outcome);
+            match placement {
+                Placement::Thread(mut thread) => {
+                    let input = input.map(LinkReceiver::into_input);
+                    scope.spawn(move || {
+                        let recorders = std::mem::take(&mut thread.recorders);
+                        let mut output = RecordedOutput::wrap(sender.into_output(), recorders);
+                        run_stages(thread, input, &mut *output, interrupt, report);
+                    });
                 }
-                Placement::Relay(relay) => {
-                    scope.spawn(move || run_relay(relay, input, sending, interrupt, tell));
+                Placement::Forwarder(forwarder) => {
+                    scope.spawn(move || run_forwarder(forwarder, input, sender, interrupt, report));
                 }
                 Placement::Process(program) => {
-                    let stdin = input.map_or_else(std::process::Stdio::inherit, Receiving::into_stdin);
-                    let child = program.start(stdin, sending.into_stdout());
+                    let stdin = input.map_or_else(std::process::Stdio::inherit, LinkReceiver::into_stdin);
+                    let child = program.start(stdin, sender.into_stdout());
                     let child = child.map_err(|error| fail(&program.name, &error))?;
-                    if at == 0 {
-                        *first = Some(child.id());
+                    if index == 0 {
+                        *first_process = Some(child.id());
                     }
-                    scope.spawn(move || tell(0, &program.name, watch(&program, child)));
+                    scope.spawn(move || report(0, &program.name, wait_for(&program, child)));
                 }
             }
-            input = Some(receiving);
+            input = Some(receiver);
         }
         Ok(input)
     }
 }
 
-/// The last stages, which give what they put out to the sink at once.
-struct Last {
-    /// The place of the first of them.
-    at: usize,
-    first: Box<dyn Runnable>,
-    others: Vec<Box<dyn Runnable>>,
-}
+/// How the stages ended, in that order.
+#[derive(Default)]
+struct Outcomes(Mutex<Vec<StageOutcome>>);
 
-impl Last {
-    /// Runs them on this thread.
-    fn run(
-        self,
-        input: Option<Box<dyn Input + Send>>,
-        mut sink: Drain<'_>,
-        ended: &Mutex<Vec<Ended>>,
-        interrupt: &Interrupt,
-    ) -> (Drained, Option<Summary>) {
-        let tell = teller(ended, self.at, Origin::Native);
-        run_stages(self.first, self.others, input, &mut sink, interrupt, tell);
-        sink.end(Drained::Whole)
+impl Outcomes {
+    fn add(&self, index: usize, origin: ProgramOrigin, stage: &str, outcome: Outcome) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(StageOutcome { index, stage: stage.to_owned(), origin, outcome });
     }
-}
 
-/// Notes how stages end, of which the first has the place `at` in the pipeline.
-fn teller(ended: &Mutex<Vec<Ended>>, at: usize, origin: Origin) -> impl Fn(usize, &str, Outcome) {
-    move |place, stage, outcome| {
-        let mut ended = ended.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        ended.push(Ended { at: at + place, stage: stage.to_owned(), origin, outcome });
+    fn into_inner(self) -> Vec<StageOutcome> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Gives the saved files their names.
-fn keep(saves: Vec<Save>) -> Result<Vec<PathBuf>, RunError> {
+fn keep(saves: Vec<PendingSave>) -> Result<Vec<PathBuf>, RunError> {
     let mut kept = Vec::new();
     for save in saves {
         let stage = save.stage.clone();
@@ -224,69 +203,68 @@ fn keep(saves: Vec<Save>) -> Result<Vec<PathBuf>, RunError> {
     Ok(kept)
 }
 
-/// Hands on what comes, which is a stream of bytes on both sides: the plan has no channel beside a relay.
-fn run_relay(
-    relay: Relay,
-    input: Option<Receiving>,
-    sending: Sending,
+/// Runs a forwarder. Both its sides are byte streams: the plan puts no channel next to it.
+fn run_forwarder(
+    forwarder: ByteForwarder,
+    input: Option<LinkReceiver>,
+    sender: LinkSender,
     interrupt: &Interrupt,
-    tell: impl Fn(usize, &str, Outcome),
+    report: impl Fn(usize, &str, Outcome),
 ) {
-    let stage = relay.stage.clone();
-    let until = matches!(input, Some(Receiving::SavedStream(..))).then_some(interrupt);
-    let outcome = match (input.map(Receiving::into_bytes), sending.into_pipe()) {
-        (Some(input), Some(output)) => relay.run(input, output, until),
-        _ => Outcome::Failed("no stream of bytes to hand on: this is a bug of sizeleak; please report it".into()),
+    let stage = forwarder.stage.clone();
+    let interrupt = matches!(input, Some(LinkReceiver::Saved(..))).then_some(interrupt);
+    let outcome = match (input.map(LinkReceiver::into_bytes), sender.into_pipe()) {
+        (Some(input), Some(output)) => forwarder.run(input, output, interrupt),
+        _ => Outcome::Failed("no byte stream to forward: this is a bug of sizeleak; please report it".into()),
     };
-    tell(0, &stage, outcome);
+    report(0, &stage, outcome);
 }
 
-fn run_on_thread(
-    first: Box<dyn Runnable>,
-    others: Vec<Box<dyn Runnable>>,
-    input: Option<Box<dyn Input + Send>>,
-    sending: Sending,
-    taps: Vec<OutputRecorder>,
-    interrupt: &Interrupt,
-    tell: impl Fn(usize, &str, Outcome),
-) {
-    let mut output = Tapped::or_plain(sending.into_output(), taps);
-    run_stages(first, others, input, &mut *output, interrupt, tell);
-}
-
-/// Runs stages on this thread, each of the others attached to the one before it.
+/// Runs the stages of a thread on this thread and reports their outcomes by place.
 fn run_stages(
-    first: Box<dyn Runnable>,
-    others: Vec<Box<dyn Runnable>>,
+    thread: StageThread,
     mut input: Option<Box<dyn Input + Send>>,
     output: &mut dyn Output,
     interrupt: &Interrupt,
-    tell: impl Fn(usize, &str, Outcome),
+    report: impl Fn(usize, &str, Outcome),
 ) {
     let input = input.as_deref_mut().map(|input| input as &mut dyn Input);
-    let names: Vec<String> = iter::once(&first).chain(&others).map(|stage| stage.name().to_owned()).collect();
-    let mut told = 0;
-    // Told before the links are dropped, so that what follows from it is told later.
-    let mut tell_next = |place: usize, outcome| {
-        tell(place, names.get(place).map_or("", String::as_str), outcome);
-        told = place + 1;
+    let names = thread.names();
+    let name = |place: usize| names.get(place).map_or("", String::as_str);
+    let mut reported = 0;
+    // Reported before the links are dropped, so that consequences in other stages are reported later.
+    let mut report_next = |place: usize, outcome| {
+        report(place, name(place), outcome);
+        reported = place + 1;
     };
-    // A stage that panics has a bug; the others must still come to their end, and the user must hear of it.
-    let run = || run_fused(first, others, input, output, interrupt, &mut tell_next);
-    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
-        // While frames pass, all that share the thread are at work: which of them it was is not known here.
+    // A stage that panics has a bug; the other stages must still end, and the user must see the bug.
+    let run = || run_fused(thread.first, thread.fused, input, output, interrupt, &mut report_next);
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        // Fused stages run inside each other: which of them panicked is unknown.
         let fault = "it, or what shares its thread, panicked: this is a bug of sizeleak; please report it";
-        tell(told, names.get(told).map_or("", String::as_str), Outcome::Failed(fault.into()));
+        report(reported, name(reported), Outcome::Failed(fault.into()));
     }
 }
 
-fn watch(program: &Program, mut child: Child) -> Outcome {
-    program.watch(&mut child, |line| say(&program.name, line))
+/// Runs the last stages on this thread, directly into the sink.
+fn run_last(
+    thread: StageThread,
+    input: Option<Box<dyn Input + Send>>,
+    mut sink: SinkOutput<'_>,
+    interrupt: &Interrupt,
+    report: impl Fn(usize, &str, Outcome),
+) -> (SinkOutcome, Option<Summary>) {
+    run_stages(thread, input, &mut sink, interrupt, report);
+    sink.end(SinkOutcome::Complete)
 }
 
-/// Passes the user's wish to stop on to the process at the head, until the run is over.
-fn forward(interrupt: &Interrupt, id: u32, finished: &Receiver<()>) {
-    while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(LOOK_EVERY) {
+fn wait_for(program: &StageProgram, mut child: Child) -> Outcome {
+    program.wait(&mut child, |line| say(&program.name, line))
+}
+
+/// Forwards an interrupt to the process of the first stage, until the run is over.
+fn forward_interrupt(interrupt: &Interrupt, id: u32, finished: &Receiver<()>) {
+    while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(POLL_INTERVAL) {
         if interrupt.is_set() {
             interrupt_process(id);
             return;
@@ -294,16 +272,16 @@ fn forward(interrupt: &Interrupt, id: u32, finished: &Receiver<()>) {
     }
 }
 
-/// Gives everything that comes to the sink.
-fn drain(input: &mut dyn Input, mut drain: Drain<'_>) -> (Drained, Option<Summary>) {
+/// Passes everything that arrives to the sink.
+fn pass_to_sink(input: &mut dyn Input, mut sink: SinkOutput<'_>) -> (SinkOutcome, Option<Summary>) {
     let mut parcel = Vec::new();
     loop {
-        let received = input.receive(&mut parcel, &mut || _ = drain.pause());
-        let is_taken = drain.take(&mut parcel);
+        let received = input.receive(&mut parcel, &mut || _ = sink.flush());
+        let taken = sink.emit_all(&mut parcel);
         match received {
-            Ok(Received::Frames { .. }) if is_taken => {}
-            Ok(_) => return drain.end(Drained::Whole),
-            Err(error) => return drain.end(Drained::Cut(error.to_string())),
+            Ok(Received::Frames { .. }) if taken.is_ok() => {}
+            Ok(_) => return sink.end(SinkOutcome::Complete),
+            Err(error) => return sink.end(SinkOutcome::Cut(error.to_string())),
         }
     }
 }
@@ -315,10 +293,10 @@ mod tests {
 
     use super::*;
 
-    /// A stage with a bug, or one without.
-    struct Bare<const HAS_BUG: bool>;
+    /// A source with a bug, or one without.
+    struct EmptySource<const HAS_BUG: bool>;
 
-    impl<const HAS_BUG: bool> Source for Bare<HAS_BUG> {
+    impl<const HAS_BUG: bool> Source for EmptySource<HAS_BUG> {
         const NAME: &'static str = if HAS_BUG { "broken" } else { "sound" };
 
         fn run(&mut self, _out: &mut dyn SourceEmit, _interrupt: &Interrupt) -> Result<(), StageError> {
@@ -335,16 +313,17 @@ mod tests {
         }
     }
 
-    fn seat<const HAS_BUG: bool>() -> Placement {
-        Placement::Thread(Box::new(SourceNode::new(Bare::<HAS_BUG>)), Vec::new(), Vec::new())
+    fn placement<const HAS_BUG: bool>() -> Placement {
+        Placement::Thread(StageThread::new(Box::new(SourceNode::new(EmptySource::<HAS_BUG>))))
     }
 
     #[test]
-    fn a_stage_that_panics_ends_the_run_with_its_name() {
-        // With few stages it has a thread of its own where there are several processors, with many the output's.
+    fn panicking_stage_fails_the_run_and_is_named() {
+        // With few stages it has a thread of its own where there are several processors, with many that of the sink.
         for others in [0, processors()] {
-            let seats = iter::repeat_with(seat::<false>).take(others).chain([seat::<true>()]).collect();
-            let prepared = PreparedRun { head: None, seats, queue_depth: 4, saves: Vec::new() };
+            let sound = std::iter::repeat_with(placement::<false>).take(others);
+            let placements = sound.chain([placement::<true>()]).collect();
+            let prepared = PreparedRun { head: None, placements, queue_depth: 4, saves: Vec::new() };
             let error = prepared.run(&Interrupt::new(), &mut |_: Frame| Ok(())).unwrap_err();
             assert_eq!(error.code, 1);
             assert!(error.to_string().starts_with("`broken`: it, or what shares its thread, panicked"), "{error}");

@@ -1,33 +1,36 @@
-//! What a word that means nothing was probably meant to be.
+//! Suggests what an unknown word probably meant.
 
 use strsim::{damerau_levenshtein, jaro_winkler};
 use toml::Value;
 
 use crate::registry::StageEntry;
 
-/// Words less alike than this are other words.
-const ALIKE: f64 = 0.8;
+/// Words less similar than this are not suggested.
+const MIN_SIMILARITY: f64 = 0.8;
 
-/// The word among `known` that is nearest to this one, if one is near.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The most similar of the known words, if one is similar enough.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase().replace('_', "-");
-    let likeness = |known: &str| {
-        // `segmenter` is short for `command-segmenter`, `stages` too long for `stage`.
+    let similarity = |known: &str| {
+        // `segmenter` is short for `command-segmenter`, `stages` is too long for `stage`.
         let is_part = word.len() > 3 && (known.split('-').any(|part| part == word) || word.starts_with(known));
-        let slips = damerau_levenshtein(&word, known);
-        if is_part || slips <= 1 && word.len() > 2 { 1.0 - slips as f64 / 1000.0 } else { jaro_winkler(&word, known) }
+        let edits = damerau_levenshtein(&word, known);
+        if is_part || edits <= 1 && word.len() > 2 { 1.0 - edits as f64 / 1000.0 } else { jaro_winkler(&word, known) }
     };
-    let scored = known.into_iter().map(|known| (likeness(known), known)).filter(|(likeness, _)| *likeness >= ALIKE);
+    let scored = known
+        .into_iter()
+        .map(|known| (similarity(known), known))
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY);
     scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }
 
-/// The same as words of a sentence; empty where none is near.
-pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+/// The suggestion as the end of a sentence; empty where no word is similar.
+pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"))
 }
 
-/// Why a stage does not take an option, given what reading it said.
-pub(super) fn fault_of_option(entry: &StageEntry, key: &str, value: &Value, said: &str) -> String {
+/// Why a stage rejects an option, given the message of the parser.
+pub(crate) fn fault_of_option(entry: &StageEntry, key: &str, value: &Value, message: &str) -> String {
     let stage = entry.name;
     let keys = entry.keys();
     if !keys.iter().any(|known| known == key) {
@@ -38,19 +41,19 @@ pub(super) fn fault_of_option(entry: &StageEntry, key: &str, value: &Value, said
     match value {
         Value::String(text) if !choices.is_empty() => {
             let meant = did_you_mean(text, choices.iter().map(String::as_str));
-            format!("{stage}.{key}: `{text}` is no choice{meant}{} {}", joint(&meant), listed(&choices))
+            format!("{stage}.{key}: `{text}` is not a choice{meant}{} {}", joint(&meant), listed(&choices))
         }
-        _ => format!("{stage}.{key}: {}", said.trim_end()),
+        _ => format!("{stage}.{key}: {}", message.trim_end()),
     }
 }
 
-/// What goes between a question and what follows it.
+/// Joins a question, if there is one, to the list of alternatives.
 fn joint(question: &str) -> &'static str {
     if question.is_empty() { "; there are" } else { " There are" }
 }
 
-/// Words in a row, for a sentence.
-pub(super) fn listed(words: &[String]) -> String {
+/// Words as a list in a sentence.
+pub(crate) fn listed(words: &[String]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
@@ -60,7 +63,7 @@ mod tests {
     use crate::registry::{self, STAGES};
 
     #[test]
-    fn slips_are_seen_through() {
+    fn similar_words_are_suggested() {
         let stages = || STAGES.iter().map(|entry| entry.name);
         for (word, meant) in [
             ("segmenter", Some("command-segmenter")),
@@ -79,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn options_and_their_values() {
+    fn unknown_options_and_values_list_the_alternatives() {
         let segmenter = registry::find("command-segmenter").unwrap();
         let fault = |key: &str, value: &str| fault_of_option(segmenter, key, &value.into(), "invalid type\n");
         assert!(
@@ -92,7 +95,8 @@ mod tests {
             fault("colour", "red")
         );
         assert!(
-            fault("algorithm", "adaptiv").contains("`adaptiv` is no choice; did you mean `adaptive`? There are `gap`")
+            fault("algorithm", "adaptiv")
+                .contains("`adaptiv` is not a choice; did you mean `adaptive`? There are `gap`")
         );
         assert_eq!(fault("gap", "x"), "command-segmenter.gap: invalid type");
     }

@@ -1,4 +1,4 @@
-//! What stands beside a cached stream: what it is, and how to tell that it is undamaged.
+//! The description stored next to a cached stream, with the digest that detects damage.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,17 @@ use blake3::Hash;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What a cached stream is.
+/// Describes a cached stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheEntry {
-    /// What it was made of.
+    /// The digest of everything it depends on.
     #[serde(with = "super::hex")]
     pub key: Hash,
-    /// The stage that put it out.
+    /// The stage that made it.
     pub stage: String,
-    /// The kind of frame that makes.
+    /// The kind of frame that stage makes.
     pub kind: String,
-    /// The version of the program; for people, the key decides.
+    /// The version of the program, for people; look-ups use the key alone.
     pub version: String,
     /// When it was made.
     pub made: Timestamp,
@@ -25,14 +25,14 @@ pub struct CacheEntry {
     /// The digest of those bytes.
     #[serde(with = "super::hex")]
     pub digest: Hash,
-    /// The captures it was made of.
+    /// The captures it was made from.
     pub captures: Vec<CachedCapture>,
 }
 
-/// A capture as it was when an entry was made of it.
+/// A capture as it was when an entry was made from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedCapture {
-    /// Where it was; it may be elsewhere now.
+    /// Its path at that time.
     pub path: PathBuf,
     /// Its size in bytes.
     pub bytes: u64,

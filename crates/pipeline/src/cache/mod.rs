@@ -1,14 +1,14 @@
-//! What stages put out in earlier runs, kept by what it was made of: the bytes of the captures, every stage up to there with
-//! all its options, and the program itself. A run begins behind the last stage that has not changed.
+//! The cache of stage outputs. An output is keyed by everything it depends on: the bytes of the captures, every stage up
+//! to it with all its options, and the program itself. A run starts after the last stage whose output is cached.
 //!
-//! [`CacheKeys`] say what an output was made of, [`FileDigests`] remembers those of large files, [`CacheStore`] holds the entries on
-//! disk, and a [`CacheSession`] is one run's use of all of them.
+//! [`CacheKeys`] computes the keys, [`FileDigests`] remembers digests of large files, [`CacheStore`] holds the entries on
+//! disk, and [`CacheSession`] is one run's use of all of them.
 
-mod digests;
+mod cached_run;
 mod entry;
+mod file_digests;
 mod hex;
-mod key;
-mod session;
+mod keys;
 mod store;
 
 use std::env;
@@ -17,20 +17,20 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use etcetera::{BaseStrategy, choose_base_strategy};
 
-pub use digests::FileDigests;
+pub use cached_run::CacheSession;
 pub use entry::{CacheEntry, CachedCapture};
-pub use key::{CacheKeys, CacheableOutput};
-pub use session::CacheSession;
+pub use file_digests::FileDigests;
+pub use keys::{CacheKeys, CacheableOutput};
 pub use store::{CacheLookup, CacheStore, StoredEntry};
 
-/// Names the folder of the cache, over the one that is usual.
+/// The environment variable that overrides the default folder of the cache.
 pub const FOLDER_VARIABLE: &str = "SIZELEAK_CACHE_DIR";
 
-/// The folder of the cache: the one that is named, that of `SIZELEAK_CACHE_DIR`, or `sizeleak` in the user's folder for
-/// caches (`$XDG_CACHE_HOME`, `~/.cache`).
+/// The folder of the cache: the named one, else `SIZELEAK_CACHE_DIR`, else `sizeleak` in the user's cache folder
+/// (`$XDG_CACHE_HOME`, `~/.cache`).
 ///
 /// # Errors
-/// Where the user has no home.
+/// Where the user has no home folder.
 pub fn cache_folder(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let set = || env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     if let Some(folder) = named.map(Path::to_owned).or_else(set) {

@@ -1,4 +1,4 @@
-//! The entries on disk: a folder each, which appears and goes in one step, so that runs at the same time never see half of one.
+//! The entries on disk: one folder each, created and removed by a rename, so that concurrent runs never see a partial one.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek};
@@ -14,46 +14,46 @@ use super::{CacheEntry, FileDigests};
 use crate::recording::{Compression, Recording};
 
 const STREAM: &str = "stream.frames.zst";
-const ABOUT: &str = "entry.json";
+const DESCRIPTION: &str = "entry.json";
 
-/// What runs that were killed left is removed when it is this old.
-const LEFT_FOR: SignedDuration = SignedDuration::from_hours(24);
+/// Files left by killed runs are removed after this time.
+const REMOVE_LEFTOVERS_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// The folder of the cache.
 #[derive(Debug, Clone)]
 pub struct CacheStore {
     root: PathBuf,
-    /// The most bytes all entries may have.
+    /// The most bytes all entries may take together.
     limit: u64,
 }
 
-/// What came of looking for an entry.
+/// The result of a look-up.
 pub enum CacheLookup {
-    /// There is none.
+    /// There is no entry.
     Missing,
-    /// There was one; it was damaged, and it is removed.
+    /// The entry was damaged, for this reason, and has been removed.
     Damaged(String),
-    /// An entry and its stream, which was checked to be as it was written.
+    /// The entry and its stream, whose digest was checked.
     Found(Box<CacheEntry>, File),
 }
 
-/// An entry that is there.
+/// An entry in the store.
 #[derive(Debug, Clone)]
 pub struct StoredEntry {
-    /// What it is.
+    /// Its description.
     pub entry: CacheEntry,
-    /// When a run last began with it, or made it.
+    /// When a run last started from it, or made it.
     pub used: Timestamp,
     folder: PathBuf,
 }
 
-/// An entry that is being written; gone when dropped.
-pub(super) struct Draft {
+/// An entry that is being written; removed when dropped.
+pub(super) struct EntryDraft {
     folder: TempDir,
 }
 
 impl CacheStore {
-    /// The cache in this folder, of this size at most.
+    /// The cache in this folder, of at most `limit` bytes.
     pub fn new(root: PathBuf, limit: u64) -> Self {
         Self { root, limit }
     }
@@ -67,7 +67,7 @@ impl CacheStore {
         self.root.join("entries")
     }
 
-    fn place(&self, key: Hash) -> PathBuf {
+    fn folder_of(&self, key: Hash) -> PathBuf {
         self.entries().join(key.to_hex().as_str())
     }
 
@@ -76,47 +76,49 @@ impl CacheStore {
         FileDigests::read(self.root.join("digests.json"))
     }
 
-    /// Looks for the entry of a key. Its stream is read to see that it is undamaged, and counts as used from now on.
+    /// Looks up an entry. Its stream is read to check the digest, and its last use is set to now.
     ///
     /// # Errors
     /// Where a damaged one cannot be removed.
     pub fn look_up(&self, key: Hash) -> anyhow::Result<CacheLookup> {
-        let place = self.place(key);
-        let found = match about(&place) {
-            Ok(Some(entry)) if entry.key == key => open(&place, &entry).map(|file| file.map(|file| (entry, file))),
-            Ok(Some(_)) => Err("it says that it is another one".to_owned()),
+        let folder = self.folder_of(key);
+        let found = match read_description(&folder) {
+            Ok(Some(entry)) if entry.key == key => {
+                open_stream(&folder, &entry).map(|file| file.map(|file| (entry, file)))
+            }
+            Ok(Some(_)) => Err("it describes another entry".to_owned()),
             Ok(None) => Ok(None),
             Err(fault) => Err(fault),
         };
         match found {
             Ok(None) => Ok(CacheLookup::Missing),
             Ok(Some((entry, file))) => {
-                // Whoever may not set times uses it all the same.
+                // Without permission to set times, the entry is used all the same.
                 let _touched = file.set_modified(SystemTime::now());
                 Ok(CacheLookup::Found(Box::new(entry), file))
             }
             Err(fault) => {
-                self.remove(&place)?;
+                self.remove(&folder)?;
                 Ok(CacheLookup::Damaged(fault))
             }
         }
     }
 
-    /// Begins an entry.
-    pub(super) fn draft(&self) -> io::Result<(Draft, Recording)> {
+    /// Starts a new entry.
+    pub(super) fn draft(&self) -> io::Result<(EntryDraft, Recording)> {
         fs::create_dir_all(self.entries())?;
         let folder = Builder::new().prefix(".new-").tempdir_in(self.entries())?;
         let file = File::create(folder.path().join(STREAM))?;
         let recording = Recording::new(file, Compression::Zstd, Some(self.limit))?;
-        Ok((Draft { folder }, recording))
+        Ok((EntryDraft { folder }, recording))
     }
 
-    /// Makes an entry of a draft. Where another run has made it meanwhile, that one stays.
-    pub(super) fn keep(&self, draft: Draft, entry: &CacheEntry) -> anyhow::Result<()> {
-        fs::write(draft.folder.path().join(ABOUT), serde_json::to_vec_pretty(entry)?)?;
-        match fs::rename(draft.folder.path(), self.place(entry.key)) {
+    /// Turns a draft into an entry. An entry that a concurrent run has made stays.
+    pub(super) fn keep(&self, draft: EntryDraft, entry: &CacheEntry) -> anyhow::Result<()> {
+        fs::write(draft.folder.path().join(DESCRIPTION), serde_json::to_vec_pretty(entry)?)?;
+        match fs::rename(draft.folder.path(), self.folder_of(entry.key)) {
             Ok(()) => {
-                // It is no longer where it would be removed.
+                // The draft has moved: there is nothing to remove.
                 let _gone = draft.folder.keep();
                 Ok(())
             }
@@ -125,15 +127,15 @@ impl CacheStore {
         }
     }
 
-    /// All entries, the one used last first.
+    /// All entries, the most recently used first.
     ///
     /// # Errors
     /// Where the folder cannot be read.
     pub fn list(&self) -> anyhow::Result<Vec<StoredEntry>> {
         let mut all = Vec::new();
         for folder in self.folders()? {
-            // One that another run removes meanwhile is not there; a damaged one is told when it is looked for.
-            let Ok(Some(entry)) = about(&folder) else { continue };
+            // An entry may be removed by a concurrent run; a damaged one is reported when it is looked up.
+            let Ok(Some(entry)) = read_description(&folder) else { continue };
             let Ok(used) = used(&folder) else { continue };
             all.push(StoredEntry { entry, used, folder });
         }
@@ -141,7 +143,7 @@ impl CacheStore {
         Ok(all)
     }
 
-    /// Removes the entries that were last used before this moment, or all; gives them.
+    /// Removes the entries last used before this moment, or all, and returns them.
     ///
     /// # Errors
     /// Where one cannot be removed.
@@ -152,7 +154,7 @@ impl CacheStore {
             self.remove(&stored.folder)?;
         }
         if before.is_none() {
-            // Also what is damaged or half.
+            // Also damaged and partial entries.
             for folder in self.folders()? {
                 self.remove(&folder)?;
             }
@@ -164,8 +166,7 @@ impl CacheStore {
         Ok(removed)
     }
 
-    /// Removes the entries that were not used for the longest until the others are within the limit, and what runs that were
-    /// killed left.
+    /// Removes the least recently used entries beyond the size limit, and what killed runs left.
     ///
     /// # Errors
     /// Where one cannot be removed.
@@ -177,10 +178,10 @@ impl CacheStore {
                 self.remove(&stored.folder)?;
             }
         }
-        let before = SystemTime::from(Timestamp::now() - LEFT_FOR);
+        let before = SystemTime::from(Timestamp::now() - REMOVE_LEFTOVERS_AFTER);
         for folder in self.folders()? {
-            let is_left = folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-            if is_left && folder.metadata().is_ok_and(|left| left.modified().is_ok_and(|time| time < before)) {
+            let is_leftover = folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if is_leftover && folder.metadata().is_ok_and(|left| left.modified().is_ok_and(|time| time < before)) {
                 self.remove(&folder)?;
             }
         }
@@ -196,7 +197,7 @@ impl CacheStore {
         read.map(|entry| Ok(entry?.path())).collect()
     }
 
-    /// Takes a folder away in one step, and then removes it. Another run may have done so meanwhile.
+    /// Renames a folder, then removes it. A concurrent run may have removed it already.
     fn remove(&self, folder: &Path) -> anyhow::Result<()> {
         let trash = Builder::new().prefix(".old-").tempdir_in(self.entries());
         let trash = trash.with_context(|| folder.display().to_string())?;
@@ -209,28 +210,28 @@ impl CacheStore {
     }
 }
 
-/// What an entry says of itself; `None` where there is none.
-fn about(folder: &Path) -> Result<Option<CacheEntry>, String> {
-    match fs::read(folder.join(ABOUT)) {
+/// The description of an entry; `None` where there is no entry.
+fn read_description(folder: &Path) -> Result<Option<CacheEntry>, String> {
+    match fs::read(folder.join(DESCRIPTION)) {
         Err(error) if error.kind() == ErrorKind::NotFound && !folder.is_dir() => Ok(None),
-        Err(error) => Err(format!("{ABOUT}: {error}")),
-        Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| format!("{ABOUT}: {error}")),
+        Err(error) => Err(format!("{DESCRIPTION}: {error}")),
+        Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| format!("{DESCRIPTION}: {error}")),
     }
 }
 
-/// The stream of an entry, if it is as it was written.
-fn open(folder: &Path, entry: &CacheEntry) -> Result<Option<File>, String> {
+/// The stream of an entry, once its digest is checked; `None` where the entry is gone.
+fn open_stream(folder: &Path, entry: &CacheEntry) -> Result<Option<File>, String> {
     let opened = File::open(folder.join(STREAM));
     let mut file = match opened {
         Ok(file) => file,
-        // Removed by another run since.
+        // Removed by a concurrent run.
         Err(error) if error.kind() == ErrorKind::NotFound && !folder.is_dir() => return Ok(None),
         Err(error) => return Err(format!("{STREAM}: {error}")),
     };
     let of_stream = |error: io::Error| format!("{STREAM}: {error}");
     let digest = Hasher::new().update_reader(&file).map_err(of_stream)?.finalize();
     if digest != entry.digest {
-        return Err("its bytes are not those that were written".to_owned());
+        return Err("its digest has changed".to_owned());
     }
     file.rewind().map_err(of_stream)?;
     Ok(Some(file))
@@ -260,7 +261,7 @@ mod tests {
         }
     }
 
-    /// Keeps an entry with this content, last used so many minutes ago.
+    /// Stores an entry with this content, last used `minutes` ago.
     fn keep(store: &CacheStore, name: &str, content: &[u8], minutes: u64) -> CacheEntry {
         let (draft, mut recording) = store.draft().unwrap();
         recording.write_all(content).unwrap();
@@ -268,7 +269,7 @@ mod tests {
         let entry = CacheEntry { bytes: finished.bytes, digest: finished.digest, ..entry(name) };
         store.keep(draft, &entry).unwrap();
         let time = SystemTime::now() - Duration::from_mins(minutes);
-        File::open(store.place(entry.key).join(STREAM)).unwrap().set_modified(time).unwrap();
+        File::open(store.folder_of(entry.key).join(STREAM)).unwrap().set_modified(time).unwrap();
         entry
     }
 
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_found_as_it_was_written_and_the_first_of_two_stays() {
+    fn stored_entry_is_found_and_the_first_of_two_stays() {
         let folder = tempfile::tempdir().unwrap();
         let store = CacheStore::new(folder.path().join("c"), 1 << 20);
         assert!(matches!(store.look_up(entry("a").key), Ok(CacheLookup::Missing)));
@@ -302,10 +303,10 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_noticed_and_removed() {
+    fn damaged_entries_are_reported_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let store = CacheStore::new(folder.path().to_owned(), 1 << 20);
-        let place = |name: &str| store.place(entry(name).key);
+        let place = |name: &str| store.folder_of(entry(name).key);
         let change = |name: &str| {
             let mut bytes = fs::read(place(name).join(STREAM)).unwrap();
             bytes[7] ^= 1;
@@ -318,8 +319,8 @@ mod tests {
                 "a byte" => change(name),
                 "its end" => cut(name),
                 "its stream" => fs::remove_file(place(name).join(STREAM)),
-                "what it is" => fs::write(place(name).join(ABOUT), "{}"),
-                _ => fs::remove_file(place(name).join(ABOUT)),
+                "what it is" => fs::write(place(name).join(DESCRIPTION), "{}"),
+                _ => fs::remove_file(place(name).join(DESCRIPTION)),
             };
             damaged.unwrap();
             assert!(matches!(store.look_up(entry(name).key), Ok(CacheLookup::Damaged(_))), "{name}");
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_the_longest_goes_first() {
+    fn least_recently_used_entries_are_removed_first() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_owned();
         let store = CacheStore::new(root.clone(), 1 << 20);
@@ -341,7 +342,7 @@ mod tests {
         keep(&store, "new", b"0123456789", 10);
         store.tidy().unwrap();
         assert_eq!(store.list().unwrap().len(), 3, "there is room");
-        // To look for one is to use it.
+        // A look-up counts as a use.
         assert!(found(&store, "older").is_some());
         CacheStore::new(root.clone(), 2 * size).tidy().unwrap();
         let left: Vec<Hash> = store.list().unwrap().iter().map(|stored| stored.entry.key).collect();
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn clearing_by_age_and_all() {
+    fn clear_removes_old_entries_or_all() {
         let folder = tempfile::tempdir().unwrap();
         let store = CacheStore::new(folder.path().to_owned(), 1 << 20);
         keep(&store, "old", b"a", 30);

@@ -1,8 +1,8 @@
-//! How a frame stream in a file is compressed.
+//! The compression of frame streams in files.
 
 use std::path::Path;
 
-/// How a file is compressed.
+/// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// Not at all.
@@ -14,7 +14,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What the end of a file's name asks for: `.zst`, `.gz`, or nothing.
+    /// Chosen by the extension of a file name: `.zst`, `.gz`, or none.
     pub fn of_name(file: &Path) -> Self {
         match file.extension().and_then(|extension| extension.to_str()) {
             Some("zst") => Self::Zstd,
@@ -23,7 +23,7 @@ impl Compression {
         }
     }
 
-    /// What the first four bytes of a file say.
+    /// Recognised by the first four bytes of a file.
     pub(super) fn of_content(magic: &[u8]) -> Self {
         match magic {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,

@@ -1,4 +1,4 @@
-//! Reads what may be compressed.
+//! Reads files that may be compressed.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -10,10 +10,10 @@ use flate2::read::MultiGzDecoder;
 
 use super::Compression;
 
-/// A compressed stream may ask for this much memory to decompress it, and no more: what `zstd --long` needs.
-const MOST_MEMORY_LOG: u32 = 27;
+/// The largest zstd window that is accepted, as a power of two: that of `zstd --long`.
+const MAX_WINDOW_LOG: u32 = 27;
 
-/// The stream itself, or what is compressed in it, as its first bytes say. Waits for those.
+/// The decompressed stream; its first bytes, which this waits for, show the compression.
 ///
 /// # Errors
 /// The input's.
@@ -27,13 +27,13 @@ pub fn decompressed(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn
         Compression::Gzip => Box::new(MultiGzDecoder::new(whole)),
         Compression::Zstd => {
             let mut decoder = zstd::Decoder::new(whole)?;
-            decoder.window_log_max(MOST_MEMORY_LOG)?;
+            decoder.window_log_max(MAX_WINDOW_LOG)?;
             Box::new(decoder)
         }
     })
 }
 
-/// Standard input as a file: the standard library's lock would be held for as long as anything waits for it.
+/// Standard input as a file. The standard library would hold its lock while anything waits for input.
 ///
 /// # Errors
 /// The system's.
@@ -41,7 +41,7 @@ pub fn stdin() -> io::Result<File> {
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
-/// A file, or stdin where it is `-` or none, decompressed; and what messages call it.
+/// A file, or stdin for `-` or `None`, decompressed; and its name in messages.
 ///
 /// # Errors
 /// One sentence that names it.

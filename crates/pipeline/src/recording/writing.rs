@@ -1,4 +1,4 @@
-//! Writes bytes to a file, compressed, counted and digested on the way.
+//! Writes a file that is compressed, counted and digested on the way.
 
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -14,27 +14,27 @@ const ZSTD_LEVEL: i32 = 3;
 pub struct Recording(Encoder);
 
 enum Encoder {
-    Plain(BufWriter<Target>),
-    Zstd(zstd::Encoder<'static, Target>),
-    Gzip(GzEncoder<Target>),
+    Plain(BufWriter<DigestedFile>),
+    Zstd(zstd::Encoder<'static, DigestedFile>),
+    Gzip(GzEncoder<DigestedFile>),
 }
 
-/// What was written.
+/// A complete file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished {
-    /// How many bytes the file has.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Their digest.
+    /// The BLAKE3 digest of its bytes.
     pub digest: Hash,
 }
 
 impl Recording {
-    /// Writes to this file, up to `limit` bytes if there is one.
+    /// Writes to this file, at most `limit` bytes if given.
     ///
     /// # Errors
-    /// Where the compressor cannot be had.
+    /// Where the compressor cannot be created.
     pub fn new(file: File, compression: Compression, limit: Option<u64>) -> io::Result<Self> {
-        let target = Target { file, hasher: Hasher::new(), bytes: 0, limit: limit.unwrap_or(u64::MAX) };
+        let target = DigestedFile { file, hasher: Hasher::new(), bytes: 0, limit: limit.unwrap_or(u64::MAX) };
         Ok(Self(match compression {
             Compression::None => Encoder::Plain(BufWriter::new(target)),
             Compression::Gzip => Encoder::Gzip(GzEncoder::new(target, flate2::Compression::default())),
@@ -46,7 +46,7 @@ impl Recording {
         }))
     }
 
-    /// Writes what is left.
+    /// Writes what is buffered and closes the file.
     ///
     /// # Errors
     /// The file's.
@@ -70,23 +70,23 @@ impl Write for Recording {
         }
     }
 
-    /// Does nothing: nobody reads the file before it is whole, and flushing a compressor costs size.
+    /// Does nothing: the file is read only when complete, and flushing makes compression worse.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-struct Target {
+struct DigestedFile {
     file: File,
     hasher: Hasher,
     bytes: u64,
     limit: u64,
 }
 
-impl Write for Target {
+impl Write for DigestedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.bytes.saturating_add(bytes.len() as u64) > self.limit {
-            return Err(io::Error::new(ErrorKind::FileTooLarge, "it takes more space than it may"));
+            return Err(io::Error::new(ErrorKind::FileTooLarge, "it exceeds its size limit"));
         }
         let written = self.file.write(bytes)?;
         self.hasher.update(bytes.get(..written).unwrap_or_default());
@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_and_its_digest_is_that_of_the_file(
+        fn written_bytes_read_back_and_digest_matches_the_file(
             bytes in prop::collection::vec(any::<u8>(), 0..3000), step in 1usize..700, name in prop::sample::select(&["a.zst", "a.gz", "a.frames"][..]),
         ) {
             let (mut file, finished) = written(&bytes, Compression::of_name(Path::new(name)), step);
@@ -132,7 +132,7 @@ mod tests {
             prop_assert_eq!((finished.bytes, finished.digest), (raw.len() as u64, blake3::hash(&raw)));
             file.rewind().unwrap();
             let mut read = Vec::new();
-            // Bytes that look compressed and are not are read as what they look like: streams of frames never do.
+            // Input that looks compressed would be decompressed; frame streams never look so.
             if Compression::of_content(&bytes) == Compression::None {
                 decompressed(file).unwrap().read_to_end(&mut read).unwrap();
                 prop_assert_eq!(read, bytes);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_kept() {
+    fn size_limit_is_kept() {
         let file = tempfile::tempfile().unwrap();
         let mut recording = Recording::new(file.try_clone().unwrap(), Compression::None, Some(100)).unwrap();
         let error = recording.write_all(&vec![7; 20_000]).and_then(|()| recording.finish().map(|_| ())).unwrap_err();

@@ -1,4 +1,4 @@
-//! A frame stream that was saved, from which a pipeline goes on.
+//! A saved frame stream, from which a pipeline continues.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read};
@@ -9,11 +9,12 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use sizeleak_frame::{Frame, FrameReader, Hello};
 use sizeleak_runtime::{Interrupt, Interruptible};
 
-use super::{ConfigError, Pipeline, Step, Work};
 use crate::recording::{decompressed, stdin};
 use crate::registry;
+use crate::stage::PipelineStage;
+use crate::{ConfigError, Pipeline};
 
-/// A stream that was saved; what stands in its `hello` is known.
+/// A saved stream whose `hello` has been read.
 pub struct SavedStream {
     name: String,
     /// The file, if it is one of the user's.
@@ -23,7 +24,7 @@ pub struct SavedStream {
 }
 
 impl SavedStream {
-    /// Opens a file, compressed or not; `-` is stdin. Waits for its first frame, and no longer than until `interrupt` is set.
+    /// Opens a file, compressed or not; `-` is stdin. Waits for its first frame until `interrupt` is set.
     ///
     /// # Errors
     /// [`ConfigError`] where it cannot be read or does not begin as a frame stream.
@@ -43,7 +44,7 @@ impl SavedStream {
         Self::new(name.clone(), Some(path.to_owned()), input.map_err(of_file)?)
     }
 
-    /// A stream out of a file that is open, which messages call `name`.
+    /// A stream from an open file, called `name` in messages.
     ///
     /// # Errors
     /// As [`SavedStream::open`].
@@ -61,29 +62,29 @@ impl SavedStream {
             Err(error) if error.is_cut() => return Err(ConfigError::cut(format!("{name}: {error}"))),
             Err(error) => return Err(fault(error.to_string())),
         };
-        // The next one reads it from its beginning.
+        // The first stage reads the stream from its beginning.
         let first = reader.last_value().to_vec();
         let (rest, input) = reader.into_rest();
         let input = Box::new(Cursor::new([first, rest].concat()).chain(input));
         Ok(Self { name, path, hello, input })
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is a file that the user named, so that there is no need to save it again.
-    pub(super) fn is_named(&self) -> bool {
+    /// Whether the user named the file, so that it need not be saved again.
+    pub(crate) fn is_named(&self) -> bool {
         self.path.is_some()
     }
 
-    pub(super) fn into_input(self) -> Box<dyn Read + Send> {
+    pub(crate) fn into_input(self) -> Box<dyn Read + Send> {
         self.input
     }
 }
 
-/// Opens a file; a named pipe without waiting for its writer, which would keep the user from stopping.
+/// Opens a file; a named pipe without waiting for its writer, so that the user can interrupt.
 fn open(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
@@ -91,43 +92,42 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 impl Pipeline {
-    /// The place of the stage that made a stream: that which saves to this file, or else the one that its `hello` names.
+    /// The index of the stage that made a stream: the one that saves to this file, or else the one named by its `hello`.
     ///
     /// # Errors
-    /// [`ConfigError`] where no stage is called so, or the one behind it works on other frames.
-    pub fn place_of(&self, replay: &SavedStream) -> Result<usize, ConfigError> {
-        let made_by = &replay.hello.stage;
+    /// [`ConfigError`] where no stage has that name, or the next stage consumes another kind.
+    pub fn index_of(&self, stream: &SavedStream) -> Result<usize, ConfigError> {
+        let maker = &stream.hello.stage;
         let file =
-            replay.path.as_ref().filter(|path| path.as_os_str() != "-").and_then(|path| path.canonicalize().ok());
-        let is_saved_there = |step: &Step| step.save.as_ref().is_some_and(|save| save.canonicalize().ok() == file);
+            stream.path.as_ref().filter(|path| path.as_os_str() != "-").and_then(|path| path.canonicalize().ok());
+        let is_saved_there =
+            |stage: &PipelineStage| stage.save.as_ref().is_some_and(|save| save.canonicalize().ok() == file);
         let saved = file.is_some().then(|| self.stages.iter().position(is_saved_there));
-        // A stage may be there several times: the first one's stream names it once, the second one's twice.
-        let nth = replay.hello.upstream.iter().filter(|stage| *stage == made_by).count();
+        // Of several stages with this name: as many come before the maker as its `hello` lists.
+        let nth = stream.hello.upstream.iter().filter(|stage| *stage == maker).count();
         let named: Vec<usize> =
-            (0..).zip(&self.stages).filter(|(_, step)| step.name() == made_by).map(|(at, _)| at).collect();
-        let place = saved.flatten().or_else(|| named.get(nth).or(named.last()).copied());
-        let Some(place) = place else {
-            let all = self.stages.iter().map(Step::name).collect::<Vec<_>>().join(", ");
+            (0..).zip(&self.stages).filter(|(_, stage)| stage.name() == maker).map(|(index, _)| index).collect();
+        let index = saved.flatten().or_else(|| named.get(nth).or(named.last()).copied());
+        let Some(index) = index else {
+            let all = self.stages.iter().map(PipelineStage::name).collect::<Vec<_>>().join(", ");
             return Err(ConfigError::usage(format!(
-                "{}: `{made_by}` made this stream, and it is not in this pipeline, which has {all}; to go on behind a \
+                "{}: `{maker}` made this stream, and it is not in this pipeline, which has {all}; to continue after a \
                  program of your own, give it that `name`",
-                replay.name
+                stream.name
             )));
         };
-        self.check_fit(replay, place)?;
-        Ok(place)
+        self.check_next(stream, index)?;
+        Ok(index)
     }
 
-    /// Checks that the stage behind this place works on what the maker of the stream makes, where both are ours.
-    fn check_fit(&self, replay: &SavedStream, place: usize) -> Result<(), ConfigError> {
-        let Some(Work::Known { entry: next, .. }) = self.stages.get(place + 1).map(|step| &step.work) else {
-            return Ok(());
-        };
-        let maker = &replay.hello.stage;
+    /// Checks that the stage after this index consumes what the maker of the stream makes, where both are standard stages.
+    fn check_next(&self, stream: &SavedStream, index: usize) -> Result<(), ConfigError> {
+        let Some(next) = self.stages.get(index + 1).and_then(PipelineStage::entry) else { return Ok(()) };
+        let maker = &stream.hello.stage;
         match (registry::find(maker), next.consumes) {
             (Some(made), Some(consumed)) if made.makes != consumed => Err(ConfigError::usage(format!(
                 "{}: `{maker}` makes frames of kind `{}`, but `{}`, which comes next in this pipeline, works on `{consumed}`",
-                replay.name, made.makes, next.name
+                stream.name, made.makes, next.name
             ))),
             _ => Ok(()),
         }
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    fn replay(stage: &str, upstream: &[&str]) -> SavedStream {
+    fn stream(stage: &str, upstream: &[&str]) -> SavedStream {
         let upstream = upstream.iter().map(|&stage| stage.to_owned()).collect();
         let hello = Hello { schema: SCHEMA, stage: stage.into(), version: "1".into(), upstream };
         let mut writer = FrameWriter::new(Vec::new());
@@ -156,38 +156,38 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_that_of_the_stage_its_hello_names() {
+    fn index_of_finds_the_stage_named_by_hello() {
         let standard = Pipeline::standard();
-        assert_eq!(standard.place_of(&replay("record-sizer", &["capture", "flow-filter"])).unwrap(), 2);
-        assert_eq!(standard.place_of(&replay("pruner", &[])).unwrap(), 6);
-        let error = standard.place_of(&replay("burst", &["record-sizer"])).unwrap_err();
+        assert_eq!(standard.index_of(&stream("record-sizer", &["capture", "flow-filter"])).unwrap(), 2);
+        assert_eq!(standard.index_of(&stream("pruner", &[])).unwrap(), 6);
+        let error = standard.index_of(&stream("burst", &["record-sizer"])).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains("`burst` made this stream, and it is not in this pipeline"), "{error}");
     }
 
     #[test]
-    fn of_several_stages_of_one_name_it_is_the_one_that_comes_as_often_before() {
+    fn index_of_tells_stages_of_the_same_name_apart_by_upstream() {
         let twice = pipeline(
             "[[stage]]\nrun = \"capture\"\n[[stage]]\nname = \"mine\"\ncommand = [\"cat\"]\n[[stage]]\nname = \
              \"mine\"\ncommand = [\"cat\"]\n",
         );
-        assert_eq!(twice.place_of(&replay("mine", &["capture"])).unwrap(), 1);
-        assert_eq!(twice.place_of(&replay("mine", &["capture", "mine"])).unwrap(), 2);
-        assert_eq!(twice.place_of(&replay("mine", &["mine", "mine", "mine"])).unwrap(), 2, "more than there are");
+        assert_eq!(twice.index_of(&stream("mine", &["capture"])).unwrap(), 1);
+        assert_eq!(twice.index_of(&stream("mine", &["capture", "mine"])).unwrap(), 2);
+        assert_eq!(twice.index_of(&stream("mine", &["mine", "mine", "mine"])).unwrap(), 2, "more than there are");
     }
 
     #[test]
-    fn a_kind_that_does_not_fit_is_told() {
+    fn next_stage_of_another_kind_is_an_error() {
         let odd = pipeline(
             "[[stage]]\nrun = \"capture\"\n[[stage]]\nname = \"record-sizer\"\ncommand = [\"cat\"]\n[[stage]]\nrun = \
              \"flow-filter\"\n",
         );
-        let error = odd.place_of(&replay("record-sizer", &["capture"])).unwrap_err().to_string();
+        let error = odd.index_of(&stream("record-sizer", &["capture"])).unwrap_err().to_string();
         assert!(error.contains("kind `record`") && error.contains("works on `packets`"), "{error}");
     }
 
     #[test]
-    fn what_is_no_stream_is_told() {
+    fn invalid_stream_is_an_error_that_names_the_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "hello").unwrap();
         let interrupt = Interrupt::new();

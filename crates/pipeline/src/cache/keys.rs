@@ -1,4 +1,4 @@
-//! What an output was made of, as one digest.
+//! The cache key of a stage's output: a digest of everything the output depends on.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,41 +12,40 @@ use sizeleak_runtime::StageOptions;
 use super::CachedCapture;
 use crate::{Pipeline, ResolvedStage};
 
-/// Names the way keys are made: another one gives other keys.
+/// The version of the key derivation; another value invalidates all keys.
 const CONTEXT: &str = "sizeleak cache 1";
 
-/// What is as large as the captures themselves and not kept.
+/// Kinds that are as large as the captures themselves and are not cached.
 const BULK: [&str; 2] = ["packets", "segments"];
 
-/// An output that can be kept.
+/// An output that can be cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheableOutput {
-    /// The place of the stage that puts it out, counted from 0.
-    pub place: usize,
+    /// The index of the stage that makes it.
+    pub index: usize,
     /// That stage.
     pub stage: &'static str,
     /// The kind of frame it makes.
     pub kind: &'static str,
-    /// What the output is made of.
+    /// The digest of everything the output depends on.
     pub key: Hash,
 }
 
 /// The keys of a pipeline's outputs.
 #[derive(Debug)]
 pub struct CacheKeys {
-    /// The outputs that can be kept, first one first: up to the first program of somebody's, whose doings its command line does
-    /// not tell.
+    /// The outputs that can be cached, in order, up to the first embedded or external stage: what those do is unknown.
     pub outputs: Vec<CacheableOutput>,
-    /// The captures that all is made of.
+    /// The captures that all outputs depend on.
     pub captures: Vec<CachedCapture>,
 }
 
 impl CacheKeys {
-    /// The keys of the outputs of a pipeline that is run by the program of this digest. `digest` gives that of a file, and its
-    /// size.
+    /// The keys of a pipeline's outputs. `program` is the digest of the running program; `digest` returns the digest and size
+    /// of a file.
     ///
     /// # Errors
-    /// One sentence that says why there are none: what is read cannot be read again to see whether it is the same.
+    /// One sentence: why there are none, since the input cannot be read twice.
     pub fn of(
         pipeline: &Pipeline,
         program: Hash,
@@ -56,33 +55,33 @@ impl CacheKeys {
         let mut stages = stages.iter().enumerate();
         let Some((_, source)) = stages.next().filter(|(_, first)| first.entry.name == sizeleak_capture::Options::NAME)
         else {
-            return Err("what a program of your own reads is not known".into());
+            return Err("the input of a program of your own is not known".into());
         };
         let mut keys = Self { outputs: Vec::new(), captures: Vec::new() };
-        let mut key = key_behind(
+        let mut key = next_key(
             Hasher::new_derive_key(CONTEXT).update(program.as_bytes()).finalize(),
             &json!([env!("CARGO_PKG_VERSION"), SCHEMA]),
         );
         let read = keys.read_by(source, &mut digest)?;
-        key = key_behind(key, &read);
-        for (place, ResolvedStage { entry, options }) in stages {
+        key = next_key(key, &read);
+        for (index, ResolvedStage { entry, options }) in stages {
             let files = entry.path_keys();
             let mut plain = BTreeMap::new();
             for (option, value) in options {
                 let value = if files.contains(option) { digested(value, &mut digest) } else { Ok(json!(value)) };
-                // The stage itself says it better, when it is made.
+                // The stage itself reports this when it is built.
                 let Ok(value) = value else { return Ok(keys) };
                 plain.insert(option, value);
             }
-            key = key_behind(key, &json!([entry.name, plain]));
+            key = next_key(key, &json!([entry.name, plain]));
             if !BULK.contains(&entry.makes) {
-                keys.outputs.push(CacheableOutput { place, stage: entry.name, kind: entry.makes, key });
+                keys.outputs.push(CacheableOutput { index, stage: entry.name, kind: entry.makes, key });
             }
         }
         Ok(keys)
     }
 
-    /// What `capture` reads and how.
+    /// What `capture` reads, and its options.
     fn read_by(
         &mut self,
         source: &ResolvedStage,
@@ -101,7 +100,7 @@ impl CacheKeys {
         let mut read = Vec::new();
         for file in files.into_iter().map(Path::new) {
             let cannot = |error: io::Error| format!("{}: {error}", file.display());
-            // What is no capture in a folder is told by its path.
+            // Notices about files of a folder that are not captures name the path.
             let (paths, are_named) =
                 if file.is_dir() { (below(file).map_err(cannot)?, true) } else { (vec![file.to_owned()], false) };
             for path in paths {
@@ -114,13 +113,13 @@ impl CacheKeys {
     }
 }
 
-/// The key of what is made of something with this key by this.
-fn key_behind(before: Hash, by: &Value) -> Hash {
-    // A value's text is never the beginning of another's, so that what is put together can be taken apart again.
+/// The key after one more step.
+fn next_key(before: Hash, by: &Value) -> Hash {
+    // No JSON text is a prefix of another, so the concatenation is unambiguous.
     Hasher::new_derive_key(CONTEXT).update(before.as_bytes()).update(by.to_string().as_bytes()).finalize()
 }
 
-/// An option that names files, with the digest of each in place of its name.
+/// An option that holds paths, with each path replaced by the digest of its file.
 fn digested(value: &toml::Value, digest: &mut impl FnMut(&Path) -> io::Result<(Hash, u64)>) -> io::Result<Value> {
     match value {
         toml::Value::String(path) => Ok(json!({ "digest": digest(Path::new(path))?.0.to_string() })),
@@ -129,7 +128,7 @@ fn digested(value: &toml::Value, digest: &mut impl FnMut(&Path) -> io::Result<(H
     }
 }
 
-/// All regular files below a folder in the order in which `capture --recursive` reads them.
+/// All regular files below a folder, in the order in which `capture --recursive` reads them.
 fn below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     sizeleak_capture::files_below(folder, &mut files)?;
@@ -143,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// Files are digested by their names: two names are two contents.
+    /// The digest of a file is that of its name here: two names are two contents.
     fn keys(settings: &[&str]) -> Result<Vec<CacheableOutput>, String> {
         let mut pipeline = Pipeline::standard();
         for setting in [&["capture.files=a.pcap", "flow-filter.gateway=10.0.0.1"][..], settings].concat() {
@@ -162,16 +161,21 @@ mod tests {
         Ok((blake3::hash(path.as_os_str().as_encoded_bytes()), 1))
     }
 
-    /// Which stages' outputs are made of the same with these settings as without.
+    /// The stages whose keys do not change with these settings.
     fn same(settings: &[&str]) -> Vec<&'static str> {
-        let (usual, other) = (keys(&[]).unwrap(), keys(settings).unwrap());
-        usual.iter().zip(&other).filter(|(usual, other)| usual == other).map(|(usual, _)| usual.stage).collect()
+        let (default, other) = (keys(&[]).unwrap(), keys(settings).unwrap());
+        default
+            .iter()
+            .zip(&other)
+            .filter(|(default, other)| default == other)
+            .map(|(default, _)| default.stage)
+            .collect()
     }
 
     const ALL: [&str; 5] = ["record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
 
     #[test]
-    fn a_default_that_is_written_out_changes_nothing() {
+    fn explicit_default_changes_no_key() {
         assert_eq!(same(&[]), ALL);
         for default in [
             "command-segmenter.gap=40ms",
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_changes_what_is_behind_it_and_nothing_else() {
+    fn changed_option_changes_its_own_and_later_keys_only() {
         for (changed, until) in [
             ("capture.files=b.pcap", 0),
             ("capture.files=[\"a.pcap\", \"b.pcap\"]", 0),
@@ -210,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn another_program_has_other_keys() {
+    fn program_digest_changes_every_key() {
         let mut pipeline = Pipeline::standard();
         pipeline.set_text("capture.files=a.pcap").unwrap();
         let key = |program: &[u8]| CacheKeys::of(&pipeline, blake3::hash(program), by_name).unwrap().outputs[0].key;
@@ -218,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_again_has_no_key() {
+    fn input_that_cannot_be_read_twice_has_no_key() {
         assert!(keys(&["capture.files=-"]).unwrap_err().contains("stdin"));
         assert!(keys(&["capture.interface=eth1"]).unwrap_err().contains("interface"));
         let lost =
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_read_in_the_order_of_paths() {
+    fn folders_are_read_in_path_order() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("b")).unwrap();

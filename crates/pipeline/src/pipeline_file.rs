@@ -1,64 +1,47 @@
-//! Reads `pipeline.toml`; whatever is wrong in it is told with its line.
+//! Reads `pipeline.toml`; errors name the line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use toml::de::{DeString, DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-use super::suggestion::{did_you_mean, fault_of_option, listed, nearest};
-use super::{ConfigError, Mode, Pipeline, QUEUE_DEPTH, SAVE, Step, Work, order, save_of, schema};
 use crate::registry::{self, STAGES};
+use crate::settings::RunSettings;
+use crate::stage::{PipelineStage, SAVE, StageKind, save_path};
+use crate::suggestion::{did_you_mean, fault_of_option, listed, nearest};
+use crate::{ConfigError, Mode, Pipeline, order, type_schema};
 
-/// A key with its value, and where both stand.
-struct Entry<'a> {
+/// A key and its value with their positions.
+struct KeyValue<'a> {
     key: Spanned<DeString<'a>>,
     value: Spanned<DeValue<'a>>,
 }
 
+/// The largest pipeline file that is read, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// How the pipeline is run
-#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Settings {
-    /// Where the stages run
-    mode: Mode,
-    /// How many parcels of about 256 frames wait between two threads before the first one has to; of packets and segments no
-    /// more than two
-    queue_depth: usize,
-    /// Write the stages' latencies to this file, as an HdrHistogram interval log
-    latency_log: Option<PathBuf>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { mode: Mode::default(), queue_depth: QUEUE_DEPTH, latency_log: None }
-    }
-}
-
-/// What can stand at the top of the file.
+/// The keys at the top of the file.
 const TOP: [&str; 3] = [CACHE, "pipeline", "stage"];
 
-/// The key that has every run use the cache.
-pub(super) const CACHE: &str = "cache";
+/// The key that makes every run use the cache.
+const CACHE: &str = "cache";
 
-/// What makes a table of `[[stage]]` a stage.
+/// The keys of a `[[stage]]` that are no options of a standard stage.
 const KEYS: [&str; 4] = ["run", "command", "name", SAVE];
 
 impl Pipeline {
     /// Reads a pipeline file. Relative paths in it are relative to its folder.
     ///
     /// # Errors
-    /// [`ConfigError`] with the line: no TOML, unknown keys or stages, values an option cannot have, stages in an
-    /// order in which they cannot work.
+    /// [`ConfigError`] with the line: a syntax error, an unknown key or stage, an invalid value, stages in an impossible
+    /// order.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         let of_file = |error| ConfigError::of_file(file, &error);
         if fs::metadata(file).map_err(of_file)?.len() > LARGEST_FILE {
-            let fault = format!("is no pipeline file: it has more than {LARGEST_FILE} bytes");
+            let fault = format!("is not a pipeline file: it has more than {LARGEST_FILE} bytes");
             return Err(ConfigError::usage(fault).at(Some(file), None));
         }
         let text = fs::read_to_string(file).map_err(of_file)?;
@@ -71,7 +54,7 @@ impl Pipeline {
             let start = error.span().map_or(0, |span| span.start);
             source.fault(start, error.message().to_owned())
         })?;
-        let (mut settings, mut cache) = (Settings::default(), false);
+        let (mut settings, mut cache) = (RunSettings::default(), false);
         let mut stages = Vec::new();
         for (key, value) in document.into_inner() {
             let start = key.span().start;
@@ -83,7 +66,7 @@ impl Pipeline {
                         let DeValue::Table(table) = value.into_inner() else {
                             return Err(source.fault(start, "a stage is a table, `[[stage]]`".into()));
                         };
-                        stages.push(source.step(start, table)?);
+                        stages.push(source.stage(start, table)?);
                     }
                 }
                 (CACHE, DeValue::Boolean(used)) => cache = used,
@@ -101,27 +84,21 @@ impl Pipeline {
             }
         }
         let folder = source.folder();
-        let pipeline = Self {
-            mode: settings.mode,
-            queue_depth: settings.queue_depth,
-            latency_log: settings.latency_log.map(|log| folder.join(log)),
-            cache,
-            file: Some(file.to_owned()),
-            text: text.to_owned(),
-            stages,
-        };
+        settings.latency_log = settings.latency_log.map(|log| folder.join(log));
+        let pipeline =
+            Self { cache, file: Some(file.to_owned()), text: text.to_owned(), ..Self::new(stages, settings) };
         order::check(&pipeline.stages).map_err(|(line, error)| error.at(Some(file), line).quoting(text))?;
         Ok(pipeline)
     }
 }
 
-impl Entry<'_> {
+impl KeyValue<'_> {
     fn start(&self) -> usize {
         self.key.span().start
     }
 }
 
-/// A pipeline file that is being read.
+/// The pipeline file that is being read.
 struct Source<'a> {
     text: &'a str,
     file: &'a Path,
@@ -140,26 +117,26 @@ impl Source<'_> {
         self.file.parent().unwrap_or(Path::new(""))
     }
 
-    fn settings(&self, table: DeTable<'_>) -> Result<Settings, ConfigError> {
+    fn settings(&self, table: DeTable<'_>) -> Result<RunSettings, ConfigError> {
         let mut plain = Table::new();
         for (key, value) in table {
             let (start, key) = (key.span().start, key.into_inner().into_owned());
             let single = Table::from_iter([(key.clone(), self.plain(value)?)]);
-            Settings::deserialize(Value::Table(single.clone())).map_err(|error| {
+            RunSettings::deserialize(Value::Table(single.clone())).map_err(|error| {
                 let fault = fault_of_setting(&key, single.get(&key), error.message());
                 self.fault(start, fault)
             })?;
             plain.extend(single);
         }
-        let settings = Settings::deserialize(Value::Table(plain));
+        let settings = RunSettings::deserialize(Value::Table(plain));
         settings.map_err(|error| self.fault(0, error.message().to_owned()))
     }
 
-    fn step(&self, start: usize, table: DeTable<'_>) -> Result<Step, ConfigError> {
+    fn stage(&self, start: usize, table: DeTable<'_>) -> Result<PipelineStage, ConfigError> {
         let (mut run, mut command, mut name, mut save) = (None, None, None, None);
-        let mut others: Vec<Entry<'_>> = Vec::new();
+        let mut others: Vec<KeyValue<'_>> = Vec::new();
         for (key, value) in table {
-            let entry = Entry { key, value };
+            let entry = KeyValue { key, value };
             match &**entry.key.get_ref() {
                 "run" => run = Some(entry),
                 "command" => command = Some(entry),
@@ -169,29 +146,31 @@ impl Source<'_> {
             }
         }
         let save = save.map(|save| self.save(save)).transpose()?;
-        let step = self.work(start, [run, command, name], others)?;
-        let Some((path, line)) = save else { return Ok(step) };
-        let key_lines = step.key_lines.into_iter().chain([(SAVE.to_owned(), line)]).collect();
-        Ok(Step { save: Some(path), key_lines, ..step })
+        let mut stage = self.unsaved_stage(start, [run, command, name], others)?;
+        if let Some((path, line)) = save {
+            stage.save = Some(path);
+            stage.key_lines.push((SAVE.to_owned(), line));
+        }
+        Ok(stage)
     }
 
-    /// The file that is saved to, and its line.
-    fn save(&self, entry: Entry<'_>) -> Result<(PathBuf, usize), ConfigError> {
+    /// The file the output is saved to, and the line of the key.
+    fn save(&self, entry: KeyValue<'_>) -> Result<(PathBuf, usize), ConfigError> {
         let start = entry.start();
         let path =
-            save_of(&self.plain(entry.value)?).map_err(|fault| self.fault(start, format!("`{SAVE}`: {fault}")))?;
+            save_path(&self.plain(entry.value)?).map_err(|fault| self.fault(start, format!("`{SAVE}`: {fault}")))?;
         Ok((self.folder().join(path), self.line(start)))
     }
 
-    fn work(
+    fn unsaved_stage(
         &self,
         start: usize,
-        [run, command, name]: [Option<Entry<'_>>; 3],
-        others: Vec<Entry<'_>>,
-    ) -> Result<Step, ConfigError> {
+        [run, command, name]: [Option<KeyValue<'_>>; 3],
+        others: Vec<KeyValue<'_>>,
+    ) -> Result<PipelineStage, ConfigError> {
         match (run, command, name) {
-            (Some(run), None, None) => self.known(&run, others),
-            (None, Some(command), name) => self.foreign(command, name, &others),
+            (Some(run), None, None) => self.built_in(&run, others),
+            (None, Some(command), name) => self.external(command, name, &others),
             (Some(_), None, Some(name)) => {
                 Err(self.fault(name.start(), "`name` goes with `command`: `run` is the name already".into()))
             }
@@ -201,7 +180,7 @@ impl Source<'_> {
             (None, None, _) => {
                 let needs =
                     "a stage needs `run = \"<stage>\"`, or `command = [\"program\", …]` for a program of your own";
-                let meant = |entry: &Entry<'_>| nearest(entry.key.get_ref(), KEYS).map(|key| (entry.start(), key));
+                let meant = |entry: &KeyValue<'_>| nearest(entry.key.get_ref(), KEYS).map(|key| (entry.start(), key));
                 Err(match others.iter().find_map(meant) {
                     Some((start, key)) => self.fault(start, format!("{needs}; did you mean `{key}`?")),
                     None => self.fault(start, needs.into()),
@@ -210,20 +189,20 @@ impl Source<'_> {
         }
     }
 
-    fn known(&self, run: &Entry<'_>, others: Vec<Entry<'_>>) -> Result<Step, ConfigError> {
+    fn built_in(&self, run: &KeyValue<'_>, others: Vec<KeyValue<'_>>) -> Result<PipelineStage, ConfigError> {
         let start = run.start();
         let Some(entry) = run.value.get_ref().as_str().and_then(registry::find) else {
             let names: Vec<&str> = STAGES.iter().map(|entry| entry.name).collect();
             let shown = run.value.get_ref().as_str().unwrap_or("this");
             let meant = did_you_mean(shown, names.iter().copied());
-            let fault = format!("`{shown}` is no stage{meant} (there are {})", names.join(", "));
+            let fault = format!("`{shown}` is not a stage{meant} (there are {})", names.join(", "));
             return Err(self.fault(start, fault));
         };
         let mut options = Table::new();
         let mut key_lines = Vec::new();
-        for Entry { key, value } in others {
+        for KeyValue { key, value } in others {
             let (start, key) = (key.span().start, key.into_inner().into_owned());
-            // Every option has a default, so that each key can be tried alone; an error is then that key's.
+            // Every option has a default, so each key can be parsed alone and an error be blamed on it.
             let single = Table::from_iter([(key.clone(), self.plain(value)?)]);
             let value = single.get(&key).cloned().unwrap_or(Value::Boolean(false));
             let fail = |message: &str| self.fault(start, fault_of_option(entry, &key, &value, message));
@@ -232,13 +211,23 @@ impl Source<'_> {
             options.extend(resolved.into_iter().filter(|(resolved, _)| *resolved == key));
             key_lines.push((key, self.line(start)));
         }
-        Ok(Step { work: Work::Known { entry, options }, line: Some(self.line(start)), key_lines, save: None })
+        Ok(PipelineStage {
+            kind: StageKind::BuiltIn { entry, options },
+            line: Some(self.line(start)),
+            key_lines,
+            save: None,
+        })
     }
 
-    fn foreign(&self, command: Entry<'_>, name: Option<Entry<'_>>, others: &[Entry<'_>]) -> Result<Step, ConfigError> {
+    fn external(
+        &self,
+        command: KeyValue<'_>,
+        name: Option<KeyValue<'_>>,
+        others: &[KeyValue<'_>],
+    ) -> Result<PipelineStage, ConfigError> {
         let start = command.start();
         if let Some(other) = others.first() {
-            let fault = format!("`{}` is no key of a `command` stage: give it as an argument", other.key.get_ref());
+            let fault = format!("`{}` is not a key of a `command` stage: give it as an argument", other.key.get_ref());
             return Err(self.fault(other.start(), fault));
         }
         let command = Vec::<String>::deserialize(self.plain(command.value)?).ok().filter(|command| !command.is_empty());
@@ -249,15 +238,15 @@ impl Source<'_> {
         let name = match name {
             Some(name) => {
                 let text = name.value.get_ref().as_str().filter(|name| !name.is_empty()).map(str::to_owned);
-                text.ok_or_else(|| self.fault(name.start(), "`name` is a text".into()))?
+                text.ok_or_else(|| self.fault(name.start(), "`name` must be text".into()))?
             }
             None => self.name_of(&command),
         };
-        let work = Work::Foreign { name, command };
-        Ok(Step { work, line: Some(self.line(start)), key_lines: Vec::new(), save: None })
+        let line = Some(self.line(start));
+        Ok(PipelineStage { line, ..PipelineStage::new(StageKind::External { name, command }) })
     }
 
-    /// What a foreign stage is called in messages: the script, if it is one, else the program.
+    /// The name of an external stage in messages: the script if there is one, else the program.
     fn name_of(&self, command: &[String]) -> String {
         let script = command.iter().skip(1).find(|argument| self.folder().join(argument).is_file());
         let named = script.or(command.first()).map_or("", String::as_str);
@@ -270,9 +259,9 @@ impl Source<'_> {
     }
 }
 
-/// Why `[pipeline]` does not take a key, given what reading it said.
-fn fault_of_setting(key: &str, value: Option<&Value>, said: &str) -> String {
-    let schema = schema::of_type::<Settings>();
+/// Why `[pipeline]` rejects a key, given the message of the parser.
+fn fault_of_setting(key: &str, value: Option<&Value>, message: &str) -> String {
+    let schema = type_schema::of_type::<RunSettings>();
     let keys: Vec<String> =
         schema["properties"].as_object().into_iter().flat_map(|keys| keys.keys().cloned()).collect();
     let modes: Vec<String> = Mode::value_variants()
@@ -282,16 +271,16 @@ fn fault_of_setting(key: &str, value: Option<&Value>, said: &str) -> String {
     let known = |words: &[String], word: &str| did_you_mean(word, words.iter().map(String::as_str));
     match value {
         _ if !keys.iter().any(|known| known == key) => {
-            format!("`{key}` is no setting{} (there are {})", known(&keys, key), listed(&keys))
+            format!("`{key}` is not a setting{} (there are {})", known(&keys, key), listed(&keys))
         }
         Some(Value::String(mode)) if key == "mode" => {
-            format!("`{mode}` is no mode{} (there are {})", known(&modes, mode), listed(&modes))
+            format!("`{mode}` is not a mode{} (there are {})", known(&modes, mode), listed(&modes))
         }
-        _ => format!("`{key}`: {}", said.trim_end()),
+        _ => format!("`{key}`: {}", message.trim_end()),
     }
 }
 
-/// A value without its place; `None` for a number too large for TOML.
+/// A value without its position; `None` for a number too large for TOML.
 fn plain(value: DeValue<'_>) -> Option<Value> {
     Some(match value {
         DeValue::String(text) => Value::String(text.into_owned()),
@@ -321,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_settings_and_paths() {
+    fn file_sets_stages_settings_and_paths_relative_to_its_folder() {
         let pipeline = parse(
             "cache = true\n[pipeline]\nmode = \"processes\"\nqueue-depth = 4\nlatency-log = \"l.hlog\"\n\
              [[stage]]\nrun = \"capture\"\nfiles = [\"a.pcap\", \"/b.pcap\"]\n\
@@ -334,19 +323,19 @@ mod tests {
         assert_eq!(pipeline.latency_log.as_deref(), Some(Path::new("there/l.hlog")));
         let files: Value = vec!["there/a.pcap", "/b.pcap"].into();
         assert_eq!(pipeline.option("capture", "files"), Some(&files));
-        assert_eq!(pipeline.option("capture", "recursive"), None, "what is not set is not set");
-        let Work::Foreign { name, command } = &pipeline.stages[2].work else { panic!("{pipeline:?}") };
+        assert_eq!(pipeline.option("capture", "recursive"), None, "not set");
+        let StageKind::External { name, command } = &pipeline.stages[2].kind else { panic!("{pipeline:?}") };
         assert_eq!((name.as_str(), command.join(" ").as_str()), ("mine", "./mine -x"));
     }
 
     #[test]
-    fn errors_name_the_line() {
+    fn errors_name_and_quote_the_line() {
         for (text, line, words) in [
             ("\n[pipeline]\nmode = \"fast\"", 3, "fast"),
             ("[pipeline]\n\nthreads = 3", 3, "threads"),
             ("[[stage]]\nrun = \"capture\"\n\nfile = \"x\"", 4, "file"),
             ("[[stage]]\nrun = \"capture\"\nfiles = 3", 3, "files"),
-            ("[[stage]]\nrun = \"segmenter\"", 2, "`segmenter` is no stage"),
+            ("[[stage]]\nrun = \"segmenter\"", 2, "`segmenter` is not a stage"),
             ("[[stage]]\nfiles = []", 1, "needs `run"),
             ("[[stage]]\ncommand = []", 2, "list of a program"),
             ("[[stage]]\ncommand = [\"x\"]\nlimit = 2", 3, "argument"),
@@ -370,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_was_probably_meant() {
+    fn errors_suggest_the_probable_word() {
         for (text, meant) in [
             ("[pipelin]", "`pipeline`"),
             ("[[stages]]\nrun = \"capture\"", "`stage`"),
@@ -387,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there() {
+    fn missing_file_is_an_error_that_names_it() {
         let error = Pipeline::read(Path::new("no-such/pipeline.toml")).unwrap_err();
         assert!(error.to_string().starts_with("no-such/pipeline.toml: "), "{error}");
         assert_eq!(error.exit_code(), 1);

@@ -1,27 +1,28 @@
-//! Hands a stream of bytes on to a process as it is, and records it: between processes nothing is to be written anew.
+//! Forwards a byte stream unchanged between processes, and records it on the way.
 //!
-//! A program of somebody's may write fields that this version does not know; a stage that knows them may follow.
+//! An external program may write fields that this version does not know and a later stage does: decoding and encoding
+//! would drop them.
 
 use std::io::{self, BufWriter, ErrorKind, PipeWriter, Read, Write};
 
 use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
 use sizeleak_runtime::{Interrupt, Outcome};
 
-use super::tap::{OutputRecorder, RawTaps};
+use crate::recorder::{ByteRecorders, OutputRecorder};
 
-/// A place between two stages where bytes are handed on.
-pub(super) struct Relay {
-    /// The stage they come from.
-    pub(super) stage: String,
-    pub(super) taps: Vec<OutputRecorder>,
+/// Forwards the output of one stage to the next.
+pub(crate) struct ByteForwarder {
+    /// The stage whose output it is.
+    pub(crate) stage: String,
+    pub(crate) recorders: Vec<OutputRecorder>,
 }
 
-impl Relay {
-    /// Hands everything on. Whatever is wrong with the stream is left to the next stage to tell. Where `interrupt` is given,
-    /// which is for a file that no process upstream would end, its stream ends early and well when that is set.
-    pub(super) fn run(self, input: Box<dyn Read + Send>, output: PipeWriter, interrupt: Option<&Interrupt>) -> Outcome {
+impl ByteForwarder {
+    /// Forwards the whole stream; faults in it are left to the next stage to report. With `interrupt`, for a file that no
+    /// process upstream would end, the stream ends with a summary once that is set.
+    pub(crate) fn run(self, input: Box<dyn Read + Send>, output: PipeWriter, interrupt: Option<&Interrupt>) -> Outcome {
         let mut output = BufWriter::with_capacity(BATCH_BYTES, output);
-        let ended = hand_on(FrameReader::new(input), &mut output, RawTaps::new(self.taps), interrupt);
+        let ended = forward(FrameReader::new(input), &mut output, ByteRecorders::new(self.recorders), interrupt);
         match ended.and_then(|outcome| output.flush().map(|()| outcome)) {
             Ok(outcome) => outcome,
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Outcome::Closed,
@@ -30,10 +31,10 @@ impl Relay {
     }
 }
 
-fn hand_on(
+fn forward(
     mut reader: FrameReader<Box<dyn Read + Send>>,
     output: &mut impl Write,
-    mut taps: RawTaps,
+    mut recorders: ByteRecorders,
     interrupt: Option<&Interrupt>,
 ) -> io::Result<Outcome> {
     let (mut is_begun, mut is_ended) = (false, false);
@@ -41,7 +42,7 @@ fn hand_on(
         let read = match reader.buffered_frame() {
             Ok(Some(frame)) => {
                 let value = reader.last_value();
-                taps.take(&frame, value)?;
+                recorders.record(&frame, value)?;
                 output.write_all(value)?;
                 (is_begun, is_ended) = (true, matches!(frame, Frame::Summary(_)));
                 continue;
@@ -73,7 +74,7 @@ fn hand_on(
     }
 }
 
-/// Ends a stream behind a whole frame, as a source does that was stopped.
+/// Ends a stream after a whole frame, as an interrupted source does.
 fn end_early(output: &mut impl Write) -> io::Result<()> {
     let mut writer = FrameWriter::new(output);
     let written = writer.write(&Summary::default().into()).and_then(|()| writer.flush());
@@ -95,7 +96,7 @@ mod tests {
         let hello = Hello { schema: SCHEMA, stage: "mine".into(), version: "1".into(), upstream: Vec::new() };
         let mut writer = FrameWriter::new(Vec::new());
         writer.write(&hello.into()).unwrap();
-        // A command with a field of somebody's own: decoding would drop it.
+        // A kind this version does not know: decoding would drop its fields.
         let own = rmpv::Value::Map(vec![("time_ns".into(), 7.into()), ("mood".into(), "good".into())]);
         let unknown = rmpv::Value::Map(vec![("reading".into(), own)]);
         let mut bytes = writer.into_output().unwrap();
@@ -105,39 +106,39 @@ mod tests {
         writer.into_output().unwrap()
     }
 
-    /// What comes out, what was recorded if that is whole, and how it ended.
-    fn relayed(bytes: Vec<u8>, interrupt: Option<&Interrupt>) -> (Vec<u8>, Option<Vec<u8>>, Outcome) {
+    /// The output, the recording if it is whole, and the outcome.
+    fn forwarded(bytes: Vec<u8>, interrupt: Option<&Interrupt>) -> (Vec<u8>, Option<Vec<u8>>, Outcome) {
         let file = tempfile::NamedTempFile::new().unwrap();
         let recording = Recording::new(file.reopen().unwrap(), Compression::None, None).unwrap();
-        let (tap, whole) = OutputRecorder::new(recording, "file".into(), OnRecordingFailure::Fail);
+        let (recorder, finished) = OutputRecorder::new(recording, "file".into(), OnRecordingFailure::Fail);
         let (mut reader, writer) = pipe().unwrap();
-        let relay = Relay { stage: "mine".into(), taps: vec![tap] };
+        let forwarder = ByteForwarder { stage: "mine".into(), recorders: vec![recorder] };
         let reading = thread::spawn(move || {
             let mut out = Vec::new();
             reader.read_to_end(&mut out).unwrap();
             out
         });
-        let outcome = relay.run(Box::new(Cursor::new(bytes)), writer, interrupt);
-        let recorded = whole.try_recv().ok().map(|_| std::fs::read(file.path()).unwrap());
+        let outcome = forwarder.run(Box::new(Cursor::new(bytes)), writer, interrupt);
+        let recorded = finished.try_recv().ok().map(|_| std::fs::read(file.path()).unwrap());
         (reading.join().unwrap(), recorded, outcome)
     }
 
     #[test]
-    fn bytes_pass_as_they_are_and_only_whole_streams_are_recorded() {
+    fn bytes_are_forwarded_unchanged_and_only_whole_streams_are_recorded() {
         let whole = stream();
-        assert_eq!(relayed(whole.clone(), None), (whole.clone(), Some(whole.clone()), Outcome::Done));
+        assert_eq!(forwarded(whole.clone(), None), (whole.clone(), Some(whole.clone()), Outcome::Done));
         for broken in [whole[..whole.len() - 1].to_vec(), [&whole[..20], b"\xc1 what is this"].concat(), Vec::new()] {
-            assert_eq!(relayed(broken.clone(), None), (broken, None, Outcome::Done));
+            assert_eq!(forwarded(broken.clone(), None), (broken, None, Outcome::Done));
         }
     }
 
     #[test]
-    fn a_replay_that_is_stopped_ends_with_a_summary() {
+    fn interrupted_forwarder_ends_the_stream_with_a_summary() {
         let interrupt = Interrupt::new();
         interrupt.set();
         let whole = stream();
         let cut = whole[..whole.len() - 3].to_vec();
-        let (out, recorded, outcome) = relayed(cut, Some(&interrupt));
+        let (out, recorded, outcome) = forwarded(cut, Some(&interrupt));
         assert_eq!((recorded, outcome), (None, Outcome::Interrupted));
         let mut reader = FrameReader::new(&out[..]);
         let mut last = None;
