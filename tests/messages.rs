@@ -29,8 +29,8 @@ fn the_more_is_asked_for_the_more_is_said() {
         assert!(verbose.lines().any(|shown| shown.starts_with(line)), "no {line} in\n{verbose}");
     }
     assert!(verbose.ends_with("sizeleak: flow 4, identification 307, session 4; notices: assumed 1\n"), "{verbose}");
-    assert!(!verbose.contains("is told") && !verbose.contains('\u{1b}'), "{verbose}");
-    assert!(said("-vv --set pruner.keep=0.5").contains("pruner: is told options="));
+    assert!(!verbose.contains("configured") && !verbose.contains('\u{1b}'), "{verbose}");
+    assert!(said("-vv --set pruner.keep=0.5").contains("pruner: configured options="));
     assert_eq!(said("--quiet"), "");
 }
 

@@ -226,7 +226,7 @@ fn files_that_cannot_be_written_are_one_sentence() {
     fails(&save("no/such/r.frames"), 1, "no/such/r.frames cannot be written: there is no such folder");
     let capture = write(folder.path(), "a.pcap", fs::read(root().join(example("test.pcap"))).unwrap());
     let before = fs::read(&capture).unwrap();
-    fails(&save("a.pcap"), 1, "a.pcap is there and holds no frames");
+    fails(&save("a.pcap"), 1, "a.pcap exists and holds no frames");
     assert!(fs::read(&capture).unwrap() == before);
     let twice = format!("--set record-sizer.save={0}/r --set pruner.save={0}/r", folder.path().display());
     fails(&home("threads", &twice).output().unwrap(), 2, "saves to");

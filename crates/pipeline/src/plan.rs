@@ -174,9 +174,9 @@ fn capture_and_filter(
 impl PipelineStage {
     fn log_options(&self) {
         match &self.kind {
-            StageKind::BuiltIn { entry, options } => debug!(stage = entry.name, %options, "options"),
-            StageKind::Embedded { name, .. } => debug!(stage = name, "embedded"),
-            StageKind::External { name, command } => debug!(stage = name, ?command, "command"),
+            StageKind::BuiltIn { entry, options } => debug!(stage = entry.name, %options, "configured"),
+            StageKind::Embedded { name, .. } => debug!(stage = name, "configured"),
+            StageKind::External { name, command } => debug!(stage = name, ?command, "configured"),
         }
     }
 

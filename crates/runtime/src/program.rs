@@ -92,7 +92,7 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags) -> ExitCode {
 fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Outcome, Report), ConfigureError> {
     let system = |error: io::Error| ConfigureError::Input(error.to_string());
     let arguments: Vec<_> = env::args_os().skip(1).collect();
-    tracing::debug!(stage = O::NAME, ?arguments, "is told");
+    tracing::debug!(stage = O::NAME, ?arguments, "configured");
     let telemetry = Telemetry::new();
     let served = flags.metrics.serve(&telemetry)?;
     let mut runnable = options.build()?;
