@@ -67,7 +67,7 @@ enum Subcommands {
 impl Subcommands {
     /// How much is said on stderr.
     fn log(&self) -> &LogFlags {
-        const USUAL: &LogFlags = &LogFlags::USUAL;
+        const USUAL: &LogFlags = &LogFlags::DEFAULT;
         match self {
             Self::Run(arguments) => &arguments.log,
             Self::Learn(arguments) => &arguments.observation.log,

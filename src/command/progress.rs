@@ -100,7 +100,7 @@ impl Drop for Bar {
 struct Drawn(ProgressBar);
 
 impl Drawing for Drawn {
-    fn make_way(&self, write: &mut dyn FnMut()) {
+    fn suspend(&self, write: &mut dyn FnMut()) {
         self.0.suspend(write);
     }
 }

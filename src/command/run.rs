@@ -12,7 +12,7 @@ use sizeleak_runtime::program::save_latency_log;
 use sizeleak_runtime::{ConfigureError, Interrupt};
 use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
-use sizeleak_telemetry::metrics::{MetricsFlags, Server};
+use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 
 use super::Failure;
 use super::frames::{check_columns, check_target, kind};
@@ -151,7 +151,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 
 impl Arguments {
     /// Begins to serve metrics, if that was asked for.
-    fn serve(&self, telemetry: &Telemetry) -> Result<Option<Server>, Failure> {
+    fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, Failure> {
         let served = self.metrics.serve(telemetry).map_err(ConfigureError::from);
         served.map_err(|error| Failure::with_code(error.exit_code(), error))
     }
@@ -258,7 +258,7 @@ impl Shown {
     fn show(&mut self) {
         self.unshown = 0;
         if let Some(telemetry) = &self.telemetry {
-            telemetry.show_output(&self.rows);
+            telemetry.set_output(&self.rows);
         }
     }
 

@@ -100,8 +100,8 @@ fn what_it_counts_is_shown_on_its_meter() {
         node.run(Some(&mut StreamInput::new(&input[..])), &mut output, &Interrupt::new(), &mut SilentObserver);
     assert_eq!(outcome, Outcome::Done);
     // Two of the first command, one of the second, which was held back.
-    assert_eq!(meter.count(), FrameCounts { frames_in: 2, frames_out: 3, bytes_in: 12 });
-    let times = [meter.service(), meter.queue()].map(|times| times.within().sum::<u64>() + times.beyond());
+    assert_eq!(meter.counts(), FrameCounts { frames_in: 2, frames_out: 3, bytes_in: 12 });
+    let times = [meter.service(), meter.queue()].map(|times| times.buckets().sum::<u64>() + times.beyond());
     assert_eq!(times, [2, 2]);
 }
 

@@ -1,4 +1,4 @@
-//! A stage's time a frame, as an HDR histogram.
+//! A stage's time per frame, as an HDR histogram.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use thiserror::Error;
 
-/// Nanoseconds a frame, from 1 ns to 60 s with three significant digits; what is longer counts as 60 s.
+/// Nanoseconds per frame, from 1 ns to 60 s with three significant digits; longer times count as 60 s.
 #[derive(Debug, Clone)]
 pub struct Latency {
     histogram: Histogram<u64>,
@@ -14,10 +14,10 @@ pub struct Latency {
 
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// There is room up to here from the start, and for longer times once there are some: most stages never see one.
-const USUAL_NS: u64 = 100_000;
+/// The initial upper bound, which grows on demand: most stages never see a longer time.
+const INITIAL_MAX_NS: u64 = 100_000;
 
-/// Bytes that are no histogram.
+/// Bytes that are not a histogram.
 #[derive(Debug, Error)]
 #[error("a latency histogram that cannot be read: {0}")]
 pub struct LatencyError(String);
@@ -26,7 +26,7 @@ impl Latency {
     /// An empty histogram.
     #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "the bounds are constants the histogram takes")]
     pub fn new() -> Self {
-        let mut histogram = Histogram::new_with_bounds(1, USUAL_NS, 3).expect("bounds of a histogram");
+        let mut histogram = Histogram::new_with_bounds(1, INITIAL_MAX_NS, 3).expect("bounds of a histogram");
         histogram.auto(true);
         Self { histogram }
     }
@@ -42,7 +42,7 @@ impl Latency {
     pub fn record_each(&mut self, time: Duration, frames: u64) {
         if frames > 0 {
             let time_ns = (time.as_nanos() as u64).clamp(1, LONGEST_NS);
-            // It grows to hold the time, and could be made so large from the start.
+            // Cannot fail: the histogram grows up to the bound.
             let _recorded = self.histogram.record_n(time_ns, frames);
         }
     }
@@ -61,7 +61,7 @@ impl Latency {
         }
     }
 
-    /// Reads what [`Latency::to_bytes`] wrote.
+    /// Decodes the result of [`Latency::to_bytes`].
     ///
     /// # Errors
     /// [`LatencyError`] where the bytes are not in that format.
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn survives_its_bytes() {
+    fn histogram_survives_encoding() {
         let mut latency = Latency::new();
         latency.record_shared(Duration::from_nanos(2560), 256);
         latency.record_each(Duration::from_secs(100), 1);

@@ -1,4 +1,4 @@
-//! What programs say on stderr while they run: events of `tracing`, as lines for people or as JSON.
+//! Messages on stderr: `tracing` events as lines for people or as JSON.
 
 mod screen;
 mod text;
@@ -16,17 +16,17 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry;
 
 pub use screen::{Drawing, Screen};
-use text::Text;
+use text::LineFormat;
 
 use crate::{Latency, LatencyTable};
 
-/// The target of what is said however little the user wants to hear.
+/// The target of messages that are printed at any verbosity.
 const SAID: &str = "sizeleak::said";
 
-/// The flags of how much is said, and how.
+/// The flags for the amount and format of messages.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogFlags {
-    /// Print on stderr every notice, not just how many there were, and what the stages do (-vv: with which options, -vvv:
+    /// Print every notice on stderr, not just their number, and what the stages do (-vv: also their options, -vvv:
     /// everything)
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
@@ -35,41 +35,41 @@ pub struct LogFlags {
     #[arg(long, conflicts_with = "verbose")]
     quiet: bool,
 
-    /// How messages are written on stderr
+    /// The format of messages on stderr
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
 }
 
-/// How messages are written.
+/// The format of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A line for a person, in colour on a terminal unless `NO_COLOR` is set
+    /// Lines for people, in colour on a terminal unless `NO_COLOR` is set
     #[default]
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 
 impl LogFlags {
-    /// As where none is given.
-    pub const USUAL: Self = Self { verbose: 0, quiet: false, log_format: LogFormat::Text };
+    /// The flags of a command line that sets none.
+    pub const DEFAULT: Self = Self { verbose: 0, quiet: false, log_format: LogFormat::Text };
 
-    /// Whether every notice is to be printed.
+    /// Whether every notice is printed.
     pub fn is_verbose(&self) -> bool {
         self.verbose > 0
     }
 
-    /// Whether nothing but errors is.
+    /// Whether only errors are printed.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// How messages are written.
+    /// The format of messages.
     pub fn format(&self) -> LogFormat {
         self.log_format
     }
 
-    /// Has the messages of this program written to stderr from now on. Where that was said before, it stays as it was.
+    /// Prints the messages of this program to stderr from now on. Only the first call has an effect.
     pub fn install(&self, program: &'static str) -> Screen {
         let screen = Screen::new();
         let level = match (self.quiet, self.verbose) {
@@ -87,7 +87,7 @@ impl LogFlags {
         let lines = match self.log_format {
             LogFormat::Text => {
                 let has_colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
-                let text = Text { program, colours: has_colours.into() };
+                let text = LineFormat { program, colours: has_colours.into() };
                 lines.event_format(text).with_filter(targets).boxed()
             }
             LogFormat::Json => {
@@ -100,32 +100,31 @@ impl LogFlags {
     }
 }
 
-/// Says a sentence for the user, whatever the level. Lines of text are written as they are behind the speaker's name.
+/// Prints a message for the user at any verbosity, after the speaker's name.
 pub fn say(speaker: &str, sentence: &str) {
     info!(target: SAID, stage = speaker, "{sentence}");
 }
 
-/// Shows a text of several lines as it stands.
+/// Prints a text of several lines as it is.
 pub fn show(text: &str) {
     info!(target: text::BARE, "{text}");
 }
 
-/// Says why something failed.
+/// Prints an error.
 pub fn complain(speaker: &str, sentence: &str) {
     error!(target: SAID, stage = speaker, "{sentence}");
 }
 
-/// Says a notice, where the user wants to hear of each.
+/// Prints a notice, if every notice is printed.
 pub fn notice(notice: &Notice) {
     let Notice { time_ns, stage, flow, what, bytes, detail } = notice;
     let (stage, what, detail) = (&**stage, &**what, detail.as_deref());
     info!(target: text::NOTICE, stage, what, flow, time_ns, bytes, detail, "{}", describe(notice));
 }
 
-/// Says how long the stages took: a table for people, an event a stage for programs.
+/// Prints the latencies of the stages: a table for people, one event per stage for programs.
 pub fn say_latency(speaker: &str, summary: &Summary, format: LogFormat) {
     if format == LogFormat::Text {
-        // A table of its own, with no speaker before its first line.
         return show(&LatencyTable(summary).to_string());
     }
     for row in &summary.stages {
@@ -150,7 +149,7 @@ pub fn say_latency(speaker: &str, summary: &Summary, format: LogFormat) {
     }
 }
 
-/// A notice as one line for a person.
+/// A notice as one line of text.
 fn describe(notice: &Notice) -> String {
     let time = notice.time_ns.map_or_else(String::new, |ns| {
         format!(" at {}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))

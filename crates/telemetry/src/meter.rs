@@ -1,4 +1,4 @@
-//! The figures of a running stage, for whoever watches it: single numbers that its thread writes once for a parcel.
+//! Counters and times of a running stage. Its thread writes them once per parcel, as single atomic numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use crate::Progress;
 
-/// What a stage did so far. Clones share the figures: the stage writes them, others read them, and neither waits for the
-/// other.
+/// The figures of a running stage. Clones share them: the stage writes, observers read, and neither waits.
 #[derive(Debug, Clone)]
 pub struct Meter(Arc<Figures>);
 
@@ -22,19 +21,19 @@ struct Figures {
     progress: Progress,
 }
 
-/// How many frames a stage took and made so far, in all.
+/// How many frames a stage has consumed and made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrameCounts {
-    /// Frames taken, rows of batches each.
+    /// Frames consumed; each row of a batch counts.
     pub frames_in: u64,
-    /// Frames made, rows of batches each.
+    /// Frames made; each row of a batch counts.
     pub frames_out: u64,
-    /// Bytes of traffic in those that were taken.
+    /// Bytes of traffic in the consumed frames.
     pub bytes_in: u64,
 }
 
 impl Meter {
-    /// A meter for a stage of this name. What its input holds is told to `progress`.
+    /// A meter for a stage of this name, whose source reports its reading to `progress`.
     pub fn new(stage: &str, progress: &Progress) -> Self {
         Self(Arc::new(Figures {
             stage: stage.to_owned(),
@@ -52,20 +51,20 @@ impl Meter {
         &self.0.stage
     }
 
-    /// Where a source tells what it read of its input.
+    /// Where a source reports how much it has read.
     pub fn progress(&self) -> &Progress {
         &self.0.progress
     }
 
-    /// Shows what the stage has counted.
-    pub fn show(&self, count: FrameCounts) {
-        self.0.frames_in.store(count.frames_in, Ordering::Relaxed);
-        self.0.frames_out.store(count.frames_out, Ordering::Relaxed);
-        self.0.bytes_in.store(count.bytes_in, Ordering::Relaxed);
+    /// Sets the counters.
+    pub fn set_counts(&self, counts: FrameCounts) {
+        self.0.frames_in.store(counts.frames_in, Ordering::Relaxed);
+        self.0.frames_out.store(counts.frames_out, Ordering::Relaxed);
+        self.0.bytes_in.store(counts.bytes_in, Ordering::Relaxed);
     }
 
-    /// What the stage has counted.
-    pub fn count(&self) -> FrameCounts {
+    /// The counters.
+    pub fn counts(&self) -> FrameCounts {
         FrameCounts {
             frames_in: self.0.frames_in.load(Ordering::Relaxed),
             frames_out: self.0.frames_out.load(Ordering::Relaxed),
@@ -73,12 +72,12 @@ impl Meter {
         }
     }
 
-    /// How long the stage worked on a frame.
+    /// The time the stage works on a frame.
     pub fn service(&self) -> &TimeHistogram {
         &self.0.service
     }
 
-    /// How long a frame waited for the stage.
+    /// The time a frame waits for the stage.
     pub fn queue(&self) -> &TimeHistogram {
         &self.0.queue
     }
@@ -113,11 +112,11 @@ pub const BOUNDS_NS: [u64; 25] = [
     10_000_000_000,
 ];
 
-/// Times a frame, counted by the first of [`BOUNDS_NS`] that none of them exceeds. Coarser than [`crate::Latency`], but of
-/// numbers that can be read while they are written.
+/// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`](crate::Latency), but
+/// readable while it is written.
 #[derive(Debug, Default)]
 pub struct TimeHistogram {
-    within: [AtomicU64; BOUNDS_NS.len()],
+    buckets: [AtomicU64; BOUNDS_NS.len()],
     beyond: AtomicU64,
     sum_ns: AtomicU64,
 }
@@ -130,7 +129,7 @@ impl TimeHistogram {
         }
         let ns = time.as_nanos() as u64;
         let bound = BOUNDS_NS.partition_point(|bound| *bound < ns);
-        self.within.get(bound).unwrap_or(&self.beyond).fetch_add(frames, Ordering::Relaxed);
+        self.buckets.get(bound).unwrap_or(&self.beyond).fetch_add(frames, Ordering::Relaxed);
         self.sum_ns.fetch_add(ns.saturating_mul(frames), Ordering::Relaxed);
     }
 
@@ -141,17 +140,17 @@ impl TimeHistogram {
         }
     }
 
-    /// How many frames lie within each bound and above the one before.
-    pub fn within(&self) -> impl Iterator<Item = u64> {
-        self.within.iter().map(|count| count.load(Ordering::Relaxed))
+    /// The number of frames in each bucket.
+    pub fn buckets(&self) -> impl Iterator<Item = u64> {
+        self.buckets.iter().map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// How many frames lie beyond the last bound.
+    /// The number of frames above the last bound.
     pub fn beyond(&self) -> u64 {
         self.beyond.load(Ordering::Relaxed)
     }
 
-    /// The times of all frames together.
+    /// The sum of all times.
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.sum_ns.load(Ordering::Relaxed))
     }
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_lie_within_their_bounds() {
+    fn times_are_counted_in_the_first_bucket_that_holds_them() {
         assert!(BOUNDS_NS.is_sorted());
         let times = TimeHistogram::default();
         for (ns, frames) in [(0, 1), (100, 2), (101, 4), (10_000_000_000, 8), (10_000_000_001, 16)] {
@@ -170,7 +169,7 @@ mod tests {
         }
         times.record_shared(Duration::from_nanos(2560), 256);
         times.record_shared(Duration::from_nanos(1), 0);
-        let within: Vec<u64> = times.within().collect();
+        let within: Vec<u64> = times.buckets().collect();
         assert_eq!((within[0], within[1], within[24], times.beyond()), (259, 4, 8, 16));
         assert_eq!(within.iter().sum::<u64>(), 271);
         assert_eq!(times.sum(), Duration::from_nanos(200 + 404 + 80_000_000_000 + 160_000_000_016 + 2560));

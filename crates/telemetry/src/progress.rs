@@ -1,36 +1,35 @@
-//! How much of the input was read so far, for whoever watches a run.
+//! How much of the input has been read.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of the input read so far, as it lies in files or comes through a pipe, before anything is decompressed. Clones
-/// share the count.
+/// Bytes of the input read so far, before decompression. Clones share the count.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<Bytes>);
 
 #[derive(Debug, Default)]
 struct Bytes {
     read: AtomicU64,
-    /// [`UNKNOWN`] until it is told.
+    /// [`UNKNOWN`] until it is set.
     total_plus_one: AtomicU64,
 }
 
 const UNKNOWN: u64 = 0;
 
 impl Progress {
-    /// Nothing read yet, of who knows how much.
+    /// Nothing read yet, of an unknown total.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tells how many bytes there are to be read.
+    /// Sets how many bytes there are to read.
     pub fn expect(&self, total: u64) {
         self.0.total_plus_one.store(total.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Tells that so many more were read. To be told once for a buffer, not for every packet.
+    /// Adds bytes that were read. Call it once per buffer, not per packet.
     pub fn add(&self, bytes: u64) {
         self.0.read.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -40,7 +39,7 @@ impl Progress {
         self.0.read.load(Ordering::Relaxed)
     }
 
-    /// Bytes there are to be read in all; `None` where nobody knows, as of a pipe.
+    /// Bytes to read in total; `None` where that is unknown, as for a pipe.
     pub fn total(&self) -> Option<u64> {
         match self.0.total_plus_one.load(Ordering::Relaxed) {
             UNKNOWN => None,
@@ -49,7 +48,7 @@ impl Progress {
     }
 }
 
-/// How far one input was read, however often it is opened: what is read again counts once.
+/// How far one file has been read. Bytes that are read again count once.
 #[derive(Debug, Clone, Default)]
 pub struct FileProgress {
     all: Progress,
@@ -57,20 +56,20 @@ pub struct FileProgress {
 }
 
 impl FileProgress {
-    /// Counts an input as a part of `all`.
+    /// Counts a file as a part of `all`.
     pub fn new(all: &Progress) -> Self {
         Self { all: all.clone(), offset: Arc::default() }
     }
 
-    /// Tells that the input was read up to this offset.
+    /// Reports that the file was read up to this offset.
     pub fn reach(&self, offset: u64) {
         let before = self.offset.fetch_max(offset, Ordering::Relaxed);
         self.all.add(offset.saturating_sub(before));
     }
 
-    /// Counts what is read of `input`, whose next byte is the one at `offset`.
+    /// Counts what is read from `input`, whose next byte is at `offset`.
     pub fn watch<R>(&self, input: R, offset: u64) -> ProgressReader<R> {
-        ProgressReader { input, offset, furthest: self.clone() }
+        ProgressReader { input, offset, progress: self.clone() }
     }
 }
 
@@ -79,14 +78,14 @@ impl FileProgress {
 pub struct ProgressReader<R> {
     input: R,
     offset: u64,
-    furthest: FileProgress,
+    progress: FileProgress,
 }
 
 impl<R: Read> Read for ProgressReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
         self.offset += count as u64;
-        self.furthest.reach(self.offset);
+        self.progress.reach(self.offset);
         Ok(count)
     }
 }
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_again_counts_once() {
+    fn bytes_read_again_count_once() {
         let (progress, content) = (Progress::new(), [0; 100]);
         assert_eq!((progress.read(), progress.total()), (0, None));
         progress.expect(0);

@@ -1,4 +1,4 @@
-//! What can be seen of a run while it goes on: the meters of its stages, and counts of what came out.
+//! The figures of a run: the meters of its stages, its notices and its output.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,19 +19,19 @@ struct Shared {
     output: Mutex<BTreeMap<String, u64>>,
 }
 
-/// So many names that come from outside are counted apart, and all others together.
-const MOST_NAMES: usize = 200;
+/// At most this many names from outside are counted separately, all others together.
+const MAX_NAMES: usize = 200;
 
-/// What those others are called.
+/// The name of all others.
 const OTHER: &str = "other";
 
 impl Telemetry {
-    /// Of a run that has not begun.
+    /// The figures of a run that has not started.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A meter for a stage. One of the same name as another is told from it by a number.
+    /// A meter for a stage. A name that is taken gets a number appended.
     pub fn meter(&self, stage: &str) -> Meter {
         let mut meters = lock(&self.0.meters);
         let is_taken = |name: &str| meters.iter().any(|meter| meter.stage() == name);
@@ -42,12 +42,12 @@ impl Telemetry {
         meter
     }
 
-    /// What was read of the input.
+    /// How much of the input has been read.
     pub fn progress(&self) -> &Progress {
         &self.0.progress
     }
 
-    /// The stages' meters, in the order in which they were asked for.
+    /// The meters in the order of their creation.
     pub fn meters(&self) -> Vec<Meter> {
         lock(&self.0.meters).clone()
     }
@@ -56,25 +56,25 @@ impl Telemetry {
     pub fn count_notice(&self, notice: &Notice) {
         let mut notices = lock(&self.0.notices);
         let mut name = (notice.stage.to_string(), notice.what.to_string());
-        if notices.len() >= MOST_NAMES && !notices.contains_key(&name) {
+        if notices.len() >= MAX_NAMES && !notices.contains_key(&name) {
             name = (OTHER.to_owned(), OTHER.to_owned());
         }
         *notices.entry(name).or_default() += 1;
     }
 
-    /// How many notices there were, by stage and word.
+    /// The number of notices by stage and [`Notice::what`].
     pub fn notices(&self) -> BTreeMap<(String, String), u64> {
         lock(&self.0.notices).clone()
     }
 
-    /// Shows how many frames of each kind came out, rows of batches each.
-    pub fn show_output(&self, counts: &BTreeMap<String, u64>) {
+    /// Sets how many frames of each kind the last stage has made; each row of a batch counts.
+    pub fn set_output(&self, counts: &BTreeMap<String, u64>) {
         let mut output = lock(&self.0.output);
         let mut others = 0;
         for (kind, count) in counts {
             if let Some(shown) = output.get_mut(kind) {
                 *shown = *count;
-            } else if output.len() < MOST_NAMES {
+            } else if output.len() < MAX_NAMES {
                 output.insert(kind.clone(), *count);
             } else {
                 others += count;
@@ -85,13 +85,13 @@ impl Telemetry {
         }
     }
 
-    /// How many frames came out, by kind.
+    /// The number of frames in the output by kind.
     pub fn output(&self) -> BTreeMap<String, u64> {
         lock(&self.0.output).clone()
     }
 }
 
-/// Counts stay right whatever happened to a thread that held them.
+/// A panic while the lock was held leaves the counts valid.
 fn lock<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
     counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_of_one_name_are_told_apart() {
+    fn repeated_stage_names_get_a_number() {
         let telemetry = Telemetry::new();
         let names = ["cat", "pruner", "cat", "cat-3", "cat"].map(|stage| telemetry.meter(stage).stage().to_owned());
         assert_eq!(names, ["cat", "pruner", "cat-2", "cat-3", "cat-4"]);
@@ -120,21 +120,21 @@ mod tests {
     }
 
     #[test]
-    fn names_from_outside_are_bounded() {
+    fn number_of_names_is_bounded() {
         let telemetry = Telemetry::new();
         for number in 0..1000 {
             telemetry.count_notice(&notice("mine", format!("word {number}")));
         }
         telemetry.count_notice(&notice("mine", "word 0".to_owned()));
         let notices = telemetry.notices();
-        assert_eq!(notices.len(), MOST_NAMES + 1);
+        assert_eq!(notices.len(), MAX_NAMES + 1);
         assert_eq!(notices.values().sum::<u64>(), 1001);
         assert_eq!(notices[&("mine".to_owned(), "word 0".to_owned())], 2);
         let kinds: BTreeMap<String, u64> = (0..1000).map(|number| (format!("kind {number}"), 2)).collect();
         for _ in 0..2 {
-            telemetry.show_output(&kinds);
+            telemetry.set_output(&kinds);
         }
         let output = telemetry.output();
-        assert_eq!((output.len(), output.values().sum::<u64>()), (MOST_NAMES + 1, 2000));
+        assert_eq!((output.len(), output.values().sum::<u64>()), (MAX_NAMES + 1, 2000));
     }
 }

@@ -1,25 +1,25 @@
-//! Standard error, on which something may be drawn between lines.
+//! Standard error, shared by message lines and a progress bar.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Standard error, where every line is written in one piece. Clones share what is drawn there.
+/// Standard error, written line by line. Clones share the drawing.
 #[derive(Clone, Default)]
 pub struct Screen(Arc<Mutex<Option<Box<dyn Drawing>>>>);
 
 /// Something that is drawn below the lines, such as a progress bar.
 pub trait Drawing: Send {
-    /// Makes way for what `write` writes, and draws itself again below.
-    fn make_way(&self, write: &mut dyn FnMut());
+    /// Clears the drawing, calls `write`, and draws again below.
+    fn suspend(&self, write: &mut dyn FnMut());
 }
 
 impl Screen {
-    /// With nothing drawn on it.
+    /// A screen without a drawing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has this drawn on it from now on, or nothing.
+    /// Sets or removes the drawing.
     pub fn draw(&self, drawing: Option<Box<dyn Drawing>>) {
         *self.drawing() = drawing;
     }
@@ -34,7 +34,7 @@ impl Write for Screen {
         let mut written = Ok(());
         let mut write = || written = io::stderr().write_all(line);
         match &*self.drawing() {
-            Some(drawing) => drawing.make_way(&mut write),
+            Some(drawing) => drawing.suspend(&mut write),
             None => write(),
         }
         written.map(|()| line.len())

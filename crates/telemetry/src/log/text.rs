@@ -1,4 +1,4 @@
-//! An event as a line for a person: who says it, what, and the fields that go with it.
+//! An event as a line of text: speaker, message and fields.
 
 use std::fmt::{Debug, Result};
 
@@ -9,34 +9,34 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The target of notices, whose sentence holds their fields already.
+/// The target of notices, whose message already holds their fields.
 pub(super) const NOTICE: &str = "sizeleak::notice";
 
-/// The target of what is written as it is, without saying who says it.
+/// The target of text that is printed without a speaker.
 pub(super) const BARE: &str = "sizeleak::bare";
 
-/// Lines like `capture: has read file=monday.pcap bytes=123`.
+/// Formats lines like `capture: has read file=monday.pcap bytes=123`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Text {
-    /// Who speaks where an event names no stage.
+pub(super) struct LineFormat {
+    /// The speaker of events that name no stage.
     pub(super) program: &'static str,
-    pub(super) colours: Colours,
+    pub(super) colours: LineColours,
 }
 
 /// Whether lines have colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Colours {
+pub(super) enum LineColours {
     On,
     Off,
 }
 
-impl From<bool> for Colours {
+impl From<bool> for LineColours {
     fn from(on: bool) -> Self {
         if on { Self::On } else { Self::Off }
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Text
+impl<S, N> FormatEvent<S, N> for LineFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -48,7 +48,7 @@ where
             return writeln!(writer, "{}", parts.message);
         }
         let level = *event.metadata().level();
-        let style = if self.colours == Colours::On { style(level) } else { Style::new() };
+        let style = if self.colours == LineColours::On { style(level) } else { Style::new() };
         let speaker = if parts.stage.is_empty() { self.program } else { &parts.stage };
         write!(writer, "{style}{speaker}:{style:#} {}", parts.message)?;
         if event.metadata().target() != NOTICE {
@@ -67,7 +67,7 @@ fn style(level: Level) -> Style {
     }
 }
 
-/// What an event holds.
+/// The contents of an event.
 #[derive(Debug, Default)]
 struct Parts {
     stage: String,

@@ -1,4 +1,4 @@
-//! The figures of a run as Prometheus reads them: text of the format `OpenMetrics`.
+//! The figures of a run in the `OpenMetrics` text format.
 
 use std::fmt::Error;
 
@@ -10,17 +10,17 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::{BOUNDS_NS, Meter, Telemetry, TimeHistogram};
 
-/// What the text is, by its registered name.
+/// The media type of the text.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The figures as they are now.
+/// The current figures.
 pub(super) fn text(telemetry: &Telemetry) -> String {
     let mut registry = Registry::with_prefix("sizeleak");
     registry.register_collector(Box::new(Figures(telemetry.clone())));
     let mut text = String::new();
     match encode(&mut text, &registry) {
         Ok(()) => text,
-        // Writing to memory does not fail; an empty exposition is a valid one.
+        // Writing to memory cannot fail; an empty exposition is valid.
         Err(Error) => "# EOF\n".to_owned(),
     }
 }
@@ -36,7 +36,7 @@ impl Collector for Figures {
             .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
         self.encode_input(encoder)?;
         self.encode_stages(encoder)?;
-        self.encode_words(encoder)
+        self.encode_notices_and_output(encoder)
     }
 }
 
@@ -60,16 +60,16 @@ impl Figures {
             return Ok(());
         }
         let help = "Frames that a stage took, rows of batches each; of a capture, packets";
-        counter(encoder, "frames_in", help, None, &meters, |meter| meter.count().frames_in)?;
+        counter(encoder, "frames_in", help, None, &meters, |meter| meter.counts().frames_in)?;
         let help = "Frames that a stage made, rows of batches each";
-        counter(encoder, "frames_out", help, None, &meters, |meter| meter.count().frames_out)?;
+        counter(encoder, "frames_out", help, None, &meters, |meter| meter.counts().frames_out)?;
         let help = "Bytes of traffic in the frames that a stage took";
-        counter(encoder, "traffic_in", help, Some(&Unit::Bytes), &meters, |meter| meter.count().bytes_in)?;
+        counter(encoder, "traffic_in", help, Some(&Unit::Bytes), &meters, |meter| meter.counts().bytes_in)?;
         histogram(encoder, "service", "Time a stage worked on a frame", &meters, Meter::service)?;
         histogram(encoder, "queue", "Time a frame waited for a stage", &meters, Meter::queue)
     }
 
-    fn encode_words(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    fn encode_notices_and_output(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
         let help = "Notices of what was skipped, lost or assumed";
         let mut notices = encoder.encode_descriptor("notices", help, None, MetricType::Counter)?;
         for ((stage, what), count) in self.0.notices() {
@@ -112,8 +112,8 @@ fn histogram(
     for meter in meters {
         let times = times(meter);
         let bounds = BOUNDS_NS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::INFINITY]);
-        let buckets: Vec<(f64, u64)> = bounds.zip(times.within().chain([times.beyond()])).collect();
-        // Of the same look as the buckets, so that they agree.
+        let buckets: Vec<(f64, u64)> = bounds.zip(times.buckets().chain([times.beyond()])).collect();
+        // Derived from the buckets, so that they agree.
         let count = buckets.iter().map(|(_, count)| count).sum();
         let sum = times.sum().as_secs_f64();
         let labels = [("stage", meter.stage())];
@@ -130,10 +130,10 @@ mod tests {
     use crate::FrameCounts;
 
     #[test]
-    fn a_run_as_text() {
+    fn text_holds_every_figure() {
         let telemetry = Telemetry::new();
         let meter = telemetry.meter("my \"stage\"\n");
-        meter.show(FrameCounts { frames_in: 3, frames_out: 2, bytes_in: 100 });
+        meter.set_counts(FrameCounts { frames_in: 3, frames_out: 2, bytes_in: 100 });
         meter.service().record_each(Duration::from_micros(3), 2);
         meter.service().record_each(Duration::from_secs(11), 1);
         telemetry.progress().add(7);
@@ -141,7 +141,7 @@ mod tests {
         let before = text(&telemetry);
         assert!(!before.contains("input_size"), "{before}");
         telemetry.progress().expect(70);
-        telemetry.show_output(&[("command".to_owned(), 5)].into());
+        telemetry.set_output(&[("command".to_owned(), 5)].into());
         let after = lines(&text(&telemetry));
         for line in [
             "sizeleak_build_info{version=\"0.1.0\"} 1",

@@ -1,255 +1,135 @@
-//! The thread that serves metrics: a few connections at a time, none of which it waits for.
+//! The HTTP server behind `--metrics`.
+//!
+//! Requests are read on threads of `tiny_http` and answered on a thread of their own, so a client that is silent or does
+//! not read its answer delays neither the run nor its end.
 
-use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write, pipe};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::io::Cursor;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tiny_http::{Header, Method, Request, Response, Server, StatusCode};
 
-use super::MetricsError;
+use super::address::MetricsError;
 use super::exposition::{CONTENT_TYPE, text};
-use super::request::{LONGEST, PATH, answer};
 use crate::Telemetry;
 
-/// So many connections are served at a time; others wait until the system lets them in.
-const MOST_CONNECTIONS: usize = 8;
+/// Where the metrics are.
+const PATH: &str = "/metrics";
 
-/// A connection that takes longer is closed.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long to wait where the system lets no connection in.
-const REST: Duration = Duration::from_millis(200);
-
-/// Serves the metrics of a run until it is dropped, which waits for no client.
-#[derive(Debug)]
-pub struct Server {
+/// Serves the metrics of a run until it is dropped.
+pub struct MetricsServer {
     address: SocketAddr,
-    /// Its end tells the thread.
-    alive: Option<PipeWriter>,
-    thread: Option<JoinHandle<()>>,
+    server: Arc<Server>,
 }
 
-impl Server {
-    /// Begins to serve at an address; port 0 stands for any that is free.
+impl MetricsServer {
+    /// Starts serving at an address; port 0 picks a free one.
     ///
     /// # Errors
     /// [`MetricsError::Listen`].
     pub fn start(address: SocketAddr, telemetry: Telemetry) -> Result<Self, MetricsError> {
-        let start = || {
+        let listen = || {
             let listener = TcpListener::bind(address)?;
-            listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
-            let (ended, alive) = pipe()?;
-            let serving = Serving { listener, ended, telemetry, open: Vec::new(), rests_until: Instant::now() };
-            let thread = thread::Builder::new().name("metrics".to_owned()).spawn(move || serving.run())?;
-            Ok(Self { address, alive: Some(alive), thread: Some(thread) })
+            let server = Server::from_listener(listener, None).map_err(std::io::Error::other)?;
+            let server = Arc::new(server);
+            let serving = Arc::clone(&server);
+            thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+                for request in serving.incoming_requests() {
+                    let answer = answer(&request, &telemetry);
+                    // A client that is gone needs no answer.
+                    let _sent = request.respond(answer);
+                }
+            })?;
+            Ok(Self { address, server })
         };
-        start().map_err(|source| MetricsError::Listen { address, source })
+        listen().map_err(|source| MetricsError::Listen { address, source })
     }
 
-    /// Where the metrics are.
+    /// The URL of the metrics.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 }
 
-impl Drop for Server {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
-        drop(self.alive.take());
-        // Had it panicked, there would be nothing left to stop.
-        let _ended = self.thread.take().map(JoinHandle::join);
+        // The thread is not joined: it may be waiting for a client that does not read.
+        self.server.unblock();
     }
 }
 
-/// The thread's part.
-struct Serving {
-    listener: TcpListener,
-    ended: PipeReader,
-    telemetry: Telemetry,
-    open: Vec<Connection>,
-    /// No connection is let in before.
-    rests_until: Instant,
-}
-
-impl Serving {
-    fn run(mut self) {
-        while let Some(ready) = self.wait() {
-            let (telemetry, now) = (&self.telemetry, Instant::now());
-            let mut ready = ready.into_iter();
-            self.open.retain_mut(|connection| {
-                let is_ready = ready.next().unwrap_or_default();
-                connection.deadline > now && (!is_ready || connection.go_on(telemetry) == Fate::Open)
-            });
-            self.let_in(now);
+fn answer(request: &Request, telemetry: &Telemetry) -> Response<Cursor<Vec<u8>>> {
+    let path = request.url().split('?').next().unwrap_or_default();
+    let (status, content_type, body) = match request.method() {
+        Method::Get | Method::Head if path == PATH => (200, CONTENT_TYPE, text(telemetry)),
+        method => {
+            let status = if matches!(method, Method::Get | Method::Head) { 404 } else { 405 };
+            (status, "text/plain; charset=utf-8", format!("The metrics are at {PATH}.\n"))
         }
-    }
-
-    /// Waits until something can be done; says which connections are ready. `None` when the run has ended.
-    fn wait(&self) -> Option<Vec<bool>> {
-        let now = Instant::now();
-        let is_full = self.open.len() >= MOST_CONNECTIONS;
-        let rests = self.rests_until.saturating_duration_since(now);
-        let deadlines = self.open.iter().map(|connection| connection.deadline.saturating_duration_since(now));
-        let soonest = deadlines.chain(Some(rests).filter(|rests| !rests.is_zero())).min();
-        let mut polled = vec![PollFd::new(&self.ended, PollFlags::IN)];
-        polled.extend(self.open.iter().map(Connection::polled));
-        if !is_full && rests.is_zero() {
-            polled.push(PollFd::new(&self.listener, PollFlags::IN));
-        }
-        // A little later than the deadline, so that it has passed.
-        let timeout = soonest.and_then(|soonest| Timespec::try_from(soonest + Duration::from_millis(1)).ok());
-        match poll(&mut polled, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return None,
-        }
-        let mut ready = polled.iter().map(|polled| !polled.revents().is_empty());
-        if ready.next().unwrap_or(true) {
-            return None;
-        }
-        Some(ready.take(self.open.len()).collect())
-    }
-
-    fn let_in(&mut self, now: Instant) {
-        while self.open.len() < MOST_CONNECTIONS && self.rests_until <= now {
-            match self.listener.accept().and_then(|(stream, _)| Connection::new(stream, now)) {
-                Ok(connection) => self.open.push(connection),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // One that is gone already, or too many open files.
-                Err(_) => self.rests_until = now + REST,
-            }
-        }
-    }
-}
-
-/// Whether a connection is kept.
-#[derive(Debug, PartialEq, Eq)]
-enum Fate {
-    Open,
-    Over,
-}
-
-/// A client.
-struct Connection {
-    stream: TcpStream,
-    deadline: Instant,
-    request: Vec<u8>,
-    state: State,
-}
-
-enum State {
-    /// The request has not arrived in whole.
-    Asking,
-    /// The answer from this offset on is to be sent.
-    Answering { answer: Vec<u8>, sent: usize },
-    /// All is sent. What the client still sends is not looked at, but to close on it would take the answer away.
-    Parting,
-}
-
-impl Connection {
-    fn new(stream: TcpStream, now: Instant) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        Ok(Self { stream, deadline: now + PATIENCE, request: Vec::new(), state: State::Asking })
-    }
-
-    fn polled(&self) -> PollFd<'_> {
-        let flags = if matches!(self.state, State::Answering { .. }) { PollFlags::OUT } else { PollFlags::IN };
-        PollFd::new(&self.stream, flags)
-    }
-
-    /// Does what can be done without waiting.
-    fn go_on(&mut self, telemetry: &Telemetry) -> Fate {
-        match self.step(telemetry) {
-            Ok(fate) => fate,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Fate::Open,
-            Err(_) => Fate::Over,
-        }
-    }
-
-    /// Reads or writes once.
-    fn step(&mut self, telemetry: &Telemetry) -> io::Result<Fate> {
-        let mut buffer = [0; 1024];
-        match &mut self.state {
-            State::Asking => {
-                let count = self.stream.read(&mut buffer)?;
-                if count == 0 {
-                    return Ok(Fate::Over);
-                }
-                self.request.extend(buffer.iter().take(count.min(LONGEST - self.request.len())));
-                if let Some(answer) = answer(&self.request, CONTENT_TYPE, || text(telemetry)) {
-                    self.state = State::Answering { answer, sent: 0 };
-                }
-            }
-            State::Answering { answer, sent } => {
-                *sent += self.stream.write(answer.get(*sent..).unwrap_or_default())?;
-                if *sent >= answer.len() {
-                    self.stream.shutdown(Shutdown::Write)?;
-                    self.state = State::Parting;
-                }
-            }
-            State::Parting if self.stream.read(&mut buffer)? == 0 => return Ok(Fate::Over),
-            State::Parting => {}
-        }
-        Ok(Fate::Open)
+    };
+    let response = Response::from_data(body).with_status_code(StatusCode(status)).with_chunked_threshold(usize::MAX);
+    match Header::from_bytes("Content-Type", content_type) {
+        Ok(header) => response.with_header(header),
+        Err(()) => response,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpStream};
 
     use super::*;
 
-    fn server() -> Server {
+    fn server() -> MetricsServer {
         let telemetry = Telemetry::new();
         telemetry.meter("capture");
-        Server::start(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0), telemetry).unwrap()
+        MetricsServer::start((Ipv4Addr::LOCALHOST, 0).into(), telemetry).unwrap()
     }
 
-    fn ask(server: &Server, request: &[u8]) -> String {
+    fn ask(server: &MetricsServer, request: &str) -> String {
         let mut stream = TcpStream::connect(server.address).unwrap();
-        stream.write_all(request).unwrap();
+        stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
     }
 
-    const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\n\r\n";
-
     #[test]
-    fn clients_are_served_one_after_another() {
+    fn only_get_and_head_of_the_metrics_succeed() {
         let server = server();
-        for _ in 0..3 * MOST_CONNECTIONS {
-            let answer = ask(&server, REQUEST);
+        for request in ["GET /metrics", "GET /metrics?x=1"] {
+            let answer = ask(&server, request);
             assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("# EOF\n"), "{answer}");
         }
-        let more = [REQUEST, &vec![b'x'; 1 << 16]].concat();
-        assert!(ask(&server, &more).ends_with("# EOF\n"), "what is sent beyond the request does no harm");
+        let head = ask(&server, "HEAD /metrics");
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+        for (request, status) in [("GET /", "404"), ("POST /metrics", "405")] {
+            let answer = ask(&server, request);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        }
     }
 
     #[test]
-    fn clients_that_say_nothing_hold_up_neither_others_nor_the_end() {
+    fn silent_clients_delay_neither_others_nor_the_end() {
         let server = server();
-        let mut silent = Vec::new();
-        for _ in 1..MOST_CONNECTIONS {
+        let silent = (0..20).map(|_| {
             let mut stream = TcpStream::connect(server.address).unwrap();
             stream.write_all(b"GET /met").unwrap();
-            silent.push(stream);
-        }
-        assert!(ask(&server, REQUEST).ends_with("# EOF\n"));
-        let more: Vec<_> = (0..3 * MOST_CONNECTIONS).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+            stream
+        });
+        let silent: Vec<TcpStream> = silent.collect();
+        assert!(ask(&server, "GET /metrics").ends_with("# EOF\n"));
         drop(server);
-        // The end of the thread has closed them.
-        for mut stream in silent {
-            assert!(stream.read_to_end(&mut Vec::new()).is_ok_and(|count| count == 0));
-        }
-        drop(more);
+        drop(silent);
     }
 
     #[test]
-    fn a_port_that_is_taken_is_told() {
+    fn occupied_port_is_an_error_that_names_it() {
         let server = server();
-        let error = Server::start(server.address, Telemetry::new()).unwrap_err();
+        let error = MetricsServer::start(server.address, Telemetry::new()).err().unwrap();
         assert!(error.to_string().contains(&server.address.to_string()), "{error}");
     }
 }

@@ -113,7 +113,7 @@ fn waits_within_its_room(selection: Selection, data: &[u8]) {
     let (mut room, mut bytes, mut packets) = (0, 0, 0);
     for parcel in parcels.try_iter() {
         room += PARCEL_BYTES;
-        if let Parcel::BatchLimit(batches) = parcel {
+        if let Parcel::Batches(batches) = parcel {
             bytes += batches.iter().map(Packets::memory_bytes).sum::<usize>();
             packets += batches.iter().map(Packets::len).sum::<usize>();
         }

@@ -1,4 +1,4 @@
-//! What a summary's histograms say, as a table for people and as a log for `HdrHistogram`'s viewers.
+//! The latencies of a summary: as a table for people, and as a log for the viewers of `HdrHistogram`.
 
 use std::fmt::{Display, Formatter};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use sizeleak_frame::{StageSummary, Summary};
 
 use crate::Latency;
 
-/// A table of the time each stage took for a frame, and of the time frames waited for it.
+/// A table of each stage's time per frame and of the time frames waited for it.
 #[derive(Debug, Clone, Copy)]
 pub struct LatencyTable<'a>(pub &'a Summary);
 
@@ -57,8 +57,8 @@ fn short(duration: Duration) -> String {
     }
 }
 
-/// Writes the histograms in `HdrHistogram`'s interval log format (version 1.3): an interval a stage and kind of time,
-/// tagged `STAGE.service` or `STAGE.queue`, in nanoseconds. A stage whose histograms cannot be read is left out.
+/// Writes the histograms in the interval log format of `HdrHistogram` (version 1.3), in nanoseconds: one interval per
+/// histogram, tagged `STAGE.service` or `STAGE.queue`. Histograms that cannot be decoded are skipped.
 ///
 /// # Errors
 /// The output's.
@@ -75,7 +75,7 @@ pub fn write_latency_log(
         .begin_log_with(output, &mut serializer)?;
     for (tag, histogram) in summary.stages.iter().flat_map(tagged) {
         let Ok(latency) = Latency::from_bytes(histogram) else { continue };
-        // A tag may hold no space or comma; a foreign stage's name may.
+        // Tags may not hold spaces or commas; names of external stages may.
         let tag: String = tag.chars().map(|c| if c.is_whitespace() || c == ',' { '_' } else { c }).collect();
         log.write_histogram(latency.histogram(), Duration::ZERO, duration, Tag::new(&tag))
             .map_err(|error| io::Error::other(format!("{error:?}")))?;
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_shows_what_can_be_read() {
+    fn table_shows_valid_histograms_and_dashes() {
         let table = LatencyTable(&summary()).to_string();
         let row = table.lines().nth(1).unwrap();
         assert!(row.starts_with("my segmenter,x            3            0"), "{row}");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_reads_back() {
+    fn log_holds_the_valid_histograms() {
         let mut log = Vec::new();
         write_latency_log(&mut log, &summary(), SystemTime::UNIX_EPOCH, Duration::from_secs(2)).unwrap();
         let tags: Vec<String> = IntervalLogIterator::new(&log)
