@@ -226,7 +226,7 @@ struct Shown {
 impl FrameSink for Shown {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let written = self.write(frames);
-        Frame::clear(frames);
+        frames.clear();
         written
     }
 

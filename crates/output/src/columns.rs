@@ -1,19 +1,19 @@
-//! Frames as rows of columns: what CSV and Parquet share.
+//! Frames as rows of columns, for CSV and Parquet.
 
 use serde_json::Value;
 
-use Content::{Bytes, Flag, Float, Signed, Text, Time, Unsigned};
+use ColumnType::{Bytes, Flag, Float, Signed, Text, Time, Unsigned};
 
 /// A column of the frames of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Column {
-    pub(super) name: &'static str,
-    pub(super) content: Content,
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) content: ColumnType,
 }
 
-/// What stands in a column.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(crate) enum ColumnType {
     /// Nanoseconds since the epoch.
     Time,
     Unsigned,
@@ -21,11 +21,11 @@ pub(super) enum Content {
     Float,
     Flag,
     Text,
-    /// What was on the wire.
+    /// Captured bytes.
     Bytes,
 }
 
-const COMMAND: &[(&str, Content)] = &[
+const COMMAND: &[(&str, ColumnType)] = &[
     ("time_ns", Time),
     ("end_ns", Time),
     ("flow", Unsigned),
@@ -37,7 +37,7 @@ const COMMAND: &[(&str, Content)] = &[
     ("reply_bytes", Unsigned),
 ];
 
-const RECORD: &[(&str, Content)] = &[
+const RECORD: &[(&str, ColumnType)] = &[
     ("time_ns", Time),
     ("start_ns", Time),
     ("flow", Unsigned),
@@ -49,7 +49,7 @@ const RECORD: &[(&str, Content)] = &[
     ("handshake", Flag),
 ];
 
-const IDENTIFICATION: &[(&str, Content)] = &[
+const IDENTIFICATION: &[(&str, ColumnType)] = &[
     ("candidate_count", Unsigned),
     ("listed", Unsigned),
     ("min_actions", Unsigned),
@@ -59,9 +59,9 @@ const IDENTIFICATION: &[(&str, Content)] = &[
     ("probability", Float),
 ];
 
-/// The columns of a kind, in their order; `None` where it has none.
-pub(super) fn columns(kind: &str) -> Option<Vec<Column>> {
-    // Of a command, and its own.
+/// The columns of a kind in order; `None` for an unknown kind.
+pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
+    // The columns of its command, and its own.
     let (of_command, own): (&[_], &[_]) = match kind {
         "hello" => (&[], &[("schema", Unsigned), ("stage", Text), ("version", Text), ("upstream", Text)]),
         "packets" => (
@@ -100,7 +100,7 @@ pub(super) fn columns(kind: &str) -> Option<Vec<Column>> {
         ),
         "record" => (&[], RECORD),
         "command" => (COMMAND, &[]),
-        // Of the lists the first entry, which is the likeliest; JSON has them whole.
+        // Only the first entry of each list, the most probable; JSON has them all.
         "correction" => (COMMAND, &[("epsilon", Signed), ("weight", Float)]),
         "identification" => (COMMAND, IDENTIFICATION),
         "notice" => (
@@ -127,16 +127,16 @@ pub fn has_columns(kind: &str) -> bool {
     columns(kind).is_some()
 }
 
-/// The rows of a body: one, or those of a summary's stages.
-pub(super) fn rows(body: &Value) -> impl Iterator<Item = &Value> {
+/// The rows of a body: one, or one per stage of a summary.
+pub(crate) fn rows(body: &Value) -> impl Iterator<Item = &Value> {
     match body.get("stages").and_then(Value::as_array) {
         Some(stages) => stages.iter(),
         None => std::slice::from_ref(body).iter(),
     }
 }
 
-/// What a column has of a row; `None` where it is nothing.
-pub(super) fn cell(row: &Value, column: &str) -> Option<Value> {
+/// The value of a column in a row; `None` where it is null.
+pub(crate) fn cell(row: &Value, column: &str) -> Option<Value> {
     let first = |list: &str| row.get(list).and_then(|list| list.get(0));
     let found = match column {
         "plaintext_min" => row.get("plaintext").and_then(|range| range.get(0)),
@@ -156,8 +156,8 @@ fn actions(counts: &Value) -> Value {
     counts.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ").into()
 }
 
-/// A value as text; a list with spaces between its entries.
-pub(super) fn text(value: &Value) -> String {
+/// A value as text; the entries of a list are separated by spaces.
+pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

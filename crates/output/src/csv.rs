@@ -1,23 +1,24 @@
-//! CSV: the frames of one kind, with a header that is the same for every stream.
+//! CSV: the frames of one kind, with the same header for every stream.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
 use sizeleak_frame::Frame;
 
-use super::columns::{Column, cell, columns, rows, text};
-use super::{Form, HexLength, KindSelection, json};
+use crate::columns::{Column, cell, columns, rows, text};
+use crate::text_format::TextFormat;
+use crate::{HexLength, KindSelection, json};
 
 /// CSV of the one kind that is selected.
-pub(super) struct Csv {
+pub(crate) struct Csv {
     columns: Vec<Column>,
     binary: HexLength,
-    begun: bool,
+    has_header: bool,
 }
 
 impl Csv {
-    pub(super) fn new(selection: &KindSelection, binary: HexLength) -> Self {
-        Self { columns: selection.only().and_then(columns).unwrap_or_default(), binary, begun: false }
+    pub(crate) fn new(selection: &KindSelection, binary: HexLength) -> Self {
+        Self { columns: selection.only().and_then(columns).unwrap_or_default(), binary, has_header: false }
     }
 
     fn row(&self, body: &Value, output: &mut dyn Write) -> io::Result<()> {
@@ -26,16 +27,16 @@ impl Csv {
     }
 }
 
-impl Form for Csv {
-    fn begin(&mut self, output: &mut dyn Write) -> io::Result<()> {
-        if std::mem::replace(&mut self.begun, true) {
+impl TextFormat for Csv {
+    fn write_header(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        if std::mem::replace(&mut self.has_header, true) {
             return Ok(());
         }
         write_record(self.columns.iter().map(|column| column.name), output)
     }
 
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
-        self.begin(output)?;
+        self.write_header(output)?;
         for (_, body) in json::rows(frame, self.binary)? {
             rows(&body).try_for_each(|row| self.row(row, output))?;
         }
@@ -60,7 +61,7 @@ mod tests {
     fn written(kind: &str, frames: &[Frame]) -> String {
         let mut output = Vec::new();
         let mut csv = Csv::new(&KindSelection::Kinds(vec![kind.to_owned()]), HexLength::default());
-        csv.begin(&mut output).unwrap();
+        csv.write_header(&mut output).unwrap();
         for frame in frames {
             csv.write(frame, &mut output).unwrap();
         }
@@ -68,12 +69,12 @@ mod tests {
     }
 
     #[test]
-    fn the_header_is_there_without_frames() {
+    fn header_is_written_without_frames() {
         assert_eq!(written("flow", &[]), "flow,gateway,service,transport\n");
     }
 
     #[test]
-    fn the_best_candidate_is_the_row() {
+    fn row_holds_the_best_candidate() {
         let command = Command {
             time_ns: 1,
             end_ns: 2,
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_quotes() {
+    fn lists_are_joined_and_quotes_escaped() {
         let hello = Hello { schema: 1, stage: "c".into(), version: "1".into(), upstream: vec!["a".into(), "b".into()] };
         assert!(written("hello", &[hello.into()]).ends_with("1,c,1,a b\n"));
         let notice = Notice {

@@ -1,26 +1,27 @@
-//! JSON lines: exactly the frame, `{"identification": {…}}`; a batch gives one line a row.
+//! JSON lines: exactly the frame, `{"identification": {…}}`; one line per row of a batch.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sizeleak_frame::{Frame, Packet, Segment, StageSummary};
 
-use super::{Form, HexLength};
+use crate::HexLength;
+use crate::text_format::TextFormat;
+use crate::text_style::hex;
 
 /// JSON lines.
-pub(super) struct Lines {
+pub(crate) struct JsonLines {
     binary: HexLength,
 }
 
-impl Lines {
-    pub(super) fn new(binary: HexLength) -> Self {
+impl JsonLines {
+    pub(crate) fn new(binary: HexLength) -> Self {
         Self { binary }
     }
 }
 
-impl Form for Lines {
+impl TextFormat for JsonLines {
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
         for (kind, body) in rows(frame, self.binary)? {
             let row = Value::Object(Map::from_iter([(kind, body)]));
@@ -31,8 +32,8 @@ impl Form for Lines {
     }
 }
 
-/// A frame as JSON: its kind and body, or a row's.
-pub(super) fn rows(frame: &Frame, binary: HexLength) -> io::Result<Vec<(String, Value)>> {
+/// A frame as JSON: its kind and body, or those of each row.
+pub(crate) fn rows(frame: &Frame, binary: HexLength) -> io::Result<Vec<(String, Value)>> {
     let body = match frame {
         Frame::Packets(batch) => {
             return Ok(batch.iter().map(|row| ("packet".to_owned(), packet(&row, binary))).collect());
@@ -96,26 +97,10 @@ fn stage(row: &StageSummary, binary: HexLength) -> Value {
     fields.into()
 }
 
-/// A body of a kind this version does not know, as far as JSON can say it.
+/// A body of an unknown kind; hexadecimal digits where JSON cannot express it.
 fn unknown(kind: &str, whole: &[u8], binary: HexLength) -> Value {
     let decoded: Result<Map<String, Value>, _> = rmp_serde::from_slice(whole);
     decoded.ok().and_then(|mut map| map.remove(kind)).unwrap_or_else(|| hex(whole, binary).into())
-}
-
-/// Bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8], binary: HexLength) -> String {
-    let shown = match binary {
-        HexLength::AtMost(most) => bytes.get(..most).unwrap_or(bytes),
-        HexLength::Whole => bytes,
-    };
-    let mut text = String::with_capacity(2 * shown.len() + 3);
-    for byte in shown {
-        let _never_fails = write!(text, "{byte:02x}");
-    }
-    if shown.len() < bytes.len() {
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]
@@ -126,12 +111,12 @@ mod tests {
 
     fn lines(frame: &Frame, binary: HexLength) -> Vec<String> {
         let mut output = Vec::new();
-        Lines::new(binary).write(frame, &mut output).unwrap();
+        JsonLines::new(binary).write(frame, &mut output).unwrap();
         String::from_utf8(output).unwrap().lines().map(str::to_owned).collect()
     }
 
     #[test]
-    fn a_row_of_a_batch_is_a_line() {
+    fn each_row_of_a_batch_is_a_line() {
         let mut packets = Packets::new();
         for number in 1..3 {
             let data = &[0xab; 3];
@@ -161,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_and_histograms() {
+    fn counters_are_fields_and_histograms_hex() {
         let row = StageSummary {
             stage: "x".into(),
             counters: [("gaps".to_owned(), 3)].into(),
@@ -174,11 +159,11 @@ mod tests {
     }
 
     #[test]
-    fn unknown_kinds() {
+    fn unknown_kinds_are_json_where_possible_else_hex() {
         let readable = [&[0x81, 0xa3][..], b"new", &[0x81, 0xa1, b'a', 0x01]].concat();
         let frame = Frame::Unknown(Unknown { kind: "new".into(), value: readable });
         assert_eq!(lines(&frame, HexLength::default()), ["{\"new\":{\"a\":1}}"]);
-        // An extension type, which JSON cannot say.
+        // An extension type, which JSON does not have.
         let other = [&[0x81, 0xa3][..], b"new", &[0xd4, 0x05, 0x00]].concat();
         let frame = Frame::Unknown(Unknown { kind: "new".into(), value: other });
         assert_eq!(lines(&frame, HexLength::default()), ["{\"new\":\"81a36e6577d40500\"}"]);

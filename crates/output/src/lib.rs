@@ -1,198 +1,35 @@
-//! Frames as text: a table for people, JSON lines and CSV for programs; as Parquet; and as frames again.
+//! Writes frames in formats for people and programs: an aligned table, JSON lines, CSV, Parquet, and frames again.
+//!
+//! ```
+//! use sizeleak_frame::Notice;
+//! use sizeleak_output::{KindSelection, OutputFormat, OutputWriter, TextStyle};
+//!
+//! let mut text = Vec::new();
+//! let mut writer = OutputWriter::new(OutputFormat::Ndjson, KindSelection::All, TextStyle::default(), &mut text)?;
+//! let (stage, what) = ("mine".into(), "gap".into());
+//! writer.write(&Notice { time_ns: None, stage, flow: None, what, bytes: Some(3), detail: None }.into())?;
+//! writer.finish()?;
+//! drop(writer);
+//! assert!(text.starts_with(br#"{"notice":{"time_ns":null,"stage":"mine""#));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
+mod colours;
 mod columns;
 mod csv;
 mod json;
 mod line;
-mod moment;
-mod palette;
 mod parquet;
 mod selection;
 mod table;
+mod text_format;
+mod text_style;
+mod time_format;
+mod writer;
 
-use std::io::{self, BufWriter, Write};
-use std::slice;
-
-use clap::ValueEnum;
-use sizeleak_frame::{Frame, FrameSink, FrameWriter, WriteError};
-
+pub use colours::Colours;
 pub use columns::has_columns;
-pub use moment::{Clock, TimeFormat};
-pub use palette::Colours;
 pub use selection::KindSelection;
-
-/// How frames are written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum OutputFormat {
-    /// A line a frame (or row of a batch), aligned, for people
-    #[default]
-    Table,
-    /// A JSON object a frame (or row of a batch)
-    Ndjson,
-    /// Comma-separated values of frames of one kind, with a header
-    Csv,
-    /// A Parquet file of frames of one kind, for pandas, Polars, DuckDB and the like
-    Parquet,
-    /// Frames as they are, in MessagePack
-    Frames,
-}
-
-/// How long binary fields are in text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HexLength {
-    /// Hexadecimal digits of so many bytes at most, with `…` behind them where there are more.
-    AtMost(usize),
-    /// All of them.
-    Whole,
-}
-
-impl Default for HexLength {
-    fn default() -> Self {
-        Self::AtMost(16)
-    }
-}
-
-/// How text for people looks. What programs read knows only of `binary`.
-#[derive(Debug, Clone, Default)]
-pub struct TextStyle {
-    /// How long binary fields are.
-    pub binary: HexLength,
-    /// How times are said.
-    pub times: TimeFormat,
-    /// Whether it has colours.
-    pub colours: Colours,
-}
-
-/// One way to write frames.
-trait Form: Send {
-    /// Writes a frame that is selected.
-    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()>;
-
-    /// Sees a frame that is not selected, for what it says of others.
-    fn see(&mut self, _: &Frame) {}
-
-    /// Writes what stands before the first frame, unless it did: called before every flush, so that it is there also
-    /// where no frame comes.
-    fn begin(&mut self, _: &mut dyn Write) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Writes frames to an output.
-pub struct OutputWriter<W: Write + Send> {
-    selection: KindSelection,
-    target: Target<W>,
-}
-
-enum Target<W: Write + Send> {
-    Frames(FrameWriter<W>),
-    Text { form: Box<dyn Form>, output: BufWriter<W> },
-    Parquet(parquet::Parquet<W>),
-}
-
-impl<W: Write + Send> OutputWriter<W> {
-    /// Writes the selected frames in this format.
-    ///
-    /// # Errors
-    /// The output's, where something stands before the first frame.
-    pub fn new(format: OutputFormat, selection: KindSelection, look: TextStyle, output: W) -> io::Result<Self> {
-        let form: Box<dyn Form> = match format {
-            OutputFormat::Table => Box::new(table::Table::new(look)),
-            OutputFormat::Ndjson => Box::new(json::Lines::new(look.binary)),
-            OutputFormat::Csv => Box::new(csv::Csv::new(&selection, look.binary)),
-            OutputFormat::Parquet => {
-                let target = Target::Parquet(parquet::Parquet::new(&selection, output)?);
-                return Ok(Self { selection, target });
-            }
-            OutputFormat::Frames => return Ok(Self { selection, target: Target::Frames(FrameWriter::new(output)) }),
-        };
-        Ok(Self { selection, target: Target::Text { form, output: BufWriter::new(output) } })
-    }
-
-    /// Writes frames of one kind, if that is selected.
-    ///
-    /// # Errors
-    /// The output's.
-    pub fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
-        let is_selected = self.selection.takes(kind);
-        match &mut self.target {
-            Target::Frames(writer) if is_selected => writer.write_all(frames).map_err(io_error),
-            Target::Text { form, output } if is_selected => {
-                frames.iter().try_for_each(|frame| form.write(frame, output))
-            }
-            Target::Text { form, .. } => {
-                for frame in frames {
-                    form.see(frame);
-                }
-                Ok(())
-            }
-            Target::Parquet(file) if is_selected => frames.iter().try_for_each(|frame| file.write(frame)),
-            Target::Frames(_) | Target::Parquet(_) => Ok(()),
-        }
-    }
-
-    /// Writes those frames that are selected.
-    ///
-    /// # Errors
-    /// The output's.
-    pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
-        frames.chunk_by(Frame::is_same_kind).try_for_each(|alike| match alike {
-            [first, ..] => self.write_kind(first.kind(), alike),
-            [] => Ok(()),
-        })
-    }
-
-    /// Writes a frame if it is selected.
-    ///
-    /// # Errors
-    /// The output's.
-    pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
-        self.write_kind(frame.kind(), slice::from_ref(frame))
-    }
-
-    /// Hands everything to the output.
-    ///
-    /// # Errors
-    /// The output's.
-    pub fn flush(&mut self) -> io::Result<()> {
-        match &mut self.target {
-            Target::Frames(writer) => writer.flush().map_err(io_error),
-            Target::Text { form, output } => {
-                form.begin(output)?;
-                output.flush()
-            }
-            // Its rows go in large groups or are slow to read.
-            Target::Parquet(_) => Ok(()),
-        }
-    }
-
-    /// Writes what stands behind the last frame, and hands everything to the output: called once, however the frames ended.
-    ///
-    /// # Errors
-    /// The output's.
-    pub fn finish(&mut self) -> io::Result<()> {
-        match &mut self.target {
-            Target::Parquet(file) => file.finish(),
-            Target::Frames(_) | Target::Text { .. } => self.flush(),
-        }
-    }
-}
-
-fn io_error(error: WriteError) -> io::Error {
-    match error {
-        WriteError::Io(error) => error,
-        other => io::Error::other(other),
-    }
-}
-
-impl<W: Write + Send> FrameSink for OutputWriter<W> {
-    fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
-        let written = self.write_all(frames);
-        frames.clear();
-        written
-    }
-
-    fn pause(&mut self) -> io::Result<()> {
-        self.flush()
-    }
-}
+pub use text_style::{HexLength, TextStyle};
+pub use time_format::{Clock, TimeFormat};
+pub use writer::{OutputFormat, OutputWriter};

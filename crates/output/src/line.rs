@@ -1,16 +1,16 @@
-//! A frame as one line for a person: its kind, its time, what it says.
+//! A frame as one line of text: its kind, its time and its fields.
 
 use sizeleak_frame::{Command, Correction, Flow, Frame, Packet, Record, Segment, Session, Summary, Transport};
 
-use super::json::hex;
-use super::{TextStyle, TimeFormat};
+use crate::text_style::hex;
+use crate::{TextStyle, TimeFormat};
 
-/// The lines of a frame that is no identification; one, or one for each row of a batch or stage of a summary.
-pub(super) fn lines(frame: &Frame, look: &TextStyle) -> Vec<String> {
-    let times = &look.times;
+/// The lines of a frame: one, or one per row of a batch or stage of a summary.
+pub(crate) fn lines(frame: &Frame, style: &TextStyle) -> Vec<String> {
+    let times = &style.times;
     let text = match frame {
-        Frame::Packets(batch) => return batch.iter().map(|row| kind("packet", &packet(&row, look))).collect(),
-        Frame::Segments(batch) => return batch.iter().map(|row| kind("segment", &segment(&row, look))).collect(),
+        Frame::Packets(batch) => return batch.iter().map(|row| kind("packet", &packet(&row, style))).collect(),
+        Frame::Segments(batch) => return batch.iter().map(|row| kind("segment", &segment(&row, style))).collect(),
         Frame::Summary(summary) => return stages(summary),
         Frame::Hello(hello) => {
             let before = hello.upstream.join(", ");
@@ -31,7 +31,7 @@ pub(super) fn lines(frame: &Frame, look: &TextStyle) -> Vec<String> {
             let width = times.width();
             format!("{time:<width$}  {}: {}{flow}{bytes}  {detail}", notice.stage, notice.what)
         }
-        Frame::Unknown(body) => format!("{} bytes  {}", body.value.len(), hex(&body.value, look.binary)),
+        Frame::Unknown(body) => format!("{} bytes  {}", body.value.len(), hex(&body.value, style.binary)),
     };
     vec![kind(frame.kind(), &text)]
 }
@@ -40,29 +40,29 @@ fn kind(kind: &str, text: &str) -> String {
     format!("{kind:<10}  {text}")
 }
 
-fn packet(row: &Packet<'_>, look: &TextStyle) -> String {
+fn packet(row: &Packet<'_>, style: &TextStyle) -> String {
     format!(
         "{}  capture {} packet {}  link type {}  {} of {} bytes  {}",
-        look.times.format(row.time_ns),
+        style.times.format(row.time_ns),
         row.capture,
         row.number,
         row.link_type,
         row.data.len(),
         row.original_length,
-        hex(row.data, look.binary)
+        hex(row.data, style.binary)
     )
 }
 
-fn segment(row: &Segment<'_>, look: &TextStyle) -> String {
+fn segment(row: &Segment<'_>, style: &TextStyle) -> String {
     format!(
         "{}  flow {:<20}  {:<12}  sequence {:<10}  flags {:02x}  {:>5} bytes  {}",
-        look.times.format(row.time_ns),
+        style.times.format(row.time_ns),
         row.flow,
         row.direction.word(),
         row.sequence,
         row.flags,
         row.length,
-        hex(row.payload, look.binary)
+        hex(row.payload, style.binary)
     )
 }
 

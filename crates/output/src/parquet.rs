@@ -1,7 +1,7 @@
-//! Parquet: the frames of one kind as typed columns, the same as those of CSV.
+//! Parquet: the frames of one kind as typed columns, the same as in CSV.
 //!
-//! Rows gather until they fill a row group, so memory is bounded however long a stream is. What says where the groups are is
-//! written last, so that the output need not be seekable: but only a file that was finished can be read.
+//! Rows are buffered until they fill a row group, so memory is bounded. The index of the groups is written last: the
+//! output need not be seekable, but only a finished file can be read.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -16,53 +16,54 @@ use parquet::schema::types::Type;
 use serde_json::Value;
 use sizeleak_frame::Frame;
 
-use super::columns::{Column, Content, cell, columns, rows, text};
-use super::{HexLength, KindSelection, json};
+use crate::columns::{Column, ColumnType, cell, columns, rows, text};
+use crate::{HexLength, KindSelection, json};
 
-/// A row group is written once it has so many rows, or about so many bytes.
-const MOST_ROWS: usize = 1 << 16;
-const MOST_BYTES: usize = 16 << 20;
+/// A row group is written once it has this many rows or about this many bytes.
+const MAX_ROWS: usize = 1 << 16;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Writes a Parquet file.
-pub(super) struct Parquet<W: Write + Send> {
-    columns: Vec<Gathered>,
+pub(crate) struct ParquetFile<W: Write + Send> {
+    columns: Vec<ColumnBuffer>,
     rows: usize,
     bytes: usize,
     /// `None` once it is finished.
     file: Option<SerializedFileWriter<W>>,
 }
 
-/// A column's part of the next row group.
-struct Gathered {
+/// A column of the next row group.
+struct ColumnBuffer {
     column: Column,
-    values: Values,
+    values: ColumnValues,
     /// 1 for each row with a value, 0 for others.
     levels: Vec<i16>,
 }
 
-enum Values {
+enum ColumnValues {
     Integers(Vec<i64>),
     Floats(Vec<f64>),
     Flags(Vec<bool>),
     Bytes(Vec<ByteArray>),
 }
 
-impl<W: Write + Send> Parquet<W> {
+impl<W: Write + Send> ParquetFile<W> {
     /// A file of the one kind that is selected.
-    pub(super) fn new(selection: &KindSelection, output: W) -> io::Result<Self> {
+    pub(crate) fn new(selection: &KindSelection, output: W) -> io::Result<Self> {
         let columns = selection.only().and_then(columns).unwrap_or_default();
         let properties = WriterProperties::builder()
-            // Readers that know of faults in old writers look for a version here.
+            // Readers look for a version here, to work around faults of old writers.
             .set_created_by(concat!("sizeleak version ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_statistics_enabled(EnabledStatistics::Chunk)
-            // Memory that would grow with every page until the end.
+            // Its memory would grow with every page.
             .set_offset_index_disabled(true);
         let file = schema(&columns)
             .and_then(|schema| SerializedFileWriter::new(output, Arc::new(schema), Arc::new(properties.build())));
-        let gathered = |column: Column| Gathered { column, values: Values::of(column.content), levels: Vec::new() };
+        let buffer =
+            |column: Column| ColumnBuffer { column, values: ColumnValues::of(column.content), levels: Vec::new() };
         Ok(Self {
-            columns: columns.into_iter().map(gathered).collect(),
+            columns: columns.into_iter().map(buffer).collect(),
             rows: 0,
             bytes: 0,
             file: Some(file.map_err(fault)?),
@@ -70,8 +71,8 @@ impl<W: Write + Send> Parquet<W> {
     }
 
     /// Adds the rows of a frame.
-    pub(super) fn write(&mut self, frame: &Frame) -> io::Result<()> {
-        // What was on the wire is taken as it is, not as digits.
+    pub(crate) fn write(&mut self, frame: &Frame) -> io::Result<()> {
+        // Captured bytes are stored raw, not as digits.
         let mut wire: Box<dyn Iterator<Item = &[u8]>> = match frame {
             Frame::Packets(batch) => Box::new(batch.iter().map(|packet| packet.data)),
             Frame::Segments(batch) => Box::new(batch.iter().map(|segment| segment.payload)),
@@ -80,18 +81,18 @@ impl<W: Write + Send> Parquet<W> {
         for (_, body) in json::rows(frame, HexLength::AtMost(0))? {
             let wire = wire.next().unwrap_or_default();
             for row in rows(&body) {
-                self.bytes += self.columns.iter_mut().map(|gathered| gathered.push(row, wire)).sum::<usize>();
+                self.bytes += self.columns.iter_mut().map(|buffer| buffer.push(row, wire)).sum::<usize>();
                 self.rows += 1;
             }
-            if self.rows >= MOST_ROWS || self.bytes >= MOST_BYTES {
+            if self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES {
                 self.end_group()?;
             }
         }
         Ok(())
     }
 
-    /// Writes what has gathered, and what is needed to read it all. Nothing can be written after that.
-    pub(super) fn finish(&mut self) -> io::Result<()> {
+    /// Writes the last row group and the footer. Nothing can be written afterwards.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
         if self.rows > 0 {
             self.end_group()?;
         }
@@ -105,7 +106,7 @@ impl<W: Write + Send> Parquet<W> {
         let Some(file) = &mut self.file else { return Err(io::Error::other("the file is finished")) };
         (self.rows, self.bytes) = (0, 0);
         let written = write_group(file, &mut self.columns);
-        // After a failure nothing that follows would stand where the file says.
+        // After a failure all later offsets would be wrong.
         if written.is_err() {
             self.file = None;
         }
@@ -113,27 +114,27 @@ impl<W: Write + Send> Parquet<W> {
     }
 }
 
-fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, columns: &mut [Gathered]) -> Result<()> {
+fn write_group<W: Write + Send>(file: &mut SerializedFileWriter<W>, columns: &mut [ColumnBuffer]) -> Result<()> {
     let mut group = file.next_row_group()?;
-    for gathered in columns {
+    for buffer in columns {
         let Some(mut writer) = group.next_column()? else { break };
-        gathered.write(writer.untyped())?;
+        buffer.write(writer.untyped())?;
         writer.close()?;
     }
     group.close().map(drop)
 }
 
-/// The columns as Parquet has them: each may be null, as it may in a frame.
+/// The columns as a Parquet schema; each may be null, as in a frame.
 fn schema(columns: &[Column]) -> Result<Type> {
     let field = |column: &Column| {
         let (physical, logical) = match column.content {
-            Content::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
-            Content::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false))),
-            Content::Signed => (Physical::INT64, Some(LogicalType::integer(64, true))),
-            Content::Float => (Physical::DOUBLE, None),
-            Content::Flag => (Physical::BOOLEAN, None),
-            Content::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Content::Bytes => (Physical::BYTE_ARRAY, None),
+            ColumnType::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
+            ColumnType::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            ColumnType::Signed => (Physical::INT64, Some(LogicalType::integer(64, true))),
+            ColumnType::Float => (Physical::DOUBLE, None),
+            ColumnType::Flag => (Physical::BOOLEAN, None),
+            ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            ColumnType::Bytes => (Physical::BYTE_ARRAY, None),
         };
         let field = Type::primitive_type_builder(column.name, physical).with_logical_type(logical);
         field.with_repetition(Repetition::OPTIONAL).build().map(Arc::new)
@@ -142,25 +143,25 @@ fn schema(columns: &[Column]) -> Result<Type> {
     Type::group_type_builder("frames").with_fields(fields).build()
 }
 
-impl Values {
-    fn of(content: Content) -> Self {
+impl ColumnValues {
+    fn of(content: ColumnType) -> Self {
         match content {
-            Content::Time | Content::Unsigned | Content::Signed => Self::Integers(Vec::new()),
-            Content::Float => Self::Floats(Vec::new()),
-            Content::Flag => Self::Flags(Vec::new()),
-            Content::Text | Content::Bytes => Self::Bytes(Vec::new()),
+            ColumnType::Time | ColumnType::Unsigned | ColumnType::Signed => Self::Integers(Vec::new()),
+            ColumnType::Float => Self::Floats(Vec::new()),
+            ColumnType::Flag => Self::Flags(Vec::new()),
+            ColumnType::Text | ColumnType::Bytes => Self::Bytes(Vec::new()),
         }
     }
 
-    /// Adds a value; gives its bytes, `None` where it is none of this type.
+    /// Adds a value; returns its size in bytes, `None` where it has another type.
     fn push(&mut self, value: &Value, column: Column, wire: &[u8]) -> Option<usize> {
         match self {
-            // The bits of an unsigned number, which its type says how to read.
+            // The bits of an unsigned number: the logical type says how to read them.
             Self::Integers(values) => values.push(value.as_i64().or_else(|| value.as_u64().map(u64::cast_signed))?),
             Self::Floats(values) => values.push(value.as_f64()?),
             Self::Flags(values) => values.push(value.as_bool()?),
             Self::Bytes(values) => {
-                let bytes = if column.content == Content::Bytes { wire.to_vec() } else { text(value).into_bytes() };
+                let bytes = if column.content == ColumnType::Bytes { wire.to_vec() } else { text(value).into_bytes() };
                 let length = bytes.len();
                 values.push(bytes.into());
                 return Some(size_of::<ByteArray>() + length);
@@ -170,8 +171,8 @@ impl Values {
     }
 }
 
-impl Gathered {
-    /// Adds what it has of a row; gives about how many bytes that takes.
+impl ColumnBuffer {
+    /// Adds its value of a row; returns about how many bytes that takes.
     fn push(&mut self, row: &Value, wire: &[u8]) -> usize {
         let value = cell(row, self.column.name);
         let bytes = value.and_then(|value| self.values.push(&value, self.column, wire));
@@ -179,29 +180,31 @@ impl Gathered {
         bytes.unwrap_or(0) + size_of::<i16>()
     }
 
-    /// Writes all that has gathered.
+    /// Writes and clears the buffer.
     fn write(&mut self, writer: &mut ColumnWriter<'_>) -> Result<()> {
         let levels = Some(&*self.levels);
         match (writer, &self.values) {
-            (ColumnWriter::Int64ColumnWriter(writer), Values::Integers(values)) => {
+            (ColumnWriter::Int64ColumnWriter(writer), ColumnValues::Integers(values)) => {
                 writer.write_batch(values, levels, None)
             }
-            (ColumnWriter::DoubleColumnWriter(writer), Values::Floats(values)) => {
+            (ColumnWriter::DoubleColumnWriter(writer), ColumnValues::Floats(values)) => {
                 writer.write_batch(values, levels, None)
             }
-            (ColumnWriter::BoolColumnWriter(writer), Values::Flags(values)) => writer.write_batch(values, levels, None),
-            (ColumnWriter::ByteArrayColumnWriter(writer), Values::Bytes(values)) => {
+            (ColumnWriter::BoolColumnWriter(writer), ColumnValues::Flags(values)) => {
+                writer.write_batch(values, levels, None)
+            }
+            (ColumnWriter::ByteArrayColumnWriter(writer), ColumnValues::Bytes(values)) => {
                 writer.write_batch(values, levels, None)
             }
             _ => Err(ParquetError::General(format!("{} has another type", self.column.name))),
         }?;
-        self.values = Values::of(self.column.content);
+        self.values = ColumnValues::of(self.column.content);
         self.levels.clear();
         Ok(())
     }
 }
 
-/// The output's own error, where it is one.
+/// The error of the output itself, if it is one.
 fn fault(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => match source.downcast::<io::Error>() {
@@ -224,11 +227,11 @@ mod tests {
 
     use super::*;
 
-    /// The file that holds these frames, read by the crate's own reader.
+    /// A reader of a file that holds these frames.
     fn written(kind: &str, frames: &[Frame]) -> SerializedFileReader<File> {
         let file = tempfile::tempfile().unwrap();
         let selection = KindSelection::Kinds(vec![kind.to_owned()]);
-        let mut parquet = Parquet::new(&selection, file.try_clone().unwrap()).unwrap();
+        let mut parquet = ParquetFile::new(&selection, file.try_clone().unwrap()).unwrap();
         for frame in frames {
             parquet.write(frame).unwrap();
         }
@@ -246,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_bounded() {
-        let frames: Vec<Frame> = (0..MOST_ROWS as u64 + 9).map(|flow| notice(None, Some(flow), None)).collect();
+    fn row_groups_are_bounded() {
+        let frames: Vec<Frame> = (0..MAX_ROWS as u64 + 9).map(|flow| notice(None, Some(flow), None)).collect();
         let reader = written("notice", &frames);
         let groups = reader.metadata().row_groups().iter().map(RowGroupMetaData::num_rows);
         assert_eq!(groups.collect::<Vec<_>>(), [1 << 16, 9]);
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_rows_has_its_columns() {
+    fn file_without_rows_has_its_columns() {
         let reader = written("flow", &[]);
         let schema = reader.metadata().file_metadata().schema_descr();
         let names: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_on_the_wire_is_whole() {
+    fn captured_bytes_are_stored_raw_and_whole() {
         let mut segments = Segments::new();
         let payloads = [&[7; 100][..], &[], &[0, 255]];
         for payload in payloads {
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_fails_says_why() {
+    fn error_of_the_output_is_returned() {
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -290,7 +293,7 @@ mod tests {
             }
         }
         let selection = KindSelection::Kinds(vec!["notice".to_owned()]);
-        let mut parquet = Parquet::new(&selection, Full).unwrap();
+        let mut parquet = ParquetFile::new(&selection, Full).unwrap();
         parquet.write(&notice(None, None, None)).unwrap();
         assert_eq!(parquet.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
@@ -298,7 +301,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn all_values_come_back(given in prop::collection::vec(any::<(Option<i64>, Option<u64>, Option<String>)>(), 1..40)) {
+        fn all_values_read_back(given in prop::collection::vec(any::<(Option<i64>, Option<u64>, Option<String>)>(), 1..40)) {
             let frames: Vec<Frame> = given.iter().cloned().map(|(time, flow, detail)| notice(time, flow, detail)).collect();
             let rows = read(&written("notice", &frames));
             prop_assert_eq!(rows.len(), given.len());

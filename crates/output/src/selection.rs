@@ -1,20 +1,20 @@
-//! Which kinds of frame are written.
+//! Selects the kinds of frame to write.
 
-/// The kinds of frame that are written.
+/// The kinds of frame to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KindSelection {
-    /// All of them: what a frame stream needs.
+    /// All kinds, as a frame stream needs them.
     All,
-    /// All but `hello` and `summary`, which are about the stream and not about the traffic.
+    /// All but `hello` and `summary`, which describe the stream.
     Traffic,
-    /// What a pipeline's last stage is there for: also without flows, sessions and notices.
+    /// The results of the last stage: also without flows, sessions and notices.
     Results,
-    /// These.
+    /// These kinds.
     Kinds(Vec<String>),
 }
 
 impl KindSelection {
-    /// Whether frames of a kind are written.
+    /// Whether this kind is written.
     pub fn takes(&self, kind: &str) -> bool {
         match self {
             Self::All => true,
@@ -24,7 +24,7 @@ impl KindSelection {
         }
     }
 
-    /// The only kind that is written, if it is one.
+    /// The kind, if it is only one.
     pub fn only(&self) -> Option<&str> {
         match self {
             Self::Kinds(kinds) => kinds.first().filter(|_| kinds.len() == 1).map(String::as_str),
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_takes_its_kinds() {
+    fn each_selection_takes_its_kinds() {
         let kinds = ["hello", "flow", "record", "new_kind", "notice", "summary"];
         let taken = |selection: &KindSelection| kinds.map(|kind| u8::from(selection.takes(kind)));
         assert_eq!(taken(&KindSelection::All), [1, 1, 1, 1, 1, 1]);

@@ -1,4 +1,4 @@
-//! The table of what was identified; frames of other kinds are lines of their own in it.
+//! The table of identifications; frames of other kinds are lines between its rows.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -6,26 +6,27 @@ use std::io::{self, Write};
 use anstyle::Style;
 use sizeleak_frame::{Actions, Flow, Frame, Identification};
 
-use super::palette::painted;
-use super::{Form, TextStyle, line};
+use crate::colours::painted;
+use crate::text_format::TextFormat;
+use crate::{TextStyle, line};
 
-/// Gateways are shown while their flows are not more than this; then that with the lowest number is forgotten.
-const MOST_FLOWS: usize = 100_000;
+/// The gateways of at most this many flows are kept; beyond that the flow with the lowest number is evicted.
+const MAX_FLOWS: usize = 100_000;
 
 /// A table for people.
-pub(super) struct Table {
-    look: TextStyle,
+pub(crate) struct IdentificationTable {
+    style: TextStyle,
     gateways: BTreeMap<u64, String>,
-    begun: bool,
+    has_headings: bool,
 }
 
-impl Table {
-    pub(super) fn new(look: TextStyle) -> Self {
-        Self { look, gateways: BTreeMap::new(), begun: false }
+impl IdentificationTable {
+    pub(crate) fn new(style: TextStyle) -> Self {
+        Self { style, gateways: BTreeMap::new(), has_headings: false }
     }
 
     fn remember(&mut self, flow: &Flow) {
-        if self.gateways.len() >= MOST_FLOWS {
+        if self.gateways.len() >= MAX_FLOWS {
             self.gateways.pop_first();
         }
         self.gateways.insert(flow.flow, flow.gateway.to_string());
@@ -44,22 +45,22 @@ impl Table {
             Some(best) => (format!("{:.3}", best.probability), named(&best.actions)),
             None => ("-".to_owned(), "no actions add up to this size".to_owned()),
         };
-        let time = self.look.times.format(command.time_ns);
-        let style = self.look.colours.probability(best.map(|best| best.probability));
+        let time = self.style.times.format(command.time_ns);
+        let style = self.style.colours.probability(best.map(|best| best.probability));
         let last = painted(style, &format!("{probability:>11}  {actions}"));
         self.cells([&time, &gateway, &command.size, &command.replies, &count], &last)
     }
 
     fn headings(&self) -> String {
         let last = format!("{:>11}  most probable actions", "probability");
-        let heading = self.look.times.heading();
+        let heading = self.style.times.heading();
         let all = self.cells([&heading, &"gateway", &"size", &"replies", &"candidates"], &last);
-        painted(self.look.colours.heading(), &all)
+        painted(self.style.colours.heading(), &all)
     }
 
     fn cells(&self, cells: [&dyn std::fmt::Display; 5], last: &str) -> String {
         let [time, gateway, size, replies, candidates] = cells.map(ToString::to_string);
-        let width = self.look.times.width();
+        let width = self.style.times.width();
         format!("{time:<width$}  {gateway:<15}  {size:>6}  {replies:>7}  {candidates:>10}  {last}")
     }
 }
@@ -70,22 +71,22 @@ fn named(actions: &Actions) -> String {
     if each.is_empty() { "none".to_owned() } else { each.join(", ") }
 }
 
-impl Form for Table {
+impl TextFormat for IdentificationTable {
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
-        self.see(frame);
+        self.observe(frame);
         let Frame::Identification(identification) = frame else {
-            let colours = self.look.colours;
+            let colours = self.style.colours;
             let style = if matches!(frame, Frame::Notice(_)) { colours.notice() } else { Style::new() };
-            let mut lines = line::lines(frame, &self.look).into_iter();
+            let mut lines = line::lines(frame, &self.style).into_iter();
             return lines.try_for_each(|line| writeln!(output, "{}", painted(style, line.trim_end())));
         };
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.has_headings, true) {
             writeln!(output, "{}", self.headings())?;
         }
         writeln!(output, "{}", self.row(identification))
     }
 
-    fn see(&mut self, frame: &Frame) {
+    fn observe(&mut self, frame: &Frame) {
         if let Frame::Flow(flow) = frame {
             self.remember(flow);
         }
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     fn written(frames: &[Frame]) -> String {
-        let mut table = Table::new(TextStyle::default());
+        let mut table = IdentificationTable::new(TextStyle::default());
         let mut output = Vec::new();
         for frame in frames {
             table.write(frame, &mut output).unwrap();
@@ -137,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn identifications_are_a_table() {
+    fn identifications_are_aligned_rows_below_headings() {
         let flow = Flow {
             flow: 1 << 32,
             gateway: "192.168.1.20".parse().unwrap(),
             service: "203.0.113.1:443".parse().unwrap(),
             transport: Transport::Tcp,
         };
-        let mut table = Table::new(TextStyle::default());
-        table.see(&flow.into());
+        let mut table = IdentificationTable::new(TextStyle::default());
+        table.observe(&flow.into());
         let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("colour"), 1)]);
         let best = Candidate { actions, epsilon: 0, probability: 0.41249 };
         let mut output = Vec::new();
@@ -158,11 +159,11 @@ time (UTC)                  gateway            size  replies  candidates  probab
 2026-01-05 08:00:00.012345  192.168.1.20        314        2    too many            -  no actions add up to this size
 ";
         assert_eq!(text, expected);
-        assert!(written(&[identification(vec![], 0)]).contains("flow 00000001"), "a flow that was not told");
+        assert!(written(&[identification(vec![], 0)]).contains("flow 00000001"), "an unknown flow");
     }
 
     #[test]
-    fn every_other_kind_is_a_line_that_begins_with_its_name() {
+    fn every_other_kind_is_a_line_that_starts_with_its_name() {
         let mut packets = Packets::new();
         packets.push(Packet { time_ns: 0, link_type: 1, original_length: 60, data: &[1, 2], capture: 0, number: 1 });
         let mut segments = Segments::new();

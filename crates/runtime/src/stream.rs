@@ -139,7 +139,7 @@ impl<W: Write + Send> Emit for StreamOutput<W> {
 impl<W: Write + Send> Output for StreamOutput<W> {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
         let written = if self.closed { Ok(()) } else { self.writer.write_all(frames) };
-        Frame::clear(frames);
+        frames.clear();
         if self.closed { Err(Closed) } else { self.check(written) }
     }
 

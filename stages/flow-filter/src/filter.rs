@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use prefetch_index::prefetch_index;
-use sizeleak_frame::{BatchLimit, Flow, Notice, Packet, PacketIter, Packets, Segment, Segments, Transport, what};
+use sizeleak_frame::{
+    BatchIter, BatchLimit, Flow, Notice, Packet, PacketRow, Packets, Segment, Segments, Transport, what,
+};
 use sizeleak_packet::{AddressPrefilter, GatewaySeen, Networks, may_be_tunnel, plain_addresses};
 use sizeleak_runtime::{ConfigureError, Emit, Stage, StageError};
 
@@ -129,7 +131,7 @@ impl FlowFilter {
     ///
     /// A function of its own, so that most of what it needs stays in registers.
     #[inline(never)]
-    fn plain_segments(&mut self, rest: &mut PacketIter<'_>, work: &mut Work<'_>) {
+    fn plain_segments(&mut self, rest: &mut BatchIter<'_, PacketRow>, work: &mut Work<'_>) {
         let (generation, batches) = (self.flows.generation(), work.batches);
         let (before, mut last_ns) = (rest.len(), None);
         while !work.batch.is_full(batches)

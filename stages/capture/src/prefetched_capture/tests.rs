@@ -114,8 +114,8 @@ fn waits_within_its_room(selection: Selection, data: &[u8]) {
     for parcel in parcels.try_iter() {
         room += PARCEL_BYTES;
         if let Parcel::Batches(batches) = parcel {
-            bytes += batches.iter().map(Packets::memory_bytes).sum::<usize>();
-            packets += batches.iter().map(Packets::len).sum::<usize>();
+            bytes += batches.iter().map(|batch| batch.memory_bytes()).sum::<usize>();
+            packets += batches.iter().map(|batch| batch.len()).sum::<usize>();
         }
     }
     assert!((room..room + PARCEL_BYTES).contains(&bytes), "{bytes} bytes in a room of {room}");

@@ -1,21 +1,21 @@
-//! Times as people read them.
+//! Times as text.
 
 use clap::ValueEnum;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// Which clock times are shown by.
+/// The clock that times are shown in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Clock {
     /// Coordinated universal time
     #[default]
     Utc,
-    /// The time zone of this system, or the one that TZ names; each time with its offset from UTC
+    /// The time zone of this system or of TZ; each time comes with its offset from UTC
     Local,
 }
 
-/// Says times by a clock.
+/// Formats times.
 #[derive(Debug, Clone)]
 pub struct TimeFormat {
     clock: Clock,
@@ -29,10 +29,10 @@ impl Default for TimeFormat {
 }
 
 impl TimeFormat {
-    /// Times by this clock.
+    /// Times in this clock.
     ///
     /// # Errors
-    /// Where `TZ` names no time zone, or the system has none that is known.
+    /// Where the time zone of `TZ` or the system is unknown.
     pub fn new(clock: Clock) -> Result<Self, jiff::Error> {
         let zone = match clock {
             Clock::Utc => TimeZone::UTC,
@@ -41,12 +41,15 @@ impl TimeFormat {
         Ok(Self { clock, zone })
     }
 
-    /// When this clock shows a time.
+    /// The moment at which this clock shows a time.
+    ///
+    /// # Errors
+    /// Where the time is out of range.
     pub fn timestamp(&self, time: DateTime) -> Result<Timestamp, jiff::Error> {
         time.to_zoned(self.zone.clone()).map(|zoned| zoned.timestamp())
     }
 
-    /// What stands above a column of them.
+    /// The heading of a column of times.
     pub fn heading(&self) -> &'static str {
         match self.clock {
             Clock::Utc => "time (UTC)",
@@ -54,7 +57,7 @@ impl TimeFormat {
         }
     }
 
-    /// How wide a column of them is.
+    /// The width of a column of times, in characters.
     pub fn width(&self) -> usize {
         match self.clock {
             Clock::Utc => 26,
@@ -62,17 +65,17 @@ impl TimeFormat {
         }
     }
 
-    /// A time to the microsecond; what no calendar holds stays a number.
+    /// A time to the microsecond; a number where it is out of range.
     pub fn format(&self, time_ns: i64) -> String {
         let format = match self.clock {
             Clock::Utc => "%Y-%m-%d %H:%M:%S.%6f",
-            // Without the offset, an hour in autumn could be either of two.
+            // Without the offset, one hour in autumn is ambiguous.
             Clock::Local => "%Y-%m-%d %H:%M:%S.%6f%:z",
         };
         self.strftime(time_ns, format)
     }
 
-    /// A time as `strftime` writes it.
+    /// A time in a format of `strftime`.
     pub fn strftime(&self, time_ns: i64, format: &str) -> String {
         match Timestamp::from_nanosecond(time_ns.into()) {
             Ok(time) => time.to_zoned(self.zone.clone()).strftime(format).to_string(),
@@ -86,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_utc() {
+    fn default_times_are_utc() {
         let times = TimeFormat::default();
         assert_eq!(times.format(1_767_600_000_012_345_678), "2026-01-05 08:00:00.012345");
         assert_eq!(times.format(-1_000), "1969-12-31 23:59:59.999999");
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hour_that_comes_twice_is_told_apart() {
+    fn repeated_hour_has_different_offsets() {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let times = TimeFormat { clock: Clock::Local, zone };
         let before = 1_792_888_200_000_000_000;
