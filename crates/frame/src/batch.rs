@@ -252,10 +252,10 @@ impl<'de, R: Row> Visitor<'de> for RowSeed<'_, R> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
-        let mut entries = Entries { entries, read: 0, row: R::NAME, count: R::ENTRIES.len() };
+        let mut entries = Entries { source: entries, read: 0, row: R::NAME, count: R::ENTRIES.len() };
         self.0.push_shared(R::read(&mut entries)?, self.1);
         // Later versions may append entries.
-        while entries.entries.next_element::<IgnoredAny>()?.is_some() {}
+        while entries.source.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }
 }
@@ -263,7 +263,7 @@ impl<'de, R: Row> Visitor<'de> for RowSeed<'_, R> {
 /// The entries of a row that is being decoded.
 #[derive(Debug)]
 pub struct Entries<A> {
-    entries: A,
+    source: A,
     read: usize,
     row: &'static str,
     count: usize,
@@ -274,10 +274,10 @@ impl<'de, A: SeqAccess<'de>> Entries<A> {
     ///
     /// # Errors
     /// The decoder's, and where the row has ended.
-    pub fn next<T: Deserialize<'de>>(&mut self) -> Result<T, A::Error> {
+    pub fn read<T: Deserialize<'de>>(&mut self) -> Result<T, A::Error> {
         let read = self.read;
         self.read += 1;
-        let entry = self.entries.next_element()?;
+        let entry = self.source.next_element()?;
         entry.ok_or_else(|| {
             let expected = format!("a {} row of {} entries", self.row, self.count);
             A::Error::invalid_length(read, &expected.as_str())

@@ -1,4 +1,4 @@
-//! `correction`: a command with what its size may vary by.
+//! `correction`: a command with the probable deviations of its size.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,11 @@ pub struct Correction {
     pub epsilons: SharedList<WeightedEpsilon>,
 }
 
-/// One value of ε and how much speaks for it.
+/// One value of ε and its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WeightedEpsilon {
-    /// What remains of |s| after |ac| and the actions, in bytes.
+    /// The bytes of |s| that remain after |ac| and the actions.
     pub epsilon: i64,
-    /// Its share among all values offered, from 0 to 1.
+    /// Its share among all values, from 0 to 1.
     pub weight: f64,
 }

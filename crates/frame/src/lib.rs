@@ -1,7 +1,8 @@
 //! The frame contract of sizeleak: the kinds of frame that stages exchange, their `MessagePack` form, and its limits.
 //!
-//! A stream is a sequence of `MessagePack` values, each a map of one entry, `{kind: body}`. The first is `hello`, the last
-//! `summary`; a stream that ends otherwise was cut. `docs/frames.md` specifies every kind for stages in other languages.
+//! A stream is a sequence of `MessagePack` values, each a map of one entry, `{kind: body}`. The first is `hello`, the
+//! last `summary`; a stream that ends otherwise was cut. `docs/frames.md` specifies every kind for stages in other
+//! languages.
 //!
 //! ```
 //! use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};

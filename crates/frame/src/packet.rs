@@ -195,12 +195,12 @@ impl Row for PacketRow {
 
     fn read<'de, A: SeqAccess<'de>>(entries: &mut Entries<A>) -> Result<Packet<'de>, A::Error> {
         Ok(Packet {
-            time_ns: entries.next()?,
-            link_type: entries.next()?,
-            original_length: entries.next()?,
-            data: entries.next::<&Bytes>()?,
-            capture: entries.next()?,
-            number: entries.next()?,
+            time_ns: entries.read()?,
+            link_type: entries.read()?,
+            original_length: entries.read()?,
+            data: entries.read::<&Bytes>()?,
+            capture: entries.read()?,
+            number: entries.read()?,
         })
     }
 }

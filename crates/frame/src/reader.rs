@@ -187,7 +187,8 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// The bytes of the last frame as its writer wrote them, unknown fields included. Empty after [`FrameReader::fill`].
+    /// The bytes of the last frame as its writer wrote them, unknown fields included. Empty after
+    /// [`FrameReader::fill`].
     pub fn last_value(&self) -> &[u8] {
         self.buffer.consumed(self.last).unwrap_or_default()
     }

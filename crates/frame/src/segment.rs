@@ -130,13 +130,13 @@ impl Row for SegmentRow {
 
     fn read<'de, A: SeqAccess<'de>>(entries: &mut Entries<A>) -> Result<Segment<'de>, A::Error> {
         Ok(Segment {
-            time_ns: entries.next()?,
-            flow: entries.next()?,
-            direction: direction(entries.next()?)?,
-            sequence: entries.next()?,
-            flags: entries.next()?,
-            length: entries.next()?,
-            payload: entries.next::<&Bytes>()?,
+            time_ns: entries.read()?,
+            flow: entries.read()?,
+            direction: direction(entries.read()?)?,
+            sequence: entries.read()?,
+            flags: entries.read()?,
+            length: entries.read()?,
+            payload: entries.read::<&Bytes>()?,
         })
     }
 }

@@ -1,16 +1,16 @@
-//! Lists that many frames hold at once: a clone is a count, not a copy. On the wire they are lists like any other.
+//! Lists that many frames share: a clone copies no items. On the wire they are ordinary lists.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A list that is written once and then shared by all its clones.
+/// An immutable list, shared by all its clones.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SharedList<T>(Arc<[T]>);
 
 impl<T> SharedList<T> {
-    /// Whether this is the other list itself, or a clone of it: such lists are equal without being compared.
+    /// Whether both are clones of the same list, and therefore equal.
     pub fn is_clone_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clones_are_the_same_list_and_equals_are_not() {
+    fn only_clones_are_the_same_list() {
         let list = SharedList::from([1, 2, 3]);
         let equal: SharedList<i32> = list.iter().copied().collect();
         assert!(list.clone().is_clone_of(&list) && !equal.is_clone_of(&list));

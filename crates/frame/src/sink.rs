@@ -1,4 +1,4 @@
-//! Where frames go that somebody wants besides the next stage.
+//! The consumer of a stream of frames.
 
 use std::io;
 

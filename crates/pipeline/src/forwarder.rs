@@ -18,8 +18,8 @@ pub(crate) struct ByteForwarder {
 }
 
 impl ByteForwarder {
-    /// Forwards the whole stream; faults in it are left to the next stage to report. With `interrupt`, for a file that no
-    /// process upstream would end, the stream ends with a summary once that is set.
+    /// Forwards the whole stream; faults in it are left to the next stage to report. With `interrupt`, for a file that
+    /// no process upstream would end, the stream ends with a summary once that is set.
     pub(crate) fn run(self, input: Box<dyn Read + Send>, output: PipeWriter, interrupt: Option<&Interrupt>) -> Outcome {
         let mut output = BufWriter::with_capacity(BATCH_BYTES, output);
         let ended = forward(FrameReader::new(input), &mut output, ByteRecorders::new(self.recorders), interrupt);
@@ -119,8 +119,8 @@ mod tests {
             out
         });
         let outcome = forwarder.run(Box::new(Cursor::new(bytes)), writer, interrupt);
-        let recorded = finished.try_recv().ok().map(|_| std::fs::read(file.path()).unwrap());
-        (reading.join().unwrap(), recorded, outcome)
+        let file_content = finished.try_recv().ok().map(|_| std::fs::read(file.path()).unwrap());
+        (reading.join().unwrap(), file_content, outcome)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Configures and runs pipelines of stages.
 //!
-//! A [`Pipeline`] says which stages run, in which order, with which options. It is read from `pipeline.toml` or starts as
-//! the seven standard stages. [`Pipeline::prepare`] builds the stages, [`PreparedRun::run`] runs them and passes the
+//! A [`Pipeline`] says which stages run, in which order, with which options. It is read from `pipeline.toml` or starts
+//! as the seven standard stages. [`Pipeline::prepare`] builds the stages, [`PreparedRun::run`] runs them and passes the
 //! frames of the last one to a [`FrameSink`](sizeleak_frame::FrameSink):
 //!
 //! ```no_run
@@ -22,9 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! One runner serves both modes: a stage runs on a thread of this process, which it may share with the stages before it,
-//! or in a process of its own. Between two threads there is a bounded channel, everywhere else a pipe. The output of any
-//! stage can be recorded by an [`OutputRecorder`], and a run can continue from a [`SavedStream`].
+//! One runner serves both modes: a stage runs on a thread of this process, which it may share with the stages before
+//! it, or in a process of its own. Between two threads there is a bounded channel, everywhere else a pipe. The output
+//! of any stage can be recorded by an [`OutputRecorder`], and a run can continue from a [`SavedStream`].
 
 pub mod cache;
 mod cause;

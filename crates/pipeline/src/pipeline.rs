@@ -52,8 +52,8 @@ impl Pipeline {
         Self { mode, queue_depth, latency_log, cache: false, file: None, text: String::new(), stages }
     }
 
-    /// Runs a stage of the calling program, in process, in place of every stage of this name. `build` is called once for
-    /// every run. The new stage keeps its own name ([`Stage::NAME`]); what it consumes and makes is not checked.
+    /// Runs a stage of the calling program, in process, in place of every stage of this name. `build` is called once
+    /// for every run. The new stage keeps its own name ([`Stage::NAME`]); what it consumes and makes is not checked.
     ///
     /// # Errors
     /// [`ConfigError`] where the pipeline has no stage of this name.

@@ -36,8 +36,8 @@ impl Pipeline {
     /// Reads a pipeline file. Relative paths in it are relative to its folder.
     ///
     /// # Errors
-    /// [`ConfigError`] with the line: a syntax error, an unknown key or stage, an invalid value, stages in an impossible
-    /// order.
+    /// [`ConfigError`] with the line: a syntax error, an unknown key or stage, an invalid value, stages in an
+    /// impossible order.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         let of_file = |error| ConfigError::of_file(file, &error);
         if fs::metadata(file).map_err(of_file)?.len() > LARGEST_FILE {

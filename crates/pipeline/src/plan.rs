@@ -80,8 +80,8 @@ impl Pipeline {
         Ok(PreparedRun { head, placements: all, queue_depth: self.queue_depth, saves })
     }
 
-    /// Places the stages from index `first` on; each placement comes with the index of its last stage. No stage is fused
-    /// to one that is recorded.
+    /// Places the stages from index `first` on; each placement comes with the index of its last stage. No stage is
+    /// fused to one that is recorded.
     fn place_stages(
         &self,
         first: usize,

@@ -43,15 +43,16 @@ impl StageProgram {
         let mut candidates = neighbour.into_iter().chain(env::split_paths(&paths).map(|folder| folder.join(name)));
         let file = candidates.find(|file| file.is_file()).ok_or_else(|| {
             ConfigError::input(format!(
-                "the program `{name}` is missing: it is neither next to `sizeleak` nor on the search path; `cargo build` \
-                 and `cargo install` provide all of them"
+                "the program `{name}` is missing: it is neither next to `sizeleak` nor on the search path; `cargo \
+                 build` and `cargo install` provide all of them"
             ))
         })?;
         let arguments = ["--quiet".into()].into_iter().chain(arguments).collect();
         Ok(Self { name: name.to_owned(), origin: ProgramOrigin::BuiltIn, file, arguments, folder: None })
     }
 
-    /// A program of the user's. It runs in the folder of the pipeline file; a name with a `/` is relative to that folder.
+    /// A program of the user's. It runs in the folder of the pipeline file; a name with a `/` is relative to that
+    /// folder.
     pub(crate) fn external(name: &str, command: &[String], folder: &Path) -> Result<Self, ConfigError> {
         let (file, arguments) = command.split_first().map_or(("", &[][..]), |(file, rest)| (file.as_str(), rest));
         let paths = env::var_os("PATH").unwrap_or_default();
@@ -69,8 +70,8 @@ impl StageProgram {
         Ok(Self { name: name.to_owned(), origin: ProgramOrigin::External, file, arguments, folder: Some(folder) })
     }
 
-    /// Starts it in a process group of its own: a SIGINT from the terminal goes to the runner, which stops the first stage
-    /// and lets the others finish.
+    /// Starts it in a process group of its own: a SIGINT from the terminal goes to the runner, which stops the first
+    /// stage and lets the others finish.
     pub(crate) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<Child> {
         let mut command = Command::new(&self.file);
         if let Some(folder) = &self.folder {

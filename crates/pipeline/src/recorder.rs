@@ -32,8 +32,8 @@ pub enum OnRecordingFailure {
 }
 
 impl OutputRecorder {
-    /// A recorder into `recording`, called `name` in messages. The receiver gets the finished recording after the summary,
-    /// or the error that ended it; it gets nothing for a stream that was cut.
+    /// A recorder into `recording`, called `name` in messages. The receiver gets the finished recording after the
+    /// summary, or the error that ended it; it gets nothing for a stream that was cut.
     pub fn new(
         recording: Recording,
         name: String,
@@ -107,7 +107,7 @@ impl RecordedOutput {
         for (mut writer, notifier) in std::mem::take(&mut self.recorders) {
             match writer.write(frame) {
                 Ok(()) if is_last => {
-                    notifier.notify(writer.into_output().map_err(io_error).and_then(Recording::finish))?
+                    notifier.notify(writer.into_output().map_err(io_error).and_then(Recording::finish))?;
                 }
                 Ok(()) => self.recorders.push((writer, notifier)),
                 Err(error) => notifier.notify(Err(io_error(error)))?,

@@ -70,14 +70,15 @@ impl PreparedRun {
         self.saves.iter().map(|save| save.path.clone()).collect()
     }
 
-    /// Runs it to its end; `sink` gets the frames of the last stage. Where the run ends early for any reason, `interrupt`
-    /// is set afterwards.
+    /// Runs it to its end; `sink` gets the frames of the last stage. Where the run ends early for any reason,
+    /// `interrupt` is set afterwards.
     ///
     /// # Errors
-    /// [`RunError`]: the first cause and the stage where it began. All frames that were whole before have reached the sink.
+    /// [`RunError`]: the first cause and the stage where it began. All frames that were whole before have reached the
+    /// sink.
     pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn FrameSink) -> Result<RunReport, RunError> {
         let (start, clock) = (SystemTime::now(), Instant::now());
-        let saves = std::mem::take(&mut self.saves);
+        let pending = std::mem::take(&mut self.saves);
         let outcomes = Outcomes::default();
         let sink = SinkOutput::new(sink);
         let last = self.take_last();
@@ -108,12 +109,12 @@ impl PreparedRun {
             ended
         })?;
         let ending = first_cause(outcomes.into_inner(), sink_outcome)?;
-        let saved = if ending == RunEnding::Done { keep(saves)? } else { Vec::new() };
+        let saved = if ending == RunEnding::Done { keep(pending)? } else { Vec::new() };
         Ok(RunReport { ending, summary, saved, start, clock })
     }
 
-    /// Removes the last placement and returns it with the index of its first stage, if it should run on the sink's thread:
-    /// with no more processors than placements, a thread that only writes would compete with them.
+    /// Removes the last placement and returns it with the index of its first stage, if it should run on the sink's
+    /// thread: with no more processors than placements, a thread that only writes would compete with them.
     fn take_last(&mut self) -> Option<(usize, StageThread)> {
         if processors() > self.placements.len()
             || !matches!(self.placements.last()?, Placement::Thread(thread) if thread.recorders.is_empty())
@@ -124,8 +125,8 @@ impl PreparedRun {
         Some((self.placements.iter().map(Placement::stage_count).sum(), thread))
     }
 
-    /// Starts all placements. Returns the receiving end of the last link, or the saved stream. `first_process` is set to
-    /// the process id of the first stage, if it has one.
+    /// Starts all placements. Returns the receiving end of the last link, or the saved stream. `first_process` is set
+    /// to the process id of the first stage, if it has one.
     fn start<'scope, 'env: 'scope>(
         self,
         scope: &'scope Scope<'scope, 'env>,

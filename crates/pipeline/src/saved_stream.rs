@@ -92,7 +92,8 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 impl Pipeline {
-    /// The index of the stage that made a stream: the one that saves to this file, or else the one named by its `hello`.
+    /// The index of the stage that made a stream: the one that saves to this file, or else the one named by its
+    /// `hello`.
     ///
     /// # Errors
     /// [`ConfigError`] where no stage has that name, or the next stage consumes another kind.
@@ -120,13 +121,15 @@ impl Pipeline {
         Ok(index)
     }
 
-    /// Checks that the stage after this index consumes what the maker of the stream makes, where both are standard stages.
+    /// Checks that the stage after this index consumes what the maker of the stream makes, where both are standard
+    /// stages.
     fn check_next(&self, stream: &SavedStream, index: usize) -> Result<(), ConfigError> {
         let Some(next) = self.stages.get(index + 1).and_then(PipelineStage::entry) else { return Ok(()) };
         let maker = &stream.hello.stage;
         match (registry::find(maker), next.consumes) {
             (Some(made), Some(consumed)) if made.makes != consumed => Err(ConfigError::usage(format!(
-                "{}: `{maker}` makes frames of kind `{}`, but `{}`, which comes next in this pipeline, works on `{consumed}`",
+                "{}: `{maker}` makes frames of kind `{}`, but `{}`, which comes next in this pipeline, works on \
+                 `{consumed}`",
                 stream.name, made.makes, next.name
             ))),
             _ => Ok(()),

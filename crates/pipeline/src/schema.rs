@@ -15,7 +15,7 @@ pub fn schema() -> Value {
         "type": "object",
         "properties": {
             "command": {
-                "description": "The program and its arguments; a program with a `/` in its name is looked up from this folder",
+                "description": "The program and its arguments; a name with a `/` is relative to this folder",
                 "type": "array", "items": { "type": "string" }, "minItems": 1,
             },
             "name": { "description": "Its name in messages", "type": "string", "minLength": 1 },
@@ -27,11 +27,11 @@ pub fn schema() -> Value {
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "pipeline.toml",
-        "description": "A pipeline of sizeleak: its stages in order, each with its options. Paths are relative to this file",
+        "description": "A pipeline: its stages in order, each with its options. Paths are relative to this file",
         "type": "object",
         "properties": {
             "cache": {
-                "description": "Start runs after the last stage that is unchanged since an earlier run, and keep the output of the \
+                "description": "Start after the last stage that is unchanged since an earlier run, and keep the output of \
                                 stages for later runs",
                 "type": "boolean", "default": false,
             },
@@ -50,8 +50,8 @@ pub fn schema() -> Value {
 /// The key that every stage has.
 fn save() -> Value {
     json!({
-        "description": "Also write its whole output to this file, for `sizeleak run --from`; compressed if the name ends in \
-                        .zst or .gz",
+        "description": "Also write its output to this file, for `sizeleak run --from`; compressed if the name ends \
+                        in .zst or .gz",
         "type": "string", "minLength": 1,
     })
 }

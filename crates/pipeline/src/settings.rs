@@ -23,8 +23,8 @@ pub enum Mode {
 pub(crate) struct RunSettings {
     /// Where the stages run
     pub(crate) mode: Mode,
-    /// How many parcels of about 256 frames a channel between two threads holds before the sender waits; for packets and
-    /// segments at most four
+    /// How many parcels of about 256 frames a channel between two threads holds before the sender waits; for packets
+    /// and segments at most four
     pub(crate) queue_depth: usize,
     /// Write the stages' latencies to this file, as an HdrHistogram interval log
     pub(crate) latency_log: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! A stage's options: the same struct is its flags and its keys in `pipeline.toml`.
+//! The options of a stage: one struct for its flags and its keys in `pipeline.toml`.
 
 use std::path::Path;
 

@@ -119,8 +119,8 @@ impl<S: Stage> FusedStage for FusedNode<'_, S> {
     }
 }
 
-/// Runs stages on this thread, each fused to the one before. The first reads `input`, unless it is a source. `report` gets
-/// the place and outcome of each stage, in order.
+/// Runs stages on this thread, each fused to the one before. The first reads `input`, unless it is a source. `report`
+/// gets the place and outcome of each stage, in order.
 pub fn run_fused(
     first: Box<dyn Runnable>,
     mut others: Vec<Box<dyn Runnable>>,

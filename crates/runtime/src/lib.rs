@@ -2,8 +2,8 @@
 //! between threads, byte streams between processes).
 //!
 //! A [`Stage`] turns frames into frames and knows nothing of threads, clocks or files. A [`Node`] does what all stages
-//! share: dispatch, passing on other kinds, counting, `hello` and `summary`, latencies. [`program`] turns a stage into a
-//! command-line program.
+//! share: dispatch, passing on other kinds, counting, `hello` and `summary`, latencies. [`program`] turns a stage into
+//! a command-line program.
 //!
 //! ```
 //! use sizeleak_frame::Record;

@@ -89,7 +89,7 @@ fn run(input: &[u8]) -> (Outcome, Vec<Frame>) {
 }
 
 #[test]
-fn what_it_counts_is_shown_on_its_meter() {
+fn node_publishes_its_counters_on_the_meter() {
     let telemetry = Telemetry::new();
     let meter = telemetry.meter("doubler");
     let input = bytes(&[hello(), command(5).into(), command(7).into(), summary()]);
@@ -106,7 +106,7 @@ fn what_it_counts_is_shown_on_its_meter() {
 }
 
 #[test]
-fn a_whole_stream() {
+fn whole_stream_passes_through_with_hello_and_summary() {
     let input = bytes(&[hello(), command(5).into(), unknown(), command(7).into(), summary()]);
     let (outcome, output) = run(&input);
     assert_eq!(outcome, Outcome::Done);
@@ -123,7 +123,7 @@ fn a_whole_stream() {
 }
 
 #[test]
-fn a_cut_stream_is_finished_but_not_summed_up() {
+fn cut_stream_ends_without_a_summary() {
     let (outcome, output) = run(&bytes(&[hello(), command(5).into()]));
     assert!(
         matches!(&outcome, Outcome::Cut(cause) if cause.contains("`first` ended without its summary")),
@@ -141,7 +141,7 @@ fn a_cut_stream_is_finished_but_not_summed_up() {
 
 /// One that died at once must not look, two stages on, like something that is no stream.
 #[test]
-fn nothing_at_all_is_a_cut_stream_to_every_stage() {
+fn empty_input_is_a_cut_stream() {
     let (outcome, output) = run(b"");
     assert!(matches!(&outcome, Outcome::Cut(cause) if cause.contains("is empty")), "{outcome:?}");
     assert_eq!(output.iter().map(Frame::kind).collect::<Vec<_>>(), ["hello", "notice"]);
@@ -150,7 +150,7 @@ fn nothing_at_all_is_a_cut_stream_to_every_stage() {
 }
 
 #[test]
-fn a_broken_stream_fails_after_what_was_whole() {
+fn invalid_stream_fails_after_the_whole_frames() {
     let input = [bytes(&[hello(), command(5).into()]), vec![0xc1]].concat();
     let (outcome, output) = run(&input);
     assert!(matches!(&outcome, Outcome::Failed(cause) if cause.contains("0xc1")), "{outcome:?}");
@@ -176,7 +176,7 @@ impl Stage for Wanting {
 }
 
 #[test]
-fn what_is_missing_at_the_end_is_told_unless_the_end_came_too_early() {
+fn failure_of_finish_counts_only_for_a_whole_stream() {
     let run = |input: &[u8]| {
         Box::new(Node::new(Wanting::default())).run(
             Some(&mut StreamInput::new(input)),
@@ -190,7 +190,7 @@ fn what_is_missing_at_the_end_is_told_unless_the_end_came_too_early() {
 }
 
 #[test]
-fn a_failing_stage_tells_the_next() {
+fn failing_stage_sends_a_notice() {
     let (outcome, output) = run(&bytes(&[hello(), command(1_000_000).into(), summary()]));
     assert_eq!(outcome, Outcome::Failed("a size that cannot be".into()));
     let Some(Frame::Notice(notice)) = output.last() else { panic!("{output:?}") };
@@ -253,7 +253,7 @@ fn threads_and_streams_give_the_same_frames() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_source() {
+fn closed_output_ends_the_source() {
     let (mut output, input) = channel(1);
     drop(input);
     let outcome =
@@ -267,7 +267,7 @@ fn notice() -> Notice {
 }
 
 #[test]
-fn a_full_disk_is_a_failure() {
+fn write_error_fails_the_node() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let outcome = Box::new(SourceNode::new(Counter(3))).run(
         None,
@@ -279,7 +279,7 @@ fn a_full_disk_is_a_failure() {
 }
 
 #[test]
-fn an_interrupted_source_still_sums_up() {
+fn interrupted_source_sends_a_summary() {
     let interrupt = Interrupt::new();
     interrupt.set();
     let mut output = Vec::new();
@@ -317,7 +317,7 @@ impl Output for Slow {
 }
 
 #[test]
-fn what_comes_behind_an_attached_stage_is_no_time_of_the_one_before() {
+fn time_of_later_stages_is_not_service_time_of_the_one_before() {
     let mut slow = Slow;
     let mut observer = SilentObserver;
     let mut attached = Box::new(Node::new(Doubler::default())).fuse(&mut slow, &mut observer).unwrap();

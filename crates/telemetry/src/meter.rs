@@ -112,8 +112,8 @@ pub const BOUNDS_NS: [u64; 25] = [
     10_000_000_000,
 ];
 
-/// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`](crate::Latency), but
-/// readable while it is written.
+/// Times per frame, counted in buckets with the upper bounds [`BOUNDS_NS`]. Coarser than [`Latency`](crate::Latency),
+/// but readable while it is written.
 #[derive(Debug, Default)]
 pub struct TimeHistogram {
     buckets: [AtomicU64; BOUNDS_NS.len()],

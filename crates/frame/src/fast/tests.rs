@@ -74,7 +74,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn fast_codec_agrees_with_serde(frame in prop_oneof![4 => record(), 1 => packets(), 1 => segments()], damaged: (usize, u8, bool)) {
+    fn fast_codec_agrees_with_serde(
+        frame in prop_oneof![4 => record(), 1 => packets(), 1 => segments()],
+        damaged: (usize, u8, bool),
+    ) {
         let (mut fast, mut plain) = (Vec::new(), Vec::new());
         encode(&frame, &mut fast).unwrap().unwrap();
         codec::encode(&frame, &mut plain).unwrap();

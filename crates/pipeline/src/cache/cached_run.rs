@@ -27,8 +27,8 @@ struct PendingEntry {
 }
 
 impl CacheSession {
-    /// Finds the last cached output of a pipeline and records all later ones. `None` where nothing of this pipeline can be
-    /// cached. `print` gets messages for the user, one sentence each.
+    /// Finds the last cached output of a pipeline and records all later ones. `None` where nothing of this pipeline can
+    /// be cached. `print` gets messages for the user, one sentence each.
     pub fn begin(store: CacheStore, pipeline: &Pipeline, mut print: impl FnMut(String)) -> Option<(Self, RunOptions)> {
         match Self::try_begin(store, pipeline, &mut print) {
             Ok(begun) => Some(begun),
@@ -48,9 +48,9 @@ impl CacheSession {
         // Another build of the same version may behave differently.
         let program = env::current_exe().and_then(|program| digests.of(&program)).map_err(|error| error.to_string())?;
         let keys = CacheKeys::of(pipeline, program.0, |path| digests.of(path))?;
-        let (from, rest) = find_start(&store, pipeline, keys.outputs, print)?;
+        let RunStart { from, later } = find_start(&store, pipeline, keys.outputs, print)?;
         let mut session = Self { store, digests, captures: keys.captures, pending: Vec::new() };
-        let recorders = rest.into_iter().map(|output| Ok((output.index, session.record(output)?)));
+        let recorders = later.into_iter().map(|output| Ok((output.index, session.record(output)?)));
         let recorders = recorders.collect::<io::Result<_>>();
         let recorders = recorders.map_err(|error| format!("{}: {error}", session.store.root().display()))?;
         Ok((session, RunOptions { from, recorders }))
@@ -98,18 +98,26 @@ impl CacheSession {
     }
 }
 
+/// Where a run starts.
+struct RunStart {
+    /// A cached output and the index of its stage.
+    from: Option<(usize, SavedStream)>,
+    /// The outputs after it.
+    later: Vec<CacheableOutput>,
+}
+
 /// The last cached output the run may start from, and all outputs after it.
 fn find_start(
     store: &CacheStore,
     pipeline: &Pipeline,
     mut outputs: Vec<CacheableOutput>,
     print: &mut impl FnMut(String),
-) -> Result<(Option<(usize, SavedStream)>, Vec<CacheableOutput>), String> {
-    let mut rest = Vec::new();
+) -> Result<RunStart, String> {
+    let mut later = Vec::new();
     while let Some(output) = outputs.pop() {
         // A run that starts here would skip the stage whose output is to be saved.
         if pipeline.first_save().is_some_and(|saved| saved < output.index) {
-            rest.push(output);
+            later.push(output);
             continue;
         }
         match store.look_up(output.key).map_err(|error| format!("{error:#}"))? {
@@ -122,10 +130,10 @@ fn find_start(
                 let stream = SavedStream::of_file(name, file).map_err(|error| error.to_string())?;
                 let made = entry.made.strftime("%Y-%m-%d %H:%M:%S");
                 print(format!("{} from the cache: made {made} UTC", pipeline.output_of(output.index)));
-                return Ok((Some((output.index, stream)), rest));
+                return Ok(RunStart { from: Some((output.index, stream)), later });
             }
         }
-        rest.push(output);
+        later.push(output);
     }
-    Ok((None, rest))
+    Ok(RunStart { from: None, later })
 }

@@ -41,8 +41,8 @@ pub struct CacheKeys {
 }
 
 impl CacheKeys {
-    /// The keys of a pipeline's outputs. `program` is the digest of the running program; `digest` returns the digest and size
-    /// of a file.
+    /// The keys of a pipeline's outputs. `program` is the digest of the running program; `digest` returns the digest
+    /// and size of a file.
     ///
     /// # Errors
     /// One sentence: why there are none, since the input cannot be read twice.

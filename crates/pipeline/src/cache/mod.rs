@@ -1,8 +1,8 @@
-//! The cache of stage outputs. An output is keyed by everything it depends on: the bytes of the captures, every stage up
-//! to it with all its options, and the program itself. A run starts after the last stage whose output is cached.
+//! The cache of stage outputs. An output is keyed by everything it depends on: the bytes of the captures, every stage
+//! up to it with all its options, and the program itself. A run starts after the last stage whose output is cached.
 //!
-//! [`CacheKeys`] computes the keys, [`FileDigests`] remembers digests of large files, [`CacheStore`] holds the entries on
-//! disk, and [`CacheSession`] is one run's use of all of them.
+//! [`CacheKeys`] computes the keys, [`FileDigests`] remembers digests of large files, [`CacheStore`] holds the entries
+//! on disk, and [`CacheSession`] is one run's use of all of them.
 
 mod cached_run;
 mod entry;

@@ -1,4 +1,5 @@
-//! The entries on disk: one folder each, created and removed by a rename, so that concurrent runs never see a partial one.
+//! The entries on disk: one folder each, created and removed by a rename, so that concurrent runs never see a partial
+//! one.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek};

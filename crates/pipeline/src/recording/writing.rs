@@ -124,7 +124,9 @@ mod tests {
     proptest! {
         #[test]
         fn written_bytes_read_back_and_digest_matches_the_file(
-            bytes in prop::collection::vec(any::<u8>(), 0..3000), step in 1usize..700, name in prop::sample::select(&["a.zst", "a.gz", "a.frames"][..]),
+            bytes in prop::collection::vec(any::<u8>(), 0..3000),
+            step in 1usize..700,
+            name in prop::sample::select(&["a.zst", "a.gz", "a.frames"][..]),
         ) {
             let (mut file, finished) = written(&bytes, Compression::of_name(Path::new(name)), step);
             let mut raw = Vec::new();
