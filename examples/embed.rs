@@ -33,7 +33,8 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     pipeline.read_captures(&["examples/home/test.pcap".into()])?;
     pipeline.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
     let report = pipeline.prepare()?.run(&Interrupt::new(), &mut |_: Frame| Ok(()))?;
-    let stages = report.summary.map_or_else(Vec::new, |summary| summary.stages);
-    stages.iter().for_each(|row| println!("{}: {} frames out", row.stage, row.frames_out));
+    for row in report.summary.into_iter().flat_map(|summary| summary.stages) {
+        println!("{}: {} frames out", row.stage, row.frames_out);
+    }
     Ok(())
 }
