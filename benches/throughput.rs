@@ -18,7 +18,9 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use sizeleak::pipeline::Pipeline;
 use sizeleak::registry;
 use sizeleak_frame::{Frame, Record};
-use sizeleak_runtime::{Emit, Input, InputError, Interrupt, Output, Received, Runnable, Silent, channel, run_attached};
+use sizeleak_runtime::{
+    Emit, Input, InputError, Interrupt, Output, Received, Runnable, SilentObserver, channel, run_fused,
+};
 use tempfile::TempDir;
 use toml::{Table, Value};
 use traffic::{Connections, GATEWAY, Shape, Traffic};
@@ -148,7 +150,9 @@ fn each(criterion: &mut Criterion) {
                 let input = || (stage(name), Frames(frames.clone().into_iter()));
                 bencher.iter_batched(
                     input,
-                    |(stage, mut input)| stage.run(Some(&mut input), &mut Nowhere, &Interrupt::new(), &mut Silent),
+                    |(stage, mut input)| {
+                        stage.run(Some(&mut input), &mut Nowhere, &Interrupt::new(), &mut SilentObserver)
+                    },
                     BatchSize::LargeInput,
                 );
             });
@@ -183,7 +187,7 @@ fn on_threads(stages: Vec<Box<dyn Runnable>>, frames: Frames) {
         for stage in stages {
             let (mut output, next) = channel(16);
             let mut before = std::mem::replace(&mut input, Box::new(next));
-            scope.spawn(move || stage.run(Some(&mut *before), &mut output, &Interrupt::new(), &mut Silent));
+            scope.spawn(move || stage.run(Some(&mut *before), &mut output, &Interrupt::new(), &mut SilentObserver));
         }
         take_all(&mut *input);
     });
@@ -246,7 +250,7 @@ fn downstream(criterion: &mut Criterion) {
                 bencher.iter_batched(
                     || (stages(), Frames(frames.clone().into_iter())),
                     |((first, others), mut input)| {
-                        run_attached(first, others, Some(&mut input), &mut Nowhere, &Interrupt::new(), &mut |_, _| {});
+                        run_fused(first, others, Some(&mut input), &mut Nowhere, &Interrupt::new(), &mut |_, _| {});
                     },
                     BatchSize::LargeInput,
                 );

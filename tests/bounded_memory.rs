@@ -119,7 +119,7 @@ fn write_flood(output: impl Write) {
             let (time_ns, original_length) = (number.cast_signed() * 1_000, data.len() as u32);
             batch.push(Packet { time_ns, link_type: 101, original_length, data: &data, capture: 0, number });
         }
-        if batch.is_full() {
+        if batch.is_full(sizeleak_frame::BatchLimit::Contract) {
             writer.write(&std::mem::take(&mut batch).into()).unwrap();
         }
     }

@@ -80,7 +80,7 @@ fn words(text: &str) -> Option<String> {
 }
 
 #[test]
-fn a_run_begins_behind_the_last_stage_that_has_not_changed() {
+fn run_starts_after_the_last_unchanged_stage() {
     for mode in MODES {
         let experiment = Experiment::new();
         let begins_with = |more: &str| experiment.begins_with(&format!("--mode {mode} {more}"));
@@ -126,7 +126,7 @@ fn the_cache_is_the_same_in_both_modes() {
 }
 
 #[test]
-fn programs_of_somebodys_are_always_run() {
+fn external_programs_are_always_run() {
     let experiment = Experiment::new();
     for mode in MODES {
         experiment.write_pipeline(&format!(
@@ -142,7 +142,7 @@ fn programs_of_somebodys_are_always_run() {
 }
 
 #[test]
-fn what_is_damaged_is_told_and_made_again() {
+fn damaged_entries_are_reported_and_rebuilt() {
     let experiment = Experiment::new();
     experiment.begins_with("");
     for entry in experiment.entries() {
@@ -155,7 +155,7 @@ fn what_is_damaged_is_told_and_made_again() {
     let plain = stdout(&mut experiment.run("--no-cache"));
     let output = experiment.run("--cache").output().unwrap();
     assert!(output.stdout == plain);
-    let told = stderr(&output).lines().filter(|line| line.contains("in the cache are damaged and made again")).count();
+    let told = stderr(&output).lines().filter(|line| line.contains("in the cache are damaged and are rebuilt")).count();
     assert_eq!(told, 5, "{}", stderr(&output));
     assert_eq!(experiment.begins_with(""), words("identifications of pruner"));
     // A line that is quiet is not printed.
@@ -163,7 +163,7 @@ fn what_is_damaged_is_told_and_made_again() {
 }
 
 #[test]
-fn a_run_that_did_not_come_to_its_end_leaves_nothing() {
+fn unfinished_run_caches_nothing() {
     let leaves_nothing = |experiment: &Experiment, output: &Output, code: i32| {
         assert_eq!(output.status.code(), Some(code), "{}", stderr(output));
         assert_eq!(experiment.entries(), Vec::<String>::new(), "{}", stderr(output));
@@ -193,7 +193,7 @@ fn a_run_that_did_not_come_to_its_end_leaves_nothing() {
 }
 
 #[test]
-fn what_cannot_be_read_again_is_not_kept() {
+fn input_that_cannot_be_read_twice_is_not_cached() {
     let experiment = Experiment::new();
     let capture = fs::read(experiment.path("a.pcap")).unwrap();
     let output = programs::feed(experiment.run("--cache --input -"), capture);
@@ -204,7 +204,7 @@ fn what_cannot_be_read_again_is_not_kept() {
 }
 
 #[test]
-fn runs_at_the_same_time_do_each_other_no_harm() {
+fn concurrent_runs_share_the_cache() {
     let experiment = Experiment::new();
     let plain = stdout(&mut experiment.run(""));
     for _ in 0..2 {
@@ -226,7 +226,7 @@ fn runs_at_the_same_time_do_each_other_no_harm() {
 }
 
 #[test]
-fn what_is_saved_is_saved_from_the_cache_too() {
+fn save_works_on_cached_runs() {
     for mode in MODES {
         let experiment = Experiment::new();
         experiment.begins_with(&format!("--mode {mode}"));
@@ -270,12 +270,12 @@ fn the_cache_is_listed_bounded_and_cleared() {
     let cleared = experiment.command("cache clear").output().unwrap();
     assert!(cleared.status.success() && experiment.entries().is_empty(), "{}", stderr(&cleared));
     let tiny = experiment.run("--cache --cache-size 1kB").output().unwrap();
-    assert!(tiny.status.success() && stderr(&tiny).contains("are not kept in the cache"), "{}", stderr(&tiny));
+    assert!(tiny.status.success() && stderr(&tiny).contains("are not cached"), "{}", stderr(&tiny));
     assert!(experiment.list().as_array().unwrap().iter().all(|entry| entry["bytes"].as_u64().unwrap() <= 1000));
 }
 
 #[test]
-fn the_pipeline_file_and_the_environment_say_whether_and_where() {
+fn pipeline_file_and_environment_configure_the_cache() {
     let experiment = Experiment::new();
     let text = fs::read_to_string(experiment.path("p.toml")).unwrap();
     write(experiment.0.path(), "p.toml", format!("cache = true\n{text}"));

@@ -19,7 +19,7 @@ fn said(options: &str) -> String {
 const NOTICE: &str = "epsilon-corrector: assumed at 1767686869.220509000, flow ";
 
 #[test]
-fn the_more_is_asked_for_the_more_is_said() {
+fn verbosity_selects_the_messages() {
     let usual = said("");
     assert_eq!(usual, "sizeleak: flow 4, identification 307, session 4; notices: assumed 1 (-v prints each)\n");
     let verbose = said("-v");
@@ -29,13 +29,13 @@ fn the_more_is_asked_for_the_more_is_said() {
         assert!(verbose.lines().any(|shown| shown.starts_with(line)), "no {line} in\n{verbose}");
     }
     assert!(verbose.ends_with("sizeleak: flow 4, identification 307, session 4; notices: assumed 1\n"), "{verbose}");
-    assert!(!verbose.contains("is told") && !verbose.contains('\u{1b}'), "{verbose}");
-    assert!(said("-vv --set pruner.keep=0.5").contains("pruner: is told options="));
+    assert!(!verbose.contains("configured") && !verbose.contains('\u{1b}'), "{verbose}");
+    assert!(said("-vv --set pruner.keep=0.5").contains("pruner: configured options="));
     assert_eq!(said("--quiet"), "");
 }
 
 #[test]
-fn json_has_an_object_a_line() {
+fn json_messages_are_one_object_per_line() {
     let lines = said("-v --latency --log-format json");
     let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let notice = events.iter().find(|event| event["what"] == "assumed").unwrap();
@@ -62,7 +62,7 @@ fn errors_are_json_too() {
 }
 
 #[test]
-fn a_program_of_a_pipe_says_its_notices() {
+fn program_of_a_pipe_prints_its_notices() {
     let mut commands = seven(&example("test.pcap"));
     commands[4].arg("-v");
     let output = &pipe(commands)[4];
@@ -100,8 +100,8 @@ fn seen(written: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_bar_shows_how_far_it_is_and_leaves_no_trace() {
-    let test = "a_bar_shows_how_far_it_is_and_leaves_no_trace";
+fn progress_bar_is_drawn_and_removed() {
+    let test = "progress_bar_is_drawn_and_removed";
     if !tool::are_here(test, &["python3"]) {
         return;
     }
@@ -122,8 +122,8 @@ fn a_bar_shows_how_far_it_is_and_leaves_no_trace() {
 }
 
 #[test]
-fn messages_have_colours_on_a_terminal_alone() {
-    let test = "messages_have_colours_on_a_terminal_alone";
+fn messages_are_coloured_only_on_a_terminal() {
+    let test = "messages_are_coloured_only_on_a_terminal";
     if !tool::are_here(test, &["python3"]) {
         return;
     }

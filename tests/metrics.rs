@@ -42,7 +42,7 @@ impl Served {
 
     fn metrics(&self) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -96,7 +96,7 @@ fn capture() -> Vec<u8> {
 
 /// The numbers of the whole capture, when all of it was read and the run has not ended.
 #[test]
-fn figures_grow_while_it_runs() {
+fn metrics_grow_during_the_run() {
     let mut served = Served::start(&mut run("threads"));
     let before = served.metrics();
     assert!(before.contains("sizeleak_frames_in_total{stage=\"pruner\"} 0\n"), "{before}");
@@ -123,8 +123,8 @@ fn figures_grow_while_it_runs() {
 
 /// What Prometheus itself makes of them.
 #[test]
-fn another_parser_reads_them() {
-    let test = "another_parser_reads_them";
+fn prometheus_client_parses_the_metrics() {
+    let test = "prometheus_client_parses_the_metrics";
     if !tool::python_has(test, "prometheus_client") {
         return;
     }
@@ -151,7 +151,7 @@ fn another_parser_reads_them() {
 }
 
 #[test]
-fn stages_in_processes_show_what_comes_out_of_them() {
+fn runner_counts_the_output_of_stages_in_processes() {
     let mut served = Served::start(&mut run("processes"));
     served.send(&capture());
     let metrics = served.wait_for(&["sizeleak_output_frames_total{kind=\"session\"} 4"]);
@@ -160,7 +160,7 @@ fn stages_in_processes_show_what_comes_out_of_them() {
 }
 
 #[test]
-fn a_client_that_says_nothing_does_not_hold_up_the_end() {
+fn silent_client_does_not_delay_the_end() {
     let mut served = Served::start(&mut run("threads"));
     let mut silent = TcpStream::connect(&served.address).unwrap();
     silent.write_all(b"GET /metr").unwrap();
@@ -172,7 +172,7 @@ fn a_client_that_says_nothing_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_program_of_a_pipe_serves_its_own() {
+fn program_of_a_pipe_serves_its_own_metrics() {
     let segments = pipe(seven(&example("test.pcap")).into_iter().take(2).collect()).remove(1).stdout;
     let mut served = Served::start(&mut with("record-sizer", "--metrics localhost:0"));
     served.send(&segments);
@@ -190,7 +190,7 @@ fn refused(command: &mut Command) -> Output {
 }
 
 #[test]
-fn addresses_of_other_machines_are_refused() {
+fn addresses_other_than_loopback_are_refused() {
     for address in ["0.0.0.0:9464", "[::]:0", "192.168.1.20:0", "somewhere:80", "9464"] {
         for mut command in [
             sizeleak(&format!("run pipeline.toml --metrics {address}")),

@@ -36,7 +36,7 @@ fn threads_processes_and_a_unix_pipe_give_the_same_bytes() {
 
 /// Histograms are the one thing in which two runs differ, so that nothing else looks at them.
 #[test]
-fn every_stage_takes_its_times() {
+fn every_stage_measures_its_latency() {
     for mode in ["threads", "processes"] {
         let stream = stdout(&mut home(mode));
         let mut reader = FrameReader::new(&stream[..]);
@@ -48,7 +48,7 @@ fn every_stage_takes_its_times() {
 }
 
 #[test]
-fn the_depth_of_queues_does_not_matter() {
+fn output_does_not_depend_on_the_queue_depth() {
     let folder = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(root().join("pipeline.toml")).unwrap();
     let results = [1, 16, 4096].map(|depth| {
@@ -85,7 +85,7 @@ fn foreign(script: &str) -> String {
 }
 
 #[test]
-fn a_foreign_stage_works_in_both_modes_and_at_any_place() {
+fn external_stage_works_in_both_modes_and_at_any_place() {
     let plain = run_foreign("", "threads");
     for mode in ["threads", "processes"] {
         let through = run_foreign(&foreign("exec cat"), mode);
@@ -108,13 +108,13 @@ fn a_foreign_stage_works_in_both_modes_and_at_any_place() {
 }
 
 #[test]
-fn what_a_foreign_stage_says_is_shown() {
+fn stderr_of_an_external_stage_is_shown() {
     let output = run_foreign(&foreign("echo I am here >&2; exec cat"), "threads");
     assert!(stderr(&output).contains("mine: I am here"), "{}", stderr(&output));
 }
 
 #[test]
-fn a_stage_that_fails_ends_the_run_with_its_name() {
+fn failing_stage_fails_the_run_and_is_named() {
     for (script, code, words) in [
         ("head -c 2000 > /dev/null; echo no more >&2; exit 7", 1, "`mine`: ended with exit code 7: no more"),
         ("kill -9 $$", 1, "`mine`: was killed by signal 9"),
@@ -134,7 +134,7 @@ fn a_stage_that_fails_ends_the_run_with_its_name() {
 }
 
 #[test]
-fn what_was_whole_before_a_failure_is_processed() {
+fn whole_frames_before_a_failure_are_processed() {
     let whole = run_foreign("", "threads").stdout.len();
     let cut = run_foreign(&foreign("head -c 200000"), "threads");
     assert_eq!(cut.status.code(), Some(3));
@@ -142,7 +142,7 @@ fn what_was_whole_before_a_failure_is_processed() {
 }
 
 #[test]
-fn a_program_that_is_missing_is_told_before_anything_runs() {
+fn missing_program_is_an_error_before_the_run() {
     for mode in ["threads", "processes"] {
         let output = run_foreign("[[stage]]\ncommand = [\"./no-such-program\"]\n", mode);
         assert_eq!(output.status.code(), Some(1));
@@ -217,7 +217,7 @@ fn a_full_disk_is_one_sentence() {
 
 /// Back-pressure: a sink that does not read holds the whole pipeline up, and memory with it.
 #[test]
-fn a_reader_that_waits_holds_the_pipeline_up() {
+fn slow_reader_stops_the_pipeline() {
     let folder = tempfile::tempdir().unwrap();
     let fifty: Vec<String> = (0..50).map(|_| root().join(example("test.pcap")).display().to_string()).collect();
     let text = format!("[[stage]]\nrun = \"capture\"\nfiles = {fifty:?}\n");

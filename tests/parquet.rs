@@ -47,8 +47,8 @@ fn streams() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn arrow_reads_what_csv_has() {
-    if !tool::python_has("arrow_reads_what_csv_has", "pyarrow") {
+fn arrow_reads_the_values_of_csv() {
+    if !tool::python_has("arrow_reads_the_values_of_csv", "pyarrow") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -117,7 +117,7 @@ fn a_run_writes_its_results() {
 }
 
 #[test]
-fn of_what_is_cut_the_whole_part_is_a_whole_file() {
+fn cut_input_makes_a_valid_file() {
     let stream = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames"));
     let half = stream[..stream.len() / 2].to_vec();
     let output = feed(sizeleak("frames --format parquet --kind identification"), half);
@@ -126,7 +126,7 @@ fn of_what_is_cut_the_whole_part_is_a_whole_file() {
 }
 
 #[test]
-fn of_what_is_stopped_the_whole_part_is_a_whole_file() {
+fn interrupted_run_makes_a_valid_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("commands.parquet");
     let mut command = sizeleak("run pipeline.toml --input - --format parquet -o");
@@ -145,7 +145,7 @@ fn of_what_is_stopped_the_whole_part_is_a_whole_file() {
 }
 
 #[test]
-fn what_cannot_be_written_is_one_sentence() {
+fn unwritable_output_is_one_sentence() {
     let several = feed(sizeleak("frames --format parquet"), Vec::new());
     assert!(several.status.code() == Some(2) && stderr(&several).contains("Parquet file holds one kind"));
     let unknown = feed(sizeleak("frames --format parquet --kind dance"), Vec::new());

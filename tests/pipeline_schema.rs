@@ -31,14 +31,14 @@ fn is_taken(toml: &str) -> bool {
 }
 
 #[test]
-fn the_committed_schema_is_that_of_the_types() {
+fn committed_schema_is_current() {
     let made = String::from_utf8(stdout(&mut sizeleak("schema"))).unwrap();
     let committed = fs::read_to_string(root().join("docs/pipeline.schema.json")).unwrap();
     assert!(made == committed, "make it anew: sizeleak schema > docs/pipeline.schema.json");
 }
 
 #[test]
-fn the_pipelines_of_this_repository_are_valid() {
+fn pipelines_of_the_repository_are_valid() {
     for file in ["pipeline.toml", "examples/segmenters/burst.toml"] {
         let text = fs::read_to_string(root().join(file)).unwrap();
         let errors: Vec<String> = validator().iter_errors(&json(&text)).map(|error| error.to_string()).collect();
@@ -47,7 +47,7 @@ fn the_pipelines_of_this_repository_are_valid() {
 }
 
 #[test]
-fn what_the_schema_takes_the_program_takes() {
+fn schema_and_program_accept_the_same_files() {
     let stage = |lines: &str| format!("[[stage]]\nrun = \"capture\"\nfiles = [\"absent.pcap\"]\n{lines}");
     let of = |name: &str, lines: &str| {
         stage(&format!("[[stage]]\ncommand = [\"cat\"]\n[[stage]]\nrun = \"{name}\"\n{lines}\n"))

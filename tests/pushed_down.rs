@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use sizeleak::pipeline::Pipeline;
 use sizeleak::registry;
 use sizeleak_frame::Frame;
-use sizeleak_runtime::{Closed, Emit, Interrupt, Outcome, Output, Runnable, run_attached};
+use sizeleak_runtime::{Closed, Emit, Interrupt, Outcome, Output, Runnable, run_fused};
 use toml::{Table, Value};
 
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 20);
@@ -207,7 +207,7 @@ fn apart(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
             error.get_or_insert(cause);
         }
     };
-    run_attached(first, others, None, &mut out, &Interrupt::new(), &mut tell);
+    run_fused(first, others, None, &mut out, &Interrupt::new(), &mut tell);
     (out.0, error)
 }
 

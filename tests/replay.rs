@@ -47,7 +47,7 @@ fn saving(mode: &str, folder: &Path, stages: &[&str], arguments: &str) -> Comman
 }
 
 #[test]
-fn a_run_from_any_point_gives_what_the_whole_run_gives() {
+fn run_from_any_saved_stream_equals_the_whole_run() {
     let whole = stdout(&mut home("threads", "--format ndjson"));
     let frames = timeless(&stdout(&mut home("threads", "--format frames")));
     let folder = tempfile::tempdir().unwrap();
@@ -91,7 +91,7 @@ fn both_modes_save_the_same() {
 }
 
 #[test]
-fn a_stage_saves_where_the_pipeline_file_says_compressed_by_name() {
+fn save_compresses_by_file_name() {
     let folder = tempfile::tempdir().unwrap();
     let capture = root().join(example("test.pcap"));
     let pipeline = |mode: &str| {
@@ -133,7 +133,7 @@ fn a_stage_saves_where_the_pipeline_file_says_compressed_by_name() {
 }
 
 #[test]
-fn saved_streams_are_shown_as_they_are() {
+fn frames_command_reads_saved_streams() {
     let folder = tempfile::tempdir().unwrap();
     stdout(&mut saving("threads", folder.path(), &["pruner"], ""));
     let file = folder.path().join("pruner.frames.zst").display().to_string();
@@ -159,7 +159,7 @@ fn with_foreign(folder: &Path, script: &str) -> String {
 }
 
 #[test]
-fn a_run_that_fails_leaves_no_file_and_what_was_there_stays() {
+fn failed_run_leaves_saved_files_unchanged() {
     for mode in MODES {
         for script in ["head -c 2000 > /dev/null; exit 7", "head -c 20000", "cat; kill -9 $$"] {
             let folder = tempfile::tempdir().unwrap();
@@ -177,7 +177,7 @@ fn a_run_that_fails_leaves_no_file_and_what_was_there_stays() {
 }
 
 #[test]
-fn a_run_that_is_stopped_leaves_no_file() {
+fn interrupted_run_leaves_no_file() {
     let capture = fs::read(root().join(example("test.pcap"))).unwrap();
     for mode in MODES {
         let folder = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ fn a_run_that_is_stopped_leaves_no_file() {
 }
 
 #[test]
-fn a_replay_that_is_stopped_ends_as_a_run_does() {
+fn interrupted_replay_ends_like_a_run() {
     let folder = tempfile::tempdir().unwrap();
     stdout(&mut saving("threads", folder.path(), &["record-sizer"], ""));
     let records = content(&folder.path().join("record-sizer.frames.zst"));
@@ -218,7 +218,7 @@ fn fails(output: &Output, code: i32, words: &str) {
 }
 
 #[test]
-fn files_that_cannot_be_written_are_one_sentence() {
+fn unwritable_file_is_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let save = |path: &str| {
         home("threads", &format!("--set record-sizer.save={}/{path}", folder.path().display())).output().unwrap()
@@ -226,7 +226,7 @@ fn files_that_cannot_be_written_are_one_sentence() {
     fails(&save("no/such/r.frames"), 1, "no/such/r.frames cannot be written: there is no such folder");
     let capture = write(folder.path(), "a.pcap", fs::read(root().join(example("test.pcap"))).unwrap());
     let before = fs::read(&capture).unwrap();
-    fails(&save("a.pcap"), 1, "a.pcap is there and holds no frames");
+    fails(&save("a.pcap"), 1, "a.pcap exists and holds no frames");
     assert!(fs::read(&capture).unwrap() == before);
     let twice = format!("--set record-sizer.save={0}/r --set pruner.save={0}/r", folder.path().display());
     fails(&home("threads", &twice).output().unwrap(), 2, "saves to");
@@ -237,8 +237,8 @@ fn files_that_cannot_be_written_are_one_sentence() {
 }
 
 #[test]
-fn a_full_disk_ends_the_run_with_the_name_of_the_file() {
-    if !tool::are_here("a_full_disk_ends_the_run_with_the_name_of_the_file", &["sh"]) {
+fn full_disk_fails_the_run_and_names_the_file() {
+    if !tool::are_here("full_disk_fails_the_run_and_names_the_file", &["sh"]) {
         return;
     }
     for mode in MODES {
@@ -256,7 +256,7 @@ fn a_full_disk_ends_the_run_with_the_name_of_the_file() {
 }
 
 #[test]
-fn streams_that_do_not_fit_are_one_sentence() {
+fn unsuitable_stream_is_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     stdout(&mut saving("threads", folder.path(), &["record-sizer"], ""));
     let packed = folder.path().join("record-sizer.frames.zst");

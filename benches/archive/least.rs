@@ -34,7 +34,7 @@ pub(crate) fn size(capture: impl Read, output: impl Write) -> io::Result<u64> {
     let mut write = |frames: &mut Vec<Frame>| {
         records += frames.len() as u64;
         let written = writer.write_all(frames).map_err(io::Error::other);
-        Frame::clear(frames);
+        frames.clear();
         written
     };
     go_over(capture, |header, data| {

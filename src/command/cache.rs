@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use serde_json::json;
 
 use super::Failure;
-use crate::cache::{Store, Stored, folder};
+use sizeleak_pipeline::cache::{CacheStore, StoredEntry, cache_folder};
 
 /// Show and clear what earlier runs left in the cache
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ fn age(text: &str) -> Result<SignedDuration, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // Nothing is added here: its size does not matter.
-    let store = Store::new(folder(arguments.cache_dir.as_deref())?, u64::MAX);
+    let store = CacheStore::new(cache_folder(arguments.cache_dir.as_deref())?, u64::MAX);
     match &arguments.what {
         What::List { json } => {
             let entries = store.list()?;
@@ -89,10 +89,10 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn as_table(entries: &[Stored]) -> String {
+fn as_table(entries: &[StoredEntry]) -> String {
     let moment = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M:%S").to_string();
     let head = ["made (UTC)", "last used (UTC)", "stage", "size", "captures"].map(str::to_owned);
-    let rows = entries.iter().map(|Stored { entry, used, .. }| {
+    let rows = entries.iter().map(|StoredEntry { entry, used, .. }| {
         let size = ByteSize(entry.bytes).display().si().to_string();
         [moment(entry.made), moment(*used), entry.stage.clone(), size, captures(entry)]
     });
@@ -107,7 +107,7 @@ fn as_table(entries: &[Stored]) -> String {
 }
 
 /// The captures by their names, the first of many.
-fn captures(entry: &crate::cache::Entry) -> String {
+fn captures(entry: &sizeleak_pipeline::cache::CacheEntry) -> String {
     let first = entry.captures.first().map(|capture| capture.path.display().to_string()).unwrap_or_default();
     match entry.captures.len() {
         0 | 1 => first,
@@ -115,9 +115,9 @@ fn captures(entry: &crate::cache::Entry) -> String {
     }
 }
 
-fn as_json(entries: &[Stored]) -> Result<String, Failure> {
+fn as_json(entries: &[StoredEntry]) -> Result<String, Failure> {
     let mut all = Vec::new();
-    for Stored { entry, used, .. } in entries {
+    for StoredEntry { entry, used, .. } in entries {
         let mut value = serde_json::to_value(entry).map_err(|error| anyhow!(error))?;
         if let Some(fields) = value.as_object_mut() {
             fields.insert("used".to_owned(), json!(used));

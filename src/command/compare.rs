@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use sizeleak_runtime::log::say;
+use sizeleak_telemetry::log::say;
 
 use super::evaluate::{Setting, Study, Subject, bits_before, of_what_was_whole};
 use super::observation::Telling;

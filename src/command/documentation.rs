@@ -10,7 +10,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 
 use super::Failure;
-use crate::registry::{Entry, STAGES};
+use sizeleak_pipeline::registry::{STAGES, StageEntry};
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ impl Target {
 
 /// The command lines of all programs.
 fn programs() -> Vec<Command> {
-    let stages = STAGES.iter().map(Entry::command);
+    let stages = STAGES.iter().map(StageEntry::command);
     [super::command()].into_iter().chain(stages).collect()
 }
 

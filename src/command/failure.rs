@@ -6,7 +6,7 @@ use std::io;
 use sizeleak_model::ModelError;
 use sizeleak_simulator::SimulateError;
 
-use crate::pipeline::{ConfigError, RunError};
+use sizeleak_pipeline::{ConfigError, RunError};
 
 /// Why a command failed: one sentence for a person, and an exit code.
 #[derive(Debug)]

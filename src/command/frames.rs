@@ -10,8 +10,8 @@ use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
 use super::Failure;
 use super::gateway_seen::GatewaySeen;
-use crate::output::{Binary, Format, Selection, Writer, has_columns};
-use crate::recording::open;
+use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns};
+use sizeleak_pipeline::recording::open;
 
 /// Show a frame stream as text, at any point of a pipe
 #[derive(Debug, Args)]
@@ -62,21 +62,21 @@ pub(super) fn kind(text: &str) -> Result<String, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let selection =
-        if arguments.kind.is_empty() { Selection::Traffic } else { Selection::Kinds(arguments.kind.clone()) };
+        if arguments.kind.is_empty() { KindSelection::Traffic } else { KindSelection::Kinds(arguments.kind.clone()) };
     let format = match arguments.format {
-        Shape::Table => Format::Table,
-        Shape::Ndjson => Format::Ndjson,
-        Shape::Csv => Format::Csv,
-        Shape::Parquet => Format::Parquet,
+        Shape::Table => OutputFormat::Table,
+        Shape::Ndjson => OutputFormat::Ndjson,
+        Shape::Csv => OutputFormat::Csv,
+        Shape::Parquet => OutputFormat::Parquet,
     };
     check_columns(format, &selection)?;
-    let binary = if arguments.whole { Binary::Whole } else { Binary::default() };
+    let binary = if arguments.whole { HexLength::Whole } else { HexLength::default() };
     let stdout = super::stdout()?;
     check_target(format, &stdout)?;
     let look = arguments.appearance.look(binary, &stdout)?;
     let (input, name) = open(arguments.file.as_deref())?;
     let mut reader = FrameReader::new(input);
-    let copied = Writer::new(format, selection, look, stdout).and_then(|mut writer| {
+    let copied = OutputWriter::new(format, selection, look, stdout).and_then(|mut writer| {
         let damage = copy(&mut reader, &mut writer)?;
         writer.finish().map(|()| damage)
     });
@@ -92,11 +92,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// Checks, of a format of columns, that one kind is selected, and one that has them.
-pub(super) fn check_columns(format: Format, selection: &Selection) -> Result<(), Failure> {
+pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> Result<(), Failure> {
     let name = match format {
-        Format::Parquet => "Parquet",
-        Format::Csv => "CSV",
-        Format::Table | Format::Ndjson | Format::Frames => return Ok(()),
+        OutputFormat::Parquet => "Parquet",
+        OutputFormat::Csv => "CSV",
+        OutputFormat::Table | OutputFormat::Ndjson | OutputFormat::Frames => return Ok(()),
     };
     match selection.only() {
         Some(kind) if has_columns(kind) => Ok(()),
@@ -109,15 +109,18 @@ pub(super) fn check_columns(format: Format, selection: &Selection) -> Result<(),
 }
 
 /// Checks that a Parquet file does not go to a terminal.
-pub(super) fn check_target(format: Format, output: &File) -> Result<(), Failure> {
-    if format == Format::Parquet && output.is_terminal() {
+pub(super) fn check_target(format: OutputFormat, output: &File) -> Result<(), Failure> {
+    if format == OutputFormat::Parquet && output.is_terminal() {
         return Err(Failure::usage(anyhow::anyhow!("a Parquet file is nothing for a terminal: send it to a file")));
     }
     Ok(())
 }
 
 /// Writes all frames there are; gives what is wrong with the stream behind them. An output that fails is an error.
-fn copy(reader: &mut FrameReader<Box<dyn Read + Send>>, writer: &mut Writer<File>) -> io::Result<Option<ReadError>> {
+fn copy(
+    reader: &mut FrameReader<Box<dyn Read + Send>>,
+    writer: &mut OutputWriter<File>,
+) -> io::Result<Option<ReadError>> {
     loop {
         let buffered = match reader.buffered_frame() {
             Ok(Some(frame)) => {

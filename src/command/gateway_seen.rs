@@ -6,7 +6,7 @@ use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
 
 use super::Failure;
-use crate::output::{Binary, Clock, Colours, Look, Times};
+use sizeleak_output::{Clock, Colours, HexLength, TextStyle, TimeFormat};
 
 #[derive(Debug, Args)]
 pub(super) struct GatewaySeen {
@@ -33,20 +33,20 @@ enum When {
 
 impl GatewaySeen {
     /// How text is to look that is written to `output`.
-    pub(super) fn look(&self, binary: Binary, output: &File) -> Result<Look, Failure> {
+    pub(super) fn look(&self, binary: HexLength, output: &File) -> Result<TextStyle, Failure> {
         let choice = match self.color {
             When::Auto => AutoStream::choice(output),
             When::Always => ColorChoice::Always,
             When::Never => ColorChoice::Never,
         };
         let colours = if choice == ColorChoice::Never { Colours::Off } else { Colours::On };
-        Ok(Look { binary, times: times(self.time)?, colours })
+        Ok(TextStyle { binary, times: times(self.time)?, colours })
     }
 }
 
 /// Times by this clock.
-pub(super) fn times(clock: Clock) -> Result<Times, Failure> {
-    Times::new(clock).map_err(|error| {
+pub(super) fn times(clock: Clock) -> Result<TimeFormat, Failure> {
+    TimeFormat::new(clock).map_err(|error| {
         let advice = "set TZ to a zone such as Europe/Berlin, or leave `--time local` out";
         Failure::usage(anyhow::anyhow!("the local time zone is not known: {error}; {advice}"))
     })

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sizeleak_model::{Device, Inventory, Label, Labels};
 
 use super::{Failure, schema};
-use crate::registry::{Entry, STAGES};
+use sizeleak_pipeline::registry::{STAGES, StageEntry};
 
 /// Write a commented pipeline.toml and templates of an inventory and of labels
 #[derive(Debug, Args)]
@@ -81,14 +81,14 @@ fn pipeline() -> String {
                  comments show their defaults, or an example where there is none. `sizeleak learn` makes the model. A \
                  program of your own takes the place of a stage, or stands between two: `command = [\"python3\", \
                  \"my_segmenter.py\"]` in place of `run` and all options.";
-    let whole = crate::pipeline::schema::schema();
+    let whole = sizeleak_pipeline::schema::schema();
     let cache = table("", &json!({ "properties": { "cache": whole["properties"]["cache"] } }));
     let settings = table("[pipeline]", &whole["properties"]["pipeline"]);
     let stages = STAGES.iter().map(|entry| format!("\n{}{}", comment(entry.about()), of_stage(entry)));
     format!("{head}{}{cache}\n{settings}{}", comment(about), stages.collect::<String>())
 }
 
-fn of_stage(entry: &Entry) -> String {
+fn of_stage(entry: &StageEntry) -> String {
     table(&format!("[[stage]]\nrun = \"{}\"", entry.name), &entry.schema())
 }
 
@@ -172,7 +172,7 @@ fn labels() -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Pipeline;
+    use sizeleak_pipeline::Pipeline;
 
     /// Lines that are options and not sentences: `# key = value`.
     fn uncommented(text: &str) -> String {

@@ -27,8 +27,8 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use sizeleak_runtime::log::{LogFlags, complain};
 use sizeleak_runtime::program::EXIT_CODES;
+use sizeleak_telemetry::log::{LogFlags, complain};
 
 pub use failure::Failure;
 
@@ -67,7 +67,7 @@ enum Subcommands {
 impl Subcommands {
     /// How much is said on stderr.
     fn log(&self) -> &LogFlags {
-        const USUAL: &LogFlags = &LogFlags::USUAL;
+        const USUAL: &LogFlags = &LogFlags::DEFAULT;
         match self {
             Self::Run(arguments) => &arguments.log,
             Self::Learn(arguments) => &arguments.observation.log,

@@ -8,11 +8,11 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_frame::{Frame, Notice, what};
 use sizeleak_runtime::Interrupt;
-use sizeleak_runtime::log::{self, LogFlags, say};
+use sizeleak_telemetry::log::{self, LogFlags, say};
 
 use super::Failure;
 use super::labelled::Tolerance;
-use crate::pipeline::{Ending, Pipeline};
+use sizeleak_pipeline::{Pipeline, RunEnding};
 
 /// Labelled captures, and how commands are found in them.
 #[derive(Debug, Args)]
@@ -114,7 +114,7 @@ pub(super) fn watch(
     // A run that fails sets it, so that each has its own.
     let interrupt = Interrupt::on_signals().context("signals cannot be caught")?;
     let damage = match pipeline.prepare()?.run(&interrupt, &mut sink) {
-        Ok(report) if report.ending == Ending::Interrupted => {
+        Ok(report) if report.ending == RunEnding::Interrupted => {
             return Err(Failure::with_code(130, anyhow!("stopped before the captures were read to their end")));
         }
         Ok(_) => None,

@@ -13,9 +13,9 @@ use clap::Args;
 
 use super::gateway_seen::times;
 use super::{Failure, write};
-use crate::output::Clock;
-use crate::recording::open;
 use choice::Choice;
+use sizeleak_output::Clock;
+use sizeleak_pipeline::recording::open;
 use timeline::Timeline;
 
 /// Draw the commands of a frame stream over time, as SVG

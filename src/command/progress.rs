@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sizeleak_runtime::Progress;
-use sizeleak_runtime::log::{Drawing, LogFlags, LogFormat, Screen};
+use sizeleak_telemetry::Progress;
+use sizeleak_telemetry::log::{Drawing, LogFlags, LogFormat, Screen};
 
 /// How often the bar is drawn anew.
 const EVERY: Duration = Duration::from_millis(100);
@@ -100,7 +100,7 @@ impl Drop for Bar {
 struct Drawn(ProgressBar);
 
 impl Drawing for Drawn {
-    fn make_way(&self, write: &mut dyn FnMut()) {
+    fn suspend(&self, write: &mut dyn FnMut()) {
         self.0.suspend(write);
     }
 }

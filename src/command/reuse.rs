@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use bytesize::ByteSize;
 use clap::Args;
 use sizeleak_runtime::Interrupt;
-use sizeleak_runtime::log::say;
+use sizeleak_telemetry::log::say;
 
 use super::Failure;
 use super::observation::Telling;
-use crate::cache::{Session, Store, folder};
-use crate::pipeline::{Ending, Pipeline, Prepared, Replay, Report, RunOptions};
+use sizeleak_pipeline::cache::{CacheSession, CacheStore, cache_folder};
+use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunOptions, RunReport, SavedStream};
 
 /// Where a run begins.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub(super) struct Reuse {
 /// What is to be told or done when a run has ended.
 pub(super) struct Kept {
     saves: Vec<PathBuf>,
-    session: Option<Session>,
+    session: Option<CacheSession>,
     telling: Telling,
 }
 
@@ -51,23 +51,23 @@ impl Reuse {
         pipeline: &Pipeline,
         interrupt: &Interrupt,
         telling: Telling,
-    ) -> Result<(Prepared, Kept), Failure> {
+    ) -> Result<(PreparedRun, Kept), Failure> {
         let (session, arrangement) = match &self.from {
             Some(file) => {
-                let replay = Replay::open(file, interrupt).map_err(|error| {
+                let replay = SavedStream::open(file, interrupt).map_err(|error| {
                     if interrupt.is_set() {
                         Failure::with_code(130, anyhow::anyhow!("stopped before the first frame"))
                     } else {
                         error.into()
                     }
                 })?;
-                let place = pipeline.place_of(&replay)?;
+                let place = pipeline.index_of(&replay)?;
                 tell(telling, &format!("{} from {}", pipeline.output_of(place), replay.name()));
-                (None, RunOptions { from: Some((place, replay)), taps: Vec::new() })
+                (None, RunOptions { from: Some((place, replay)), recorders: Vec::new() })
             }
             None if self.cache || pipeline.cache && !self.no_cache => {
-                let store = Store::new(folder(self.cache_dir.as_deref())?, self.cache_size.as_u64());
-                let begun = Session::begin(store, pipeline, |text| tell(telling, &text));
+                let store = CacheStore::new(cache_folder(self.cache_dir.as_deref())?, self.cache_size.as_u64());
+                let begun = CacheSession::begin(store, pipeline, |text| tell(telling, &text));
                 begun.map_or_else(Default::default, |(session, arrangement)| (Some(session), arrangement))
             }
             None => Default::default(),
@@ -80,19 +80,19 @@ impl Reuse {
 
 impl Kept {
     /// Ends it with what came of the run; `None` where it failed.
-    pub(super) fn end(self, report: Option<&Report>) {
+    pub(super) fn end(self, report: Option<&RunReport>) {
         let saved = report.map_or(&[][..], |report| &report.saved);
         let ending = report.map(|report| report.ending);
         let why = match ending {
             None => "the run failed",
-            Some(Ending::Interrupted) => "the run was stopped",
-            Some(Ending::Closed) => "nobody read the output to its end",
-            Some(Ending::Done) => "the stage behind did not read to its end",
+            Some(RunEnding::Interrupted) => "the run was stopped",
+            Some(RunEnding::Closed) => "nobody read the output to its end",
+            Some(RunEnding::Done) => "the stage behind did not read to its end",
         };
         for path in self.saves.iter().filter(|path| !saved.contains(path)) {
             tell(self.telling, &format!("{} is not written: {why}", path.display()));
         }
-        if let Some(session) = self.session.filter(|_| ending == Some(Ending::Done)) {
+        if let Some(session) = self.session.filter(|_| ending == Some(RunEnding::Done)) {
             session.end(|text| tell(self.telling, &text));
         }
     }

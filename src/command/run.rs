@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sizeleak_frame::{BATCH_ROWS, Frame};
-use sizeleak_runtime::log::{self, LogFlags, Screen, say, say_latency};
-use sizeleak_runtime::metrics::{MetricsFlags, Server};
+use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
 use sizeleak_runtime::program::save_latency_log;
-use sizeleak_runtime::{ConfigureError, Interrupt, Telemetry};
+use sizeleak_runtime::{ConfigureError, Interrupt};
+use sizeleak_telemetry::Telemetry;
+use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
+use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 
 use super::Failure;
 use super::frames::{check_columns, check_target, kind};
@@ -19,8 +20,8 @@ use super::gateway_seen::GatewaySeen;
 use super::observation::Telling;
 use super::progress::ProgressFlags;
 use super::reuse::Reuse;
-use crate::output::{Binary, Format, Selection, Writer};
-use crate::pipeline::{Ending, Mode, Pipeline, Report, Sink};
+use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
+use sizeleak_pipeline::{Mode, Pipeline, RunEnding, RunReport};
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
@@ -63,7 +64,7 @@ pub(crate) struct Arguments {
 
     /// How to write what comes out
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: OutputFormat,
 
     /// Write frames of these kinds [default: identifications as a table, CSV or Parquet, all traffic as JSON, everything as
     /// frames]
@@ -108,16 +109,16 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         None => super::stdout()?,
     };
     check_target(arguments.format, &output)?;
-    let look = arguments.appearance.look(Binary::default(), &output)?;
+    let look = arguments.appearance.look(HexLength::default(), &output)?;
     let bar = arguments.progress.begin(telemetry.progress(), screen, &output, &arguments.log);
     if served.is_some() || bar.is_some() {
-        prepared.show_on(&telemetry);
+        prepared.report_to(&telemetry);
     }
     if let Some(served) = served.as_ref().filter(|_| !arguments.log.is_quiet()) {
         say("sizeleak", &format!("metrics at {}", served.url()));
     }
     let mut shown = Shown {
-        writer: Writer::new(arguments.format, selection, look, output)?,
+        writer: OutputWriter::new(arguments.format, selection, look, output)?,
         is_verbose: arguments.log.is_verbose(),
         notices: BTreeMap::new(),
         rows: BTreeMap::new(),
@@ -133,15 +134,15 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     kept.end(ran.as_ref().ok());
     let report = ran?;
     if let Err(error) = finished
-        && report.ending != Ending::Closed
+        && report.ending != RunEnding::Closed
         && error.kind() != io::ErrorKind::BrokenPipe
     {
         return Err(anyhow::anyhow!("the output cannot be written: {error}").into());
     }
     report_latency(arguments, &pipeline, &report)?;
     match report.ending {
-        Ending::Done | Ending::Closed => Ok(ExitCode::SUCCESS),
-        Ending::Interrupted => {
+        RunEnding::Done | RunEnding::Closed => Ok(ExitCode::SUCCESS),
+        RunEnding::Interrupted => {
             let stopped = anyhow::anyhow!("stopped; what was read until then is processed");
             Err(Failure::with_code(130, stopped))
         }
@@ -150,7 +151,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 
 impl Arguments {
     /// Begins to serve metrics, if that was asked for.
-    fn serve(&self, telemetry: &Telemetry) -> Result<Option<Server>, Failure> {
+    fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, Failure> {
         let served = self.metrics.serve(telemetry).map_err(ConfigureError::from);
         served.map_err(|error| Failure::with_code(error.exit_code(), error))
     }
@@ -186,19 +187,21 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
     Ok(pipeline)
 }
 
-fn select(arguments: &Arguments, pipeline: &Pipeline) -> Selection {
+fn select(arguments: &Arguments, pipeline: &Pipeline) -> KindSelection {
     if !arguments.kind.is_empty() {
-        return Selection::Kinds(arguments.kind.clone());
+        return KindSelection::Kinds(arguments.kind.clone());
     }
     match arguments.format {
-        Format::Table => Selection::Results,
-        Format::Ndjson => Selection::Traffic,
-        Format::Csv | Format::Parquet => Selection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect()),
-        Format::Frames => Selection::All,
+        OutputFormat::Table => KindSelection::Results,
+        OutputFormat::Ndjson => KindSelection::Traffic,
+        OutputFormat::Csv | OutputFormat::Parquet => {
+            KindSelection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect())
+        }
+        OutputFormat::Frames => KindSelection::All,
     }
 }
 
-fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &Report) -> Result<(), Failure> {
+fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport) -> Result<(), Failure> {
     let Some(summary) = &report.summary else { return Ok(()) };
     if arguments.latency {
         say_latency("sizeleak", summary, arguments.log.format());
@@ -209,7 +212,7 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &Report) -
 
 /// Writes frames, and keeps what is to be said of them on stderr.
 struct Shown {
-    writer: Writer<File>,
+    writer: OutputWriter<File>,
     is_verbose: bool,
     notices: BTreeMap<String, u64>,
     /// How many of each kind, the rows of batches counted.
@@ -220,10 +223,10 @@ struct Shown {
     unshown: u64,
 }
 
-impl Sink for Shown {
+impl FrameSink for Shown {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let written = self.write(frames);
-        Frame::clear(frames);
+        frames.clear();
         written
     }
 
@@ -235,7 +238,7 @@ impl Sink for Shown {
 
 impl Shown {
     fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
-        for alike in frames.chunk_by(Frame::is_alike) {
+        for alike in frames.chunk_by(Frame::is_same_kind) {
             let Some(first) = alike.first() else { continue };
             let rows = if first.is_batch() { alike.iter().map(Frame::rows).sum() } else { alike.len() as u64 };
             match first {
@@ -255,7 +258,7 @@ impl Shown {
     fn show(&mut self) {
         self.unshown = 0;
         if let Some(telemetry) = &self.telemetry {
-            telemetry.show_output(&self.rows);
+            telemetry.set_output(&self.rows);
         }
     }
 

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::Failure;
 use super::documentation::print;
-use crate::pipeline::schema;
+use sizeleak_pipeline::schema;
 
 /// Print the JSON Schema of pipeline.toml, for editors
 #[derive(Debug, Args)]

@@ -1,4 +1,5 @@
-//! Addresses as text: `serde` would write them as an enum of byte lists, which no other language expects.
+//! Addresses as text: by default `serde` writes binary formats an enum of byte lists, which other languages do not
+//! expect.
 
 use std::fmt::{Display, Formatter};
 use std::marker::PhantomData;

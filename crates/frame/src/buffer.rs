@@ -1,37 +1,37 @@
-//! A buffer to read into, parts of which batches may share instead of copying them.
+//! A buffer to read into, parts of which batches share instead of copying.
 
 use std::io::{self, ErrorKind, Read};
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The buffer grows by so many bytes at least.
+/// The buffer grows in multiples of this many bytes.
 const STEP: usize = 64 << 10;
 
-/// So many buffers are kept for the time when nobody shares them any more.
-const MOST_SPARE: usize = 6;
+/// At most this many buffers are kept for reuse.
+const MAX_SPARE: usize = 6;
 
-/// Buffers that may still be shared, to be used again once they are not.
+/// Buffers to reuse once nobody shares them.
 #[derive(Debug, Default)]
 pub struct SpareBuffers(Vec<Arc<Vec<u8>>>);
 
 impl SpareBuffers {
-    /// A buffer that nobody shares, an empty one if there is no other.
+    /// A buffer that nobody shares, else a new one.
     pub fn take(&mut self) -> Arc<Vec<u8>> {
         let free = self.0.iter_mut().position(|buffer| Arc::get_mut(buffer).is_some());
         free.map_or_else(Arc::default, |free| self.0.swap_remove(free))
     }
 
-    /// Keeps a buffer for later, unless there are many.
+    /// Keeps a buffer for reuse, unless there are enough.
     pub fn keep(&mut self, buffer: Arc<Vec<u8>>) {
-        if self.0.len() < MOST_SPARE {
+        if self.0.len() < MAX_SPARE {
             self.0.push(buffer);
         }
     }
 }
 
-/// Bytes that were read and not used yet. What batches share is never written again: where one does, reading goes on in
-/// another buffer, and the old one is used again once nobody shares it.
+/// Bytes that were read and not consumed yet. A buffer that batches share is never written: reading continues in
+/// another one, and the old one is reused once nobody shares it.
 #[derive(Debug, Default)]
 pub struct ReadBuffer {
     current: Arc<Vec<u8>>,
@@ -41,30 +41,30 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// The bytes that are there.
+    /// The unread bytes.
     #[inline]
     pub fn unread(&self) -> &[u8] {
         self.current.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The buffer they lie in, to be shared.
+    /// The buffer they lie in, for sharing.
     #[inline]
     pub fn shared(&self) -> &Arc<Vec<u8>> {
         &self.current
     }
 
-    /// Goes on behind the first `count` bytes.
+    /// Consumes `count` bytes.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
     }
 
-    /// The last `count` bytes before those that are there.
+    /// The last `count` consumed bytes.
     pub fn consumed(&self, count: usize) -> Option<&[u8]> {
         self.current.get(self.start.checked_sub(count)?..self.start)
     }
 
-    /// Reads more, up to `room` bytes or a little more; 0 is the end.
+    /// Reads about `room` more bytes at most; returns their number, 0 at the end.
     ///
     /// # Errors
     /// The input's.
@@ -83,8 +83,8 @@ impl ReadBuffer {
         }
     }
 
-    /// Goes on in another buffer, of which the bytes in `range` follow those that are there. These go in front of them; where
-    /// there is no room for that, or others share the buffer, nothing changes, and it is false.
+    /// Continues in another buffer, whose bytes in `range` follow the unread ones; those are copied in front of it.
+    /// Returns false and changes nothing where there is no room for them, or where others share the buffer.
     pub fn go_on_in(&mut self, other: &mut Arc<Vec<u8>>, range: Range<usize>) -> bool {
         let Some(start) = range.start.checked_sub(self.end - self.start) else { return false };
         let Some(bytes) = Arc::get_mut(other).filter(|bytes| range.end <= bytes.len()) else { return false };
@@ -97,7 +97,7 @@ impl ReadBuffer {
         true
     }
 
-    /// Moves the bytes that are there to another buffer, so that the one they lay in is held no longer.
+    /// Moves the unread bytes to another buffer and releases the current one.
     pub fn move_out(&mut self) {
         let mut next = self.spare.take();
         if let Some(bytes) = Arc::get_mut(&mut next) {
@@ -108,7 +108,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Moves the bytes that are there to the front of a buffer nobody else shares, and gives what is free behind them.
+    /// Moves the unread bytes to the front of a buffer that nobody shares; returns the free space after them.
     fn make_room(&mut self, unread: usize, room: usize) -> &mut [u8] {
         if Arc::get_mut(&mut self.current).is_none() {
             let mut next = self.spare.take();
@@ -128,7 +128,7 @@ impl ReadBuffer {
         if buffer.len() - self.end < room {
             buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, unread);
-            // By what came, never by what a length claims.
+            // By what was read, never by a claimed length.
             let least = (unread + room).next_multiple_of(STEP);
             if buffer.len() < least {
                 buffer.resize(least, 0);
@@ -144,14 +144,12 @@ mod tests {
 
     use super::*;
 
-    /// So much room is in front of what comes in another buffer.
+    /// Free space in front of the bytes of another buffer.
     const HEADROOM: usize = 150;
 
     proptest! {
-        /// Whatever is shared stays as it was, and all bytes come in order, however they are used and whatever buffer they
-        /// come in.
         #[test]
-        fn what_is_shared_does_not_change(
+        fn bytes_arrive_in_order_and_shared_buffers_do_not_change(
             bytes in prop::collection::vec(any::<u8>(), 0..2000),
             steps in prop::collection::vec((0..3, 1usize..300, 0usize..300, any::<bool>()), 1..60),
         ) {

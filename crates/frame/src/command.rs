@@ -1,4 +1,4 @@
-//! `command`: one message from the service that makes devices act, as its sizes show it.
+//! `command`: one message from the service that makes devices act, seen by its sizes.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,9 @@ pub struct Command {
     pub end_ns: i64,
     /// The flow that carries it.
     pub flow: u64,
-    /// |s| on the wire: the sum of its records' lengths, in bytes.
+    /// The sum of its records' lengths on the wire in bytes, |s| in the paper.
     pub size: u64,
-    /// The least and the most bytes of plaintext its records hold together, where every one's cipher suite is known.
+    /// The least and the most bytes of plaintext in its records, if every cipher suite is known.
     pub plaintext: Option<[u64; 2]>,
     /// How many TLS records carry it.
     pub records: u32,

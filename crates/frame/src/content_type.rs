@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What a TLS record says it carries; a number from 20 to 24 on the wire and in frames.
+/// The content type of a TLS record; a number from 20 to 24 on the wire and in frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 #[repr(u8)]
@@ -14,7 +14,7 @@ pub enum ContentType {
     Alert = 21,
     /// 22: handshake messages in the clear, or encrypted up to TLS 1.2.
     Handshake = 22,
-    /// 23: application data, and from TLS 1.3 on everything that is encrypted.
+    /// 23: application data; from TLS 1.3 on everything that is encrypted.
     ApplicationData = 23,
     /// 24: a heartbeat.
     Heartbeat = 24,
@@ -43,7 +43,7 @@ impl TryFrom<u8> for ContentType {
     }
 }
 
-/// A number that is no TLS content type.
+/// A number that is not a TLS content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{0} is no TLS content type (20 to 24)")]
 pub struct UnknownContentType(pub u8);

@@ -1,8 +1,8 @@
-//! `correction`: a command with what its size may vary by.
+//! `correction`: a command with the probable deviations of its size.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Command, Shared};
+use crate::{Command, SharedList};
 
 /// A command and the values ε is likely to have at its size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,14 +11,14 @@ pub struct Correction {
     #[serde(flatten)]
     pub command: Command,
     /// The values of ε, heaviest first; their weights sum to 1.
-    pub epsilons: Shared<WeightedEpsilon>,
+    pub epsilons: SharedList<WeightedEpsilon>,
 }
 
-/// One value of ε and how much speaks for it.
+/// One value of ε and its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WeightedEpsilon {
-    /// What remains of |s| after |ac| and the actions, in bytes.
+    /// The bytes of |s| that remain after |ac| and the actions.
     pub epsilon: i64,
-    /// Its share among all values offered, from 0 to 1.
+    /// Its share among all values, from 0 to 1.
     pub weight: f64,
 }

@@ -1,4 +1,4 @@
-//! Which way data travels, seen from the gateway.
+//! The direction of data, seen from the gateway.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// From the service to the gateway: where commands travel. 0 in rows.
+    /// From the service to the gateway, like commands. 0 in rows.
     ToGateway,
-    /// From the gateway to the service: where replies travel. 1 in rows.
+    /// From the gateway to the service, like replies. 1 in rows.
     FromGateway,
 }
 
@@ -16,7 +16,7 @@ impl Direction {
     /// Both directions, in the order of their numbers.
     pub const BOTH: [Self; 2] = [Self::ToGateway, Self::FromGateway];
 
-    /// The number that stands for it in `segments` rows.
+    /// Its number in `segments` rows.
     pub fn number(self) -> u8 {
         match self {
             Self::ToGateway => 0,
@@ -24,7 +24,7 @@ impl Direction {
         }
     }
 
-    /// The direction a number in a row stands for.
+    /// The direction of a number in a row.
     pub fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::ToGateway),
@@ -42,7 +42,7 @@ impl Direction {
         }
     }
 
-    /// The word that stands for it in frames other than `segments`.
+    /// Its name in frames other than `segments`.
     pub fn word(self) -> &'static str {
         match self {
             Self::ToGateway => "to_gateway",

@@ -1,19 +1,19 @@
-//! Where a `MessagePack` value ends, found without decoding it or believing the lengths it claims.
+//! Finds the end of a `MessagePack` value without decoding it or trusting the lengths it claims.
 
 use thiserror::Error;
 
 use crate::limit::MAX_VALUE_BYTES;
 
-/// Finds the end of one value in bytes that arrive bit by bit; what was looked at once is not looked at again.
+/// Finds the end of one value in bytes that arrive in parts; no byte is inspected twice.
 #[derive(Debug, Clone)]
 pub(crate) struct Extent {
-    /// Offset of the next token, from the value's beginning. May lie beyond the bytes that are there.
+    /// The offset of the next token in the value; may lie beyond the bytes that have arrived.
     at: usize,
-    /// How many values are still to come before the outermost one is complete.
+    /// The number of values that are missing from the outermost one.
     pending: u64,
 }
 
-/// Why bytes cannot be a value of a stream.
+/// Why bytes are not a valid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum ExtentError {
     #[error("the byte 0x{0:02x} begins no MessagePack value")]
@@ -27,19 +27,19 @@ impl Extent {
         Self { at: 0, pending: 1 }
     }
 
-    /// Whether nothing was looked at yet.
+    /// Whether no byte has been inspected.
     pub(crate) fn is_new(&self) -> bool {
         self.at == 0
     }
 
-    /// Goes on through `value`, which holds all bytes of the value that are there; gives its length once it is whole.
+    /// Inspects `value`, all bytes of the value that have arrived; returns its length once it is whole.
     pub(crate) fn advance(&mut self, value: &[u8]) -> Result<Option<usize>, ExtentError> {
-        // In registers, until there is something to remember.
+        // Local copies stay in registers.
         let Self { mut at, mut pending } = *self;
         while pending > 0 {
             let Some(token) = value.get(at..).map(Token::read).transpose()?.flatten() else { break };
             pending = pending - 1 + token.values;
-            // Each value still to come takes a byte at least.
+            // Each missing value takes at least one byte.
             if at as u64 + token.bytes + pending > MAX_VALUE_BYTES as u64 {
                 return Err(ExtentError::TooLarge);
             }
@@ -53,14 +53,14 @@ impl Extent {
     }
 }
 
-/// A marker with what it stands for: bytes of its own, and values that follow inside it.
+/// A marker: its own bytes, and the number of values nested in it.
 struct Token {
     bytes: u64,
     values: u64,
 }
 
 impl Token {
-    /// Reads a marker and its length field; `None` where they are not whole yet.
+    /// Reads a marker and its length field; `None` where they are incomplete.
     #[inline]
     fn read(bytes: &[u8]) -> Result<Option<Self>, ExtentError> {
         let Some((&marker, rest)) = bytes.split_first() else { return Ok(None) };
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_not_believed() {
+    fn claimed_lengths_beyond_the_limit_are_errors() {
         assert_eq!(extent(&[0xc6, 0xff, 0xff, 0xff, 0xff]), Err(ExtentError::TooLarge));
         assert_eq!(extent(&[0xdf, 0xff, 0xff, 0xff, 0xff]), Err(ExtentError::TooLarge));
         let nested: Vec<u8> = [0xdc, 0xff, 0xff].repeat(300);
@@ -125,9 +125,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the pieces in which bytes arrive, the answer is that for all of them at once.
         #[test]
-        fn pieces_do_not_matter(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn result_does_not_depend_on_the_parts_bytes_arrive_in(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let whole = extent(&bytes);
             let mut piecewise = Extent::new();
             let mut answer = Ok(None);
@@ -140,9 +139,8 @@ mod tests {
             prop_assert_eq!(answer, whole);
         }
 
-        /// Agrees with an independent decoder about where a value ends.
         #[test]
-        fn agrees_with_rmp_serde(bytes in prop::collection::vec(any::<u8>(), 1..64)) {
+        fn end_of_value_agrees_with_rmp_serde(bytes in prop::collection::vec(any::<u8>(), 1..64)) {
             use serde::Deserialize;
             let mut rest = &bytes[..];
             let mut decoder = rmp_serde::Deserializer::new(&mut rest);

@@ -1,4 +1,4 @@
-//! `flow`: the two ends of a gateway's connection, told once before its first use.
+//! `flow`: the two ends of a gateway's connection, once before its first use.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use crate::address;
 /// A connection of a gateway, named once before the first segment that refers to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// The flow's identifier: the same five-tuple gives the same one in any run.
+    /// The flow's identifier: the same for the same five-tuple in any run.
     pub flow: u64,
     /// The gateway's address.
     #[serde(with = "address")]
@@ -17,7 +17,7 @@ pub struct Flow {
     /// The other end, as `ip:port`.
     #[serde(with = "address")]
     pub service: SocketAddr,
-    /// What carries the flow.
+    /// The transport protocol.
     pub transport: Transport,
 }
 

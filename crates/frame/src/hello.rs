@@ -1,8 +1,8 @@
-//! `hello`: who writes a stream and in which version of the contract.
+//! `hello`: who writes a stream, in which version of the contract.
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the frame contract this crate speaks. It alone decides whether two stages understand each other.
+/// The version of the frame contract. It alone decides whether two stages are compatible.
 pub const SCHEMA: u32 = 1;
 
 /// The first frame of every stream.
@@ -12,8 +12,8 @@ pub struct Hello {
     pub schema: u32,
     /// The stage that writes this stream.
     pub stage: String,
-    /// The version of the program that writes it; for people, never for deciding anything.
+    /// The version of the program that writes it; for people only.
     pub version: String,
-    /// The stages before it, first one first.
+    /// The stages before it, in order.
     pub upstream: Vec<String>,
 }

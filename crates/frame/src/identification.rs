@@ -7,10 +7,10 @@ use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Command, Shared};
+use crate::{Command, SharedList};
 
-/// What a place on the heap takes besides what lies there, in bytes.
-const OF_AN_ALLOCATION: usize = 32;
+/// The overhead of a heap allocation in bytes.
+const ALLOCATION_BYTES: usize = 32;
 
 /// A command and its candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,12 +19,12 @@ pub struct Identification {
     #[serde(flatten)]
     pub command: Command,
     /// The candidates that are listed, most probable first.
-    pub candidates: Shared<Candidate>,
-    /// How many candidates there are, exact also where the list is cut; `u64::MAX` stands for that many or more.
+    pub candidates: SharedList<Candidate>,
+    /// How many candidates there are, even if not all are listed; `u64::MAX` means at least that many.
     pub candidate_count: u64,
     /// How many of them are listed.
     pub listed: u64,
-    /// The least number of actions the traffic around the command allows, once a pruner has looked at it.
+    /// The least number of actions the traffic around the command allows, once `pruner` has processed it.
     pub min_actions: Option<u32>,
     /// The greatest number of actions the traffic allows.
     pub max_actions: Option<u32>,
@@ -41,36 +41,39 @@ pub struct Candidate {
     pub probability: f64,
 }
 
-/// Action names with their counts, in the model's order; a map `{name: count}` in frames. Thousands of candidates repeat the
-/// same few names, which are therefore meant by their places in a list of names that they share ([`Actions::of_many`]).
+/// Action names with their counts, in the model's order; a map `{name: count}` in frames. Thousands of candidates
+/// repeat the same few names, so they refer to names by index in a shared list ([`Actions::of_many`]).
 #[derive(Clone, Default)]
 pub struct Actions {
-    within: Arc<Counts>,
+    counts: Arc<ActionCounts>,
     from: u32,
     to: u32,
 }
 
-/// Where the counts of some candidates lie.
+/// The counts of many candidates.
 #[derive(Debug, Default)]
-struct Counts {
-    names: Shared<Arc<str>>,
-    /// The places of names with their counts, those of one candidate behind those of another.
+struct ActionCounts {
+    names: SharedList<Arc<str>>,
+    /// Indices of names with their counts, one candidate after another.
     counts: Box<[(u32, u32)]>,
 }
 
 impl Actions {
-    /// The actions of many candidates, which share their names and one place on the heap: `counts` holds those of all of them
-    /// one after another, each as the place of its name, which must be there, and how often it occurs; `ends` says where each
-    /// one's end.
-    pub fn of_many<E>(names: Shared<Arc<str>>, counts: Vec<(u32, u32)>, ends: E) -> impl Iterator<Item = Self> + use<E>
+    /// The actions of many candidates, which share their names and one allocation. `counts` holds (index of a name,
+    /// count) for one candidate after another, `ends` the end of each candidate in it.
+    pub fn of_many<E>(
+        names: SharedList<Arc<str>>,
+        counts: Vec<(u32, u32)>,
+        ends: E,
+    ) -> impl Iterator<Item = Self> + use<E>
     where
         E: IntoIterator<Item = u32>,
     {
-        let within = Arc::new(Counts { names, counts: counts.into() });
+        let all = Arc::new(ActionCounts { names, counts: counts.into() });
         let mut from = 0;
         ends.into_iter().map(move |to| {
             let from = std::mem::replace(&mut from, to);
-            Self { within: Arc::clone(&within), from, to }
+            Self { counts: Arc::clone(&all), from, to }
         })
     }
 
@@ -79,14 +82,14 @@ impl Actions {
         self.places().iter().filter_map(|(place, count)| Some((self.names().get(*place as usize)?, *count)))
     }
 
-    /// The places of the names in [`Self::names`], with their counts.
+    /// Indices into [`Self::names`] with their counts.
     pub fn places(&self) -> &[(u32, u32)] {
-        self.within.counts.get(self.from as usize..self.to as usize).unwrap_or_default()
+        self.counts.counts.get(self.from as usize..self.to as usize).unwrap_or_default()
     }
 
-    /// The names that are shared with other candidates.
-    pub fn names(&self) -> &Shared<Arc<str>> {
-        &self.within.names
+    /// The names, shared with other candidates.
+    pub fn names(&self) -> &SharedList<Arc<str>> {
+        &self.counts.names
     }
 
     /// How many names there are.
@@ -94,7 +97,7 @@ impl Actions {
         self.places().len()
     }
 
-    /// Whether there is no name.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.places().is_empty()
     }
@@ -104,27 +107,27 @@ impl Actions {
         self.iter().find(|(action, _)| &***action == name).map_or(0, |(_, count)| count)
     }
 
-    /// How many actions there are in all.
+    /// The total number of actions.
     pub fn total(&self) -> u64 {
         self.places().iter().map(|(_, count)| u64::from(*count)).sum()
     }
 }
 
-impl Counts {
-    /// How many bytes of memory they take, names aside where those are another's.
+impl ActionCounts {
+    /// Bytes of memory it takes, without names that it shares with `others`.
     fn memory_bytes(&self, others: Option<&Self>) -> usize {
         let has_own_names = others.is_none_or(|others| !others.names.is_clone_of(&self.names));
-        let names = if has_own_names { OF_AN_ALLOCATION + size_of_val(&*self.names) } else { 0 };
-        names + size_of::<Self>() + size_of_val(&*self.counts) + 2 * OF_AN_ALLOCATION
+        let names = if has_own_names { ALLOCATION_BYTES + size_of_val(&*self.names) } else { 0 };
+        names + size_of::<Self>() + size_of_val(&*self.counts) + 2 * ALLOCATION_BYTES
     }
 }
 
-impl Shared<Candidate> {
-    /// About how many bytes of memory the list takes, the text of names aside: the candidates, and their actions on the heap.
+impl SharedList<Candidate> {
+    /// About how many bytes of memory the list takes, actions included, without the text of names.
     pub fn memory_bytes(&self) -> usize {
-        let mut before: Option<&Arc<Counts>> = None;
-        let mut bytes = OF_AN_ALLOCATION + size_of_val(&**self);
-        for within in self.iter().map(|candidate| &candidate.actions.within) {
+        let mut before: Option<&Arc<ActionCounts>> = None;
+        let mut bytes = ALLOCATION_BYTES + size_of_val(&**self);
+        for within in self.iter().map(|candidate| &candidate.actions.counts) {
             if before.is_none_or(|before| !Arc::ptr_eq(before, within)) {
                 bytes += within.memory_bytes(before.map(Arc::as_ref));
                 before = Some(within);
@@ -159,7 +162,7 @@ impl FromIterator<(Arc<str>, u32)> for Actions {
         let (names, counts): (Vec<Arc<str>>, Vec<(u32, u32)>) =
             counts.into_iter().zip(0..).map(|((name, count), place)| (name, (place, count))).unzip();
         let to = counts.len() as u32;
-        Self { within: Arc::new(Counts { names: names.into(), counts: counts.into() }), from: 0, to }
+        Self { counts: Arc::new(ActionCounts { names: names.into(), counts: counts.into() }), from: 0, to }
     }
 }
 
@@ -201,41 +204,41 @@ impl<'de> Visitor<'de> for ActionsVisitor {
 mod tests {
     use super::*;
 
-    fn names(names: &[&str]) -> Shared<Arc<str>> {
+    fn names(names: &[&str]) -> SharedList<Arc<str>> {
         names.iter().map(|name| Arc::from(*name)).collect()
     }
 
-    fn alone(counts: &[(&str, u32)]) -> Actions {
+    fn single(counts: &[(&str, u32)]) -> Actions {
         counts.iter().map(|(name, count)| (Arc::from(*name), *count)).collect()
     }
 
-    fn candidates(actions: impl Iterator<Item = Actions>) -> Shared<Candidate> {
+    fn candidates(actions: impl Iterator<Item = Actions>) -> SharedList<Candidate> {
         actions.map(|actions| Candidate { actions, epsilon: 0, probability: 0.5 }).collect()
     }
 
     #[test]
-    fn actions_of_many_are_those_of_each() {
+    fn of_many_splits_the_counts_by_candidate() {
         let counts = vec![(0, 2), (1, 1), (1, 3)];
         let many: Vec<Actions> = Actions::of_many(names(&["on", "off"]), counts, [2, 2, 3, 3]).collect();
-        assert_eq!(many, [alone(&[("on", 2), ("off", 1)]), alone(&[]), alone(&[("off", 3)]), alone(&[])]);
+        assert_eq!(many, [single(&[("on", 2), ("off", 1)]), single(&[]), single(&[("off", 3)]), single(&[])]);
         assert_eq!(
             many.iter().map(|one| (one.len(), one.total())).collect::<Vec<_>>(),
             [(2, 3), (0, 0), (1, 3), (0, 0)]
         );
         assert!(many[1].is_empty() && many[2].count("off") == 3 && many[2].count("on") == 0);
-        assert_ne!(many[0], alone(&[("off", 1), ("on", 2)]), "order counts");
+        assert_ne!(many[0], single(&[("off", 1), ("on", 2)]), "order counts");
         assert_eq!(format!("{:?}", many[0]), r#"{"on": 2, "off": 1}"#);
     }
 
     #[test]
-    fn what_is_shared_is_counted_once() {
+    fn memory_of_shared_counts_is_counted_once() {
         let many = |number: u32| {
             let counts = (0..number).map(|_| (0, 1)).collect();
             candidates(Actions::of_many(names(&["on"]), counts, 1..=number)).memory_bytes()
         };
         let each = size_of::<Candidate>() + size_of::<(u32, u32)>();
         assert_eq!((many(1000) - many(10)) / 990, each);
-        let apart = |number| candidates((0..number).map(|_| alone(&[("on", 1)]))).memory_bytes();
-        assert!((apart(1000) - apart(10)) / 990 > each + 3 * OF_AN_ALLOCATION, "each with lists of its own");
+        let apart = |number| candidates((0..number).map(|_| single(&[("on", 1)]))).memory_bytes();
+        assert!((apart(1000) - apart(10)) / 990 > each + 3 * ALLOCATION_BYTES, "each with lists of its own");
     }
 }

@@ -1,22 +1,40 @@
 //! The frame contract of sizeleak: the kinds of frame that stages exchange, their `MessagePack` form, and its limits.
 //!
-//! A stream is `MessagePack` values one after another with nothing between them. Each is a map of one entry,
-//! `{kind: body}`. The first is `hello`, the last `summary`; a stream that ends otherwise was cut. `docs/frames.md`
-//! specifies every kind for people who write a stage in another language.
+//! A stream is a sequence of `MessagePack` values, each a map of one entry, `{kind: body}`. The first is `hello`, the
+//! last `summary`; a stream that ends otherwise was cut. `docs/frames.md` specifies every kind for stages in other
+//! languages.
 //!
-//! This crate holds what is said on the wire and nothing of what stages do with it.
+//! ```
+//! use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};
+//!
+//! let mut writer = FrameWriter::new(Vec::new());
+//! let (stage, version) = ("mine".to_owned(), "1.0".to_owned());
+//! writer.write(&Hello { schema: SCHEMA, stage, version, upstream: Vec::new() }.into())?;
+//! writer.write(&Summary::default().into())?;
+//! let stream = writer.into_output()?;
+//!
+//! let mut reader = FrameReader::new(&stream[..]);
+//! while let Some(frame) = reader.next_frame()? {
+//!     println!("{}", frame.kind());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! This crate holds what is on the wire, and nothing of what stages do with it.
 #![warn(clippy::indexing_slicing)]
 
 mod address;
+mod batch;
 mod buffer;
+mod codec;
 mod command;
 mod content_type;
 mod correction;
 mod direction;
 mod extent;
+mod fast;
 mod flow;
 mod frame;
-mod frequent;
 mod hello;
 mod identification;
 mod limit;
@@ -24,14 +42,16 @@ mod notice;
 mod packet;
 mod reader;
 mod record;
+mod row_bytes;
 mod segment;
 mod session;
-mod shared;
-mod store;
+mod shared_list;
+mod sink;
 mod summary;
 mod unknown;
 mod writer;
 
+pub use batch::{Batch, BatchIter, Entries, Row};
 pub use buffer::{ReadBuffer, SpareBuffers};
 pub use command::Command;
 pub use content_type::{ContentType, UnknownContentType};
@@ -41,14 +61,16 @@ pub use flow::{Flow, Transport};
 pub use frame::{Frame, KINDS};
 pub use hello::{Hello, SCHEMA};
 pub use identification::{Actions, Candidate, Identification};
-pub use limit::{BATCH_BYTES, BATCH_ROWS, Batches, MAX_DEPTH, MAX_VALUE_BYTES};
+pub use limit::{BATCH_BYTES, BATCH_ROWS, BatchLimit, MAX_DEPTH, MAX_VALUE_BYTES};
 pub use notice::{Notice, what};
-pub use packet::{Following, Packet, PacketIter, Packets, PassedOver};
+pub use packet::{Packet, PacketAppender, PacketRow, Packets, SkippedPackets};
 pub use reader::{FrameReader, ReadError};
 pub use record::Record;
-pub use segment::{Segment, Segments};
+pub use row_bytes::RowLocation;
+pub use segment::{Segment, SegmentRow, Segments};
 pub use session::Session;
-pub use shared::Shared;
+pub use shared_list::SharedList;
+pub use sink::FrameSink;
 pub use summary::{StageSummary, Summary};
 pub use unknown::Unknown;
 pub use writer::{FrameWriter, WriteError};

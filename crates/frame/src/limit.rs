@@ -1,4 +1,4 @@
-//! The limits of the contract: what a value may weigh and how a batch is cut.
+//! The limits of the contract: sizes of values and batches.
 
 /// The largest `MessagePack` value a stream may hold, in bytes. A reader refuses a larger one before storing it.
 pub const MAX_VALUE_BYTES: usize = 16 << 20;
@@ -9,25 +9,25 @@ pub const MAX_DEPTH: usize = 32;
 /// The most rows a `packets` or `segments` batch holds.
 pub const BATCH_ROWS: usize = 256;
 
-/// A batch is sent once its rows carry this many bytes of data, however few they are.
+/// A batch is sent once its rows hold this many bytes of data, however few they are.
 pub const BATCH_BYTES: usize = 64 << 10;
 
-/// How large batches of packets and segments get.
+/// How large batches of packets and segments become.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Batches {
-    /// As large as the contract lets them: others see what is made of them.
+pub enum BatchLimit {
+    /// As large as the contract allows.
     #[default]
-    OfContract,
-    /// A few times as many bytes, since each costs something: nobody but the stages of one process sees where one ends.
-    OfProcess,
+    Contract,
+    /// Four times as many bytes, for fewer batches. Only stages of one process may see them.
+    InProcess,
 }
 
-impl Batches {
-    /// A batch is due once its rows carry this many bytes of data.
+impl BatchLimit {
+    /// A batch is due once its rows hold this many bytes of data.
     pub const fn bytes(self) -> usize {
         match self {
-            Self::OfContract => BATCH_BYTES,
-            Self::OfProcess => 4 * BATCH_BYTES,
+            Self::Contract => BATCH_BYTES,
+            Self::InProcess => 4 * BATCH_BYTES,
         }
     }
 }

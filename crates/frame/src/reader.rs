@@ -1,17 +1,16 @@
 //! Reads frames from a stream of bytes and checks that the stream follows the contract.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 
 use thiserror::Error;
 
 use crate::extent::Extent;
-use crate::{Frame, Hello, ReadBuffer, SCHEMA, Unknown, frequent};
+use crate::{Frame, Hello, ReadBuffer, SCHEMA, codec, fast};
 
-/// At most so many bytes are asked for at once.
+/// The most bytes requested in one read.
 const READ_BYTES: usize = 256 << 10;
 
-/// Reads frames. It keeps no more than one value and what was read with it, and never allocates by a claimed length.
+/// Reads frames. It buffers one value and what was read with it, and never allocates by a claimed length.
 #[derive(Debug)]
 pub struct FrameReader<R> {
     input: R,
@@ -20,12 +19,12 @@ pub struct FrameReader<R> {
     /// Their offset in the stream.
     offset: u64,
     extent: Extent,
-    /// How many bytes the last value had, as long as they are still there.
+    /// The length of the last value while its bytes are still in the buffer.
     last: usize,
     /// Values decoded so far.
     values: u64,
     state: State,
-    /// The stage that said hello.
+    /// The stage named by the hello.
     writer: Option<String>,
 }
 
@@ -34,36 +33,36 @@ enum State {
     BeforeHello,
     Open,
     AfterSummary,
-    /// An error was given; nothing more will come.
+    /// An error was returned; nothing more will come.
     Broken,
 }
 
-/// Why a stream could not be read on. What came before it was whole.
+/// Why a stream cannot be read any further. Everything before was whole.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The stream ended without its `summary`: its writer, or one before it, did not come to its end.
+    /// The stream ended without its `summary`: its writer, or a stage before it, died.
     #[error("{}", cut(stage.as_deref(), *offset, *inside))]
     Cut {
-        /// The stage that wrote the stream, if it said hello.
+        /// The stage that wrote the stream, if its hello arrived.
         stage: Option<String>,
-        /// How many bytes of whole frames there were.
+        /// The number of bytes of whole frames.
         offset: u64,
-        /// How many bytes of a frame that is not whole follow them.
+        /// The number of bytes of an incomplete frame after them.
         inside: u64,
     },
     /// The stream does not follow the contract.
     #[error("value {number} of the frame stream{}, at byte {offset}: {fault}", of(stage.as_deref()))]
     Malformed {
-        /// The stage that wrote the stream, if it said hello.
+        /// The stage that wrote the stream, if its hello arrived.
         stage: Option<String>,
         /// The value's number, counted from 1.
         number: u64,
-        /// Where it begins.
+        /// Its offset in the stream.
         offset: u64,
         /// What is wrong with it.
         fault: String,
     },
-    /// The stream speaks a newer version of the contract.
+    /// The stream uses a newer version of the contract.
     #[error(
         "`{stage}` {version} writes schema {schema} of the frame contract, this program knows {SCHEMA}: use programs of one release"
     )]
@@ -78,9 +77,9 @@ pub enum ReadError {
     /// The input could not be read.
     #[error("the frame stream{} cannot be read at byte {offset}: {source}", of(stage.as_deref()))]
     Io {
-        /// The stage that wrote the stream, if it said hello.
+        /// The stage that wrote the stream, if its hello arrived.
         stage: Option<String>,
-        /// How many bytes of whole frames there were.
+        /// The number of bytes of whole frames.
         offset: u64,
         /// The error of the system.
         source: io::Error,
@@ -88,7 +87,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Whether the stream was cut, rather than being wrong in itself; a compressed one tells so by an error of its input.
+    /// Whether the stream was cut, rather than invalid. For compressed streams that is an error of the input.
     pub fn is_cut(&self) -> bool {
         match self {
             Self::Cut { .. } => true,
@@ -99,7 +98,7 @@ impl ReadError {
 }
 
 impl<R: Read> FrameReader<R> {
-    /// A reader of the stream that `input` brings.
+    /// A reader of the stream in `input`.
     pub fn new(input: R) -> Self {
         Self {
             input,
@@ -113,10 +112,10 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// The next frame, waiting for it if need be; `None` at the end of a stream that ended as it should.
+    /// The next frame; waits for it. `None` at the end of a whole stream.
     ///
     /// # Errors
-    /// [`ReadError`], once; afterwards the reader says that the stream has ended.
+    /// [`ReadError`], once; afterwards the stream has ended.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, ReadError> {
         loop {
             if let Some(frame) = self.buffered_frame()? {
@@ -128,7 +127,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// The next frame if it is there already; never waits.
+    /// The next frame if it is buffered; never waits.
     ///
     /// # Errors
     /// As [`FrameReader::next_frame`].
@@ -150,25 +149,21 @@ impl<R: Read> FrameReader<R> {
         Ok(Some(frame))
     }
 
-    /// The frame the bytes not yet decoded begin with, and its length; `None` if it is not all there.
+    /// The first buffered frame and its length; `None` if it is incomplete.
     fn decode_unread(&mut self) -> Result<Option<(Frame, usize)>, String> {
         let (unread, buffer) = (self.buffer.unread(), self.buffer.shared());
-        // Nearly all are there whole when they are first looked at: then nobody has to look for their end.
+        // Nearly all frames are whole at the first attempt: then there is no need to find their end.
         if self.extent.is_new()
-            && let Some(decoded) = frequent::decode(unread, buffer)
+            && let Some(decoded) = fast::decode(unread, buffer)
         {
             return Ok(Some(decoded));
         }
         let length = self.extent.advance(unread).map_err(|error| error.to_string())?;
         let Some(value) = length.and_then(|length| unread.get(..length)) else { return Ok(None) };
-        let frame = match frequent::decode(value, buffer) {
-            Some((frame, _)) => frame,
-            None => decode_value(value, buffer)?,
-        };
-        Ok(Some((frame, value.len())))
+        Ok(Some((codec::decode(value, buffer)?, value.len())))
     }
 
-    /// Waits for more bytes; false at the end of a stream that ended as it should.
+    /// Waits for more bytes; false at the end of a whole stream.
     ///
     /// # Errors
     /// As [`FrameReader::next_frame`].
@@ -192,25 +187,25 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// The bytes of the frame that came last, as its writer wrote them: with fields this version does not know. Empty once
-    /// more was waited for.
+    /// The bytes of the last frame as its writer wrote them, unknown fields included. Empty after
+    /// [`FrameReader::fill`].
     pub fn last_value(&self) -> &[u8] {
         self.buffer.consumed(self.last).unwrap_or_default()
     }
 
-    /// The bytes that were read and not decoded, and the input behind them.
+    /// The bytes that were read but not decoded, and the rest of the input.
     pub fn into_rest(self) -> (Vec<u8>, R) {
         (self.buffer.unread().to_vec(), self.input)
     }
 
-    /// The input, for asking its operating system handle.
+    /// The input.
     pub fn input(&self) -> &R {
         &self.input
     }
 
     fn check(&mut self, frame: Frame) -> Result<Frame, ReadError> {
         match (&frame, self.state) {
-            (Frame::Hello(hello), State::BeforeHello) => self.greet(hello)?,
+            (Frame::Hello(hello), State::BeforeHello) => self.check_hello(hello)?,
             (_, State::BeforeHello) => return Err(self.malformed("a stream must begin with `hello`".into())),
             (Frame::Hello(_), _) => {
                 return Err(self.malformed("a second `hello`: streams cannot be joined end to end".into()));
@@ -222,7 +217,7 @@ impl<R: Read> FrameReader<R> {
         Ok(frame)
     }
 
-    fn greet(&mut self, hello: &Hello) -> Result<(), ReadError> {
+    fn check_hello(&mut self, hello: &Hello) -> Result<(), ReadError> {
         if hello.schema > SCHEMA {
             self.state = State::Broken;
             return Err(ReadError::NewerSchema {
@@ -249,21 +244,6 @@ impl<R: Read> FrameReader<R> {
             offset: self.offset,
             fault: fault + hint,
         }
-    }
-}
-
-/// Decodes one whole value, `{kind: body}`, which lies in `buffer`.
-fn decode_value(value: &[u8], buffer: &Arc<Vec<u8>>) -> Result<Frame, String> {
-    let mut rest = value;
-    let entries = rmp::decode::read_map_len(&mut rest).map_err(|_| "a frame must be a map".to_owned())?;
-    if entries != 1 {
-        return Err(format!("a frame must be a map of one entry, this one has {entries}"));
-    }
-    let (kind, body) = rmp::decode::read_str_from_slice(rest).map_err(|_| "a frame's kind must be text".to_owned())?;
-    match Frame::decode(kind, body, buffer) {
-        None => Ok(Frame::Unknown(Unknown { kind: kind.to_owned(), value: value.to_vec() })),
-        Some(Ok(frame)) => Ok(frame),
-        Some(Err(error)) => Err(format!("a `{kind}` that cannot be read: {error}")),
     }
 }
 

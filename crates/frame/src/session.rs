@@ -1,11 +1,11 @@
-//! `session`: what a TLS handshake showed of the session it opened.
+//! `session`: what a TLS handshake revealed of its session.
 
 use serde::{Deserialize, Serialize};
 
-/// What was seen of a TLS session's handshake; each part is `None` where it was not seen.
+/// What was seen of a TLS handshake; each part is `None` if it was not seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// When the last of it was seen, in nanoseconds since the epoch.
+    /// When its last part was captured, in nanoseconds since the epoch.
     pub time_ns: i64,
     /// The flow that carries the session.
     pub flow: u64,

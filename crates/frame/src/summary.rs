@@ -1,4 +1,4 @@
-//! `summary`: what each stage of a stream did, told at its end.
+//! `summary`: what each stage of a stream did, at its end.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,30 +9,30 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::{ByteBuf, Bytes};
 
-/// The last frame of a whole stream: a row for every stage it came through. A stream without one was cut.
+/// The last frame of a whole stream, with a row for every stage. A stream without one was cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The stages, first one first.
+    /// The stages in order.
     pub stages: Vec<StageSummary>,
 }
 
-/// What one stage did. Its counters stand beside the other fields in frames.
+/// What one stage did. In frames its counters are fields like the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StageSummary {
-    /// The stage.
+    /// The stage's name.
     pub stage: String,
-    /// Frames it consumed; a row of a batch counts as one.
+    /// Frames it consumed; each row of a batch counts.
     pub frames_in: u64,
-    /// Frames it made; a row of a batch counts as one.
+    /// Frames it made; each row of a batch counts.
     pub frames_out: u64,
-    /// Bytes of traffic those consumed frames stand for, the same however they arrived: captured bytes of packets,
-    /// payload bytes of segments, lengths of records, sizes of commands; for a capture the bytes of the files.
+    /// Bytes of traffic in the consumed frames: captured bytes of packets, payload bytes of segments, lengths of
+    /// records, sizes of commands; for `capture` the bytes of the files.
     pub bytes_in: u64,
-    /// What else the stage counts, by name.
+    /// Further counters of the stage, by name.
     pub counters: BTreeMap<String, u64>,
-    /// Service time a frame in nanoseconds: an `HdrHistogram` in its V2 format, deflated.
+    /// Service time per frame in nanoseconds: an `HdrHistogram` in V2 format, deflated.
     pub latency: Vec<u8>,
-    /// Time in queue before the stage in nanoseconds, in the same format.
+    /// Time a frame waited for the stage in nanoseconds, in the same format.
     pub queue: Vec<u8>,
 }
 
@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for StageSummaryVisitor {
     }
 }
 
-/// The value of a field this version does not know: kept where it is a count, ignored otherwise.
+/// The value of an unknown field: kept if it is a count, else ignored.
 struct Counter(Option<u64>);
 
 impl<'de> Deserialize<'de> for Counter {

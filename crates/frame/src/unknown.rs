@@ -1,6 +1,6 @@
-//! A frame of a kind this version does not know, kept as it came.
+//! A frame of an unknown kind, kept unchanged.
 
-/// A frame of an unknown kind: passed on byte for byte, so that stages written later can be used with these.
+/// A frame of an unknown kind. It is passed on byte for byte, so that newer stages work with this version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     /// The kind's name.

@@ -4,11 +4,10 @@ use std::io::{self, Write};
 
 use thiserror::Error;
 
-use crate::frequent::encode_record;
-use crate::limit::MAX_VALUE_BYTES;
-use crate::{BATCH_BYTES, Frame, Record};
+use crate::limit::{BATCH_BYTES, MAX_VALUE_BYTES};
+use crate::{Frame, codec, fast};
 
-/// Writes frames through a buffer that is used again and again. Call [`FrameWriter::flush`] before waiting for input.
+/// Writes frames through a buffer. Call [`FrameWriter::flush`] before waiting for input.
 #[derive(Debug)]
 pub struct FrameWriter<W> {
     output: W,
@@ -18,7 +17,7 @@ pub struct FrameWriter<W> {
 /// Why a frame could not be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// The output does not take it.
+    /// The output cannot be written.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The frame is larger than the contract allows.
@@ -47,14 +46,17 @@ impl<W: Write> FrameWriter<W> {
         Self { output, buffer: Vec::with_capacity(2 * BATCH_BYTES) }
     }
 
-    /// Adds a frame; it reaches the output when enough has gathered or at the next [`FrameWriter::flush`].
+    /// Adds a frame; it reaches the output when the buffer is full or at the next [`FrameWriter::flush`].
     ///
     /// # Errors
     /// [`WriteError`]; the stream still ends after a whole frame.
     #[inline]
     pub fn write(&mut self, frame: &Frame) -> Result<(), WriteError> {
         let start = self.buffer.len();
-        let encoded = frame.encode(&mut self.buffer);
+        let encoded = match fast::encode(frame, &mut self.buffer) {
+            Some(encoded) => encoded.map_err(Into::into),
+            None => codec::encode(frame, &mut self.buffer),
+        };
         let bytes = self.buffer.len() - start;
         if encoded.is_err() || bytes > MAX_VALUE_BYTES {
             self.buffer.truncate(start);
@@ -70,29 +72,15 @@ impl<W: Write> FrameWriter<W> {
         Ok(())
     }
 
-    /// Adds frames, as [`FrameWriter::write`] does.
+    /// Adds frames in order.
     ///
     /// # Errors
-    /// [`WriteError`]; those before the one it is about are written, and the stream still ends after a whole frame.
+    /// [`WriteError`]; the frames before are written, and the stream still ends after a whole frame.
     pub fn write_all(&mut self, frames: &[Frame]) -> Result<(), WriteError> {
-        frames.iter().try_for_each(|frame| match frame {
-            Frame::Record(record) => self.write_record(record),
-            other => self.write(other),
-        })
+        frames.iter().try_for_each(|frame| self.write(frame))
     }
 
-    /// Adds a record, which is always short.
-    #[inline]
-    fn write_record(&mut self, record: &Record) -> Result<(), WriteError> {
-        let start = self.buffer.len();
-        if let Err(error) = encode_record(record, &mut self.buffer) {
-            self.buffer.truncate(start);
-            return Err(WriteError::Encode { kind: "record".to_owned(), fault: error.to_string() });
-        }
-        if self.buffer.len() >= BATCH_BYTES { Ok(self.write_buffer()?) } else { Ok(()) }
-    }
-
-    /// Hands everything to the output.
+    /// Writes everything to the output and flushes it.
     ///
     /// # Errors
     /// [`WriteError::Io`].
@@ -101,12 +89,12 @@ impl<W: Write> FrameWriter<W> {
         Ok(self.output.flush()?)
     }
 
-    /// The output, for asking it what it counts.
+    /// The output.
     pub fn output(&self) -> &W {
         &self.output
     }
 
-    /// The output, after everything was handed to it.
+    /// The output, after everything has been written.
     ///
     /// # Errors
     /// As [`FrameWriter::flush`].

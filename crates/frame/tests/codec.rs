@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_cut_anywhere_gives_what_was_whole(bodies in prop::collection::vec(body(), 0..6), at: prop::sample::Index) {
+    fn cut_stream_returns_its_whole_frames(bodies in prop::collection::vec(body(), 0..6), at: prop::sample::Index) {
         let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).chain([Frame::Summary(Summary::default())]).collect();
         let bytes = encode(&frames);
         let at = at.index(bytes.len());
@@ -182,9 +182,10 @@ proptest! {
         prop_assert!(encode(&frames[..=read.len()]).len() > at, "no whole frame is left out");
     }
 
-    /// Whoever hands a stream on without understanding it needs its bytes, value by value, and what is behind the last one.
+    /// Whoever hands a stream on without understanding it needs its bytes, value by value, and what is behind the last
+    /// one.
     #[test]
-    fn the_bytes_of_each_value_and_the_rest_are_the_stream(bodies in prop::collection::vec(body(), 0..6), step in 1usize..50) {
+    fn bytes_of_all_values_and_the_rest_are_the_stream(bodies in prop::collection::vec(body(), 0..6), step in 1usize..50) {
         let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).collect();
         let bytes = encode(&frames);
         let mut reader = FrameReader::new(Trickle(&bytes, step));
@@ -207,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn one_wrong_byte_does_no_harm(bodies in prop::collection::vec(body(), 1..4), at: prop::sample::Index, byte: u8) {
+    fn changed_byte_never_panics(bodies in prop::collection::vec(body(), 1..4), at: prop::sample::Index, byte: u8) {
         let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).chain([Frame::Summary(Summary::default())]).collect();
         let mut bytes = encode(&frames);
         let at = at.index(bytes.len());
@@ -217,7 +218,7 @@ proptest! {
 }
 
 #[test]
-fn a_record_has_these_bytes() {
+fn encoding_of_a_record_is_fixed() {
     let record = Record {
         time_ns: 1_700_000_000_000_000_001,
         start_ns: 1_700_000_000_000_000_000,
@@ -243,7 +244,7 @@ fn a_record_has_these_bytes() {
 }
 
 #[test]
-fn a_segment_row_is_a_list_with_binary_payload() {
+fn encoding_of_a_segment_row_is_a_list_with_binary_payload() {
     let mut batch = Segments::new();
     batch.push(Segment {
         time_ns: 5,
@@ -261,7 +262,7 @@ fn a_segment_row_is_a_list_with_binary_payload() {
 }
 
 #[test]
-fn fields_and_row_entries_of_later_versions_are_ignored() {
+fn unknown_fields_and_row_entries_are_ignored() {
     let mut bytes = encode(&[hello()]);
     bytes.extend(b"\x81\xa7packets\x91\x98\x01\x01\x02\xc4\x01\xff\x00\x01\xa3new\x90");
     bytes.extend(b"\x81\xa7session\x86\xa7time_ns\x01\xa4flow\x02\xabserver_name\xc0\xabtls_version\xc0\xaccipher_suite\xc0\xa3new\x81\x01\x02");
@@ -278,7 +279,7 @@ fn fields_and_row_entries_of_later_versions_are_ignored() {
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn errors_describe_the_fault() {
     let message = |bytes: &[u8]| decode(bytes).1.unwrap().to_string();
     let framed = |value: &[u8]| [&encode(&[hello()]), value].concat();
     assert!(message(b"\xd4\xc3\xb2\xa1aaaaaaaaaaaaaaaa").contains("captures go through `capture` first"));
@@ -294,7 +295,7 @@ fn errors_say_what_is_wrong() {
 }
 
 #[test]
-fn a_frame_beyond_the_limit_is_not_written() {
+fn frame_above_the_size_limit_is_not_written() {
     let unknown = Frame::Unknown(Unknown { kind: "big".into(), value: vec![0xc0; MAX_VALUE_BYTES + 1] });
     let mut bytes = Vec::new();
     let mut writer = FrameWriter::new(&mut bytes);

@@ -1,5 +1,5 @@
-//! `docs/frames.md` says what the types do: every field with its type, the worked bytes, the words of notices, the limits,
-//! and a stage in Python that works.
+//! `docs/frames.md` says what the types do: every field with its type, the worked bytes, the words of notices, the
+//! limits, and a stage in Python that works.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod python;
@@ -150,7 +150,7 @@ fn worked_lines() -> Vec<(Vec<u8>, String)> {
 }
 
 #[test]
-fn the_worked_bytes_are_these_frames() {
+fn worked_example_decodes_to_its_frames() {
     let bytes: Vec<u8> = worked_lines().into_iter().flat_map(|(bytes, _)| bytes).collect();
     assert_eq!(decode(&bytes).unwrap(), worked_stream());
     assert_eq!(encode(&worked_stream()), bytes);
@@ -169,7 +169,7 @@ fn every_worked_byte_is_explained() {
 }
 
 #[test]
-fn every_word_of_a_notice_is_documented() {
+fn every_kind_of_notice_is_documented() {
     let source = include_str!("../src/notice.rs");
     let words: BTreeSet<&str> = source
         .lines()
@@ -181,7 +181,7 @@ fn every_word_of_a_notice_is_documented() {
 }
 
 #[test]
-fn limits_are_those_of_the_code() {
+fn documented_limits_match_the_code() {
     let limits = specification::chapter("7. Limits");
     let mebibytes = format!("| a value | {} MiB:", MAX_VALUE_BYTES >> 20);
     let rows = format!("| rows of a batch | {BATCH_ROWS} at most |");
@@ -196,7 +196,7 @@ fn limits_are_those_of_the_code() {
 
 /// Section 1 says what a writer is free to do.
 #[test]
-fn freedoms_of_writers_are_kept() {
+fn documented_variants_of_encoding_are_accepted() {
     let [hello, _, summary] = &worked_stream()[..] else { panic!() };
     let stream = |value: &Value| {
         let mut bytes = encode(std::slice::from_ref(hello));

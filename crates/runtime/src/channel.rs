@@ -1,22 +1,22 @@
-//! A link between two threads: a bounded channel that carries frames in parcels.
+//! A link between two threads: a bounded channel that carries parcels of frames.
 
 use std::mem;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError, bounded};
-use sizeleak_frame::{BATCH_ROWS, Batches, Frame};
+use sizeleak_frame::{BATCH_ROWS, BatchLimit, Frame};
 
 use crate::stream_end_check::StreamEndCheck;
 use crate::{Closed, Emit, Input, InputError, Output, Received};
 
-/// A parcel is sent once its batches hold so many bytes of data, however few rows these are.
-const MOST_BYTES: usize = Batches::OfProcess.bytes();
+/// A parcel is sent once its batches hold this many bytes of data, however few rows they have.
+const MAX_BYTES: usize = BatchLimit::InProcess.bytes();
 
 /// A link that holds at most `depth` parcels (about 256 frames or rows each) before its sender waits.
 pub fn channel(depth: usize) -> (ChannelOutput, ChannelInput) {
     let (sender, receiver) = bounded(depth.max(1));
     let output = ChannelOutput { sender, parcel: Vec::new(), rows: 0, bytes: 0, waited: Duration::ZERO };
-    (output, ChannelInput { receiver, witness: StreamEndCheck::default() })
+    (output, ChannelInput { receiver, end_check: StreamEndCheck::default() })
 }
 
 struct Parcel {
@@ -36,7 +36,7 @@ pub struct ChannelOutput {
 
 impl Emit for ChannelOutput {
     fn emit(&mut self, mut frame: Frame) -> Result<(), Closed> {
-        let holds_buffers = self.weigh(&mut frame);
+        let holds_buffers = self.count(&mut frame);
         self.parcel.push(frame);
         self.send_if_due(holds_buffers)
     }
@@ -44,7 +44,7 @@ impl Emit for ChannelOutput {
 
 impl Output for ChannelOutput {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
-        let holds_buffers = frames.iter_mut().fold(false, |any, frame| self.weigh(frame) | any);
+        let holds_buffers = frames.iter_mut().fold(false, |any, frame| self.count(frame) | any);
         if self.parcel.is_empty() {
             mem::swap(&mut self.parcel, frames);
         } else {
@@ -59,7 +59,7 @@ impl Output for ChannelOutput {
         }
         (self.rows, self.bytes) = (0, 0);
         let since = Instant::now();
-        // The next one will be much like it.
+        // The next parcel is likely of similar size.
         let next = Vec::with_capacity(self.parcel.len());
         match self.sender.try_send(Parcel { since, frames: mem::replace(&mut self.parcel, next) }) {
             Ok(()) => Ok(()),
@@ -78,13 +78,13 @@ impl Output for ChannelOutput {
 }
 
 impl ChannelOutput {
-    /// Takes a frame into account, and makes it fit to wait; whether it holds buffers even so.
+    /// Counts a frame and detaches it from reader buffers where it holds little; returns whether it still shares some.
     #[inline]
-    fn weigh(&mut self, frame: &mut Frame) -> bool {
+    fn count(&mut self, frame: &mut Frame) -> bool {
         let (rows, bytes, holds_buffers) = match frame {
             Frame::Packets(batch) => {
                 batch.detach();
-                // The packets that it stands for without holding them take no room.
+                // Skipped packets take no room.
                 (batch.len(), batch.data_bytes(), batch.shares_buffers())
             }
             Frame::Segments(batch) => {
@@ -99,7 +99,7 @@ impl ChannelOutput {
     }
 
     fn send_if_due(&mut self, holds_buffers: bool) -> Result<(), Closed> {
-        let is_large = self.rows >= BATCH_ROWS || self.bytes >= MOST_BYTES;
+        let is_large = self.rows >= BATCH_ROWS || self.bytes >= MAX_BYTES;
         if holds_buffers || is_large { self.flush() } else { Ok(()) }
     }
 }
@@ -107,23 +107,23 @@ impl ChannelOutput {
 /// The receiving end.
 pub struct ChannelInput {
     receiver: Receiver<Parcel>,
-    witness: StreamEndCheck,
+    end_check: StreamEndCheck,
 }
 
 impl Input for ChannelInput {
     fn receive(&mut self, parcel: &mut Vec<Frame>, before_wait: &mut dyn FnMut()) -> Result<Received, InputError> {
         let received = match self.receiver.try_recv() {
             Ok(received) => received,
-            Err(TryRecvError::Disconnected) => return self.witness.end(),
+            Err(TryRecvError::Disconnected) => return self.end_check.end(),
             Err(TryRecvError::Empty) => {
                 before_wait();
                 match self.receiver.recv() {
                     Ok(received) => received,
-                    Err(RecvError) => return self.witness.end(),
+                    Err(RecvError) => return self.end_check.end(),
                 }
             }
         };
-        self.witness.see_all(&received.frames);
+        self.end_check.check_all(&received.frames);
         if parcel.is_empty() {
             *parcel = received.frames;
         } else {
@@ -137,11 +137,11 @@ impl Input for ChannelInput {
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{BATCH_BYTES, Direction, Notice, Packet, Packets, PassedOver, Segment, Segments};
+    use sizeleak_frame::{BATCH_BYTES, Direction, Notice, Packet, Packets, Segment, Segments, SkippedPackets};
 
     use super::*;
 
-    /// A batch of one packet of all that is in a reader's buffer.
+    /// A batch of one packet that fills a reader's buffer.
     fn packets(buffer: &Arc<Vec<u8>>) -> Packets {
         let (mut packets, length) = (Packets::new(), buffer.len() as u32);
         let packet = Packet { time_ns: 0, link_type: 1, original_length: length, data: buffer, capture: 0, number: 1 };
@@ -149,7 +149,7 @@ mod tests {
         packets
     }
 
-    /// A batch of one segment of all that is in a reader's buffer.
+    /// A batch of one segment that fills a reader's buffer.
     fn segments(buffer: &Arc<Vec<u8>>) -> Segments {
         let (packets, mut segments, length) = (packets(buffer), Segments::new(), buffer.len() as u32);
         let (direction, flags) = (Direction::ToGateway, Segment::ACK);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_to_be_sent_holds_no_buffer() {
+    fn waiting_frames_hold_no_reader_buffer() {
         for of_packets in [true, false] {
             let batch = |buffer| if of_packets { packets(buffer).into() } else { Frame::from(segments(buffer)) };
             let (mut output, mut input) = channel(1);
@@ -177,9 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn batches_that_hold_their_data_themselves_are_not_waited_for_beyond_some_bytes() {
+    fn parcel_is_sent_once_it_holds_enough_bytes() {
         let (mut output, mut input) = channel(9);
-        let data = vec![7; MOST_BYTES / 4];
+        let data = vec![7; MAX_BYTES / 4];
         for number in 1..=9 {
             let (mut batch, original_length) = (Packets::new(), data.len() as u32);
             batch.push(Packet { time_ns: 0, link_type: 1, original_length, data: &data, capture: 0, number });
@@ -194,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_are_not_there_are_not_waited_for_without_end() {
+    fn parcel_of_skipped_packets_is_sent_once_it_has_enough_batches() {
         let (mut output, mut input) = channel(1);
         let mut parcel = Vec::new();
         for sent in 1..=BATCH_ROWS {
             let mut batch = Packets::new();
-            batch.pass_over(PassedOver { packets: 1 << 20, bytes: 0, last_ns: Some(0) });
+            batch.skip_packets(SkippedPackets { packets: 1 << 20, bytes: 0, last_ns: Some(0) });
             assert!(input.receiver.is_empty(), "sent after {} batches", sent - 1);
             output.emit(batch.into()).unwrap();
         }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_come_together_go_on_in_their_order() {
+    fn frames_keep_their_order() {
         let (mut output, mut input) = channel(9);
         let numbered = |flow| {
             let (time_ns, stage, what) = (None, "capture".into(), "gap".into());

@@ -1,9 +1,10 @@
-//! A stage's options: the same struct is its flags and its keys in `pipeline.toml`.
+//! The options of a stage: one struct for its flags and its keys in `pipeline.toml`.
 
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sizeleak_telemetry::metrics::MetricsError;
 use thiserror::Error;
 
 use crate::Runnable;
@@ -13,10 +14,10 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
     /// The stage's name.
     const NAME: &'static str;
 
-    /// What it does, in one sentence for its help text.
+    /// What it does, in one sentence for the help text.
     const ABOUT: &'static str;
 
-    /// Command lines that show how its program is used, for its help text.
+    /// Example command lines for the help text.
     const EXAMPLES: &'static [&'static str];
 
     /// Makes relative paths relative to `folder`, which holds the pipeline file.
@@ -24,20 +25,20 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
         let _ = folder;
     }
 
-    /// The stage, ready to run.
+    /// Builds the stage.
     ///
     /// # Errors
-    /// [`ConfigureError`] where an option is wrong or a file it names cannot be used.
+    /// [`ConfigureError`] where an option is invalid or a file cannot be used.
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 }
 
-/// Why a stage cannot be made from its options.
+/// Why a stage cannot be built from its options.
 #[derive(Debug, Error)]
 pub enum ConfigureError {
-    /// An option is missing or makes no sense: a usage error, exit code 2.
+    /// An option is missing or invalid: a usage error, exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// Something an option names cannot be used: bad input, exit code 1.
+    /// A file that an option names cannot be used: exit code 1.
     #[error("{0}")]
     Input(String),
 }
@@ -48,6 +49,15 @@ impl ConfigureError {
         match self {
             Self::Usage(_) => 2,
             Self::Input(_) => 1,
+        }
+    }
+}
+
+impl From<MetricsError> for ConfigureError {
+    fn from(error: MetricsError) -> Self {
+        match error {
+            MetricsError::Syntax(_) | MetricsError::NotLoopback(_) => Self::Usage(error.to_string()),
+            MetricsError::Listen { .. } => Self::Input(error.to_string()),
         }
     }
 }

@@ -7,44 +7,44 @@ use thiserror::Error;
 
 /// The receiving end of a link between two nodes.
 pub trait Input {
-    /// Appends the frames that are there to `parcel`, waiting for the first if there is none. Calls `before_wait`
-    /// before it waits.
+    /// Appends the available frames to `parcel`, and waits for the first if there is none. Calls `before_wait` before
+    /// it waits.
     ///
     /// # Errors
-    /// [`InputError`], after all frames that were whole have been given.
+    /// [`InputError`], after all whole frames have been returned.
     fn receive(&mut self, parcel: &mut Vec<Frame>, before_wait: &mut dyn FnMut()) -> Result<Received, InputError>;
 }
 
-/// What came of waiting for frames.
+/// The result of waiting for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// At least one frame. They have waited to be processed since then.
+    /// At least one frame, waiting to be processed since then.
     Frames {
         /// When they were sent, or read from the pipe.
         since: Instant,
     },
-    /// The end of a stream that ended with its summary.
+    /// The stream ended with its summary.
     End,
-    /// The user asked to stop.
+    /// The user interrupted the run.
     Interrupted,
 }
 
 /// Why no more frames come.
 #[derive(Debug, Error)]
 pub enum InputError {
-    /// The stream of bytes cannot be read on.
+    /// The byte stream cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The sending thread is gone and has sent no summary.
+    /// The sending thread ended without a summary.
     #[error("{} ended without its summary", stage.as_deref().unwrap_or("the stage before"))]
     Dropped {
-        /// The stage that sent, if it said hello.
+        /// The sending stage, if its hello arrived.
         stage: Option<String>,
     },
 }
 
 impl InputError {
-    /// Whether the stream was cut, rather than being wrong in itself.
+    /// Whether the stream was cut, rather than invalid.
     pub fn is_cut(&self) -> bool {
         match self {
             Self::Dropped { .. } => true,

@@ -1,4 +1,4 @@
-//! Stopping on SIGINT with what was done so far.
+//! Ends a run early on SIGINT, with everything done so far.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -9,17 +9,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Whether the user has asked to stop. Clones share the answer.
+/// Whether the run is to end early. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// One that nothing but [`Interrupt::set`] sets.
+    /// One that only [`Interrupt::set`] sets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that SIGINT and SIGTERM set. The second such signal ends the process at once.
+    /// One that SIGINT and SIGTERM set. A second signal ends the process at once.
     ///
     /// # Errors
     /// The system's, where the signals cannot be caught.
@@ -32,25 +32,26 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Asks to stop.
+    /// Interrupts the run.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked to stop.
+    /// Whether the run has been interrupted.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A reader that ends when the user asks to stop, also while it waits for a pipe that brings nothing.
+/// A reader that ends on interrupt, even while it waits for a silent pipe.
 #[derive(Debug)]
 pub struct Interruptible<R> {
     input: R,
     interrupt: Interrupt,
 }
 
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How often to check for an interrupt.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl<R: Read + AsFd> Interruptible<R> {
     /// Reads `input` until `interrupt` is set.
@@ -59,19 +60,19 @@ impl<R: Read + AsFd> Interruptible<R> {
     }
 }
 
-/// Whether reading this would give something, or the end, at once.
+/// Whether a read would return at once, with bytes or the end.
 pub fn is_ready(input: &impl AsFd) -> bool {
     is_ready_within(input, &Timespec { tv_sec: 0, tv_nsec: 0 })
 }
 
-/// As [`is_ready`], waiting a moment for it: as long as one may between two looks at an [`Interrupt`].
+/// As [`is_ready`], but waits up to the time between two checks of an [`Interrupt`].
 pub fn becomes_ready(input: &impl AsFd) -> bool {
-    is_ready_within(input, &LOOK_EVERY)
+    is_ready_within(input, &POLL_INTERVAL)
 }
 
 fn is_ready_within(input: &impl AsFd, time: &Timespec) -> bool {
     let mut inputs = [PollFd::new(input, PollFlags::IN)];
-    // Where polling is refused, reading tells why.
+    // If polling fails, reading reports why.
     !matches!(poll(&mut inputs, Some(time)), Ok(0) | Err(rustix::io::Errno::INTR))
 }
 
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_that_brings_nothing_ends_on_interrupt() {
+    fn silent_pipe_ends_on_interrupt() {
         let (reading, writing) = io::pipe().unwrap();
         let interrupt = Interrupt::new();
         assert!(!is_ready(&reading));

@@ -1,9 +1,33 @@
-//! What every stage of sizeleak is made of: the traits it implements, the node that runs it, and the two ways to link
-//! nodes (channels between threads, byte streams between processes).
+//! What every stage is built on: the traits it implements, the node that runs it, and the links between nodes (channels
+//! between threads, byte streams between processes).
 //!
-//! A stage turns frames into frames and knows nothing of threads, clocks or files. [`Node`] does for all stages what
-//! they share: dispatch, passing on what is not theirs, counting, `hello` and `summary`, latency. [`program`] makes a
-//! command-line program of a stage.
+//! A [`Stage`] turns frames into frames and knows nothing of threads, clocks or files. A [`Node`] does what all stages
+//! share: dispatch, passing on other kinds, counting, `hello` and `summary`, latencies. [`program`] turns a stage into
+//! a command-line program.
+//!
+//! ```
+//! use sizeleak_frame::Record;
+//! use sizeleak_runtime::{Emit, Stage, StageError};
+//!
+//! /// Drops handshake records.
+//! struct DataOnly;
+//!
+//! impl Stage for DataOnly {
+//!     const NAME: &'static str = "data-only";
+//!     type Input = Record;
+//!
+//!     fn process(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
+//!         if !record.handshake {
+//!             out.emit(record.into())?;
+//!         }
+//!         Ok(())
+//!     }
+//!
+//!     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
+//!         Ok(())
+//!     }
+//! }
+//! ```
 
 mod build_with_model;
 mod channel;
@@ -11,40 +35,33 @@ mod configure;
 mod fused;
 mod input;
 mod interrupt;
-mod latency;
-pub mod log;
-mod meter;
-pub mod metrics;
 mod node;
+mod node_output;
 mod outcome;
 mod output;
 mod processors;
 pub mod program;
-mod progress;
-mod report;
+mod runnable;
 mod source;
 mod stage;
+mod stage_runner;
 mod stream;
 mod stream_end_check;
-mod telemetry;
 mod two_generation_cache;
 
 pub use build_with_model::build_with_model;
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};
-pub use fused::{Attached, run_attached};
+pub use fused::run_fused;
 pub use input::{Input, InputError, Received};
 pub use interrupt::{Interrupt, Interruptible, becomes_ready, is_ready};
-pub use latency::{Latency, LatencyError};
-pub use meter::{BOUNDS_NS, Count, Meter, Times};
-pub use node::{Node, Runnable};
-pub use outcome::{Observer, Outcome, Silent};
-pub use output::{Emit, Output};
+pub use node::Node;
+pub use outcome::{Observer, Outcome, SilentObserver};
+pub use output::{Closed, Emit, Output};
 pub use processors::{has_several_processors, processors};
-pub use progress::{FileProgress, Progress, Watched};
-pub use report::{LatencyTable, write_latency_log};
+pub use runnable::{FusedStage, Runnable};
+pub use sizeleak_telemetry::{FileProgress, Progress, ProgressReader};
 pub use source::{Source, SourceEmit, SourceNode};
-pub use stage::{Closed, Stage, StageError};
+pub use stage::{Stage, StageError};
 pub use stream::{StreamInput, StreamOutput, widen_pipe};
-pub use telemetry::Telemetry;
 pub use two_generation_cache::TwoGenerationCache;

@@ -1,24 +1,24 @@
-//! How a node's run ended, and who is told of it on the way.
+//! How a node ended, and the observer of its notices and summary.
 
 use sizeleak_frame::{Notice, Summary};
 
-/// How a node's run ended.
+/// How a node ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// All input was processed and the summary written.
     Done,
-    /// The user stopped it; what was done until then was written, with the summary.
+    /// The user interrupted it; everything until then was written, with the summary.
     Interrupted,
-    /// Nobody took its output any more.
+    /// The receiver of its output went away.
     Closed,
-    /// Its input ended too early: what came was processed, no summary was written. The cause, as far as it is known.
+    /// Its input ended early, for this reason: what came was processed, no summary was written.
     Cut(String),
     /// It failed, for this reason.
     Failed(String),
 }
 
 impl Outcome {
-    /// The exit code of the contract; 130 is the convention for a program stopped by SIGINT.
+    /// The exit code of the contract; 130 is the convention after SIGINT.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Done | Self::Closed => 0,
@@ -29,9 +29,9 @@ impl Outcome {
     }
 }
 
-/// Is told what a node makes besides its frames.
+/// Sees the notices and the summary of a node.
 pub trait Observer: Send {
-    /// A notice of this node itself, not one it passes on.
+    /// A notice of this node, not one it passes on.
     fn notice(&mut self, notice: &Notice);
 
     /// The summary the node writes, its own row included.
@@ -40,9 +40,9 @@ pub trait Observer: Send {
 
 /// Observes nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
+pub struct SilentObserver;
 
-impl Observer for Silent {
+impl Observer for SilentObserver {
     fn notice(&mut self, _: &Notice) {}
 
     fn summary(&mut self, _: &Summary) {}

@@ -1,14 +1,14 @@
-//! How many processors there are to work on.
+//! How many processors this process may use.
 
 use std::num::NonZero;
 use std::thread;
 
-/// How many processors this process may use, as far as the system tells; else one.
+/// How many processors this process may use; one where the system does not say.
 pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Whether this process may use more than one processor: whether a thread of its own makes anything faster.
+/// Whether this process may use more than one processor.
 pub fn has_several_processors() -> bool {
     processors() > 1
 }

@@ -12,19 +12,18 @@ use std::time::{Instant, SystemTime};
 use clap::{Args, Command, FromArgMatches};
 use sizeleak_frame::{Notice, Summary};
 
-use crate::log::{self, LogFlags, complain, say};
-use crate::metrics::MetricsFlags;
-use crate::{
-    ConfigureError, FileProgress, Interrupt, Observer, Outcome, StageOptions, StreamInput, StreamOutput, Telemetry,
-    widen_pipe, write_latency_log,
-};
+use sizeleak_telemetry::log::{self, LogFlags, complain, say};
+use sizeleak_telemetry::metrics::MetricsFlags;
+use sizeleak_telemetry::{FileProgress, Telemetry, write_latency_log};
 
-/// The flags every stage has.
+use crate::{ConfigureError, Interrupt, Observer, Outcome, StageOptions, StreamInput, StreamOutput, widen_pipe};
+
+/// The flags of every stage.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CommonFlags {
     #[command(flatten)]
     log: LogFlags,
-    /// At the end, print a table of the latencies of this stage and all before it on stderr
+    /// At the end, print a table of the latencies of this stage and all stages before it on stderr
     #[arg(long)]
     latency: bool,
     /// Write those latencies to FILE as an HdrHistogram interval log
@@ -34,7 +33,7 @@ pub struct CommonFlags {
     metrics: MetricsFlags,
 }
 
-/// What the exit codes of all programs mean, for their help texts.
+/// The meaning of the exit codes of all programs, for help texts.
 pub const EXIT_CODES: &str =
     "Exit code: 0 done, 1 bad input or I/O, 2 usage, 3 the input was cut short, 130 stopped by SIGINT.";
 
@@ -45,7 +44,7 @@ pub fn command<O: StageOptions>() -> Command {
          prints any stream as text.\n{EXIT_CODES}",
         O::EXAMPLES.join("\n  ")
     ));
-    // Each set of flags brings the sentence about itself; the program's own is the last.
+    // Each set of flags sets its own description; the last one counts.
     CommonFlags::augment_args(O::augment_args(command)).about(O::ABOUT).long_about(None)
 }
 
@@ -68,7 +67,7 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags) -> ExitCode {
             if !flags.log.is_quiet() {
                 report.say_notices(O::NAME);
             }
-            // Last, where a person looks first.
+            // Last, where people look first.
             say_outcome(O::NAME, &outcome);
             let written = report.summary.as_ref().map_or(Ok(()), |summary| {
                 if flags.latency {
@@ -90,10 +89,10 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags) -> ExitCode {
     }
 }
 
-fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Outcome, Report), ConfigureError> {
+fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Outcome, StageReport), ConfigureError> {
     let system = |error: io::Error| ConfigureError::Input(error.to_string());
     let arguments: Vec<_> = env::args_os().skip(1).collect();
-    tracing::debug!(stage = O::NAME, ?arguments, "is told");
+    tracing::debug!(stage = O::NAME, ?arguments, "configured");
     let telemetry = Telemetry::new();
     let served = flags.metrics.serve(&telemetry)?;
     let mut runnable = options.build()?;
@@ -106,7 +105,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
         ));
     }
     if let Some(served) = &served {
-        runnable.show_on(telemetry.meter(O::NAME));
+        runnable.set_meter(telemetry.meter(O::NAME));
         if !flags.log.is_quiet() {
             say(O::NAME, &format!("metrics at {}", served.url()));
         }
@@ -121,12 +120,12 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     if !is_pipe {
         telemetry.progress().expect(metadata.len());
     }
-    // Of what a source reads instead, it tells itself.
+    // A source reports its own reading.
     let mut input = StreamInput::new(FileProgress::new(telemetry.progress()).watch(input, 0));
     if !is_pipe {
         input = input.until(interrupt.clone());
     }
-    let mut report = Report {
+    let mut report = StageReport {
         is_verbose: flags.log.is_verbose(),
         notices: BTreeMap::new(),
         summary: None,
@@ -144,7 +143,7 @@ fn say_outcome(stage: &str, outcome: &Outcome) {
     }
 }
 
-/// Writes a summary's latencies as an interval log that began at `start`, `clock` being the same moment.
+/// Writes the latencies of a summary as an interval log that starts at `start`; `clock` is the same moment.
 ///
 /// # Errors
 /// One sentence that names the file.
@@ -157,15 +156,15 @@ pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock
     write().map_err(|error| format!("the latency log {} cannot be written: {error}", path.display()))
 }
 
-struct Report {
+struct StageReport {
     is_verbose: bool,
     notices: BTreeMap<String, u64>,
     summary: Option<Summary>,
-    /// Where notices are counted too, if anybody looks.
+    /// Also counts notices, if metrics are served.
     telemetry: Option<Telemetry>,
 }
 
-impl Report {
+impl StageReport {
     fn say_notices(&self, stage: &str) {
         if self.notices.is_empty() || self.is_verbose {
             return;
@@ -175,7 +174,7 @@ impl Report {
     }
 }
 
-impl Observer for Report {
+impl Observer for StageReport {
     fn notice(&mut self, notice: &Notice) {
         *self.notices.entry(notice.what.to_string()).or_default() += 1;
         if let Some(telemetry) = &self.telemetry {

@@ -1,22 +1,20 @@
-//! A source: the stage at the head of a pipeline, which reads no frames.
+//! A source: the first stage of a pipeline, which reads no frames.
 
 use std::time::{Duration, Instant};
 
 use sizeleak_frame::{Frame, StageSummary, Summary};
+use sizeleak_telemetry::{FrameCounts, Latency, Meter, Progress};
 use tracing::debug;
 
-use crate::node::{Counted, conclude, own_hello};
-use crate::{
-    Attached, Closed, Count, Emit, Input, Interrupt, Latency, Meter, Observer, Outcome, Output, Progress, Runnable,
-    StageError,
-};
+use crate::node_output::NodeOutput;
+use crate::{Closed, Emit, FusedStage, Input, Interrupt, Observer, Outcome, Output, Runnable, StageError};
 
 /// A stage that makes frames from something other than frames.
 pub trait Source: Send {
-    /// The stage's name, which is also its program's.
+    /// The name of the stage and of its program.
     const NAME: &'static str;
 
-    /// Emits everything it has. Ends early, and well, when `interrupt` is set.
+    /// Emits everything it has. Ends early, without an error, when `interrupt` is set.
     ///
     /// # Errors
     /// [`StageError`], after everything that was whole has been emitted.
@@ -28,34 +26,34 @@ pub trait Source: Send {
     /// Frames it has read from its input, in the input's own unit (packets, for a capture).
     fn frames_in(&self) -> u64;
 
-    /// What it counts besides, for its row of `summary`.
+    /// Further counters, for its row of `summary`.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 }
 
-/// What a source emits to: it can also hand on early what has gathered, before it waits for more.
+/// The output of a source, which can flush before it waits for more input.
 pub trait SourceEmit: Emit {
-    /// Hands on what has gathered.
+    /// Sends the gathered frames.
     ///
     /// # Errors
-    /// [`Closed`] once nobody takes frames any more.
+    /// [`Closed`] once the output is closed.
     fn flush(&mut self) -> Result<(), Closed>;
 
-    /// Where to tell how much of the input was read, and how much there is.
+    /// Where to report how much of the input has been read, and how much there is.
     fn progress(&self) -> Progress {
         Progress::new()
     }
 }
 
-/// Frames kept in memory, for tests.
+/// Collects frames in memory, for tests.
 impl SourceEmit for Vec<Frame> {
     fn flush(&mut self) -> Result<(), Closed> {
         Ok(())
     }
 }
 
-/// A source and its output.
+/// A source that is ready to run.
 #[derive(Debug)]
 pub struct SourceNode<S> {
     source: S,
@@ -68,13 +66,13 @@ impl<S: Source> SourceNode<S> {
         Self { source, meter: None }
     }
 
-    fn run(&mut self, out: &mut Counted<'_>, interrupt: &Interrupt) -> Result<Outcome, StageError> {
-        out.pass(own_hello(S::NAME, None))?;
+    fn run(&mut self, out: &mut NodeOutput<'_>, interrupt: &Interrupt) -> Result<Outcome, StageError> {
+        out.send_hello(S::NAME, None)?;
         let waited = out.waited();
         let mut timed =
-            Timed { out, service: Latency::new(), since: Instant::now(), waited, traffic: Count::default() };
+            TimedEmit { out, service: Latency::new(), since: Instant::now(), waited, traffic: FrameCounts::default() };
         let ran = self.source.run(&mut timed, interrupt);
-        timed.show(self.source.frames_in());
+        timed.publish(self.source.frames_in());
         ran?;
         let own = StageSummary {
             stage: S::NAME.to_owned(),
@@ -85,7 +83,7 @@ impl<S: Source> SourceNode<S> {
             latency: timed.service.to_bytes(),
             queue: Latency::new().to_bytes(),
         };
-        out.finish(Summary { stages: vec![own] })?;
+        out.send_summary(Summary { stages: vec![own] })?;
         Ok(if interrupt.is_set() { Outcome::Interrupted } else { Outcome::Done })
     }
 }
@@ -95,7 +93,7 @@ impl<S: Source> Runnable for SourceNode<S> {
         S::NAME
     }
 
-    fn show_on(&mut self, meter: Meter) {
+    fn set_meter(&mut self, meter: Meter) {
         self.meter = Some(meter);
     }
 
@@ -107,12 +105,12 @@ impl<S: Source> Runnable for SourceNode<S> {
         observer: &mut dyn Observer,
     ) -> Outcome {
         debug!(stage = S::NAME, "begins");
-        let mut out = Counted::new(output, observer, self.meter.take());
+        let mut out = NodeOutput::new(output, observer, self.meter.take());
         let result = SourceNode::run(&mut self, &mut out, interrupt);
-        conclude(S::NAME, result, &mut out)
+        out.conclude(S::NAME, result)
     }
 
-    fn attach<'a>(self: Box<Self>, _: &'a mut dyn Output, _: &'a mut dyn Observer) -> Option<Box<dyn Attached + 'a>>
+    fn fuse<'a>(self: Box<Self>, _: &'a mut dyn Output, _: &'a mut dyn Observer) -> Option<Box<dyn FusedStage + 'a>>
     where
         Self: 'a,
     {
@@ -120,26 +118,26 @@ impl<S: Source> Runnable for SourceNode<S> {
     }
 }
 
-/// Takes the time between two frames as the time the second one took, waiting for the output left out.
-struct Timed<'a, 'b> {
-    out: &'a mut Counted<'b>,
+/// Measures the time between two frames, without waiting for the output, as the service time of the second.
+struct TimedEmit<'a, 'b> {
+    out: &'a mut NodeOutput<'b>,
     service: Latency,
     since: Instant,
     waited: Duration,
-    /// What it emitted but for notices.
-    traffic: Count,
+    /// What it emitted, without notices.
+    traffic: FrameCounts,
 }
 
-impl Timed<'_, '_> {
-    /// Shows that so many frames were read of the input.
-    fn show(&self, frames_in: u64) {
+impl TimedEmit<'_, '_> {
+    /// Publishes that `frames_in` frames of the input were read.
+    fn publish(&self, frames_in: u64) {
         if let Some(meter) = &self.out.meter {
-            meter.show(Count { frames_in, frames_out: self.out.frames, bytes_in: self.traffic.bytes_in });
+            meter.set_counts(FrameCounts { frames_in, frames_out: self.out.frames, bytes_in: self.traffic.bytes_in });
         }
     }
 }
 
-impl Emit for Timed<'_, '_> {
+impl Emit for TimedEmit<'_, '_> {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         let rows = frame.rows();
         let elapsed = self.since.elapsed().saturating_sub(self.out.waited().saturating_sub(self.waited));
@@ -152,15 +150,15 @@ impl Emit for Timed<'_, '_> {
             }
         }
         self.out.emit(frame)?;
-        // Until its end, when it says what it has read, what it has handed on is all that is known.
-        self.show(self.traffic.frames_in);
+        // Until its end only what it has emitted is known.
+        self.publish(self.traffic.frames_in);
         self.since = Instant::now();
         self.waited = self.out.waited();
         Ok(())
     }
 }
 
-impl SourceEmit for Timed<'_, '_> {
+impl SourceEmit for TimedEmit<'_, '_> {
     fn flush(&mut self) -> Result<(), Closed> {
         self.out.flush()
     }

@@ -5,41 +5,41 @@ use std::error::Error;
 use sizeleak_frame::Frame;
 use thiserror::Error;
 
-use crate::Emit;
+use crate::{Closed, Emit};
 
 /// A step of the pipeline. It holds its own state and takes all time from frames.
 pub trait Stage: Send {
-    /// The stage's name, which is also its program's.
+    /// The name of the stage and of its program.
     const NAME: &'static str;
 
-    /// What it consumes. A frame that is none of it comes back and is passed on.
+    /// The frames it consumes. Conversion returns any other frame, which is passed on.
     type Input: TryFrom<Frame, Error = Frame>;
 
-    /// Takes one frame and emits what follows from it.
+    /// Processes one frame and emits what follows from it.
     ///
     /// # Errors
     /// [`StageError`]; the whole run ends with it.
     fn process(&mut self, input: Self::Input, out: &mut dyn Emit) -> Result<(), StageError>;
 
-    /// Emits what is still held when input has ended, also where it ended too early.
+    /// Emits what is still held when the input has ended, also where it ended early.
     ///
     /// # Errors
     /// [`StageError`]; the whole run ends with it.
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError>;
 
-    /// What it counts beyond frames and bytes, for its row of `summary`.
+    /// Counters besides frames and bytes, for its row of `summary`.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 }
 
-/// Why a stage cannot go on.
+/// Why a stage cannot continue.
 #[derive(Debug, Error)]
 pub enum StageError {
-    /// Nobody takes its frames any more.
+    /// The output is closed.
     #[error(transparent)]
     Closed(#[from] Closed),
-    /// Something is wrong with what it was given.
+    /// Its input is invalid, or it failed itself.
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),
 }
@@ -50,8 +50,3 @@ impl StageError {
         Self::Failed(error.into())
     }
 }
-
-/// Nobody takes frames any more: a broken pipe or a dropped receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("nobody takes the output any more")]
-pub struct Closed;

@@ -8,12 +8,12 @@ use sizeleak_frame::{BATCH_ROWS, Frame, FrameReader, FrameWriter, ReadError, Wri
 
 use crate::{Closed, Emit, Input, InputError, Interrupt, Output, Received};
 
-/// What a pipe may hold, in bytes: as much as Linux gives a program without privileges.
+/// The size of a pipe in bytes: the most Linux allows without privileges.
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Has a pipe hold more than it does by default, so that its two ends wait for each other less often. Where the system does
-/// not let it, or it is no pipe, all stays as it is.
+/// Enlarges the buffer of a pipe, so that its two ends wait for each other less often. Does nothing where the system
+/// refuses, or for anything but a pipe.
 pub fn widen_pipe(pipe: &impl AsFd) {
     #[cfg(target_os = "linux")]
     let _widened = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
@@ -25,11 +25,11 @@ pub fn widen_pipe(pipe: &impl AsFd) {
 #[derive(Debug)]
 pub struct StreamInput<R> {
     reader: FrameReader<R>,
-    /// When the bytes now buffered were read. What they waited in the pipe before cannot be seen from here.
+    /// When the buffered bytes were read; their time in the pipe is unknown.
     since: Instant,
-    /// An error found behind frames that are still to be given.
+    /// An error after frames that have not been returned yet.
     held: Option<ReadError>,
-    /// Set where the user's wish to stop ends the input; a pipe is drained instead, since its writer stops itself.
+    /// Ends the input when set. A pipe is drained instead: its writer stops by itself.
     interrupt: Option<Interrupt>,
 }
 
@@ -39,7 +39,7 @@ impl<R: Read> StreamInput<R> {
         Self { reader: FrameReader::new(input), since: Instant::now(), held: None, interrupt: None }
     }
 
-    /// The same, ending early when `interrupt` is set: for a file, which no process upstream would stop.
+    /// The same, ending early when `interrupt` is set: for a file, which no writer ends.
     #[must_use]
     pub fn until(mut self, interrupt: Interrupt) -> Self {
         self.interrupt = Some(interrupt);
@@ -77,7 +77,7 @@ impl<R: Read> Input for StreamInput<R> {
             }
             before_wait();
             let filled = self.reader.fill();
-            // A pipe that ends since the user asked to stop is not cut.
+            // A pipe that ends because of the interrupt is not cut.
             if self.interrupt.as_ref().is_some_and(Interrupt::is_set) {
                 return Ok(Received::Interrupted);
             }
@@ -92,7 +92,7 @@ impl<R: Read> Input for StreamInput<R> {
 /// Frames written as bytes.
 #[derive(Debug)]
 pub struct StreamOutput<W> {
-    writer: FrameWriter<Timed<W>>,
+    writer: FrameWriter<TimedWriter<W>>,
     waited: Duration,
     failure: Option<WriteError>,
     closed: bool,
@@ -102,14 +102,14 @@ impl<W: Write> StreamOutput<W> {
     /// Frames to `output`, which needs no buffer of its own.
     pub fn new(output: W) -> Self {
         Self {
-            writer: FrameWriter::new(Timed { output, waited: Duration::ZERO }),
+            writer: FrameWriter::new(TimedWriter { output, waited: Duration::ZERO }),
             waited: Duration::ZERO,
             failure: None,
             closed: false,
         }
     }
 
-    fn settle(&mut self, written: Result<(), WriteError>) -> Result<(), Closed> {
+    fn check(&mut self, written: Result<(), WriteError>) -> Result<(), Closed> {
         self.waited = self.writer.output().waited;
         match written {
             Ok(()) => Ok(()),
@@ -132,15 +132,15 @@ impl<W: Write + Send> Emit for StreamOutput<W> {
             return Err(Closed);
         }
         let written = self.writer.write(&frame);
-        self.settle(written)
+        self.check(written)
     }
 }
 
 impl<W: Write + Send> Output for StreamOutput<W> {
     fn emit_all(&mut self, frames: &mut Vec<Frame>) -> Result<(), Closed> {
         let written = if self.closed { Ok(()) } else { self.writer.write_all(frames) };
-        Frame::clear(frames);
-        if self.closed { Err(Closed) } else { self.settle(written) }
+        frames.clear();
+        if self.closed { Err(Closed) } else { self.check(written) }
     }
 
     fn flush(&mut self) -> Result<(), Closed> {
@@ -148,7 +148,7 @@ impl<W: Write + Send> Output for StreamOutput<W> {
             return Err(Closed);
         }
         let written = self.writer.flush();
-        self.settle(written)
+        self.check(written)
     }
 
     fn waited(&self) -> Duration {
@@ -160,14 +160,14 @@ impl<W: Write + Send> Output for StreamOutput<W> {
     }
 }
 
-/// Counts the time writing takes, which is waiting for the reader.
+/// Measures the time of writing, which is waiting for the reader.
 #[derive(Debug)]
-struct Timed<W> {
+struct TimedWriter<W> {
     output: W,
     waited: Duration,
 }
 
-impl<W: Write> Write for Timed<W> {
+impl<W: Write> Write for TimedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let start = Instant::now();
         let written = self.output.write(bytes);

@@ -9,9 +9,10 @@ use sizeleak_frame::{
     Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
 use sizeleak_runtime::{
-    Closed, Count, Emit, Input, Interrupt, Latency, Node, Outcome, Output, Runnable, Silent, Source, SourceEmit,
-    SourceNode, Stage, StageError, StreamInput, StreamOutput, Telemetry, channel,
+    Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, SilentObserver, Source, SourceEmit, SourceNode,
+    Stage, StageError, StreamInput, StreamOutput, channel,
 };
+use sizeleak_telemetry::{FrameCounts, Latency, Telemetry};
 
 /// Doubles every command, and holds the last one back until input ends.
 #[derive(Default)]
@@ -82,29 +83,30 @@ fn run(input: &[u8]) -> (Outcome, Vec<Frame>) {
         Some(&mut StreamInput::new(input)),
         &mut StreamOutput::new(&mut output),
         &Interrupt::new(),
-        &mut Silent,
+        &mut SilentObserver,
     );
     (outcome, frames(&output))
 }
 
 #[test]
-fn what_it_counts_is_shown_on_its_meter() {
+fn node_publishes_its_counters_on_the_meter() {
     let telemetry = Telemetry::new();
     let meter = telemetry.meter("doubler");
     let input = bytes(&[hello(), command(5).into(), command(7).into(), summary()]);
     let mut node: Box<dyn Runnable> = Box::new(Node::new(Doubler::default()));
-    node.show_on(meter.clone());
+    node.set_meter(meter.clone());
     let mut output = StreamOutput::new(Vec::new());
-    let outcome = node.run(Some(&mut StreamInput::new(&input[..])), &mut output, &Interrupt::new(), &mut Silent);
+    let outcome =
+        node.run(Some(&mut StreamInput::new(&input[..])), &mut output, &Interrupt::new(), &mut SilentObserver);
     assert_eq!(outcome, Outcome::Done);
     // Two of the first command, one of the second, which was held back.
-    assert_eq!(meter.count(), Count { frames_in: 2, frames_out: 3, bytes_in: 12 });
-    let times = [meter.service(), meter.queue()].map(|times| times.within().sum::<u64>() + times.beyond());
+    assert_eq!(meter.counts(), FrameCounts { frames_in: 2, frames_out: 3, bytes_in: 12 });
+    let times = [meter.service(), meter.queue()].map(|times| times.buckets().sum::<u64>() + times.beyond());
     assert_eq!(times, [2, 2]);
 }
 
 #[test]
-fn a_whole_stream() {
+fn whole_stream_passes_through_with_hello_and_summary() {
     let input = bytes(&[hello(), command(5).into(), unknown(), command(7).into(), summary()]);
     let (outcome, output) = run(&input);
     assert_eq!(outcome, Outcome::Done);
@@ -121,7 +123,7 @@ fn a_whole_stream() {
 }
 
 #[test]
-fn a_cut_stream_is_finished_but_not_summed_up() {
+fn cut_stream_ends_without_a_summary() {
     let (outcome, output) = run(&bytes(&[hello(), command(5).into()]));
     assert!(
         matches!(&outcome, Outcome::Cut(cause) if cause.contains("`first` ended without its summary")),
@@ -139,7 +141,7 @@ fn a_cut_stream_is_finished_but_not_summed_up() {
 
 /// One that died at once must not look, two stages on, like something that is no stream.
 #[test]
-fn nothing_at_all_is_a_cut_stream_to_every_stage() {
+fn empty_input_is_a_cut_stream() {
     let (outcome, output) = run(b"");
     assert!(matches!(&outcome, Outcome::Cut(cause) if cause.contains("is empty")), "{outcome:?}");
     assert_eq!(output.iter().map(Frame::kind).collect::<Vec<_>>(), ["hello", "notice"]);
@@ -148,7 +150,7 @@ fn nothing_at_all_is_a_cut_stream_to_every_stage() {
 }
 
 #[test]
-fn a_broken_stream_fails_after_what_was_whole() {
+fn invalid_stream_fails_after_the_whole_frames() {
     let input = [bytes(&[hello(), command(5).into()]), vec![0xc1]].concat();
     let (outcome, output) = run(&input);
     assert!(matches!(&outcome, Outcome::Failed(cause) if cause.contains("0xc1")), "{outcome:?}");
@@ -174,13 +176,13 @@ impl Stage for Wanting {
 }
 
 #[test]
-fn what_is_missing_at_the_end_is_told_unless_the_end_came_too_early() {
+fn failure_of_finish_counts_only_for_a_whole_stream() {
     let run = |input: &[u8]| {
         Box::new(Node::new(Wanting::default())).run(
             Some(&mut StreamInput::new(input)),
             &mut StreamOutput::new(&mut Vec::new()),
             &Interrupt::new(),
-            &mut Silent,
+            &mut SilentObserver,
         )
     };
     assert_eq!(run(&bytes(&[hello(), summary()])), Outcome::Failed("there was no command".into()));
@@ -188,7 +190,7 @@ fn what_is_missing_at_the_end_is_told_unless_the_end_came_too_early() {
 }
 
 #[test]
-fn a_failing_stage_tells_the_next() {
+fn failing_stage_sends_a_notice() {
     let (outcome, output) = run(&bytes(&[hello(), command(1_000_000).into(), summary()]));
     assert_eq!(outcome, Outcome::Failed("a size that cannot be".into()));
     let Some(Frame::Notice(notice)) = output.last() else { panic!("{output:?}") };
@@ -226,14 +228,15 @@ fn threads_and_streams_give_the_same_frames() {
     thread::scope(|scope| {
         let interrupt = &interrupt;
         let head = move || {
-            let outcome = Box::new(SourceNode::new(Counter(5000))).run(None, &mut first, interrupt, &mut Silent);
+            let outcome =
+                Box::new(SourceNode::new(Counter(5000))).run(None, &mut first, interrupt, &mut SilentObserver);
             drop(first);
             outcome
         };
         scope.spawn(head);
         scope.spawn(move || {
             let node = Box::new(Node::new(Doubler::default()));
-            let outcome = node.run(Some(&mut between), &mut second, interrupt, &mut Silent);
+            let outcome = node.run(Some(&mut between), &mut second, interrupt, &mut SilentObserver);
             drop(second);
             outcome
         });
@@ -241,7 +244,7 @@ fn threads_and_streams_give_the_same_frames() {
     });
     let mut stream = Vec::new();
     let source = Box::new(SourceNode::new(Counter(5000)));
-    source.run(None, &mut StreamOutput::new(&mut stream), &interrupt, &mut Silent);
+    source.run(None, &mut StreamOutput::new(&mut stream), &interrupt, &mut SilentObserver);
     let (_, mut streamed) = run(&stream);
     // The summaries differ in their measured times.
     assert_eq!((threaded.pop().unwrap().kind(), streamed.pop().unwrap().kind()), ("summary", "summary"));
@@ -250,10 +253,11 @@ fn threads_and_streams_give_the_same_frames() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_source() {
+fn closed_output_ends_the_source() {
     let (mut output, input) = channel(1);
     drop(input);
-    let outcome = Box::new(SourceNode::new(Counter(u64::MAX))).run(None, &mut output, &Interrupt::new(), &mut Silent);
+    let outcome =
+        Box::new(SourceNode::new(Counter(u64::MAX))).run(None, &mut output, &Interrupt::new(), &mut SilentObserver);
     assert_eq!(outcome, Outcome::Closed);
     assert_eq!(output.emit(notice().into()).and(Err::<(), Closed>(Closed)), Err(Closed));
 }
@@ -263,20 +267,28 @@ fn notice() -> Notice {
 }
 
 #[test]
-fn a_full_disk_is_a_failure() {
+fn write_error_fails_the_node() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let outcome =
-        Box::new(SourceNode::new(Counter(3))).run(None, &mut StreamOutput::new(full), &Interrupt::new(), &mut Silent);
+    let outcome = Box::new(SourceNode::new(Counter(3))).run(
+        None,
+        &mut StreamOutput::new(full),
+        &Interrupt::new(),
+        &mut SilentObserver,
+    );
     assert!(matches!(&outcome, Outcome::Failed(cause) if cause.contains("cannot be written")), "{outcome:?}");
 }
 
 #[test]
-fn an_interrupted_source_still_sums_up() {
+fn interrupted_source_sends_a_summary() {
     let interrupt = Interrupt::new();
     interrupt.set();
     let mut output = Vec::new();
-    let outcome =
-        Box::new(SourceNode::new(Counter(9))).run(None, &mut StreamOutput::new(&mut output), &interrupt, &mut Silent);
+    let outcome = Box::new(SourceNode::new(Counter(9))).run(
+        None,
+        &mut StreamOutput::new(&mut output),
+        &interrupt,
+        &mut SilentObserver,
+    );
     assert_eq!(outcome, Outcome::Interrupted);
     assert_eq!(frames(&output).last().map(Frame::kind), Some("summary"));
 }
@@ -305,10 +317,10 @@ impl Output for Slow {
 }
 
 #[test]
-fn what_comes_behind_an_attached_stage_is_no_time_of_the_one_before() {
+fn time_of_later_stages_is_not_service_time_of_the_one_before() {
     let mut slow = Slow;
-    let mut observer = Silent;
-    let mut attached = Box::new(Node::new(Doubler::default())).attach(&mut slow, &mut observer).unwrap();
+    let mut observer = SilentObserver;
+    let mut attached = Box::new(Node::new(Doubler::default())).fuse(&mut slow, &mut observer).unwrap();
     attached.flush().unwrap();
     assert!(attached.waited() >= SLOW);
 }

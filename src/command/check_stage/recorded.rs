@@ -13,9 +13,9 @@ use sizeleak_runtime::Interrupt;
 use sizeleak_simulator::{Scenario, simulate};
 
 use super::super::Failure;
-use crate::pipeline::Pipeline;
-use crate::recording::decompressed;
-use crate::registry::STAGES;
+use sizeleak_pipeline::Pipeline;
+use sizeleak_pipeline::recording::decompressed;
+use sizeleak_pipeline::registry::STAGES;
 
 /// What a stage works on, which is its place in a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

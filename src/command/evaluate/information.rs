@@ -6,7 +6,7 @@ use sizeleak_model::{Limits, Model};
 use toml::Value;
 
 use super::score::Judged;
-use crate::pipeline::Pipeline;
+use sizeleak_pipeline::Pipeline;
 
 /// The most ways to share actions among classes that are looked at to count commands.
 const MOST_TOTALS: f64 = 1e6;

@@ -12,7 +12,7 @@ use super::study::see;
 use crate::command::Failure;
 use crate::command::labelled::{LabelFile, Tolerance};
 use crate::command::observation::Telling;
-use crate::pipeline::Pipeline;
+use sizeleak_pipeline::Pipeline;
 
 /// How often the truth was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -14,7 +14,7 @@ use super::setting::Setting;
 use crate::command::Failure;
 use crate::command::labelled::LabelFile;
 use crate::command::observation::{Observation, Telling, nothing, watch};
-use crate::pipeline::Pipeline;
+use sizeleak_pipeline::Pipeline;
 
 /// Labelled captures, and the model that is judged by them.
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ use super::training_set::TrainingSet;
 use crate::command::Failure;
 use crate::command::evaluate::Outcome;
 use crate::command::labelled::LabelFile;
-use crate::pipeline::Pipeline;
+use sizeleak_pipeline::Pipeline;
 
 /// The version of the JSON keys.
 const SCHEMA: u32 = 1;

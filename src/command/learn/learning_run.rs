@@ -19,7 +19,7 @@ use super::training_set::{LearnedModel, TrainingSet};
 use crate::command::Failure;
 use crate::command::labelled::LabelFile;
 use crate::command::observation::{Observation, Telling, nothing, watch};
-use crate::pipeline::Pipeline;
+use sizeleak_pipeline::Pipeline;
 
 const SEGMENTER: &str = "command-segmenter";
 

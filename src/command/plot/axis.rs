@@ -1,6 +1,6 @@
 //! The axis of time: where a moment stands, and which moments are named.
 
-use crate::output::Times;
+use sizeleak_output::TimeFormat;
 
 const SECOND: i128 = 1_000_000_000;
 const MINUTE: i128 = 60 * SECOND;
@@ -66,7 +66,7 @@ impl Axis {
     }
 
     /// The times that are named, at least `apart` pixels from each other.
-    pub(super) fn ticks(&self, times: &Times, apart: f64) -> Vec<Tick> {
+    pub(super) fn ticks(&self, times: &TimeFormat, apart: f64) -> Vec<Tick> {
         let step = self.step(apart);
         let clock = if step < SECOND { "%H:%M:%S.%3f" } else { "%H:%M:%S" };
         let mut ticks: Vec<Tick> = Vec::new();
@@ -74,11 +74,11 @@ impl Axis {
         let mut time = self.first.div_euclid(step) * step + step;
         while time <= self.last {
             if let Ok(time_ns) = i64::try_from(time) {
-                let date = Some(times.format(time_ns, "%Y-%m-%d"));
+                let date = Some(times.strftime(time_ns, "%Y-%m-%d"));
                 let is_new = date != shown;
                 shown.clone_from(&date);
                 let date = date.filter(|_| is_new);
-                ticks.push(Tick { x: self.position(time), time: times.format(time_ns, clock), date });
+                ticks.push(Tick { x: self.position(time), time: times.strftime(time_ns, clock), date });
             }
             time += step;
         }
@@ -102,7 +102,7 @@ mod tests {
         let start = 1_767_600_000_000_000_000;
         for span in [0, 1, 3_000_000, 1_000_000_000, 59_000_000_000, 86_400_000_000_000, 400 * 86_400_000_000_000] {
             let axis = Axis::new((start, start + span), 1000.0);
-            let ticks = axis.ticks(&Times::default(), 100.0);
+            let ticks = axis.ticks(&TimeFormat::default(), 100.0);
             assert!((2..=11).contains(&ticks.len()), "{span}: {}", ticks.len());
             assert!(ticks.windows(2).all(|pair| pair[1].x - pair[0].x >= 99.9), "{span}");
             assert!(ticks[0].date.as_deref().is_some_and(|date| date.starts_with("202")), "{span}");
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn all_of_time_has_an_axis() {
         let axis = Axis::new((i64::MIN, i64::MAX), 1000.0);
-        let ticks = axis.ticks(&Times::default(), 100.0);
+        let ticks = axis.ticks(&TimeFormat::default(), 100.0);
         assert!((5..=11).contains(&ticks.len()), "{}", ticks.len());
     }
 }

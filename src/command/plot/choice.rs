@@ -9,7 +9,7 @@ use jiff::civil::DateTime;
 use sizeleak_frame::Command;
 
 use crate::command::Failure;
-use crate::output::Times;
+use sizeleak_output::TimeFormat;
 
 /// Which commands to draw; all of them unless something is said.
 #[derive(Debug, Args)]
@@ -51,10 +51,10 @@ impl std::str::FromStr for Moment {
 }
 
 impl Moment {
-    fn nanoseconds(self, times: &Times) -> Option<i64> {
+    fn nanoseconds(self, times: &TimeFormat) -> Option<i64> {
         let time = match self {
             Self::Exact(time) => time,
-            Self::Wall(time) => times.at(time).ok()?,
+            Self::Wall(time) => times.timestamp(time).ok()?,
         };
         i64::try_from(time.as_nanosecond()).ok()
     }
@@ -71,7 +71,7 @@ pub(super) struct AddressPrefilter {
 
 impl Choice {
     /// The same with times of the wall by a clock.
-    pub(super) fn sieve(&self, times: &Times) -> Result<AddressPrefilter, Failure> {
+    pub(super) fn sieve(&self, times: &TimeFormat) -> Result<AddressPrefilter, Failure> {
         let ends = [self.from, self.until].map(|end| {
             let resolve = |moment: Moment| {
                 let far = || Failure::usage(anyhow!("a time of a capture is between the years 1678 and 2262"));
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn times_are_exact_or_by_the_clock() {
-        let nanoseconds = |text: &str| text.parse::<Moment>().map(|moment| moment.nanoseconds(&Times::default()));
+        let nanoseconds = |text: &str| text.parse::<Moment>().map(|moment| moment.nanoseconds(&TimeFormat::default()));
         assert_eq!(nanoseconds("1970-01-02"), Ok(Some(86_400_000_000_000)));
         assert_eq!(nanoseconds("1970-01-01T00:01"), Ok(Some(60_000_000_000)));
         assert_eq!(nanoseconds("1970-01-01T02:00:00.5+02:00"), Ok(Some(500_000_000)));

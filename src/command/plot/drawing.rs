@@ -5,7 +5,7 @@ use svg::node::element::{Description, Group, Line, Rectangle, Text, Title};
 
 use super::axis::Axis;
 use super::timeline::{FramerInput, Mark, Timeline};
-use crate::output::Times;
+use sizeleak_output::TimeFormat;
 
 const LEFT: f64 = 190.0;
 const TOP: f64 = 84.0;
@@ -28,7 +28,7 @@ const TEXT: &str = "#222222";
 const RULE: &str = "#dddddd";
 
 /// Draws a timeline.
-pub(super) fn draw(timeline: &Timeline, times: &Times) -> Document {
+pub(super) fn draw(timeline: &Timeline, times: &TimeFormat) -> Document {
     let width = (timeline.marks.len() as f64 * 3.0).clamp(900.0, 3000.0);
     let height = LANE * timeline.lanes.len().max(1) as f64;
     let (all_width, all_height) = (LEFT + width + RIGHT, TOP + height + BELOW);
@@ -59,7 +59,7 @@ pub(super) fn draw(timeline: &Timeline, times: &Times) -> Document {
     drawing.add(legend(all_height - 24.0))
 }
 
-fn title(timeline: &Timeline, times: &Times) -> (String, String) {
+fn title(timeline: &Timeline, times: &TimeFormat) -> (String, String) {
     let gateways = timeline.gateways();
     let gateways = match gateways.len() {
         0 => "a gateway".to_owned(),
@@ -74,7 +74,7 @@ fn title(timeline: &Timeline, times: &Times) -> (String, String) {
     let counted =
         if drawn < timeline.commands { format!("first {drawn} of {}", timeline.commands) } else { drawn.to_string() };
     let span = timeline.span().map_or_else(String::new, |(first, last)| {
-        format!("{} from {} to {}; ", times.heading(), times.say(first), times.say(last))
+        format!("{} from {} to {}; ", times.heading(), times.format(first), times.format(last))
     });
     let detail = format!("{span}commands drawn: {counted}; a bar is as high as the command has such actions");
     (format!("Commands to {gateways} in {flows}"), detail)
@@ -94,7 +94,7 @@ fn lane_of(timeline: &Timeline, at: usize, lane: &FramerInput, width: f64) -> Gr
     Group::new().set("class", "lane").add(rule).add(text(LEFT - 12.0, base - 6.0, &scale).set("text-anchor", "end"))
 }
 
-fn axis_of(axis: &Axis, times: &Times, height: f64) -> Group {
+fn axis_of(axis: &Axis, times: &TimeFormat, height: f64) -> Group {
     let mut group = Group::new().set("class", "axis");
     for tick in axis.ticks(times, 110.0) {
         let x = LEFT + tick.x;
@@ -108,7 +108,7 @@ fn axis_of(axis: &Axis, times: &Times, height: f64) -> Group {
     group
 }
 
-fn command(timeline: &Timeline, mark: &Mark, axis: &Axis, times: &Times, width: f64) -> Group {
+fn command(timeline: &Timeline, mark: &Mark, axis: &Axis, times: &TimeFormat, width: f64) -> Group {
     let commands = timeline.marks.len();
     let bar_width = (width / commands.max(1) as f64 * 0.8).clamp(1.0, 8.0);
     let middle = LEFT + axis.at(mark.time_ns);
@@ -129,7 +129,7 @@ fn command(timeline: &Timeline, mark: &Mark, axis: &Axis, times: &Times, width: 
 }
 
 /// What a command is, in words, for whoever points at it.
-fn says(timeline: &Timeline, mark: &Mark, times: &Times) -> String {
+fn says(timeline: &Timeline, mark: &Mark, times: &TimeFormat) -> String {
     let named = |(lane, count): &(usize, u64)| match timeline.lanes.get(*lane) {
         Some(FramerInput::Action(name)) => format!("{count} {}", clean(name)),
         Some(FramerInput::OtherActions) => format!("{count} other"),
@@ -138,7 +138,7 @@ fn says(timeline: &Timeline, mark: &Mark, times: &Times) -> String {
     };
     let actions = mark.bars.iter().map(named).collect::<Vec<_>>().join(", ");
     let probability = mark.probability.map_or_else(String::new, |value| format!(", probability {value:.3}"));
-    format!("{}, {} bytes: {actions}{probability}", times.say(mark.time_ns), mark.size)
+    format!("{}, {} bytes: {actions}{probability}", times.format(mark.time_ns), mark.size)
 }
 
 fn legend(y: f64) -> Group {

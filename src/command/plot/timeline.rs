@@ -162,7 +162,7 @@ impl Take for Timeline {
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, Candidate, Command, Shared};
+    use sizeleak_frame::{Actions, Candidate, Command, SharedList};
 
     use super::*;
 
@@ -179,7 +179,7 @@ mod tests {
         };
         let named =
             |pairs: Vec<_>| pairs.into_iter().map(|(name, count)| (Arc::from(name), count)).collect::<Actions>();
-        let candidates: Shared<Candidate> = actions
+        let candidates: SharedList<Candidate> = actions
             .into_iter()
             .map(|pairs| Candidate { actions: named(pairs), epsilon: 0, probability: 0.5 })
             .collect();

@@ -9,7 +9,7 @@ use clap::Parser;
 use sizeleak_capture::{LiveCapture, Options};
 use sizeleak_frame::{Frame, Packets};
 use sizeleak_runtime::{
-    ChannelInput, Input, Interrupt, Outcome, Received, Runnable, Silent, SourceNode, StageOptions, channel,
+    ChannelInput, Input, Interrupt, Outcome, Received, Runnable, SilentObserver, SourceNode, StageOptions, channel,
 };
 
 /// Runs one of the ignored tests below in its own namespace.
@@ -84,7 +84,8 @@ fn packets_in_namespace() {
     let (mut output, mut input) = channel(8);
     let interrupt = Interrupt::new();
     let stop = interrupt.clone();
-    let node = thread::spawn(move || Box::new(SourceNode::new(capture)).run(None, &mut output, &stop, &mut Silent));
+    let node =
+        thread::spawn(move || Box::new(SourceNode::new(capture)).run(None, &mut output, &stop, &mut SilentObserver));
     for number in 0..5_u8 {
         socket.send(&[number; 100]).unwrap();
         // Each one arrives before the next is sent.
@@ -111,7 +112,7 @@ fn failures_in_namespace() {
     let capture = LiveCapture::open("far", None, None).unwrap();
     let (mut output, input) = channel(1_000);
     let node = thread::spawn(move || {
-        Box::new(SourceNode::new(capture)).run(None, &mut output, &Interrupt::new(), &mut Silent)
+        Box::new(SourceNode::new(capture)).run(None, &mut output, &Interrupt::new(), &mut SilentObserver)
     });
     ip("link delete near");
     let outcome = node.join().unwrap();

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sizeleak_capture::Options;
-use sizeleak_runtime::{Interrupt, Outcome, Silent, StageOptions, StreamOutput, Telemetry};
+use sizeleak_runtime::{Interrupt, Outcome, SilentObserver, StageOptions, StreamOutput};
+use sizeleak_telemetry::Telemetry;
 use tempfile::TempDir;
 use written::{file, little_endian, some_packets};
 
@@ -17,8 +18,8 @@ use written::{file, little_endian, some_packets};
 fn reported(files: Vec<PathBuf>) -> (u64, Option<u64>) {
     let telemetry = Telemetry::new();
     let mut capture = Options { files, ..Options::default() }.build().unwrap();
-    capture.show_on(telemetry.meter("capture"));
-    let outcome = capture.run(None, &mut StreamOutput::new(io::sink()), &Interrupt::new(), &mut Silent);
+    capture.set_meter(telemetry.meter("capture"));
+    let outcome = capture.run(None, &mut StreamOutput::new(io::sink()), &Interrupt::new(), &mut SilentObserver);
     assert_eq!(outcome, Outcome::Done);
     (telemetry.progress().read(), telemetry.progress().total())
 }

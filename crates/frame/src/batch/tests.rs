@@ -1,0 +1,90 @@
+//! Batches against plain lists of the same rows.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::row_bytes::MIN_SHARED_BYTES;
+use crate::{Packet, Packets, Segment, Segments};
+
+fn buffers() -> [Arc<Vec<u8>>; 2] {
+    [3, 5].map(|factor| Arc::new((0..200).map(|at| (at * factor) as u8).collect()))
+}
+
+/// The time, number and buffer of each packet.
+fn packets() -> impl Strategy<Value = Vec<(i64, u64, bool)>> {
+    prop::collection::vec(any::<(i64, u64, bool)>(), 0..60)
+}
+
+proptest! {
+    #[test]
+    fn rows_come_back_in_order_and_survive_detaching(packets in packets(), ahead in 1usize..9) {
+        let buffers = buffers();
+        let (mut batch, mut expected) = (Packets::new(), Vec::new());
+        for (at, (time_ns, number, in_first)) in packets.into_iter().enumerate() {
+            let buffer = &buffers[usize::from(in_first)];
+            let data = &buffer[at..2 * at];
+            let packet = Packet { time_ns, link_type: 1, original_length: at as u32, data, capture: 7, number };
+            expected.push(packet);
+            if at.is_multiple_of(13) { batch.push(packet) } else { batch.push_shared(packet, buffer) }
+        }
+        prop_assert!(batch.iter().eq(expected.iter().copied()));
+        prop_assert_eq!(batch.iter().len(), expected.len());
+        prop_assert_eq!(batch.data_bytes(), expected.iter().map(|packet| packet.data.len()).sum::<usize>());
+        let mut rest = batch.iter();
+        for (at, packet) in expected.iter().enumerate() {
+            prop_assert_eq!(rest.peek(), Some(*packet));
+            let later = rest.data_ahead(ahead);
+            prop_assert!(later.is_empty() || later == expected[at + ahead].data);
+            rest.advance();
+        }
+        prop_assert_eq!((rest.peek(), rest.data_ahead(0).len()), (None, 0));
+        batch.detach();
+        prop_assert!(batch.iter().eq(expected.iter().copied()));
+        prop_assert!(!batch.shares_buffers());
+    }
+}
+
+#[test]
+fn appended_packets_are_numbered() {
+    let [buffer, _] = buffers();
+    let mut batch = Packets::new();
+    let mut appender = batch.appender(3, 8, Some(&buffer));
+    appender.push(5, 1, 60, &buffer[..4]);
+    appender.push(6, 1, 60, &buffer[4..9]);
+    assert_eq!(appender.number(), 10);
+    let numbers: Vec<(u32, u64, usize)> =
+        batch.iter().map(|packet| (packet.capture, packet.number, packet.data.len())).collect();
+    assert_eq!(numbers, [(3, 9, 4), (3, 10, 5)]);
+}
+
+/// Segments with payloads of these lengths in one buffer, and that buffer.
+fn shared_segments(lengths: &[usize]) -> (Segments, Arc<Vec<u8>>) {
+    let buffer = Arc::new((0..lengths.iter().sum()).map(|at: usize| at as u8).collect::<Vec<u8>>());
+    let (mut packets, mut segments, mut rest) = (Packets::new(), Segments::new(), &buffer[..]);
+    for (length, number) in lengths.iter().zip(1..) {
+        let (data, behind) = rest.split_at(*length);
+        rest = behind;
+        let length = *length as u32;
+        packets.push_shared(
+            Packet { time_ns: 0, link_type: 1, original_length: length, data, capture: 0, number },
+            &buffer,
+        );
+        let (direction, flags) = (crate::Direction::ToGateway, Segment::ACK);
+        let segment = Segment { time_ns: 5, flow: number, direction, sequence: 9, flags, length, payload: data };
+        segments.push_from(segment, &packets);
+    }
+    (segments, buffer)
+}
+
+#[test]
+fn only_small_batches_are_copied_by_detach() {
+    let least = MIN_SHARED_BYTES;
+    for (lengths, is_shared) in [(vec![], false), (vec![3, 0, least - 4], false), (vec![least - 7, 7], true)] {
+        let (mut segments, buffer) = shared_segments(&lengths);
+        let before = segments.clone();
+        segments.detach();
+        assert_eq!(segments, before);
+        drop(before);
+        assert_eq!((segments.shares_buffers(), Arc::strong_count(&buffer)), (is_shared, 1 + usize::from(is_shared)));
+    }
+}

@@ -1,0 +1,76 @@
+//! Frames as `MessagePack` values, by serde.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::{DeserializeOwned, DeserializeSeed};
+
+use crate::batch::BatchSeed;
+use crate::{Frame, MAX_DEPTH, Unknown};
+
+/// Appends the value `{kind: body}` of a frame to a buffer.
+pub(crate) fn encode(frame: &Frame, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
+    match frame {
+        Frame::Hello(body) => encode_body(frame, body, buffer),
+        Frame::Packets(body) => encode_body(frame, &***body, buffer),
+        Frame::Flow(body) => encode_body(frame, body, buffer),
+        Frame::Segments(body) => encode_body(frame, &***body, buffer),
+        Frame::Session(body) => encode_body(frame, body, buffer),
+        Frame::Record(body) => encode_body(frame, body, buffer),
+        Frame::Command(body) => encode_body(frame, body, buffer),
+        Frame::Correction(body) => encode_body(frame, body, buffer),
+        Frame::Identification(body) => encode_body(frame, body, buffer),
+        Frame::Notice(body) => encode_body(frame, body, buffer),
+        Frame::Summary(body) => encode_body(frame, body, buffer),
+        Frame::Unknown(unknown) => {
+            buffer.extend_from_slice(&unknown.value);
+            Ok(())
+        }
+    }
+}
+
+fn encode_body<T: Serialize>(frame: &Frame, body: &T, buffer: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
+    rmp::encode::write_map_len(buffer, 1)?;
+    rmp::encode::write_str(buffer, frame.kind())?;
+    body.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map())
+}
+
+/// Decodes one whole value, `{kind: body}`, which lies in `buffer`. The error says what is wrong with it.
+pub(crate) fn decode(value: &[u8], buffer: &Arc<Vec<u8>>) -> Result<Frame, String> {
+    let mut rest = value;
+    let entries = rmp::decode::read_map_len(&mut rest).map_err(|_| "a frame must be a map".to_owned())?;
+    if entries != 1 {
+        return Err(format!("a frame must be a map of one entry, this one has {entries}"));
+    }
+    let (kind, body) = rmp::decode::read_str_from_slice(rest).map_err(|_| "a frame's kind must be text".to_owned())?;
+    let frame = match kind {
+        "hello" => decode_body(body).map(Frame::Hello),
+        "packets" => {
+            decode_with(BatchSeed(buffer, PhantomData), body).map(|rows| Frame::Packets(Box::new(rows.into())))
+        }
+        "flow" => decode_body(body).map(Frame::Flow),
+        "segments" => {
+            decode_with(BatchSeed(buffer, PhantomData), body).map(|rows| Frame::Segments(Box::new(rows.into())))
+        }
+        "session" => decode_body(body).map(Frame::Session),
+        "record" => decode_body(body).map(Frame::Record),
+        "command" => decode_body(body).map(Frame::Command),
+        "correction" => decode_body(body).map(Frame::Correction),
+        "identification" => decode_body(body).map(Frame::Identification),
+        "notice" => decode_body(body).map(Frame::Notice),
+        "summary" => decode_body(body).map(Frame::Summary),
+        _ => Ok(Frame::Unknown(Unknown { kind: kind.to_owned(), value: value.to_vec() })),
+    };
+    frame.map_err(|error| format!("a `{kind}` that cannot be read: {error}"))
+}
+
+fn decode_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, rmp_serde::decode::Error> {
+    decode_with(PhantomData, body)
+}
+
+fn decode_with<'a, T: DeserializeSeed<'a>>(seed: T, body: &'a [u8]) -> Result<T::Value, rmp_serde::decode::Error> {
+    let mut deserializer = rmp_serde::Deserializer::from_read_ref(body);
+    deserializer.set_max_depth(MAX_DEPTH);
+    seed.deserialize(&mut deserializer)
+}

@@ -1,0 +1,97 @@
+//! The fast codec against serde.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::codec;
+
+/// Integers of every length in bits.
+fn integer() -> impl Strategy<Value = u64> + Clone {
+    (any::<u64>(), 0u32..64).prop_map(|(value, shift)| value >> shift)
+}
+
+fn time() -> impl Strategy<Value = i64> + Clone {
+    (integer(), prop::bool::weighted(0.1))
+        .prop_map(|(time, is_negative)| (time >> 1).cast_signed() ^ -i64::from(is_negative))
+}
+
+/// Sizes around those where the encoding takes one more byte, and all others.
+fn size() -> impl Strategy<Value = u64> + Clone {
+    prop_oneof![0u64..=0x101, 0xfff0u64..=0x1_0001, integer()]
+}
+
+fn data() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![20 => 0usize..300, 1 => Just(65_535), 1 => Just(65_536)].prop_map(|length| vec![7; length])
+}
+
+fn record() -> impl Strategy<Value = Frame> {
+    let kind = (any::<bool>(), 20u8..=24, any::<bool>());
+    ([time(), time()], integer(), size(), prop::option::of([size(), size()]), kind).prop_map(
+        |([time_ns, start_ns], flow, length, plaintext, (from, content_type, handshake))| {
+            let direction = Direction::BOTH[usize::from(from)];
+            let (content_type, length) = (content_type.try_into().unwrap(), length as u32);
+            Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake }.into()
+        },
+    )
+}
+
+fn packets() -> impl Strategy<Value = Frame> {
+    prop::collection::vec((time(), integer(), size(), data(), integer(), integer()), 0..20).prop_map(|rows| {
+        let mut batch = Packets::new();
+        for (time_ns, link_type, original_length, data, capture, number) in &rows {
+            let (link_type, original_length, capture) = (*link_type as u16, *original_length as u32, *capture as u32);
+            batch.push(Packet { time_ns: *time_ns, link_type, original_length, data, capture, number: *number });
+        }
+        batch.into()
+    })
+}
+
+fn segments() -> impl Strategy<Value = Frame> {
+    let row = (time(), integer(), any::<bool>(), [size(), size()], any::<u8>(), data());
+    prop::collection::vec(row, 0..20).prop_map(|rows| {
+        let mut batch = Segments::new();
+        for (time_ns, flow, from, [sequence, length], flags, payload) in &rows {
+            let (time_ns, flow, sequence, length) = (*time_ns, *flow, *sequence as u32, *length as u32);
+            let direction = Direction::BOTH[usize::from(*from)];
+            batch.push(Segment { time_ns, flow, direction, sequence, flags: *flags, length, payload });
+        }
+        batch.into()
+    })
+}
+
+/// One byte changed, or everything from it on cut off, or nothing done.
+fn damage(mut bytes: Vec<u8>, (at, byte, is_cut): (usize, u8, bool)) -> Vec<u8> {
+    let at = at % (bytes.len() * 4);
+    match bytes.get_mut(at) {
+        Some(_) if is_cut => bytes.truncate(at),
+        Some(place) => *place = byte,
+        None => {}
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn fast_codec_agrees_with_serde(
+        frame in prop_oneof![4 => record(), 1 => packets(), 1 => segments()],
+        damaged: (usize, u8, bool),
+    ) {
+        let (mut fast, mut plain) = (Vec::new(), Vec::new());
+        encode(&frame, &mut fast).unwrap().unwrap();
+        codec::encode(&frame, &mut plain).unwrap();
+        prop_assert_eq!(&fast, &plain);
+        // Only negative times are left to serde.
+        let stream = [&fast, &[0x81, 0xa6][..]].concat();
+        if let Some(decoded) = decode(&stream, &Arc::default()) {
+            prop_assert_eq!(decoded, (frame.clone(), fast.len()));
+        } else {
+            prop_assert!(fast.contains(&0xff) || fast.iter().any(|byte| *byte >= 0xd0));
+        }
+        let bytes = damage(fast, damaged);
+        if let Some((read, length)) = decode(&bytes, &Arc::default()) {
+            prop_assert_eq!(Ok(read), codec::decode(&bytes[..length], &Arc::default()));
+        }
+    }
+}

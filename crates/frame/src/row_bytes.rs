@@ -1,0 +1,177 @@
+//! The bytes of the rows of a batch: copied into the batch, or shared with the buffer they were read into.
+
+use std::mem;
+use std::sync::Arc;
+
+use crate::limit::BATCH_BYTES;
+
+/// The bytes of all rows of a batch.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RowBytes {
+    own: Vec<u8>,
+    shared: Vec<Arc<Vec<u8>>>,
+}
+
+/// Where the bytes of a row are. A batch is far shorter than 4 GiB.
+#[derive(Debug, Clone, Copy)]
+pub struct RowLocation {
+    /// The index of a shared buffer, or [`OWN`].
+    buffer: u32,
+    start: u32,
+    length: u32,
+}
+
+/// Stands for the batch's own buffer.
+const OWN: u32 = u32::MAX;
+
+/// Batches with at least this many bytes keep sharing: their rows fill most of the buffer.
+pub(crate) const MIN_SHARED_BYTES: usize = BATCH_BYTES / 2;
+
+impl RowBytes {
+    /// If the rows are `bytes` bytes, few compared to the buffers they share: empties it and returns the old one, whose
+    /// rows the caller copies. Buffers are then free for the next read.
+    pub(crate) fn detach(&mut self, bytes: usize) -> Option<Self> {
+        let is_small = bytes < MIN_SHARED_BYTES && self.is_shared();
+        is_small.then(|| mem::replace(self, Self { own: Vec::with_capacity(bytes), shared: Vec::new() }))
+    }
+
+    /// Bytes of memory it takes, without shared buffers.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.own.capacity() + self.shared.capacity() * size_of::<Arc<Vec<u8>>>()
+    }
+
+    /// Adds bytes by copying them.
+    #[inline]
+    pub(crate) fn copy(&mut self, bytes: &[u8]) -> RowLocation {
+        let start = self.own.len() as u32;
+        self.own.extend_from_slice(bytes);
+        RowLocation { buffer: OWN, start, length: bytes.len() as u32 }
+    }
+
+    /// Adds bytes by sharing `buffer` if they lie in it, else by copying them.
+    #[inline]
+    pub(crate) fn share(&mut self, bytes: &[u8], buffer: &Arc<Vec<u8>>) -> RowLocation {
+        let Some(start) = offset_in(buffer, bytes) else { return self.copy(bytes) };
+        if !self.shared.last().is_some_and(|last| Arc::ptr_eq(last, buffer)) {
+            self.shared.push(Arc::clone(buffer));
+        }
+        RowLocation { buffer: self.shared.len() as u32 - 1, start, length: bytes.len() as u32 }
+    }
+
+    /// Adds bytes of another batch by sharing their buffer if that batch does, else by copying them.
+    #[inline]
+    pub(crate) fn share_from(&mut self, bytes: &[u8], other: &Self) -> RowLocation {
+        // Rows come in order: the buffer is nearly always that of the row before.
+        let start = self.shared.last().and_then(|last| offset_in(last, bytes));
+        match start.or_else(|| self.share_buffer_of(bytes, other)) {
+            Some(start) => RowLocation { buffer: self.shared.len() as u32 - 1, start, length: bytes.len() as u32 },
+            None => self.copy(bytes),
+        }
+    }
+
+    /// Shares the other batch's buffer that holds these bytes, if there is one; returns their offset in it.
+    #[cold]
+    fn share_buffer_of(&mut self, bytes: &[u8], other: &Self) -> Option<u32> {
+        let (buffer, start) = other.shared.iter().find_map(|buffer| Some((buffer, offset_in(buffer, bytes)?)))?;
+        self.shared.push(Arc::clone(buffer));
+        Some(start)
+    }
+
+    /// Whether it shares any buffer.
+    pub(crate) fn is_shared(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
+    /// A cursor for reading rows in order.
+    #[inline]
+    pub(crate) fn cursor(&self) -> RowCursor<'_> {
+        RowCursor { bytes: self, buffer: OWN, current: &self.own }
+    }
+
+    /// The bytes of a row.
+    #[inline]
+    pub(crate) fn at(&self, location: RowLocation) -> &[u8] {
+        location.of(self.buffer(location.buffer))
+    }
+
+    #[inline]
+    fn buffer(&self, index: u32) -> &[u8] {
+        self.shared.get(index as usize).map_or(&self.own, |buffer| buffer)
+    }
+}
+
+/// Reads rows in order. Nearly always a row lies in the same buffer as the one before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowCursor<'a> {
+    bytes: &'a RowBytes,
+    buffer: u32,
+    current: &'a [u8],
+}
+
+impl<'a> RowCursor<'a> {
+    /// The bytes of a row.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a row")]
+    pub(crate) fn at(&mut self, location: RowLocation) -> &'a [u8] {
+        if location.buffer != self.buffer {
+            self.switch_to(location.buffer);
+        }
+        location.of(self.current)
+    }
+
+    /// The bytes of a row, if it lies in the same buffer as the last one.
+    #[inline]
+    pub(crate) fn in_same_buffer(&self, location: RowLocation) -> Option<&'a [u8]> {
+        (location.buffer == self.buffer).then(|| location.of(self.current))
+    }
+
+    #[cold]
+    fn switch_to(&mut self, buffer: u32) {
+        (self.buffer, self.current) = (buffer, self.bytes.buffer(buffer));
+    }
+}
+
+/// The offset of `part` in `whole`, if it is a part of it.
+#[inline]
+fn offset_in(whole: &[u8], part: &[u8]) -> Option<u32> {
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    (start + part.len() <= whole.len()).then_some(start as u32)
+}
+
+impl RowLocation {
+    /// The bytes in their buffer.
+    #[inline]
+    fn of(self, buffer: &[u8]) -> &[u8] {
+        let end = self.start as usize + self.length as usize;
+        buffer.get(self.start as usize..end).unwrap_or_default()
+    }
+
+    /// The number of bytes.
+    #[inline]
+    pub(crate) fn length(self) -> usize {
+        self.length as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_in_a_shared_buffer_are_not_copied() {
+        let buffers = [Arc::new(b"first".to_vec()), Arc::new(b"second".to_vec())];
+        let mut bytes = RowBytes::default();
+        let locations = [
+            bytes.share(&buffers[0][1..3], &buffers[0]),
+            bytes.share(&buffers[1][2..], &buffers[1]),
+            bytes.share(&buffers[0][4..], &buffers[1]),
+            bytes.copy(b"own"),
+        ];
+        assert_eq!(locations.map(|location| bytes.at(location)), [&b"ir"[..], b"cond", b"t", b"own"]);
+        assert_eq!((bytes.shared.len(), &bytes.own[..]), (2, &b"town"[..]));
+        let mut other = RowBytes::default();
+        let taken = locations.map(|location| other.share_from(bytes.at(location), &bytes));
+        assert_eq!(taken.map(|location| other.at(location)), [&b"ir"[..], b"cond", b"t", b"own"]);
+        assert_eq!((other.shared.len(), &other.own[..]), (2, &b"town"[..]));
+    }
+}

@@ -1,0 +1,110 @@
+//! CSV: the frames of one kind, with the same header for every stream.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+use sizeleak_frame::Frame;
+
+use crate::columns::{Column, cell, columns, rows, text};
+use crate::text_format::TextFormat;
+use crate::{HexLength, KindSelection, json};
+
+/// CSV of the one kind that is selected.
+pub(crate) struct Csv {
+    columns: Vec<Column>,
+    binary: HexLength,
+    has_header: bool,
+}
+
+impl Csv {
+    pub(crate) fn new(selection: &KindSelection, binary: HexLength) -> Self {
+        Self { columns: selection.only().and_then(columns).unwrap_or_default(), binary, has_header: false }
+    }
+
+    fn row(&self, body: &Value, output: &mut dyn Write) -> io::Result<()> {
+        let cells = self.columns.iter().map(|column| cell(body, column.name).as_ref().map_or_else(String::new, text));
+        write_record(cells, output)
+    }
+}
+
+impl TextFormat for Csv {
+    fn write_header(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        if std::mem::replace(&mut self.has_header, true) {
+            return Ok(());
+        }
+        write_record(self.columns.iter().map(|column| column.name), output)
+    }
+
+    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
+        self.write_header(output)?;
+        for (_, body) in json::rows(frame, self.binary)? {
+            rows(&body).try_for_each(|row| self.row(row, output))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_record(cells: impl Iterator<Item = impl AsRef<[u8]>>, output: &mut dyn Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(output);
+    writer.write_record(cells)?;
+    writer.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sizeleak_frame::{Actions, Candidate, Command, Hello, Identification, Notice};
+
+    use super::*;
+
+    fn written(kind: &str, frames: &[Frame]) -> String {
+        let mut output = Vec::new();
+        let mut csv = Csv::new(&KindSelection::Kinds(vec![kind.to_owned()]), HexLength::default());
+        csv.write_header(&mut output).unwrap();
+        for frame in frames {
+            csv.write(frame, &mut output).unwrap();
+        }
+        String::from_utf8(output).unwrap()
+    }
+
+    #[test]
+    fn header_is_written_without_frames() {
+        assert_eq!(written("flow", &[]), "flow,gateway,service,transport\n");
+    }
+
+    #[test]
+    fn row_holds_the_best_candidate() {
+        let command = Command {
+            time_ns: 1,
+            end_ns: 2,
+            flow: 3,
+            size: 4,
+            plaintext: Some([5, 6]),
+            records: 7,
+            replies: 8,
+            reply_bytes: 9,
+        };
+        let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("a b"), 1)]);
+        let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();
+        let (min_actions, max_actions) = (Some(1), None);
+        let frame = Identification { command, candidates, candidate_count: 10, listed: 1, min_actions, max_actions };
+        let text = written("identification", &[frame.into()]);
+        assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,10,1,1,,on=2 a b=1,-1,0.5"));
+    }
+
+    #[test]
+    fn lists_are_joined_and_quotes_escaped() {
+        let hello = Hello { schema: 1, stage: "c".into(), version: "1".into(), upstream: vec!["a".into(), "b".into()] };
+        assert!(written("hello", &[hello.into()]).ends_with("1,c,1,a b\n"));
+        let notice = Notice {
+            time_ns: None,
+            stage: "x".into(),
+            flow: None,
+            what: "gap".into(),
+            bytes: None,
+            detail: Some("a, \"b\"".into()),
+        };
+        assert!(written("notice", &[notice.into()]).ends_with(",x,,gap,,\"a, \"\"b\"\"\"\n"));
+    }
+}

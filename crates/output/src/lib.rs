@@ -1,0 +1,35 @@
+//! Writes frames in formats for people and programs: an aligned table, JSON lines, CSV, Parquet, and frames again.
+//!
+//! ```
+//! use sizeleak_frame::Notice;
+//! use sizeleak_output::{KindSelection, OutputFormat, OutputWriter, TextStyle};
+//!
+//! let mut text = Vec::new();
+//! let mut writer = OutputWriter::new(OutputFormat::Ndjson, KindSelection::All, TextStyle::default(), &mut text)?;
+//! let (stage, what) = ("mine".into(), "gap".into());
+//! writer.write(&Notice { time_ns: None, stage, flow: None, what, bytes: Some(3), detail: None }.into())?;
+//! writer.finish()?;
+//! drop(writer);
+//! assert!(text.starts_with(br#"{"notice":{"time_ns":null,"stage":"mine""#));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod colours;
+mod columns;
+mod csv;
+mod json;
+mod line;
+mod parquet;
+mod selection;
+mod table;
+mod text_format;
+mod text_style;
+mod time_format;
+mod writer;
+
+pub use colours::Colours;
+pub use columns::has_columns;
+pub use selection::KindSelection;
+pub use text_style::{HexLength, TextStyle};
+pub use time_format::{Clock, TimeFormat};
+pub use writer::{OutputFormat, OutputWriter};

@@ -1,0 +1,145 @@
+//! A frame as one line of text: its kind, its time and its fields.
+
+use sizeleak_frame::{Command, Correction, Flow, Frame, Packet, Record, Segment, Session, Summary, Transport};
+
+use crate::text_style::hex;
+use crate::{TextStyle, TimeFormat};
+
+/// The lines of a frame: one, or one per row of a batch or stage of a summary.
+pub(crate) fn lines(frame: &Frame, style: &TextStyle) -> Vec<String> {
+    let times = &style.times;
+    let text = match frame {
+        Frame::Packets(batch) => return batch.iter().map(|row| kind("packet", &packet(&row, style))).collect(),
+        Frame::Segments(batch) => return batch.iter().map(|row| kind("segment", &segment(&row, style))).collect(),
+        Frame::Summary(summary) => return stages(summary),
+        Frame::Hello(hello) => {
+            let before = hello.upstream.join(", ");
+            let after = if before.is_empty() { String::new() } else { format!(" after {before}") };
+            format!("{} {}, schema {}{after}", hello.stage, hello.version, hello.schema)
+        }
+        Frame::Flow(body) => flow(body, times),
+        Frame::Session(body) => session(body, times),
+        Frame::Record(body) => record(body, times),
+        Frame::Command(body) => command(body, times),
+        Frame::Correction(body) => correction(body, times),
+        Frame::Identification(body) => command(&body.command, times),
+        Frame::Notice(notice) => {
+            let time = notice.time_ns.map_or_else(|| "-".to_owned(), |time| times.format(time));
+            let flow = notice.flow.map_or_else(String::new, |flow| format!("  flow {flow}"));
+            let bytes = notice.bytes.map_or_else(String::new, |bytes| format!("  {bytes} bytes"));
+            let detail = notice.detail.as_deref().unwrap_or_default();
+            let width = times.width();
+            format!("{time:<width$}  {}: {}{flow}{bytes}  {detail}", notice.stage, notice.what)
+        }
+        Frame::Unknown(body) => format!("{} bytes  {}", body.value.len(), hex(&body.value, style.binary)),
+    };
+    vec![kind(frame.kind(), &text)]
+}
+
+fn kind(kind: &str, text: &str) -> String {
+    format!("{kind:<10}  {text}")
+}
+
+fn packet(row: &Packet<'_>, style: &TextStyle) -> String {
+    format!(
+        "{}  capture {} packet {}  link type {}  {} of {} bytes  {}",
+        style.times.format(row.time_ns),
+        row.capture,
+        row.number,
+        row.link_type,
+        row.data.len(),
+        row.original_length,
+        hex(row.data, style.binary)
+    )
+}
+
+fn segment(row: &Segment<'_>, style: &TextStyle) -> String {
+    format!(
+        "{}  flow {:<20}  {:<12}  sequence {:<10}  flags {:02x}  {:>5} bytes  {}",
+        style.times.format(row.time_ns),
+        row.flow,
+        row.direction.word(),
+        row.sequence,
+        row.flags,
+        row.length,
+        hex(row.payload, style.binary)
+    )
+}
+
+fn flow(flow: &Flow, times: &TimeFormat) -> String {
+    let transport = match flow.transport {
+        Transport::Tcp => "TCP",
+        Transport::Udp => "UDP",
+    };
+    let width = times.width();
+    format!("{:<width$}  flow {:<20}  {} and {} over {transport}", "", flow.flow, flow.gateway, flow.service)
+}
+
+fn session(session: &Session, times: &TimeFormat) -> String {
+    let shown = |part: &Option<String>| part.clone().unwrap_or_else(|| "-".to_owned());
+    format!(
+        "{}  flow {:<20}  {}  {}  {}",
+        times.format(session.time_ns),
+        session.flow,
+        shown(&session.tls_version),
+        shown(&session.cipher_suite),
+        shown(&session.server_name)
+    )
+}
+
+fn record(record: &Record, times: &TimeFormat) -> String {
+    format!(
+        "{}  flow {:<20}  {:<12}  type {}  {:>5} bytes  plaintext {}{}",
+        times.format(record.time_ns),
+        record.flow,
+        record.direction.word(),
+        u8::from(record.content_type),
+        record.length,
+        range(record.plaintext),
+        if record.handshake { "  handshake" } else { "" }
+    )
+}
+
+fn command(command: &Command, times: &TimeFormat) -> String {
+    format!(
+        "{}  flow {:<20}  {:>5} bytes  plaintext {}  {} records  {} replies of {} bytes",
+        times.format(command.time_ns),
+        command.flow,
+        command.size,
+        range(command.plaintext),
+        command.records,
+        command.replies,
+        command.reply_bytes
+    )
+}
+
+fn correction(correction: &Correction, times: &TimeFormat) -> String {
+    let offered = correction.epsilons.iter().take(3).map(|value| format!("{:+} ({:.2})", value.epsilon, value.weight));
+    let offered = offered.collect::<Vec<_>>().join(", ");
+    let more = if correction.epsilons.len() > 3 { ", …" } else { "" };
+    format!("{}  ε {offered}{more}", command(&correction.command, times))
+}
+
+fn stages(summary: &Summary) -> Vec<String> {
+    let stage = |row: &sizeleak_frame::StageSummary| {
+        let counters: Vec<String> = row.counters.iter().map(|(name, count)| format!("  {name} {count}")).collect();
+        let text = format!(
+            "{}: {} frames in, {} out, {} bytes{}",
+            row.stage,
+            row.frames_in,
+            row.frames_out,
+            row.bytes_in,
+            counters.concat()
+        );
+        kind("summary", &text)
+    };
+    summary.stages.iter().map(stage).collect()
+}
+
+fn range(range: Option<[u64; 2]>) -> String {
+    match range {
+        None => "unknown".to_owned(),
+        Some([least, most]) if least == most => least.to_string(),
+        Some([least, most]) => format!("{least} to {most}"),
+    }
+}

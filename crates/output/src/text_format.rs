@@ -1,0 +1,19 @@
+//! The trait of the text formats.
+
+use std::io::{self, Write};
+
+use sizeleak_frame::Frame;
+
+/// Writes frames as text.
+pub(crate) trait TextFormat: Send {
+    /// Writes a selected frame.
+    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()>;
+
+    /// Sees a frame that is not selected, for what it says about others.
+    fn observe(&mut self, _: &Frame) {}
+
+    /// Writes the header once: before the first frame, or at the first flush of a stream without frames.
+    fn write_header(&mut self, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! Writes selected frames to an output in one of the formats.
+
+use std::io::{self, BufWriter, Write};
+use std::slice;
+
+use clap::ValueEnum;
+use sizeleak_frame::{Frame, FrameSink, FrameWriter, WriteError};
+
+use crate::csv::Csv;
+use crate::json::JsonLines;
+use crate::parquet::ParquetFile;
+use crate::table::IdentificationTable;
+use crate::text_format::TextFormat;
+use crate::{KindSelection, TextStyle};
+
+/// The output format of frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// One aligned line per frame (or row of a batch), for people
+    #[default]
+    Table,
+    /// One JSON object per frame (or row of a batch)
+    Ndjson,
+    /// Comma-separated values of frames of one kind, with a header
+    Csv,
+    /// A Parquet file of frames of one kind, for pandas, Polars, DuckDB and the like
+    Parquet,
+    /// The frames themselves, in MessagePack
+    Frames,
+}
+
+/// Writes frames to an output.
+pub struct OutputWriter<W: Write + Send> {
+    selection: KindSelection,
+    target: Target<W>,
+}
+
+enum Target<W: Write + Send> {
+    Frames(FrameWriter<W>),
+    Text { format: Box<dyn TextFormat>, output: BufWriter<W> },
+    Parquet(ParquetFile<W>),
+}
+
+impl<W: Write + Send> OutputWriter<W> {
+    /// Writes the selected kinds in this format.
+    ///
+    /// # Errors
+    /// The output's, for a format with a header.
+    pub fn new(format: OutputFormat, selection: KindSelection, style: TextStyle, output: W) -> io::Result<Self> {
+        let format: Box<dyn TextFormat> = match format {
+            OutputFormat::Table => Box::new(IdentificationTable::new(style)),
+            OutputFormat::Ndjson => Box::new(JsonLines::new(style.binary)),
+            OutputFormat::Csv => Box::new(Csv::new(&selection, style.binary)),
+            OutputFormat::Parquet => {
+                let target = Target::Parquet(ParquetFile::new(&selection, output)?);
+                return Ok(Self { selection, target });
+            }
+            OutputFormat::Frames => return Ok(Self { selection, target: Target::Frames(FrameWriter::new(output)) }),
+        };
+        Ok(Self { selection, target: Target::Text { format, output: BufWriter::new(output) } })
+    }
+
+    /// Writes frames of one kind, if it is selected.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
+        let is_selected = self.selection.takes(kind);
+        match &mut self.target {
+            Target::Frames(writer) if is_selected => writer.write_all(frames).map_err(io_error),
+            Target::Text { format, output } if is_selected => {
+                frames.iter().try_for_each(|frame| format.write(frame, output))
+            }
+            Target::Text { format, .. } => {
+                for frame in frames {
+                    format.observe(frame);
+                }
+                Ok(())
+            }
+            Target::Parquet(file) if is_selected => frames.iter().try_for_each(|frame| file.write(frame)),
+            Target::Frames(_) | Target::Parquet(_) => Ok(()),
+        }
+    }
+
+    /// Writes the selected ones among these frames.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
+        frames.chunk_by(Frame::is_same_kind).try_for_each(|alike| match alike {
+            [first, ..] => self.write_kind(first.kind(), alike),
+            [] => Ok(()),
+        })
+    }
+
+    /// Writes a frame if it is selected.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
+        self.write_kind(frame.kind(), slice::from_ref(frame))
+    }
+
+    /// Flushes the output.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.target {
+            Target::Frames(writer) => writer.flush().map_err(io_error),
+            Target::Text { format, output } => {
+                format.write_header(output)?;
+                output.flush()
+            }
+            // Small row groups would be slow to read.
+            Target::Parquet(_) => Ok(()),
+        }
+    }
+
+    /// Writes the footer and flushes the output. Call it once, however the stream ended.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn finish(&mut self) -> io::Result<()> {
+        match &mut self.target {
+            Target::Parquet(file) => file.finish(),
+            Target::Frames(_) | Target::Text { .. } => self.flush(),
+        }
+    }
+}
+
+fn io_error(error: WriteError) -> io::Error {
+    match error {
+        WriteError::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+impl<W: Write + Send> FrameSink for OutputWriter<W> {
+    fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+        let written = self.write_all(frames);
+        frames.clear();
+        written
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+}

@@ -1,0 +1,247 @@
+//! The cache key of a stage's output: a digest of everything the output depends on.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use blake3::{Hash, Hasher};
+use serde_json::{Value, json};
+use sizeleak_frame::SCHEMA;
+use sizeleak_runtime::StageOptions;
+
+use super::CachedCapture;
+use crate::{Pipeline, ResolvedStage};
+
+/// The version of the key derivation; another value invalidates all keys.
+const CONTEXT: &str = "sizeleak cache 1";
+
+/// Kinds that are as large as the captures themselves and are not cached.
+const BULK: [&str; 2] = ["packets", "segments"];
+
+/// An output that can be cached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheableOutput {
+    /// The index of the stage that makes it.
+    pub index: usize,
+    /// That stage.
+    pub stage: &'static str,
+    /// The kind of frame it makes.
+    pub kind: &'static str,
+    /// The digest of everything the output depends on.
+    pub key: Hash,
+}
+
+/// The keys of a pipeline's outputs.
+#[derive(Debug)]
+pub struct CacheKeys {
+    /// The outputs that can be cached, in order, up to the first embedded or external stage: what those do is unknown.
+    pub outputs: Vec<CacheableOutput>,
+    /// The captures that all outputs depend on.
+    pub captures: Vec<CachedCapture>,
+}
+
+impl CacheKeys {
+    /// The keys of a pipeline's outputs. `program` is the digest of the running program; `digest` returns the digest
+    /// and size of a file.
+    ///
+    /// # Errors
+    /// One sentence: why there are none, since the input cannot be read twice.
+    pub fn of(
+        pipeline: &Pipeline,
+        program: Hash,
+        mut digest: impl FnMut(&Path) -> io::Result<(Hash, u64)>,
+    ) -> Result<Self, String> {
+        let stages = pipeline.resolved_stages();
+        let mut stages = stages.iter().enumerate();
+        let Some((_, source)) = stages.next().filter(|(_, first)| first.entry.name == sizeleak_capture::Options::NAME)
+        else {
+            return Err("the input of a program of your own is not known".into());
+        };
+        let mut keys = Self { outputs: Vec::new(), captures: Vec::new() };
+        let mut key = next_key(
+            Hasher::new_derive_key(CONTEXT).update(program.as_bytes()).finalize(),
+            &json!([env!("CARGO_PKG_VERSION"), SCHEMA]),
+        );
+        let read = keys.read_by(source, &mut digest)?;
+        key = next_key(key, &read);
+        for (index, ResolvedStage { entry, options }) in stages {
+            let files = entry.path_keys();
+            let mut plain = BTreeMap::new();
+            for (option, value) in options {
+                let value = if files.contains(option) { digested(value, &mut digest) } else { Ok(json!(value)) };
+                // The stage itself reports this when it is built.
+                let Ok(value) = value else { return Ok(keys) };
+                plain.insert(option, value);
+            }
+            key = next_key(key, &json!([entry.name, plain]));
+            if !BULK.contains(&entry.makes) {
+                keys.outputs.push(CacheableOutput { index, stage: entry.name, kind: entry.makes, key });
+            }
+        }
+        Ok(keys)
+    }
+
+    /// What `capture` reads, and its options.
+    fn read_by(
+        &mut self,
+        source: &ResolvedStage,
+        digest: &mut impl FnMut(&Path) -> io::Result<(Hash, u64)>,
+    ) -> Result<Value, String> {
+        let mut options: BTreeMap<&String, Value> =
+            source.options.iter().map(|(option, value)| (option, json!(value))).collect();
+        if options.contains_key(&"interface".to_owned()) {
+            return Err("an interface is captured".into());
+        }
+        let files = options.remove(&"files".to_owned()).unwrap_or_default();
+        let files: Vec<&str> = files.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if files.is_empty() || files.contains(&"-") {
+            return Err("stdin can be read once".into());
+        }
+        let mut read = Vec::new();
+        for file in files.into_iter().map(Path::new) {
+            let cannot = |error: io::Error| format!("{}: {error}", file.display());
+            // Notices about files of a folder that are not captures name the path.
+            let (paths, are_named) =
+                if file.is_dir() { (below(file).map_err(cannot)?, true) } else { (vec![file.to_owned()], false) };
+            for path in paths {
+                let (digest, bytes) = digest(&path).map_err(cannot)?;
+                read.push(json!([digest.to_string(), are_named.then_some(&path)]));
+                self.captures.push(CachedCapture { path, bytes });
+            }
+        }
+        Ok(json!([source.entry.name, options, read]))
+    }
+}
+
+/// The key after one more step.
+fn next_key(before: Hash, by: &Value) -> Hash {
+    // No JSON text is a prefix of another, so the concatenation is unambiguous.
+    Hasher::new_derive_key(CONTEXT).update(before.as_bytes()).update(by.to_string().as_bytes()).finalize()
+}
+
+/// An option that holds paths, with each path replaced by the digest of its file.
+fn digested(value: &toml::Value, digest: &mut impl FnMut(&Path) -> io::Result<(Hash, u64)>) -> io::Result<Value> {
+    match value {
+        toml::Value::String(path) => Ok(json!({ "digest": digest(Path::new(path))?.0.to_string() })),
+        toml::Value::Array(values) => values.iter().map(|value| digested(value, digest)).collect(),
+        other => Ok(json!(other)),
+    }
+}
+
+/// All regular files below a folder, in the order in which `capture --recursive` reads them.
+fn below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    sizeleak_capture::files_below(folder, &mut files)?;
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// The digest of a file is that of its name here: two names are two contents.
+    fn keys(settings: &[&str]) -> Result<Vec<CacheableOutput>, String> {
+        let mut pipeline = Pipeline::standard();
+        for setting in [&["capture.files=a.pcap", "flow-filter.gateway=10.0.0.1"][..], settings].concat() {
+            pipeline.set_text(setting).unwrap();
+        }
+        for stage in ["epsilon-corrector", "decomposer", "pruner"] {
+            if pipeline.option(stage, "model").is_none() {
+                pipeline.set(stage, "model", "m.toml").unwrap();
+            }
+        }
+        CacheKeys::of(&pipeline, blake3::hash(b"program"), by_name).map(|keys| keys.outputs)
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "in place of what reads files")]
+    fn by_name(path: &Path) -> io::Result<(Hash, u64)> {
+        Ok((blake3::hash(path.as_os_str().as_encoded_bytes()), 1))
+    }
+
+    /// The stages whose keys do not change with these settings.
+    fn same(settings: &[&str]) -> Vec<&'static str> {
+        let (default, other) = (keys(&[]).unwrap(), keys(settings).unwrap());
+        default
+            .iter()
+            .zip(&other)
+            .filter(|(default, other)| default == other)
+            .map(|(default, _)| default.stage)
+            .collect()
+    }
+
+    const ALL: [&str; 5] = ["record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
+
+    #[test]
+    fn explicit_default_changes_no_key() {
+        assert_eq!(same(&[]), ALL);
+        for default in [
+            "command-segmenter.gap=40ms",
+            "command-segmenter.gap=0.04s",
+            "decomposer.limit=10000",
+            "capture.recursive=false",
+        ] {
+            assert_eq!(same(&[default]), ALL, "{default}");
+        }
+        assert_eq!(same(&["decomposer.limit=10000", "command-segmenter.min-size=16"]), ALL, "in any order");
+    }
+
+    #[test]
+    fn changed_option_changes_its_own_and_later_keys_only() {
+        for (changed, until) in [
+            ("capture.files=b.pcap", 0),
+            ("capture.files=[\"a.pcap\", \"b.pcap\"]", 0),
+            ("flow-filter.gateway=10.0.0.2", 0),
+            ("flow-filter.port=443", 0),
+            ("command-segmenter.gap=80ms", 1),
+            ("command-segmenter.model=m.toml", 1),
+            ("epsilon-corrector.model=other.toml", 2),
+            ("decomposer.limit=7", 3),
+            ("pruner.mode=paper", 4),
+        ] {
+            assert_eq!(same(&[changed]), ALL[..until], "{changed}");
+        }
+        let order = |files| keys(&[files]).unwrap()[0].key;
+        assert_ne!(
+            order("capture.files=[\"a\", \"b\"]"),
+            order("capture.files=[\"b\", \"a\"]"),
+            "captures are merged in order"
+        );
+        let other = CacheKeys::of(&Pipeline::standard(), blake3::hash(b"other"), by_name);
+        assert!(other.is_err(), "without files stdin is read");
+    }
+
+    #[test]
+    fn program_digest_changes_every_key() {
+        let mut pipeline = Pipeline::standard();
+        pipeline.set_text("capture.files=a.pcap").unwrap();
+        let key = |program: &[u8]| CacheKeys::of(&pipeline, blake3::hash(program), by_name).unwrap().outputs[0].key;
+        assert_ne!(key(b"one"), key(b"two"));
+    }
+
+    #[test]
+    fn input_that_cannot_be_read_twice_has_no_key() {
+        assert!(keys(&["capture.files=-"]).unwrap_err().contains("stdin"));
+        assert!(keys(&["capture.interface=eth1"]).unwrap_err().contains("interface"));
+        let lost =
+            |path: &Path| if path == Path::new("a.pcap") { by_name(path) } else { Err(io::ErrorKind::NotFound.into()) };
+        let mut pipeline = Pipeline::standard();
+        pipeline.set_text("capture.files=a.pcap").unwrap();
+        pipeline.use_model(Path::new("gone.toml")).unwrap();
+        let keys = CacheKeys::of(&pipeline, blake3::hash(b"program"), lost).unwrap();
+        assert_eq!(keys.outputs.len(), 1, "the records do not depend on a model");
+    }
+
+    #[test]
+    fn folders_are_read_in_path_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("b")).unwrap();
+        for name in ["c.pcap", "b/x.pcap", "a.pcap"] {
+            fs::write(path(name), name).unwrap();
+        }
+        assert_eq!(below(folder.path()).unwrap(), ["a.pcap", "b/x.pcap", "c.pcap"].map(path));
+    }
+}

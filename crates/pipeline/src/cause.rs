@@ -1,0 +1,128 @@
+//! Finds the first cause of a run's end among the outcomes that followed from it.
+
+use sizeleak_runtime::Outcome;
+
+use crate::RunError;
+use crate::process::ProgramOrigin;
+use crate::sink_output::SinkOutcome;
+
+/// How a run ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEnding {
+    /// All input was processed.
+    Done,
+    /// The user interrupted it; everything read until then was processed.
+    Interrupted,
+    /// The reader of the output closed it.
+    Closed,
+}
+
+/// How one stage of a run ended.
+#[derive(Debug)]
+pub(crate) struct StageOutcome {
+    /// Its index in the pipeline.
+    pub(crate) index: usize,
+    pub(crate) stage: String,
+    pub(crate) origin: ProgramOrigin,
+    pub(crate) outcome: Outcome,
+}
+
+/// How the run ended, given the outcomes of its stages in the order in which they ended.
+pub(crate) fn first_cause(mut stages: Vec<StageOutcome>, sink: SinkOutcome) -> Result<RunEnding, RunError> {
+    if let SinkOutcome::Failed(error) = &sink {
+        return Err(RunError { stage: "output".into(), cause: format!("cannot be written: {error}"), code: 1 });
+    }
+    let is_closed = matches!(sink, SinkOutcome::Closed);
+    // A built-in stage fails only for a reason of its own. An external one may also fail because its neighbour did, or
+    // because the output was closed; among those the first to end is the cause.
+    let failed: Vec<&StageOutcome> =
+        stages.iter().filter(|stage| matches!(stage.outcome, Outcome::Failed(_))).collect();
+    let built_in = failed.iter().copied().filter(|stage| stage.origin == ProgramOrigin::BuiltIn);
+    let first_external = failed.first().copied().filter(|_| !is_closed);
+    if let Some(StageOutcome { stage, outcome: Outcome::Failed(cause), .. }) =
+        built_in.min_by_key(|stage| stage.index).or(first_external)
+    {
+        return Err(RunError { stage: stage.clone(), cause: cause.clone(), code: 1 });
+    }
+    stages.sort_by_key(|stage| stage.index);
+    for StageOutcome { stage, outcome, .. } in &stages {
+        if let Outcome::Cut(cause) = outcome {
+            return Err(RunError { stage: stage.clone(), cause: cause.clone(), code: 3 });
+        }
+    }
+    if let SinkOutcome::Cut(cause) = sink {
+        let stage = stages.last().map_or_else(String::new, |last| last.stage.clone());
+        return Err(RunError { stage, cause, code: 3 });
+    }
+    if is_closed {
+        Ok(RunEnding::Closed)
+    } else if stages.iter().any(|stage| stage.outcome == Outcome::Interrupted) {
+        Ok(RunEnding::Interrupted)
+    } else {
+        Ok(RunEnding::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn ended(index: usize, origin: ProgramOrigin, outcome: Outcome) -> StageOutcome {
+        StageOutcome { index, stage: format!("s{index}"), origin, outcome }
+    }
+
+    fn failed(cause: &str) -> Outcome {
+        Outcome::Failed(cause.into())
+    }
+
+    fn cut() -> Outcome {
+        Outcome::Cut("cut".into())
+    }
+
+    #[test]
+    fn the_first_failure_is_the_cause() {
+        let cascade = vec![
+            ended(2, ProgramOrigin::BuiltIn, cut()),
+            ended(1, ProgramOrigin::BuiltIn, failed("why")),
+            ended(0, ProgramOrigin::External, failed("broken pipe")),
+        ];
+        let error = first_cause(cascade, SinkOutcome::Cut("cut".into())).unwrap_err();
+        assert_eq!((error.to_string(), error.exit_code()), ("`s1`: why".into(), 1));
+        let external = vec![
+            ended(1, ProgramOrigin::External, failed("why")),
+            ended(0, ProgramOrigin::External, failed("broken pipe")),
+            ended(2, ProgramOrigin::BuiltIn, cut()),
+        ];
+        assert_eq!(first_cause(external, SinkOutcome::Cut("cut".into())).unwrap_err().to_string(), "`s1`: why");
+    }
+
+    #[test]
+    fn a_cut_is_reported_by_the_first_stage_that_saw_it() {
+        let cascade = vec![ended(2, ProgramOrigin::BuiltIn, cut()), ended(1, ProgramOrigin::BuiltIn, cut())];
+        let error = first_cause(cascade, SinkOutcome::Cut("cut".into())).unwrap_err();
+        assert_eq!((error.stage.as_str(), error.exit_code()), ("s1", 3));
+        let last = vec![ended(0, ProgramOrigin::External, Outcome::Done)];
+        assert_eq!(first_cause(last, SinkOutcome::Cut("no end".into())).unwrap_err().to_string(), "`s0`: no end");
+    }
+
+    #[test]
+    fn a_closed_output_is_not_a_failure() {
+        let closed = || {
+            vec![
+                ended(0, ProgramOrigin::External, failed("broken pipe")),
+                ended(1, ProgramOrigin::BuiltIn, Outcome::Closed),
+            ]
+        };
+        assert_eq!(first_cause(closed(), SinkOutcome::Closed), Ok(RunEnding::Closed));
+        let full = SinkOutcome::Failed(io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(first_cause(closed(), full).unwrap_err().stage, "output");
+        let interrupted = vec![
+            ended(0, ProgramOrigin::BuiltIn, Outcome::Interrupted),
+            ended(1, ProgramOrigin::BuiltIn, Outcome::Done),
+        ];
+        assert_eq!(first_cause(interrupted, SinkOutcome::Complete), Ok(RunEnding::Interrupted));
+        assert_eq!(first_cause(Vec::new(), SinkOutcome::Complete), Ok(RunEnding::Done));
+    }
+}

@@ -1,0 +1,111 @@
+//! Errors in the configuration of a pipeline, and errors that end a run.
+
+use std::fmt::{Display, Formatter};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Longer lines are quoted up to here, in characters.
+const LONGEST_QUOTE: usize = 160;
+
+/// An error in the configuration of a pipeline, or a file it names that cannot be used.
+#[derive(Debug, Error)]
+#[error("{}{fault}{}", Location { file: file.as_deref(), line: *line }, Quote { line: *line, text: quote.as_deref() })]
+pub struct ConfigError {
+    /// The file at fault, if there is one.
+    pub file: Option<PathBuf>,
+    /// The line in it, counted from 1.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub fault: String,
+    /// The text of that line.
+    quote: Option<String>,
+    code: u8,
+}
+
+struct Location<'a> {
+    file: Option<&'a Path>,
+    line: Option<usize>,
+}
+
+impl Display for Location<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        match (self.file, self.line) {
+            (Some(file), Some(line)) => write!(formatter, "{}, line {line}: ", file.display()),
+            (Some(file), None) => write!(formatter, "{}: ", file.display()),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// A line of a file, quoted below the message.
+struct Quote<'a> {
+    line: Option<usize>,
+    text: Option<&'a str>,
+}
+
+impl Display for Quote<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        match (self.line, self.text) {
+            (Some(line), Some(text)) => write!(formatter, "\n  {line} | {text}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ConfigError {
+    /// A usage error: exit code 2.
+    pub(crate) fn usage(fault: String) -> Self {
+        Self { file: None, line: None, fault, quote: None, code: 2 }
+    }
+
+    /// Input that cannot be used: exit code 1.
+    pub(crate) fn input(fault: String) -> Self {
+        Self { file: None, line: None, fault, quote: None, code: 1 }
+    }
+
+    /// Input that was cut short: exit code 3.
+    pub(crate) fn cut(fault: String) -> Self {
+        Self { code: 3, ..Self::input(fault) }
+    }
+
+    pub(crate) fn of_file(file: &Path, error: &io::Error) -> Self {
+        Self { file: Some(file.to_owned()), line: None, fault: error.to_string(), quote: None, code: 1 }
+    }
+
+    /// The same, at a line of a file.
+    pub(crate) fn at(self, file: Option<&Path>, line: Option<usize>) -> Self {
+        Self { file: file.map(Path::to_owned), line, ..self }
+    }
+
+    /// The same with its line quoted from the text of its file.
+    pub(crate) fn quoting(self, text: &str) -> Self {
+        let line = self.line.and_then(|line| text.lines().nth(line.checked_sub(1)?));
+        let quote = line.map(|line| line.trim_end().chars().take(LONGEST_QUOTE).collect());
+        Self { quote, ..self }
+    }
+
+    /// The exit code of the contract: 2 for a usage error, 1 where a file cannot be used, 3 where it was cut short.
+    pub fn exit_code(&self) -> u8 {
+        self.code
+    }
+}
+
+/// Why a run failed. Everything that was whole before has reached the sink.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{stage}`: {cause}")]
+pub struct RunError {
+    /// The stage where it began.
+    pub stage: String,
+    /// What happened.
+    pub cause: String,
+    pub(crate) code: u8,
+}
+
+impl RunError {
+    /// The exit code of the contract.
+    pub fn exit_code(&self) -> u8 {
+        self.code
+    }
+}

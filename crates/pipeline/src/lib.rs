@@ -1,0 +1,60 @@
+//! Configures and runs pipelines of stages.
+//!
+//! A [`Pipeline`] says which stages run, in which order, with which options. It is read from `pipeline.toml` or starts
+//! as the seven standard stages. [`Pipeline::prepare`] builds the stages, [`PreparedRun::run`] runs them and passes the
+//! frames of the last one to a [`FrameSink`](sizeleak_frame::FrameSink):
+//!
+//! ```no_run
+//! use sizeleak_frame::Frame;
+//! use sizeleak_pipeline::Pipeline;
+//! use sizeleak_runtime::Interrupt;
+//!
+//! let mut pipeline = Pipeline::standard().until("record-sizer")?;
+//! pipeline.read_captures(&["monday.pcap".into()])?;
+//! pipeline.set("flow-filter", "gateway", vec!["192.168.1.20"])?;
+//! let report = pipeline.prepare()?.run(&Interrupt::new(), &mut |frame: Frame| {
+//!     if let Frame::Record(record) = frame {
+//!         println!("{} bytes", record.length);
+//!     }
+//!     Ok(())
+//! })?;
+//! println!("{:?}", report.ending);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! One runner serves both modes: a stage runs on a thread of this process, which it may share with the stages before
+//! it, or in a process of its own. Between two threads there is a bounded channel, everywhere else a pipe. The output
+//! of any stage can be recorded by an [`OutputRecorder`], and a run can continue from a [`SavedStream`].
+
+pub mod cache;
+mod cause;
+mod error;
+mod forwarder;
+mod link;
+mod order;
+mod pipeline;
+mod pipeline_file;
+mod placement;
+mod plan;
+mod process;
+mod recorder;
+pub mod recording;
+pub mod registry;
+mod run;
+mod save;
+mod saved_stream;
+pub mod schema;
+mod settings;
+mod sink_output;
+mod stage;
+mod suggestion;
+mod type_schema;
+
+pub use cause::RunEnding;
+pub use error::{ConfigError, RunError};
+pub use pipeline::{Pipeline, ResolvedStage};
+pub use plan::RunOptions;
+pub use recorder::{OnRecordingFailure, OutputRecorder};
+pub use run::{PreparedRun, RunReport};
+pub use saved_stream::SavedStream;
+pub use settings::Mode;

@@ -1,0 +1,302 @@
+//! A pipeline as it is configured: its stages in order, each with its options.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sizeleak_runtime::{Node, Stage};
+use toml::{Table, Value};
+
+use crate::ConfigError;
+use crate::registry::{self, STAGES, StageEntry};
+use crate::settings::{Mode, RunSettings};
+use crate::stage::{BuildStage, PipelineStage, SAVE, StageKind, save_path};
+use crate::suggestion::{did_you_mean, fault_of_option};
+
+/// A pipeline that is configured but not running.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    /// Where its stages run.
+    pub mode: Mode,
+    /// How many parcels (of about 256 frames or rows) a channel holds before its sender waits.
+    pub queue_depth: usize,
+    /// Where to write the stages' latencies as an `HdrHistogram` interval log.
+    pub latency_log: Option<PathBuf>,
+    /// Whether runs read from and write to the cache.
+    pub cache: bool,
+    /// The file it was read from.
+    pub(crate) file: Option<PathBuf>,
+    /// The text of that file, quoted in errors.
+    pub(crate) text: String,
+    pub(crate) stages: Vec<PipelineStage>,
+}
+
+/// A standard stage with all its options, defaults included.
+#[derive(Debug)]
+pub struct ResolvedStage {
+    /// The stage.
+    pub entry: &'static StageEntry,
+    /// Its options; one that is not set and has no default is missing.
+    pub options: Table,
+}
+
+impl Pipeline {
+    /// The seven stages with their defaults.
+    pub fn standard() -> Self {
+        let stage = |entry| PipelineStage::new(StageKind::BuiltIn { entry, options: Table::new() });
+        Self::new(STAGES.iter().map(stage).collect(), RunSettings::default())
+    }
+
+    /// A pipeline of these stages that comes from no file.
+    pub(crate) fn new(stages: Vec<PipelineStage>, settings: RunSettings) -> Self {
+        let RunSettings { mode, queue_depth, latency_log } = settings;
+        Self { mode, queue_depth, latency_log, cache: false, file: None, text: String::new(), stages }
+    }
+
+    /// Runs a stage of the calling program, in process, in place of every stage of this name. `build` is called once
+    /// for every run. The new stage keeps its own name ([`Stage::NAME`]); what it consumes and makes is not checked.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the pipeline has no stage of this name.
+    pub fn replace<S: Stage + 'static>(
+        &mut self,
+        stage: &str,
+        build: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Result<(), ConfigError> {
+        let build = BuildStage(Arc::new(move || Box::new(Node::new(build()))));
+        let mut replaced = self.stages.iter_mut().filter(|other| other.name() == stage).peekable();
+        if replaced.peek().is_none() {
+            return Err(ConfigError::usage(format!("the pipeline has no stage `{stage}`")));
+        }
+        replaced.for_each(|other| other.kind = StageKind::Embedded { name: S::NAME, build: build.clone() });
+        Ok(())
+    }
+
+    /// Sets an option of every stage of this name, like its key in a pipeline file. Paths are relative to the current
+    /// folder of the process.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where there is no such stage, it has no such option, or the value is invalid.
+    pub fn set(&mut self, stage: &str, key: &str, value: impl Into<Value>) -> Result<(), ConfigError> {
+        let value = value.into();
+        let mut found = false;
+        for other in self.stages.iter_mut().filter(|other| other.name() == stage) {
+            if key == SAVE {
+                let path = save_path(&value).map_err(|fault| ConfigError::usage(format!("{stage}.{key}: {fault}")))?;
+                other.save = Some(path);
+            } else if let StageKind::BuiltIn { entry, options } = &mut other.kind {
+                let option = Table::from_iter([(key.to_owned(), value.clone())]);
+                let fault = |error: toml::de::Error| fault_of_option(entry, key, &value, error.message());
+                entry.configure(option).map_err(|error| ConfigError::usage(fault(error)))?;
+                options.insert(key.to_owned(), value.clone());
+            } else {
+                continue;
+            }
+            found = true;
+            other.key_lines.retain(|(set, _)| set != key);
+        }
+        if found { Ok(()) } else { Err(self.no_stage(stage, key)) }
+    }
+
+    /// Sets an option written as in `--set STAGE.KEY=VALUE`: the value is parsed as TOML, or else taken as text.
+    ///
+    /// # Errors
+    /// As [`Pipeline::set`], and where the text is not of that form.
+    pub fn set_text(&mut self, text: &str) -> Result<(), ConfigError> {
+        let parts = text.split_once('=').and_then(|(name, value)| Some((name.split_once('.')?, value)));
+        let Some(((stage, key), value)) = parts else {
+            return Err(ConfigError::usage(format!("`{text}` is not of the form STAGE.KEY=VALUE")));
+        };
+        let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+        let literal = Value::String(value.to_owned());
+        let (stage, key) = (stage.trim(), key.trim());
+        let first = parsed.unwrap_or_else(|| literal.clone());
+        // A number may be meant as text, and a single value as a list of one.
+        let others = [literal.clone(), Value::Array(vec![first.clone()]), Value::Array(vec![literal])];
+        let set = self.set(stage, key, first);
+        if set.is_err() && others.into_iter().any(|other| self.set(stage, key, other).is_ok()) { Ok(()) } else { set }
+    }
+
+    /// Makes `capture` read these files; `-` is stdin.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the pipeline has no `capture`, or a path is not UTF-8.
+    pub fn read_captures(&mut self, files: &[PathBuf]) -> Result<(), ConfigError> {
+        let files = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>, _>>()?;
+        self.set("capture", "files", files)
+    }
+
+    /// Makes every stage that takes a model use this one.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the path is not UTF-8.
+    pub fn use_model(&mut self, model: &Path) -> Result<(), ConfigError> {
+        let model = text_of(model)?;
+        for stage in ["command-segmenter", "epsilon-corrector", "decomposer", "pruner"] {
+            if self.has(stage) {
+                self.set(stage, "model", model)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The kind of frame the last stage makes; `None` where it is not one of the standard stages.
+    pub fn makes(&self) -> Option<&'static str> {
+        Some(self.stages.last()?.entry()?.makes)
+    }
+
+    /// Whether this standard stage is part of the pipeline.
+    pub fn has(&self, stage: &str) -> bool {
+        self.options(stage).is_some()
+    }
+
+    /// The value of a stage's option, if it is set.
+    pub fn option(&self, stage: &str, key: &str) -> Option<&Value> {
+        self.options(stage)?.get(key)
+    }
+
+    /// The options of a standard stage that are set; `None` where there is no such stage.
+    pub fn options(&self, stage: &str) -> Option<&Table> {
+        self.stages.iter().find_map(|other| match &other.kind {
+            StageKind::BuiltIn { entry, options } if entry.name == stage => Some(options),
+            _ => None,
+        })
+    }
+
+    /// The part of the pipeline up to and including the last stage of this name.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where there is none.
+    pub fn until(&self, stage: &str) -> Result<Self, ConfigError> {
+        let last = self.stages.iter().rposition(|other| other.name() == stage);
+        let Some(last) = last else { return Err(ConfigError::usage(format!("the pipeline has no stage `{stage}`"))) };
+        let mut part = self.clone();
+        part.stages.truncate(last + 1);
+        Ok(part)
+    }
+
+    /// The part of the pipeline before the first stage of this name; all of it where there is none.
+    #[must_use]
+    pub fn before(&self, stage: &str) -> Self {
+        let mut part = self.clone();
+        if let Some(first) = self.stages.iter().position(|other| other.name() == stage) {
+            part.stages.truncate(first);
+        }
+        part
+    }
+
+    /// The standard stages before the first embedded or external one, each with all its options.
+    pub fn resolved_stages(&self) -> Vec<ResolvedStage> {
+        let resolved = |stage: &PipelineStage| match &stage.kind {
+            StageKind::BuiltIn { entry, options } => {
+                let mut configured = entry.configure(options.clone()).ok()?;
+                Some(ResolvedStage { entry, options: configured.resolved_in(Path::new("")).ok()? })
+            }
+            StageKind::Embedded { .. } | StageKind::External { .. } => None,
+        };
+        self.stages.iter().map_while(resolved).collect()
+    }
+
+    /// The index of the first stage whose output is saved.
+    pub fn first_save(&self) -> Option<usize> {
+        self.stages.iter().position(|stage| stage.save.is_some())
+    }
+
+    /// The output of the stage at this index in words: `records of record-sizer`.
+    pub fn output_of(&self, index: usize) -> String {
+        let Some(stage) = self.stages.get(index) else { return String::new() };
+        match stage.entry() {
+            Some(entry) => {
+                let plural = if entry.makes.ends_with('s') { "" } else { "s" };
+                format!("{}{plural} of {}", entry.makes, entry.name)
+            }
+            None => format!("frames of {}", stage.name()),
+        }
+    }
+
+    /// The same pipeline with no stage's output saved: for commands that run it for a purpose of their own.
+    #[must_use]
+    pub fn without_saves(mut self) -> Self {
+        self.stages.iter_mut().for_each(|stage| stage.save = None);
+        self
+    }
+
+    fn no_stage(&self, stage: &str, key: &str) -> ConfigError {
+        let names: Vec<&str> = self.stages.iter().map(PipelineStage::name).collect();
+        let known = if registry::find(stage).is_some() {
+            "that stage is not in this pipeline".to_owned()
+        } else {
+            format!("there is no such stage{}", did_you_mean(stage, names.iter().copied()))
+        };
+        let fault = format!("{stage}.{key}: {known} (this pipeline has {})", names.join(", "));
+        ConfigError::usage(fault)
+    }
+}
+
+fn text_of(path: &Path) -> Result<&str, ConfigError> {
+    path.to_str().ok_or_else(|| ConfigError::usage(format!("the path {} is not valid UTF-8", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_text_accepts_valid_options_and_reports_invalid_ones() {
+        let mut pipeline = Pipeline::standard();
+        pipeline.set("pruner", "mode", "paper").unwrap();
+        pipeline.set_text("flow-filter.port=[443, 8883]").unwrap();
+        pipeline.set_text("command-segmenter.gap=80ms").unwrap();
+        pipeline.set_text("flow-filter.gateway=10.0.0.1").unwrap();
+        assert_eq!(pipeline.option("flow-filter", "gateway"), Some(&Value::from(vec!["10.0.0.1"])));
+        assert_eq!(pipeline.option("pruner", "mode"), Some(&Value::from("paper")));
+        assert_eq!(pipeline.option("command-segmenter", "gap"), Some(&Value::from("80ms")));
+        for (wrong, why) in [
+            ("pruner.mode=loud", "loud"),
+            ("pruner.modes=paper", "modes"),
+            ("prune.mode=paper", "no such stage"),
+            ("pruner=paper", "STAGE.KEY=VALUE"),
+            ("decomposer.limit=-1", "limit"),
+        ] {
+            let error = pipeline.set_text(wrong).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+            assert_eq!(error.exit_code(), 2);
+        }
+    }
+
+    #[test]
+    fn use_model_sets_every_stage_that_takes_a_model() {
+        let mut pipeline = Pipeline::standard();
+        pipeline.use_model(Path::new("m.toml")).unwrap();
+        let with_model =
+            STAGES.iter().filter(|entry| pipeline.option(entry.name, "model") == Some(&Value::from("m.toml")));
+        let takes_model =
+            |entry: &&StageEntry| entry.command().get_arguments().any(|argument| argument.get_id() == "model");
+        let names = |entry: &StageEntry| entry.name;
+        assert_eq!(
+            with_model.map(names).collect::<Vec<_>>(),
+            STAGES.iter().filter(takes_model).map(names).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn save_is_set_by_name_and_is_not_an_option() {
+        let mut pipeline = Pipeline::standard();
+        pipeline.set_text("record-sizer.save=r.frames.zst").unwrap();
+        let saves =
+            |pipeline: &Pipeline| pipeline.stages.iter().filter_map(|stage| stage.save.clone()).collect::<Vec<_>>();
+        assert_eq!(saves(&pipeline), [PathBuf::from("r.frames.zst")]);
+        assert_eq!(pipeline.option("record-sizer", "save"), None, "it is no option of the stage");
+        assert!(pipeline.set_text("record-sizer.save=-").unwrap_err().to_string().contains("the file to write to"));
+        assert!(saves(&pipeline.without_saves()).is_empty());
+    }
+
+    #[test]
+    fn until_and_before_cut_the_pipeline() {
+        let part = Pipeline::standard().until("command-segmenter").unwrap();
+        assert!(part.has("command-segmenter") && !part.has("epsilon-corrector"));
+        assert!(part.until("pruner").is_err());
+        let part = Pipeline::standard().before("epsilon-corrector");
+        assert!(part.has("command-segmenter") && !part.has("epsilon-corrector"));
+        assert!(part.before("pruner").has("command-segmenter"), "all of it");
+    }
+}

@@ -1,0 +1,82 @@
+//! Where stages run: on a thread, in a process, or replaced by a forwarder of bytes.
+
+use sizeleak_runtime::Runnable;
+
+use crate::OutputRecorder;
+use crate::forwarder::ByteForwarder;
+use crate::link::LinkKind;
+use crate::process::{ProgramOrigin, StageProgram};
+use crate::registry;
+
+/// What runs together.
+pub(crate) enum Placement {
+    /// Stages on one thread.
+    Thread(StageThread),
+    /// A stage in a process of its own.
+    Process(StageProgram),
+    /// A thread that forwards and records bytes that come from or go to a process.
+    Forwarder(ByteForwarder),
+}
+
+/// Stages that share a thread.
+pub(crate) struct StageThread {
+    pub(crate) first: Box<dyn Runnable>,
+    /// The stages fused to the one before them.
+    pub(crate) fused: Vec<Box<dyn Runnable>>,
+    /// Recorders of the last stage's output.
+    pub(crate) recorders: Vec<OutputRecorder>,
+}
+
+impl StageThread {
+    /// A thread for one stage.
+    pub(crate) fn new(stage: Box<dyn Runnable>) -> Self {
+        Self { first: stage, fused: Vec::new(), recorders: Vec::new() }
+    }
+
+    /// The names of its stages in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        std::iter::once(&self.first).chain(&self.fused).map(|stage| stage.name().to_owned()).collect()
+    }
+}
+
+impl Placement {
+    /// The name of its first stage.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Thread(thread) => thread.first.name(),
+            Self::Process(program) => &program.name,
+            Self::Forwarder(forwarder) => &forwarder.stage,
+        }
+    }
+
+    /// How many stages it holds.
+    pub(crate) fn stage_count(&self) -> usize {
+        match self {
+            Self::Thread(thread) => 1 + thread.fused.len(),
+            Self::Process(_) | Self::Forwarder(_) => 1,
+        }
+    }
+
+    /// Whether its output is batches of packets or segments.
+    pub(crate) fn makes_batches(&self) -> bool {
+        let Self::Thread(thread) = self else { return false };
+        let last = thread.fused.last().unwrap_or(&thread.first);
+        registry::find(last.name()).is_some_and(|entry| matches!(entry.makes, "packets" | "segments"))
+    }
+
+    /// The link it needs on both sides.
+    pub(crate) fn link_kind(&self) -> LinkKind {
+        match self {
+            Self::Thread(_) => LinkKind::Channel,
+            Self::Process(_) | Self::Forwarder(_) => LinkKind::Pipe,
+        }
+    }
+
+    /// Whose code it runs.
+    pub(crate) fn origin(&self) -> ProgramOrigin {
+        match self {
+            Self::Thread(_) | Self::Forwarder(_) => ProgramOrigin::BuiltIn,
+            Self::Process(program) => program.origin,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Places the stages of a pipeline: what runs in which process and on which thread.
+//!
+//! `flow-filter` and `record-sizer` share the thread of the stage before them: they cost less than handing packets to
+//! another thread. Every later stage has a thread of its own. A `capture` right before `flow-filter` makes its address
+//! test, which drops the packets of other hosts early; frames and counters stay the same. Output is recorded by the
+//! thread that makes it, or by a forwarder after the process that does, so no stage is fused to a recorded one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sizeleak_flow_filter::FlowFilter;
+use sizeleak_frame::BatchLimit;
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
+use toml::Value;
+use tracing::debug;
+
+use crate::forwarder::ByteForwarder;
+use crate::placement::{Placement, StageThread};
+use crate::process::StageProgram;
+use crate::recorder::OutputRecorder;
+use crate::run::PreparedRun;
+use crate::save::PendingSave;
+use crate::stage::{PipelineStage, SAVE, StageKind};
+use crate::{ConfigError, Mode, Pipeline, SavedStream, order};
+
+/// What a run does besides running its stages.
+#[derive(Default)]
+pub struct RunOptions {
+    /// Continue from this stream after the stage at this index; all stages up to it are skipped.
+    pub from: Option<(usize, SavedStream)>,
+    /// Record the output of the stages at these indices.
+    pub recorders: Vec<(usize, OutputRecorder)>,
+}
+
+impl Pipeline {
+    /// Builds every stage and looks up every program, before anything runs.
+    ///
+    /// # Errors
+    /// [`ConfigError`] about the first stage that cannot be built.
+    pub fn prepare(&self) -> Result<PreparedRun, ConfigError> {
+        self.prepare_with(RunOptions::default())
+    }
+
+    /// The same with options for the run. Skipped stages are not checked.
+    ///
+    /// # Errors
+    /// As [`Pipeline::prepare`].
+    pub fn prepare_with(&self, options: RunOptions) -> Result<PreparedRun, ConfigError> {
+        order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
+        let (skipped, head) = options.from.map_or((None, None), |(index, stream)| (Some(index), Some(stream)));
+        let first = skipped.map_or(0, |index| index + 1);
+        let mut recorders: BTreeMap<usize, Vec<OutputRecorder>> = BTreeMap::new();
+        for (index, recorder) in options.recorders {
+            recorders.entry(index).or_default().push(recorder);
+        }
+        let placements = self.place_stages(first, |index| {
+            recorders.contains_key(&index) || self.stages.get(index).is_some_and(|stage| stage.save.is_some())
+        })?;
+        // All stages can be built: only now create files.
+        let first_save = if head.as_ref().is_some_and(SavedStream::is_named) { first } else { skipped.unwrap_or(0) };
+        let saves = self.begin_saves(first_save, &mut recorders)?;
+        let mut all = Vec::new();
+        let of_head = skipped.and_then(|index| recorders.remove(&index)).unwrap_or_default();
+        if let Some(stream) = &head
+            && (!of_head.is_empty() || !matches!(placements.first(), Some((Placement::Thread(_), _))))
+        {
+            all.push(Placement::Forwarder(ByteForwarder { stage: stream.name().to_owned(), recorders: of_head }));
+        }
+        for (mut placement, last) in placements {
+            let mut recorders = recorders.remove(&last).unwrap_or_default();
+            if let Placement::Thread(thread) = &mut placement {
+                thread.recorders.append(&mut recorders);
+            }
+            let stage = placement.name().to_owned();
+            all.push(placement);
+            if !recorders.is_empty() {
+                all.push(Placement::Forwarder(ByteForwarder { stage, recorders }));
+            }
+        }
+        Ok(PreparedRun { head, placements: all, queue_depth: self.queue_depth, saves })
+    }
+
+    /// Places the stages from index `first` on; each placement comes with the index of its last stage. No stage is
+    /// fused to one that is recorded.
+    fn place_stages(
+        &self,
+        first: usize,
+        is_recorded: impl Fn(usize) -> bool,
+    ) -> Result<Vec<(Placement, usize)>, ConfigError> {
+        let mut placements: Vec<(Placement, usize)> = Vec::new();
+        let mut stages =
+            self.stages.iter().enumerate().skip(first).inspect(|(_, stage)| stage.log_options()).peekable();
+        while let Some((index, stage)) = stages.next() {
+            if self.mode == Mode::Threads
+                && !is_recorded(index)
+                && let Some((filter_index, filter)) = stages.peek().copied()
+                && let Some(built) = capture_and_filter(stage, filter, self.batch_limit(filter_index, &is_recorded))
+            {
+                stages.next();
+                let [capture, built_filter] = built;
+                let mut thread = StageThread::new(capture.map_err(|error| self.locate(stage, stage.fault(error)))?);
+                thread.fused.push(built_filter.map_err(|error| self.locate(filter, filter.fault(error)))?);
+                placements.push((Placement::Thread(thread), filter_index));
+                continue;
+            }
+            let placement = stage.place(self.mode, self.file.as_deref()).map_err(|error| self.locate(stage, error))?;
+            match (placement, placements.last_mut()) {
+                (Placement::Thread(thread), Some((Placement::Thread(before), last)))
+                    if stage.shares_thread() && !is_recorded(*last) =>
+                {
+                    before.fused.push(thread.first);
+                    *last = index;
+                }
+                (placement, _) => placements.push((placement, index)),
+            }
+        }
+        Ok(placements)
+    }
+
+    /// How large the batches of the filter at this index may be: only stages on its own thread may see large ones.
+    fn batch_limit(&self, filter: usize, is_recorded: impl Fn(usize) -> bool) -> BatchLimit {
+        let next = self.stages.get(filter + 1).and_then(PipelineStage::consumes);
+        if next == Some("segments") && !is_recorded(filter) { BatchLimit::InProcess } else { BatchLimit::Contract }
+    }
+
+    /// Creates the files that the stages from index `first` on save to, and adds their recorders.
+    fn begin_saves(
+        &self,
+        first: usize,
+        recorders: &mut BTreeMap<usize, Vec<OutputRecorder>>,
+    ) -> Result<Vec<PendingSave>, ConfigError> {
+        let mut saves: Vec<PendingSave> = Vec::new();
+        for (index, stage) in self.stages.iter().enumerate().skip(first) {
+            let Some(path) = &stage.save else { continue };
+            let line = stage.line_of_key(SAVE);
+            let located = |error: ConfigError| {
+                error.at(self.file.as_deref().filter(|_| line.is_some()), line).quoting(&self.text)
+            };
+            if let Some(other) = saves.iter().find(|save| save.path == *path) {
+                let fault = format!("`{}` saves to {} already", other.stage, path.display());
+                return Err(located(ConfigError::usage(format!("`{}`: {fault}", stage.name()))));
+            }
+            let begun = PendingSave::begin(stage.name(), path);
+            let (save, recorder) =
+                begun.map_err(|fault| located(ConfigError::input(format!("`{}`: {fault}", stage.name()))))?;
+            saves.push(save);
+            recorders.entry(index).or_default().push(recorder);
+        }
+        Ok(saves)
+    }
+
+    fn locate(&self, stage: &PipelineStage, error: ConfigError) -> ConfigError {
+        let line = stage.line_of_fault(&error.fault);
+        error.at(self.file.as_deref().filter(|_| line.is_some()), line).quoting(&self.text)
+    }
+}
+
+/// A `capture` that makes the address test of the `flow-filter` after it, and that filter; `None` for other stages.
+fn capture_and_filter(
+    capture: &PipelineStage,
+    filter: &PipelineStage,
+    batches: BatchLimit,
+) -> Option<[Result<Box<dyn Runnable>, ConfigureError>; 2]> {
+    let capture = capture.options::<sizeleak_capture::Options>()?;
+    let filter = FlowFilter::new(&filter.options::<sizeleak_flow_filter::Options>()?);
+    let capture = match &filter {
+        Ok(filter) => capture.build_for(filter.sieve(), batches),
+        Err(_) => capture.build(),
+    };
+    let filter = filter.map(|filter| Box::new(Node::new(filter.with_batches(batches))) as Box<dyn Runnable>);
+    Some([capture, filter])
+}
+
+impl PipelineStage {
+    fn log_options(&self) {
+        match &self.kind {
+            StageKind::BuiltIn { entry, options } => debug!(stage = entry.name, %options, "configured"),
+            StageKind::Embedded { name, .. } => debug!(stage = name, "configured"),
+            StageKind::External { name, command } => debug!(stage = name, ?command, "configured"),
+        }
+    }
+
+    /// The options of this standard stage, if it is that stage and they are valid.
+    fn options<O: StageOptions>(&self) -> Option<O> {
+        match &self.kind {
+            StageKind::BuiltIn { entry, options } if entry.name == O::NAME => {
+                O::deserialize(Value::Table(options.clone())).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// The kind it consumes, if that is known and it is not a source.
+    fn consumes(&self) -> Option<&'static str> {
+        self.entry()?.consumes
+    }
+
+    /// Whether it runs on the thread of the stage before it.
+    fn shares_thread(&self) -> bool {
+        matches!(self.consumes(), Some("packets" | "segments"))
+    }
+
+    fn place(&self, mode: Mode, file: Option<&Path>) -> Result<Placement, ConfigError> {
+        let (entry, options) = match &self.kind {
+            StageKind::BuiltIn { entry, options } => (entry, options),
+            StageKind::Embedded { build, .. } => return Ok(Placement::Thread(StageThread::new((build.0)()))),
+            StageKind::External { name, command } => {
+                let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+                return Ok(Placement::Process(StageProgram::external(name, command, folder)?));
+            }
+        };
+        let configured =
+            entry.configure(options.clone()).map_err(|error| ConfigError::usage(error.message().to_owned()))?;
+        // Its process would find the same faults, but later, and without the line.
+        let runnable = configured.build().map_err(|error| self.fault(error))?;
+        match mode {
+            Mode::Threads => Ok(Placement::Thread(StageThread::new(runnable))),
+            Mode::Processes => Ok(Placement::Process(StageProgram::built_in(entry.name, entry.arguments(options))?)),
+        }
+    }
+
+    fn fault(&self, error: ConfigureError) -> ConfigError {
+        match error {
+            ConfigureError::Usage(fault) => ConfigError::usage(format!("`{}`: {fault}", self.name())),
+            ConfigureError::Input(fault) => ConfigError::input(format!("`{}`: {fault}", self.name())),
+        }
+    }
+
+    /// The line of the key whose value the message quotes, if that was set in the file; else the line of the stage.
+    fn line_of_fault(&self, fault: &str) -> Option<usize> {
+        let StageKind::BuiltIn { options, .. } = &self.kind else { return self.line };
+        let quotes = |text: &str| !text.is_empty() && fault.contains(text);
+        let is_quoted = |value: &Value| match value {
+            Value::String(text) => quotes(text),
+            Value::Array(values) => values.iter().filter_map(Value::as_str).any(quotes),
+            _ => false,
+        };
+        match options.iter().find(|(_, value)| is_quoted(value)) {
+            Some((key, _)) => self.line_of_key(key),
+            None => self.line,
+        }
+    }
+}

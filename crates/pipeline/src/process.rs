@@ -1,0 +1,186 @@
+//! A stage in a process of its own: looks up the program, starts it, and derives an outcome from its exit.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{self, Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sizeleak_runtime::Outcome;
+
+use crate::ConfigError;
+
+/// Longer lines on the stderr of a process are split, in bytes.
+const LONGEST_LINE: u64 = 4096;
+
+/// A program that implements a stage.
+#[derive(Debug, Clone)]
+pub(crate) struct StageProgram {
+    pub(crate) name: String,
+    pub(crate) origin: ProgramOrigin,
+    file: PathBuf,
+    arguments: Vec<OsString>,
+    /// Its working directory, if not that of the runner.
+    folder: Option<PathBuf>,
+}
+
+/// Who wrote a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProgramOrigin {
+    /// This project: exit codes follow the contract, stderr holds the error.
+    BuiltIn,
+    /// The user: everything it prints is shown.
+    External,
+}
+
+impl StageProgram {
+    /// The program of a standard stage, next to this program or on the search path.
+    pub(crate) fn built_in(name: &str, arguments: Vec<OsString>) -> Result<Self, ConfigError> {
+        let neighbour = env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
+        let paths = env::var_os("PATH").unwrap_or_default();
+        let mut candidates = neighbour.into_iter().chain(env::split_paths(&paths).map(|folder| folder.join(name)));
+        let file = candidates.find(|file| file.is_file()).ok_or_else(|| {
+            ConfigError::input(format!(
+                "the program `{name}` is missing: it is neither next to `sizeleak` nor on the search path; `cargo \
+                 build` and `cargo install` provide all of them"
+            ))
+        })?;
+        let arguments = ["--quiet".into()].into_iter().chain(arguments).collect();
+        Ok(Self { name: name.to_owned(), origin: ProgramOrigin::BuiltIn, file, arguments, folder: None })
+    }
+
+    /// A program of the user's. It runs in the folder of the pipeline file; a name with a `/` is relative to that
+    /// folder.
+    pub(crate) fn external(name: &str, command: &[String], folder: &Path) -> Result<Self, ConfigError> {
+        let (file, arguments) = command.split_first().map_or(("", &[][..]), |(file, rest)| (file.as_str(), rest));
+        let paths = env::var_os("PATH").unwrap_or_default();
+        // Absolute, because the program starts in another folder.
+        let folder = path::absolute(if folder == Path::new("") { Path::new(".") } else { folder });
+        let folder = folder.map_err(|error| ConfigError::input(format!("stage `{name}`: {error}")))?;
+        let found = if file.contains('/') {
+            Some(folder.join(file)).filter(|place| place.is_file())
+        } else {
+            env::split_paths(&paths).map(|place| place.join(file)).find(|place| place.is_file())
+        };
+        let missing = || ConfigError::input(format!("the program `{file}` of stage `{name}` is missing"));
+        let file = found.ok_or_else(missing)?;
+        let arguments = arguments.iter().map(OsString::from).collect();
+        Ok(Self { name: name.to_owned(), origin: ProgramOrigin::External, file, arguments, folder: Some(folder) })
+    }
+
+    /// Starts it in a process group of its own: a SIGINT from the terminal goes to the runner, which stops the first
+    /// stage and lets the others finish.
+    pub(crate) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<Child> {
+        let mut command = Command::new(&self.file);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command.args(&self.arguments).stdin(stdin).stdout(stdout).stderr(Stdio::piped()).process_group(0).spawn()
+    }
+
+    /// Waits until it ends. The stderr of an external program goes to `print`, line by line.
+    pub(crate) fn wait(&self, child: &mut Child, mut print: impl FnMut(&str)) -> Outcome {
+        let mut last = String::new();
+        if let Some(stderr) = child.stderr.take() {
+            for line in lines(stderr) {
+                if self.origin == ProgramOrigin::External {
+                    print(&line);
+                }
+                if !line.trim().is_empty() {
+                    last = line;
+                }
+            }
+        }
+        match child.wait() {
+            Ok(status) => self.outcome(status, &last),
+            Err(error) => Outcome::Failed(format!("waiting for it failed: {error}")),
+        }
+    }
+
+    fn outcome(&self, status: ExitStatus, last: &str) -> Outcome {
+        let said = last.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(last);
+        let ended = match (status.code(), status.signal()) {
+            (Some(0), _) => return Outcome::Done,
+            (Some(130), _) => return Outcome::Interrupted,
+            (Some(3), _) => {
+                return Outcome::Cut(if said.is_empty() { "its input was cut".into() } else { said.to_owned() });
+            }
+            (Some(1 | 2), _) if self.origin == ProgramOrigin::BuiltIn && !said.is_empty() => {
+                return Outcome::Failed(said.to_owned());
+            }
+            (_, Some(2)) if self.origin == ProgramOrigin::External => return Outcome::Interrupted,
+            (Some(code), _) => format!("ended with exit code {code}"),
+            (None, Some(signal)) => format!("was killed by signal {signal}"),
+            (None, None) => "ended for an unknown reason".to_owned(),
+        };
+        Outcome::Failed(if said.is_empty() { ended } else { format!("{ended}: {said}") })
+    }
+}
+
+/// Sends SIGINT to a process, which may be gone already.
+pub(crate) fn interrupt(id: u32) {
+    if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+        let _gone = kill_process(pid, Signal::INT);
+    }
+}
+
+/// The lines of a stream until its end or an error; long lines are split.
+fn lines(stream: impl Read) -> impl Iterator<Item = String> {
+    let mut reader = BufReader::new(stream);
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).ok()?;
+        (read > 0).then(|| String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(script: &str) -> (Outcome, Vec<String>) {
+        let program =
+            StageProgram::external("mine", &["sh".into(), "-c".into(), script.into()], Path::new("")).unwrap();
+        let mut child = program.start(Stdio::null(), Stdio::null()).unwrap();
+        let mut said = Vec::new();
+        let outcome = program.wait(&mut child, |line| said.push(line.to_owned()));
+        (outcome, said)
+    }
+
+    #[test]
+    fn exit_status_determines_the_outcome() {
+        assert_eq!(end("echo hello >&2"), (Outcome::Done, vec!["hello".to_owned()]));
+        assert_eq!(end("echo why >&2; echo >&2; exit 4").0, Outcome::Failed("ended with exit code 4: why".into()));
+        assert_eq!(end("kill -9 $$").0, Outcome::Failed("was killed by signal 9".into()));
+        assert_eq!(end("kill -2 $$").0, Outcome::Interrupted);
+        assert_eq!(end("exit 3").0, Outcome::Cut("its input was cut".into()));
+    }
+
+    #[test]
+    fn external_program_runs_in_the_folder_of_the_pipeline_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("mine.sh");
+        std::fs::write(&script, "pwd >&2; cat beside >&2").unwrap();
+        std::fs::write(folder.path().join("beside"), "found").unwrap();
+        let program = StageProgram::external("mine", &["sh".into(), "mine.sh".into()], folder.path()).unwrap();
+        let mut said = Vec::new();
+        program.wait(&mut program.start(Stdio::null(), Stdio::null()).unwrap(), |line| said.push(line.to_owned()));
+        assert_eq!(said, [folder.path().canonicalize().unwrap().display().to_string(), "found".to_owned()]);
+    }
+
+    #[test]
+    fn missing_program_is_an_error_that_names_it() {
+        let error = StageProgram::external("mine", &["no-such-program".into()], Path::new("")).unwrap_err();
+        assert!(error.to_string().contains("`no-such-program` of stage `mine` is missing"), "{error}");
+        let error = StageProgram::built_in("no-such-stage", Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("neither next to"), "{error}");
+    }
+
+    #[test]
+    fn endless_line_is_split() {
+        let longest = lines(io::repeat(b'x').take(100_000)).map(|line| line.len()).max();
+        assert_eq!(longest, Some(LONGEST_LINE as usize));
+    }
+}

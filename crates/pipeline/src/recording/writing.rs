@@ -1,0 +1,153 @@
+//! Writes a file that is compressed, counted and digested on the way.
+
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
+
+use blake3::{Hash, Hasher};
+use flate2::write::GzEncoder;
+
+use super::Compression;
+
+const ZSTD_LEVEL: i32 = 3;
+
+/// A file that is being written.
+pub struct Recording(Encoder);
+
+enum Encoder {
+    Plain(BufWriter<DigestedFile>),
+    Zstd(zstd::Encoder<'static, DigestedFile>),
+    Gzip(GzEncoder<DigestedFile>),
+}
+
+/// A complete file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The BLAKE3 digest of its bytes.
+    pub digest: Hash,
+}
+
+impl Recording {
+    /// Writes to this file, at most `limit` bytes if given.
+    ///
+    /// # Errors
+    /// Where the compressor cannot be created.
+    pub fn new(file: File, compression: Compression, limit: Option<u64>) -> io::Result<Self> {
+        let target = DigestedFile { file, hasher: Hasher::new(), bytes: 0, limit: limit.unwrap_or(u64::MAX) };
+        Ok(Self(match compression {
+            Compression::None => Encoder::Plain(BufWriter::new(target)),
+            Compression::Gzip => Encoder::Gzip(GzEncoder::new(target, flate2::Compression::default())),
+            Compression::Zstd => {
+                let mut encoder = zstd::Encoder::new(target, ZSTD_LEVEL)?;
+                encoder.include_checksum(true)?;
+                Encoder::Zstd(encoder)
+            }
+        }))
+    }
+
+    /// Writes what is buffered and closes the file.
+    ///
+    /// # Errors
+    /// The file's.
+    pub fn finish(self) -> io::Result<Finished> {
+        let mut target = match self.0 {
+            Encoder::Plain(writer) => writer.into_inner()?,
+            Encoder::Zstd(encoder) => encoder.finish()?,
+            Encoder::Gzip(encoder) => encoder.finish()?,
+        };
+        target.flush()?;
+        Ok(Finished { bytes: target.bytes, digest: target.hasher.finalize() })
+    }
+}
+
+impl Write for Recording {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Encoder::Plain(writer) => writer.write(bytes),
+            Encoder::Zstd(encoder) => encoder.write(bytes),
+            Encoder::Gzip(encoder) => encoder.write(bytes),
+        }
+    }
+
+    /// Does nothing: the file is read only when complete, and flushing makes compression worse.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct DigestedFile {
+    file: File,
+    hasher: Hasher,
+    bytes: u64,
+    limit: u64,
+}
+
+impl Write for DigestedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.saturating_add(bytes.len() as u64) > self.limit {
+            return Err(io::Error::new(ErrorKind::FileTooLarge, "it exceeds its size limit"));
+        }
+        let written = self.file.write(bytes)?;
+        self.hasher.update(bytes.get(..written).unwrap_or_default());
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek};
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::recording::decompressed;
+
+    fn written(bytes: &[u8], compression: Compression, step: usize) -> (File, Finished) {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut recording = Recording::new(file.try_clone().unwrap(), compression, None).unwrap();
+        for part in bytes.chunks(step) {
+            recording.write_all(part).unwrap();
+            recording.flush().unwrap();
+        }
+        let finished = recording.finish().unwrap();
+        file.rewind().unwrap();
+        (file, finished)
+    }
+
+    proptest! {
+        #[test]
+        fn written_bytes_read_back_and_digest_matches_the_file(
+            bytes in prop::collection::vec(any::<u8>(), 0..3000),
+            step in 1usize..700,
+            name in prop::sample::select(&["a.zst", "a.gz", "a.frames"][..]),
+        ) {
+            let (mut file, finished) = written(&bytes, Compression::of_name(Path::new(name)), step);
+            let mut raw = Vec::new();
+            file.read_to_end(&mut raw).unwrap();
+            prop_assert_eq!((finished.bytes, finished.digest), (raw.len() as u64, blake3::hash(&raw)));
+            file.rewind().unwrap();
+            let mut read = Vec::new();
+            // Input that looks compressed would be decompressed; frame streams never look so.
+            if Compression::of_content(&bytes) == Compression::None {
+                decompressed(file).unwrap().read_to_end(&mut read).unwrap();
+                prop_assert_eq!(read, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn size_limit_is_kept() {
+        let file = tempfile::tempfile().unwrap();
+        let mut recording = Recording::new(file.try_clone().unwrap(), Compression::None, Some(100)).unwrap();
+        let error = recording.write_all(&vec![7; 20_000]).and_then(|()| recording.finish().map(|_| ())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        assert!(file.metadata().unwrap().len() <= 100);
+    }
+}

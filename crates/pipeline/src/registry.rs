@@ -1,0 +1,230 @@
+//! The seven standard stages: the only module that knows all of them.
+
+use std::any::TypeId;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, Command};
+use schemars::JsonSchema;
+use sizeleak_runtime::{ConfigureError, Runnable, StageOptions, program};
+use toml::{Table, Value};
+
+use crate::type_schema;
+
+/// A standard stage as the runner and the command line see it.
+#[derive(Debug)]
+pub struct StageEntry {
+    /// The name of the stage and of its program.
+    pub name: &'static str,
+    /// The kind of frame it consumes; `None` for a source.
+    pub consumes: Option<&'static str>,
+    /// The kind of frame it makes.
+    pub makes: &'static str,
+    about: &'static str,
+    command: fn() -> Command,
+    schema: fn() -> serde_json::Value,
+    configure: fn(Table) -> Result<Box<dyn StageConfig>, toml::de::Error>,
+}
+
+/// The stages in pipeline order.
+pub static STAGES: [StageEntry; 7] = [
+    StageEntry::new::<sizeleak_capture::Options>(None, "packets"),
+    StageEntry::new::<sizeleak_flow_filter::Options>(Some("packets"), "segments"),
+    StageEntry::new::<sizeleak_record_sizer::Options>(Some("segments"), "record"),
+    StageEntry::new::<sizeleak_command_segmenter::Options>(Some("record"), "command"),
+    StageEntry::new::<sizeleak_epsilon_corrector::Options>(Some("command"), "correction"),
+    StageEntry::new::<sizeleak_decomposer::Options>(Some("correction"), "identification"),
+    StageEntry::new::<sizeleak_pruner::Options>(Some("identification"), "identification"),
+];
+
+/// The stage of this name.
+pub fn find(name: &str) -> Option<&'static StageEntry> {
+    STAGES.iter().find(|entry| entry.name == name)
+}
+
+impl StageEntry {
+    const fn new<O: StageOptions + JsonSchema + Send + 'static>(
+        consumes: Option<&'static str>,
+        makes: &'static str,
+    ) -> Self {
+        Self {
+            name: O::NAME,
+            consumes,
+            makes,
+            about: O::ABOUT,
+            command: program::command::<O>,
+            schema: type_schema::of_type::<O>,
+            configure: |table| Ok(Box::new(O::deserialize(Value::Table(table))?)),
+        }
+    }
+
+    /// The command line of the stage's program.
+    pub fn command(&self) -> Command {
+        (self.command)()
+    }
+
+    /// What it does, in one sentence.
+    pub fn about(&self) -> &'static str {
+        self.about
+    }
+
+    /// The JSON Schema of its options: an object with a property for each.
+    pub fn schema(&self) -> serde_json::Value {
+        (self.schema)()
+    }
+
+    /// The names of its options.
+    pub fn keys(&self) -> Vec<String> {
+        let schema = self.schema();
+        schema["properties"].as_object().map_or_else(Vec::new, |options| options.keys().cloned().collect())
+    }
+
+    /// The names of the options that hold paths.
+    pub fn path_keys(&self) -> Vec<String> {
+        let command = self.command();
+        let keys = self.keys().into_iter();
+        let names_files = |key: &String| {
+            let argument = command.get_arguments().find(|argument| is_of_key(argument, key));
+            argument.is_some_and(|argument| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>())
+        };
+        keys.filter(names_files).collect()
+    }
+
+    /// The values of an option that is a choice; empty for any other.
+    pub fn choices(&self, key: &str) -> Vec<String> {
+        let command = self.command();
+        let argument = command.get_arguments().find(|argument| is_of_key(argument, key));
+        let values = argument.filter(|argument| argument.get_action().takes_values()).map(Arg::get_possible_values);
+        values.into_iter().flatten().map(|value| value.get_name().to_owned()).collect()
+    }
+
+    /// The stage with these options, whose keys are named like its flags.
+    ///
+    /// # Errors
+    /// Where a key is unknown or a value is invalid.
+    pub fn configure(&self, options: Table) -> Result<Box<dyn StageConfig>, toml::de::Error> {
+        (self.configure)(options)
+    }
+
+    /// The arguments of the stage's program that set these options.
+    pub fn arguments(&self, options: &Table) -> Vec<OsString> {
+        let command = self.command();
+        let (mut flags, mut operands) = (Vec::new(), Vec::new());
+        for (key, value) in options {
+            match command.get_arguments().find(|argument| is_of_key(argument, key)) {
+                Some(argument) if argument.is_positional() => operands.extend(texts(value)),
+                _ if *value == Value::Boolean(true) => flags.push(format!("--{key}").into()),
+                _ if *value == Value::Boolean(false) => {}
+                _ => flags.extend(texts(value).into_iter().map(|text| {
+                    let mut flag = OsString::from(format!("--{key}="));
+                    flag.push(text);
+                    flag
+                })),
+            }
+        }
+        if !operands.is_empty() {
+            flags.push("--".into());
+        }
+        flags.extend(operands);
+        flags
+    }
+}
+
+fn is_of_key(argument: &Arg, key: &str) -> bool {
+    argument.get_long() == Some(key) || argument.is_positional() && argument.get_id() == key
+}
+
+/// A value, or each value of a list, as a command-line argument.
+fn texts(value: &Value) -> Vec<OsString> {
+    match value {
+        Value::String(text) => vec![text.into()],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        other => vec![other.to_string().into()],
+    }
+}
+
+/// The options of any stage.
+pub trait StageConfig: Send {
+    /// The stage, ready to run.
+    ///
+    /// # Errors
+    /// [`ConfigureError`] where an option is wrong or a file it names cannot be used.
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
+
+    /// The options as a table, with relative paths made relative to the current folder instead of `folder`.
+    ///
+    /// # Errors
+    /// Where a path is not UTF-8.
+    fn resolved_in(&mut self, folder: &Path) -> Result<Table, toml::ser::Error>;
+}
+
+impl<O: StageOptions + Send> StageConfig for O {
+    fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
+        StageOptions::build(self)
+    }
+
+    fn resolved_in(&mut self, folder: &Path) -> Result<Table, toml::ser::Error> {
+        self.resolve_paths(folder);
+        Table::try_from(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_consumes_what_the_one_before_makes() {
+        for pair in STAGES.windows(2) {
+            assert_eq!(pair[1].consumes, Some(pair[0].makes), "{}", pair[1].name);
+        }
+        assert!(find("pruner").is_some() && find("prune").is_none());
+    }
+
+    #[test]
+    fn every_key_is_a_flag_of_the_program() {
+        for entry in &STAGES {
+            let defaults = entry.configure(Table::new()).unwrap().resolved_in(Path::new("")).unwrap();
+            let command = entry.command();
+            for key in defaults.keys() {
+                assert!(command.get_arguments().any(|argument| is_of_key(argument, key)), "{}: {key}", entry.name);
+            }
+            // Also those without a default.
+            for key in entry.keys() {
+                assert!(command.get_arguments().any(|argument| is_of_key(argument, &key)), "{}: {key}", entry.name);
+            }
+            assert!(defaults.keys().all(|key| entry.keys().contains(key)), "{}", entry.name);
+            let arguments = entry.arguments(&defaults);
+            let parsed =
+                entry.command().try_get_matches_from([OsString::from(entry.name)].into_iter().chain(arguments));
+            assert!(parsed.is_ok(), "{}: {parsed:?}", entry.name);
+        }
+    }
+
+    #[test]
+    fn path_keys_are_files_and_models() {
+        let keys = STAGES.each_ref().map(StageEntry::path_keys);
+        let model = vec!["model".to_owned()];
+        assert_eq!(keys[0], ["files"]);
+        assert!(keys[1].is_empty() && keys[2].is_empty());
+        assert!(keys[3..].iter().all(|keys| *keys == model), "{keys:?}");
+    }
+
+    #[test]
+    fn help_describes_the_program_and_prints_readable_durations() {
+        for entry in &STAGES {
+            let help = entry.command().render_long_help().to_string();
+            assert!(!help.starts_with("The flags") && !help.contains("default: PT"), "{help}");
+        }
+    }
+
+    #[test]
+    fn option_values_become_arguments() {
+        let options = "files = [\"a.pcap\", \"-b.pcap\"]\nrecursive = true".parse().unwrap();
+        assert_eq!(STAGES[0].arguments(&options), ["--recursive", "--", "a.pcap", "-b.pcap"]);
+        let options = "gateway = [\"10.0.0.1\", \"::1\"]\nport = [443]".parse().unwrap();
+        assert_eq!(STAGES[1].arguments(&options), ["--gateway=10.0.0.1", "--gateway=::1", "--port=443"]);
+        let options = "keep = 0.5\nmode = \"paper\"\n".parse().unwrap();
+        assert_eq!(STAGES[6].arguments(&options), ["--keep=0.5", "--mode=paper"]);
+    }
+}

@@ -1,0 +1,333 @@
+//! Runs a pipeline: starts its placements, links them, and passes the output of the last one to the sink.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant, SystemTime};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use sizeleak_frame::{FrameSink, Summary};
+use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, processors, run_fused};
+use sizeleak_telemetry::Telemetry;
+use sizeleak_telemetry::log::say;
+
+use crate::cause::{RunEnding, StageOutcome, first_cause};
+use crate::forwarder::ByteForwarder;
+use crate::link::{LinkKind, LinkReceiver, LinkSender, link};
+use crate::placement::{Placement, StageThread};
+use crate::process::{ProgramOrigin, StageProgram, interrupt as interrupt_process};
+use crate::recorder::RecordedOutput;
+use crate::save::PendingSave;
+use crate::sink_output::{SinkOutcome, SinkOutput};
+use crate::{RunError, SavedStream};
+
+/// How often to check for an interrupt.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The most parcels of batches that wait in a link: they hold the buffers that are read into.
+const MAX_WAITING_BATCHES: usize = 4;
+
+/// What a run leaves besides its frames.
+#[derive(Debug, Clone)]
+pub struct RunReport {
+    /// How it ended.
+    pub ending: RunEnding,
+    /// What each stage did; `None` where the output was closed before the end.
+    pub summary: Option<Summary>,
+    /// The files that stages saved to. A file is missing where the run ended early or the next stage did not read all.
+    pub saved: Vec<PathBuf>,
+    /// When it started, for a log of latencies.
+    pub start: SystemTime,
+    /// The same moment on the clock that measures durations.
+    pub clock: Instant,
+}
+
+/// A pipeline whose stages are built, ready to run.
+pub struct PreparedRun {
+    /// The stream that replaces the first stages.
+    pub(crate) head: Option<SavedStream>,
+    pub(crate) placements: Vec<Placement>,
+    pub(crate) queue_depth: usize,
+    pub(crate) saves: Vec<PendingSave>,
+}
+
+impl PreparedRun {
+    /// Publishes the counters of the stages while they run; stages in processes of their own cannot.
+    pub fn report_to(&mut self, telemetry: &Telemetry) {
+        for placement in &mut self.placements {
+            let Placement::Thread(thread) = placement else { continue };
+            for stage in std::iter::once(&mut thread.first).chain(&mut thread.fused) {
+                stage.set_meter(telemetry.meter(stage.name()));
+            }
+        }
+    }
+
+    /// The files that its stages will save to.
+    pub fn saves(&self) -> Vec<PathBuf> {
+        self.saves.iter().map(|save| save.path.clone()).collect()
+    }
+
+    /// Runs it to its end; `sink` gets the frames of the last stage. Where the run ends early for any reason,
+    /// `interrupt` is set afterwards.
+    ///
+    /// # Errors
+    /// [`RunError`]: the first cause and the stage where it began. All frames that were whole before have reached the
+    /// sink.
+    pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn FrameSink) -> Result<RunReport, RunError> {
+        let (start, clock) = (SystemTime::now(), Instant::now());
+        let pending = std::mem::take(&mut self.saves);
+        let outcomes = Outcomes::default();
+        let sink = SinkOutput::new(sink);
+        let last = self.take_last();
+        let (sink_outcome, summary) = thread::scope(|scope| {
+            let (running, finished) = bounded(0);
+            let mut first_process = None;
+            let started = self.start(scope, &outcomes, interrupt, &mut first_process);
+            if let Some(id) = first_process {
+                scope.spawn(move || forward_interrupt(interrupt, id, &finished));
+            }
+            let ended = started.and_then(|input| match (last, input.map(LinkReceiver::into_input)) {
+                (Some((index, thread)), input) => {
+                    Ok(run_last(thread, input, sink, interrupt, |place, stage, outcome| {
+                        outcomes.add(index + place, ProgramOrigin::BuiltIn, stage, outcome);
+                    }))
+                }
+                (None, Some(mut input)) => Ok(pass_to_sink(&mut *input, sink)),
+                (None, None) => {
+                    Err(RunError { stage: String::new(), cause: "a pipeline without a stage".into(), code: 2 })
+                }
+            });
+            if !matches!(ended, Ok((SinkOutcome::Complete, Some(_)))) {
+                // The first stage may be waiting for input that never comes, and would not notice the end.
+                interrupt.set();
+                first_process.into_iter().for_each(interrupt_process);
+            }
+            drop(running);
+            ended
+        })?;
+        let ending = first_cause(outcomes.into_inner(), sink_outcome)?;
+        let saved = if ending == RunEnding::Done { keep(pending)? } else { Vec::new() };
+        Ok(RunReport { ending, summary, saved, start, clock })
+    }
+
+    /// Removes the last placement and returns it with the index of its first stage, if it should run on the sink's
+    /// thread: with no more processors than placements, a thread that only writes would compete with them.
+    fn take_last(&mut self) -> Option<(usize, StageThread)> {
+        if processors() > self.placements.len()
+            || !matches!(self.placements.last()?, Placement::Thread(thread) if thread.recorders.is_empty())
+        {
+            return None;
+        }
+        let Placement::Thread(thread) = self.placements.pop()? else { return None };
+        Some((self.placements.iter().map(Placement::stage_count).sum(), thread))
+    }
+
+    /// Starts all placements. Returns the receiving end of the last link, or the saved stream. `first_process` is set
+    /// to the process id of the first stage, if it has one.
+    fn start<'scope, 'env: 'scope>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+        outcomes: &'env Outcomes,
+        interrupt: &'env Interrupt,
+        first_process: &mut Option<u32>,
+    ) -> Result<Option<LinkReceiver>, RunError> {
+        let kinds: Vec<LinkKind> =
+            self.placements.iter().map(Placement::link_kind).chain([LinkKind::Channel]).collect();
+        let mut input = self.head.map(|stream| LinkReceiver::Saved(stream, interrupt.clone()));
+        let mut stages_before = 0;
+        for (placement, neighbours) in self.placements.into_iter().zip(kinds.windows(2)) {
+            let index = stages_before;
+            stages_before += placement.stage_count();
+            let kind = if neighbours.contains(&LinkKind::Pipe) { LinkKind::Pipe } else { LinkKind::Channel };
+            let fail = |stage: &str, error: &io::Error| RunError {
+                stage: stage.to_owned(),
+                cause: format!("cannot be started: {error}"),
+                code: 1,
+            };
+            let depth = self.queue_depth.min(if placement.makes_batches() { MAX_WAITING_BATCHES } else { usize::MAX });
+            let (sender, receiver) = link(kind, depth).map_err(|error| fail(placement.name(), &error))?;
+            let origin = placement.origin();
+            let report = move |place: usize, stage: &str, outcome| outcomes.add(index + place, origin, stage, outcome);
+            match placement {
+                Placement::Thread(mut thread) => {
+                    let input = input.map(LinkReceiver::into_input);
+                    scope.spawn(move || {
+                        let recorders = std::mem::take(&mut thread.recorders);
+                        let mut output = RecordedOutput::wrap(sender.into_output(), recorders);
+                        run_stages(thread, input, &mut *output, interrupt, report);
+                    });
+                }
+                Placement::Forwarder(forwarder) => {
+                    scope.spawn(move || run_forwarder(forwarder, input, sender, interrupt, report));
+                }
+                Placement::Process(program) => {
+                    let stdin = input.map_or_else(std::process::Stdio::inherit, LinkReceiver::into_stdin);
+                    let child = program.start(stdin, sender.into_stdout());
+                    let child = child.map_err(|error| fail(&program.name, &error))?;
+                    if index == 0 {
+                        *first_process = Some(child.id());
+                    }
+                    scope.spawn(move || report(0, &program.name, wait_for(&program, child)));
+                }
+            }
+            input = Some(receiver);
+        }
+        Ok(input)
+    }
+}
+
+/// How the stages ended, in that order.
+#[derive(Default)]
+struct Outcomes(Mutex<Vec<StageOutcome>>);
+
+impl Outcomes {
+    fn add(&self, index: usize, origin: ProgramOrigin, stage: &str, outcome: Outcome) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(StageOutcome { index, stage: stage.to_owned(), origin, outcome });
+    }
+
+    fn into_inner(self) -> Vec<StageOutcome> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives the saved files their names.
+fn keep(saves: Vec<PendingSave>) -> Result<Vec<PathBuf>, RunError> {
+    let mut kept = Vec::new();
+    for save in saves {
+        let stage = save.stage.clone();
+        kept.extend(save.keep().map_err(|cause| RunError { stage, cause, code: 1 })?);
+    }
+    Ok(kept)
+}
+
+/// Runs a forwarder. Both its sides are byte streams: the plan puts no channel next to it.
+fn run_forwarder(
+    forwarder: ByteForwarder,
+    input: Option<LinkReceiver>,
+    sender: LinkSender,
+    interrupt: &Interrupt,
+    report: impl Fn(usize, &str, Outcome),
+) {
+    let stage = forwarder.stage.clone();
+    let interrupt = matches!(input, Some(LinkReceiver::Saved(..))).then_some(interrupt);
+    let outcome = match (input.map(LinkReceiver::into_bytes), sender.into_pipe()) {
+        (Some(input), Some(output)) => forwarder.run(input, output, interrupt),
+        _ => Outcome::Failed("no byte stream to forward: this is a bug of sizeleak; please report it".into()),
+    };
+    report(0, &stage, outcome);
+}
+
+/// Runs the stages of a thread on this thread and reports their outcomes by place.
+fn run_stages(
+    thread: StageThread,
+    mut input: Option<Box<dyn Input + Send>>,
+    output: &mut dyn Output,
+    interrupt: &Interrupt,
+    report: impl Fn(usize, &str, Outcome),
+) {
+    let input = input.as_deref_mut().map(|input| input as &mut dyn Input);
+    let names = thread.names();
+    let name = |place: usize| names.get(place).map_or("", String::as_str);
+    let mut reported = 0;
+    // Reported before the links are dropped, so that consequences in other stages are reported later.
+    let mut report_next = |place: usize, outcome| {
+        report(place, name(place), outcome);
+        reported = place + 1;
+    };
+    // A stage that panics has a bug; the other stages must still end, and the user must see the bug.
+    let run = || run_fused(thread.first, thread.fused, input, output, interrupt, &mut report_next);
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        // Fused stages run inside each other: which of them panicked is unknown.
+        let fault = "it, or what shares its thread, panicked: this is a bug of sizeleak; please report it";
+        report(reported, name(reported), Outcome::Failed(fault.into()));
+    }
+}
+
+/// Runs the last stages on this thread, directly into the sink.
+fn run_last(
+    thread: StageThread,
+    input: Option<Box<dyn Input + Send>>,
+    mut sink: SinkOutput<'_>,
+    interrupt: &Interrupt,
+    report: impl Fn(usize, &str, Outcome),
+) -> (SinkOutcome, Option<Summary>) {
+    run_stages(thread, input, &mut sink, interrupt, report);
+    sink.end(SinkOutcome::Complete)
+}
+
+fn wait_for(program: &StageProgram, mut child: Child) -> Outcome {
+    program.wait(&mut child, |line| say(&program.name, line))
+}
+
+/// Forwards an interrupt to the process of the first stage, until the run is over.
+fn forward_interrupt(interrupt: &Interrupt, id: u32, finished: &Receiver<()>) {
+    while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(POLL_INTERVAL) {
+        if interrupt.is_set() {
+            interrupt_process(id);
+            return;
+        }
+    }
+}
+
+/// Passes everything that arrives to the sink.
+fn pass_to_sink(input: &mut dyn Input, mut sink: SinkOutput<'_>) -> (SinkOutcome, Option<Summary>) {
+    let mut parcel = Vec::new();
+    loop {
+        let received = input.receive(&mut parcel, &mut || _ = sink.flush());
+        let taken = sink.emit_all(&mut parcel);
+        match received {
+            Ok(Received::Frames { .. }) if taken.is_ok() => {}
+            Ok(_) => return sink.end(SinkOutcome::Complete),
+            Err(error) => return sink.end(SinkOutcome::Cut(error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::Frame;
+    use sizeleak_runtime::{Source, SourceEmit, SourceNode, StageError};
+
+    use super::*;
+
+    /// A source with a bug, or one without.
+    struct EmptySource<const HAS_BUG: bool>;
+
+    impl<const HAS_BUG: bool> Source for EmptySource<HAS_BUG> {
+        const NAME: &'static str = if HAS_BUG { "broken" } else { "sound" };
+
+        fn run(&mut self, _out: &mut dyn SourceEmit, _interrupt: &Interrupt) -> Result<(), StageError> {
+            assert!(!HAS_BUG, "a bug");
+            Ok(())
+        }
+
+        fn bytes_in(&self) -> u64 {
+            0
+        }
+
+        fn frames_in(&self) -> u64 {
+            0
+        }
+    }
+
+    fn placement<const HAS_BUG: bool>() -> Placement {
+        Placement::Thread(StageThread::new(Box::new(SourceNode::new(EmptySource::<HAS_BUG>))))
+    }
+
+    #[test]
+    fn panicking_stage_fails_the_run_and_is_named() {
+        // With few stages it has a thread of its own where there are several processors, with many that of the sink.
+        for others in [0, processors()] {
+            let sound = std::iter::repeat_with(placement::<false>).take(others);
+            let placements = sound.chain([placement::<true>()]).collect();
+            let prepared = PreparedRun { head: None, placements, queue_depth: 4, saves: Vec::new() };
+            let error = prepared.run(&Interrupt::new(), &mut |_: Frame| Ok(())).unwrap_err();
+            assert_eq!(error.code, 1);
+            assert!(error.to_string().starts_with("`broken`: it, or what shares its thread, panicked"), "{error}");
+        }
+    }
+}

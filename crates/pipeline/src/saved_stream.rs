@@ -1,0 +1,202 @@
+//! A saved frame stream, from which a pipeline continues.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Cursor, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use sizeleak_frame::{Frame, FrameReader, Hello};
+use sizeleak_runtime::{Interrupt, Interruptible};
+
+use crate::recording::{decompressed, stdin};
+use crate::registry;
+use crate::stage::PipelineStage;
+use crate::{ConfigError, Pipeline};
+
+/// A saved stream whose `hello` has been read.
+pub struct SavedStream {
+    name: String,
+    /// The file, if it is one of the user's.
+    path: Option<PathBuf>,
+    hello: Hello,
+    input: Box<dyn Read + Send>,
+}
+
+impl SavedStream {
+    /// Opens a file, compressed or not; `-` is stdin. Waits for its first frame until `interrupt` is set.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where it cannot be read or does not begin as a frame stream.
+    pub fn open(path: &Path, interrupt: &Interrupt) -> Result<Self, ConfigError> {
+        let name = if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() };
+        let of_file = |error: io::Error| ConfigError::input(format!("{name}: {error}"));
+        let file = if path.as_os_str() == "-" { stdin() } else { open(path) }.map_err(of_file)?;
+        let metadata = file.metadata().map_err(of_file)?;
+        if metadata.is_dir() {
+            return Err(ConfigError::input(format!("{name} is a folder, not a frame stream")));
+        }
+        let input = if metadata.is_file() {
+            decompressed(file)
+        } else {
+            decompressed(Interruptible::new(file, interrupt.clone()))
+        };
+        Self::new(name.clone(), Some(path.to_owned()), input.map_err(of_file)?)
+    }
+
+    /// A stream from an open file, called `name` in messages.
+    ///
+    /// # Errors
+    /// As [`SavedStream::open`].
+    pub fn of_file(name: String, file: File) -> Result<Self, ConfigError> {
+        let input = decompressed(file).map_err(|error| ConfigError::input(format!("{name}: {error}")))?;
+        Self::new(name, None, input)
+    }
+
+    fn new(name: String, path: Option<PathBuf>, input: Box<dyn Read + Send>) -> Result<Self, ConfigError> {
+        let mut reader = FrameReader::new(input);
+        let fault = |fault: String| ConfigError::input(format!("{name}: {fault}"));
+        let hello = match reader.next_frame() {
+            Ok(Some(Frame::Hello(hello))) => *hello,
+            Ok(_) => return Err(fault("a frame stream begins with `hello`".into())),
+            Err(error) if error.is_cut() => return Err(ConfigError::cut(format!("{name}: {error}"))),
+            Err(error) => return Err(fault(error.to_string())),
+        };
+        // The first stage reads the stream from its beginning.
+        let first = reader.last_value().to_vec();
+        let (rest, input) = reader.into_rest();
+        let input = Box::new(Cursor::new([first, rest].concat()).chain(input));
+        Ok(Self { name, path, hello, input })
+    }
+
+    /// Its name in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the user named the file, so that it need not be saved again.
+    pub(crate) fn is_named(&self) -> bool {
+        self.path.is_some()
+    }
+
+    pub(crate) fn into_input(self) -> Box<dyn Read + Send> {
+        self.input
+    }
+}
+
+/// Opens a file; a named pipe without waiting for its writer, so that the user can interrupt.
+fn open(path: &Path) -> io::Result<File> {
+    let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
+    Ok(opened)
+}
+
+impl Pipeline {
+    /// The index of the stage that made a stream: the one that saves to this file, or else the one named by its
+    /// `hello`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where no stage has that name, or the next stage consumes another kind.
+    pub fn index_of(&self, stream: &SavedStream) -> Result<usize, ConfigError> {
+        let maker = &stream.hello.stage;
+        let file =
+            stream.path.as_ref().filter(|path| path.as_os_str() != "-").and_then(|path| path.canonicalize().ok());
+        let is_saved_there =
+            |stage: &PipelineStage| stage.save.as_ref().is_some_and(|save| save.canonicalize().ok() == file);
+        let saved = file.is_some().then(|| self.stages.iter().position(is_saved_there));
+        // Of several stages with this name: as many come before the maker as its `hello` lists.
+        let nth = stream.hello.upstream.iter().filter(|stage| *stage == maker).count();
+        let named: Vec<usize> =
+            (0..).zip(&self.stages).filter(|(_, stage)| stage.name() == maker).map(|(index, _)| index).collect();
+        let index = saved.flatten().or_else(|| named.get(nth).or(named.last()).copied());
+        let Some(index) = index else {
+            let all = self.stages.iter().map(PipelineStage::name).collect::<Vec<_>>().join(", ");
+            return Err(ConfigError::usage(format!(
+                "{}: `{maker}` made this stream, and it is not in this pipeline, which has {all}; to continue after a \
+                 program of your own, give it that `name`",
+                stream.name
+            )));
+        };
+        self.check_next(stream, index)?;
+        Ok(index)
+    }
+
+    /// Checks that the stage after this index consumes what the maker of the stream makes, where both are standard
+    /// stages.
+    fn check_next(&self, stream: &SavedStream, index: usize) -> Result<(), ConfigError> {
+        let Some(next) = self.stages.get(index + 1).and_then(PipelineStage::entry) else { return Ok(()) };
+        let maker = &stream.hello.stage;
+        match (registry::find(maker), next.consumes) {
+            (Some(made), Some(consumed)) if made.makes != consumed => Err(ConfigError::usage(format!(
+                "{}: `{maker}` makes frames of kind `{}`, but `{}`, which comes next in this pipeline, works on \
+                 `{consumed}`",
+                stream.name, made.makes, next.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::{FrameWriter, SCHEMA};
+
+    use super::*;
+
+    fn stream(stage: &str, upstream: &[&str]) -> SavedStream {
+        let upstream = upstream.iter().map(|&stage| stage.to_owned()).collect();
+        let hello = Hello { schema: SCHEMA, stage: stage.into(), version: "1".into(), upstream };
+        let mut writer = FrameWriter::new(Vec::new());
+        writer.write(&hello.into()).unwrap();
+        let bytes = writer.into_output().unwrap();
+        SavedStream::new("file".into(), None, Box::new(Cursor::new(bytes))).unwrap()
+    }
+
+    fn pipeline(text: &str) -> Pipeline {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Pipeline::read(file.path()).unwrap()
+    }
+
+    #[test]
+    fn index_of_finds_the_stage_named_by_hello() {
+        let standard = Pipeline::standard();
+        assert_eq!(standard.index_of(&stream("record-sizer", &["capture", "flow-filter"])).unwrap(), 2);
+        assert_eq!(standard.index_of(&stream("pruner", &[])).unwrap(), 6);
+        let error = standard.index_of(&stream("burst", &["record-sizer"])).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("`burst` made this stream, and it is not in this pipeline"), "{error}");
+    }
+
+    #[test]
+    fn index_of_tells_stages_of_the_same_name_apart_by_upstream() {
+        let twice = pipeline(
+            "[[stage]]\nrun = \"capture\"\n[[stage]]\nname = \"mine\"\ncommand = [\"cat\"]\n[[stage]]\nname = \
+             \"mine\"\ncommand = [\"cat\"]\n",
+        );
+        assert_eq!(twice.index_of(&stream("mine", &["capture"])).unwrap(), 1);
+        assert_eq!(twice.index_of(&stream("mine", &["capture", "mine"])).unwrap(), 2);
+        assert_eq!(twice.index_of(&stream("mine", &["mine", "mine", "mine"])).unwrap(), 2, "more than there are");
+    }
+
+    #[test]
+    fn next_stage_of_another_kind_is_an_error() {
+        let odd = pipeline(
+            "[[stage]]\nrun = \"capture\"\n[[stage]]\nname = \"record-sizer\"\ncommand = [\"cat\"]\n[[stage]]\nrun = \
+             \"flow-filter\"\n",
+        );
+        let error = odd.index_of(&stream("record-sizer", &["capture"])).unwrap_err().to_string();
+        assert!(error.contains("kind `record`") && error.contains("works on `packets`"), "{error}");
+    }
+
+    #[test]
+    fn invalid_stream_is_an_error_that_names_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "hello").unwrap();
+        let interrupt = Interrupt::new();
+        let fault = |path: &Path| SavedStream::open(path, &interrupt).map(|_| ()).unwrap_err().to_string();
+        assert!(fault(file.path()).contains("value 1 of the frame stream"), "{}", fault(file.path()));
+        assert!(fault(Path::new("/no/such.frames")).contains("/no/such.frames: No such file"));
+        assert!(fault(Path::new("/")).contains("is a folder"));
+    }
+}

@@ -1,0 +1,80 @@
+//! One stage of a configured pipeline.
+
+use std::fmt::{Debug, Formatter};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sizeleak_runtime::Runnable;
+use toml::{Table, Value};
+
+use crate::registry::StageEntry;
+
+/// The key, common to all stages, that names the file to save the stage's output to.
+pub(crate) const SAVE: &str = "save";
+
+/// A stage of a pipeline.
+#[derive(Debug, Clone)]
+pub(crate) struct PipelineStage {
+    pub(crate) kind: StageKind,
+    /// The line of the pipeline file that names it.
+    pub(crate) line: Option<usize>,
+    /// The lines of its keys in that file.
+    pub(crate) key_lines: Vec<(String, usize)>,
+    /// The file its output is saved to.
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// Who implements a stage.
+#[derive(Debug, Clone)]
+pub(crate) enum StageKind {
+    /// One of the seven standard stages.
+    BuiltIn { entry: &'static StageEntry, options: Table },
+    /// A stage of the embedding program, run in process.
+    Embedded { name: &'static str, build: BuildStage },
+    /// A program of the user's that speaks frames.
+    External { name: String, command: Vec<String> },
+}
+
+/// Builds a stage of the embedding program, once for every run.
+#[derive(Clone)]
+pub(crate) struct BuildStage(pub(crate) Arc<dyn Fn() -> Box<dyn Runnable> + Send + Sync>);
+
+impl Debug for BuildStage {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("BuildStage")
+    }
+}
+
+impl PipelineStage {
+    /// A stage that no file configures.
+    pub(crate) fn new(kind: StageKind) -> Self {
+        Self { kind, line: None, key_lines: Vec::new(), save: None }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match &self.kind {
+            StageKind::BuiltIn { entry, .. } => entry.name,
+            StageKind::Embedded { name, .. } => name,
+            StageKind::External { name, .. } => name,
+        }
+    }
+
+    /// The registry's entry of a standard stage; `None` for any other.
+    pub(crate) fn entry(&self) -> Option<&'static StageEntry> {
+        match &self.kind {
+            StageKind::BuiltIn { entry, .. } => Some(entry),
+            StageKind::Embedded { .. } | StageKind::External { .. } => None,
+        }
+    }
+
+    /// The line of this key in the pipeline file.
+    pub(crate) fn line_of_key(&self, key: &str) -> Option<usize> {
+        self.key_lines.iter().find(|(set, _)| set == key).map(|(_, line)| *line)
+    }
+}
+
+/// The file that the value of `save` names.
+pub(crate) fn save_path(value: &Value) -> Result<PathBuf, String> {
+    let path = value.as_str().filter(|path| !path.is_empty() && *path != "-").map(PathBuf::from);
+    path.ok_or_else(|| "it is the file to write to, such as \"records.frames.zst\"".to_owned())
+}

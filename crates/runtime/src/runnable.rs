@@ -1,0 +1,42 @@
+//! A stage or source of any type, ready to run.
+
+use sizeleak_telemetry::Meter;
+
+use crate::{Input, Interrupt, Observer, Outcome, Output};
+
+/// A stage or a source, ready to run.
+pub trait Runnable: Send {
+    /// The stage's name.
+    fn name(&self) -> &str;
+
+    /// Makes it publish its counters on this meter while it runs.
+    fn set_meter(&mut self, meter: Meter) {
+        let _ = meter;
+    }
+
+    /// Runs it to its end. A source reads no `input`.
+    fn run(
+        self: Box<Self>,
+        input: Option<&mut dyn Input>,
+        output: &mut dyn Output,
+        interrupt: &Interrupt,
+        observer: &mut dyn Observer,
+    ) -> Outcome;
+
+    /// Turns it into an output that processes frames on the thread of the stage before; `None` for a source.
+    fn fuse<'a>(
+        self: Box<Self>,
+        output: &'a mut dyn Output,
+        observer: &'a mut dyn Observer,
+    ) -> Option<Box<dyn FusedStage + 'a>>
+    where
+        Self: 'a;
+}
+
+/// A stage that runs inside the stage before it. It processes batches at once, and single frames together, as many as a
+/// channel would carry or as there are when the stage before waits for input: clocks are then read once for all of
+/// them.
+pub trait FusedStage: Output {
+    /// Ends it: no more frames come.
+    fn end(self: Box<Self>) -> Outcome;
+}

@@ -1,0 +1,138 @@
+//! Runs a stage frame by frame: dispatch, counting, latencies, and the end of the stream.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use sizeleak_frame::{Frame, Hello, StageSummary, Summary, what};
+use sizeleak_telemetry::{FrameCounts, Latency, Meter};
+
+use crate::node_output::{NodeOutput, end_notice};
+use crate::{Closed, Emit, InputError, Outcome, Stage, StageError};
+
+/// A stage with the state that all stages share.
+#[derive(Debug)]
+pub(crate) struct StageRunner<S> {
+    stage: S,
+    has_sent_hello: bool,
+    upstream: Summary,
+    /// Why the input will end without a summary, as reported by the stage that noticed first.
+    cut: Option<String>,
+    pub(crate) frames_in: u64,
+    bytes_in: u64,
+    service: Latency,
+    queue: Latency,
+    pub(crate) meter: Option<Meter>,
+}
+
+impl<S: Stage> StageRunner<S> {
+    pub(crate) fn new(stage: S) -> Self {
+        Self {
+            stage,
+            has_sent_hello: false,
+            upstream: Summary::default(),
+            cut: None,
+            frames_in: 0,
+            bytes_in: 0,
+            service: Latency::new(),
+            queue: Latency::new(),
+            meter: None,
+        }
+    }
+
+    /// Processes one frame, or passes it on where the stage does not consume its kind.
+    pub(crate) fn dispatch(&mut self, frame: Frame, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
+        let (rows, bytes) = (frame.rows(), frame.traffic_bytes());
+        match S::Input::try_from(frame) {
+            Ok(input) => {
+                self.frames_in += rows;
+                self.bytes_in += bytes;
+                self.stage.process(input, out)
+            }
+            Err(Frame::Hello(hello)) => Ok(self.send_hello(Some(*hello), out)?),
+            Err(Frame::Summary(summary)) => {
+                self.upstream = summary;
+                Ok(())
+            }
+            Err(other) => {
+                if let Frame::Notice(notice) = &other
+                    && (notice.what == what::CUT || notice.what == what::FAILED)
+                {
+                    self.cut = Some(format!("`{}`: {}", notice.stage, notice.detail.as_deref().unwrap_or("no reason")));
+                }
+                Ok(out.pass(other)?)
+            }
+        }
+    }
+
+    /// Records that `frames` frames took `service` together, after each had waited for `queue`.
+    pub(crate) fn record(&mut self, service: Duration, queue: Duration, frames: u64, out: &NodeOutput<'_>) {
+        self.service.record_shared(service, frames);
+        self.queue.record_each(queue, frames);
+        if let Some(meter) = &out.meter {
+            meter.service().record_shared(service, frames);
+            meter.queue().record_each(queue, frames);
+            self.publish(out);
+        }
+    }
+
+    /// Ends the stage after the last frame; `input` is how its input ended.
+    pub(crate) fn end(&mut self, input: Outcome, out: &mut NodeOutput<'_>) -> Result<Outcome, StageError> {
+        if !self.has_sent_hello {
+            // The input ended before its hello: without one, the output would not be a stream.
+            self.send_hello(None, out)?;
+        }
+        let start = Instant::now();
+        match (self.stage.finish(out), &input) {
+            // What a stage misses in a stream that ended early is a consequence; the cause is reported below.
+            (Err(StageError::Failed(_)), Outcome::Cut(_) | Outcome::Failed(_) | Outcome::Interrupted) => {}
+            (finished, _) => finished?,
+        }
+        self.service.record_each(start.elapsed(), 1);
+        self.publish(out);
+        match &input {
+            Outcome::Cut(cause) => out.emit(end_notice(S::NAME, what::CUT, cause))?,
+            Outcome::Failed(cause) => out.emit(end_notice(S::NAME, what::FAILED, cause))?,
+            _ => self.send_summary(out)?,
+        }
+        Ok(input)
+    }
+
+    /// The outcome of an input that ended with an error.
+    pub(crate) fn outcome_of(&mut self, error: &InputError) -> Outcome {
+        match self.cut.take() {
+            _ if !error.is_cut() => Outcome::Failed(error.to_string()),
+            Some(cause) => Outcome::Cut(format!("the input was cut: {cause}")),
+            None => Outcome::Cut(error.to_string()),
+        }
+    }
+
+    fn publish(&self, out: &NodeOutput<'_>) {
+        if let Some(meter) = &out.meter {
+            meter.set_counts(FrameCounts {
+                frames_in: self.frames_in,
+                frames_out: out.frames,
+                bytes_in: self.bytes_in,
+            });
+        }
+    }
+
+    fn send_hello(&mut self, before: Option<Hello>, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
+        self.has_sent_hello = true;
+        out.send_hello(S::NAME, before)
+    }
+
+    fn send_summary(&mut self, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
+        let own = StageSummary {
+            stage: S::NAME.to_owned(),
+            frames_in: self.frames_in,
+            frames_out: out.frames,
+            bytes_in: self.bytes_in,
+            counters: self.stage.counters().into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            latency: self.service.to_bytes(),
+            queue: self.queue.to_bytes(),
+        };
+        let mut summary = mem::take(&mut self.upstream);
+        summary.stages.push(own);
+        out.send_summary(summary)
+    }
+}

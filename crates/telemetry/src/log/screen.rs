@@ -1,0 +1,46 @@
+//! Standard error, shared by message lines and a progress bar.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Standard error, written line by line. Clones share the drawing.
+#[derive(Clone, Default)]
+pub struct Screen(Arc<Mutex<Option<Box<dyn Drawing>>>>);
+
+/// Something that is drawn below the lines, such as a progress bar.
+pub trait Drawing: Send {
+    /// Clears the drawing, calls `write`, and draws again below.
+    fn suspend(&self, write: &mut dyn FnMut());
+}
+
+impl Screen {
+    /// A screen without a drawing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets or removes the drawing.
+    pub fn draw(&self, drawing: Option<Box<dyn Drawing>>) {
+        *self.drawing() = drawing;
+    }
+
+    fn drawing(&self) -> MutexGuard<'_, Option<Box<dyn Drawing>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for Screen {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut written = Ok(());
+        let mut write = || written = io::stderr().write_all(line);
+        match &*self.drawing() {
+            Some(drawing) => drawing.suspend(&mut write),
+            None => write(),
+        }
+        written.map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}

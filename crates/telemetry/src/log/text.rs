@@ -1,0 +1,97 @@
+//! An event as a line of text: speaker, message and fields.
+
+use std::fmt::{Debug, Result};
+
+use anstyle::{AnsiColor, Style};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// The target of notices, whose message already holds their fields.
+pub(super) const NOTICE: &str = "sizeleak::notice";
+
+/// The target of text that is printed without a speaker.
+pub(super) const BARE: &str = "sizeleak::bare";
+
+/// Formats lines like `capture: has read file=monday.pcap bytes=123`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineFormat {
+    /// The speaker of events that name no stage.
+    pub(super) program: &'static str,
+    pub(super) colours: LineColours,
+}
+
+/// Whether lines have colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineColours {
+    On,
+    Off,
+}
+
+impl From<bool> for LineColours {
+    fn from(on: bool) -> Self {
+        if on { Self::On } else { Self::Off }
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for LineFormat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> Result {
+        let mut parts = Parts::default();
+        event.record(&mut parts);
+        if event.metadata().target() == BARE {
+            return writeln!(writer, "{}", parts.message);
+        }
+        let level = *event.metadata().level();
+        let style = if self.colours == LineColours::On { style(level) } else { Style::new() };
+        let speaker = if parts.stage.is_empty() { self.program } else { &parts.stage };
+        write!(writer, "{style}{speaker}:{style:#} {}", parts.message)?;
+        if event.metadata().target() != NOTICE {
+            writer.write_str(&parts.fields)?;
+        }
+        writeln!(writer)
+    }
+}
+
+fn style(level: Level) -> Style {
+    match level {
+        Level::ERROR => AnsiColor::Red.on_default().bold(),
+        Level::WARN => AnsiColor::Yellow.on_default(),
+        Level::INFO => Style::new().bold(),
+        _ => Style::new().dimmed(),
+    }
+}
+
+/// The contents of an event.
+#[derive(Debug, Default)]
+struct Parts {
+    stage: String,
+    message: String,
+    /// ` name=value` each.
+    fields: String,
+}
+
+impl Parts {
+    fn add(&mut self, field: &Field, value: String) {
+        match field.name() {
+            "stage" => self.stage = value,
+            "message" => self.message = value,
+            name => self.fields.extend([" ", name, "=", &value]),
+        }
+    }
+}
+
+impl Visit for Parts {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.add(field, format!("{value:?}"));
+    }
+}

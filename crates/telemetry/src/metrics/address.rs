@@ -1,0 +1,61 @@
+//! The address metrics are served at.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use thiserror::Error;
+
+/// Why metrics cannot be served.
+#[derive(Debug, Error)]
+pub enum MetricsError {
+    /// The address cannot be parsed.
+    #[error("`--metrics {0}`: an address is IP:PORT or localhost:PORT, such as 127.0.0.1:9464")]
+    Syntax(String),
+    /// Other machines might reach the address.
+    #[error(
+        "`--metrics {0}`: metrics are served on loopback only, because anybody who can reach them can read them: use \
+         127.0.0.1:{port}", port = .0.port()
+    )]
+    NotLoopback(SocketAddr),
+    /// The system refuses to listen there.
+    #[error("metrics cannot be served at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+/// Parses a loopback address.
+pub(super) fn loopback(text: &str) -> Result<SocketAddr, MetricsError> {
+    let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    let address = match local {
+        Some(port) => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
+        None => text.parse().map_err(|_| MetricsError::Syntax(text.to_owned()))?,
+    };
+    if address.ip().to_canonical().is_loopback() { Ok(address) } else { Err(MetricsError::NotLoopback(address)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_addresses_are_accepted() {
+        for (text, expected) in [
+            ("127.0.0.1:9464", "127.0.0.1:9464"),
+            ("localhost:0", "127.0.0.1:0"),
+            ("[::1]:80", "[::1]:80"),
+            ("127.8.8.8:1", "127.8.8.8:1"),
+        ] {
+            assert_eq!(loopback(text).unwrap(), expected.parse().unwrap());
+        }
+        for other in ["0.0.0.0:9464", "[::]:9464", "192.168.1.20:9464", "[::ffff:10.0.0.1]:9464"] {
+            assert!(matches!(loopback(other), Err(MetricsError::NotLoopback(_))), "{other}");
+        }
+        for wrong in ["9464", "localhost", "localhost:http", "127.0.0.1", "example.org:80", ""] {
+            assert!(matches!(loopback(wrong), Err(MetricsError::Syntax(_))), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! How much of the input has been read.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of the input read so far, before decompression. Clones share the count.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Bytes>);
+
+#[derive(Debug, Default)]
+struct Bytes {
+    read: AtomicU64,
+    /// [`UNKNOWN`] until it is set.
+    total_plus_one: AtomicU64,
+}
+
+const UNKNOWN: u64 = 0;
+
+impl Progress {
+    /// Nothing read yet, of an unknown total.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many bytes there are to read.
+    pub fn expect(&self, total: u64) {
+        self.0.total_plus_one.store(total.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Adds bytes that were read. Call it once per buffer, not per packet.
+    pub fn add(&self, bytes: u64) {
+        self.0.read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes read.
+    pub fn read(&self) -> u64 {
+        self.0.read.load(Ordering::Relaxed)
+    }
+
+    /// Bytes to read in total; `None` where that is unknown, as for a pipe.
+    pub fn total(&self) -> Option<u64> {
+        match self.0.total_plus_one.load(Ordering::Relaxed) {
+            UNKNOWN => None,
+            total => Some(total - 1),
+        }
+    }
+}
+
+/// How far one file has been read. Bytes that are read again count once.
+#[derive(Debug, Clone, Default)]
+pub struct FileProgress {
+    all: Progress,
+    offset: Arc<AtomicU64>,
+}
+
+impl FileProgress {
+    /// Counts a file as a part of `all`.
+    pub fn new(all: &Progress) -> Self {
+        Self { all: all.clone(), offset: Arc::default() }
+    }
+
+    /// Reports that the file was read up to this offset.
+    pub fn reach(&self, offset: u64) {
+        let before = self.offset.fetch_max(offset, Ordering::Relaxed);
+        self.all.add(offset.saturating_sub(before));
+    }
+
+    /// Counts what is read from `input`, whose next byte is at `offset`.
+    pub fn watch<R>(&self, input: R, offset: u64) -> ProgressReader<R> {
+        ProgressReader { input, offset, progress: self.clone() }
+    }
+}
+
+/// A reader whose bytes are counted.
+#[derive(Debug)]
+pub struct ProgressReader<R> {
+    input: R,
+    offset: u64,
+    progress: FileProgress,
+}
+
+impl<R: Read> Read for ProgressReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.offset += count as u64;
+        self.progress.reach(self.offset);
+        Ok(count)
+    }
+}
+
+impl<R: AsFd> AsFd for ProgressReader<R> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_read_again_count_once() {
+        let (progress, content) = (Progress::new(), [0; 100]);
+        assert_eq!((progress.read(), progress.total()), (0, None));
+        progress.expect(0);
+        assert_eq!(progress.total(), Some(0));
+        let (one, other) = (FileProgress::new(&progress), FileProgress::new(&progress));
+        let read = |watched: &mut ProgressReader<&[u8]>, count| watched.read_exact(&mut vec![0; count]).unwrap();
+        read(&mut one.watch(&content, 0), 60);
+        assert_eq!(progress.read(), 60);
+        read(&mut one.watch(&content[40..], 40), 10);
+        assert_eq!(progress.read(), 60);
+        read(&mut one.watch(&content[40..], 40), 60);
+        read(&mut other.watch(&content, 0), 7);
+        assert_eq!(progress.read(), 107);
+    }
+}
