@@ -4,7 +4,6 @@
 //! reads `pipeline.toml` and runs it in threads or processes. The stages themselves are crates of their own.
 
 pub mod command;
-pub mod statistics;
 
 pub use sizeleak_output as output;
 pub use sizeleak_pipeline as pipeline;

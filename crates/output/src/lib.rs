@@ -7,6 +7,7 @@ mod line;
 mod moment;
 mod palette;
 mod parquet;
+pub mod plot;
 mod selection;
 mod table;
 

@@ -1,16 +1,15 @@
-//! What was learned, as a person reads it.
+//! A learned model for people.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result};
 
+use sizeleak_learning::LearnedModel;
 use sizeleak_model::{Basis, Method, Model, ReplyBytes, Smoothing};
 
-use super::training_set::LearnedModel;
-
-/// So many values of ε are shown.
+/// How many values of ε are shown.
 const SHOWN: usize = 6;
 
-/// The summary of a lesson, several lines.
+/// A summary in several lines.
 #[derive(Debug)]
 pub(super) struct Summary<'a>(pub(super) &'a LearnedModel);
 
@@ -51,7 +50,7 @@ fn of_basis(basis: &Basis) -> String {
         Basis::Plaintext { cipher_suite, record_overhead: [least, most] } => {
             let added = if least == most { least.to_string() } else { format!("{least} to {most}") };
             format!(
-                "plaintext; where a session's cipher suite is not seen, {cipher_suite} ({added} bytes a record) is assumed"
+                "plaintext; where a session's cipher suite is not seen, {cipher_suite} ({added} bytes per record) is assumed"
             )
         }
         Basis::Wire => "those on the wire, under an unknown cipher suite".to_owned(),
@@ -71,15 +70,15 @@ fn write_epsilons(formatter: &mut Formatter<'_>, model: &Model) -> Result {
     let shown = shown.collect::<Vec<_>>().join(", ");
     let rest = frequent.len().saturating_sub(SHOWN);
     let rest = if rest > 0 { format!(" and {rest} more values") } else { String::new() };
-    let asked = if model.smoothing == Smoothing::NEAREST {
-        "the nearest command is".into()
+    let used = if model.smoothing == Smoothing::NEAREST {
+        "the nearest command is".to_owned()
     } else {
         format!("the {} nearest commands are", model.smoothing.k)
     };
-    writeln!(formatter, "ε: {shown}{rest}; {asked} asked")
+    writeln!(formatter, "ε: {shown}{rest}; {used} used")
 }
 
-/// What was seen beside the commands; nothing where it was not looked at.
+/// The traffic besides commands, where the model has noise.
 fn write_noise(formatter: &mut Formatter<'_>, model: &Model) -> Result {
     let Some(noise) = &model.noise else { return Ok(()) };
     let (mut answers, mut alone) = (0_u64, 0_u64);
@@ -89,7 +88,7 @@ fn write_noise(formatter: &mut Formatter<'_>, model: &Model) -> Result {
     let sizes = noise.to_gateway.len();
     writeln!(
         formatter,
-        "noise: beside commands the service sent {answers} answers and {alone} other messages, of {sizes} sizes"
+        "noise: besides commands the service sent {answers} answers and {alone} other messages, of {sizes} sizes"
     )
 }
 
@@ -98,19 +97,19 @@ fn write_replies(formatter: &mut Formatter<'_>, model: &Model) -> Result {
     if replies.is_informative() {
         writeln!(
             formatter,
-            "replies: {} and {} an action; {:.1} % missing, {:.3} beside them a command",
+            "replies: {} and {} per action; {:.1} % missing, {:.3} others per command",
             replies.fixed,
             replies.per_action,
             100.0 * replies.missing,
             replies.surplus
         )?;
     } else {
-        writeln!(formatter, "replies: their number says nothing of the number of actions")?;
+        writeln!(formatter, "replies: their number does not depend on the number of actions")?;
     }
     let Some(bytes) = &model.reply_bytes else { return Ok(()) };
     let figures = model.actions.iter().zip(&bytes.per_action);
     let of_actions: Vec<String> = figures.map(|(action, bytes)| format!("{bytes} for {}", action.name)).collect();
     let ReplyBytes { fixed, per_reply, spread, .. } = bytes;
     let of_actions = of_actions.join(", ");
-    writeln!(formatter, "bytes of replies: {fixed}, {per_reply} a reply, {of_actions}; ± {spread}")
+    writeln!(formatter, "bytes of replies: {fixed}, {per_reply} per reply, {of_actions}; ± {spread}")
 }
