@@ -1,5 +1,5 @@
-//! How often the truth is among the candidates, over homes and seeds nothing was tuned on: real TLS in captures, the real
-//! program, 307 test commands a home. `cargo test --test accuracy -- --nocapture` shows the figures.
+//! How often the truth is among the candidates, for homes and seeds that nothing was tuned on: captures with real TLS, the
+//! real program, 307 test commands per home. `cargo test --test accuracy -- --nocapture` shows the figures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::{Framing, Suite, Version};
 
-/// The least share of commands with the truth among their candidates, before and after pruning: the paper's before.
+/// The least share of commands with the truth among their candidates: the paper's before pruning.
 const LEAST: f64 = 0.984;
 
 const AES_GCM: (Version, Suite) = (Version::Tls12, Suite::Aes128Gcm);
@@ -24,7 +24,7 @@ fn share(figures: &Value, when: &str, what: &str) -> f64 {
     figures[when][what].as_f64().unwrap() / if what == "precision" { 1.0 } else { 307.0 }
 }
 
-/// What a method of learning gives, pruned in a mode.
+/// The figures of a learning method and a pruning mode.
 fn figures(home: &Home, method: &str, mode: &str) -> Value {
     let learned = home.learn("model.toml", &["--method", method]);
     assert!(learned.status.success(), "{}", programs::stderr(&learned));
@@ -46,8 +46,8 @@ fn line(name: &str, figures: &Value) -> String {
     )
 }
 
-/// The truth is among the candidates of nearly every command, for two seeds that are used nowhere else; what the paper's
-/// procedure and its pruning give on the same is shown.
+/// The truth is among the candidates of nearly every command, for two seeds used nowhere else. The figures of the paper's
+/// procedure are printed for comparison.
 fn holds(framing: Framing, (version, suite): (Version, Suite), seeds: [u64; 2]) {
     let mut scenario = Scenario::default();
     (scenario.session.framing, scenario.tls.version, scenario.tls.suite) = (framing, version, suite);
@@ -84,7 +84,7 @@ fn websocket_over_tls_1_2_with_aes_cbc() {
     holds(Framing::Websocket, CBC, [81_010, 82_010]);
 }
 
-/// Without what the inventory knows there are more candidates, and the truth is still among them.
+/// Without the inventory there are more candidates, and the truth is still among them.
 #[test]
 fn cbc_without_the_inventory() {
     let mut scenario = Scenario::default();

@@ -1,4 +1,4 @@
-//! How tables look: whose clock their times are by, and when they have colours.
+//! The clock and the colours of tables.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod programs;
@@ -7,7 +7,7 @@ use programs::{sizeleak, stderr, stdout};
 
 const RUN: &str = "run pipeline.toml --quiet";
 
-/// What the bundled pipeline prints with these options and variables.
+/// The output of the bundled pipeline with these options and variables.
 fn printed(options: &str, variables: &[(&str, &str)]) -> String {
     let mut command = sizeleak(&format!("{RUN} {options}"));
     command.env_remove("TZ").envs(variables.iter().copied());
@@ -15,13 +15,13 @@ fn printed(options: &str, variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn times_are_by_the_clock_that_is_asked_for() {
+fn times_follow_the_selected_clock() {
     let east = [("TZ", "XYZ-5:30")];
     let line = |text: &str, at: usize| text.lines().nth(at).unwrap().to_owned();
     let utc = printed("", &[]);
     assert!(line(&utc, 0).starts_with("time (UTC)                  gateway "), "{utc}");
     assert!(line(&utc, 1).starts_with("2026-01-06 08:00:07.000000  192."), "{utc}");
-    assert!(utc == printed("", &east) && utc == printed("--time utc", &east), "the zone is not asked for");
+    assert!(utc == printed("", &east) && utc == printed("--time utc", &east), "local time is not selected");
     let local = printed("--time local", &east);
     assert!(line(&local, 0).starts_with("time (local)                      gateway "), "{local}");
     assert!(line(&local, 1).starts_with("2026-01-06 13:30:07.000000+05:30  192."), "{local}");
@@ -32,7 +32,7 @@ fn times_are_by_the_clock_that_is_asked_for() {
 }
 
 #[test]
-fn what_programs_read_is_the_same_whatever_the_clock() {
+fn json_and_csv_do_not_depend_on_the_clock() {
     for format in ["ndjson", "csv"] {
         let plain = printed(&format!("--format {format}"), &[]);
         assert_eq!(plain, printed(&format!("--format {format} --time local"), &[("TZ", "XYZ-5:30")]));
@@ -41,7 +41,7 @@ fn what_programs_read_is_the_same_whatever_the_clock() {
 }
 
 #[test]
-fn frames_are_shown_by_the_same_clock() {
+fn frames_subcommand_follows_the_selected_clock() {
     let folder = tempfile::tempdir().unwrap();
     let saved = folder.path().join("saved.frames");
     stdout(sizeleak(&format!("{RUN} --format frames -o")).arg(&saved));
@@ -51,16 +51,16 @@ fn frames_are_shown_by_the_same_clock() {
 }
 
 #[test]
-fn a_zone_that_is_none_is_told() {
+fn unknown_time_zone_is_an_error() {
     let output = sizeleak(&format!("{RUN} --time local")).env("TZ", "Nowhere/Land").output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("the local time zone is not known"), "{}", stderr(&output));
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_ask() {
+fn colours_need_a_terminal_or_an_option() {
     let plain = printed("", &[]);
-    assert!(!plain.contains('\u{1b}'), "this is no terminal: {plain}");
+    assert!(!plain.contains('\u{1b}'), "stdout is no terminal: {plain}");
     let coloured = printed("--color always", &[("NO_COLOR", "1")]);
     assert!(coloured.starts_with("\u{1b}[1mtime (UTC) "), "{coloured}");
     let likely = coloured.lines().nth(1).unwrap();
@@ -70,11 +70,11 @@ fn colours_are_for_terminals_and_for_those_who_ask() {
     assert_eq!(printed("", &[force]), coloured);
     assert_eq!(printed("", &[force, ("NO_COLOR", "1")]), plain);
     assert_eq!(printed("--color never", &[force]), plain);
-    assert!(!printed("--color always --format csv", &[]).contains('\u{1b}'), "only a table has them");
+    assert!(!printed("--color always --format csv", &[]).contains('\u{1b}'), "only tables have colours");
 }
 
 #[test]
-fn notices_stand_out_in_a_table() {
+fn notices_have_a_colour_in_a_table() {
     let notices = printed("--color always --kind notice", &[]);
     assert!(!notices.is_empty() && notices.lines().all(|line| line.starts_with("\u{1b}[33mnotice ")), "{notices}");
 }

@@ -38,8 +38,8 @@ fn json_size(set: &str) -> i64 {
 }
 
 #[test]
-fn sizes_are_those_of_the_messages() {
-    let (model, told) = learned(&Home::new(&Scenario::default(), 5), &[]);
+fn sizes_equal_those_of_the_messages() {
+    let (model, message) = learned(&Home::new(&Scenario::default(), 5), &[]);
     let sizes: Vec<(&str, i64)> = model.actions.iter().map(|action| (&*action.name, action.size)).collect();
     let sets = [
         ("on", "\"on\""),
@@ -54,18 +54,18 @@ fn sizes_are_those_of_the_messages() {
     assert!(model.replies.is_informative());
     assert_eq!(model.inventory.unwrap().devices.len(), 2);
     assert_eq!(model.learned.captures[0].name, "learn.pcap");
-    assert!(told.contains("learned by a robust fit from 192 of 192 labelled commands"), "{told}");
-    assert!(told.contains("replies: ") && told.contains("ε: ") && told.contains("plaintext"), "{told}");
+    assert!(message.contains("learned by a robust fit from 192 of 192 labelled commands"), "{message}");
+    assert!(message.contains("replies: ") && message.contains("ε: ") && message.contains("plaintext"), "{message}");
 }
 
 #[test]
-fn the_same_input_gives_the_same_model() {
+fn same_input_gives_the_same_model() {
     let home = Home::new(&small(), 3);
     assert!(home.learn("one.toml", &[]).status.success());
     assert!(home.learn("two.toml", &["--quiet"]).stderr.is_empty());
     assert_eq!(fs::read(home.path("one.toml")).unwrap(), fs::read(home.path("two.toml")).unwrap());
-    let (_, told) = learned(&home, &["--method", "paper"]);
-    assert!(told.contains("by the paper's procedure"), "{told}");
+    let (_, message) = learned(&home, &["--method", "paper"]);
+    assert!(message.contains("by the paper's procedure"), "{message}");
 }
 
 #[test]
@@ -85,25 +85,25 @@ fn sizes_do_not_depend_on_the_cipher_suite() {
 }
 
 #[test]
-fn without_a_handshake_sizes_are_those_on_the_wire_unless_the_suite_is_told() {
+fn sizes_without_a_handshake_are_those_on_the_wire_unless_the_suite_is_given() {
     let mut scenario = small();
     let seen = learned(&Home::new(&scenario, 3), &[]).0;
     scenario.capture.mid_stream = true;
     let home = Home::new(&scenario, 3);
-    let (wire, told) = learned(&home, &[]);
+    let (wire, message) = learned(&home, &[]);
     assert_eq!(wire.learned.basis, Basis::Wire);
-    assert!(told.contains("no session shows its cipher suite") && told.contains("--cipher"), "{told}");
+    assert!(message.contains("no session shows its cipher suite") && message.contains("--cipher"), "{message}");
     assert_eq!(wire.overhead, seen.overhead + 24);
     let suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
-    let (told, _) = learned(&home, &["--cipher", suite]);
-    assert_eq!(told.learned.basis, seen.learned.basis);
-    assert_eq!((told.overhead, &told.actions), (seen.overhead, &seen.actions));
+    let (message, _) = learned(&home, &["--cipher", suite]);
+    assert_eq!(message.learned.basis, seen.learned.basis);
+    assert_eq!((message.overhead, &message.actions), (seen.overhead, &seen.actions));
     let unknown = home.learn("none.toml", &["--cipher", "ROT13"]);
     assert_fails(&unknown, 2, &["ROT13", "IANA"]);
 }
 
 #[test]
-fn a_pipeline_of_ones_own_finds_the_commands() {
+fn custom_pipeline_finds_the_commands() {
     let home = Home::new(&small(), 3);
     let (standard, _) = learned(&home, &[]);
     let stages = ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector"];
@@ -137,7 +137,7 @@ fn with_first_labels(home: &Home, labels: usize) -> (Output, Vec<Vec<u32>>) {
 }
 
 #[test]
-fn what_the_labels_lack_is_what_to_record() {
+fn missing_commands_are_proposed_for_recording() {
     let home = Home::new(&Scenario::default(), 5);
     // Of the experiments: each action alone, then on two devices.
     let (output, next) = with_first_labels(&home, 9);
@@ -189,12 +189,12 @@ fn precision_by_number_of_labels() {
 
     let table = home.learn("model.toml", &["--quiet", "--curve=60"]);
     let table = String::from_utf8(table.stdout).unwrap();
-    assert!(table.lines().nth(2).unwrap().trim_start().starts_with("labels     sizes"), "{table}");
+    assert!(table.lines().nth(2).unwrap().trim_start().starts_with("labels  sizes"), "{table}");
     assert!(table.lines().nth(3).unwrap().trim_start().starts_with("60"), "{table}");
 }
 
 #[test]
-fn a_curve_needs_stdout_and_commands_to_test_on() {
+fn curve_needs_stdout_and_commands_to_test_on() {
     let home = Home::new(&small(), 3);
     let mut command = sizeleak("learn");
     command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
@@ -224,16 +224,16 @@ fn wrong_labels_are_left_out_and_named() {
         lines.join("\n")
     });
     assert!(output.status.success(), "{}", stderr(&output));
-    let told = stderr(&output);
-    assert!(told.contains("1 labels do not explain the size of their command"), "{told}");
-    assert!(told.contains("line 101 ("), "{told}");
-    assert!(told.contains("1 of 192 labels have no command within 2s: line 151 (2026-01-04T"), "{told}");
-    assert!(told.contains("1 of 192 commands have no label: 2026-01-05T"), "{told}");
-    assert!(told.contains("from 190 of 192 labelled commands"), "{told}");
+    let message = stderr(&output);
+    assert!(message.contains("1 labels do not explain the size of their command"), "{message}");
+    assert!(message.contains("line 101 ("), "{message}");
+    assert!(message.contains("1 of 192 labels have no command within 2s: line 151 (2026-01-04T"), "{message}");
+    assert!(message.contains("1 of 192 commands have no label: 2026-01-05T"), "{message}");
+    assert!(message.contains("from 190 of 192 labelled commands"), "{message}");
 }
 
 #[test]
-fn bad_labels_are_one_sentence() {
+fn errors_of_labels_are_one_sentence() {
     let home = Home::new(&small(), 3);
     let changed = |change: fn(String) -> String| with_labels(&home, change);
     assert_fails(&changed(|labels| labels.replace("toggle", "dance")), 1, &["changed.csv", "`dance`", "inventory"]);
@@ -247,11 +247,11 @@ fn bad_labels_are_one_sentence() {
         1,
         &["changed.csv", "`off`"],
     );
-    assert!(!home.path("model.toml").exists(), "no model is left behind");
+    assert!(!home.path("model.toml").exists(), "no model remains");
 }
 
 #[test]
-fn bad_input_is_one_sentence() {
+fn errors_are_one_sentence() {
     let home = Home::new(&small(), 3);
     let labels = home.path("learn.csv").display().to_string();
     let learn = |capture: &str, gateway: &str| {
@@ -270,28 +270,28 @@ fn bad_input_is_one_sentence() {
     let without_gateway = run(sizeleak("learn").args(["--capture", "a", "--labels", "b", "-o", "c"]));
     assert_eq!(without_gateway.status.code(), Some(2));
     assert!(stderr(&without_gateway).contains("--gateway"), "{}", stderr(&without_gateway));
-    assert!(!home.path("model.toml").exists(), "no model is left behind");
+    assert!(!home.path("model.toml").exists(), "no model remains");
 }
 
 #[test]
-fn of_a_cut_capture_what_is_whole_is_learned_and_the_cut_is_told() {
+fn truncated_capture_is_learned_from_up_to_the_damage() {
     let home = Home::new(&Scenario::default(), 5);
     let whole = fs::read(home.path("learn.pcap")).unwrap();
     fs::write(home.path("learn.pcap"), &whole[..whole.len() - 30_001]).unwrap();
     let output = home.learn("model.toml", &["--quiet"]);
-    assert_fails(&output, 1, &["learn.pcap", "learned from what was whole"]);
+    assert_fails(&output, 1, &["learn.pcap", "from everything before the damage"]);
     let model = Model::read(&home.path("model.toml")).unwrap();
     assert!((100..192).contains(&model.learned.commands), "{}", model.learned.commands);
 }
 
-/// Readings that are received and polls that are answered are noise, whatever labels are a little off.
+/// Pushed readings and answered polls are noise.
 #[test]
-fn what_is_no_command_is_learned_too() {
+fn noise_is_learned_despite_inexact_labels() {
     let mut scenario = small();
     scenario.session.framing = Framing::Http;
     scenario.labels.error = SignedDuration::from_millis(1_900);
     let home = Home::new(&scenario, 21);
-    let (model, told) = learned(&home, &[]);
+    let (model, message) = learned(&home, &[]);
     let noise = model.noise.unwrap();
     assert_eq!((noise.commands, noise.written), (102, Written::Whole));
     // "HTTP/1.1 204 No Content" and a date.
@@ -301,7 +301,7 @@ fn what_is_no_command_is_learned_too() {
         nothing.alone == 0 || nothing.after_silence_ms.is_some_and(|time| time.abs_diff(25_000) < 100),
         "{nothing:?}"
     );
-    assert!(told.contains("noise: beside commands"), "{told}");
+    assert!(message.contains("noise: besides commands"), "{message}");
 
     // A third of the labels goes to other times.
     let late = |labels: String| {
@@ -318,10 +318,10 @@ fn what_is_no_command_is_learned_too() {
 }
 
 #[test]
-fn an_algorithm_that_is_told_leaves_nothing_of_noise() {
+fn model_learned_with_a_given_algorithm_has_no_noise() {
     let home = Home::new(&small(), 22);
-    let (model, told) = learned(&home, &["--set", "command-segmenter.algorithm=gap"]);
-    assert!(model.noise.is_none() && !told.contains("noise"), "{told}");
+    let (model, message) = learned(&home, &["--set", "command-segmenter.algorithm=gap"]);
+    assert!(model.noise.is_none() && !message.contains("noise"), "{message}");
     let output = home.evaluate("model.toml", &["--set", "command-segmenter.algorithm=learned"]);
     assert_fails(&output, 1, &["command-segmenter", "model.toml", "no [noise]", "learn it again"]);
     assert!(home.evaluate("model.toml", &[]).status.success(), "`gap` is used with it");

@@ -199,19 +199,17 @@ fn a_service_far_away() {
     }
 }
 
-/// The algorithms side by side, as `evaluate --compare` shows them: where the gateway polls, only what is learned, with
-/// labels or without, tells what says nothing from a command.
+/// Where the gateway polls, only the algorithms that learn, with or without labels, tell noise apart from commands.
 #[test]
-fn all_algorithms_are_compared() {
+fn only_learning_algorithms_ignore_polls() {
     let mut scenario = home_of(Framing::Http, 3);
     scenario.command.interval = Span { min: SignedDuration::from_mins(15), max: SignedDuration::from_mins(20) };
     let home = Home::new(&scenario, 61_071);
     assert!(home.learn("model.toml", &[]).status.success());
     let settings = ALGORITHMS.map(|algorithm| format!("command-segmenter.algorithm={algorithm}"));
-    let compare: Vec<&str> = settings.iter().flat_map(|setting| ["--compare", setting]).collect();
-    let figures = home.figures("model.toml", &[&compare[..], &["--quiet"]].concat());
-    let compared = figures["compared"].as_array().unwrap();
-    let shown: Vec<&str> = compared.iter().map(|one| one["setting"].as_str().unwrap()).collect();
+    let figures = home.compare("model.toml", &settings);
+    let compared = figures["pipelines"].as_array().unwrap();
+    let shown: Vec<&str> = compared.iter().map(|one| one["pipeline"].as_str().unwrap()).collect();
     assert_eq!(shown, settings);
     let count = |key: &str| compared.iter().map(|one| one["evaluation"][key].as_u64().unwrap()).collect::<Vec<_>>();
     assert_eq!((count("matched"), count("missed")), (vec![3; 4], vec![0; 4]));
@@ -220,5 +218,5 @@ fn all_algorithms_are_compared() {
         "{figures}"
     );
     let by_default = home.figures("model.toml", &["--quiet"]);
-    assert_eq!(by_default, compared[3]["evaluation"], "what was learned is used where nothing else is told");
+    assert_eq!(by_default, compared[3]["evaluation"], "`learned` is the default for a model with noise");
 }
