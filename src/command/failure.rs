@@ -5,7 +5,7 @@ use std::io;
 
 use anyhow::anyhow;
 use sizeleak_conformance::RecordedStreamError;
-use sizeleak_evaluation::{EvaluationError, LabelFileError, ObserveError};
+use sizeleak_evaluation::{EvaluationError, LabelFileError};
 use sizeleak_learning::LearningError;
 use sizeleak_model::ModelError;
 use sizeleak_pipeline::{ConfigError, RunError};
@@ -70,21 +70,12 @@ impl From<RunError> for Failure {
     }
 }
 
-impl From<ObserveError> for Failure {
-    fn from(error: ObserveError) -> Self {
-        match error {
-            ObserveError::Config(error) => error.into(),
-            ObserveError::Interrupted => Self { code: 130, error: error.into() },
-            ObserveError::Signals(_) => Self { code: 1, error: error.into() },
-        }
-    }
-}
-
 impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Self {
         match error {
-            EvaluationError::Observe(error) => error.into(),
+            EvaluationError::Config(error) => error.into(),
             EvaluationError::Damaged(error) => error.into(),
+            EvaluationError::Interrupted => Self::with_code(130, error),
             EvaluationError::NoCandidates => Self::usage(error),
             error => Self { code: 1, error: error.into() },
         }
@@ -95,7 +86,6 @@ impl From<LearningError> for Failure {
     fn from(error: LearningError) -> Self {
         match error {
             LearningError::Config(error) => error.into(),
-            LearningError::Observe(error) => error.into(),
             LearningError::Evaluation(error) => error.into(),
             LearningError::UnknownCipherSuite(_) | LearningError::Segmenter(_) => Self::usage(error),
             error => Self { code: 1, error: error.into() },

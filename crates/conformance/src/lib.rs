@@ -38,12 +38,12 @@ use trial::{CheckError, Trial};
 /// # Errors
 /// If the program cannot be run.
 pub fn check(program: &Program, input: &RecordedStream, kind: ConsumedKind) -> io::Result<Report> {
-    let mut trial = Trial::new(program, input, kind)?;
+    let trial = Trial::new(program, input, kind)?;
     let mut report = Report::default();
     for phase in RULES {
         let mut is_complete = true;
         for rule in phase.iter().filter(|rule| rule.applies_to(kind)) {
-            let fault = match rule.check(&mut trial) {
+            let fault = match rule.check(&trial) {
                 Ok(()) => None,
                 Err(CheckError::Violation(fault)) => Some(fault),
                 Err(CheckError::NotApplicable) => continue,

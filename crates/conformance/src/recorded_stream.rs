@@ -28,15 +28,14 @@ pub struct RecordedStream {
 /// Why there is no stream to feed a stage with.
 #[derive(Debug, Error)]
 pub enum RecordedStreamError {
-    /// A recorded stream cannot be opened.
-    #[error("{0}: {1}")]
-    Unreadable(String, io::Error),
-    /// A recorded stream is broken.
-    #[error("{0}: {1}")]
-    Broken(String, ReadError),
-    /// A recorded stream is only a part of one.
-    #[error("a recorded stream starts with a hello and ends with a summary")]
-    Incomplete,
+    /// A recorded stream cannot be read, or is not complete.
+    #[error("{file}: {fault}")]
+    File {
+        /// The file.
+        file: String,
+        /// Why not.
+        fault: String,
+    },
     /// No home can be simulated.
     #[error(transparent)]
     Simulate(#[from] SimulateError),
@@ -46,6 +45,9 @@ pub enum RecordedStreamError {
     /// The stages before the one under test cannot be configured.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The simulated stream is not complete.
+    #[error("the stages before the one under test did not end")]
+    Incomplete,
     /// The stages before the one under test fail.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -57,14 +59,15 @@ impl RecordedStream {
     /// # Errors
     /// If the file cannot be read or is no whole stream.
     pub fn read(path: &Path) -> Result<Self, RecordedStreamError> {
-        let name = || path.display().to_string();
-        let input = File::open(path).and_then(decompressed);
-        let mut reader = FrameReader::new(input.map_err(|error| RecordedStreamError::Unreadable(name(), error))?);
+        let fault = |fault: String| RecordedStreamError::File { file: path.display().to_string(), fault };
+        let input = File::open(path).and_then(decompressed).map_err(|error| fault(error.to_string()))?;
+        let mut reader = FrameReader::new(input);
         let mut frames = Vec::new();
-        while let Some(frame) = reader.next_frame().map_err(|error| RecordedStreamError::Broken(name(), error))? {
+        while let Some(frame) = reader.next_frame().map_err(|error| fault(error.to_string()))? {
             frames.push(frame);
         }
         Self::new(frames)
+            .ok_or_else(|| fault("a recorded stream starts with a hello and ends with a summary".to_owned()))
     }
 
     /// Makes the input of a stage that consumes `kind` from a small simulated home.
@@ -86,13 +89,14 @@ impl RecordedStream {
             }
             _ => simulated_frames(kind.name())?,
         };
-        Self::new(frames)
+        Self::new(frames).ok_or(RecordedStreamError::Incomplete)
     }
 
-    fn new(frames: Vec<Frame>) -> Result<Self, RecordedStreamError> {
+    /// `None` if the frames do not start with a hello and end with a summary.
+    fn new(frames: Vec<Frame>) -> Option<Self> {
         match (frames.first().cloned(), frames.last().cloned()) {
-            (Some(Frame::Hello(hello)), Some(Frame::Summary(summary))) => Ok(Self { frames, hello: *hello, summary }),
-            _ => Err(RecordedStreamError::Incomplete),
+            (Some(Frame::Hello(hello)), Some(Frame::Summary(summary))) => Some(Self { frames, hello: *hello, summary }),
+            _ => None,
         }
     }
 

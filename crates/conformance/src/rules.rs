@@ -19,7 +19,7 @@ pub struct Rule {
     pub duty: Duty,
     /// What a stage has to do.
     pub demand: &'static str,
-    check: fn(&mut Trial<'_>) -> Result<(), CheckError>,
+    check: fn(&Trial<'_>) -> Result<(), CheckError>,
     scope: Scope,
     is_prerequisite: bool,
 }
@@ -43,7 +43,7 @@ enum Scope {
 
 impl Rule {
     /// Checks the rule.
-    pub(crate) fn check(&self, trial: &mut Trial<'_>) -> Result<(), CheckError> {
+    pub(crate) fn check(&self, trial: &Trial<'_>) -> Result<(), CheckError> {
         (self.check)(trial)
     }
 
@@ -70,7 +70,7 @@ impl Rule {
 const fn all(
     name: &'static str,
     section: &'static str,
-    check: fn(&mut Trial<'_>) -> Result<(), CheckError>,
+    check: fn(&Trial<'_>) -> Result<(), CheckError>,
     demand: &'static str,
 ) -> Rule {
     Rule { name, section, duty: Duty::Must, demand, check, scope: Scope::AllStages, is_prerequisite: false }
@@ -80,7 +80,7 @@ const fn all(
 const fn readers(
     name: &'static str,
     section: &'static str,
-    check: fn(&mut Trial<'_>) -> Result<(), CheckError>,
+    check: fn(&Trial<'_>) -> Result<(), CheckError>,
     demand: &'static str,
 ) -> Rule {
     Rule { scope: Scope::Readers, ..all(name, section, check, demand) }

@@ -5,7 +5,7 @@ use sizeleak_simulator::Limit;
 
 use crate::bayes_limit::LimitComparison;
 use crate::confusion::Confusion;
-use crate::judged_run::JudgedRun;
+use crate::judged_run::{JudgedRun, MatchCounts};
 use crate::score::{ActionScore, Score};
 
 /// The version of the JSON keys.
@@ -17,14 +17,9 @@ pub struct Evaluation {
     schema: u32,
     /// Labelled commands.
     pub commands: usize,
-    /// Labels with a command.
-    pub matched: usize,
-    /// Labels without a command nearby.
-    pub missed: usize,
-    /// Labels that are only near commands of other labels.
-    pub ambiguous: usize,
-    /// Commands without a label.
-    pub spurious: usize,
+    /// How labels and commands match.
+    #[serde(flatten)]
+    pub matches: MatchCounts,
     /// The score of the pruner's input; `None` where the pipeline has no pruner.
     pub before_pruning: Option<Score>,
     /// The score of the pipeline's output.
@@ -60,14 +55,11 @@ impl Evaluation {
         let after = run.judged(&run.after);
         let before_pruning = run.before.as_ref().map(|before| Score::new(&run.judged(before), prior_bits));
         let after_pruning = Score::new(&after, prior_bits);
-        let (labels, matching) = (run.labels.labels(), &run.after.matching);
+        let labels = run.labels.labels();
         Self {
             schema: SCHEMA,
             commands: labels.rows.len(),
-            matched: matching.pairs.len(),
-            missed: matching.missed.len(),
-            ambiguous: matching.ambiguous.len(),
-            spurious: matching.spurious.len(),
+            matches: MatchCounts::new(&run.after.matching),
             bayes_limit: limit.map(|limit| LimitComparison::new(limit, before_pruning.as_ref(), &after_pruning)),
             before_pruning,
             after_pruning,

@@ -10,7 +10,7 @@ use crate::judge::Judge;
 use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
 use crate::judged_run::{JudgedRun, MatchedCommands};
 use crate::label_file::{LabelFile, Tolerance};
-use crate::observe::{ObserveError, observe};
+use crate::observe::observe;
 
 /// Judges pipelines by the same model and labels.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl<'a> Evaluator<'a> {
         &self,
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<FoundCommands, ObserveError> {
+    ) -> Result<FoundCommands, EvaluationError> {
         let (mut identified, mut unidentified) = (Vec::new(), Vec::new());
         let damage = observe(pipeline, on_notice, |frame| match &frame {
             Frame::Identification(identification) => identified.push(self.index.judge(identification)),

@@ -1,11 +1,13 @@
 //! What one pipeline answered for the labelled commands.
 
+use serde::Serialize;
 use sizeleak_model::Matching;
 use sizeleak_pipeline::RunError;
 
+use crate::error::EvaluationError;
 use crate::judge::{JudgedLabel, Judgement};
 use crate::judged_command::JudgedCommand;
-use crate::label_file::{LabelFile, LabelFileError, Tolerance};
+use crate::label_file::{LabelFile, Tolerance};
 
 /// The commands that a pipeline found in labelled captures, judged by their labels.
 #[derive(Debug)]
@@ -43,6 +45,30 @@ impl JudgedRun<'_> {
     }
 }
 
+/// How labels and commands match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MatchCounts {
+    /// Labels with a command.
+    pub matched: u64,
+    /// Labels without a command nearby.
+    pub missed: u64,
+    /// Labels that are only near commands of other labels.
+    pub ambiguous: u64,
+    /// Commands without a label.
+    pub spurious: u64,
+}
+
+impl MatchCounts {
+    pub(crate) fn new(matching: &Matching) -> Self {
+        Self {
+            matched: matching.pairs.len() as u64,
+            missed: matching.missed.len() as u64,
+            ambiguous: matching.ambiguous.len() as u64,
+            spurious: matching.spurious.len() as u64,
+        }
+    }
+}
+
 /// Commands at one point of a pipeline, and the labels they belong to.
 #[derive(Debug)]
 pub(crate) struct MatchedCommands {
@@ -56,7 +82,7 @@ impl MatchedCommands {
         commands: Vec<JudgedCommand>,
         labels: &LabelFile,
         tolerance: Tolerance,
-    ) -> Result<Self, LabelFileError> {
+    ) -> Result<Self, EvaluationError> {
         let matching = labels.matching(&times(&commands), tolerance)?;
         Ok(Self { commands, matching })
     }

@@ -1,12 +1,12 @@
 //! Labels of a file and the commands they belong to.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use sizeleak_model::{LabelError, Labels, Matching, Model, match_labels};
-use thiserror::Error;
+use sizeleak_model::{Labels, Matching, Model, match_labels};
+
+use crate::error::{EvaluationError, LabelFileError};
 
 #[cfg(test)]
 mod tests;
@@ -21,74 +21,20 @@ pub struct LabelFile {
     labels: Labels,
 }
 
-/// Why labels cannot be used.
-#[derive(Debug, Error)]
-pub enum LabelFileError {
-    /// The file cannot be opened.
-    #[error("{0}: {1}")]
-    Unreadable(String, io::Error),
-    /// A line of the file is invalid.
-    #[error("{0}: {1}")]
-    Invalid(String, LabelError),
-    /// The file has a header only.
-    #[error("{0}: there is no row below the header: label at least one command")]
-    Empty(String),
-    /// A row without any action.
-    #[error("{file}: line {line}: a command has at least one action, this row has none")]
-    NoAction {
-        /// The file.
-        file: String,
-        /// The line.
-        line: u64,
-    },
-    /// A column that the model has no size for.
-    #[error("{file}: the model does not know the action `{action}`, it has {known}: learn again with it")]
-    UnknownAction {
-        /// The file.
-        file: String,
-        /// The action.
-        action: String,
-        /// The actions of the model.
-        known: String,
-    },
-    /// The captures hold no command.
-    #[error("there is no command in the captures: is the gateway's address right?")]
-    NoCommands,
-    /// No label is near a command, so clocks or files must be wrong.
-    #[error(
-        "{file}: none of its {labels} labels is within {tolerance} of a command: its first label is of {first_label}, \
-         the first of {commands} commands of {first_command}"
-    )]
-    NoMatch {
-        /// The file.
-        file: String,
-        /// How many labels it has.
-        labels: usize,
-        /// How far a command may be from its label.
-        tolerance: Tolerance,
-        /// The time of the first label.
-        first_label: String,
-        /// How many commands there are.
-        commands: usize,
-        /// The time of the first command.
-        first_command: String,
-    },
-}
-
 impl LabelFile {
     /// Reads labels.
     ///
     /// # Errors
     /// [`LabelFileError`], with the file and the line.
     pub fn read(path: &Path) -> Result<Self, LabelFileError> {
-        let name = || path.display().to_string();
-        let file = File::open(path).map_err(|error| LabelFileError::Unreadable(name(), error))?;
-        let labels = Labels::read(file).map_err(|error| LabelFileError::Invalid(name(), error))?;
+        let fault = |fault: String| LabelFileError { file: path.display().to_string(), fault };
+        let file = File::open(path).map_err(|error| fault(error.to_string()))?;
+        let labels = Labels::read(file).map_err(|error| fault(error.to_string()))?;
         if labels.rows.is_empty() {
-            return Err(LabelFileError::Empty(name()));
+            return Err(fault("there is no row below the header: label at least one command".to_owned()));
         }
         if let Some(row) = labels.rows.iter().find(|row| row.counts.iter().all(|count| *count == 0)) {
-            return Err(LabelFileError::NoAction { file: name(), line: row.line });
+            return Err(fault(format!("line {}: a command has at least one action, this row has none", row.line)));
         }
         Ok(Self { path: path.to_owned(), labels })
     }
@@ -96,13 +42,17 @@ impl LabelFile {
     /// Checks that the model has a size for every action.
     ///
     /// # Errors
-    /// [`LabelFileError::UnknownAction`].
+    /// If the model lacks an action.
     pub fn check_actions(&self, model: &Model) -> Result<(), LabelFileError> {
         let is_unknown = |name: &&String| model.actions.iter().all(|action| action.name != **name);
-        self.labels.actions.iter().find(is_unknown).map_or(Ok(()), |action| {
-            let known = model.actions.iter().map(|action| &*action.name).collect::<Vec<_>>().join(", ");
-            Err(LabelFileError::UnknownAction { file: self.path.display().to_string(), action: action.clone(), known })
-        })
+        let Some(name) = self.labels.actions.iter().find(is_unknown) else { return Ok(()) };
+        let known = model.actions.iter().map(|action| &*action.name).collect::<Vec<_>>().join(", ");
+        Err(self.fault(format!("the model does not know the action `{name}`, it has {known}: learn again with it")))
+    }
+
+    /// An error that names this file.
+    fn fault(&self, fault: String) -> LabelFileError {
+        LabelFileError { file: self.path.display().to_string(), fault }
     }
 
     /// The content of the file.
@@ -138,20 +88,21 @@ impl LabelFile {
     ///
     /// # Errors
     /// If no row is near a command: then clocks or files are wrong, and so would be every figure.
-    pub fn matching(&self, command_times: &[i64], tolerance: Tolerance) -> Result<Matching, LabelFileError> {
+    pub fn matching(&self, command_times: &[i64], tolerance: Tolerance) -> Result<Matching, EvaluationError> {
         let matching = match_labels(&self.times(), command_times, tolerance.0);
-        match (matching.pairs.is_empty(), command_times.first()) {
-            (true, None) => Err(LabelFileError::NoCommands),
-            (true, Some(first)) => Err(LabelFileError::NoMatch {
-                file: self.path.display().to_string(),
-                labels: self.labels.rows.len(),
-                tolerance,
-                first_label: self.labels.rows.first().map_or(String::new(), |row| timestamp(row.time_ns)),
-                commands: command_times.len(),
-                first_command: timestamp(*first),
-            }),
-            (false, _) => Ok(matching),
+        if !matching.pairs.is_empty() {
+            return Ok(matching);
         }
+        let first = command_times.first().ok_or(EvaluationError::NoCommands)?;
+        let fault = self.fault(format!(
+            "none of its {} labels is within {tolerance} of a command: its first label is of {}, the first of {} commands \
+             of {}",
+            self.labels.rows.len(),
+            self.labels.rows.first().map_or(String::new(), |row| timestamp(row.time_ns)),
+            command_times.len(),
+            timestamp(*first),
+        ));
+        Err(fault.into())
     }
 
     /// A sentence for each kind of label or command without a partner, with the first few of each.

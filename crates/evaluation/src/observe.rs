@@ -3,35 +3,22 @@
 use std::io;
 
 use sizeleak_frame::{Frame, Notice};
-use sizeleak_pipeline::{ConfigError, Ending, Pipeline, RunError};
+use sizeleak_pipeline::{Ending, Pipeline, RunError};
 use sizeleak_runtime::Interrupt;
-use thiserror::Error;
 
-/// Why a run cannot be used at all.
-#[derive(Debug, Error)]
-pub enum ObserveError {
-    /// The pipeline cannot be prepared.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// SIGINT or SIGTERM came before the end of the captures.
-    #[error("stopped before the captures were read to the end")]
-    Interrupted,
-    /// The system does not let signals be caught.
-    #[error("signals cannot be caught: {0}")]
-    Signals(io::Error),
-}
+use crate::error::EvaluationError;
 
 /// Runs a pipeline until it ends or a signal stops it: notices go to `on_notice`, all other frames to `on_frame`.
 ///
 /// Returns what is wrong with the captures, if anything; frames from before the damage have been passed on.
 ///
 /// # Errors
-/// [`ObserveError`], if the pipeline does not run or is stopped.
+/// If the pipeline does not run or is stopped.
 pub fn observe(
     pipeline: &Pipeline,
     on_notice: &mut (dyn FnMut(&Notice) + Send),
     mut on_frame: impl FnMut(Frame) + Send,
-) -> Result<Option<RunError>, ObserveError> {
+) -> Result<Option<RunError>, EvaluationError> {
     let mut sink = |frame: Frame| -> io::Result<()> {
         match &frame {
             Frame::Notice(notice) => on_notice(notice),
@@ -40,9 +27,9 @@ pub fn observe(
         Ok(())
     };
     // A failing run sets its interrupt, so every run needs its own.
-    let interrupt = Interrupt::on_signals().map_err(ObserveError::Signals)?;
+    let interrupt = Interrupt::on_signals().map_err(EvaluationError::Signals)?;
     match pipeline.prepare()?.run(&interrupt, &mut sink) {
-        Ok(report) if report.ending == Ending::Interrupted => Err(ObserveError::Interrupted),
+        Ok(report) if report.ending == Ending::Interrupted => Err(EvaluationError::Interrupted),
         Ok(_) => Ok(None),
         Err(error) => Ok(Some(error)),
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -18,11 +18,11 @@ const BLOCK: usize = 1 << 16;
 /// # Errors
 /// If the file is a folder or cannot be read.
 pub fn digest_capture(capture: &Path) -> Result<CaptureDigest, LearningError> {
-    let path = || capture.display().to_string();
+    let fault = |fault: String| LearningError::File { file: capture.display().to_string(), fault };
     if capture.is_dir() {
-        return Err(LearningError::CaptureFolder(path()));
+        return Err(fault("it is a folder: name the captures in it".to_owned()));
     }
-    let unreadable = |error| LearningError::Capture(path(), error);
+    let unreadable = |error: io::Error| fault(error.to_string());
     let mut file = File::open(capture).map_err(unreadable)?;
     let (mut hasher, mut block) = (Sha256::new(), vec![0; BLOCK]);
     loop {

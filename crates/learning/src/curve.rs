@@ -150,7 +150,11 @@ impl LearningCurve {
         let held = labels.subset(tested);
         let test = input.test.as_ref().unwrap_or(&held);
         if test.labels().rows.is_empty() {
-            return Err(LearningError::TooFewLabels { file: labels.path().display().to_string(), least: HELD_OUT });
+            let fault = format!(
+                "too few labels to hold some out: label at least {HELD_OUT} commands, or test on others (`--test-capture`, \
+                 `--test-labels`)"
+            );
+            return Err(LearningError::File { file: labels.path().display().to_string(), fault });
         }
         let counts = counts.up_to(labels.labels().actions.len(), learned.len());
         let points = counts.into_iter().map(|count| input.point(learned.get(..count).unwrap_or(learned), test));

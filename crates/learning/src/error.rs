@@ -2,8 +2,7 @@
 
 use std::io;
 
-use sizeleak_evaluation::{EvaluationError, LabelFileError, ObserveError};
-use sizeleak_model::InventoryError;
+use sizeleak_evaluation::EvaluationError;
 use sizeleak_pipeline::ConfigError;
 use sizeleak_runtime::ConfigureError;
 use thiserror::Error;
@@ -11,55 +10,19 @@ use thiserror::Error;
 /// Why no model can be learned.
 #[derive(Debug, Error)]
 pub enum LearningError {
-    /// The labels fit no command.
-    #[error(transparent)]
-    Labels(#[from] LabelFileError),
-    /// The inventory does not fit the labels.
-    #[error("{file}: {error}")]
-    Inventory {
-        /// The label file.
-        file: String,
-        /// Why not.
-        error: InventoryError,
-    },
-    /// The labelled commands do not determine a model.
+    /// A file does not do: the labels do not determine a model, or a capture cannot be read.
     #[error("{file}: {fault}")]
-    Fit {
-        /// The label file.
+    File {
+        /// The file.
         file: String,
-        /// Why not, with the commands to record next.
+        /// Why not, with what to do.
         fault: String,
-    },
-    /// A label that no message can have.
-    #[error("{file}: {line}: no message has such counts or a command of such a size")]
-    OutOfBounds {
-        /// The label file.
-        file: String,
-        /// The line and time of the label.
-        line: String,
     },
     /// The name of no cipher suite.
     #[error(
         "`{0}` is no cipher suite with known sizes: use its IANA name, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
     )]
     UnknownCipherSuite(String),
-    /// Too few labels to hold some out.
-    #[error(
-        "{file}: too few labels to hold some out: label at least {least} commands, or test on others (`--test-capture`, \
-         `--test-labels`)"
-    )]
-    TooFewLabels {
-        /// The label file.
-        file: String,
-        /// How many labels it takes.
-        least: usize,
-    },
-    /// A capture cannot be read.
-    #[error("{0}: {1}")]
-    Capture(String, io::Error),
-    /// A capture is a folder.
-    #[error("{0} is a folder: name the captures in it")]
-    CaptureFolder(String),
     /// A temporary file for a model cannot be written.
     #[error("a temporary file for the model cannot be written: {0}")]
     TemporaryFile(#[from] io::Error),
@@ -72,20 +35,16 @@ pub enum LearningError {
     /// The segmenter cannot learn with its options.
     #[error(transparent)]
     Segmenter(#[from] ConfigureError),
-    /// The pipeline does not run.
-    #[error(transparent)]
-    Observe(#[from] ObserveError),
-    /// A model cannot be evaluated.
+    /// The pipeline does not run, or the labels fit no command.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
 }
 
 impl LearningError {
-    /// The cause without the name of the label file.
+    /// The cause without the name of a file.
     pub(crate) fn cause(&self) -> String {
         match self {
-            Self::Inventory { error, .. } => error.to_string(),
-            Self::Fit { fault, .. } => fault.clone(),
+            Self::File { fault, .. } => fault.clone(),
             error => error.to_string(),
         }
     }

@@ -108,7 +108,7 @@ impl TrainingSet<'_> {
             noise: None,
             learned,
         };
-        let limits = model.limits().map_err(|error| LearningError::Inventory { file: self.file(), error })?;
+        let limits = model.limits().map_err(|error| self.fault(error.to_string()))?;
         if method == Method::Robust {
             // The paper takes every multiset of actions to be equally likely.
             model.prior = Prior::learn(&commands, &model.actions, model.inventory.as_ref(), &limits);
@@ -136,8 +136,9 @@ impl TrainingSet<'_> {
         self.commands.iter().map(|observed| observed.command.time_ns).collect()
     }
 
-    fn file(&self) -> String {
-        self.labels.path().display().to_string()
+    /// An error that names the label file.
+    fn fault(&self, fault: String) -> LearningError {
+        LearningError::File { file: self.labels.path().display().to_string(), fault }
     }
 
     /// The number of labels, or of commands between the first label and the last, without a partner, whichever is greater:
@@ -174,7 +175,7 @@ impl TrainingSet<'_> {
         let actions = &self.labels.labels().actions;
         let Some(inventory) = inventory else { return Ok(Limits::free(actions.len())) };
         let actions: Vec<Action> = actions.iter().map(|name| Action { name: name.clone(), size: 1 }).collect();
-        inventory.limits(&actions).map_err(|error| LearningError::Inventory { file: self.file(), error })
+        inventory.limits(&actions).map_err(|error| self.fault(error.to_string()))
     }
 
     /// The labelled commands, in the order of the matching's pairs.
@@ -192,16 +193,16 @@ impl TrainingSet<'_> {
 
     /// An error of the fit in terms of the label file.
     fn explain(&self, error: FitError, matching: &Matching, inventory: Option<&Inventory>) -> LearningError {
-        let file = self.file();
         match error {
             FitError::OutOfBounds(at) => {
-                LearningError::OutOfBounds { file, line: self.labels.lines(&rows(&[at], matching)) }
+                let line = self.labels.lines(&rows(&[at], matching));
+                self.fault(format!("{line}: no message has such counts or a command of such a size"))
             }
             error @ FitError::Unidentified { .. } => match self.limits(inventory) {
-                Ok(limits) => LearningError::Fit { file, fault: format!("{error}{}", self.remedy(matching, &limits)) },
+                Ok(limits) => self.fault(format!("{error}{}", self.remedy(matching, &limits))),
                 Err(error) => error,
             },
-            error => LearningError::Fit { file, fault: error.to_string() },
+            error => self.fault(error.to_string()),
         }
     }
 
@@ -221,7 +222,7 @@ impl TrainingSet<'_> {
         let mut remarks = Vec::new();
         if !fit.outliers.is_empty() {
             let lines = self.labels.lines(&rows(&fit.outliers, matching));
-            let (file, count) = (self.file(), fit.outliers.len());
+            let (file, count) = (self.labels.path().display(), fit.outliers.len());
             remarks.push(format!(
                 "{file}: {count} labels do not explain the size of their command, and were left out (a wrong count, or \
                  noise taken for a command): {lines}"

@@ -1,6 +1,8 @@
 //! An evaluation for people: the paper's figures beside those of these captures.
 
-use sizeleak_evaluation::{ActionScore, CalibrationBin, Confusion, Evaluation, LimitComparison, Misattribution, Score};
+use sizeleak_evaluation::{
+    ActionScore, CalibrationBin, Confusion, Evaluation, LimitComparison, MatchCounts, Misattribution, Score,
+};
 
 use crate::command::text_table::{NONE, numbers, optional_decimals, optional_percent, percent, percent_of};
 
@@ -9,7 +11,8 @@ const SHOWN: usize = 8;
 
 /// The tables of an evaluation.
 pub(super) fn table(evaluation: &Evaluation) -> String {
-    let Evaluation { commands, matched, missed, ambiguous, spurious, actions, after_pruning, .. } = evaluation;
+    let Evaluation { commands, matches, actions, after_pruning, .. } = evaluation;
+    let MatchCounts { matched, missed, ambiguous, spurious } = matches;
     [
         format!("{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; "),
         format!("{spurious} commands without a label\n\n"),

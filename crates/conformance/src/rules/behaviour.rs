@@ -10,7 +10,7 @@ use crate::trial::{CheckError, Trial};
 
 const SIGPIPE: i32 = 13;
 
-pub(super) fn closed_stdout(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn closed_stdout(trial: &Trial<'_>) -> Result<(), CheckError> {
     let output = trial.run(vec![Step::Write(encode(&trial.input.frames))], Reader::Gone)?;
     let message = output.ended.stderr.trim();
     match output.ended.end {
@@ -22,7 +22,7 @@ pub(super) fn closed_stdout(trial: &mut Trial<'_>) -> Result<(), CheckError> {
     }
 }
 
-pub(super) fn prompt(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn prompt(trial: &Trial<'_>) -> Result<(), CheckError> {
     let (first, rest) = halves(trial);
     // The hello, and all frames to pass on.
     let due = 1 + passed_on(first, trial.kind).count();
@@ -35,7 +35,7 @@ pub(super) fn prompt(trial: &mut Trial<'_>) -> Result<(), CheckError> {
     Ok(trial.made_the_same(&output)?)
 }
 
-pub(super) fn sigint(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn sigint(trial: &Trial<'_>) -> Result<(), CheckError> {
     let (first, rest) = halves(trial);
     let steps = [Step::Send(Signal::INT), Step::Write(encode(rest))];
     let output = trial.run(paused(first, 1, steps), Reader::Present)?;
@@ -48,7 +48,7 @@ pub(super) fn sigint(trial: &mut Trial<'_>) -> Result<(), CheckError> {
     }
 }
 
-pub(super) fn sigterm(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn sigterm(trial: &Trial<'_>) -> Result<(), CheckError> {
     let (first, _) = halves(trial);
     let output = trial.run(paused(first, 1, [Step::Send(Signal::TERM)]), Reader::Present)?;
     match output.ended.end {

@@ -14,45 +14,45 @@ const LARGE: usize = 8 << 20;
 /// A prime, so that pieces end at every position of a value.
 const PIECE: usize = 61;
 
-pub(super) fn pieces(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn pieces(trial: &Trial<'_>) -> Result<(), CheckError> {
     let pieces = Step::WritePieces(encode(&trial.input.frames), PIECE);
     let output = trial.run(vec![pieces], Reader::Present)?;
     Ok(trial.made_the_same(&output)?)
 }
 
-pub(super) fn nulls(trial: &mut Trial<'_>) -> Result<(), CheckError> {
-    made_without_plaintext(trial)?;
+pub(super) fn nulls(trial: &Trial<'_>) -> Result<(), CheckError> {
+    made_of(trial, &variation::without_plaintext(&trial.input.frames))?;
     Ok(())
 }
 
-/// The frames made of the stream with null for every plaintext size.
-fn made_without_plaintext(trial: &mut Trial<'_>) -> Result<Vec<Frame>, CheckError> {
-    let output = trial.without_plaintext()?;
+/// The frames that the stage makes of other frames than its input.
+fn made_of(trial: &Trial<'_>, frames: &[Frame]) -> Result<Vec<Frame>, CheckError> {
+    let output = trial.feed(&encode(frames))?;
     output.ended_with(0)?;
-    Ok(output.made(&variation::without_plaintext(&trial.input.frames), trial.kind)?)
+    Ok(output.made(frames, trial.kind)?)
 }
 
-pub(super) fn encodings(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn encodings(trial: &Trial<'_>) -> Result<(), CheckError> {
     let reencoded = trial.feed(&variation::reencoded(&trial.input.frames))?;
     trial.made_the_same(&reencoded)?;
     let frames = variation::without_plaintext(&trial.input.frames);
     // If nulls themselves are rejected, another rule says so.
-    let Ok(made) = made_without_plaintext(trial) else { return Ok(()) };
+    let Ok(made) = made_of(trial, &frames) else { return Ok(()) };
     let output = trial.feed(&variation::reencoded(&frames))?;
     let same = output.made_the_same(&made, &frames, trial.kind);
     Ok(same.map_err(|fault| format!("nulls left out: {fault}"))?)
 }
 
-pub(super) fn unknown_fields(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn unknown_fields(trial: &Trial<'_>) -> Result<(), CheckError> {
     let output = trial.feed(&variation::bytes(&variation::with_unknown_fields(&trial.input.frames)))?;
     Ok(trial.made_the_same(&output)?)
 }
 
-pub(super) fn unknown_kinds(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn unknown_kinds(trial: &Trial<'_>) -> Result<(), CheckError> {
     passes_on(trial, &variation::bytes(&variation::with_unknown_kinds(&trial.input.frames)))
 }
 
-pub(super) fn large_values(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn large_values(trial: &Trial<'_>) -> Result<(), CheckError> {
     let mut values = variation::values(&trial.input.frames);
     values.insert(1.min(values.len()), variation::large_unknown(LARGE));
     passes_on(trial, &variation::bytes(&values))

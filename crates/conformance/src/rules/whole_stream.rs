@@ -10,12 +10,12 @@ use crate::semantics::{are_batches_within_limits, are_meaningful, are_times_of_i
 use crate::stage_output::{StageOutput, is_same, passed_on};
 use crate::trial::{CheckError, Trial};
 
-pub(super) fn whole(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn whole(trial: &Trial<'_>) -> Result<(), CheckError> {
     trial.output.ended_with(0)?;
     Ok(trial.output.is_readable()?)
 }
 
-pub(super) fn hello(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn hello(trial: &Trial<'_>) -> Result<(), CheckError> {
     let hello = trial.output.hello().ok_or_else(|| "there is none".to_owned())?;
     let upstream = trial.input.hello.upstream.iter().chain([&trial.input.hello.stage]);
     let expected: Vec<String> =
@@ -32,17 +32,17 @@ pub(super) fn hello(trial: &mut Trial<'_>) -> Result<(), CheckError> {
     Err(fault.into())
 }
 
-pub(super) fn passing_on(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn passing_on(trial: &Trial<'_>) -> Result<(), CheckError> {
     trial.made()?;
     Ok(())
 }
 
-pub(super) fn summary(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn summary(trial: &Trial<'_>) -> Result<(), CheckError> {
     own_row(trial)?;
     Ok(())
 }
 
-pub(super) fn counts(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn counts(trial: &Trial<'_>) -> Result<(), CheckError> {
     let row = own_row(trial).map_err(|_| CheckError::NotApplicable)?;
     let out: u64 = trial.made()?.iter().map(Frame::rows).sum();
     // The input of a first stage is not frames, and unknown here.
@@ -56,7 +56,7 @@ pub(super) fn counts(trial: &mut Trial<'_>) -> Result<(), CheckError> {
     Ok(is_count(row, "frames_out", row.frames_out, out + read)?)
 }
 
-pub(super) fn counters(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn counters(trial: &Trial<'_>) -> Result<(), CheckError> {
     let row = own_row(trial).map_err(|_| CheckError::NotApplicable)?;
     match row.counters.keys().find(|name| !is_word(name)) {
         None => Ok(()),
@@ -64,21 +64,21 @@ pub(super) fn counters(trial: &mut Trial<'_>) -> Result<(), CheckError> {
     }
 }
 
-pub(super) fn meaning(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn meaning(trial: &Trial<'_>) -> Result<(), CheckError> {
     let name = trial.output.hello().map_or("", |hello| hello.stage.as_str());
     Ok(are_meaningful(trial.made()?, &trial.output.frames, name)?)
 }
 
-pub(super) fn times(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn times(trial: &Trial<'_>) -> Result<(), CheckError> {
     Ok(are_times_of_input(trial.made()?, &trial.input.frames)?)
 }
 
-pub(super) fn batches(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn batches(trial: &Trial<'_>) -> Result<(), CheckError> {
     Ok(are_batches_within_limits(trial.made()?)?)
 }
 
 /// Checks that a second run writes the same, except for the latencies of the stage's own row.
-pub(super) fn repeatable(trial: &mut Trial<'_>) -> Result<(), CheckError> {
+pub(super) fn repeatable(trial: &Trial<'_>) -> Result<(), CheckError> {
     let second = trial.feed(&encode(&trial.input.frames))?;
     let without_latencies = |output: &StageOutput| -> Vec<Frame> {
         let mut frames = output.frames.clone();

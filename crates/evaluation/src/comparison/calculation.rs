@@ -93,8 +93,8 @@ impl Calculation<'_> {
     }
 
     fn spurious(&self, run: &ComparedRun, factor: f64) -> (f64, Option<Interval>) {
-        let interval = poisson::interval(run.spurious, self.confidence).scaled(factor);
-        (run.spurious as f64 * factor, Some(interval))
+        let interval = poisson::interval(run.matches.spurious, self.confidence).scaled(factor);
+        (run.matches.spurious as f64 * factor, Some(interval))
     }
 
     /// The difference to the first pipeline.
@@ -125,7 +125,7 @@ impl Calculation<'_> {
     }
 
     fn spurious_difference(&self, runs: [&ComparedRun; 2], factor: f64) -> Difference {
-        let [first, own] = runs.map(|run| run.spurious);
+        let [first, own] = runs.map(|run| run.matches.spurious);
         let interval = poisson::difference(first, own, self.confidence).scaled(factor);
         Difference::new((own as f64 - first as f64) * factor, Some(interval), Some(poisson::p_value(first, own)))
     }

@@ -10,6 +10,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::evaluation::Evaluation;
+use crate::judged_run::MatchCounts;
 use crate::label_file::LabelFile;
 use crate::statistics::Confidence;
 use crate::statistics::bootstrap::Blocks;
@@ -56,10 +57,8 @@ pub struct Comparison {
 pub struct PipelineFigures {
     /// The pipeline as it was given.
     pub pipeline: String,
-    matched: u64,
-    missed: u64,
-    ambiguous: u64,
-    spurious: u64,
+    #[serde(flatten)]
+    matches: MatchCounts,
     /// In the order of [`FIGURES`](figure::FIGURES).
     pub figures: Vec<FigureValue>,
     evaluation: Option<Evaluation>,
@@ -92,10 +91,7 @@ impl Comparison {
         let figures: Vec<Vec<FigureValue>> = (0..runs.len()).map(|at| calculation.figures(at)).collect();
         let compared = |(run, figures): (ComparedRun, Vec<FigureValue>)| PipelineFigures {
             pipeline: run.name,
-            matched: run.matched,
-            missed: run.missed,
-            ambiguous: run.ambiguous,
-            spurious: run.spurious,
+            matches: run.matches,
             figures,
             evaluation: run.evaluation,
         };

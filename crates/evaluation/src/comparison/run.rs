@@ -2,16 +2,13 @@
 
 use crate::evaluation::Evaluation;
 use crate::judge::{Judgement, TruthRank};
-use crate::judged_run::JudgedRun;
+use crate::judged_run::{JudgedRun, MatchCounts};
 
 /// One of the pipelines that are compared.
 pub struct ComparedRun {
     /// The pipeline as it was given.
     pub(super) name: String,
-    pub(super) matched: u64,
-    pub(super) missed: u64,
-    pub(super) ambiguous: u64,
-    pub(super) spurious: u64,
+    pub(super) matches: MatchCounts,
     /// `None` where the pipeline ends before candidates are made.
     pub(super) evaluation: Option<Evaluation>,
     /// The outcome of each label's command, in the order of the file.
@@ -23,15 +20,11 @@ pub struct ComparedRun {
 impl ComparedRun {
     /// A run with its evaluation, which is `None` where the pipeline ends before candidates are made.
     pub fn new(name: String, run: &JudgedRun<'_>, evaluation: Option<Evaluation>) -> Self {
-        let matching = &run.after.matching;
         let prior_bits = evaluation.as_ref().and_then(|evaluation| evaluation.after_pruning.information.prior_bits);
         let times = run.after.times();
         Self {
             name,
-            matched: matching.pairs.len() as u64,
-            missed: matching.missed.len() as u64,
-            ambiguous: matching.ambiguous.len() as u64,
-            spurious: matching.spurious.len() as u64,
+            matches: MatchCounts::new(&run.after.matching),
             evaluation,
             outcomes: (0..run.labels.labels().rows.len())
                 .map(|row| CommandOutcome::new(run, row, prior_bits))
