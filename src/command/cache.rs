@@ -19,8 +19,11 @@ use super::text_table::words;
 #[derive(Debug, Args)]
 #[command(
     mut_arg("cache_dir", |folder| folder.global(true)),
-    after_help = "Examples:\n  sizeleak cache list\n  sizeleak cache clear --older-than 7d\n  du -sh \"$(sizeleak cache \
-                        path)\"\n\n`sizeleak run --cache` fills it."
+    after_help = "Examples:\n  \
+    sizeleak cache list\n  \
+    sizeleak cache clear --older-than 7d\n  \
+    du -sh \"$(sizeleak cache path)\"\n\n\
+    `sizeleak run --cache` fills the cache."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

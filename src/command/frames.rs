@@ -18,11 +18,11 @@ use super::text_style::TextStyleOptions;
 
 /// Show a frame stream as text, at any point of a pipe
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak \
-                        frames\n  sizeleak frames saved.frames --format ndjson --kind notice summary\n  sizeleak frames records.frames --format parquet --kind record > records.parquet\n  TZ=Europe/Berlin sizeleak frames \
-                        saved.frames --time local"
-)]
+#[command(after_help = "Examples:\n  \
+    capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames\n  \
+    sizeleak frames saved.frames --format ndjson --kind notice summary\n  \
+    sizeleak frames records.frames --format parquet --kind record > records.parquet\n  \
+    TZ=Europe/Berlin sizeleak frames saved.frames --time local")]
 pub(crate) struct Arguments {
     /// The stream, also compressed with zstd or gzip; `-` or nothing is stdin
     #[arg(value_name = "FILE")]

@@ -17,9 +17,11 @@ use super::schema;
 
 /// Write a commented pipeline.toml and templates of an inventory and of labels
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  sizeleak init my-home\n  sizeleak init --force\n\nIt writes pipeline.toml, \
-                        pipeline.schema.json, inventory.toml and labels.csv. Fill in the captures, the gateway and your \
-                        devices; `sizeleak learn` makes the model, and `sizeleak run` uses it.")]
+#[command(after_help = "Examples:\n  \
+    sizeleak init my-home\n  \
+    sizeleak init --force\n\n\
+    It writes pipeline.toml, pipeline.schema.json, inventory.toml and labels.csv. Fill in the captures, the gateway and \
+    your devices; `sizeleak learn` makes the model, and `sizeleak run` uses it.")]
 pub(crate) struct Arguments {
     /// The folder to write into, created if missing
     #[arg(value_name = "DIR", default_value = ".")]
@@ -157,7 +159,8 @@ fn devices() -> Inventory {
 }
 
 fn inventory() -> Result<String, Failure> {
-    let about = "The devices behind the gateway: a [[device]] for each kind, with their number and the actions of one device. \
+    let about = "The devices behind the gateway: a [[device]] for each kind, with their number and the actions of \
+    one device. \
                  The actions are the columns of labels.csv. `sizeleak learn --inventory` reads this file.";
     let devices = toml::to_string(&devices()).context("the inventory")?;
     Ok(format!("{}\n{devices}", comment(about)))

@@ -25,27 +25,32 @@ use super::text_table::{NONE, numbers};
 /// Learn a gateway's sizes from captures whose commands are labelled
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
+    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml \
+    -o model.toml\n  \
     sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
-    sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n\n\
+    sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper \
+    -o paper.toml\n\n\
     The model also learns to tell commands apart from other records: its [noise], which the segmenter's algorithm \
     `learned` uses. The other algorithms find the labelled commands first; the one that leaves the fewest labels and \
-    commands without a partner is followed. With `--set command-segmenter.algorithm=NAME` only that one is used, and the \
+    commands without a partner is followed. With `--set command-segmenter.algorithm=NAME` only that one is used, \
+    and the \
     model has no [noise].\n\n\
     Each label is matched with the command nearest in time. Labels and commands without a partner are reported, not \
-    guessed. The model is written completely or not at all; if a capture is damaged, the model is learned from everything \
+    guessed. The model is written completely or not at all; if a capture is damaged, the model is learned from \
+    everything \
     before the damage, and the exit code is 1.\n\n\
     Labels that do not determine every size (actions that never occur, or only together with others) are an error that \
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
-    JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else null), \
+    JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else \
+    null), \
     and if something was learned: commands, before_pruning (null without a pruner) and after_pruning (each: precision, \
     top_1, top_5, candidates)).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
 
-    /// The devices behind the gateway and their actions: TOML, `[[device]]` with `name`, `count`, `actions` [default: any
-    /// number of any action]
+    /// The devices behind the gateway and their actions: TOML, `[[device]]` with `name`, `count`, `actions` [default:
+    /// any number of any action]
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 
@@ -218,8 +223,10 @@ fn curve_table(curve: &LearningCurve) -> String {
     let faults = curve.points.iter().filter_map(|point| Some((point.labels, point.fault.as_deref()?)));
     let faults: String = faults.map(|(labels, fault)| format!("{labels} labels: {fault}\n")).collect();
     format!(
-        "models of the first labels only, tried on {} other commands\n\n{}{faults}\nsizes: actions with the same size as in \
-         the model of all labels; before, after: the truth among the candidates before and after pruning; first, five: the \
+        "models of the first labels only, tried on {} other commands\n\n{}{faults}\nsizes: actions with the same \
+        size as in \
+         the model of all labels; before, after: the truth among the candidates before and after pruning; first, \
+         five: the \
          truth the first candidate, or among the first five; candidates: their mean number\n",
         curve.tested,
         numbers(header, curve.points.iter().map(row)),

@@ -49,8 +49,8 @@ pub(super) fn print(result: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a result to a file, completely or not at all; `-` is stdout. An existing file is replaced in one step; anything
-/// that is no regular file (a pipe, a terminal) is written to.
+/// Writes a result to a file, completely or not at all; `-` is stdout. An existing file is replaced in one step;
+/// anything that is no regular file (a pipe, a terminal) is written to.
 pub(super) fn replace(path: &Path, result: &[u8]) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         return print(result);

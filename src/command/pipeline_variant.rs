@@ -18,8 +18,8 @@ pub(super) enum PipelineVariant {
 impl std::str::FromStr for PipelineVariant {
     type Err = String;
 
-    /// Reads options separated by commas, the word `standard`, or the path of a pipeline file. A value may contain commas:
-    /// a part without `=` belongs to the option before it.
+    /// Reads options separated by commas, the word `standard`, or the path of a pipeline file. A value may contain
+    /// commas: a part without `=` belongs to the option before it.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == STANDARD {
             return Ok(Self::Options(Vec::new()));

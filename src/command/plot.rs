@@ -16,13 +16,12 @@ use super::text_style::ClockOption;
 
 /// Draw the commands of a frame stream over time, as SVG
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  sizeleak \
-                        plot saved.ndjson --time local -o timeline.svg\n  sizeleak plot saved.frames --from 2026-01-06T08:30 --until \
-                        2026-01-07 --gateway 192.168.1.20 -o morning.svg\n\nEach action has a lane, and each command a bar in \
-                        the lanes of its most probable actions: the higher, the more actions, the darker, the more \
-                        probable. The tooltip of a bar names the actions."
-)]
+#[command(after_help = "Examples:\n  \
+    sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  \
+    sizeleak plot saved.ndjson --time local -o timeline.svg\n  \
+    sizeleak plot saved.frames --from 2026-01-06T08:30 --until 2026-01-07 --gateway 192.168.1.20 -o morning.svg\n\n\
+    Each action has a lane, and each command a bar in the lanes of its most probable actions: the higher, the more \
+    actions, the darker, the more probable. The tooltip of a bar names the actions.")]
 pub(crate) struct Arguments {
     /// Frames or JSON lines, as `sizeleak run --format frames` or `ndjson` writes them; `-` or nothing is stdin
     #[arg(value_name = "FILE")]

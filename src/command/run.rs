@@ -27,15 +27,15 @@ use super::text_style::TextStyleOptions;
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  sizeleak run pipeline.toml\n  sizeleak run --input monday.pcap.gz tuesday.pcap.gz \
-                        --gateway 192.168.1.20 --model model.toml --format ndjson -o commands.ndjson\n  tcpdump -U -w - \
-                        | sizeleak run pipeline.toml --input -\n  sizeleak run --set pruner.mode=paper --set \
-                        decomposer.limit=100 --latency\n  sizeleak run --set \
-                        record-sizer.save=records.frames.zst\n  sizeleak run --from records.frames.zst --set \
-                        command-segmenter.gap=80ms\n\nWithout PIPELINE, ./pipeline.toml is used if it exists, \
-                        else the seven stages with their defaults."
-)]
+#[command(after_help = "Examples:\n  \
+    sizeleak run pipeline.toml\n  \
+    sizeleak run --input monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20 --model model.toml --format ndjson \
+    -o commands.ndjson\n  \
+    tcpdump -U -w - | sizeleak run pipeline.toml --input -\n  \
+    sizeleak run --set pruner.mode=paper --set decomposer.limit=100 --latency\n  \
+    sizeleak run --set record-sizer.save=records.frames.zst\n  \
+    sizeleak run --from records.frames.zst --set command-segmenter.gap=80ms\n\n\
+    Without PIPELINE, ./pipeline.toml is used if it exists, else the seven stages with their defaults.")]
 pub(crate) struct Arguments {
     /// The pipeline file
     #[arg(value_name = "PIPELINE")]
@@ -63,8 +63,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
-    /// Write frames of these kinds [default: identifications for table, CSV and Parquet; all traffic for JSON; everything
-    /// for frames]
+    /// Write frames of these kinds [default: identifications for table, CSV and Parquet; all traffic for JSON;
+    /// everything for frames]
     #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
 

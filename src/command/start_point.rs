@@ -15,8 +15,8 @@ use super::failure::Failure;
 /// Where a run starts.
 #[derive(Debug, Args)]
 pub(super) struct StartPoint {
-    /// Start from this frame stream, saved or `tee`d after any stage, also compressed, and skip all stages up to there; `-`
-    /// is stdin
+    /// Start from this frame stream, saved or `tee`d after any stage, also compressed, and skip all stages up to
+    /// there; `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     from: Option<PathBuf>,
 

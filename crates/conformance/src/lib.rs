@@ -1,5 +1,5 @@
-//! Checks that a program keeps the frame contract of `docs/frames.md`: it is fed recorded, varied and broken streams, and
-//! its output is compared with the [`RULES`].
+//! Checks that a program keeps the frame contract of `docs/frames.md`: it is fed recorded, varied and broken streams,
+//! and its output is compared with the [`RULES`].
 //!
 //! ```
 //! use std::time::Duration;

@@ -100,8 +100,8 @@ impl RecordedStream {
         }
     }
 
-    /// How many frames a stage that consumes `kind` takes from it, counting the rows of batches, and the bytes of traffic
-    /// that these stand for.
+    /// How many frames a stage that consumes `kind` takes from it, counting the rows of batches, and the bytes of
+    /// traffic that these stand for.
     pub fn consumed(&self, kind: ConsumedKind) -> (u64, u64) {
         let consumed = self.frames.iter().filter(|frame| frame.kind() == kind.name());
         consumed.fold((0, 0), |(rows, bytes), frame| (rows + frame.rows(), bytes + frame.traffic_bytes()))

@@ -66,8 +66,8 @@ pub(crate) fn are_batches_within_limits(made: &[Frame]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks every frame of `made` by itself and against the frames before it. `all` is the whole output, which announces the
-/// flows.
+/// Checks every frame of `made` by itself and against the frames before it. `all` is the whole output, which announces
+/// the flows.
 pub(crate) fn are_meaningful(made: &[Frame], all: &[Frame], stage: &str) -> Result<(), String> {
     let announced: BTreeSet<u64> =
         all.iter().filter_map(|frame| if let Frame::Flow(flow) = frame { Some(flow.flow) } else { None }).collect();

@@ -87,8 +87,8 @@ impl StageOutput {
         Ok(())
     }
 
-    /// The frames that the stage itself made: its output without the frames of `input` that it had to pass on, which must
-    /// be there, in order.
+    /// The frames that the stage itself made: its output without the frames of `input` that it had to pass on, which
+    /// must be there, in order.
     pub(crate) fn made(&self, input: &[Frame], kind: ConsumedKind) -> Result<Vec<Frame>, String> {
         let mut expected = passed_on(input, kind).peekable();
         let mut made = Vec::new();

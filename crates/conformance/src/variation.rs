@@ -1,4 +1,5 @@
-//! Variations of a stream at the level of `MessagePack` values: valid ones that every stage must accept, and invalid ones.
+//! Variations of a stream at the level of `MessagePack` values: valid ones that every stage must accept, and invalid
+//! ones.
 
 use rmpv::Value;
 use sizeleak_frame::{Frame, KINDS};
@@ -104,8 +105,8 @@ pub(crate) fn mistyped(frames: &[Frame], kind: &str) -> Option<Value> {
     Some(value)
 }
 
-/// The stream in another encoding that means the same: the longest form of everything, fields in reverse order, and fields
-/// that are null left out.
+/// The stream in another encoding that means the same: the longest form of everything, fields in reverse order, and
+/// fields that are null left out.
 pub(crate) fn reencoded(frames: &[Frame]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for mut value in values(frames) {

@@ -1,8 +1,8 @@
 //! Which action is mistaken for which.
 //!
-//! A candidate says how often each action occurs, not which occurrence is which. Occurrences that truth and answer share
-//! are right; each remaining true occurrence may have been mistaken for any remaining one of the answer, with every
-//! pairing equally likely. The figures are the expected numbers of pairs.
+//! A candidate says how often each action occurs, not which occurrence is which. Occurrences that truth and answer
+//! share are right; each remaining true occurrence may have been mistaken for any remaining one of the answer, with
+//! every pairing equally likely. The figures are the expected numbers of pairs.
 
 use serde::Serialize;
 

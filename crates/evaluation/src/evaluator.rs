@@ -65,7 +65,8 @@ impl<'a> Evaluator<'a> {
         if found.has_candidates { self.matched(pipeline, found) } else { Err(EvaluationError::NoCandidates) }
     }
 
-    /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` where nothing bounds it.
+    /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` where nothing bounds
+    /// it.
     pub fn prior_bits(&self, pipeline: &Pipeline) -> Option<f64> {
         prior_bits(pipeline, self.model)
     }

@@ -94,8 +94,8 @@ pub(crate) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// A judge of candidates made with `model`; `actions` are those of the labels, in their order, and `credible` is the
-    /// probability that a credible set holds.
+    /// A judge of candidates made with `model`; `actions` are those of the labels, in their order, and `credible` is
+    /// the probability that a credible set holds.
     pub(crate) fn new(model: &'a Model, actions: &'a [String], credible: f64) -> Result<Self, InventoryError> {
         Ok(Self { model, limits: model.limits()?, actions, credible })
     }

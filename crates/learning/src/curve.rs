@@ -151,7 +151,8 @@ impl LearningCurve {
         let test = input.test.as_ref().unwrap_or(&held);
         if test.labels().rows.is_empty() {
             let fault = format!(
-                "too few labels to hold some out: label at least {HELD_OUT} commands, or test on others (`--test-capture`, \
+                "too few labels to hold some out: label at least {HELD_OUT} commands, or test on others \
+                (`--test-capture`, \
                  `--test-labels`)"
             );
             return Err(LearningError::File { file: labels.path().display().to_string(), fault });

@@ -72,8 +72,8 @@ impl LearningOutcome {
 }
 
 impl LearningRun<'_> {
-    /// Learns a model from the commands that a pipeline, which ends with the segmenter, finds in the captures. Notices of
-    /// the first run over the captures go to `on_notice`.
+    /// Learns a model from the commands that a pipeline, which ends with the segmenter, finds in the captures. Notices
+    /// of the first run over the captures go to `on_notice`.
     ///
     /// # Errors
     /// If the pipeline does not run. That no model could be learned is part of the outcome.
@@ -105,7 +105,8 @@ impl LearningRun<'_> {
         if let Some(refined) = refined.filter(|refined| refined.mismatches() <= default.mismatches()) {
             return Ok(refined);
         }
-        // With a model without noise the default algorithm finds the commands, so the model has to be learned from those.
+        // With a model without noise the default algorithm finds the commands, so the model has to be learned from
+        // those.
         if let Ok(learned) = &mut default.learned {
             learned.remarks.push(format!(
                 "noise could not be learned well enough to find commands better than the segmenter's algorithm \
@@ -144,8 +145,8 @@ impl LearningRun<'_> {
         Ok(LearningOutcome { learned, commands, damage })
     }
 
-    /// Learns noise from the best outcome so far, and a model from the commands found with it; `None` if that outcome has
-    /// no model.
+    /// Learns noise from the best outcome so far, and a model from the commands found with it; `None` if that outcome
+    /// has no model.
     fn learn_with_noise(
         &self,
         pipeline: &Pipeline,

@@ -141,8 +141,8 @@ impl TrainingSet<'_> {
         LearningError::File { file: self.labels.path().display().to_string(), fault }
     }
 
-    /// The number of labels, or of commands between the first label and the last, without a partner, whichever is greater:
-    /// with inexact labels and commands close together, an unmatched label also leaves a command unmatched.
+    /// The number of labels, or of commands between the first label and the last, without a partner, whichever is
+    /// greater: with inexact labels and commands close together, an unmatched label also leaves a command unmatched.
     fn mismatches(self, matching: &Matching, times: &[i64]) -> usize {
         let [first, last] = self.span();
         let spurious = matching.spurious.iter().filter_map(|at| times.get(*at));
@@ -234,7 +234,8 @@ impl TrainingSet<'_> {
         if !uncertain.is_empty() {
             let uncertain = uncertain.join(", ");
             remarks.push(format!(
-                "ranges of sizes leave the sizes of actions uncertain: {uncertain} bytes (standard deviations); label more \
+                "ranges of sizes leave the sizes of actions uncertain: {uncertain} bytes (standard deviations); \
+                label more \
                  commands with them"
             ));
         }

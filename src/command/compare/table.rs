@@ -19,7 +19,8 @@ pub(super) fn table(comparison: &Comparison) -> String {
     }
     let table = numbers(["", "", "", "interval", "less [1]", "", "interval", "p"], rows);
     format!(
-        "{names}\n{commands} labelled commands; intervals of {level} %; * marks a difference whose interval excludes 0\n\n\
+        "{names}\n{commands} labelled commands; intervals of {level} %; \
+         * marks a difference whose interval excludes 0\n\n\
          {table}"
     )
 }

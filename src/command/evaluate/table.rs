@@ -76,8 +76,8 @@ fn action_scores(actions: &[ActionScore]) -> String {
         "commands\nwith it",
         "truth among\nthe candidates",
         "\noccurs",
-        "in the first candidate:\nfound",
-        "\nright",
+        "found in the\nfirst candidate",
+        "right in the\nfirst candidate",
     ];
     numbers(header, actions.iter().map(row))
 }

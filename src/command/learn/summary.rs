@@ -50,7 +50,7 @@ fn of_basis(basis: &Basis) -> String {
         Basis::Plaintext { cipher_suite, record_overhead: [least, most] } => {
             let added = if least == most { least.to_string() } else { format!("{least} to {most}") };
             format!(
-                "plaintext; where a session's cipher suite is not seen, {cipher_suite} ({added} bytes per record) is assumed"
+                "plaintext; sessions without a handshake are assumed to use {cipher_suite} ({added} bytes per record)"
             )
         }
         Basis::Wire => "those on the wire, under an unknown cipher suite".to_owned(),

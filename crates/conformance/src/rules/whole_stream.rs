@@ -125,8 +125,8 @@ fn is_count(row: &StageSummary, field: &str, counted: u64, correct: u64) -> Resu
     Err(format!("`{field}` of `{}` is {counted}, but {correct} is correct", row.stage))
 }
 
-/// A stage may also read frames that it passes on, as `epsilon-corrector` reads `session`, and count them. Returns `surplus`
-/// if whole kinds of such frames add up to it, else 0.
+/// A stage may also read frames that it passes on, as `epsilon-corrector` reads `session`, and count them. Returns
+/// `surplus` if whole kinds of such frames add up to it, else 0.
 fn frames_read_and_passed_on(surplus: u64, trial: &Trial<'_>) -> u64 {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for frame in passed_on(&trial.input.frames, trial.kind).filter(|frame| frame.traffic_bytes() == 0) {

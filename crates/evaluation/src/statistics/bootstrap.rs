@@ -1,8 +1,8 @@
 //! The bootstrap: how a figure varies over samples drawn from the one sample there is.
 //!
-//! Commands close in time are not independent: a lost segment, a busy minute or a changed habit affects several. So whole
-//! blocks of neighbours are drawn, with the end joined to the beginning (the circular block bootstrap of Politis and
-//! Romano, 1992). Figures of the same draws are paired.
+//! Commands close in time are not independent: a lost segment, a busy minute or a changed habit affects several. So
+//! whole blocks of neighbours are drawn, with the end joined to the beginning (the circular block bootstrap of Politis
+//! and Romano, 1992). Figures of the same draws are paired.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -19,8 +19,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Samples of `rows` rows, the same for the same seed. The block length is the cube root of the rows, which is optimal
-    /// for variances (Hall, Horowitz and Jing, Biometrika 82 (1995) 561).
+    /// Samples of `rows` rows, the same for the same seed. The block length is the cube root of the rows, which is
+    /// optimal for variances (Hall, Horowitz and Jing, Biometrika 82 (1995) 561).
     pub fn new(rows: usize, seed: u64) -> Self {
         let length = (1..=rows).find(|length| length.saturating_pow(3) >= rows).unwrap_or(1);
         Self { rows, length, random: ChaCha20Rng::seed_from_u64(seed), drawn: Vec::with_capacity(rows) }
@@ -48,8 +48,8 @@ impl Blocks {
 pub enum Method {
     /// Between the quantiles that cut off both tails: for means, also with skewed samples.
     Percentile,
-    /// The same, mirrored at the figure (Davison and Hinkley, Bootstrap Methods, 5.2): for figures with an upward bias in
-    /// resamples, such as a mean of absolute deviations, which the mirror corrects.
+    /// The same, mirrored at the figure (Davison and Hinkley, Bootstrap Methods, 5.2): for figures with an upward bias
+    /// in resamples, such as a mean of absolute deviations, which the mirror corrects.
     Mirrored,
 }
 

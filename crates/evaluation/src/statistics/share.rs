@@ -55,8 +55,8 @@ impl Pairs {
         (self.second as f64 - self.first as f64) / self.all().max(1) as f64
     }
 
-    /// The interval of the difference: the intervals of both shares, squared and added, with their correlation (Newcombe,
-    /// Statistics in Medicine 17 (1998) 2635, method 10). It assumes independent commands.
+    /// The interval of the difference: the intervals of both shares, squared and added, with their correlation
+    /// (Newcombe, Statistics in Medicine 17 (1998) 2635, method 10). It assumes independent commands.
     pub fn interval(self, confidence: Confidence) -> Interval {
         let all = self.all();
         if all == 0 {
