@@ -22,7 +22,7 @@ fn learned(home: &Home, more: &[&str]) -> (Model, String) {
     (Model::read(&home.path("model.toml")).unwrap(), stderr(&output))
 }
 
-/// `learn` with labels changed in some way.
+/// `learn` with changed labels.
 fn with_labels(home: &Home, change: impl Fn(String) -> String) -> Output {
     let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
     fs::write(home.path("changed.csv"), change(labels)).unwrap();
@@ -32,7 +32,7 @@ fn with_labels(home: &Home, change: impl Fn(String) -> String) -> Output {
     run(command.arg("-o").arg(home.path("model.toml")))
 }
 
-/// What a device takes in a command: `{"id":"node-03","set":"on"}` and a comma.
+/// The size of a device in a command: `{"id":"node-03","set":"on"}` and a comma.
 fn json_size(set: &str) -> i64 {
     i64::try_from(format!("{{\"id\":\"node-03\",\"set\":{set}}},").len()).unwrap()
 }
@@ -120,7 +120,7 @@ fn custom_pipeline_finds_the_commands() {
     assert!(stderr(&apart).contains("labels have no command within 2s"), "{}", stderr(&apart));
 }
 
-/// `learn` with the first of the labels alone, and what it says to record, as labels: how often each action occurs.
+/// `learn` with the first labels only, and the commands that it proposes to record, by counts of actions.
 fn with_first_labels(home: &Home, labels: usize) -> (Output, Vec<Vec<u32>>) {
     let text = fs::read_to_string(home.path("learn.csv")).unwrap();
     let first: Vec<&str> = text.lines().take(labels + 1).collect();
@@ -139,7 +139,7 @@ fn with_first_labels(home: &Home, labels: usize) -> (Output, Vec<Vec<u32>>) {
 #[test]
 fn missing_commands_are_proposed_for_recording() {
     let home = Home::new(&Scenario::default(), 5);
-    // Of the experiments: each action alone, then on two devices.
+    // The first labels are experiments: each action alone, then on two devices.
     let (output, next) = with_first_labels(&home, 9);
     assert_fails(&output, 1, &["no labelled command has `white`, `colour`", "three times each: white=1; colour=1"]);
     let alone = |action: usize| (0..7).map(|at| u32::from(at == action)).collect::<Vec<u32>>();
@@ -152,7 +152,7 @@ fn missing_commands_are_proposed_for_recording() {
     assert!(output.status.success() && next.is_empty(), "{next:?}");
 }
 
-/// The figures of `learn --curve --json`, with all that is not a point.
+/// The figures of `learn --curve --json`.
 fn curve(home: &Home, more: &[&str]) -> Value {
     let output = home.learn("model.toml", &[&["--quiet", "--json"], more].concat());
     assert!(output.status.success(), "{}", stderr(&output));
@@ -161,9 +161,9 @@ fn curve(home: &Home, more: &[&str]) -> Value {
 }
 
 #[test]
-fn precision_by_number_of_labels() {
+fn curve_shows_precision_by_number_of_labels() {
     let mut scenario = small();
-    // No experiments: what people do is all there is.
+    // No experiments, only everyday commands.
     scenario.learn.repeats = 0;
     scenario.learn.random = 120;
     let home = Home::new(&scenario, 3);
@@ -216,7 +216,7 @@ fn wrong_labels_are_left_out_and_named() {
     let home = Home::new(&Scenario::default(), 5);
     let output = with_labels(&home, |labels| {
         let mut lines: Vec<String> = labels.lines().map(str::to_owned).collect();
-        // One `on` too many, a time nothing happened at, and a command that is not written down.
+        // One `on` too many, a label at a time without a command, and thus a command without a label.
         let (time, counts) = lines[100].split_once(',').unwrap();
         let (on, others) = counts.split_once(',').unwrap();
         lines[100] = format!("{time},{},{others}", on.parse::<u32>().unwrap() + 1);
@@ -303,7 +303,7 @@ fn noise_is_learned_despite_inexact_labels() {
     );
     assert!(message.contains("noise: besides commands"), "{message}");
 
-    // A third of the labels goes to other times.
+    // A third of the labels is late.
     let late = |labels: String| {
         let lines = labels.lines().enumerate().map(|(at, line)| match line.split_once(',') {
             Some((time, rest)) if at % 3 == 1 => format!("{},{rest}\n", time.parse::<f64>().unwrap() + 3.5),

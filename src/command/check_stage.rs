@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
-use sizeleak_conformance::{ConsumedKind, Program, RecordedStream, Report, check};
+use sizeleak_conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
 
 use super::failure::Failure;
 use super::output_file::print;
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let kind = kind.name();
         return Err(Failure::usage(anyhow!("the recorded stream has no frame of kind `{kind}`; see `--kind`")));
     }
-    let program = Program { command: command.clone(), limit: timeout };
+    let program = TestedProgram { command: command.clone(), limit: timeout };
     let report = check(&program, &input, kind).map_err(|error| {
         let program = command.first().map(|program| program.display().to_string()).unwrap_or_default();
         Failure::usage(anyhow!("`{program}` cannot be run: {error}"))
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
-    fn text(&self, report: &Report) -> String {
+    fn text(&self, report: &ConformanceReport) -> String {
         if !self.json {
             return report.to_string();
         }

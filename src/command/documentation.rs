@@ -22,7 +22,7 @@ pub(crate) struct Completions {
     shell: Shell,
 
     #[command(flatten)]
-    target: Target,
+    target: DocumentationTarget,
 }
 
 /// Print manual pages
@@ -30,12 +30,12 @@ pub(crate) struct Completions {
 #[command(after_help = "Examples:\n  sizeleak man | man -l -\n  sizeleak man -o ~/.local/share/man/man1")]
 pub(crate) struct Man {
     #[command(flatten)]
-    target: Target,
+    target: DocumentationTarget,
 }
 
 /// The programs to document, and where to.
 #[derive(Debug, Args)]
-struct Target {
+struct DocumentationTarget {
     /// The program [default: sizeleak]
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
@@ -45,7 +45,7 @@ struct Target {
     output: Option<PathBuf>,
 }
 
-impl Target {
+impl DocumentationTarget {
     /// The folder to write into, created if missing.
     fn folder(&self) -> Result<Option<&Path>, Failure> {
         let Some(folder) = &self.output else { return Ok(None) };

@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let pipeline = input.pipeline(&PipelineVariant::Options(Vec::new()))?;
     let log = &input.captures.log;
     let mut notices = NoticeReport::new(log);
-    let run = evaluator.judge_candidates(&pipeline, &mut |notice| notices.add(notice));
+    let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
     notices.print(&run, JudgedRun::damage);
     let run = run?;
     if !log.is_quiet() {

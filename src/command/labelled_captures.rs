@@ -9,7 +9,7 @@ use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::LogFlags;
 
 use super::failure::Failure;
-use super::stage_options::StageOptions;
+use super::stage_options::StageOptionArguments;
 
 /// Labelled captures, and how commands are found in them.
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub(super) struct LabelledCaptures {
     pipeline: Option<PathBuf>,
 
     #[command(flatten)]
-    options: StageOptions,
+    options: StageOptionArguments,
 
     #[command(flatten)]
     pub(super) log: LogFlags,

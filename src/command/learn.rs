@@ -146,7 +146,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })?;
     replace(&arguments.output, learned.model.to_toml().as_bytes())?;
     if !captures.log.is_quiet() {
-        show(summary::Summary(&learned).to_string().trim_end_matches('\n'));
+        show(&summary::summary(&learned));
     }
     if let Some(counts) = &arguments.curve {
         let (pipeline, test) = arguments.test(pipeline)?;

@@ -8,20 +8,19 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
+use sizeleak_output::{Binary, Format, Selection, Writer};
+use sizeleak_pipeline::{Ending, Mode, Pipeline, Report};
 use sizeleak_runtime::program::save_latency_log;
 use sizeleak_runtime::{ConfigureError, Interrupt};
 use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
 use sizeleak_telemetry::metrics::{MetricsFlags, Server};
 
-use sizeleak_output::{Binary, Format, Selection, Writer};
-use sizeleak_pipeline::{Ending, Mode, Pipeline, Report};
-
 use super::failure::Failure;
 use super::frames::{check_columns, check_target, kind};
 use super::output_file::OutputFile;
 use super::progress::ProgressFlags;
-use super::stage_options::StageOptions;
+use super::stage_options::StageOptionArguments;
 use super::start_point::StartPoint;
 use super::text_style::TextStyleOptions;
 
@@ -49,7 +48,7 @@ pub(crate) struct Arguments {
     start: StartPoint,
 
     #[command(flatten)]
-    options: StageOptions,
+    options: StageOptionArguments,
 
     /// The model of the gateway, made by `sizeleak learn`
     #[arg(long, value_name = "FILE")]

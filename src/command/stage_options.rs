@@ -5,7 +5,7 @@ use sizeleak_pipeline::{ConfigError, Pipeline};
 
 /// Options that take precedence over the pipeline file.
 #[derive(Debug, Args)]
-pub(super) struct StageOptions {
+pub(super) struct StageOptionArguments {
     /// The gateway's address or network; can be repeated
     #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
     gateway: Vec<String>,
@@ -15,7 +15,7 @@ pub(super) struct StageOptions {
     set: Vec<String>,
 }
 
-impl StageOptions {
+impl StageOptionArguments {
     /// Sets the gateway of a pipeline.
     pub(super) fn set_gateway(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
         if self.gateway.is_empty() {

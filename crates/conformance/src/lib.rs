@@ -3,9 +3,9 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use sizeleak_conformance::{ConsumedKind, Program, RecordedStream, check};
+//! use sizeleak_conformance::{ConsumedKind, TestedProgram, RecordedStream, check};
 //!
-//! let program = Program { command: vec!["true".into()], limit: Duration::from_secs(10) };
+//! let program = TestedProgram { command: vec!["true".into()], limit: Duration::from_secs(10) };
 //! let input = RecordedStream::simulated(ConsumedKind::Record)?;
 //! let report = check(&program, &input, ConsumedKind::Record)?;
 //! assert!(report.to_string().starts_with("failed  whole"));
@@ -25,9 +25,9 @@ mod variation;
 use std::io;
 
 pub use consumed_kind::ConsumedKind;
-pub use program::Program;
+pub use program::TestedProgram;
 pub use recorded_stream::{RecordedStream, RecordedStreamError};
-pub use report::Report;
+pub use report::ConformanceReport;
 pub use rules::{Duty, RULES, Rule};
 
 use trial::{CheckError, Trial};
@@ -37,9 +37,9 @@ use trial::{CheckError, Trial};
 ///
 /// # Errors
 /// If the program cannot be run.
-pub fn check(program: &Program, input: &RecordedStream, kind: ConsumedKind) -> io::Result<Report> {
+pub fn check(program: &TestedProgram, input: &RecordedStream, kind: ConsumedKind) -> io::Result<ConformanceReport> {
     let trial = Trial::new(program, input, kind)?;
-    let mut report = Report::default();
+    let mut report = ConformanceReport::default();
     for phase in RULES {
         let mut is_complete = true;
         for rule in phase.iter().filter(|rule| rule.applies_to(kind)) {

@@ -24,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A program with its arguments.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct TestedProgram {
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// How long it may take to end after its input, and to answer while its input pauses.
@@ -32,7 +32,7 @@ pub struct Program {
 }
 
 /// An action on a running program. After the last step its stdin is closed.
-pub(crate) enum Step {
+pub(crate) enum ProgramStep {
     /// Write these bytes to its stdin.
     Write(Vec<u8>),
     /// Write these bytes in pieces of this many.
@@ -45,7 +45,7 @@ pub(crate) enum Step {
 
 /// Whether anybody reads the program's stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum StdoutReader {
     Present,
     Gone,
 }
@@ -55,14 +55,14 @@ pub(crate) enum Reader {
 pub(crate) struct FinishedRun {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
-    pub(crate) end: End,
+    pub(crate) end: ProgramEnd,
     /// Whether all awaited frames came in time.
     pub(crate) has_answered: bool,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ProgramEnd {
     Code(i32),
     Signal(i32),
     /// It did not end and was killed.
@@ -76,19 +76,19 @@ struct CollectedOutput {
     grew: Condvar,
 }
 
-impl Program {
+impl TestedProgram {
     /// Runs it on a stream.
     pub(crate) fn feed(&self, stream: &[u8]) -> io::Result<FinishedRun> {
-        self.run(vec![Step::Write(stream.to_vec())], Reader::Present)
+        self.run(vec![ProgramStep::Write(stream.to_vec())], StdoutReader::Present)
     }
 
     /// Runs it to its end, or until it has taken too long.
-    pub(crate) fn run(&self, steps: Vec<Step>, reader: Reader) -> io::Result<FinishedRun> {
+    pub(crate) fn run(&self, steps: Vec<ProgramStep>, reader: StdoutReader) -> io::Result<FinishedRun> {
         let mut child = self.start()?;
-        let awaited = steps.iter().filter(|step| matches!(step, Step::Await(_))).count() as u32;
+        let awaited = steps.iter().filter(|step| matches!(step, ProgramStep::Await(_))).count() as u32;
         let deadline = Instant::now() + self.limit * (1 + awaited);
         let (stdout, stderr) = (Arc::new(CollectedOutput::default()), Arc::new(CollectedOutput::default()));
-        let present = child.stdout.take().filter(|_| reader == Reader::Present);
+        let present = child.stdout.take().filter(|_| reader == StdoutReader::Present);
         let readers = [
             present.map(|pipe| CollectedOutput::collect_on_thread(&stdout, pipe, MOST_STDOUT)),
             child.stderr.take().map(|pipe| CollectedOutput::collect_on_thread(&stderr, pipe, MOST_STDERR)),
@@ -120,7 +120,7 @@ impl Program {
     }
 }
 
-impl Step {
+impl ProgramStep {
     /// Performs the step; returns false if awaited frames did not come.
     fn perform(self, mut stdin: &ChildStdin, id: u32, stdout: &CollectedOutput, limit: Duration) -> bool {
         match self {
@@ -176,21 +176,21 @@ fn pid(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw)
 }
 
-fn wait(child: &mut Child, deadline: Instant) -> io::Result<End> {
+fn wait(child: &mut Child, deadline: Instant) -> io::Result<ProgramEnd> {
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(End::of(status));
+            return Ok(ProgramEnd::of(status));
         }
         if Instant::now() > deadline {
             child.kill()?;
             child.wait()?;
-            return Ok(End::Never);
+            return Ok(ProgramEnd::Never);
         }
         thread::sleep(POLL_INTERVAL);
     }
 }
 
-impl End {
+impl ProgramEnd {
     fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Code(code),
@@ -200,7 +200,7 @@ impl End {
     }
 }
 
-impl std::fmt::Display for End {
+impl std::fmt::Display for ProgramEnd {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Code(code) => write!(formatter, "it exited with {code}"),

@@ -8,19 +8,19 @@ use crate::rules::{Duty, Rule};
 
 /// The result of each rule, in the order in which they were checked.
 #[derive(Debug)]
-pub struct Report {
+pub struct ConformanceReport {
     results: Vec<(&'static Rule, Option<String>)>,
     /// Whether all rules were checked; otherwise a prerequisite failed.
     pub(crate) is_complete: bool,
 }
 
-impl Default for Report {
+impl Default for ConformanceReport {
     fn default() -> Self {
         Self { results: Vec::new(), is_complete: true }
     }
 }
 
-impl Report {
+impl ConformanceReport {
     /// Adds the result of a rule: the fault that was found, if any.
     pub(crate) fn add(&mut self, rule: &'static Rule, fault: Option<String>) {
         self.results.push((rule, fault));
@@ -58,7 +58,7 @@ fn verdict_of(rule: &Rule, fault: Option<&String>) -> &'static str {
     }
 }
 
-impl Display for Report {
+impl Display for ConformanceReport {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         let width = self.results.iter().map(|(rule, _)| rule.name.len()).max().unwrap_or(0);
         for (rule, fault) in &self.results {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn broken_should_is_advised_and_broken_must_fails() {
-        let mut report = Report::default();
+        let mut report = ConformanceReport::default();
         report.add(rule("nulls"), None);
         report.add(rule("cut-notice"), Some("there is no notice".into()));
         assert!(report.is_clean());

@@ -71,7 +71,7 @@ pub(crate) fn are_batches_within_limits(made: &[Frame]) -> Result<(), String> {
 pub(crate) fn are_meaningful(made: &[Frame], all: &[Frame], stage: &str) -> Result<(), String> {
     let announced: BTreeSet<u64> =
         all.iter().filter_map(|frame| if let Frame::Flow(flow) = frame { Some(flow.flow) } else { None }).collect();
-    let mut sequence = Sequence::default();
+    let mut sequence = FrameOrder::default();
     for frame in made {
         let fault = match frame {
             Frame::Packets(batch) => is_packets(batch),
@@ -177,12 +177,12 @@ fn is_identification(found: &Identification) -> Result<(), String> {
 
 /// The frames so far, as far as they restrict the next one.
 #[derive(Default)]
-struct Sequence {
+struct FrameOrder {
     command: Option<i64>,
     records: BTreeMap<(u64, Direction), i64>,
 }
 
-impl Sequence {
+impl FrameOrder {
     fn command(&mut self, command: &Command) -> Result<(), String> {
         let before = self.command.replace(command.time_ns);
         demand(before.is_none_or(|before| before <= command.time_ns), || {

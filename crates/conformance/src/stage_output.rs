@@ -4,7 +4,7 @@ use rmpv::Value;
 use sizeleak_frame::{Frame, Hello, ReadError, Summary};
 
 use crate::consumed_kind::ConsumedKind;
-use crate::program::{End, FinishedRun};
+use crate::program::{FinishedRun, ProgramEnd};
 use crate::recorded_stream::decode;
 
 /// A finished run of a stage with its decoded output.
@@ -32,7 +32,7 @@ impl StageOutput {
 
     /// Checks that it ended with this exit code.
     pub(crate) fn ended_with(&self, code: i32) -> Result<(), String> {
-        if self.ended.end == End::Code(code) {
+        if self.ended.end == ProgramEnd::Code(code) {
             return Ok(());
         }
         let message =

@@ -6,7 +6,7 @@ use sizeleak_frame::Frame;
 use thiserror::Error;
 
 use crate::consumed_kind::ConsumedKind;
-use crate::program::{Program, Reader, Step};
+use crate::program::{ProgramStep, StdoutReader, TestedProgram};
 use crate::recorded_stream::{RecordedStream, encode};
 use crate::stage_output::StageOutput;
 
@@ -32,7 +32,7 @@ impl From<String> for CheckError {
 
 /// A program under test.
 pub(crate) struct Trial<'a> {
-    program: &'a Program,
+    program: &'a TestedProgram,
     pub(crate) input: &'a RecordedStream,
     pub(crate) kind: ConsumedKind,
     /// The output for the whole stream.
@@ -43,7 +43,7 @@ pub(crate) struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     /// Runs the program on the whole stream.
-    pub(crate) fn new(program: &'a Program, input: &'a RecordedStream, kind: ConsumedKind) -> io::Result<Self> {
+    pub(crate) fn new(program: &'a TestedProgram, input: &'a RecordedStream, kind: ConsumedKind) -> io::Result<Self> {
         let output = StageOutput::new(program.feed(&encode(&input.frames))?);
         let made = output.made(&input.frames, kind);
         Ok(Self { program, input, kind, output, made })
@@ -55,7 +55,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs the program through steps, with or without a reader of its output.
-    pub(crate) fn run(&self, steps: Vec<Step>, reader: Reader) -> io::Result<StageOutput> {
+    pub(crate) fn run(&self, steps: Vec<ProgramStep>, reader: StdoutReader) -> io::Result<StageOutput> {
         self.program.run(steps, reader).map(StageOutput::new)
     }
 

@@ -6,7 +6,7 @@ use sizeleak_pipeline::{Pipeline, RunError};
 
 use crate::error::EvaluationError;
 use crate::information::prior_bits;
-use crate::judge::Judge;
+use crate::judge::CandidateJudge;
 use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
 use crate::judged_run::{JudgedRun, MatchedCommands};
 use crate::label_file::{LabelFile, Tolerance};
@@ -32,7 +32,7 @@ impl<'a> Evaluator<'a> {
         tolerance: Tolerance,
         credible: f64,
     ) -> Result<Self, EvaluationError> {
-        let judge = Judge::new(model, &labels.labels().actions, credible)?;
+        let judge = CandidateJudge::new(model, &labels.labels().actions, credible)?;
         let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
         let index = LabelIndex::new(judge, rows, tolerance.nanoseconds());
         Ok(Self { model, labels, tolerance, index })
@@ -48,40 +48,26 @@ impl<'a> Evaluator<'a> {
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<JudgedRun<'a>, EvaluationError> {
-        let found = self.find_any(pipeline, on_notice)?;
-        self.matched(pipeline, found)
-    }
-
-    /// The same for a pipeline that has to make candidates.
-    ///
-    /// # Errors
-    /// As [`Evaluator::judge`]; [`EvaluationError::NoCandidates`], if the pipeline makes none.
-    pub fn judge_candidates(
-        &self,
-        pipeline: &Pipeline,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<JudgedRun<'a>, EvaluationError> {
-        let found = self.find_any(pipeline, on_notice)?;
-        if found.has_candidates { self.matched(pipeline, found) } else { Err(EvaluationError::NoCandidates) }
+        let matched = |commands| MatchedCommands::new(commands, self.labels, self.tolerance);
+        let FoundCommands { mut commands, has_candidates, damage } = self.find(pipeline, on_notice)?;
+        if commands.is_empty() {
+            return Err(damage.map_or(EvaluationError::NoCommands, EvaluationError::from));
+        }
+        let mut before = None;
+        if pipeline.has("pruner") {
+            let unpruned = self.find(&pipeline.before("pruner"), &mut |_| {})?.commands;
+            commands = after_pruning(commands, &unpruned);
+            before = Some(unpruned);
+        }
+        let after = matched(commands)?;
+        let before = before.map(matched).transpose()?;
+        Ok(JudgedRun { labels: self.labels, tolerance: self.tolerance, after, before, has_candidates, damage })
     }
 
     /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` where nothing bounds
     /// it.
     pub fn prior_bits(&self, pipeline: &Pipeline) -> Option<f64> {
         prior_bits(pipeline, self.model)
-    }
-
-    /// Finds commands, at least one.
-    fn find_any(
-        &self,
-        pipeline: &Pipeline,
-        on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<FoundCommands, EvaluationError> {
-        let found = self.find(pipeline, on_notice)?;
-        if found.commands.is_empty() {
-            return Err(found.damage.map_or(EvaluationError::NoCommands, EvaluationError::from));
-        }
-        Ok(found)
     }
 
     fn find(
@@ -98,21 +84,6 @@ impl<'a> Evaluator<'a> {
         })?;
         let has_candidates = !identified.is_empty();
         Ok(FoundCommands { commands: if has_candidates { identified } else { unidentified }, has_candidates, damage })
-    }
-
-    /// Matches commands with labels, with the input of the pruner beside its output.
-    fn matched(&self, pipeline: &Pipeline, found: FoundCommands) -> Result<JudgedRun<'a>, EvaluationError> {
-        let matched = |commands| MatchedCommands::new(commands, self.labels, self.tolerance);
-        let FoundCommands { mut commands, has_candidates, damage } = found;
-        let mut before = None;
-        if pipeline.has("pruner") {
-            let unpruned = self.find(&pipeline.before("pruner"), &mut |_| {})?.commands;
-            commands = after_pruning(commands, &unpruned);
-            before = Some(unpruned);
-        }
-        let after = matched(commands)?;
-        let before = before.map(matched).transpose()?;
-        Ok(JudgedRun { labels: self.labels, tolerance: self.tolerance, after, before, has_candidates, damage })
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) struct JudgedLabel<'a> {
 
 /// Judges identifications by true actions.
 #[derive(Debug)]
-pub(crate) struct Judge<'a> {
+pub(crate) struct CandidateJudge<'a> {
     model: &'a Model,
     limits: Limits,
     /// The labels' actions.
@@ -93,7 +93,7 @@ pub(crate) struct Judge<'a> {
     credible: f64,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> CandidateJudge<'a> {
     /// A judge of candidates made with `model`; `actions` are those of the labels, in their order, and `credible` is
     /// the probability that a credible set holds.
     pub(crate) fn new(model: &'a Model, actions: &'a [String], credible: f64) -> Result<Self, InventoryError> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sizeleak_frame::{Command, Identification};
 
-use crate::judge::{Judge, Judgement};
+use crate::judge::{CandidateJudge, Judgement};
 
 /// A command that a pipeline found.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,7 @@ impl JudgedCommand {
 /// Label rows ordered by time.
 #[derive(Debug)]
 pub(crate) struct LabelIndex<'a> {
-    judge: Judge<'a>,
+    judge: CandidateJudge<'a>,
     /// Time, row and true actions, in order of time.
     rows: Vec<(i64, usize, &'a [u32])>,
     tolerance_ns: i64,
@@ -54,7 +54,11 @@ pub(crate) struct LabelIndex<'a> {
 
 impl<'a> LabelIndex<'a> {
     /// An index of rows given by time and true actions, in the order of the file.
-    pub(crate) fn new(judge: Judge<'a>, rows: impl Iterator<Item = (i64, &'a [u32])>, tolerance_ns: i64) -> Self {
+    pub(crate) fn new(
+        judge: CandidateJudge<'a>,
+        rows: impl Iterator<Item = (i64, &'a [u32])>,
+        tolerance_ns: i64,
+    ) -> Self {
         let mut rows: Vec<_> = rows.enumerate().map(|(row, (time_ns, truth))| (time_ns, row, truth)).collect();
         rows.sort_unstable();
         Self { judge, rows, tolerance_ns }

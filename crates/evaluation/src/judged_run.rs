@@ -28,6 +28,14 @@ impl JudgedRun<'_> {
         self.has_candidates
     }
 
+    /// The run, if the pipeline makes candidates.
+    ///
+    /// # Errors
+    /// [`EvaluationError::NoCandidates`].
+    pub fn with_candidates(self) -> Result<Self, EvaluationError> {
+        if self.has_candidates { Ok(self) } else { Err(EvaluationError::NoCandidates) }
+    }
+
     /// What is wrong with the captures. The run covers everything before the damage.
     pub fn damage(&self) -> Option<&RunError> {
         self.damage.as_ref()

@@ -35,7 +35,7 @@ pub use bayes_limit::LimitComparison;
 pub use calibration::{Calibration, CalibrationBin};
 pub use comparison::figure::{FIGURES, Figure, Unit};
 pub use comparison::run::ComparedRun;
-pub use comparison::value::{Difference, FigureValue};
+pub use comparison::value::{FigureDifference, FigureValue};
 pub use comparison::{Comparison, ComparisonOptions, PipelineFigures};
 pub use confusion::{Confusion, Misattribution};
 pub use details::write_details;

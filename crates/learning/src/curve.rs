@@ -182,7 +182,7 @@ impl CurveInput<'_> {
         let mut pipeline = self.pipeline.clone();
         pipeline.use_model(&path)?;
         let evaluator = Evaluator::new(&model, test, self.training_set.tolerance, 1.0)?;
-        let run = evaluator.judge_candidates(&pipeline, &mut |_| {})?;
+        let run = evaluator.judge(&pipeline, &mut |_| {})?.with_candidates()?;
         let Evaluation { before_pruning, after_pruning, .. } = Evaluation::new(&run, None, None);
         let score = ModelScore {
             commands: after_pruning.commands,

@@ -1,7 +1,7 @@
 //! A comparison for people: a row for each figure and pipeline.
 
 use sizeleak_evaluation::statistics::Interval;
-use sizeleak_evaluation::{Comparison, Difference, FIGURES, Figure, FigureValue, Unit};
+use sizeleak_evaluation::{Comparison, FIGURES, Figure, FigureDifference, FigureValue, Unit};
 
 use crate::command::text_table::{NONE, numbers, percent};
 
@@ -32,7 +32,7 @@ fn row(figure: &Figure, number: usize, figure_value: &FigureValue) -> [String; 8
     let interval = figure_value.interval.map_or_else(String::new, |interval| show_interval(unit, interval));
     let [difference, star, between, p_value] = match &figure_value.difference {
         None => Default::default(),
-        Some(Difference { value, interval, p_value, excludes_zero }) => [
+        Some(FigureDifference { value, interval, p_value, excludes_zero }) => [
             show_difference(unit, *value),
             if *excludes_zero { "*".to_owned() } else { String::new() },
             interval.map_or_else(String::new, |interval| show_difference_interval(unit, interval)),

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use sizeleak_frame::Frame;
 
-use crate::program::{End, Reader, Step};
+use crate::program::{ProgramEnd, ProgramStep, StdoutReader};
 use crate::recorded_stream::encode;
 use crate::stage_output::passed_on;
 use crate::trial::{CheckError, Trial};
@@ -11,11 +11,11 @@ use crate::trial::{CheckError, Trial};
 const SIGPIPE: i32 = 13;
 
 pub(super) fn closed_stdout(trial: &Trial<'_>) -> Result<(), CheckError> {
-    let output = trial.run(vec![Step::Write(encode(&trial.input.frames))], Reader::Gone)?;
+    let output = trial.run(vec![ProgramStep::Write(encode(&trial.input.frames))], StdoutReader::Gone)?;
     let message = output.ended.stderr.trim();
     match output.ended.end {
-        End::Code(0) | End::Signal(SIGPIPE) if message.is_empty() => Ok(()),
-        End::Code(0) | End::Signal(SIGPIPE) => {
+        ProgramEnd::Code(0) | ProgramEnd::Signal(SIGPIPE) if message.is_empty() => Ok(()),
+        ProgramEnd::Code(0) | ProgramEnd::Signal(SIGPIPE) => {
             Err(format!("it said: {}", message.lines().next_back().unwrap_or_default()).into())
         }
         end => Err(end.to_string().into()),
@@ -26,7 +26,7 @@ pub(super) fn prompt(trial: &Trial<'_>) -> Result<(), CheckError> {
     let (first, rest) = halves(trial);
     // The hello, and all frames to pass on.
     let due = 1 + passed_on(first, trial.kind).count();
-    let output = trial.run(paused(first, due, [Step::Write(encode(rest))]), Reader::Present)?;
+    let output = trial.run(paused(first, due, [ProgramStep::Write(encode(rest))]), StdoutReader::Present)?;
     if !output.ended.has_answered {
         return Err(
             format!("the input paused, and the hello and frames to pass on, {due} in all, did not come out").into()
@@ -37,9 +37,9 @@ pub(super) fn prompt(trial: &Trial<'_>) -> Result<(), CheckError> {
 
 pub(super) fn sigint(trial: &Trial<'_>) -> Result<(), CheckError> {
     let (first, rest) = halves(trial);
-    let steps = [Step::Send(Signal::INT), Step::Write(encode(rest))];
-    let output = trial.run(paused(first, 1, steps), Reader::Present)?;
-    if output.ended.end != End::Code(130) {
+    let steps = [ProgramStep::Send(Signal::INT), ProgramStep::Write(encode(rest))];
+    let output = trial.run(paused(first, 1, steps), StdoutReader::Present)?;
+    if output.ended.end != ProgramEnd::Code(130) {
         return Ok(trial.made_the_same(&output)?);
     }
     match output.summary() {
@@ -50,9 +50,9 @@ pub(super) fn sigint(trial: &Trial<'_>) -> Result<(), CheckError> {
 
 pub(super) fn sigterm(trial: &Trial<'_>) -> Result<(), CheckError> {
     let (first, _) = halves(trial);
-    let output = trial.run(paused(first, 1, [Step::Send(Signal::TERM)]), Reader::Present)?;
+    let output = trial.run(paused(first, 1, [ProgramStep::Send(Signal::TERM)]), StdoutReader::Present)?;
     match output.ended.end {
-        End::Never => Err(End::Never.to_string().into()),
+        ProgramEnd::Never => Err(ProgramEnd::Never.to_string().into()),
         _ => Ok(()),
     }
 }
@@ -62,6 +62,6 @@ fn halves<'a>(trial: &Trial<'a>) -> (&'a [Frame], &'a [Frame]) {
 }
 
 /// Feeds frames, waits until `due` frames have come out, and continues with `then`.
-fn paused<const N: usize>(first: &[Frame], due: usize, then: [Step; N]) -> Vec<Step> {
-    [Step::Write(encode(first)), Step::Await(due)].into_iter().chain(then).collect()
+fn paused<const N: usize>(first: &[Frame], due: usize, then: [ProgramStep; N]) -> Vec<ProgramStep> {
+    [ProgramStep::Write(encode(first)), ProgramStep::Await(due)].into_iter().chain(then).collect()
 }

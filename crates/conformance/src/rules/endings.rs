@@ -3,7 +3,7 @@
 use rmpv::Value;
 use sizeleak_frame::{Frame, Hello, SCHEMA, what};
 
-use crate::program::End;
+use crate::program::ProgramEnd;
 use crate::recorded_stream::encode;
 use crate::stage_output::StageOutput;
 use crate::trial::{CheckError, Trial};
@@ -127,7 +127,7 @@ pub(super) fn deep_nesting(trial: &Trial<'_>) -> Result<(), CheckError> {
     let deep = [b"\x81\xa4note".to_vec(), vec![0x91; DEPTH], vec![0xc0]].concat();
     let output = trial.feed(&[encode(body(trial)), deep].concat())?;
     match output.ended.end {
-        End::Code(_) => Ok(()),
+        ProgramEnd::Code(_) => Ok(()),
         end => Err(end.to_string().into()),
     }
 }

@@ -2,7 +2,7 @@
 
 use sizeleak_frame::{Frame, Unknown};
 
-use crate::program::{Reader, Step};
+use crate::program::{ProgramStep, StdoutReader};
 use crate::recorded_stream::{decode, encode};
 use crate::stage_output::is_same;
 use crate::trial::{CheckError, Trial};
@@ -15,8 +15,8 @@ const LARGE: usize = 8 << 20;
 const PIECE: usize = 61;
 
 pub(super) fn pieces(trial: &Trial<'_>) -> Result<(), CheckError> {
-    let pieces = Step::WritePieces(encode(&trial.input.frames), PIECE);
-    let output = trial.run(vec![pieces], Reader::Present)?;
+    let pieces = ProgramStep::WritePieces(encode(&trial.input.frames), PIECE);
+    let output = trial.run(vec![pieces], StdoutReader::Present)?;
     Ok(trial.made_the_same(&output)?)
 }
 

@@ -2,9 +2,9 @@
 
 use super::figure::{FIGURES, Figure, FigureKind, Requirement};
 use super::run::{CommandOutcome, ComparedRun};
-use super::value::{Difference, FigureValue};
-use crate::statistics::bootstrap::{Blocks, Method, interval};
-use crate::statistics::share::{Pairs, wilson};
+use super::value::{FigureDifference, FigureValue};
+use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval};
+use crate::statistics::share::{PairedJudgements, wilson};
 use crate::statistics::{Confidence, Interval, poisson};
 
 /// The figures of each pipeline in every sample of the bootstrap.
@@ -12,7 +12,7 @@ pub(super) struct BootstrapFigures(Vec<Vec<Vec<Option<f64>>>>);
 
 impl BootstrapFigures {
     /// Draws samples, the same for all pipelines; `order` are the labels' rows in order of time.
-    pub(super) fn draw(runs: &[ComparedRun], order: &[usize], mut blocks: Blocks, samples: u32) -> Self {
+    pub(super) fn draw(runs: &[ComparedRun], order: &[usize], mut blocks: BlockBootstrap, samples: u32) -> Self {
         let mut figures = vec![vec![Vec::new(); FIGURES.len()]; runs.len()];
         for _ in 0..samples {
             let drawn = blocks.draw();
@@ -85,7 +85,7 @@ impl Calculation<'_> {
                 let interval = interval(value, sampled, method, self.confidence);
                 // A mirrored interval may extend below 0.
                 let from_zero = |it: Interval| Interval { low: it.low.max(0.0), high: it.high.max(0.0) };
-                Some((value, if method == Method::Mirrored { interval.map(from_zero) } else { interval }))
+                Some((value, if method == IntervalMethod::Mirrored { interval.map(from_zero) } else { interval }))
             }
             FigureKind::SpuriousCount => Some(self.spurious(run, 1.0)),
             FigureKind::SpuriousRate => (self.days > 0.0).then(|| self.spurious(run, 1.0 / self.days)),
@@ -98,19 +98,25 @@ impl Calculation<'_> {
     }
 
     /// The difference to the first pipeline.
-    fn difference(&self, figure: &Figure, index: usize, at: usize, runs: [&ComparedRun; 2]) -> Option<Difference> {
+    fn difference(
+        &self,
+        figure: &Figure,
+        index: usize,
+        at: usize,
+        runs: [&ComparedRun; 2],
+    ) -> Option<FigureDifference> {
         match figure.kind {
             FigureKind::Share(holds, requirement) => {
                 let pairs = runs.iter().all(|run| requirement.is_met(run)).then(|| pairs(runs, holds))?;
-                let bootstrap = self.bootstrap_interval(index, at, pairs.difference(), Method::Percentile);
+                let bootstrap = self.bootstrap_interval(index, at, pairs.difference(), IntervalMethod::Percentile);
                 let paired = pairs.interval(self.confidence);
                 let interval = bootstrap.map_or(paired, |bootstrap| paired.hull(bootstrap));
-                Some(Difference::new(pairs.difference(), Some(interval), Some(pairs.p_value())))
+                Some(FigureDifference::new(pairs.difference(), Some(interval), Some(pairs.p_value())))
             }
             FigureKind::Summary { overall, method, .. } => {
                 let [first, own] = runs.map(|run| run.evaluation.as_ref().and_then(overall));
                 let difference = own? - first?;
-                Some(Difference::new(difference, self.bootstrap_interval(index, at, difference, method), None))
+                Some(FigureDifference::new(difference, self.bootstrap_interval(index, at, difference, method), None))
             }
             FigureKind::SpuriousCount => Some(self.spurious_difference(runs, 1.0)),
             FigureKind::SpuriousRate => (self.days > 0.0).then(|| self.spurious_difference(runs, 1.0 / self.days)),
@@ -118,19 +124,19 @@ impl Calculation<'_> {
     }
 
     /// The bootstrap's interval of a difference, over samples in which both pipelines have the figure.
-    fn bootstrap_interval(&self, index: usize, at: usize, difference: f64, method: Method) -> Option<Interval> {
+    fn bootstrap_interval(&self, index: usize, at: usize, difference: f64, method: IntervalMethod) -> Option<Interval> {
         let both = self.bootstrap.of(0, index).iter().zip(self.bootstrap.of(at, index));
         let sampled = both.filter_map(|(first, own)| Some((*own)? - (*first)?)).collect();
         interval(difference, sampled, method, self.confidence)
     }
 
-    fn spurious_difference(&self, runs: [&ComparedRun; 2], factor: f64) -> Difference {
+    fn spurious_difference(&self, runs: [&ComparedRun; 2], factor: f64) -> FigureDifference {
         let [first, own] = runs.map(|run| run.matches.spurious);
         let interval = poisson::difference(first, own, self.confidence).scaled(factor);
-        Difference::new((own as f64 - first as f64) * factor, Some(interval), Some(poisson::p_value(first, own)))
+        FigureDifference::new((own as f64 - first as f64) * factor, Some(interval), Some(poisson::p_value(first, own)))
     }
 }
 
-fn pairs([first, own]: [&ComparedRun; 2], holds: fn(&CommandOutcome) -> bool) -> Pairs {
-    Pairs::count(first.outcomes.iter().zip(&own.outcomes).map(|(first, own)| (holds(first), holds(own))))
+fn pairs([first, own]: [&ComparedRun; 2], holds: fn(&CommandOutcome) -> bool) -> PairedJudgements {
+    PairedJudgements::count(first.outcomes.iter().zip(&own.outcomes).map(|(first, own)| (holds(first), holds(own))))
 }

@@ -4,7 +4,7 @@ use super::run::{CommandOutcome, ComparedRun};
 use crate::calibration::Calibration;
 use crate::evaluation::Evaluation;
 use crate::score::median;
-use crate::statistics::bootstrap::Method;
+use crate::statistics::bootstrap::IntervalMethod;
 
 /// A figure of a pipeline.
 pub struct Figure {
@@ -35,7 +35,7 @@ pub(super) enum FigureKind {
     Summary {
         overall: fn(&Evaluation) -> Option<f64>,
         of: fn(&mut dyn Iterator<Item = &CommandOutcome>) -> Option<f64>,
-        method: Method,
+        method: IntervalMethod,
     },
     /// The number of commands without a label.
     SpuriousCount,
@@ -75,7 +75,7 @@ const fn summary(
     (key, title, decimals): (&'static str, &'static str, usize),
     overall: fn(&Evaluation) -> Option<f64>,
     of: fn(&mut dyn Iterator<Item = &CommandOutcome>) -> Option<f64>,
-    method: Method,
+    method: IntervalMethod,
 ) -> Figure {
     Figure { key, title, unit: Unit::Decimals(decimals), kind: FigureKind::Summary { overall, of, method } }
 }
@@ -102,19 +102,19 @@ pub const FIGURES: [Figure; 13] = [
         ("candidates_mean", "candidates, mean", 1),
         |evaluation| Some(evaluation.after_pruning.candidates.mean),
         |outcomes| mean(outcomes.filter_map(|outcome| outcome.candidates).map(|count| count as f64)),
-        Method::Percentile,
+        IntervalMethod::Percentile,
     ),
     summary(
         ("candidates_median", "candidates, median", 1),
         |evaluation| Some(evaluation.after_pruning.candidates.median),
         |outcomes| median(outcomes.filter_map(|outcome| outcome.candidates).collect()),
-        Method::Percentile,
+        IntervalMethod::Percentile,
     ),
     summary(
         ("credible_size", "credible set, mean size", 1),
         |evaluation| Some(evaluation.after_pruning.credible_set.size.mean),
         |outcomes| mean(outcomes.filter_map(|outcome| outcome.credible_size).map(|count| count as f64)),
-        Method::Percentile,
+        IntervalMethod::Percentile,
     ),
     summary(
         ("calibration_error", "calibration error", 3),
@@ -123,13 +123,13 @@ pub const FIGURES: [Figure; 13] = [
             let answer = |outcome: &CommandOutcome| Some((outcome.probability?, outcome.position() == Some(1)));
             Calibration::new(outcomes.filter_map(answer)).expected_error
         },
-        Method::Mirrored,
+        IntervalMethod::Mirrored,
     ),
     summary(
         ("leaked_bits", "bits given away", 2),
         |evaluation| evaluation.after_pruning.information.leaked_bits,
         |outcomes| mean(outcomes.filter_map(|outcome| outcome.leaked_bits)),
-        Method::Percentile,
+        IntervalMethod::Percentile,
     ),
     Figure {
         key: "spurious",

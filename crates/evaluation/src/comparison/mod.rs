@@ -13,7 +13,7 @@ use crate::evaluation::Evaluation;
 use crate::judged_run::MatchCounts;
 use crate::label_file::LabelFile;
 use crate::statistics::Confidence;
-use crate::statistics::bootstrap::Blocks;
+use crate::statistics::bootstrap::BlockBootstrap;
 use calculation::{BootstrapFigures, Calculation};
 use run::ComparedRun;
 use value::FigureValue;
@@ -84,7 +84,7 @@ impl Comparison {
         let ComparisonOptions { confidence, seed, samples } = *options;
         let order = labels.order_by_time();
         let days = days(&labels.times(), &runs);
-        let blocks = Blocks::new(order.len(), seed);
+        let blocks = BlockBootstrap::new(order.len(), seed);
         let block_length = blocks.length();
         let bootstrap = BootstrapFigures::draw(&runs, &order, blocks, samples);
         let calculation = Calculation { runs: &runs, bootstrap: &bootstrap, days, confidence };

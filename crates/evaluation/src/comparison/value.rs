@@ -14,12 +14,12 @@ pub struct FigureValue {
     #[serde(flatten, serialize_with = "interval_ends")]
     pub interval: Option<Interval>,
     /// `None` in the first pipeline, and where one of the two does not have the figure.
-    pub difference: Option<Difference>,
+    pub difference: Option<FigureDifference>,
 }
 
 /// The difference of a figure to the first pipeline.
 #[derive(Debug, Serialize)]
-pub struct Difference {
+pub struct FigureDifference {
     /// The figure less that of the first pipeline.
     pub value: f64,
     /// The interval of the difference.
@@ -35,15 +35,15 @@ pub struct Difference {
 #[expect(clippy::ref_option, reason = "serde's signature")]
 fn interval_ends<S: serde::Serializer>(interval: &Option<Interval>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
-    struct Ends {
+    struct IntervalEnds {
         low: Option<f64>,
         high: Option<f64>,
     }
     let [low, high] = [interval.map(|it| it.low), interval.map(|it| it.high)];
-    Ends { low, high }.serialize(serializer)
+    IntervalEnds { low, high }.serialize(serializer)
 }
 
-impl Difference {
+impl FigureDifference {
     pub(super) fn new(value: f64, interval: Option<Interval>, p_value: Option<f64>) -> Self {
         Self { value, interval, p_value, excludes_zero: interval.is_some_and(Interval::excludes_zero) }
     }

@@ -46,7 +46,7 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
 
 fn rank(identification: &Identification, truth: [u32; 2]) -> TruthRank {
     let (model, actions) = (model(), ["on".to_owned(), "off".to_owned()]);
-    Judge::new(&model, &actions, 0.95).unwrap().judge(identification, &truth).rank
+    CandidateJudge::new(&model, &actions, 0.95).unwrap().judge(identification, &truth).rank
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn truncated_list_decides_by_sums_and_epsilons_of_listed_candidates() {
 #[test]
 fn unknown_action_is_never_a_candidate() {
     let (model, actions) = (model(), ["on".to_owned(), "dance".to_owned()]);
-    let judge = Judge::new(&model, &actions, 0.95).unwrap();
+    let judge = CandidateJudge::new(&model, &actions, 0.95).unwrap();
     let truncated = identification(141, &[(1, 1, 0)], 9);
     assert_eq!(judge.judge(&truncated, &[0, 1]).rank, Absent);
     assert_eq!(judge.judge(&truncated, &[1, 0]).first, Some(vec![1, 0]));

@@ -11,14 +11,14 @@ use super::{Confidence, Interval};
 
 /// Draws samples of rows that are ordered by time.
 #[derive(Debug, Clone)]
-pub struct Blocks {
+pub struct BlockBootstrap {
     rows: usize,
     length: usize,
     random: ChaCha20Rng,
     drawn: Vec<usize>,
 }
 
-impl Blocks {
+impl BlockBootstrap {
     /// Samples of `rows` rows, the same for the same seed. The block length is the cube root of the rows, which is
     /// optimal for variances (Hall, Horowitz and Jing, Biometrika 82 (1995) 561).
     pub fn new(rows: usize, seed: u64) -> Self {
@@ -45,7 +45,7 @@ impl Blocks {
 
 /// How an interval follows from the values of a figure in the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum IntervalMethod {
     /// Between the quantiles that cut off both tails: for means, also with skewed samples.
     Percentile,
     /// The same, mirrored at the figure (Davison and Hinkley, Bootstrap Methods, 5.2): for figures with an upward bias
@@ -54,13 +54,18 @@ pub enum Method {
 }
 
 /// The interval of a figure from its values in the samples; `None` without samples.
-pub fn interval(figure: f64, mut samples: Vec<f64>, method: Method, confidence: Confidence) -> Option<Interval> {
+pub fn interval(
+    figure: f64,
+    mut samples: Vec<f64>,
+    method: IntervalMethod,
+    confidence: Confidence,
+) -> Option<Interval> {
     samples.sort_unstable_by(f64::total_cmp);
     let low = quantile(&samples, confidence.tail())?;
     let high = quantile(&samples, 1.0 - confidence.tail())?;
     Some(match method {
-        Method::Percentile => Interval { low, high },
-        Method::Mirrored => Interval { low: 2.0 * figure - high, high: 2.0 * figure - low },
+        IntervalMethod::Percentile => Interval { low, high },
+        IntervalMethod::Mirrored => Interval { low: 2.0 * figure - high, high: 2.0 * figure - low },
     })
 }
 
@@ -82,7 +87,7 @@ mod tests {
     }
 
     fn sample_means(values: &[f64], samples: usize, seed: u64) -> Vec<f64> {
-        let mut blocks = Blocks::new(values.len(), seed);
+        let mut blocks = BlockBootstrap::new(values.len(), seed);
         (0..samples).map(|_| mean(values, blocks.draw())).collect()
     }
 
@@ -100,7 +105,7 @@ mod tests {
 
     #[test]
     fn samples_consist_of_blocks_of_neighbours() {
-        let mut blocks = Blocks::new(307, 1);
+        let mut blocks = BlockBootstrap::new(307, 1);
         assert_eq!(blocks.length(), 7);
         for _ in 0..20 {
             let drawn = blocks.draw().to_vec();
@@ -109,15 +114,15 @@ mod tests {
                 assert!(block.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 307), "{block:?}");
             }
         }
-        assert_eq!([0, 1, 2, 8, 9, 1000].map(|rows| Blocks::new(rows, 1).length()), [1, 1, 2, 2, 3, 10]);
-        assert!(Blocks::new(0, 1).draw().is_empty());
-        assert_eq!(Blocks::new(1, 1).draw(), [0]);
+        assert_eq!([0, 1, 2, 8, 9, 1000].map(|rows| BlockBootstrap::new(rows, 1).length()), [1, 1, 2, 2, 3, 10]);
+        assert!(BlockBootstrap::new(0, 1).draw().is_empty());
+        assert_eq!(BlockBootstrap::new(1, 1).draw(), [0]);
     }
 
     #[test]
     fn same_seed_draws_the_same_samples() {
         let [one, same, other] = [5, 5, 6].map(|seed| {
-            let mut blocks = Blocks::new(100, seed);
+            let mut blocks = BlockBootstrap::new(100, seed);
             [blocks.draw().to_vec(), blocks.draw().to_vec()]
         });
         assert!(one == same && one != other && one[0] != one[1]);
@@ -148,7 +153,8 @@ mod tests {
             let all: Vec<usize> = (0..values.len()).collect();
             let found = mean(&values, &all);
             let interval =
-                interval(found, sample_means(&values, 300, seed), Method::Percentile, confidence(0.95)).unwrap();
+                interval(found, sample_means(&values, 300, seed), IntervalMethod::Percentile, confidence(0.95))
+                    .unwrap();
             held += usize::from(interval.low <= 0.0 && 0.0 <= interval.high);
             let deviation = values.iter().map(|value| (value - found).powi(2)).sum::<f64>() / 343.0;
             held_if_independent += usize::from(found.abs() <= 1.96 * (deviation / 343.0).sqrt());
@@ -161,12 +167,12 @@ mod tests {
     fn interval_lies_between_the_tails() {
         let even: Vec<f64> = (0..=1000).rev().map(f64::from).collect();
         let of = |method| interval(400.0, even.clone(), method, confidence(0.9)).unwrap();
-        let (percentile, mirrored) = (of(Method::Percentile), of(Method::Mirrored));
+        let (percentile, mirrored) = (of(IntervalMethod::Percentile), of(IntervalMethod::Mirrored));
         assert_near(percentile.low, 50.0, 1e-9);
         assert_near(percentile.high, 950.0, 1e-9);
         assert_near(mirrored.low, -150.0, 1e-9);
         assert_near(mirrored.high, 750.0, 1e-9);
-        assert_eq!(interval(1.0, Vec::new(), Method::Percentile, confidence(0.9)), None);
+        assert_eq!(interval(1.0, Vec::new(), IntervalMethod::Percentile, confidence(0.9)), None);
         assert_near(quantile(&[1.0, 2.0], 0.25).unwrap(), 1.25, 1e-12);
     }
 }

@@ -19,7 +19,7 @@ pub fn wilson(part: u64, whole: u64, confidence: Confidence) -> Interval {
 
 /// How often two yes-or-no judgements of the same commands agree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pairs {
+pub struct PairedJudgements {
     /// Both say yes.
     pub both: u64,
     /// Only the first does.
@@ -30,7 +30,7 @@ pub struct Pairs {
     pub neither: u64,
 }
 
-impl Pairs {
+impl PairedJudgements {
     /// Counts pairs of judgements.
     pub fn count(judgements: impl Iterator<Item = (bool, bool)>) -> Self {
         let mut pairs = Self::default();
@@ -110,8 +110,8 @@ mod tests {
         assert_near(found.high, high, 5e-5);
     }
 
-    fn pairs([both, first, second, neither]: [u64; 4]) -> Pairs {
-        Pairs { both, first, second, neither }
+    fn pairs([both, first, second, neither]: [u64; 4]) -> PairedJudgements {
+        PairedJudgements { both, first, second, neither }
     }
 
     /// The examples of Newcombe's table I.
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn pairs_are_counted_by_agreement() {
         let judged = [(true, true), (true, false), (false, true), (false, true), (false, false)];
-        let counted = Pairs::count(judged.into_iter());
+        let counted = PairedJudgements::count(judged.into_iter());
         assert_eq!(counted, pairs([1, 1, 2, 1]));
         assert_near(counted.difference(), 0.2, 1e-12);
         assert_near(pairs([40, 1, 9, 3]).p_value(), 22.0 / 1024.0, 1e-12);
@@ -150,7 +150,7 @@ mod tests {
         #[test]
         fn difference_lies_in_its_interval_and_changes_sign_with_the_pair(counts in prop::array::uniform4(0_u64..50)) {
             let one = pairs(counts);
-            let other = Pairs { first: one.second, second: one.first, ..one };
+            let other = PairedJudgements { first: one.second, second: one.first, ..one };
             let [interval, reversed] = [one, other].map(|pairs| pairs.interval(confidence(0.9)));
             prop_assert!(interval.low <= one.difference() && one.difference() <= interval.high);
             prop_assert!((interval.low + reversed.high).abs() < 1e-9 && (interval.high + reversed.low).abs() < 1e-9);

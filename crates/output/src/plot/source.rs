@@ -66,7 +66,7 @@ fn read_frames(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSour
 
 /// The part of a JSON line that matters to a timeline.
 #[derive(Deserialize)]
-struct Line {
+struct JsonLine {
     flow: Option<Flow>,
     identification: Option<Identification>,
 }
@@ -81,7 +81,7 @@ fn read_lines(mut input: impl BufRead, timeline: &mut Timeline) -> Result<(), Pl
         if bytes.len() > MOST_BYTES {
             return Err(PlotSourceError::TooLong(line));
         }
-        let parsed: Line = serde_json::from_slice(&bytes).map_err(|error| {
+        let parsed: JsonLine = serde_json::from_slice(&bytes).map_err(|error| {
             let is_last = bytes.last() != Some(&b'\n');
             if is_last && error.is_eof() { PlotSourceError::Cut(line) } else { PlotSourceError::Malformed(line, error) }
         })?;
