@@ -221,7 +221,7 @@ fn curve_table(curve: &LearningCurve) -> String {
     };
     let header = ["labels", "sizes", "before %", "after %", "first %", "five %", "candidates"];
     let faults = curve.points.iter().filter_map(|point| Some((point.labels, point.fault.as_deref()?)));
-    let faults: String = faults.map(|(labels, fault)| format!("{labels} labels: {fault}\n")).collect();
+    let faults: Vec<String> = faults.map(|(labels, fault)| format!("{labels} labels: {fault}\n")).collect();
     format!(
         "models of the first labels only, tried on {} other commands\n\n{}{faults}\nsizes: actions with the same \
         size as in \
@@ -230,5 +230,6 @@ fn curve_table(curve: &LearningCurve) -> String {
          truth the first candidate, or among the first five; candidates: their mean number\n",
         curve.tested,
         numbers(header, curve.points.iter().map(row)),
+        faults = faults.concat(),
     )
 }

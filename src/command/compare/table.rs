@@ -8,8 +8,8 @@ use crate::command::text_table::{NONE, numbers, percent};
 /// The table of a comparison, below a list of the pipelines.
 pub(super) fn table(comparison: &Comparison) -> String {
     let Comparison { commands, confidence, pipelines, .. } = comparison;
-    let names: String =
-        (1..).zip(pipelines).map(|(number, compared)| format!("[{number}] {}\n", compared.pipeline)).collect();
+    let names = (1..).zip(pipelines).map(|(number, compared)| format!("[{number}] {}", compared.pipeline));
+    let names = names.collect::<Vec<_>>().join("\n");
     let level = 100.0 * confidence.share();
     let mut rows = Vec::new();
     for (index, figure) in FIGURES.iter().enumerate() {
@@ -19,7 +19,7 @@ pub(super) fn table(comparison: &Comparison) -> String {
     }
     let table = numbers(["", "", "", "interval", "less [1]", "", "interval", "p"], rows);
     format!(
-        "{names}\n{commands} labelled commands; intervals of {level} %; \
+        "{names}\n\n{commands} labelled commands; intervals of {level} %; \
          * marks a difference whose interval excludes 0\n\n\
          {table}"
     )
