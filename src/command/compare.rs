@@ -30,21 +30,16 @@ const FEWEST_BEYOND: f64 = 5.0;
     sizeleak compare standard pruner.mode=paper pruner.mode=none,decomposer.limit=5000 --model model.toml \
     --capture test.pcap --labels test.csv --gateway 192.168.1.20 --format csv -o figures.csv\n\n\
     Every figure is one of `sizeleak evaluate`. The commands are the same in every pipeline, so differences to the \
-    first \
-    pipeline are paired. Shares have Wilson's interval; their difference has the hull of Newcombe's paired interval \
-    and of \
-    the bootstrap's, and McNemar's exact p. Means and medians have the interval of a bootstrap over blocks of \
-    consecutive \
-    commands, because neighbours may depend on each other; counts have Poisson's. `*` marks a difference whose \
-    interval \
-    excludes 0. Intervals are not corrected for multiple comparisons: docs/evaluation.md says more.\n\n\
+    first pipeline are paired. Shares have Wilson's interval; their difference has the hull of Newcombe's paired \
+    interval and of the bootstrap's, and McNemar's exact p. Means and medians have the interval of a bootstrap over \
+    blocks of consecutive commands, because neighbours may depend on each other; counts have Poisson's. `*` marks a \
+    difference whose interval excludes 0. Intervals are not corrected for multiple comparisons: docs/evaluation.md \
+    says more.\n\n\
     CSV columns: pipeline, figure, value, low, high, difference, difference_low, difference_high, p_value. JSON keys: \
     schema, commands, days, confidence, seed, samples, block_length, pipelines (a list: pipeline, matched, missed, \
-    ambiguous, \
-    spurious, figures (a list: figure, value, low, high, difference (null in the first: value, low, high, p_value, \
-    excludes_zero)), evaluation (as `sizeleak evaluate --json` prints it; null if the pipeline ends before \
-    candidates are \
-    made))."
+    ambiguous, spurious, figures (a list: figure, value, low, high, difference (null in the first: value, low, high, \
+    p_value, excludes_zero)), evaluation (as `sizeleak evaluate --json` prints it; null if the pipeline ends before \
+    candidates are made))."
 )]
 pub(crate) struct Arguments {
     /// The pipelines, compared with the first: pipeline files, options of stages separated by commas, or `standard` for

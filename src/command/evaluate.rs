@@ -29,17 +29,16 @@ pub(super) const COVERED: &str = "the figures cover everything before the damage
     sizeleak evaluate --model paper.toml --capture test.pcap --labels test.csv --gateway fd00::20 \
     --set pruner.mode=paper\n\n\
     All shares are shares of the labelled commands, found or not. A command counts as found out if its true actions \
-    are \
-    among its candidates, listed or not. Where a truncated list does not show that, the command does not count and is \
-    reported as undecided (`--set decomposer.limit=N` lists more). `sizeleak compare` compares several pipelines.\n\n\
+    are among its candidates, listed or not. Where a truncated list does not show that, the command does not count \
+    and is reported as undecided (`--set decomposer.limit=N` lists more). `sizeleak compare` compares several \
+    pipelines.\n\n\
     JSON keys: schema, commands, matched, missed, ambiguous, spurious, before_pruning (null without a pruner) and \
     after_pruning (each: commands, among, precision, undecided, unique, unique_correct, top_1, top_5, unexplained, \
     cut_lists, candidates {mean, median, max}, credible_set {among, coverage, size {mean, median, max}}, calibration \
     {expected_error, by_chance, bins (a list: from, to, answers, probability, right)}, information {prior_bits, \
     posterior_bits, leaked_bits, is_bound}), actions (a list: action, commands, among, precision, count, top_1_count, \
     top_1_recall, top_1_precision), confusion {taken (a row for each true action), missed, invented}, bayes_limit \
-    (null \
-    without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, prior_bits, leaked_bits, \
+    (null without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, prior_bits, leaked_bits, \
     leaked_bits_with_replies), paper (commands, precision_before_pruning, precision_after_pruning).")]
 pub(crate) struct Arguments {
     #[command(flatten)]

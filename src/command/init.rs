@@ -160,8 +160,7 @@ fn devices() -> Inventory {
 
 fn inventory() -> Result<String, Failure> {
     let about = "The devices behind the gateway: a [[device]] for each kind, with their number and the actions of \
-    one device. \
-                 The actions are the columns of labels.csv. `sizeleak learn --inventory` reads this file.";
+    one device. The actions are the columns of labels.csv. `sizeleak learn --inventory` reads this file.";
     let devices = toml::to_string(&devices()).context("the inventory")?;
     Ok(format!("{}\n{devices}", comment(about)))
 }

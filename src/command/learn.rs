@@ -33,18 +33,15 @@ use super::text_table::{NONE, numbers};
     The model also learns to tell commands apart from other records: its [noise], which the segmenter's algorithm \
     `learned` uses. The other algorithms find the labelled commands first; the one that leaves the fewest labels and \
     commands without a partner is followed. With `--set command-segmenter.algorithm=NAME` only that one is used, \
-    and the \
-    model has no [noise].\n\n\
+    and the model has no [noise].\n\n\
     Each label is matched with the command nearest in time. Labels and commands without a partner are reported, not \
     guessed. The model is written completely or not at all; if a capture is damaged, the model is learned from \
-    everything \
-    before the damage, and the exit code is 1.\n\n\
+    everything before the damage, and the exit code is 1.\n\n\
     Labels that do not determine every size (actions that never occur, or only together with others) are an error that \
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
     JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else \
-    null), \
-    and if something was learned: commands, before_pruning (null without a pruner) and after_pruning (each: precision, \
-    top_1, top_5, candidates)).")]
+    null), and if something was learned: commands, before_pruning (null without a pruner) and after_pruning (each: \
+    precision, top_1, top_5, candidates)).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
@@ -224,10 +221,8 @@ fn curve_table(curve: &LearningCurve) -> String {
     let faults: Vec<String> = faults.map(|(labels, fault)| format!("{labels} labels: {fault}\n")).collect();
     format!(
         "models of the first labels only, tried on {} other commands\n\n{}{faults}\nsizes: actions with the same \
-        size as in \
-         the model of all labels; before, after: the truth among the candidates before and after pruning; first, \
-         five: the \
-         truth the first candidate, or among the first five; candidates: their mean number\n",
+        size as in the model of all labels; before, after: the truth among the candidates before and after pruning; \
+        first, five: the truth the first candidate, or among the first five; candidates: their mean number\n",
         curve.tested,
         numbers(header, curve.points.iter().map(row)),
         faults = faults.concat(),

@@ -235,8 +235,7 @@ impl TrainingSet<'_> {
             let uncertain = uncertain.join(", ");
             remarks.push(format!(
                 "ranges of sizes leave the sizes of actions uncertain: {uncertain} bytes (standard deviations); \
-                label more \
-                 commands with them"
+                label more commands with them"
             ));
         }
         if !fit.rival_shifts.is_empty() {
