@@ -139,14 +139,11 @@ segmenters() {
     commands=3
     simulate http-quiet '[session]\nframing = "http"' '[command]\ninterval = { min = "30m", max = "45m" }' \
         '[learn]\nrepeats = 3\nrandom = 30'
-    segmenter=command-segmenter.algorithm
     for name in chunks mqtt http-quiet; do
         learn $name "$work/$name/learn.csv" "$work/$name/model.toml"
-        evaluate $name "$work/$name/model.toml" --compare $segmenter=gap --compare $segmenter=record \
-            --compare $segmenter=adaptive --compare $segmenter=learned > "$work/compared.json"
-        for at in 0 1 2 3; do
-            algorithm=$(jq -r ".compared[$at].setting | sub(\".*=\"; \"\")" "$work/compared.json")
-            jq -c ".compared[$at].evaluation" "$work/compared.json" | row "$algorithm, $name"
+        for algorithm in gap record adaptive learned; do
+            evaluate $name "$work/$name/model.toml" --set command-segmenter.algorithm=$algorithm \
+                | row "$algorithm, $name"
         done
     done
 }

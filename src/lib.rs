@@ -27,7 +27,6 @@
 //! `examples/embed.rs` shows how.
 
 pub mod command;
-pub mod statistics;
 
 pub use sizeleak_frame as frame;
 pub use sizeleak_model as model;

@@ -1,4 +1,4 @@
-//! How often the truth is among the candidates, over homes and seeds on which nothing was tuned: real TLS in captures, the
+//! How often the truth is among the candidates, for homes and seeds that nothing was tuned on: captures with real TLS, the
 //! real program, 307 test commands per home. `cargo test --test accuracy -- --nocapture` shows the figures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::{Framing, Suite, Version};
 
-/// The least share of commands with the truth among their candidates, before and after pruning: the paper's before.
+/// The least share of commands with the truth among their candidates: the paper's before pruning.
 const LEAST: f64 = 0.984;
 
 const AES_GCM: (Version, Suite) = (Version::Tls12, Suite::Aes128Gcm);
@@ -46,8 +46,8 @@ fn line(name: &str, figures: &Value) -> String {
     )
 }
 
-/// Asserts that the truth is among the candidates of nearly every command, for two seeds that are used nowhere else, and
-/// prints the figures of the paper's procedure and pruning on the same captures.
+/// The truth is among the candidates of nearly every command, for two seeds used nowhere else. The figures of the paper's
+/// procedure are printed for comparison.
 fn holds(framing: Framing, (version, suite): (Version, Suite), seeds: [u64; 2]) {
     let mut scenario = Scenario::default();
     (scenario.session.framing, scenario.tls.version, scenario.tls.suite) = (framing, version, suite);
@@ -84,7 +84,7 @@ fn websocket_over_tls_1_2_with_aes_cbc() {
     holds(Framing::Websocket, CBC, [81_010, 82_010]);
 }
 
-/// Without an inventory there are more candidates, and the truth is still among them.
+/// Without the inventory there are more candidates, and the truth is still among them.
 #[test]
 fn cbc_without_the_inventory() {
     let mut scenario = Scenario::default();

@@ -1,4 +1,4 @@
-//! `sizeleak check-stage`: stages that keep the contract pass; of those that break it, what they break is said.
+//! `sizeleak check-stage`: stages that keep the contract pass, and broken rules are reported.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;
@@ -13,11 +13,11 @@ use programs::{GATEWAY, example, pipe, program, root, seven, sizeleak, stderr, w
 use serde_json::Value;
 
 fn check(arguments: &[&str], command: &[String]) -> Output {
-    // Python writes at once where this is set.
+    // With this variable Python does not buffer its output.
     sizeleak("check-stage").env_remove("PYTHONUNBUFFERED").args(arguments).arg("--").args(command).output().unwrap()
 }
 
-/// The names of the checks that came to this, in order.
+/// The names of the checks with this verdict, in order.
 fn checks(output: &Output, verdict: &str) -> Vec<String> {
     let json: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)));
@@ -38,7 +38,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_seven_stages_pass() {
+fn all_seven_stages_pass() {
     let model = example("model.toml");
     for (kind, stage, arguments) in [
         ("nothing", "capture", example("test.pcap")),
@@ -56,9 +56,9 @@ fn the_seven_stages_pass() {
 }
 
 #[test]
-fn the_segmenter_in_rust_passes() {
+fn segmenter_in_rust_passes() {
     assert_passes(&[], &segmenters::rust());
-    // Also on a stream that a user recorded.
+    // Also with a stream that a user recorded.
     let folder = tempfile::tempdir().unwrap();
     let mut commands = seven(&example("test.pcap"));
     commands.truncate(3);
@@ -70,8 +70,8 @@ fn the_segmenter_in_rust_passes() {
 }
 
 #[test]
-fn the_stages_in_python_pass() {
-    if !tool::python_has("the_stages_in_python_pass", "msgpack") {
+fn stages_in_python_pass() {
+    if !tool::python_has("stages_in_python_pass", "msgpack") {
         return;
     }
     assert_passes(&[], &segmenters::python());
@@ -82,7 +82,7 @@ fn the_stages_in_python_pass() {
     assert_passes(&[], &words(&format!("python3 {} 100", file.display())));
 }
 
-/// The segmenter in Python with one thing in it done wrong.
+/// The segmenter in Python with one deliberate error.
 fn misbehaving(folder: &Path, right: &str, wrong: &str) -> Vec<String> {
     let text = fs::read_to_string(segmenters::folder().join("burst.py")).unwrap();
     assert!(text.contains(right), "{right}");
@@ -91,8 +91,8 @@ fn misbehaving(folder: &Path, right: &str, wrong: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_a_stage_breaks_is_said() {
-    if !tool::python_has("what_a_stage_breaks_is_said", "msgpack") {
+fn every_broken_rule_is_reported() {
+    if !tool::python_has("every_broken_rule_is_reported", "msgpack") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -137,14 +137,14 @@ fn what_a_stage_breaks_is_said() {
         }
     }
     assert!(surprises.is_empty(), "{surprises:#?}");
-    // What is only good manners fails nothing.
+    // A broken `should` does not fail.
     let quiet = check(&["--json"], &misbehaving(folder.path(), "write(\"notice\", {", "str({"));
     assert_eq!((checks(&quiet, "advised"), quiet.status.code()), (words("cut-notice"), Some(0)));
 }
 
 #[test]
-fn a_stage_that_holds_its_output_back_is_found() {
-    if !tool::python_has("a_stage_that_holds_its_output_back_is_found", "msgpack") {
+fn missing_flush_is_reported() {
+    if !tool::python_has("missing_flush_is_reported", "msgpack") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -154,7 +154,7 @@ fn a_stage_that_holds_its_output_back_is_found() {
 }
 
 #[test]
-fn programs_that_are_no_stages() {
+fn program_that_is_no_stage_fails_the_first_check() {
     for (script, timeout, words) in [
         ("true", "10s", "the frame stream is empty"),
         ("cat; exit 4", "10s", "it exited with 4"),
@@ -167,9 +167,9 @@ fn programs_that_are_no_stages() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{script}: {text}");
         assert!(text.contains(words) && text.contains("docs/frames.md, 9. Programs"), "{script}: {text}");
-        assert!(text.contains("\n0 passed, 1 failed; mend this first"), "{script}: {text}");
+        assert!(text.contains("\n0 passed, 1 failed; fix this first"), "{script}: {text}");
     }
-    // `cat` passes on everything, and does nothing else that a stage does.
+    // `cat` passes on everything, and does nothing else.
     let output = check(&["--json"], &["cat".to_owned()]);
     let failed = checks(&output, "failed");
     assert!(["hello", "summary", "cut", "garbage"].iter().all(|name| failed.iter().any(|failed| failed == name)));

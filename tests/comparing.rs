@@ -13,7 +13,7 @@ use home::{Home, assert_fails, run, small};
 use programs::{GATEWAY, example, sizeleak, stderr};
 use serde_json::Value;
 
-/// Recomputes, from the single commands, the intervals and tests of a pipeline and of its difference to the first one.
+/// Recomputes the intervals and tests of a pipeline and of its difference to the first from the single commands.
 const ORACLE: &str = r#"
 import csv, json, sys
 import numpy as np
@@ -49,7 +49,7 @@ both = sum(spurious)
 p_value = stats.binomtest(spurious[0], both).pvalue if both else 1.0
 answer["spurious"] = [spurious[1], low, high, spurious[1] - spurious[0], p_value]
 
-# Commands that do not depend on each other: SciPy's bootstrap, which draws single ones, scatters as ours.
+# The commands are independent, so SciPy's bootstrap, which draws single commands, varies like ours.
 one, two = [np.array([float(row["after_candidates"] or "nan") for row in rows]) for rows in (first, own)]
 keep = ~np.isnan(one) & ~np.isnan(two)
 drawn = stats.bootstrap((one[keep], two[keep]), lambda one, two, axis: np.mean(two - one, axis=axis), paired=True,
@@ -59,8 +59,8 @@ answer["candidates_mean"] = [two[keep].mean(), two[keep].mean() - one[keep].mean
 print(json.dumps(answer))
 "#;
 
-/// A home whose model is learned.
-fn taught(seed: u64) -> Home {
+/// A home with a learned model.
+fn home_with_model(seed: u64) -> Home {
     let home = Home::new(&small(), seed);
     let output = home.learn("model.toml", &[]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -88,8 +88,8 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn figures_are_those_of_evaluate() {
-    let home = taught(4);
+fn figures_equal_those_of_evaluate() {
+    let home = home_with_model(4);
     let pipeline = home.path("own.toml");
     let stages = ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer"];
     fs::write(&pipeline, stages.map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).concat()).unwrap();
@@ -129,8 +129,8 @@ fn figures_are_those_of_evaluate() {
 }
 
 #[test]
-fn intervals_and_tests_are_those_of_scipy() {
-    if !tool::python_has("intervals_and_tests_are_those_of_scipy", "scipy") {
+fn intervals_and_tests_equal_those_of_scipy() {
+    if !tool::python_has("intervals_and_tests_equal_those_of_scipy", "scipy") {
         return;
     }
     let mut scenario = small();
@@ -163,12 +163,12 @@ fn intervals_and_tests_are_those_of_scipy() {
     for (found, wanted) in [("value", 1), ("low", 2), ("high", 3)].map(|(key, at)| (&found[key], &wanted[at])) {
         assert!((number(found) - number(wanted)).abs() < 0.2 * scatter, "{found}, not {wanted}");
     }
-    assert!(figure(own, "among")["difference"]["p_value"].as_f64().unwrap() < 0.05, "the case is to tell something");
+    assert!(figure(own, "among")["difference"]["p_value"].as_f64().unwrap() < 0.05, "the difference is significant");
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
-    let home = taught(3);
+fn same_seed_gives_the_same_bytes() {
+    let home = home_with_model(3);
     let settings = ["standard", "pruner.mode=paper"];
     let text = |more: &[&str]| String::from_utf8(compare(&home, &settings, more).stdout).unwrap();
     for format in ["table", "csv", "json"] {
@@ -179,10 +179,10 @@ fn the_same_seed_gives_the_same_bytes() {
     }
 }
 
-/// What is written as CSV is what is written as JSON; the star of the table stands where 0 is excluded.
+/// CSV and JSON hold the same values; the table has a star where the interval excludes 0.
 #[test]
-fn all_formats_say_the_same() {
-    let home = taught(3);
+fn all_formats_agree() {
+    let home = home_with_model(3);
     let settings = ["standard", "pruner.mode=paper", "command-segmenter.algorithm=gap"];
     let whole = json(&compare(&home, &settings, &["--format", "json"]));
     let file = home.path("figures.csv");
@@ -222,8 +222,8 @@ fn all_formats_say_the_same() {
 }
 
 #[test]
-fn a_pipeline_that_names_no_candidates_is_compared_for_what_it_has() {
-    let home = taught(3);
+fn pipeline_without_candidates_has_only_the_figures_of_its_commands() {
+    let home = home_with_model(3);
     let short = home.path("short.toml");
     let stages = ["capture", "flow-filter", "record-sizer", "command-segmenter"];
     fs::write(&short, stages.map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).concat()).unwrap();
@@ -239,8 +239,8 @@ fn a_pipeline_that_names_no_candidates_is_compared_for_what_it_has() {
 }
 
 #[test]
-fn the_segmenter_in_python_is_compared() {
-    if !tool::python_has("the_segmenter_in_python_is_compared", "msgpack") {
+fn segmenter_in_python_is_compared() {
+    if !tool::python_has("segmenter_in_python_is_compared", "msgpack") {
         return;
     }
     let burst = segmenters::folder().join("burst.toml").display().to_string();
@@ -256,8 +256,8 @@ fn the_segmenter_in_python_is_compared() {
 }
 
 #[test]
-fn the_keys_are_those_of_the_help() {
-    let home = taught(3);
+fn help_lists_every_json_key() {
+    let home = home_with_model(3);
     let comparison = json(&compare(&home, &["standard", "pruner.mode=none"], &["--format", "json"]));
     let help = String::from_utf8(run(sizeleak("compare").arg("--help")).stdout).unwrap();
     let help = help.split_once("JSON keys").unwrap().1;
@@ -272,9 +272,9 @@ fn the_keys_are_those_of_the_help() {
 }
 
 #[test]
-fn what_makes_no_sense_is_one_sentence() {
-    let home = taught(3);
-    assert_eq!(compare(&home, &["standard"], &[]).status.code(), Some(2), "there is nothing to compare it to");
+fn errors_are_one_sentence() {
+    let home = home_with_model(3);
+    assert_eq!(compare(&home, &["standard"], &[]).status.code(), Some(2), "there is nothing to compare with");
     let unknown = compare(&home, &["standard", "pruner.modes=paper"], &[]);
     assert_fails(&unknown, 2, &["with `pruner.modes=paper`", "modes"]);
     assert_fails(&compare(&home, &["standard", "none.toml"], &[]), 1, &["with `none.toml`"]);

@@ -1,4 +1,4 @@
-//! What a newcomer finds: help with examples, exit codes, completions and manual pages of all programs, templates.
+//! Help with examples and exit codes, completions, manual pages and templates.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod programs;
@@ -43,7 +43,7 @@ fn every_help_has_an_example_and_the_exit_codes() {
 }
 
 #[test]
-fn the_readme_documents_every_exit_code() {
+fn readme_documents_every_exit_code() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let help = text(stdout(&mut sizeleak("--help")));
     let codes = help.split("Exit code: ").nth(1).unwrap().trim_end().trim_end_matches('.');
@@ -54,7 +54,7 @@ fn the_readme_documents_every_exit_code() {
 }
 
 #[test]
-fn manual_pages_of_all_programs_and_subcommands() {
+fn every_program_and_subcommand_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
     stdout(sizeleak("man -o").arg(folder.path()));
     let pages = names(folder.path());
@@ -68,7 +68,7 @@ fn manual_pages_of_all_programs_and_subcommands() {
 }
 
 #[test]
-fn completions_of_all_programs_for_every_shell() {
+fn every_program_has_completions_for_every_shell() {
     let subcommands = subcommands();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let folder = tempfile::tempdir().unwrap();
@@ -84,7 +84,7 @@ fn completions_of_all_programs_for_every_shell() {
 }
 
 #[test]
-fn what_init_writes_runs_once_it_is_filled_in() {
+fn template_of_init_runs_when_filled_in() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     let said = sizeleak("init").arg(&home).output().unwrap();
@@ -95,8 +95,8 @@ fn what_init_writes_runs_once_it_is_filled_in() {
     let (capture, model) = (example("test.pcap"), example("model.toml"));
     let filled = format!("--input {capture} --gateway {GATEWAY} --model {model} --format ndjson --quiet");
     let ran = stdout(&mut sizeleak(&format!("run {file} {filled}")));
-    assert!(ran == stdout(&mut sizeleak(&format!("run pipeline.toml {filled}"))), "its defaults are others");
-    // As it stands, the first thing to fill in is told with its line.
+    assert!(ran == stdout(&mut sizeleak(&format!("run pipeline.toml {filled}"))), "the defaults differ");
+    // Without changes, the error quotes the first line to fill in.
     let output = sizeleak(&format!("run {file}")).output().unwrap();
     assert!(stderr(&output).contains("files = [\"capture.pcap\"]"), "{}", stderr(&output));
 
@@ -104,7 +104,7 @@ fn what_init_writes_runs_once_it_is_filled_in() {
     fs::remove_file(home.join("pipeline.toml")).unwrap();
     let again = sizeleak("init").arg(&home).output().unwrap();
     assert_eq!(again.status.code(), Some(1));
-    assert!(stderr(&again).contains("pipeline.schema.json is there already"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("pipeline.schema.json exists already"), "{}", stderr(&again));
     assert_eq!(fs::read(home.join("labels.csv")).unwrap(), b"mine");
     assert!(!home.join("pipeline.toml").exists(), "all or none");
     assert!(sizeleak("init --force").arg(&home).output().unwrap().status.success());

@@ -1,4 +1,4 @@
-//! `docs/evaluation.sh` prints the tables of `docs/evaluation.md`, here of a few commands.
+//! `docs/evaluation.sh` prints the tables of `docs/evaluation.md`, here for a few commands.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod tool;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Runs a part of the script; `None` where its tools are missing.
+/// Runs a part of the script; `None` if its tools are missing.
 fn script(test: &str, part: &str, json: &str) -> Option<Output> {
     if !tool::are_here(test, &["jq"]) {
         return None;
@@ -19,8 +19,8 @@ fn script(test: &str, part: &str, json: &str) -> Option<Output> {
 }
 
 #[test]
-fn tables_have_a_line_a_setting() {
-    let Some(output) = script("tables_have_a_line_a_setting", "procedures", "") else { return };
+fn table_has_a_line_for_each_setting() {
+    let Some(output) = script("table_has_a_line_for_each_setting", "procedures", "") else { return };
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<&str> = text.trim_end().lines().collect();
@@ -29,7 +29,7 @@ fn tables_have_a_line_a_setting() {
     assert!(lines[4].starts_with("| all as the paper | "), "{text}");
 }
 
-/// More labels, better answers: the truth is among the candidates at least as often with all labels as with the first.
+/// The truth is among the candidates more often with all labels than with the first few.
 #[test]
 fn precision_grows_with_the_labels() {
     let Some(output) = script("precision_grows_with_the_labels", "curve", "1") else { return };
@@ -42,8 +42,8 @@ fn precision_grows_with_the_labels() {
 }
 
 #[test]
-fn a_part_that_is_none_is_told() {
-    let Some(output) = script("a_part_that_is_none_is_told", "tabel", "") else { return };
+fn unknown_part_is_an_error() {
+    let Some(output) = script("unknown_part_is_an_error", "tabel", "") else { return };
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("`tabel`"));
 }

@@ -22,7 +22,7 @@ fn learned(home: &Home, more: &[&str]) -> (Model, String) {
     (Model::read(&home.path("model.toml")).unwrap(), stderr(&output))
 }
 
-/// `learn` with labels changed in some way.
+/// `learn` with changed labels.
 fn with_labels(home: &Home, change: impl Fn(String) -> String) -> Output {
     let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
     fs::write(home.path("changed.csv"), change(labels)).unwrap();
@@ -32,14 +32,14 @@ fn with_labels(home: &Home, change: impl Fn(String) -> String) -> Output {
     run(command.arg("-o").arg(home.path("model.toml")))
 }
 
-/// What a device takes in a command: `{"id":"node-03","set":"on"}` and a comma.
+/// The size of a device in a command: `{"id":"node-03","set":"on"}` and a comma.
 fn json_size(set: &str) -> i64 {
     i64::try_from(format!("{{\"id\":\"node-03\",\"set\":{set}}},").len()).unwrap()
 }
 
 #[test]
-fn sizes_are_those_of_the_messages() {
-    let (model, told) = learned(&Home::new(&Scenario::default(), 5), &[]);
+fn sizes_equal_those_of_the_messages() {
+    let (model, message) = learned(&Home::new(&Scenario::default(), 5), &[]);
     let sizes: Vec<(&str, i64)> = model.actions.iter().map(|action| (&*action.name, action.size)).collect();
     let sets = [
         ("on", "\"on\""),
@@ -54,18 +54,18 @@ fn sizes_are_those_of_the_messages() {
     assert!(model.replies.is_informative());
     assert_eq!(model.inventory.unwrap().devices.len(), 2);
     assert_eq!(model.learned.captures[0].name, "learn.pcap");
-    assert!(told.contains("learned by a robust fit from 192 of 192 labelled commands"), "{told}");
-    assert!(told.contains("replies: ") && told.contains("ε: ") && told.contains("plaintext"), "{told}");
+    assert!(message.contains("learned by a robust fit from 192 of 192 labelled commands"), "{message}");
+    assert!(message.contains("replies: ") && message.contains("ε: ") && message.contains("plaintext"), "{message}");
 }
 
 #[test]
-fn the_same_input_gives_the_same_model() {
+fn same_input_gives_the_same_model() {
     let home = Home::new(&small(), 3);
     assert!(home.learn("one.toml", &[]).status.success());
     assert!(home.learn("two.toml", &["--quiet"]).stderr.is_empty());
     assert_eq!(fs::read(home.path("one.toml")).unwrap(), fs::read(home.path("two.toml")).unwrap());
-    let (_, told) = learned(&home, &["--method", "paper"]);
-    assert!(told.contains("by the paper's procedure"), "{told}");
+    let (_, message) = learned(&home, &["--method", "paper"]);
+    assert!(message.contains("by the paper's procedure"), "{message}");
 }
 
 #[test]
@@ -85,25 +85,25 @@ fn sizes_do_not_depend_on_the_cipher_suite() {
 }
 
 #[test]
-fn without_a_handshake_sizes_are_those_on_the_wire_unless_the_suite_is_told() {
+fn sizes_without_a_handshake_are_those_on_the_wire_unless_the_suite_is_given() {
     let mut scenario = small();
     let seen = learned(&Home::new(&scenario, 3), &[]).0;
     scenario.capture.mid_stream = true;
     let home = Home::new(&scenario, 3);
-    let (wire, told) = learned(&home, &[]);
+    let (wire, message) = learned(&home, &[]);
     assert_eq!(wire.learned.basis, Basis::Wire);
-    assert!(told.contains("no session shows its cipher suite") && told.contains("--cipher"), "{told}");
+    assert!(message.contains("no session shows its cipher suite") && message.contains("--cipher"), "{message}");
     assert_eq!(wire.overhead, seen.overhead + 24);
     let suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256";
-    let (told, _) = learned(&home, &["--cipher", suite]);
-    assert_eq!(told.learned.basis, seen.learned.basis);
-    assert_eq!((told.overhead, &told.actions), (seen.overhead, &seen.actions));
+    let (message, _) = learned(&home, &["--cipher", suite]);
+    assert_eq!(message.learned.basis, seen.learned.basis);
+    assert_eq!((message.overhead, &message.actions), (seen.overhead, &seen.actions));
     let unknown = home.learn("none.toml", &["--cipher", "ROT13"]);
     assert_fails(&unknown, 2, &["ROT13", "IANA"]);
 }
 
 #[test]
-fn a_pipeline_of_ones_own_finds_the_commands() {
+fn custom_pipeline_finds_the_commands() {
     let home = Home::new(&small(), 3);
     let (standard, _) = learned(&home, &[]);
     let stages = ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector"];
@@ -120,7 +120,7 @@ fn a_pipeline_of_ones_own_finds_the_commands() {
     assert!(stderr(&apart).contains("labels have no command within 2s"), "{}", stderr(&apart));
 }
 
-/// `learn` with the first of the labels alone, and what it says to record, as labels: how often each action occurs.
+/// `learn` with the first labels only, and the commands that it proposes to record, by counts of actions.
 fn with_first_labels(home: &Home, labels: usize) -> (Output, Vec<Vec<u32>>) {
     let text = fs::read_to_string(home.path("learn.csv")).unwrap();
     let first: Vec<&str> = text.lines().take(labels + 1).collect();
@@ -137,9 +137,9 @@ fn with_first_labels(home: &Home, labels: usize) -> (Output, Vec<Vec<u32>>) {
 }
 
 #[test]
-fn what_the_labels_lack_is_what_to_record() {
+fn missing_commands_are_proposed_for_recording() {
     let home = Home::new(&Scenario::default(), 5);
-    // Of the experiments: each action alone, then on two devices.
+    // The first labels are experiments: each action alone, then on two devices.
     let (output, next) = with_first_labels(&home, 9);
     assert_fails(&output, 1, &["no labelled command has `white`, `colour`", "three times each: white=1; colour=1"]);
     let alone = |action: usize| (0..7).map(|at| u32::from(at == action)).collect::<Vec<u32>>();
@@ -152,7 +152,7 @@ fn what_the_labels_lack_is_what_to_record() {
     assert!(output.status.success() && next.is_empty(), "{next:?}");
 }
 
-/// The figures of `learn --curve --json`, with all that is not a point.
+/// The figures of `learn --curve --json`.
 fn curve(home: &Home, more: &[&str]) -> Value {
     let output = home.learn("model.toml", &[&["--quiet", "--json"], more].concat());
     assert!(output.status.success(), "{}", stderr(&output));
@@ -161,9 +161,9 @@ fn curve(home: &Home, more: &[&str]) -> Value {
 }
 
 #[test]
-fn precision_by_number_of_labels() {
+fn curve_shows_precision_by_number_of_labels() {
     let mut scenario = small();
-    // No experiments: what people do is all there is.
+    // No experiments, only everyday commands.
     scenario.learn.repeats = 0;
     scenario.learn.random = 120;
     let home = Home::new(&scenario, 3);
@@ -189,12 +189,12 @@ fn precision_by_number_of_labels() {
 
     let table = home.learn("model.toml", &["--quiet", "--curve=60"]);
     let table = String::from_utf8(table.stdout).unwrap();
-    assert!(table.lines().nth(2).unwrap().trim_start().starts_with("labels     sizes"), "{table}");
+    assert!(table.lines().nth(2).unwrap().trim_start().starts_with("labels  sizes"), "{table}");
     assert!(table.lines().nth(3).unwrap().trim_start().starts_with("60"), "{table}");
 }
 
 #[test]
-fn a_curve_needs_stdout_and_commands_to_test_on() {
+fn curve_needs_stdout_and_commands_to_test_on() {
     let home = Home::new(&small(), 3);
     let mut command = sizeleak("learn");
     command.arg("--capture").arg(home.path("learn.pcap")).arg("--labels").arg(home.path("learn.csv"));
@@ -216,7 +216,7 @@ fn wrong_labels_are_left_out_and_named() {
     let home = Home::new(&Scenario::default(), 5);
     let output = with_labels(&home, |labels| {
         let mut lines: Vec<String> = labels.lines().map(str::to_owned).collect();
-        // One `on` too many, a time nothing happened at, and a command that is not written down.
+        // One `on` too many, a label at a time without a command, and thus a command without a label.
         let (time, counts) = lines[100].split_once(',').unwrap();
         let (on, others) = counts.split_once(',').unwrap();
         lines[100] = format!("{time},{},{others}", on.parse::<u32>().unwrap() + 1);
@@ -224,16 +224,16 @@ fn wrong_labels_are_left_out_and_named() {
         lines.join("\n")
     });
     assert!(output.status.success(), "{}", stderr(&output));
-    let told = stderr(&output);
-    assert!(told.contains("1 labels do not explain the size of their command"), "{told}");
-    assert!(told.contains("line 101 ("), "{told}");
-    assert!(told.contains("1 of 192 labels have no command within 2s: line 151 (2026-01-04T"), "{told}");
-    assert!(told.contains("1 of 192 commands have no label: 2026-01-05T"), "{told}");
-    assert!(told.contains("from 190 of 192 labelled commands"), "{told}");
+    let message = stderr(&output);
+    assert!(message.contains("1 labels do not explain the size of their command"), "{message}");
+    assert!(message.contains("line 101 ("), "{message}");
+    assert!(message.contains("1 of 192 labels have no command within 2s: line 151 (2026-01-04T"), "{message}");
+    assert!(message.contains("1 of 192 commands have no label: 2026-01-05T"), "{message}");
+    assert!(message.contains("from 190 of 192 labelled commands"), "{message}");
 }
 
 #[test]
-fn bad_labels_are_one_sentence() {
+fn errors_of_labels_are_one_sentence() {
     let home = Home::new(&small(), 3);
     let changed = |change: fn(String) -> String| with_labels(&home, change);
     assert_fails(&changed(|labels| labels.replace("toggle", "dance")), 1, &["changed.csv", "`dance`", "inventory"]);
@@ -247,11 +247,11 @@ fn bad_labels_are_one_sentence() {
         1,
         &["changed.csv", "`off`"],
     );
-    assert!(!home.path("model.toml").exists(), "no model is left behind");
+    assert!(!home.path("model.toml").exists(), "no model remains");
 }
 
 #[test]
-fn bad_input_is_one_sentence() {
+fn errors_are_one_sentence() {
     let home = Home::new(&small(), 3);
     let labels = home.path("learn.csv").display().to_string();
     let learn = |capture: &str, gateway: &str| {
@@ -270,28 +270,28 @@ fn bad_input_is_one_sentence() {
     let without_gateway = run(sizeleak("learn").args(["--capture", "a", "--labels", "b", "-o", "c"]));
     assert_eq!(without_gateway.status.code(), Some(2));
     assert!(stderr(&without_gateway).contains("--gateway"), "{}", stderr(&without_gateway));
-    assert!(!home.path("model.toml").exists(), "no model is left behind");
+    assert!(!home.path("model.toml").exists(), "no model remains");
 }
 
 #[test]
-fn of_a_cut_capture_what_is_whole_is_learned_and_the_cut_is_told() {
+fn truncated_capture_is_learned_from_up_to_the_damage() {
     let home = Home::new(&Scenario::default(), 5);
     let whole = fs::read(home.path("learn.pcap")).unwrap();
     fs::write(home.path("learn.pcap"), &whole[..whole.len() - 30_001]).unwrap();
     let output = home.learn("model.toml", &["--quiet"]);
-    assert_fails(&output, 1, &["learn.pcap", "learned from what was whole"]);
+    assert_fails(&output, 1, &["learn.pcap", "from everything before the damage"]);
     let model = Model::read(&home.path("model.toml")).unwrap();
     assert!((100..192).contains(&model.learned.commands), "{}", model.learned.commands);
 }
 
-/// Readings that are received and polls that are answered are noise, whatever labels are a little off.
+/// Pushed readings and answered polls are noise.
 #[test]
-fn what_is_no_command_is_learned_too() {
+fn noise_is_learned_despite_inexact_labels() {
     let mut scenario = small();
     scenario.session.framing = Framing::Http;
     scenario.labels.error = SignedDuration::from_millis(1_900);
     let home = Home::new(&scenario, 21);
-    let (model, told) = learned(&home, &[]);
+    let (model, message) = learned(&home, &[]);
     let noise = model.noise.unwrap();
     assert_eq!((noise.commands, noise.written), (102, RecordLayout::Whole));
     // "HTTP/1.1 204 No Content" and a date.
@@ -301,9 +301,9 @@ fn what_is_no_command_is_learned_too() {
         nothing.alone == 0 || nothing.after_silence_ms.is_some_and(|time| time.abs_diff(25_000) < 100),
         "{nothing:?}"
     );
-    assert!(told.contains("noise: beside commands"), "{told}");
+    assert!(message.contains("noise: besides commands"), "{message}");
 
-    // A third of the labels goes to other times.
+    // A third of the labels is late.
     let late = |labels: String| {
         let lines = labels.lines().enumerate().map(|(at, line)| match line.split_once(',') {
             Some((time, rest)) if at % 3 == 1 => format!("{},{rest}\n", time.parse::<f64>().unwrap() + 3.5),
@@ -318,10 +318,10 @@ fn what_is_no_command_is_learned_too() {
 }
 
 #[test]
-fn an_algorithm_that_is_told_leaves_nothing_of_noise() {
+fn model_learned_with_a_given_algorithm_has_no_noise() {
     let home = Home::new(&small(), 22);
-    let (model, told) = learned(&home, &["--set", "command-segmenter.algorithm=gap"]);
-    assert!(model.noise.is_none() && !told.contains("noise"), "{told}");
+    let (model, message) = learned(&home, &["--set", "command-segmenter.algorithm=gap"]);
+    assert!(model.noise.is_none() && !message.contains("noise"), "{message}");
     let output = home.evaluate("model.toml", &["--set", "command-segmenter.algorithm=learned"]);
     assert_fails(&output, 1, &["command-segmenter", "model.toml", "no [noise]", "learn it again"]);
     assert!(home.evaluate("model.toml", &[]).status.success(), "`gap` is used with it");

@@ -1,4 +1,4 @@
-//! `sizeleak plot` draws every command there is, and nothing that breaks the picture.
+//! `sizeleak plot` draws every command, and no input breaks the picture.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod programs;
@@ -26,7 +26,7 @@ fn of_class<'a>(picture: &'a Document<'_>, class: &str) -> Vec<Node<'a, 'a>> {
     picture.descendants().filter(|node| node.attribute("class") == Some(class)).collect()
 }
 
-/// The commands that are drawn, each by its tooltip.
+/// The tooltips of the commands.
 fn commands(picture: &str) -> Vec<String> {
     let picture = Document::parse(picture).unwrap();
     let tooltip = |node: Node<'_, '_>| {
@@ -37,7 +37,7 @@ fn commands(picture: &str) -> Vec<String> {
     of_class(&picture, "command").into_iter().map(tooltip).collect()
 }
 
-/// A line of JSON as the pruner's would be.
+/// A JSON line like the pruner's.
 fn line(time_ns: i64, candidates: &str) -> String {
     format!(
         "{{\"identification\":{{\"time_ns\":{time_ns},\"end_ns\":{time_ns},\"flow\":1,\"size\":99,\"plaintext\":null,\
@@ -47,7 +47,7 @@ fn line(time_ns: i64, candidates: &str) -> String {
 }
 
 #[test]
-fn every_command_is_drawn_the_same_from_frames_and_from_json() {
+fn frames_and_json_lines_give_the_same_picture_of_every_command() {
     let frames = plot("", saved("frames"));
     assert!(frames.status.success() && frames.stderr.is_empty(), "{}", stderr(&frames));
     let picture = text(&frames);
@@ -61,11 +61,11 @@ fn every_command_is_drawn_the_same_from_frames_and_from_json() {
         of_class(&document, "lane").len(),
         commands.iter().filter_map(|text| lanes(text)).flatten().collect::<BTreeSet<_>>().len()
     );
-    assert_eq!(text(&plot("-", saved("ndjson"))), picture, "JSON lines hold the same");
+    assert_eq!(text(&plot("-", saved("ndjson"))), picture, "JSON lines give the same picture");
     assert_eq!(text(&plot("", saved("frames"))), picture, "the same input gives the same bytes");
 }
 
-/// The actions that a tooltip names.
+/// The actions in a tooltip.
 fn lanes(tooltip: &str) -> Option<Vec<String>> {
     let (_, actions) = tooltip.split_once("bytes: ")?;
     let actions = actions.split(", probability").next()?;
@@ -78,7 +78,7 @@ fn lanes(tooltip: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn one_command_and_ten_thousand_and_more() {
+fn number_of_drawn_commands_is_limited() {
     let best = |count: usize| format!("{{\"actions\":{{\"on\":{count}}},\"epsilon\":0,\"probability\":0.5}}");
     let many: String = (0..10_050).map(|at| line(at * 1_000_000_000, &best(1 + at as usize % 3))).collect();
     let one = plot("", line(7, &best(1)).into());
@@ -86,12 +86,12 @@ fn one_command_and_ten_thousand_and_more() {
     let all = plot("", many.clone().into());
     assert_eq!(commands(&text(&all)).len(), 10_000);
     assert!(stderr(&all).contains("the first 10000 of 10050 commands are drawn"), "{}", stderr(&all));
-    assert!(text(&all).contains("first 10000 of 10050"), "the picture says so itself");
+    assert!(text(&all).contains("first 10000 of 10050"), "the picture says so");
     assert_eq!(commands(&text(&plot("--limit 20000", many.into()))).len(), 10_050);
 }
 
 #[test]
-fn names_and_figures_that_are_hostile_stay_a_picture() {
+fn hostile_names_and_numbers_do_not_break_the_picture() {
     let name = "</g>&amp;\\u0000\\\"'<script>alert(1)</script>";
     let odd = format!("{{\"actions\":{{\"{name}\":4294967295}},\"epsilon\":0,\"probability\":1e308}}");
     let lines =
@@ -106,7 +106,7 @@ fn names_and_figures_that_are_hostile_stay_a_picture() {
 }
 
 #[test]
-fn times_are_by_the_clock_that_is_asked_for() {
+fn times_follow_the_selected_clock() {
     let mut command = sizeleak("plot --time local");
     command.env("TZ", "XYZ-5:30");
     let output = feed(command, line(1_767_600_000_000_000_000, "").into());
@@ -114,7 +114,7 @@ fn times_are_by_the_clock_that_is_asked_for() {
 }
 
 #[test]
-fn commands_are_chosen_by_time_gateway_and_flow() {
+fn commands_are_filtered_by_time_gateway_and_flow() {
     let hours: String = (0..24).map(|hour| line(hour * 3_600_000_000_000, "")).collect();
     let drawn = |arguments: &str| {
         let output = plot(arguments, hours.clone().into());
@@ -127,16 +127,12 @@ fn commands_are_chosen_by_time_gateway_and_flow() {
     assert_eq!((drawn("--flow 7,1 --until 1970-01-01T01:00").as_str(), drawn("--flow 7").as_str()), ("00", ""));
     let mut local = sizeleak("plot --time local --until 1970-01-01T06:00");
     local.env("TZ", "XYZ-5");
-    assert_eq!(
-        commands(&text(&feed(local, hours.clone().into()))).len(),
-        1,
-        "a date is by the clock that is asked for"
-    );
+    assert_eq!(commands(&text(&feed(local, hours.clone().into()))).len(), 1, "a date follows the selected clock");
     let none = plot("--gateway 10.0.0.1", hours.clone().into());
     assert!(none.status.success() && stderr(&none).contains("none of 24 commands"), "{}", stderr(&none));
     let frames = saved("frames");
     let whole = plot("--gateway 192.168.1.20", frames.clone());
-    assert_eq!(text(&whole), text(&plot("", frames.clone())), "all are to that gateway");
+    assert_eq!(text(&whole), text(&plot("", frames.clone())), "all commands go to that gateway");
     assert!(commands(&text(&plot("--gateway 192.168.1.21", frames))).is_empty());
     for wrong in ["--from tomorrow", "--from 1970-01-02 --until 1970-01-01", "--until 9999-01-01", "--gateway hub"] {
         assert_eq!(plot(wrong, Vec::new()).status.code(), Some(2), "{wrong}");
@@ -144,7 +140,7 @@ fn commands_are_chosen_by_time_gateway_and_flow() {
 }
 
 #[test]
-fn streams_without_commands_and_streams_that_are_cut() {
+fn commands_before_a_cut_are_drawn() {
     let whole = saved("frames");
     let no_commands = stdout(&mut sizeleak("run pipeline.toml --quiet --format frames --kind hello summary"));
     let output = plot("", no_commands);
@@ -163,7 +159,7 @@ fn streams_without_commands_and_streams_that_are_cut() {
 }
 
 #[test]
-fn files_and_closed_pipes() {
+fn picture_goes_to_a_file_or_a_pipe_that_may_close() {
     let folder = tempfile::tempdir().unwrap();
     let (input, picture) = (folder.path().join("saved.frames"), folder.path().join("timeline.svg"));
     fs::write(&input, saved("frames")).unwrap();

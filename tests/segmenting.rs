@@ -1,4 +1,5 @@
-//! How many commands the real program finds in simulated homes: how many are missed, spurious, or have a wrong size. `cargo test --test segmenting -- --nocapture` shows the figures.
+//! How many commands are found where, by the real program on simulated homes: what is missed, what is found that was none,
+//! and what has another size. `cargo test --test segmenting -- --nocapture` shows the figures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
@@ -17,18 +18,18 @@ const FRAMINGS: [Framing; 3] = [Framing::Websocket, Framing::Mqtt, Framing::Http
 
 const ALGORITHMS: [&str; 4] = ["record", "gap", "adaptive", "learned"];
 
-/// A packet that is late by up to 5 ms moves its command by that much.
+/// A packet that is late by up to 5 ms moves its command by as much.
 const LATE: i64 = 6_000_000;
 
-/// How well the commands of a capture were found.
+/// What became of the commands of a capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Found {
     commands: usize,
     missed: usize,
     spurious: usize,
-    /// Found, but with a wrong size.
+    /// Found, but not with its size.
     resized: usize,
-    /// Found, but with a wrong number of replies.
+    /// Found, but not with as many replies as were sent.
     other_replies: usize,
 }
 
@@ -53,7 +54,7 @@ fn commands(home: &Home, algorithm: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["command"].take()).collect()
 }
 
-/// Compares found commands with sent ones, both in order of time.
+/// Compares what was found with what was sent, both in order of time.
 fn compare(commands: &[Value], truths: &[Truth]) -> Found {
     let mut found = Found { commands: truths.len(), ..Found::default() };
     let mut rest = commands.iter().peekable();
@@ -78,7 +79,7 @@ fn compare(commands: &[Value], truths: &[Truth]) -> Found {
     found
 }
 
-/// The results of each algorithm on a home, printed under a name; `learned` uses a model of the home's learning part.
+/// What each algorithm finds in a home, shown under a name; `learned` by a model of the part to learn from.
 fn figures(name: &str, scenario: &Scenario, seed: u64) -> [Found; 4] {
     let home = Home::new(scenario, seed);
     let learned = home.learn("model.toml", &[]);
@@ -103,9 +104,9 @@ fn home_of(framing: Framing, count: u32) -> Scenario {
     scenario
 }
 
-/// Two commands an hour apart; between them only keep-alives, polls and telemetry.
+/// Two commands an hour apart; between them keep-alives, polls and telemetry alone.
 #[test]
-fn an_hour_without_commands_has_none() {
+fn an_hour_without_commands_gives_none() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_001..) {
         for (version, suite) in [(Version::Tls12, Suite::ChaCha20Poly1305), (Version::Tls13, Suite::Aes128Gcm)] {
             let mut scenario = home_of(framing, 2);
@@ -122,7 +123,7 @@ fn an_hour_without_commands_has_none() {
 }
 
 #[test]
-fn chunked_messages_are_one_command() {
+fn chunked_messages() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_011..) {
         for chunk in [64, 100, 512] {
             let mut scenario = home_of(framing, 150);
@@ -134,7 +135,7 @@ fn chunked_messages_are_one_command() {
 }
 
 #[test]
-fn reordered_packets_and_a_start_in_mid_session_lose_no_command() {
+fn packets_out_of_order_and_a_start_in_the_middle() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_021..) {
         let mut scenario = home_of(framing, 150);
         scenario.capture.reordering = 0.15;
@@ -147,7 +148,7 @@ fn reordered_packets_and_a_start_in_mid_session_lose_no_command() {
 }
 
 #[test]
-fn reopened_connections_lose_no_command() {
+fn connections_that_are_opened_again() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_031..) {
         let mut scenario = home_of(framing, 150);
         scenario.session.reconnect_after = SignedDuration::from_mins(2);
@@ -157,9 +158,9 @@ fn reopened_connections_lose_no_command() {
     }
 }
 
-/// The next command arrives while replies to the last one still do.
+/// The next command comes while the last one's replies do.
 #[test]
-fn commands_close_together_are_told_apart() {
+fn commands_close_together() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_041..) {
         for quality in [QualityOfService::AtLeastOnce, QualityOfService::AtMostOnce] {
             if framing != Framing::Mqtt && quality == QualityOfService::AtMostOnce {
@@ -177,7 +178,7 @@ fn commands_close_together_are_told_apart() {
 }
 
 #[test]
-fn commands_without_replies_are_found() {
+fn gateways_that_do_not_reply() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_051..) {
         let mut scenario = home_of(framing, 150);
         scenario.replies.mode = ReplyMode::None;
@@ -187,9 +188,9 @@ fn commands_without_replies_are_found() {
     }
 }
 
-/// Answers take longer than `answer-within`. Without firmware downloads, whose single answers teach nothing.
+/// Answers take longer than `answer-within` says; firmware's single answers, of which nothing can be learned, are left out.
 #[test]
-fn commands_of_a_distant_service_are_found() {
+fn a_service_far_away() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_061..) {
         let mut scenario = home_of(framing, 150);
         scenario.network.round_trip = SignedDuration::from_millis(200);
@@ -199,20 +200,18 @@ fn commands_of_a_distant_service_are_found() {
     }
 }
 
-/// The algorithms side by side, as `evaluate --compare` shows them: where the gateway polls, only the algorithms that
-/// learn, with labels or without, tell empty answers from commands.
+/// Where the gateway polls, only the algorithms that learn, with or without labels, tell noise apart from commands.
 #[test]
-fn all_algorithms_are_compared() {
+fn only_learning_algorithms_ignore_polls() {
     let mut scenario = home_of(Framing::Http, 3);
     scenario.command.interval =
         DurationRange { min: SignedDuration::from_mins(15), max: SignedDuration::from_mins(20) };
     let home = Home::new(&scenario, 61_071);
     assert!(home.learn("model.toml", &[]).status.success());
     let settings = ALGORITHMS.map(|algorithm| format!("command-segmenter.algorithm={algorithm}"));
-    let compare: Vec<&str> = settings.iter().flat_map(|setting| ["--compare", setting]).collect();
-    let figures = home.figures("model.toml", &[&compare[..], &["--quiet"]].concat());
-    let compared = figures["compared"].as_array().unwrap();
-    let shown: Vec<&str> = compared.iter().map(|one| one["setting"].as_str().unwrap()).collect();
+    let figures = home.compare("model.toml", &settings);
+    let compared = figures["pipelines"].as_array().unwrap();
+    let shown: Vec<&str> = compared.iter().map(|one| one["pipeline"].as_str().unwrap()).collect();
     assert_eq!(shown, settings);
     let count = |key: &str| compared.iter().map(|one| one["evaluation"][key].as_u64().unwrap()).collect::<Vec<_>>();
     assert_eq!((count("matched"), count("missed")), (vec![3; 4], vec![0; 4]));
@@ -221,5 +220,5 @@ fn all_algorithms_are_compared() {
         "{figures}"
     );
     let by_default = home.figures("model.toml", &["--quiet"]);
-    assert_eq!(by_default, compared[3]["evaluation"], "`learned` is the default");
+    assert_eq!(by_default, compared[3]["evaluation"], "`learned` is the default for a model with noise");
 }

@@ -1,7 +1,5 @@
-//! `sizeleak cache`: what earlier runs left, to be seen and removed.
+//! `sizeleak cache`: lists and removes cache entries of earlier runs.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -10,37 +8,44 @@ use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use serde_json::json;
 
-use super::Failure;
-use sizeleak_pipeline::cache::{CacheStore, StoredEntry, cache_folder};
+use sizeleak_pipeline::cache::{CacheEntry, StoredEntry};
 
-/// Show and clear what earlier runs left in the cache
+use super::cache_folder::CacheFolder;
+use super::failure::Failure;
+use super::output_file::print;
+use super::text_table::words;
+
+/// List and remove cache entries of earlier runs
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  sizeleak cache list\n  sizeleak cache clear --older-than 7d\n  du -sh \"$(sizeleak cache \
-                        path)\"\n\n`sizeleak run --cache` fills it."
+    mut_arg("cache_dir", |folder| folder.global(true)),
+    after_help = "Examples:\n  \
+    sizeleak cache list\n  \
+    sizeleak cache clear --older-than 7d\n  \
+    du -sh \"$(sizeleak cache path)\"\n\n\
+    `sizeleak run --cache` fills the cache."
 )]
 pub(crate) struct Arguments {
-    /// The folder of the cache [default: `$SIZELEAK_CACHE_DIR`, else `sizeleak` in the user's folder for caches]
-    #[arg(long, value_name = "DIR", global = true)]
-    cache_dir: Option<PathBuf>,
+    #[command(flatten)]
+    folder: CacheFolder,
 
     #[command(subcommand)]
-    what: What,
+    operation: Operation,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// List what is there, what was used last first
+enum Operation {
+    /// List the entries, the most recently used first
     #[command(after_help = "Examples:\n  sizeleak cache list\n  sizeleak cache list --json | jq '.[].stage'")]
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Remove all that is there, or what was not used lately
+    /// Remove all entries, or those not used recently
     #[command(after_help = "Examples:\n  sizeleak cache clear\n  sizeleak cache clear --older-than 7d")]
     Clear {
-        /// Remove what was last used longer ago than this, such as 7d or 12h
+        /// Remove entries that were last used longer ago than this, such as 7d or 12h
         #[arg(long, value_name = "TIME", value_parser = age)]
         older_than: Option<SignedDuration>,
     },
@@ -49,65 +54,48 @@ enum What {
     Path,
 }
 
-/// A time as a person writes it; a day has 24 hours.
+/// A duration; a day has 24 hours.
 fn age(text: &str) -> Result<SignedDuration, String> {
     let span: Span = text.parse().map_err(|_| "write it like 7d or 12h".to_owned())?;
     let time = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|error| error.to_string())?;
-    if time.is_negative() { Err("it must be 0 s at least".to_owned()) } else { Ok(time) }
+    if time.is_negative() { Err("it must be at least 0 s".to_owned()) } else { Ok(time) }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    // Nothing is added here: its size does not matter.
-    let store = CacheStore::new(cache_folder(arguments.cache_dir.as_deref())?, u64::MAX);
-    match &arguments.what {
-        What::List { json } => {
+    // Nothing is added, so the limit does not matter.
+    let store = arguments.folder.open(u64::MAX)?;
+    match &arguments.operation {
+        Operation::List { json } => {
             let entries = store.list()?;
-            print(&if *json { as_json(&entries)? } else { as_table(&entries) })?;
+            print(if *json { as_json(&entries)? } else { table(&entries) }.as_bytes())?;
         }
-        What::Clear { older_than } => {
+        Operation::Clear { older_than } => {
             let before = older_than.map(|time| Timestamp::now().checked_sub(time));
             let before = before.transpose().map_err(|error| Failure::usage(anyhow!("--older-than: {error}")))?;
             let removed = store.clear(before)?;
             let bytes = ByteSize(removed.iter().map(|stored| stored.entry.bytes).sum());
             eprintln!("sizeleak: {} removed, {}", counted(removed.len(), "entry", "entries"), bytes.display().si());
         }
-        What::Path => print(&format!("{}\n", store.root().display()))?,
+        Operation::Path => print(format!("{}\n", store.root().display()).as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    match super::stdout().and_then(|mut stdout| stdout.write_all(text.as_bytes())) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(anyhow!("the output cannot be written: {error}").into())
-        }
-        _ => Ok(()),
-    }
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn as_table(entries: &[StoredEntry]) -> String {
-    let moment = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M:%S").to_string();
-    let head = ["made (UTC)", "last used (UTC)", "stage", "size", "captures"].map(str::to_owned);
+fn table(entries: &[StoredEntry]) -> String {
+    let time = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M:%S").to_string();
     let rows = entries.iter().map(|StoredEntry { entry, used, .. }| {
         let size = ByteSize(entry.bytes).display().si().to_string();
-        [moment(entry.made), moment(*used), entry.stage.clone(), size, captures(entry)]
+        [time(entry.made), time(*used), entry.stage.clone(), size, captures(entry)]
     });
-    let rows: Vec<[String; 5]> = [head].into_iter().chain(rows).collect();
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max();
-    let [made, used, stage, size] = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
-    let line = |row: &[String; 5]| {
-        let [first, second, third, fourth, last] = row;
-        format!("{first:<made$}  {second:<used$}  {third:<stage$}  {fourth:>size$}  {last}\n")
-    };
-    rows.iter().map(line).collect()
+    words(["made (UTC)", "last used (UTC)", "stage", "size", "captures"], rows)
 }
 
-/// The captures by their names, the first of many.
-fn captures(entry: &sizeleak_pipeline::cache::CacheEntry) -> String {
+/// The first capture, and how many more there are.
+fn captures(entry: &CacheEntry) -> String {
     let first = entry.captures.first().map(|capture| capture.path.display().to_string()).unwrap_or_default();
     match entry.captures.len() {
         0 | 1 => first,
@@ -132,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_have_units_and_no_sign() {
+    fn age_needs_a_unit_and_no_sign() {
         assert_eq!(age("7d"), Ok(SignedDuration::from_hours(168)));
         assert_eq!(age("1w 12h"), Ok(SignedDuration::from_hours(180)));
         assert!(age("7").is_err() && age("-1d").is_err() && age("soon").is_err());

@@ -1,61 +1,60 @@
-//! `sizeleak compare`: several pipelines over the same labelled captures, and how sure their differences are.
+//! `sizeleak compare`: several pipelines over the same labelled captures, and how certain their differences are.
 
-mod comparison;
-mod figure;
-mod sample;
 mod table;
-mod values;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use sizeleak_evaluation::statistics::Confidence;
+use sizeleak_evaluation::{ComparedRun, Comparison, ComparisonOptions, Evaluation, Evaluator, JudgedRun};
+use sizeleak_pipeline::RunError;
 use sizeleak_telemetry::log::say;
 
-use super::evaluate::{Setting, Study, Subject, bits_before, of_what_was_whole};
-use super::observation::Telling;
-use super::{Failure, write};
-use crate::statistics::Confidence;
-use comparison::{Comparison, Method};
-use sample::Sample;
-use table::Table;
+use super::evaluate::COVERED;
+use super::evaluation_input::EvaluationInput;
+use super::failure::Failure;
+use super::notices::NoticeReport;
+use super::output_file::OutputFile;
+use super::pipeline_variant::PipelineVariant;
 
-/// Samples that lie beyond either end of an interval, at least; with fewer, its ends are chance.
+/// At least this many samples lie beyond either end of an interval; with fewer, its ends are chance.
 const FEWEST_BEYOND: f64 = 5.0;
 
 /// Compare pipelines over the same labelled captures
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("gateway", |gateway| gateway.required_unless_present("settings")),
+    mut_arg("gateway", |gateway| gateway.required_unless_present("variants")),
     after_help = "Examples:\n  \
     sizeleak compare pipeline.toml burst.toml --model model.toml --capture test.pcap --labels test.csv\n  \
     sizeleak compare standard pruner.mode=paper pruner.mode=none,decomposer.limit=5000 --model model.toml \
     --capture test.pcap --labels test.csv --gateway 192.168.1.20 --format csv -o figures.csv\n\n\
-    Every figure is one of `sizeleak evaluate`. The commands are the same in every pipeline, so differences to the first \
-    one are paired. Shares have Wilson's interval; their difference has the hull of Newcombe's paired interval and of the \
-    bootstrap's, and McNemar's exact p. Means and medians have the interval of a bootstrap of blocks of commands in order \
-    of time, so that neighbours may depend on each other; counts have Poisson's. `*` marks a difference whose interval excludes 0. \
-    No interval is corrected for how many are looked at: docs/evaluation.md says more.\n\n\
+    Every figure is one of `sizeleak evaluate`. The commands are the same in every pipeline, so differences to the \
+    first pipeline are paired. Shares have Wilson's interval; their difference has the hull of Newcombe's paired \
+    interval and of the bootstrap's, and McNemar's exact p. Means and medians have the interval of a bootstrap over \
+    blocks of consecutive commands, because neighbours may depend on each other; counts have Poisson's. `*` marks a \
+    difference whose interval excludes 0. Intervals are not corrected for multiple comparisons: docs/evaluation.md \
+    says more.\n\n\
     CSV columns: pipeline, figure, value, low, high, difference, difference_low, difference_high, p_value. JSON keys: \
-    schema, commands, days, confidence, seed, samples, block_length, pipelines (a list: pipeline, matched, missed, ambiguous, \
-    spurious, figures (a list: figure, value, low, high, difference (null in the first: value, low, high, p_value, \
-    excludes_zero)), evaluation (as `sizeleak evaluate --json` has it; null where the pipeline ends before candidates are made))."
+    schema, commands, days, confidence, seed, samples, block_length, pipelines (a list: pipeline, matched, missed, \
+    ambiguous, spurious, figures (a list: figure, value, low, high, difference (null in the first: value, low, high, \
+    p_value, excludes_zero)), evaluation (as `sizeleak evaluate --json` prints it; null if the pipeline ends before \
+    candidates are made))."
 )]
 pub(crate) struct Arguments {
-    /// What to compare, the first one being what the others are compared to: pipeline files, options of stages with commas
-    /// between them, or `standard` for the usual pipeline
+    /// The pipelines, compared with the first: pipeline files, options of stages separated by commas, or `standard` for
+    /// the usual pipeline
     #[arg(value_name = "PIPELINE|STAGE.KEY=VALUE", num_args = 2.., required = true)]
-    settings: Vec<Setting>,
+    variants: Vec<PipelineVariant>,
 
     #[command(flatten)]
-    pub(super) subject: Subject,
+    pub(super) input: EvaluationInput,
 
-    /// How sure intervals are to hold the truth
+    /// The probability that an interval holds the truth
     #[arg(long, value_name = "SHARE", default_value = "0.95")]
     confidence: Confidence,
 
-    /// What the bootstrap draws from: the same seed gives the same figures
+    /// The seed of the bootstrap: the same seed gives the same figures
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
@@ -63,19 +62,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     samples: u32,
 
-    /// How to write the figures
+    /// The format of the figures
     #[arg(long, value_enum, default_value_t)]
-    format: Form,
+    format: ComparisonFormat,
 
-    /// Write to FILE, not to stdout
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputFile,
 }
 
-/// How figures are written.
+/// The format of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// Aligned, for people
+enum ComparisonFormat {
+    /// Aligned columns, for people
     #[default]
     Table,
     /// A row for each pipeline and figure
@@ -89,46 +87,54 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if f64::from(samples) * confidence.tail() < FEWEST_BEYOND {
         let fewest = (FEWEST_BEYOND / confidence.tail()).ceil();
         let share = confidence.share();
-        return Err(Failure::usage(anyhow!("an interval of {share} needs `--samples {fewest}`, or more")));
+        return Err(Failure::usage(anyhow!("an interval of {share} needs at least `--samples {fewest}`")));
     }
-    let materials = arguments.subject.read()?;
-    let study = Study::new(&arguments.subject, &materials)?;
-    let (mut sampled, mut damage) = (Vec::new(), None);
-    for (number, setting) in (1..).zip(&arguments.settings) {
-        let (sample, damaged) = arguments.sample(&study, number, setting).map_err(|failure| setting.blame(&failure))?;
-        sampled.push(sample);
-        damage = damage.or(damaged);
+    let (model, labels) = arguments.input.read()?;
+    let evaluator = arguments.input.evaluator(&model, &labels)?;
+    let (mut runs, mut first_damage) = (Vec::new(), None);
+    for (number, variant) in (1..).zip(&arguments.variants) {
+        let run = arguments.judge(&evaluator, number, variant);
+        let (run, damage) = run.map_err(|failure| failure.context(format!("with `{variant}`")))?;
+        runs.push(run);
+        first_damage = first_damage.or(damage);
     }
-    let comparison = Comparison::new(&materials.labels, sampled, &Method { confidence, seed, samples });
-    let text = match arguments.format {
-        Form::Table => Table(&comparison).to_string(),
-        Form::Csv => values::csv(&comparison)?,
-        Form::Json => serde_json::to_string_pretty(&comparison).map_err(anyhow::Error::from)? + "\n",
-    };
-    write(arguments.output.as_deref(), text.as_bytes())?;
-    damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(of_what_was_whole(&damage)))
+    let comparison = Comparison::new(&labels, runs, &ComparisonOptions { confidence, seed, samples });
+    let mut text = Vec::new();
+    match arguments.format {
+        ComparisonFormat::Table => text.extend(table::table(&comparison).into_bytes()),
+        ComparisonFormat::Csv => comparison.write_csv(&mut text)?,
+        ComparisonFormat::Json => {
+            serde_json::to_writer_pretty(&mut text, &comparison).map_err(anyhow::Error::from)?;
+            text.push(b'\n');
+        }
+    }
+    arguments.output.write(&text)?;
+    first_damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)))
 }
 
 impl Arguments {
-    /// Runs a pipeline. What is told of the captures is told of the first.
-    fn sample(
+    /// Runs a pipeline. Notices are reported for the first one only: the captures are the same.
+    fn judge(
         &self,
-        study: &Study<'_>,
+        evaluator: &Evaluator<'_>,
         number: usize,
-        setting: &Setting,
-    ) -> Result<(Sample, Option<Failure>), Failure> {
-        let observation = &self.subject.observation;
-        let telling = if number == 1 { observation.telling() } else { Telling::Nothing };
-        let (pipeline, seen) = study.see(setting, telling)?;
-        let findings = study.findings(&seen)?;
-        let times = seen.times();
-        if !observation.log.is_quiet() {
-            for remark in study.materials.labels.unmatched(&findings.matching, &times, observation.tolerance) {
-                say("note", &format!("[{number}] {remark}"));
+        variant: &PipelineVariant,
+    ) -> Result<(ComparedRun, Option<RunError>), Failure> {
+        let pipeline = self.input.pipeline(variant)?;
+        let log = &self.input.captures.log;
+        let mut notices = NoticeReport::new(log);
+        let run = evaluator.judge(&pipeline, &mut |notice| {
+            if number == 1 {
+                notices.add(notice);
             }
+        });
+        notices.print(&run, JudgedRun::damage);
+        let run = run?;
+        if !log.is_quiet() {
+            run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
         }
-        let evaluate = || findings.evaluation(bits_before(&pipeline, &study.materials.model), None);
-        let sample = Sample::new(setting.to_string(), &findings, &times, seen.is_identified.then(evaluate));
-        Ok((sample, seen.damage))
+        let evaluate = || Evaluation::new(&run, evaluator.prior_bits(&pipeline), None);
+        let evaluation = run.has_candidates().then(evaluate);
+        Ok((ComparedRun::new(variant.to_string(), &run, evaluation), run.damage().cloned()))
     }
 }

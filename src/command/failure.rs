@@ -3,10 +3,13 @@
 use std::fmt::{Display, Formatter};
 use std::io;
 
+use anyhow::anyhow;
+use sizeleak_conformance::RecordedStreamError;
+use sizeleak_evaluation::{EvaluationError, LabelFileError};
+use sizeleak_learning::LearningError;
 use sizeleak_model::ModelError;
-use sizeleak_simulator::SimulateError;
-
 use sizeleak_pipeline::{ConfigError, RunError};
+use sizeleak_simulator::SimulateError;
 
 /// Why a command failed: one sentence for a person, and an exit code.
 #[derive(Debug)]
@@ -16,7 +19,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Something on the command line or in `pipeline.toml` makes no sense: exit code 2.
+    /// The command line or `pipeline.toml` is invalid: exit code 2.
     pub fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self { code: 2, error: error.into() }
     }
@@ -24,6 +27,16 @@ impl Failure {
     /// A failure with this exit code.
     pub fn with_code(code: u8, error: impl Into<anyhow::Error>) -> Self {
         Self { code, error: error.into() }
+    }
+
+    /// A damaged capture, although the result was written; `covered` says what the result covers.
+    pub(super) fn damaged(damage: &RunError, covered: &str) -> Self {
+        Self { code: damage.exit_code(), error: anyhow!("{damage}; {covered}") }
+    }
+
+    /// The same failure, with what was being done.
+    pub(super) fn context(self, context: String) -> Self {
+        Self { code: self.code, error: self.error.context(context) }
     }
 
     /// The exit code of the contract.
@@ -43,7 +56,7 @@ macro_rules! input {
     )*};
 }
 
-input!(anyhow::Error, io::Error, ModelError, SimulateError);
+input!(anyhow::Error, io::Error, csv::Error, LabelFileError, ModelError, SimulateError);
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
@@ -54,6 +67,39 @@ impl From<ConfigError> for Failure {
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         Self { code: error.exit_code(), error: error.into() }
+    }
+}
+
+impl From<EvaluationError> for Failure {
+    fn from(error: EvaluationError) -> Self {
+        match error {
+            EvaluationError::Config(error) => error.into(),
+            EvaluationError::Damaged(error) => error.into(),
+            EvaluationError::Interrupted => Self::with_code(130, error),
+            EvaluationError::NoCandidates => Self::usage(error),
+            error => Self { code: 1, error: error.into() },
+        }
+    }
+}
+
+impl From<LearningError> for Failure {
+    fn from(error: LearningError) -> Self {
+        match error {
+            LearningError::Config(error) => error.into(),
+            LearningError::Evaluation(error) => error.into(),
+            LearningError::UnknownCipherSuite(_) | LearningError::Segmenter(_) => Self::usage(error),
+            error => Self { code: 1, error: error.into() },
+        }
+    }
+}
+
+impl From<RecordedStreamError> for Failure {
+    fn from(error: RecordedStreamError) -> Self {
+        match error {
+            RecordedStreamError::Config(error) => error.into(),
+            RecordedStreamError::Run(error) => error.into(),
+            error => Self { code: 1, error: error.into() },
+        }
     }
 }
 

@@ -5,78 +5,85 @@ use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
-use super::Failure;
-use super::gateway_seen::GatewaySeen;
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns};
 use sizeleak_pipeline::recording::open;
 
+use super::failure::Failure;
+use super::output_file::stdout;
+use super::text_style::TextStyleOptions;
+
 /// Show a frame stream as text, at any point of a pipe
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak \
-                        frames\n  sizeleak frames saved.frames --format ndjson --kind notice summary\n  sizeleak frames records.frames --format parquet --kind record > records.parquet\n  TZ=Europe/Berlin sizeleak frames \
-                        saved.frames --time local"
-)]
+#[command(after_help = "Examples:\n  \
+    capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames\n  \
+    sizeleak frames saved.frames --format ndjson --kind notice summary\n  \
+    sizeleak frames records.frames --format parquet --kind record > records.parquet\n  \
+    TZ=Europe/Berlin sizeleak frames saved.frames --time local")]
 pub(crate) struct Arguments {
-    /// The stream, also compressed by zstd or gzip; `-`, or none, is stdin
+    /// The stream, also compressed with zstd or gzip; `-` or nothing is stdin
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// How to write it
-    #[arg(long, value_enum, default_value_t = Shape::Table)]
-    format: Shape,
+    /// The format of the output
+    #[arg(long, value_enum, default_value_t = TextFormat::Table)]
+    format: TextFormat,
 
     /// Only frames of these kinds; `csv` and `parquet` take one [default: all but hello and summary]
     #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
 
-    /// Write binary fields whole, not just their first 16 bytes
+    /// Write binary fields completely, not just their first 16 bytes
     #[arg(long)]
     whole: bool,
 
     #[command(flatten)]
-    appearance: GatewaySeen,
+    style: TextStyleOptions,
 }
 
-/// The formats that are no frames.
+/// The formats other than frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Shape {
-    /// A line a frame (or row of a batch), aligned, for people
+enum TextFormat {
+    /// An aligned line for each frame (or row of a batch), for people
     Table,
-    /// A JSON object a frame (or row of a batch)
+    /// A JSON object for each frame (or row of a batch)
     Ndjson,
     /// Comma-separated values of frames of one kind, with a header
     Csv,
-    /// A Parquet file of frames of one kind, for pandas, Polars, DuckDB and the like
+    /// A Parquet file of frames of one kind, for pandas, Polars or DuckDB
     Parquet,
 }
 
-/// A kind's name, known or not. Without a look at it, a FILE behind `--kind` would be taken for one.
+/// The name of a kind, known or not. Checked because a FILE after `--kind` would otherwise be taken for one.
 pub(super) fn kind(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    if is_name { Ok(text.to_owned()) } else { Err("no kind is named so; a FILE stands before `--kind`".to_owned()) }
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("this is not the name of a kind; FILE goes before `--kind`".to_owned())
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let selection =
         if arguments.kind.is_empty() { KindSelection::Traffic } else { KindSelection::Kinds(arguments.kind.clone()) };
     let format = match arguments.format {
-        Shape::Table => OutputFormat::Table,
-        Shape::Ndjson => OutputFormat::Ndjson,
-        Shape::Csv => OutputFormat::Csv,
-        Shape::Parquet => OutputFormat::Parquet,
+        TextFormat::Table => OutputFormat::Table,
+        TextFormat::Ndjson => OutputFormat::Ndjson,
+        TextFormat::Csv => OutputFormat::Csv,
+        TextFormat::Parquet => OutputFormat::Parquet,
     };
     check_columns(format, &selection)?;
     let binary = if arguments.whole { HexLength::Whole } else { HexLength::default() };
-    let stdout = super::stdout()?;
+    let stdout = stdout()?;
     check_target(format, &stdout)?;
-    let look = arguments.appearance.look(binary, &stdout)?;
+    let style = arguments.style.style(binary, &stdout)?;
     let (input, name) = open(arguments.file.as_deref())?;
     let mut reader = FrameReader::new(input);
-    let copied = OutputWriter::new(format, selection, look, stdout).and_then(|mut writer| {
+    let copied = OutputWriter::new(format, selection, style, stdout).and_then(|mut writer| {
         let damage = copy(&mut reader, &mut writer)?;
         writer.finish().map(|()| damage)
     });
@@ -84,14 +91,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Ok(None) => Ok(ExitCode::SUCCESS),
         Ok(Some(error)) => {
             let code = if error.is_cut() { 3 } else { 1 };
-            Err(Failure::with_code(code, anyhow::anyhow!("{name}: {error}")))
+            Err(Failure::with_code(code, anyhow!("{name}: {error}")))
         }
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(anyhow::anyhow!("the output cannot be written: {error}").into()),
+        Err(error) => Err(anyhow!("the output cannot be written: {error}").into()),
     }
 }
 
-/// Checks, of a format of columns, that one kind is selected, and one that has them.
+/// Checks that a format with columns gets exactly one kind, and that this kind has columns.
 pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> Result<(), Failure> {
     let name = match format {
         OutputFormat::Parquet => "Parquet",
@@ -102,21 +109,21 @@ pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> 
         Some(kind) if has_columns(kind) => Ok(()),
         Some(kind) => {
             let known = KINDS.join(", ");
-            Err(Failure::usage(anyhow::anyhow!("`{kind}` has no columns: kinds with columns are {known}")))
+            Err(Failure::usage(anyhow!("`{kind}` has no columns: kinds with columns are {known}")))
         }
-        None => Err(Failure::usage(anyhow::anyhow!("a {name} file holds one kind of frame: name it with `--kind`"))),
+        None => Err(Failure::usage(anyhow!("a {name} file holds one kind of frame: name it with `--kind`"))),
     }
 }
 
 /// Checks that a Parquet file does not go to a terminal.
 pub(super) fn check_target(format: OutputFormat, output: &File) -> Result<(), Failure> {
     if format == OutputFormat::Parquet && output.is_terminal() {
-        return Err(Failure::usage(anyhow::anyhow!("a Parquet file is nothing for a terminal: send it to a file")));
+        return Err(Failure::usage(anyhow!("a Parquet file cannot be shown on a terminal: send it to a file")));
     }
     Ok(())
 }
 
-/// Writes all frames there are; gives what is wrong with the stream behind them. An output that fails is an error.
+/// Writes all frames; returns why the stream ends early, if it does. Errors are those of the output.
 fn copy(
     reader: &mut FrameReader<Box<dyn Read + Send>>,
     writer: &mut OutputWriter<File>,
@@ -128,7 +135,7 @@ fn copy(
                 continue;
             }
             Ok(None) => {
-                // What a live pipe has brought so far is shown before waiting for more.
+                // Frames of a live pipe are shown before waiting for more.
                 writer.flush()?;
                 reader.fill()
             }

@@ -1,4 +1,4 @@
-//! `sizeleak init`: the files of an experiment, to be filled in.
+//! `sizeleak init`: templates for the files of an experiment.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -10,29 +10,33 @@ use clap::Args;
 use serde_json::{Value, json};
 use sizeleak_model::{Device, Inventory, Label, Labels};
 
-use super::{Failure, schema};
 use sizeleak_pipeline::registry::{STAGES, StageEntry};
+
+use super::failure::Failure;
+use super::schema;
 
 /// Write a commented pipeline.toml and templates of an inventory and of labels
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  sizeleak init my-home\n  sizeleak init --force\n\nIt writes pipeline.toml, \
-                        pipeline.schema.json, inventory.toml and labels.csv. Fill in the captures, the gateway and your \
-                        devices; `sizeleak learn` makes the model, and `sizeleak run` uses it.")]
+#[command(after_help = "Examples:\n  \
+    sizeleak init my-home\n  \
+    sizeleak init --force\n\n\
+    It writes pipeline.toml, pipeline.schema.json, inventory.toml and labels.csv. Fill in the captures, the gateway and \
+    your devices; `sizeleak learn` makes the model, and `sizeleak run` uses it.")]
 pub(crate) struct Arguments {
-    /// The folder to write into; made where it is missing
+    /// The folder to write into, created if missing
     #[arg(value_name = "DIR", default_value = ".")]
     folder: PathBuf,
 
-    /// Write over files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }
 
-/// Options that a pipeline does not work without, and what stands for them until a person fills them in.
+/// Options that a pipeline needs, with placeholders for a person to fill in.
 const PLACEHOLDERS: [(&str, &str); 3] =
     [("files", "[\"capture.pcap\"]"), ("gateway", "[\"192.168.1.20\"]"), ("model", "\"model.toml\"")];
 
-/// Comments are broken before this column.
+/// The longest line of a comment.
 const WIDTH: usize = 110;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -44,10 +48,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ("inventory.toml", inventory()?),
         ("labels.csv", labels()?),
     ];
-    // All or none: a file that is there is seen before the first one is written.
+    // All or none: existing files are detected before the first one is written.
     if let Some((name, _)) = files.iter().find(|(name, _)| !arguments.force && folder.join(name).exists()) {
         let path = folder.join(name);
-        return Err(anyhow!("{} is there already: `--force` writes over it", path.display()).into());
+        return Err(anyhow!("{} exists already: `--force` overwrites it", path.display()).into());
     }
     for (name, text) in &files {
         let path = folder.join(name);
@@ -68,27 +72,27 @@ fn write(path: &Path, text: &str, arguments: &Arguments) -> io::Result<()> {
     };
     match options.open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(io::Error::new(error.kind(), "is there already: `--force` writes over it"))
+            Err(io::Error::new(error.kind(), "exists already: `--force` overwrites it"))
         }
         opened => opened?.write_all(text.as_bytes()),
     }
 }
 
-/// The seven stages with every option they have; what is a comment is the default.
+/// The seven stages with all options; those in comments are the defaults.
 fn pipeline() -> String {
     let head = "#:schema pipeline.schema.json\n\n";
-    let about = "A pipeline of sizeleak: `sizeleak run pipeline.toml`. Paths are relative to this file. Options that are \
+    let about = "A pipeline of sizeleak: `sizeleak run pipeline.toml`. Paths are relative to this file. Options in \
                  comments show their defaults, or an example where there is none. `sizeleak learn` makes the model. A \
-                 program of your own takes the place of a stage, or stands between two: `command = [\"python3\", \
-                 \"my_segmenter.py\"]` in place of `run` and all options.";
+                 program of your own can replace a stage, or go between two: `command = [\"python3\", \
+                 \"my_segmenter.py\"]` instead of `run` and all options.";
     let whole = sizeleak_pipeline::schema::schema();
     let cache = table("", &json!({ "properties": { "cache": whole["properties"]["cache"] } }));
     let settings = table("[pipeline]", &whole["properties"]["pipeline"]);
-    let stages = STAGES.iter().map(|entry| format!("\n{}{}", comment(entry.about()), of_stage(entry)));
+    let stages = STAGES.iter().map(|entry| format!("\n{}{}", comment(entry.about()), stage_table(entry)));
     format!("{head}{}{cache}\n{settings}{}", comment(about), stages.collect::<String>())
 }
 
-fn of_stage(entry: &StageEntry) -> String {
+fn stage_table(entry: &StageEntry) -> String {
     table(&format!("[[stage]]\nrun = \"{}\"", entry.name), &entry.schema())
 }
 
@@ -96,17 +100,19 @@ fn of_stage(entry: &StageEntry) -> String {
 fn table(head: &str, schema: &Value) -> String {
     let mut text = format!("{head}\n");
     for (key, property) in schema["properties"].as_object().into_iter().flatten() {
-        text += &comment(&described(property));
+        text += &comment(&description(property));
         let placeholder = PLACEHOLDERS.iter().find(|(option, _)| option == key);
-        let line = placeholder
-            .map_or_else(|| format!("# {key} = {}\n", shown(property)), |(_, value)| format!("{key} = {value}\n"));
+        let line = placeholder.map_or_else(
+            || format!("# {key} = {}\n", example_value(property)),
+            |(_, value)| format!("{key} = {value}\n"),
+        );
         text += &line;
     }
     text
 }
 
-/// What a property means; of a choice, what each word means.
-fn described(property: &Value) -> String {
+/// The description of a property; of a choice, those of its values.
+fn description(property: &Value) -> String {
     let text = |value: &Value| value["description"].as_str().unwrap_or_default().to_owned();
     let choices = property["oneOf"].as_array().into_iter().flatten();
     let choices: Vec<String> =
@@ -114,8 +120,8 @@ fn described(property: &Value) -> String {
     if choices.is_empty() { text(property) } else { format!("{}: {}", text(property), choices.join("; ")) }
 }
 
-/// The default of a property as TOML, or a value of its type.
-fn shown(property: &Value) -> String {
+/// The default of a property as TOML, or any value of its type.
+fn example_value(property: &Value) -> String {
     let default = property.get("default").and_then(|default| toml::Value::try_from(default).ok());
     default.map_or_else(
         || match property["type"].as_str() {
@@ -127,7 +133,7 @@ fn shown(property: &Value) -> String {
     )
 }
 
-/// A text as comments, broken between words.
+/// A text as comment lines, wrapped between words.
 fn comment(text: &str) -> String {
     let mut lines = vec![String::from("#")];
     for word in text.split_whitespace() {
@@ -142,7 +148,7 @@ fn comment(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Two kinds of device, as an example.
+/// Two kinds of device as an example.
 fn devices() -> Inventory {
     let device = |name: &str, count, actions: &[&str]| Device {
         name: name.to_owned(),
@@ -153,13 +159,13 @@ fn devices() -> Inventory {
 }
 
 fn inventory() -> Result<String, Failure> {
-    let about = "The devices behind the gateway: a [[device]] for each kind, how many of it there are, and what one can be \
-                 told to do. The actions are the columns of labels.csv. `sizeleak learn --inventory` reads this.";
+    let about = "The devices behind the gateway: a [[device]] for each kind, with their number and the actions of \
+    one device. The actions are the columns of labels.csv. `sizeleak learn --inventory` reads this file.";
     let devices = toml::to_string(&devices()).context("the inventory")?;
     Ok(format!("{}\n{devices}", comment(about)))
 }
 
-/// A header for the devices, and one command as an example.
+/// A header with the actions, and one command as an example.
 fn labels() -> Result<String, Failure> {
     let actions: Vec<String> = devices().action_names().into_iter().map(str::to_owned).collect();
     let counts = (0..actions.len()).map(|at| u32::from(at == 0)).collect();
@@ -174,7 +180,7 @@ mod tests {
     use super::*;
     use sizeleak_pipeline::Pipeline;
 
-    /// Lines that are options and not sentences: `# key = value`.
+    /// The text with options in comments (`# key = value`) uncommented.
     fn uncommented(text: &str) -> String {
         let option = |line: &str| {
             let (key, _) = line.strip_prefix("# ")?.split_once(" = ")?;
@@ -184,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_is_there_and_accepted() {
+    fn template_has_every_option_and_is_valid() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pipeline.toml");
         let (text, all) = (pipeline(), uncommented(&pipeline()));
@@ -200,11 +206,11 @@ mod tests {
         }
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.contains("\n# gap = \"40ms\"\n") && text.contains("\n# algorithm = \"gap\"\n"), "{text}");
-        assert!(text.contains("adaptive (Learned from"), "{text}");
+        assert!(text.contains("adaptive (Provenance from"), "{text}");
     }
 
     #[test]
-    fn templates_are_read_by_what_reads_them() {
+    fn inventory_and_label_templates_are_valid() {
         let inventory = Inventory::from_toml(&inventory().unwrap()).unwrap();
         assert_eq!(inventory, devices());
         let labels = Labels::read(labels().unwrap().as_bytes()).unwrap();

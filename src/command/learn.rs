@@ -1,64 +1,61 @@
-//! `sizeleak learn`: a model of a gateway, out of captures whose commands are labelled.
+//! `sizeleak learn`: a model of a gateway, from captures whose commands are labelled.
 
-mod advice;
-mod basis;
-mod curve;
-mod digest;
-mod learning_run;
-mod store;
 mod summary;
-mod training_set;
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
+use sizeleak_evaluation::LabelFile;
+use sizeleak_learning::{
+    CipherSuite, CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, LearningRun, digest_capture,
+};
 use sizeleak_model::{Action, FitMethod, Inventory};
-use sizeleak_runtime::log::show;
+use sizeleak_pipeline::Pipeline;
+use sizeleak_telemetry::log::show;
 
-use super::Failure;
-use super::labelled::LabelFile;
-use super::observation::Observation;
-use crate::pipeline::Pipeline;
-use basis::Cipher;
-use curve::{Counts, Curve, Trial};
-use learning_run::{Attended, LearningRun};
+use super::failure::Failure;
+use super::labelled_captures::LabelledCaptures;
+use super::notices::NoticeReport;
+use super::output_file::{print, replace};
+use super::text_table::{NONE, numbers};
 
 /// Learn a gateway's sizes from captures whose commands are labelled
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
+    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml \
+    -o model.toml\n  \
     sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
-    sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n\n\
-    How commands are told from other records is learned too, into the model's [noise], which the segmenter's algorithm \
-    `learned` goes by. The labelled commands are first found by its other algorithms; the one is followed that leaves the \
-    fewest labels and commands without a partner. With `--set command-segmenter.algorithm=NAME` that one alone is used, and \
-    the model has no [noise].\n\n\
-    Each label is given the command nearest to it in time. Labels and commands without a partner are reported, not \
-    guessed. The model is written whole or not at all; if a capture is damaged it is learned from what was whole before \
-    the damage, and the exit code is 1.\n\n\
+    sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper \
+    -o paper.toml\n\n\
+    The model also learns to tell commands apart from other records: its [noise], which the segmenter's algorithm \
+    `learned` uses. The other algorithms find the labelled commands first; the one that leaves the fewest labels and \
+    commands without a partner is followed. With `--set command-segmenter.algorithm=NAME` only that one is used, \
+    and the model has no [noise].\n\n\
+    Each label is matched with the command nearest in time. Labels and commands without a partner are reported, not \
+    guessed. The model is written completely or not at all; if a capture is damaged, the model is learned from \
+    everything before the damage, and the exit code is 1.\n\n\
     Labels that do not determine every size (actions that never occur, or only together with others) are an error that \
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
-    JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else null), \
-    and where something was: commands, before_pruning (null without a pruner) and after_pruning (each: precision, top_1, \
-    top_5, candidates)).")]
+    JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else \
+    null), and if something was learned: commands, before_pruning (null without a pruner) and after_pruning (each: \
+    precision, top_1, top_5, candidates)).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(super) observation: Observation,
+    pub(super) captures: LabelledCaptures,
 
-    /// Which devices there are and what each can be told: TOML, `[[device]]` with `name`, `count`, `actions` [default:
+    /// The devices behind the gateway and their actions: TOML, `[[device]]` with `name`, `count`, `actions` [default:
     /// any number of any action]
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 
     /// How sizes are learned
-    #[arg(long, value_enum, default_value_t = HowToLearn::Robust)]
-    method: HowToLearn,
+    #[arg(long, value_enum, default_value_t = LearningMethod::Robust)]
+    method: LearningMethod,
 
-    /// The cipher suite, by its IANA name, of sessions whose handshake the captures do not hold
+    /// The cipher suite, by its IANA name, of sessions whose handshake was not captured
     #[arg(long, value_name = "SUITE")]
     cipher: Option<String>,
 
@@ -66,17 +63,17 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Write what to record next, so that every size can be told, as a label file whose times are to be filled in; without
-    /// rows where nothing is lacking
+    /// Write the commands to record next, so that every size can be determined, as a label file without times; without
+    /// rows if nothing is missing
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Print how precision grows with the number of labels: models of the first N labels alone, each tried on the last
-    /// third of them, or on the captures to test on
+    /// Print how precision grows with the number of labels: models of the first N labels only, each tried on the last
+    /// third of the labels, or on the captures to test on
     #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    curve: Option<Counts>,
+    curve: Option<LabelCounts>,
 
-    /// Captures to test on with --curve, in place of the last third of the labels
+    /// Captures to test on with --curve, instead of the last third of the labels
     #[arg(long, value_name = "FILE", num_args = 1.., requires_all = ["curve", "test_labels"])]
     test_capture: Vec<PathBuf>,
 
@@ -91,63 +88,73 @@ pub(crate) struct Arguments {
 
 /// How sizes are learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum HowToLearn {
-    /// A fit over all labelled commands that outliers and steps of length fields do not bias
+enum LearningMethod {
+    /// A fit over all labelled commands that outliers and growing length fields do not bias
     Robust,
     /// The paper's procedure, from commands of one action on one device and on two
     Paper,
 }
 
-impl From<HowToLearn> for FitMethod {
-    fn from(method: HowToLearn) -> Self {
+impl From<LearningMethod> for FitMethod {
+    fn from(method: LearningMethod) -> Self {
         match method {
-            HowToLearn::Robust => FitMethod::Robust,
-            HowToLearn::Paper => FitMethod::Paper,
+            LearningMethod::Robust => FitMethod::Robust,
+            LearningMethod::Paper => FitMethod::Paper,
         }
     }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let observation = &arguments.observation;
+    let captures = &arguments.captures;
     if arguments.curve.is_some() && arguments.output.as_os_str() == "-" {
         return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
     }
-    let labels = LabelFile::read(&observation.labels)?;
+    let labels = LabelFile::read(&captures.labels)?;
     let inventory = arguments.inventory()?;
     if let Some(inventory) = &inventory {
-        check(&labels, inventory)?;
+        check_labels(&labels, inventory)?;
     }
-    let cipher = arguments.cipher.as_deref().map(Cipher::named).transpose().map_err(Failure::usage)?;
-    let pipeline = observation.pipeline()?;
-    let captures = observation.captures.iter().map(|capture| digest::of(capture)).collect::<Result<_, _>>()?;
+    let cipher = arguments.cipher.as_deref().map(CipherSuite::named).transpose()?;
+    let pipeline = captures.pipeline(None, &[])?;
+    let run = LearningRun {
+        labels: &labels,
+        tolerance: captures.tolerance,
+        method: arguments.method.into(),
+        cipher,
+        inventory,
+        captures: captures.captures.iter().map(|capture| digest_capture(capture)).collect::<Result<_, _>>()?,
+    };
 
-    let course =
-        LearningRun { observation, labels: &labels, method: arguments.method.into(), cipher, inventory, captures };
-    let Attended { learned, commands, damage } = course.attend(&pipeline.before("epsilon-corrector"))?;
-    let lesson = course.lesson(&commands);
+    let mut notices = NoticeReport::new(&captures.log);
+    let outcome = run.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
+    notices.print(&outcome, |outcome| outcome.damage.as_ref());
+    let LearningOutcome { learned, commands, damage } = outcome?;
+    let training_set = run.training_set(&commands);
     if let Some(path) = &arguments.record {
-        let advice = match &learned {
-            Ok(learned) => learned.advice.clone(),
-            Err(_) => lesson.advice(course.inventory.as_ref())?,
+        let plan = match &learned {
+            Ok(learned) => learned.plan.clone(),
+            Err(_) => training_set.plan(run.inventory.as_ref())?,
         };
-        store::write(&advice.template()?, path)?;
+        replace(path, &plan.label_template()?)?;
     }
-    let learned = learned?;
-    store::write(&learned.model.to_toml(), &arguments.output)?;
-    if !observation.log.is_quiet() {
-        show(summary::Summary(&learned).to_string().trim_end_matches('\n'));
+    let learned = learned.map_err(|error| match &damage {
+        None => error.into(),
+        Some(damage) => Failure::damaged(damage, &format!("and from everything before that: {error}")),
+    })?;
+    replace(&arguments.output, learned.model.to_toml().as_bytes())?;
+    if !captures.log.is_quiet() {
+        show(&summary::summary(&learned));
     }
     if let Some(counts) = &arguments.curve {
         let (pipeline, test) = arguments.test(pipeline)?;
-        let (method, model) = (course.method, &learned.model);
-        let (cipher, inventory) = (course.cipher.as_ref(), course.inventory.as_ref());
-        arguments.print(&Trial { lesson, method, cipher, inventory, model, pipeline, test }.run(counts)?)?;
+        let (method, model) = (run.method, &learned.model);
+        let (cipher, inventory) = (run.cipher.as_ref(), run.inventory.as_ref());
+        let input = CurveInput { training_set, method, cipher, inventory, model, pipeline, test };
+        arguments.print(&LearningCurve::measure(&input, counts)?)?;
     }
-    let Some(damage) = damage else { return Ok(ExitCode::SUCCESS) };
-    Err(Failure::with_code(
-        damage.exit_code(),
-        anyhow!("{damage}; the model was learned from what was whole before that"),
-    ))
+    damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
+        Err(Failure::damaged(&damage, "the model was learned from everything before the damage"))
+    })
 }
 
 impl Arguments {
@@ -158,34 +165,66 @@ impl Arguments {
         Inventory::from_toml(&text).with_context(name).map(Some)
     }
 
-    /// The pipeline over the captures to test on, where there are any, and their labels.
+    /// The pipeline over the captures to test on and their labels, if there are any.
     fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>), Failure> {
         let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
         pipeline.read_captures(&self.test_capture)?;
         Ok((pipeline, Some(LabelFile::read(labels)?)))
     }
 
-    fn print(&self, curve: &Curve) -> anyhow::Result<()> {
-        let text = if self.json { serde_json::to_string_pretty(curve)? + "\n" } else { curve.to_string() };
-        match io::stdout().write_all(text.as_bytes()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("stdout"),
-            _ => Ok(()),
-        }
+    fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {
+        let text = if self.json { serde_json::to_string_pretty(curve)? + "\n" } else { curve_table(curve) };
+        print(text.as_bytes())
     }
 }
 
-/// Whether every label is one that the inventory allows.
-fn check(labels: &LabelFile, inventory: &Inventory) -> anyhow::Result<()> {
+/// Checks that the inventory allows every label.
+fn check_labels(labels: &LabelFile, inventory: &Inventory) -> anyhow::Result<()> {
     let name = || labels.path().display().to_string();
     let action = |name: &String| Action { name: name.clone(), size: 1 };
     let actions: Vec<Action> = labels.labels().actions.iter().map(action).collect();
     let limits = inventory.limits(&actions).with_context(name)?;
-    let beyond = labels.labels().rows.iter().find(|row| !limits.admits(&row.counts));
-    beyond.map_or(Ok(()), |row| {
-        let line = row.line;
-        Err(anyhow!(
-            "{}: line {line}: the inventory has too few devices for these actions: correct one of them",
-            name()
-        ))
-    })
+    match labels.labels().rows.iter().find(|row| !limits.admits(&row.counts)) {
+        None => Ok(()),
+        Some(row) => Err(anyhow!(
+            "{}: line {}: the inventory has too few devices for these actions: correct one of them",
+            name(),
+            row.line
+        )),
+    }
+}
+
+/// A learning curve for people.
+fn curve_table(curve: &LearningCurve) -> String {
+    let row = |point: &CurvePoint| {
+        let labels = point.labels.to_string();
+        let (Some(sizes), Some(score)) = (point.sizes, &point.score) else {
+            return [&*labels, NONE, NONE, NONE, NONE, NONE, NONE].map(str::to_owned);
+        };
+        let percent = |share: f64| format!("{:.1}", 100.0 * share);
+        let share = |part: u64| percent(part as f64 / score.commands.max(1) as f64);
+        let before = score.before_pruning.as_ref().map_or(NONE.to_owned(), |before| percent(before.precision));
+        let after = &score.after_pruning;
+        let candidates = format!("{:.1}", after.candidates);
+        [
+            labels,
+            sizes.to_string(),
+            before,
+            percent(after.precision),
+            share(after.top_1),
+            share(after.top_5),
+            candidates,
+        ]
+    };
+    let header = ["labels", "sizes", "before %", "after %", "first %", "five %", "candidates"];
+    let faults = curve.points.iter().filter_map(|point| Some((point.labels, point.fault.as_deref()?)));
+    let faults: Vec<String> = faults.map(|(labels, fault)| format!("{labels} labels: {fault}\n")).collect();
+    format!(
+        "models of the first labels only, tried on {} other commands\n\n{}{faults}\nsizes: actions with the same \
+        size as in the model of all labels; before, after: the truth among the candidates before and after pruning; \
+        first, five: the truth the first candidate, or among the first five; candidates: their mean number\n",
+        curve.tested,
+        numbers(header, curve.points.iter().map(row)),
+        faults = faults.concat(),
+    )
 }

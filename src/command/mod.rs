@@ -1,31 +1,32 @@
-//! The command line of `sizeleak`: one module a subcommand.
+//! The command line of `sizeleak`: a module for each subcommand, and the options they share.
 
 mod cache;
+mod cache_folder;
 mod check_stage;
 mod compare;
 mod documentation;
 mod evaluate;
+mod evaluation_input;
 mod failure;
 mod frames;
-mod gateway_seen;
 mod init;
-mod labelled;
+mod labelled_captures;
 mod learn;
-mod observation;
+mod notices;
+mod output_file;
+mod pipeline_variant;
 mod plot;
 mod progress;
-mod reuse;
 mod run;
 mod schema;
 mod simulate;
+mod stage_options;
+mod start_point;
+mod text_style;
+mod text_table;
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::anyhow;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sizeleak_runtime::program::EXIT_CODES;
 use sizeleak_telemetry::log::{LogFlags, complain};
@@ -65,24 +66,24 @@ enum Subcommands {
 }
 
 impl Subcommands {
-    /// How much is said on stderr.
+    /// How much is printed on stderr.
     fn log(&self) -> &LogFlags {
-        const USUAL: &LogFlags = &LogFlags::DEFAULT;
+        const DEFAULT: &LogFlags = &LogFlags::DEFAULT;
         match self {
             Self::Run(arguments) => &arguments.log,
-            Self::Learn(arguments) => &arguments.observation.log,
-            Self::Evaluate(arguments) => &arguments.subject.observation.log,
-            Self::Compare(arguments) => &arguments.subject.observation.log,
-            _ => USUAL,
+            Self::Learn(arguments) => &arguments.captures.log,
+            Self::Evaluate(arguments) => &arguments.input.captures.log,
+            Self::Compare(arguments) => &arguments.input.captures.log,
+            _ => DEFAULT,
         }
     }
 }
 
-/// The command line of the program. What its exit codes mean stands below every subcommand's help.
+/// The command line of the program, with the exit codes below the help of every subcommand.
 fn command() -> Command {
     Cli::command().mut_subcommands(|subcommand| {
         let examples = subcommand.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
-        // One that says what its own mean has said it.
+        // A subcommand may explain its own exit codes.
         let codes = if examples.contains("Exit code") { "" } else { EXIT_CODES };
         subcommand.after_help(format!("{examples}{codes}").trim_end().to_owned())
     })
@@ -104,28 +105,11 @@ pub fn main() -> ExitCode {
         Subcommands::CheckStage(arguments) => check_stage::run(&arguments),
         Subcommands::Init(arguments) => init::run(&arguments),
         Subcommands::Schema(arguments) => schema::run(&arguments),
-        Subcommands::Completions(arguments) => documentation::completions(&arguments),
-        Subcommands::Man(arguments) => documentation::man(&arguments),
+        Subcommands::Completions(arguments) => documentation::completions(&arguments, command()),
+        Subcommands::Man(arguments) => documentation::man(&arguments, command()),
     };
     result.unwrap_or_else(|failure| {
         complain("sizeleak", &failure.to_string());
         ExitCode::from(failure.exit_code())
     })
-}
-
-/// Standard output as a file: the standard library would buffer it by lines.
-fn stdout() -> io::Result<File> {
-    io::stdout().as_fd().try_clone_to_owned().map(File::from)
-}
-
-/// Writes a whole result to a file, or to standard output, which may be closed before its end.
-fn write(file: Option<&Path>, result: &[u8]) -> anyhow::Result<()> {
-    let (written, name) = match file {
-        Some(path) => (File::create(path).and_then(|mut file| file.write_all(result)), path.display().to_string()),
-        None => (stdout().and_then(|mut stdout| stdout.write_all(result)), "the output".to_owned()),
-    };
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(anyhow!("{name} cannot be written: {error}")),
-        _ => Ok(()),
-    }
 }

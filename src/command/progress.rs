@@ -1,4 +1,4 @@
-//! A bar on stderr that shows how much of the captures was read, how fast, and how long the rest takes.
+//! A progress bar on stderr: how much of the captures has been read, how fast, and how long the rest takes.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -12,69 +12,69 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sizeleak_telemetry::Progress;
 use sizeleak_telemetry::log::{Drawing, LogFlags, LogFormat, Screen};
 
-/// How often the bar is drawn anew.
-const EVERY: Duration = Duration::from_millis(100);
+/// How often the bar is redrawn.
+const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Where the end is known.
-const KNOWN: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+/// If the total size is known.
+const KNOWN_TOTAL: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-/// Where it is not, as of a pipe.
-const UNKNOWN: &str = "{spinner} {bytes} read, {bytes_per_sec}, {elapsed}";
+/// If it is not, as with a pipe.
+const UNKNOWN_TOTAL: &str = "{spinner} {bytes} read, {bytes_per_sec}, {elapsed}";
 
-/// Where what is read is not known either, since other processes do it.
-const ELSEWHERE: &str = "{spinner} {elapsed}";
+/// If other processes read the captures.
+const NOTHING_KNOWN: &str = "{spinner} {elapsed}";
 
-/// The flag that says when there is a bar.
+/// The flag for the progress bar.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ProgressFlags {
     /// When a progress bar is drawn on stderr
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    progress: When,
+    progress: ProgressMode,
 }
 
-/// When a progress bar is drawn: never where stderr is no terminal, nor beside rows on the same terminal.
+/// When a progress bar is drawn: never unless stderr is a terminal, and never between rows on the same terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum When {
-    /// On a terminal, while rows are written to a file
+enum ProgressMode {
+    /// On a terminal, while rows go to a file
     #[default]
     Auto,
-    /// On a terminal, also while rows go into a pipe
+    /// On a terminal, also while rows go to a pipe
     Always,
-    /// Not at all
+    /// Never
     Never,
 }
 
 impl ProgressFlags {
-    /// Begins to draw, if it is to be; rows go to `output`.
+    /// Starts to draw a bar if the flags ask for it; rows go to `output`.
     pub(super) fn begin(&self, progress: &Progress, screen: &Screen, output: &File, log: &LogFlags) -> Option<Bar> {
-        let is_disturbed = match self.progress {
-            When::Auto => is_terminal_or_pipe(output),
-            When::Always => output.is_terminal(),
-            When::Never => true,
+        let is_mixed_with_rows = match self.progress {
+            ProgressMode::Auto => is_terminal_or_pipe(output),
+            ProgressMode::Always => output.is_terminal(),
+            ProgressMode::Never => true,
         };
         let is_text = log.format() == LogFormat::Text && !log.is_quiet();
-        (is_text && !is_disturbed && io::stderr().is_terminal())
+        (is_text && !is_mixed_with_rows && io::stderr().is_terminal())
             .then(|| Bar::begin(progress.clone(), screen.clone()))?
     }
 }
 
-/// Whether a person may see rows on the way: a pipe may well end on the same terminal.
+/// Whether rows may appear on the same terminal: a pipe may end there.
 fn is_terminal_or_pipe(output: &File) -> bool {
     let is_pipe = output.metadata().is_ok_and(|output| output.file_type().is_fifo() || output.file_type().is_socket());
     is_pipe || output.is_terminal()
 }
 
-/// A bar that is drawn until it is dropped, and leaves nothing behind.
+/// A progress bar that is drawn until it is dropped and leaves no trace.
 pub(super) struct Bar {
     drawn: ProgressBar,
     screen: Screen,
-    /// Its end tells the thread.
+    /// Dropping it ends the thread.
     alive: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Bar {
-    /// `None` where no thread can be had.
+    /// `None` if no thread can be started.
     fn begin(progress: Progress, screen: Screen) -> Option<Self> {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         let (alive, ended) = bounded(0);
@@ -89,14 +89,14 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         drop(self.alive.take());
-        // Had it panicked, nothing would be drawn any more.
+        // After a panic nothing is drawn any more.
         let _ended = self.thread.take().map(JoinHandle::join);
         self.screen.draw(None);
         self.drawn.finish_and_clear();
     }
 }
 
-/// What lines on the same screen are written above.
+/// Moves the bar below lines on the same screen.
 struct Drawn(ProgressBar);
 
 impl Drawing for Drawn {
@@ -107,12 +107,12 @@ impl Drawing for Drawn {
 
 fn draw(bar: &ProgressBar, progress: &Progress, ended: &Receiver<()>) {
     let mut template = "";
-    while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(EVERY) {
+    while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(INTERVAL) {
         let (read, total) = (progress.read(), progress.total());
         let wanted = match total {
-            _ if read == 0 => ELSEWHERE,
-            Some(_) => KNOWN,
-            None => UNKNOWN,
+            _ if read == 0 => NOTHING_KNOWN,
+            Some(_) => KNOWN_TOTAL,
+            None => UNKNOWN_TOTAL,
         };
         if wanted != template {
             template = wanted;
@@ -131,8 +131,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_can_be_read() {
-        for template in [KNOWN, UNKNOWN, ELSEWHERE] {
+    fn templates_are_valid() {
+        for template in [KNOWN_TOTAL, UNKNOWN_TOTAL, NOTHING_KNOWN] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

@@ -8,77 +8,72 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
+use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
+use sizeleak_pipeline::{Mode, Pipeline, RunEnding, RunReport};
 use sizeleak_runtime::program::save_latency_log;
 use sizeleak_runtime::{ConfigureError, Interrupt};
 use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
 use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 
-use super::Failure;
+use super::failure::Failure;
 use super::frames::{check_columns, check_target, kind};
-use super::gateway_seen::GatewaySeen;
-use super::observation::Telling;
+use super::output_file::OutputFile;
 use super::progress::ProgressFlags;
-use super::reuse::Reuse;
-use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
-use sizeleak_pipeline::{Mode, Pipeline, RunEnding, RunReport};
+use super::stage_options::StageOptionArguments;
+use super::start_point::StartPoint;
+use super::text_style::TextStyleOptions;
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  sizeleak run pipeline.toml\n  sizeleak run --input monday.pcap.gz tuesday.pcap.gz \
-                        --gateway 192.168.1.20 --model model.toml --format ndjson -o commands.ndjson\n  tcpdump -U -w - \
-                        | sizeleak run pipeline.toml --input -\n  sizeleak run --set pruner.mode=paper --set \
-                        decomposer.limit=100 --latency\n  sizeleak run --set \
-                        record-sizer.save=records.frames.zst\n  sizeleak run --from records.frames.zst --set \
-                        command-segmenter.gap=80ms\n\nWithout PIPELINE, ./pipeline.toml is used if it is there, \
-                        else the seven stages with their defaults."
-)]
+#[command(after_help = "Examples:\n  \
+    sizeleak run pipeline.toml\n  \
+    sizeleak run --input monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20 --model model.toml --format ndjson \
+    -o commands.ndjson\n  \
+    tcpdump -U -w - | sizeleak run pipeline.toml --input -\n  \
+    sizeleak run --set pruner.mode=paper --set decomposer.limit=100 --latency\n  \
+    sizeleak run --set record-sizer.save=records.frames.zst\n  \
+    sizeleak run --from records.frames.zst --set command-segmenter.gap=80ms\n\n\
+    Without PIPELINE, ./pipeline.toml is used if it exists, else the seven stages with their defaults.")]
 pub(crate) struct Arguments {
     /// The pipeline file
     #[arg(value_name = "PIPELINE")]
     pipeline: Option<PathBuf>,
 
-    /// Read these captures (pcap or pcapng, also compressed), `-` for stdin, in place of those in the pipeline file
+    /// Read these captures (pcap or pcapng, also compressed; `-` is stdin) instead of those in the pipeline file
     #[arg(long, value_name = "FILE", num_args = 1..)]
     input: Vec<PathBuf>,
 
     #[command(flatten)]
-    reuse: Reuse,
+    start: StartPoint,
 
-    /// The gateway's address or network; several may be given
-    #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
-    gateway: Vec<String>,
+    #[command(flatten)]
+    options: StageOptionArguments,
 
     /// The model of the gateway, made by `sizeleak learn`
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
 
-    /// Set any option of a stage, over what the pipeline file says
-    #[arg(long, value_name = "STAGE.KEY=VALUE")]
-    set: Vec<String>,
-
-    /// Where the stages run [default: the pipeline file's, else threads]
+    /// Where the stages run [default: as in the pipeline file, else threads]
     #[arg(long, value_enum)]
     mode: Option<Mode>,
 
-    /// How to write what comes out
+    /// The format of the output
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
 
-    /// Write frames of these kinds [default: identifications as a table, CSV or Parquet, all traffic as JSON, everything as
-    /// frames]
+    /// Write frames of these kinds [default: identifications for table, CSV and Parquet; all traffic for JSON;
+    /// everything for frames]
     #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
 
-    /// Write to FILE, not to stdout
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputFile,
 
     #[command(flatten)]
-    appearance: GatewaySeen,
+    style: TextStyleOptions,
 
-    /// At the end, print a table of the stages' latencies on stderr
+    /// Print a table of the stages' latencies on stderr at the end
     #[arg(long)]
     latency: bool,
 
@@ -103,13 +98,10 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let telemetry = Telemetry::new();
     let served = arguments.serve(&telemetry)?;
     let interrupt = Interrupt::on_signals()?;
-    let (mut prepared, kept) = arguments.reuse.begin(&pipeline, &interrupt, telling(arguments))?;
-    let output = match &arguments.output {
-        Some(path) => File::create(path).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
-        None => super::stdout()?,
-    };
+    let (mut prepared, aftermath) = arguments.start.prepare(&pipeline, &interrupt, &arguments.log)?;
+    let output = arguments.output.create()?;
     check_target(arguments.format, &output)?;
-    let look = arguments.appearance.look(HexLength::default(), &output)?;
+    let style = arguments.style.style(HexLength::default(), &output)?;
     let bar = arguments.progress.begin(telemetry.progress(), screen, &output, &arguments.log);
     if served.is_some() || bar.is_some() {
         prepared.report_to(&telemetry);
@@ -117,22 +109,22 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     if let Some(served) = served.as_ref().filter(|_| !arguments.log.is_quiet()) {
         say("sizeleak", &format!("metrics at {}", served.url()));
     }
-    let mut shown = Shown {
-        writer: OutputWriter::new(arguments.format, selection, look, output)?,
+    let mut sink = OutputSink {
+        writer: OutputWriter::new(arguments.format, selection, style, output)?,
         is_verbose: arguments.log.is_verbose(),
         notices: BTreeMap::new(),
         rows: BTreeMap::new(),
         telemetry: served.is_some().then(|| telemetry.clone()),
-        unshown: 0,
+        unreported: 0,
     };
-    let ran = prepared.run(&interrupt, &mut shown);
-    let finished = shown.writer.finish();
+    let run = prepared.run(&interrupt, &mut sink);
+    let finished = sink.writer.finish();
     drop((bar, served));
     if !arguments.log.is_quiet() {
-        shown.say();
+        sink.print_counts();
     }
-    kept.end(ran.as_ref().ok());
-    let report = ran?;
+    aftermath.finish(run.as_ref().ok());
+    let report = run?;
     if let Err(error) = finished
         && report.ending != RunEnding::Closed
         && error.kind() != io::ErrorKind::BrokenPipe
@@ -143,44 +135,36 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     match report.ending {
         RunEnding::Done | RunEnding::Closed => Ok(ExitCode::SUCCESS),
         RunEnding::Interrupted => {
-            let stopped = anyhow::anyhow!("stopped; what was read until then is processed");
+            let stopped = anyhow::anyhow!("stopped; everything read until then was processed");
             Err(Failure::with_code(130, stopped))
         }
     }
 }
 
 impl Arguments {
-    /// Begins to serve metrics, if that was asked for.
+    /// Starts to serve metrics, if asked for.
     fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, Failure> {
         let served = self.metrics.serve(telemetry).map_err(ConfigureError::from);
         served.map_err(|error| Failure::with_code(error.exit_code(), error))
     }
 }
 
-fn telling(arguments: &Arguments) -> Telling {
-    if arguments.log.is_quiet() { Telling::Nothing } else { Telling::Kinds }
-}
-
-/// The pipeline of the file, with what the command line sets over it.
+/// The pipeline of the file, with the options of the command line.
 fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
-    let usual = Path::new("pipeline.toml");
+    let default_file = Path::new("pipeline.toml");
     let mut pipeline = match &arguments.pipeline {
         Some(file) => Pipeline::read(file)?,
-        None if usual.is_file() => Pipeline::read(usual)?,
+        None if default_file.is_file() => Pipeline::read(default_file)?,
         None => Pipeline::standard(),
     };
     if !arguments.input.is_empty() {
         pipeline.read_captures(&arguments.input)?;
     }
-    if !arguments.gateway.is_empty() {
-        pipeline.set("flow-filter", "gateway", arguments.gateway.clone())?;
-    }
+    arguments.options.set_gateway(&mut pipeline)?;
     if let Some(model) = &arguments.model {
         pipeline.use_model(model)?;
     }
-    for setting in &arguments.set {
-        pipeline.set_text(setting)?;
-    }
+    arguments.options.set_others(&mut pipeline)?;
     if let Some(mode) = arguments.mode {
         pipeline.mode = mode;
     }
@@ -210,20 +194,20 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport
     save_latency_log(log, summary, report.start, report.clock).map_err(|message| anyhow::anyhow!(message).into())
 }
 
-/// Writes frames, and keeps what is to be said of them on stderr.
-struct Shown {
+/// Writes frames, and counts them for the summary on stderr.
+struct OutputSink {
     writer: OutputWriter<File>,
     is_verbose: bool,
     notices: BTreeMap<String, u64>,
-    /// How many of each kind, the rows of batches counted.
+    /// How many of each kind, counting the rows of batches.
     rows: BTreeMap<String, u64>,
-    /// Where they are shown while it runs, if anybody looks.
+    /// Where counts are reported during the run, if metrics are served.
     telemetry: Option<Telemetry>,
-    /// How many rows came since they were shown there.
-    unshown: u64,
+    /// How many rows have not been reported there yet.
+    unreported: u64,
 }
 
-impl FrameSink for Shown {
+impl FrameSink for OutputSink {
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
         let written = self.write(frames);
         frames.clear();
@@ -231,12 +215,12 @@ impl FrameSink for Shown {
     }
 
     fn pause(&mut self) -> io::Result<()> {
-        self.show();
+        self.report();
         self.writer.flush()
     }
 }
 
-impl Shown {
+impl OutputSink {
     fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
         for alike in frames.chunk_by(Frame::is_same_kind) {
             let Some(first) = alike.first() else { continue };
@@ -246,17 +230,17 @@ impl Shown {
                 Frame::Hello(_) | Frame::Summary(_) => {}
                 _ => self.count(first.kind(), rows),
             }
-            self.unshown += rows;
+            self.unreported += rows;
             self.writer.write_kind(first.kind(), alike)?;
         }
-        if self.unshown >= BATCH_ROWS as u64 {
-            self.show();
+        if self.unreported >= BATCH_ROWS as u64 {
+            self.report();
         }
         Ok(())
     }
 
-    fn show(&mut self) {
-        self.unshown = 0;
+    fn report(&mut self) {
+        self.unreported = 0;
         if let Some(telemetry) = &self.telemetry {
             telemetry.set_output(&self.rows);
         }
@@ -279,7 +263,7 @@ impl Shown {
         }
     }
 
-    fn say(&mut self) {
+    fn print_counts(&self) {
         let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { listed(&self.rows) };
         let notices = match (self.notices.is_empty(), self.is_verbose) {
             (true, _) => String::new(),

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
-
-use super::Failure;
-use super::documentation::print;
 use sizeleak_pipeline::schema;
+
+use super::failure::Failure;
+use super::output_file::print;
 
 /// Print the JSON Schema of pipeline.toml, for editors
 #[derive(Debug, Args)]
@@ -16,11 +16,12 @@ use sizeleak_pipeline::schema;
 )]
 pub(crate) struct Arguments {}
 
-/// The schema as the file that is committed.
+/// The text of the schema file.
 pub(super) fn text() -> String {
     format!("{:#}\n", schema::schema())
 }
 
 pub(crate) fn run(_: &Arguments) -> Result<ExitCode, Failure> {
-    print(text().as_bytes())
+    print(text().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `sizeleak simulate`: labelled captures with real TLS inside.
+//! `sizeleak simulate`: labelled captures with real TLS.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,27 +8,27 @@ use anyhow::Context;
 use clap::Args;
 use sizeleak_simulator::{Scenario, simulate};
 
-use super::Failure;
+use super::failure::Failure;
 
-/// Make labelled captures of a modelled gateway, with real TLS inside
+/// Make labelled captures of a simulated gateway, with real TLS
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sizeleak simulate --scenario home.toml --seed 7 -o home\n\
                         writes learn.pcap, learn.csv, test.pcap, test.csv and inventory.toml into home. The same \
-                        scenario and seed give the same bytes. examples/scenarios/default.toml shows every key.")]
+                        scenario and seed give the same bytes. examples/scenarios/default.toml lists all keys.")]
 pub(crate) struct Arguments {
-    /// What the home, the service and the network are like [default: the home of the paper]
+    /// A description of the home, the service and the network [default: the home of the paper]
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
 
-    /// Where all chance comes from
+    /// The seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// The folder to write into; made where it is missing
+    /// The folder to write into, created if missing
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(long)]
     quiet: bool,
 }

@@ -1,4 +1,4 @@
-//! A simulated home on disk, and the program run on it as a user would.
+//! A simulated home on disk, and the program run on it as by a user.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::programs::{GATEWAY, sizeleak, stderr};
 
-/// The captures, labels and inventory of a simulation, in a folder that goes away with it.
+/// The captures, labels and inventory of a simulation, in a temporary folder.
 pub(crate) struct Home {
     folder: TempDir,
 }
@@ -25,7 +25,7 @@ impl Home {
         self.folder.path().join(name)
     }
 
-    /// `learn` on the part to learn from, into a model of this name; `more` are further arguments.
+    /// `learn` on the training captures, into a model of this name; `more` are further arguments.
     pub(crate) fn learn(&self, model: &str, more: &[&str]) -> Output {
         let mut command = sizeleak("learn");
         command.arg("--capture").arg(self.path("learn.pcap")).arg("--labels").arg(self.path("learn.csv"));
@@ -33,12 +33,22 @@ impl Home {
         run(command.arg("-o").arg(self.path(model)).args(more))
     }
 
-    /// `evaluate` of a model on the part to test on.
+    /// `evaluate` of a model on the test captures.
     pub(crate) fn evaluate(&self, model: &str, more: &[&str]) -> Output {
         let mut command = sizeleak("evaluate");
         command.arg("--model").arg(self.path(model)).args(["--gateway", GATEWAY]);
         command.arg("--capture").arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
         run(command.args(more))
+    }
+
+    /// The figures of `compare` for several pipelines with a model.
+    pub(crate) fn compare(&self, model: &str, settings: &[String]) -> serde_json::Value {
+        let mut command = sizeleak("compare");
+        command.args(settings).arg("--model").arg(self.path(model)).args(["--gateway", GATEWAY, "--quiet"]);
+        command.arg("--capture").arg(self.path("test.pcap")).arg("--labels").arg(self.path("test.csv"));
+        let output = run(command.args(["--format", "json"]));
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// The figures of [`Self::evaluate`].
@@ -49,7 +59,7 @@ impl Home {
     }
 }
 
-/// A home with few commands, for tests that do not look at accuracy.
+/// A home with few commands, for tests that do not depend on accuracy.
 pub(crate) fn small() -> Scenario {
     let mut scenario = Scenario::default();
     scenario.learn.random = 60;

@@ -20,6 +20,7 @@ mod csv;
 mod json;
 mod line;
 mod parquet;
+pub mod plot;
 mod selection;
 mod table;
 mod text_format;

@@ -164,7 +164,7 @@ fn capture_and_filter(
     let capture = capture.options::<sizeleak_capture::Options>()?;
     let filter = FlowFilter::new(&filter.options::<sizeleak_flow_filter::Options>()?);
     let capture = match &filter {
-        Ok(filter) => capture.build_for(filter.sieve(), batches),
+        Ok(filter) => capture.build_for(filter.prefilter(), batches),
         Err(_) => capture.build(),
     };
     let filter = filter.map(|filter| Box::new(Node::new(filter.with_batches(batches))) as Box<dyn Runnable>);

@@ -1,59 +1,101 @@
-//! A cache bounded by bytes, with two generations in place of a use order.
+//! A bounded table of recently used values that evicts the others at a constant cost.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use foldhash::fast::RandomState;
 
-/// Caches values by key and evicts those not looked up lately once they take too many bytes. It is never iterated, so
-/// the order of its tables has no effect on output.
+/// Keeps the values used last, up to a total weight: bytes, or entries that weigh 1 each.
+///
+/// New and used values are in the young generation. When that is full, the old generation is evicted and the young one
+/// becomes the old one. Values are only looked up, so the order of the hash tables never shows.
 #[derive(Debug)]
 pub struct TwoGenerationCache<K, V> {
-    young: HashMap<K, CachedValue<V>, RandomState>,
-    /// The previous generation; dropped when the young one fills its half.
-    old: HashMap<K, CachedValue<V>, RandomState>,
-    young_bytes: usize,
-    max_bytes: usize,
+    young: HashMap<K, Weighted<V>, RandomState>,
+    old: HashMap<K, Weighted<V>, RandomState>,
+    young_weight: usize,
+    /// The greatest weight of one generation.
+    generation_weight: usize,
+    evicted: u64,
 }
 
 #[derive(Debug)]
-struct CachedValue<V> {
+struct Weighted<V> {
     value: V,
-    bytes: usize,
+    weight: usize,
+}
+
+impl<V: Default> Default for Weighted<V> {
+    fn default() -> Self {
+        Self { value: V::default(), weight: 1 }
+    }
 }
 
 impl<K: Eq + Hash + Copy, V> TwoGenerationCache<K, V> {
-    /// An empty cache for values of `max_bytes` bytes in total.
-    pub fn new(max_bytes: usize) -> Self {
-        Self { young: HashMap::default(), old: HashMap::default(), young_bytes: 0, max_bytes }
+    /// An empty cache for values of at most `max_weight` in total.
+    pub fn new(max_weight: usize) -> Self {
+        Self {
+            young: HashMap::default(),
+            old: HashMap::default(),
+            young_weight: 0,
+            generation_weight: max_weight / 2,
+            evicted: 0,
+        }
     }
 
-    /// Looks up a value.
+    /// The value of a key; this counts as a use.
     pub fn recall(&mut self, key: &K) -> Option<&V> {
         if !self.old.is_empty()
-            && let Some(CachedValue { value, bytes }) = self.old.remove(key)
+            && let Some(used) = self.old.remove(key)
         {
-            self.remember(*key, value, bytes);
+            self.insert_young(*key, used);
         }
-        self.young.get(key).map(|cached| &cached.value)
+        self.young.get(key).map(|kept| &kept.value)
     }
 
-    /// Inserts or replaces a value of `bytes` bytes, unless it takes more than half the cache.
-    pub fn remember(&mut self, key: K, value: V, bytes: usize) {
-        let half = self.max_bytes / 2;
+    /// The value of a key; this does not count as a use.
+    pub fn peek(&self, key: &K) -> Option<&V> {
+        self.young.get(key).or_else(|| self.old.get(key)).map(|kept| &kept.value)
+    }
+
+    /// The value of a key, which is the default value of weight 1 if there was none; this counts as a use.
+    #[inline]
+    pub fn get_or_default(&mut self, key: K) -> &mut V
+    where
+        V: Default,
+    {
+        if !self.young.contains_key(&key) {
+            let used = self.old.remove(&key).unwrap_or_default();
+            self.insert_young(key, used);
+        }
+        &mut self.young.entry(key).or_default().value
+    }
+
+    /// Replaces the value of a key. A value heavier than half of the cache is not kept.
+    pub fn remember(&mut self, key: K, value: V, weight: usize) {
         if let Some(before) = self.young.remove(&key) {
-            self.young_bytes -= before.bytes;
+            self.young_weight -= before.weight;
         }
         self.old.remove(&key);
-        if bytes > half {
-            return;
+        if weight <= self.generation_weight {
+            self.insert_young(key, Weighted { value, weight });
         }
-        if self.young_bytes + bytes > half {
+    }
+
+    /// How many values were evicted because the cache was full.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Inserts a value whose key is in neither generation.
+    fn insert_young(&mut self, key: K, value: Weighted<V>) {
+        if self.young_weight + value.weight > self.generation_weight {
+            self.evicted += self.old.len() as u64;
             self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
+            self.young_weight = 0;
         }
-        self.young_bytes += bytes;
-        self.young.insert(key, CachedValue { value, bytes });
+        self.young_weight += value.weight;
+        self.young.insert(key, value);
     }
 }
 
@@ -65,41 +107,68 @@ mod tests {
 
     use super::*;
 
-    fn bytes<K, V>(table: &HashMap<K, CachedValue<V>, RandomState>) -> usize {
-        table.values().map(|cached| cached.bytes).sum()
+    fn weight<K, V>(generation: &HashMap<K, Weighted<V>, RandomState>) -> usize {
+        generation.values().map(|kept| kept.weight).sum()
     }
 
     proptest! {
         #[test]
-        fn recalled_values_are_those_remembered_last_within_the_limit(uses in prop::collection::vec((0u8..16, 0usize..70, any::<bool>()), 0..200)) {
+        fn recall_returns_the_value_remembered_last_and_the_weight_is_bounded(
+            uses in prop::collection::vec((0u8..16, 0usize..70, any::<bool>()), 0..200),
+        ) {
             let mut cache: TwoGenerationCache<u8, u32> = TwoGenerationCache::new(100);
-            let mut told: BTreeMap<u8, u32> = BTreeMap::new();
-            for ((key, size, is_asked), number) in uses.into_iter().zip(0..) {
-                if is_asked {
+            let mut remembered: BTreeMap<u8, u32> = BTreeMap::new();
+            for ((key, weight_of_value, is_recall), number) in uses.into_iter().zip(0..) {
+                if is_recall {
                     if let Some(value) = cache.recall(&key) {
-                        prop_assert_eq!(told.get(&key), Some(value));
+                        prop_assert_eq!(remembered.get(&key), Some(value));
                     }
                 } else {
-                    cache.remember(key, number, size);
-                    told.insert(key, number);
-                    prop_assert_eq!(cache.recall(&key), (size <= 50).then_some(&number));
+                    cache.remember(key, number, weight_of_value);
+                    remembered.insert(key, number);
+                    prop_assert_eq!(cache.recall(&key), (weight_of_value <= 50).then_some(&number));
                 }
-                prop_assert_eq!(cache.young_bytes, bytes(&cache.young));
-                prop_assert!(bytes(&cache.young) <= 50 && bytes(&cache.old) <= 50);
+                prop_assert_eq!(cache.young_weight, weight(&cache.young));
+                prop_assert!(weight(&cache.young) <= 50 && weight(&cache.old) <= 50);
+            }
+        }
+
+        #[test]
+        fn the_entries_used_last_are_kept_and_every_other_is_counted_as_evicted(
+            keys in prop::collection::vec(0u8..12, 0..200),
+        ) {
+            let mut cache: TwoGenerationCache<u8, u32> = TwoGenerationCache::new(8);
+            let mut uses = [0u32; 12];
+            let mut created = 0;
+            for (at, key) in keys.iter().enumerate() {
+                let mut used_last: Vec<u8> = Vec::new();
+                for key in keys[..at].iter().rev() {
+                    if !used_last.contains(key) && used_last.len() < 4 {
+                        used_last.push(*key);
+                    }
+                }
+                for key in &used_last {
+                    prop_assert_eq!(cache.peek(key), Some(&uses[usize::from(*key)]));
+                }
+                created += u64::from(cache.peek(key).is_none());
+                uses[usize::from(*key)] = cache.peek(key).copied().unwrap_or_default() + 1;
+                *cache.get_or_default(*key) += 1;
+                prop_assert!(cache.young.len() <= 4 && cache.old.len() <= 4);
+                prop_assert_eq!(created, cache.evicted() + (cache.young.len() + cache.old.len()) as u64);
             }
         }
     }
 
     #[test]
-    fn values_looked_up_are_not_evicted() {
+    fn a_value_that_is_recalled_again_and_again_is_never_evicted() {
         let mut cache = TwoGenerationCache::new(100);
-        cache.remember(0, "asked for", 10);
+        cache.remember(0, "used", 10);
         for key in 1..50 {
             cache.remember(key, "once", 10);
-            assert_eq!(cache.recall(&0), Some(&"asked for"));
+            assert_eq!(cache.recall(&0), Some(&"used"));
         }
         assert_eq!(cache.recall(&1), None);
-        cache.remember(99, "too large", 51);
+        cache.remember(99, "too heavy", 51);
         assert_eq!(cache.recall(&99), None);
     }
 }

@@ -1,98 +1,76 @@
-//! A comparison as a person reads it: under each figure, a line for every pipeline.
+//! A comparison for people: a row for each figure and pipeline.
 
-use std::fmt::{Display, Formatter, Result};
+use sizeleak_evaluation::statistics::Interval;
+use sizeleak_evaluation::{Comparison, FIGURES, Figure, FigureDifference, FigureValue, Unit};
 
-use super::comparison::{Comparison, Difference, Entry};
-use super::figure::{FIGURES, Figure, Unit};
-use crate::command::evaluate::{NONE, percent};
-use crate::statistics::Interval;
+use crate::command::text_table::{NONE, numbers, percent};
 
-/// The table of a comparison.
-pub(super) struct Table<'a>(pub(super) &'a Comparison);
-
-impl Display for Table<'_> {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
-        let Comparison { commands, confidence, pipelines, .. } = self.0;
+/// The table of a comparison, below a list of the pipelines.
+pub(super) fn table(comparison: &Comparison) -> String {
+    let Comparison { commands, confidence, pipelines, .. } = comparison;
+    let names = (1..).zip(pipelines).map(|(number, compared)| format!("[{number}] {}", compared.pipeline));
+    let names = names.collect::<Vec<_>>().join("\n");
+    let level = 100.0 * confidence.share();
+    let mut rows = Vec::new();
+    for (index, figure) in FIGURES.iter().enumerate() {
         for (number, compared) in (1..).zip(pipelines) {
-            writeln!(formatter, "[{number}] {}", compared.pipeline)?;
+            rows.extend(compared.figures.get(index).map(|value| row(figure, number, value)));
         }
-        let sure = 100.0 * confidence.share();
-        writeln!(
-            formatter,
-            "\n{commands} labelled commands; intervals of {sure} %; * a difference whose interval excludes 0\n"
-        )?;
-        let headings = ["", "", "interval", "less [1]", "", "interval", "p"].map(str::to_owned);
-        write_row(formatter, "", &headings)?;
-        for (place, figure) in FIGURES.iter().enumerate() {
-            for (number, compared) in (1..).zip(pipelines) {
-                let Some(value) = compared.figures.get(place) else { continue };
-                write_row(formatter, if number == 1 { figure.title } else { "" }, &cells(figure, number, value))?;
-            }
-        }
-        Ok(())
     }
+    let table = numbers(["", "", "", "interval", "less [1]", "", "interval", "p"], rows);
+    format!(
+        "{names}\n\n{commands} labelled commands; intervals of {level} %; \
+         * marks a difference whose interval excludes 0\n\n\
+         {table}"
+    )
 }
 
-fn write_row(formatter: &mut Formatter<'_>, title: &str, cells: &[String; 7]) -> Result {
-    let [number, value, interval, difference, star, between, p_value] = cells;
-    let row =
-        format!("{title:<28}{number:>4}{value:>9}  {interval:<16}{difference:>8} {star:<1} {between:<17}{p_value:>8}");
-    writeln!(formatter, "{}", row.trim_end())
-}
-
-fn cells(figure: &Figure, number: usize, value: &Entry) -> [String; 7] {
+fn row(figure: &Figure, number: usize, figure_value: &FigureValue) -> [String; 8] {
     let unit = figure.unit;
-    let shown = value.value.map_or_else(|| NONE.to_owned(), |value| unit.say(value));
-    let interval = value.interval.map_or_else(String::new, |interval| unit.range(interval));
-    let number = format!("[{number}]");
-    let Some(Difference { value: more, interval: between, p_value, excludes_zero }) = &value.difference else {
-        return [number, shown, interval, String::new(), String::new(), String::new(), String::new()];
+    let title = if number == 1 { figure.title.to_owned() } else { String::new() };
+    let value = figure_value.value.map_or_else(|| NONE.to_owned(), |value| show(unit, value));
+    let interval = figure_value.interval.map_or_else(String::new, |interval| show_interval(unit, interval));
+    let [difference, star, between, p_value] = match &figure_value.difference {
+        None => Default::default(),
+        Some(FigureDifference { value, interval, p_value, excludes_zero }) => [
+            show_difference(unit, *value),
+            if *excludes_zero { "*".to_owned() } else { String::new() },
+            interval.map_or_else(String::new, |interval| show_difference_interval(unit, interval)),
+            p_value.map_or_else(String::new, show_p_value),
+        ],
     };
-    let star = if *excludes_zero { "*" } else { "" };
-    let between = between.map_or_else(String::new, |interval| unit.difference_range(interval));
-    let p_value = p_value.map_or_else(String::new, probability);
-    [number, shown, interval, unit.difference(*more), star.to_owned(), between, p_value]
+    [title, format!("[{number}]"), value, interval, difference, star, between, p_value]
 }
 
-impl Unit {
-    fn say(self, value: f64) -> String {
-        match self {
-            Self::Percent => percent(value),
-            Self::Decimals(digits) => format!("{value:.digits$}"),
-        }
-    }
-
-    /// The ends of an interval, without what is written behind the value.
-    fn range(self, Interval { low, high }: Interval) -> String {
-        let [low, high] = [low, high].map(|end| self.say(end));
-        format!("{} to {}", low.trim_end_matches(" %"), high.trim_end_matches(" %"))
-    }
-
-    /// A difference with its sign.
-    fn difference(self, value: f64) -> String {
-        let (value, digits) = self.in_points(value);
-        let shown = format!("{value:+.digits$}");
-        // What rounds to nothing has no sign.
-        if shown.chars().any(|character| character.is_ascii_digit() && character != '0') {
-            shown
-        } else {
-            shown.trim_start_matches(['+', '-']).to_owned()
-        }
-    }
-
-    fn difference_range(self, Interval { low, high }: Interval) -> String {
-        format!("{} to {}", self.difference(low), self.difference(high))
-    }
-
-    fn in_points(self, value: f64) -> (f64, usize) {
-        match self {
-            Self::Percent => (100.0 * value, 1),
-            Self::Decimals(digits) => (value, digits),
-        }
+fn show(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Percent => percent(value),
+        Unit::Decimals(digits) => format!("{value:.digits$}"),
     }
 }
 
-fn probability(value: f64) -> String {
+/// An interval without percent signs.
+fn show_interval(unit: Unit, Interval { low, high }: Interval) -> String {
+    let [low, high] = [low, high].map(|end| show(unit, end));
+    format!("{} to {}", low.trim_end_matches(" %"), high.trim_end_matches(" %"))
+}
+
+/// A difference with its sign, in percentage points where the figure is in percent; no sign if it rounds to 0.
+fn show_difference(unit: Unit, value: f64) -> String {
+    let (value, digits) = match unit {
+        Unit::Percent => (100.0 * value, 1),
+        Unit::Decimals(digits) => (value, digits),
+    };
+    let shown = format!("{value:+.digits$}");
+    let is_zero = shown.chars().all(|character| !matches!(character, '1'..='9'));
+    if is_zero { shown.trim_start_matches(['+', '-']).to_owned() } else { shown }
+}
+
+fn show_difference_interval(unit: Unit, Interval { low, high }: Interval) -> String {
+    format!("{} to {}", show_difference(unit, low), show_difference(unit, high))
+}
+
+fn show_p_value(value: f64) -> String {
     if value < 0.0001 { "<0.0001".to_owned() } else { format!("{value:.4}") }
 }
 
@@ -101,16 +79,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_have_a_sign_unless_they_are_nothing() {
-        let shown = [0.0311, -0.0004, 0.0, -0.25].map(|value| Unit::Percent.difference(value));
+    fn differences_have_a_sign_unless_they_round_to_zero() {
+        let shown = [0.0311, -0.0004, 0.0, -0.25].map(|value| show_difference(Unit::Percent, value));
         assert_eq!(shown, ["+3.1", "0.0", "0.0", "-25.0"]);
         let interval = Interval { low: -1.26, high: 0.04 };
-        assert_eq!(Unit::Decimals(1).difference_range(interval), "-1.3 to 0.0");
-        assert_eq!(Unit::Percent.range(Interval { low: 0.951, high: 0.9999 }), "95.1 to 99.9");
+        assert_eq!(show_difference_interval(Unit::Decimals(1), interval), "-1.3 to 0.0");
+        assert_eq!(show_interval(Unit::Percent, Interval { low: 0.951, high: 0.9999 }), "95.1 to 99.9");
     }
 
     #[test]
-    fn small_probabilities_are_not_nothing() {
-        assert_eq!([1.0, 0.04999, 0.0001, 1e-9].map(probability), ["1.0000", "0.0500", "0.0001", "<0.0001"]);
+    fn small_p_values_are_never_shown_as_zero() {
+        assert_eq!([1.0, 0.04999, 0.0001, 1e-9].map(show_p_value), ["1.0000", "0.0500", "0.0001", "<0.0001"]);
     }
 }

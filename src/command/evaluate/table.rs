@@ -1,165 +1,112 @@
-//! An evaluation as a person reads it: the paper's table beside the one of these captures.
+//! An evaluation for people: the paper's figures beside those of these captures.
 
-use std::fmt::{Display, Formatter, Result};
+use sizeleak_evaluation::{
+    ActionScore, CalibrationBin, Confusion, Evaluation, LimitComparison, MatchCounts, Misattribution, Score,
+};
 
-use super::calibration::{Bin, Calibration};
-use super::confusion::Confusion;
-use super::findings::Evaluation;
-use super::limits::Limits;
-use super::score::{ActionScore, Score};
+use crate::command::text_table::{NONE, numbers, optional_decimals, optional_percent, percent, percent_of};
 
-/// The table of an evaluation.
-#[derive(Debug)]
-pub(super) struct Table<'a>(pub(super) &'a Evaluation);
-
-/// What stands where there is no figure.
-pub(in crate::command) const NONE: &str = "–";
-
-/// So many misattributions are shown.
+/// How many misattributions are shown.
 const SHOWN: usize = 8;
 
-impl Display for Table<'_> {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
-        let Evaluation { commands, matched, missed, ambiguous, spurious, .. } = self.0;
-        write!(formatter, "{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; ")?;
-        writeln!(formatter, "{spurious} commands without a label\n")?;
-        self.write_scores(formatter)?;
-        writeln!(formatter)?;
-        write_actions(formatter, &self.0.actions)?;
-        write_confusion(formatter, &self.0.actions, &self.0.confusion)?;
-        write_calibration(formatter, &self.0.after_pruning.calibration)?;
-        self.0.bayes_limit.as_ref().map_or(Ok(()), |limits| write_limits(formatter, limits))
-    }
+/// The tables of an evaluation.
+pub(super) fn table(evaluation: &Evaluation) -> String {
+    let Evaluation { commands, matches, actions, after_pruning, .. } = evaluation;
+    let MatchCounts { matched, missed, ambiguous, spurious } = matches;
+    [
+        format!("{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; "),
+        format!("{spurious} commands without a label\n\n"),
+        scores(evaluation),
+        "\n".to_owned(),
+        action_scores(actions),
+        misattributions(actions, &evaluation.confusion),
+        "\n".to_owned(),
+        calibration(&after_pruning.calibration.bins),
+        evaluation.bayes_limit.as_ref().map_or_else(String::new, limits),
+    ]
+    .concat()
 }
 
-impl Table<'_> {
-    fn write_scores(&self, formatter: &mut Formatter<'_>) -> Result {
-        let Evaluation { before_pruning, after_pruning, paper, .. } = self.0;
-        let of_paper = [paper.precision_before_pruning, paper.precision_after_pruning];
-        let ours = [before_pruning.as_ref(), Some(after_pruning)];
-        let with_papers =
-            |formatter: &mut Formatter<'_>, name: &str, papers: [String; 2], own: &dyn Fn(&Score) -> String| {
-                let [before, after] = ours.map(|score| score.map_or_else(|| NONE.to_owned(), own));
-                let [paper_before, paper_after] = papers;
-                write_row(formatter, name, [&paper_before, &before, &paper_after, &after])
-            };
-        let row = |formatter: &mut Formatter<'_>, name: &str, own: &dyn Fn(&Score) -> String| {
-            with_papers(formatter, name, [NONE, NONE].map(str::to_owned), own)
-        };
-        writeln!(formatter, "{:<34}{:>22}{:>24}", "", "before pruning", "after pruning")?;
-        write_row(formatter, "", ["paper", "here", "paper", "here"])?;
-        with_papers(formatter, "commands", [paper.commands.to_string(), paper.commands.to_string()], &|score| {
-            score.commands.to_string()
-        })?;
-        with_papers(formatter, "truth among the candidates", of_paper.map(percent), &|score| percent(score.precision))?;
-        row(formatter, "  not decided, list cut", &|score| score.undecided.to_string())?;
-        row(formatter, "truth the first candidate", &|score| percent_of(score.top_1, score.commands))?;
-        row(formatter, "truth among the first five", &|score| percent_of(score.top_5, score.commands))?;
-        row(formatter, "exactly one candidate", &|score| percent_of(score.unique, score.commands))?;
-        row(formatter, "  and that the truth", &|score| percent_of(score.unique_correct, score.commands))?;
-        row(formatter, "no candidate", &|score| score.unexplained.to_string())?;
-        row(formatter, "candidates, mean", &|score| format!("{:.1}", score.candidates.mean))?;
-        row(formatter, "candidates, median", &|score| format!("{}", score.candidates.median))?;
-        row(formatter, "candidates, most", &|score| score.candidates.max.to_string())?;
-        row(formatter, "truth in the credible set", &|score| percent(score.credible_set.coverage))?;
-        row(formatter, "credible set, mean size", &|score| format!("{:.1}", score.credible_set.size.mean))?;
-        row(formatter, "calibration error", &|score| maybe(score.calibration.expected_error, 3))?;
-        row(formatter, "  of perfect answers, by chance", &|score| maybe(score.calibration.by_chance, 3))?;
-        row(formatter, "bits unknown without the size", &|score| maybe(score.information.prior_bits, 2))?;
-        row(formatter, "bits given away", &|score| {
-            let bound = if score.information.is_bound { "≥ " } else { "" };
-            score.information.leaked_bits.map_or_else(|| NONE.to_owned(), |bits| format!("{bound}{bits:.2}"))
-        })
-    }
-}
+/// A figure of a score: its name, and how it is shown.
+struct ScoreRow(&'static str, fn(&Score) -> String);
 
-fn write_row(formatter: &mut Formatter<'_>, name: &str, cells: [&str; 4]) -> Result {
-    let [paper_before, before, paper_after, after] = cells;
-    writeln!(formatter, "{name:<34}{paper_before:>11}{before:>11}{paper_after:>13}{after:>11}")
-}
+const ROWS: [ScoreRow; 15] = [
+    ScoreRow("  not decided, list cut", |score| score.undecided.to_string()),
+    ScoreRow("truth the first candidate", |score| percent_of(score.top_1, score.commands)),
+    ScoreRow("truth among the first five", |score| percent_of(score.top_5, score.commands)),
+    ScoreRow("exactly one candidate", |score| percent_of(score.unique, score.commands)),
+    ScoreRow("  and that the truth", |score| percent_of(score.unique_correct, score.commands)),
+    ScoreRow("no candidate", |score| score.unexplained.to_string()),
+    ScoreRow("candidates, mean", |score| format!("{:.1}", score.candidates.mean)),
+    ScoreRow("candidates, median", |score| score.candidates.median.to_string()),
+    ScoreRow("candidates, most", |score| score.candidates.max.to_string()),
+    ScoreRow("truth in the credible set", |score| percent(score.credible_set.coverage)),
+    ScoreRow("credible set, mean size", |score| format!("{:.1}", score.credible_set.size.mean)),
+    ScoreRow("calibration error", |score| optional_decimals(score.calibration.expected_error, 3)),
+    ScoreRow("  of perfect answers, by chance", |score| optional_decimals(score.calibration.by_chance, 3)),
+    ScoreRow("bits unknown without the size", |score| optional_decimals(score.information.prior_bits, 2)),
+    ScoreRow("bits given away", |score| {
+        let bound = if score.information.is_bound { "≥ " } else { "" };
+        score.information.leaked_bits.map_or_else(|| NONE.to_owned(), |bits| format!("{bound}{bits:.2}"))
+    }),
+];
 
-fn write_actions(formatter: &mut Formatter<'_>, actions: &[ActionScore]) -> Result {
-    let width = actions.iter().map(|score| score.action.chars().count()).max().unwrap_or(0).max("action".len());
-    writeln!(formatter, "{:<width$}{:>12}{:>16}{:>30}", "", "commands", "truth among", "in the first candidate")?;
-    write_action(formatter, width, "action", ["with it", "the candidates", "occurs", "found", "right"])?;
-    for score in actions {
-        let [commands, count] = [score.commands, score.count].map(|count| count.to_string());
-        let [among, recall, right] = [score.precision, score.top_1_recall, score.top_1_precision].map(maybe_percent);
-        write_action(formatter, width, &score.action, [&commands, &among, &count, &recall, &right])?;
-    }
-    Ok(())
-}
-
-fn write_action(formatter: &mut Formatter<'_>, width: usize, name: &str, cells: [&str; 5]) -> Result {
-    let [commands, among, count, recall, right] = cells;
-    writeln!(formatter, "{name:<width$}{commands:>12}{among:>16}{count:>10}{recall:>10}{right:>10}")
-}
-
-/// The greatest misattributions; the whole matrix is in the JSON.
-fn write_confusion(formatter: &mut Formatter<'_>, actions: &[ActionScore], confusion: &Confusion) -> Result {
-    let greatest = confusion.greatest(SHOWN);
-    if greatest.is_empty() {
-        return Ok(());
-    }
-    writeln!(formatter, "\nmost often mistaken, in the first candidate")?;
-    let name = |at: Option<usize>| {
-        at.and_then(|at| actions.get(at)).map_or_else(|| "nothing".to_owned(), |score| score.action.clone())
+fn scores(evaluation: &Evaluation) -> String {
+    let Evaluation { before_pruning, after_pruning, paper, .. } = evaluation;
+    let row = |name: &str, papers: [String; 2], figure: &dyn Fn(&Score) -> String| {
+        let [paper_before, paper_after] = papers;
+        let before = before_pruning.as_ref().map_or_else(|| NONE.to_owned(), figure);
+        [name.to_owned(), paper_before, before, paper_after, figure(after_pruning)]
     };
-    for (truth, said, times) in greatest {
-        writeln!(formatter, "{times:>8.1} × {} for {}", name(said), name(truth))?;
-    }
-    Ok(())
+    let commands = row("commands", [(); 2].map(|()| paper.commands.to_string()), &|score| score.commands.to_string());
+    let precisions = [paper.precision_before_pruning, paper.precision_after_pruning].map(percent);
+    let precision = row("truth among the candidates", precisions, &|score| percent(score.precision));
+    let others = ROWS.iter().map(|ScoreRow(name, figure)| row(name, [NONE, NONE].map(str::to_owned), figure));
+    let header = ["", "before pruning:\npaper", "\nhere", "after pruning:\npaper", "\nhere"];
+    numbers(header, [commands, precision].into_iter().chain(others))
 }
 
-fn write_calibration(formatter: &mut Formatter<'_>, calibration: &Calibration) -> Result {
-    writeln!(formatter, "\n{:<16}{:>10}{:>20}{:>10}", "probability", "answers", "mean probability", "right")?;
-    for Bin { from, to, answers, probability, right } in &calibration.bins {
-        writeln!(formatter, "{from:.1} to {to:<9.1}{answers:>10}{probability:>20.3}{right:>10.3}")?;
-    }
-    Ok(())
-}
-
-fn write_limits(formatter: &mut Formatter<'_>, limits: &Limits) -> Result {
-    let Limits { top_1, top_1_with_replies, leaked_bits, leaked_bits_with_replies, .. } = *limits;
-    writeln!(formatter, "\n{:<34}{:>12}{:>18}", "possible at all", "by the size", "and the replies")?;
-    let row = |formatter: &mut Formatter<'_>, name: &str, cells: [String; 2]| {
-        let [size, replies] = cells;
-        writeln!(formatter, "{name:<34}{size:>12}{replies:>18}")
+fn action_scores(actions: &[ActionScore]) -> String {
+    let row = |score: &ActionScore| {
+        let [among, recall, right] = [score.precision, score.top_1_recall, score.top_1_precision].map(optional_percent);
+        [score.action.clone(), score.commands.to_string(), among, score.count.to_string(), recall, right]
     };
-    row(formatter, "truth the first candidate", [top_1, top_1_with_replies].map(percent))?;
+    let header = [
+        "\naction",
+        "commands\nwith it",
+        "truth among\nthe candidates",
+        "\noccurs",
+        "found in the\nfirst candidate",
+        "right in the\nfirst candidate",
+    ];
+    numbers(header, actions.iter().map(row))
+}
+
+/// The most frequent misattributions; the whole matrix is in the JSON.
+fn misattributions(actions: &[ActionScore], confusion: &Confusion) -> String {
+    let name = |at: Option<usize>| at.and_then(|at| actions.get(at)).map_or("nothing", |score| &*score.action);
+    let line = |Misattribution { truth, answer, times }: &Misattribution| {
+        format!("{times:>8.1} × {} for {}\n", name(*answer), name(*truth))
+    };
+    let lines: String = confusion.most_frequent(SHOWN).iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\nmost often mistaken, in the first candidate\n{lines}") }
+}
+
+fn calibration(bins: &[CalibrationBin]) -> String {
+    let row = |CalibrationBin { from, to, answers, probability, right }: &CalibrationBin| {
+        [format!("{from:.1} to {to:.1}"), answers.to_string(), format!("{probability:.3}"), format!("{right:.3}")]
+    };
+    numbers(["probability", "answers", "mean probability", "right"], bins.iter().map(row))
+}
+
+fn limits(limits: &LimitComparison) -> String {
+    let LimitComparison { top_1, top_1_with_replies, leaked_bits, leaked_bits_with_replies, .. } = *limits;
+    let row = |name: &str, [size, replies]: [String; 2]| [name.to_owned(), size, replies];
     let reached = [limits.reached, Some(limits.reached_in_the_end)];
-    row(formatter, "  share of it reached", reached.map(|share| maybe(share, 3)))?;
-    row(formatter, "bits given away", [leaked_bits, leaked_bits_with_replies].map(|bits| format!("{bits:.2}")))
-}
-
-/// A figure, where there is one, with so many decimals.
-pub(super) fn maybe(figure: Option<f64>, digits: usize) -> String {
-    figure.map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.digits$}"))
-}
-
-/// A share in percent. What is not all is never shown as 100 %.
-pub(in crate::command) fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    let shown = if share < 1.0 { percent.min(99.9) } else { percent };
-    format!("{shown:.1} %")
-}
-
-/// A part of a whole in percent.
-pub(super) fn percent_of(part: u64, whole: u64) -> String {
-    if whole == 0 { NONE.to_owned() } else { percent(part as f64 / whole as f64) }
-}
-
-fn maybe_percent(share: Option<f64>) -> String {
-    share.map_or_else(|| NONE.to_owned(), percent)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nearly_all_is_not_all() {
-        assert_eq!([1.0, 0.9999, 0.9123, 0.0].map(percent), ["100.0 %", "99.9 %", "91.2 %", "0.0 %"]);
-        assert_eq!((percent_of(0, 0), percent_of(1, 3)), (NONE.to_owned(), "33.3 %".to_owned()));
-    }
+    let rows = [
+        row("truth the first candidate", [top_1, top_1_with_replies].map(percent)),
+        row("  share of it reached", reached.map(|share| optional_decimals(share, 3))),
+        row("bits given away", [leaked_bits, leaked_bits_with_replies].map(|bits| format!("{bits:.2}"))),
+    ];
+    format!("\n{}", numbers(["best possible", "by the size", "and the replies"], rows))
 }

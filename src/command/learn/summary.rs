@@ -1,64 +1,56 @@
-//! What was learned, as a person reads it.
+//! A learned model for people.
 
 use std::collections::BTreeMap;
-use std::fmt::{Display, Formatter, Result};
 
+use sizeleak_learning::LearnedModel;
 use sizeleak_model::{Basis, FitMethod, Model, ReplyBytesModel, Smoothing};
 
-use super::training_set::LearnedModel;
-
-/// So many values of ε are shown.
+/// How many values of ε are shown.
 const SHOWN: usize = 6;
 
-/// The summary of a lesson, several lines.
-#[derive(Debug)]
-pub(super) struct Summary<'a>(pub(super) &'a LearnedModel);
-
-impl Display for Summary<'_> {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
-        let LearnedModel { model, labels, remarks, .. } = self.0;
-        for remark in remarks {
-            writeln!(formatter, "note: {remark}")?;
-        }
-        let method = match model.learned.method {
-            FitMethod::Robust => "by a robust fit",
-            FitMethod::Paper => "by the paper's procedure",
-        };
-        writeln!(formatter, "learned {method} from {} of {labels} labelled commands", model.learned.commands)?;
-        writeln!(formatter, "sizes are {}", of_basis(&model.learned.basis))?;
-        self.write_sizes(formatter)?;
-        write_epsilons(formatter, model)?;
-        write_replies(formatter, model)?;
-        write_noise(formatter, model)
-    }
+/// A summary in several lines.
+pub(super) fn summary(learned: &LearnedModel) -> String {
+    let LearnedModel { model, labels, remarks, .. } = learned;
+    let method = match model.learned.method {
+        FitMethod::Robust => "by a robust fit",
+        FitMethod::Paper => "by the paper's procedure",
+    };
+    let mut lines: Vec<String> = remarks.iter().map(|remark| format!("note: {remark}")).collect();
+    lines.push(format!("learned {method} from {} of {labels} labelled commands", model.learned.commands));
+    lines.push(format!("sizes are {}", describe_basis(&model.learned.basis)));
+    lines.push(String::new());
+    lines.extend(sizes(learned));
+    lines.push(String::new());
+    lines.push(epsilons(model));
+    lines.extend(replies(model));
+    lines.extend(noise(model));
+    lines.join("\n")
 }
 
-impl Summary<'_> {
-    fn write_sizes(&self, formatter: &mut Formatter<'_>) -> Result {
-        let LearnedModel { model, occurrences, .. } = self.0;
-        let names = model.actions.iter().map(|action| action.name.chars().count());
-        let width = names.max().unwrap_or(0).max("overhead |ac|".len());
-        writeln!(formatter, "\n  {:<width$}  {:>6} bytes", "overhead |ac|", model.overhead)?;
-        for (action, commands) in model.actions.iter().zip(occurrences) {
-            writeln!(formatter, "  {:<width$}  {:>6} bytes, in {commands} commands", action.name, action.size)?;
-        }
-        writeln!(formatter)
-    }
+fn sizes(learned: &LearnedModel) -> Vec<String> {
+    let LearnedModel { model, occurrences, .. } = learned;
+    let names = model.actions.iter().map(|action| action.name.chars().count());
+    let width = names.max().unwrap_or(0).max("overhead |ac|".len());
+    let overhead = format!("  {:<width$}  {:>6} bytes", "overhead |ac|", model.overhead);
+    let actions = model.actions.iter().zip(occurrences).map(|(action, commands)| {
+        format!("  {:<width$}  {:>6} bytes, in {commands} commands", action.name, action.size)
+    });
+    [overhead].into_iter().chain(actions).collect()
 }
 
-fn of_basis(basis: &Basis) -> String {
+fn describe_basis(basis: &Basis) -> String {
     match basis {
         Basis::Plaintext { cipher_suite, record_overhead: [least, most] } => {
             let added = if least == most { least.to_string() } else { format!("{least} to {most}") };
             format!(
-                "plaintext; where a session's cipher suite is not seen, {cipher_suite} ({added} bytes a record) is assumed"
+                "plaintext; sessions without a handshake are assumed to use {cipher_suite} ({added} bytes per record)"
             )
         }
         Basis::Wire => "those on the wire, under an unknown cipher suite".to_owned(),
     }
 }
 
-fn write_epsilons(formatter: &mut Formatter<'_>, model: &Model) -> Result {
+fn epsilons(model: &Model) -> String {
     let mut times: BTreeMap<i64, u64> = BTreeMap::new();
     for tuple in model.neighbours.tuples() {
         *times.entry(tuple.epsilon).or_default() += tuple.times;
@@ -71,46 +63,43 @@ fn write_epsilons(formatter: &mut Formatter<'_>, model: &Model) -> Result {
     let shown = shown.collect::<Vec<_>>().join(", ");
     let rest = frequent.len().saturating_sub(SHOWN);
     let rest = if rest > 0 { format!(" and {rest} more values") } else { String::new() };
-    let asked = if model.smoothing == Smoothing::NEAREST {
-        "the nearest command is".into()
+    let used = if model.smoothing == Smoothing::NEAREST {
+        "the nearest command is".to_owned()
     } else {
         format!("the {} nearest commands are", model.smoothing.k)
     };
-    writeln!(formatter, "ε: {shown}{rest}; {asked} asked")
+    format!("ε: {shown}{rest}; {used} used")
 }
 
-/// What was seen beside the commands; nothing where it was not looked at.
-fn write_noise(formatter: &mut Formatter<'_>, model: &Model) -> Result {
-    let Some(noise) = &model.noise else { return Ok(()) };
-    let (mut answers, mut alone) = (0_u64, 0_u64);
-    for kind in &noise.to_gateway {
-        (answers, alone) = (answers.saturating_add(kind.answers), alone.saturating_add(kind.alone));
-    }
-    let sizes = noise.to_gateway.len();
-    writeln!(
-        formatter,
-        "noise: beside commands the service sent {answers} answers and {alone} other messages, of {sizes} sizes"
-    )
-}
-
-fn write_replies(formatter: &mut Formatter<'_>, model: &Model) -> Result {
+fn replies(model: &Model) -> Vec<String> {
     let replies = &model.replies;
-    if replies.is_informative() {
-        writeln!(
-            formatter,
-            "replies: {} and {} an action; {:.1} % missing, {:.3} beside them a command",
+    let count = if replies.is_informative() {
+        format!(
+            "replies: {} and {} per action; {:.1} % missing, {:.3} others per command",
             replies.fixed,
             replies.per_action,
             100.0 * replies.missing,
             replies.surplus
-        )?;
+        )
     } else {
-        writeln!(formatter, "replies: their number says nothing of the number of actions")?;
-    }
-    let Some(bytes) = &model.reply_bytes else { return Ok(()) };
-    let figures = model.actions.iter().zip(&bytes.per_action);
-    let of_actions: Vec<String> = figures.map(|(action, bytes)| format!("{bytes} for {}", action.name)).collect();
-    let ReplyBytesModel { fixed, per_reply, spread, .. } = bytes;
-    let of_actions = of_actions.join(", ");
-    writeln!(formatter, "bytes of replies: {fixed}, {per_reply} a reply, {of_actions}; ± {spread}")
+        "replies: their number does not depend on the number of actions".to_owned()
+    };
+    let bytes = model.reply_bytes.as_ref().map(|bytes| {
+        let ReplyBytesModel { fixed, per_reply, spread, per_action, .. } = bytes;
+        let actions = model.actions.iter().zip(per_action);
+        let actions: Vec<String> = actions.map(|(action, bytes)| format!("{bytes} for {}", action.name)).collect();
+        format!("bytes of replies: {fixed}, {per_reply} per reply, {}; ± {spread}", actions.join(", "))
+    });
+    [count].into_iter().chain(bytes).collect()
+}
+
+/// The traffic besides commands, where the model has noise.
+fn noise(model: &Model) -> Option<String> {
+    let kinds = &model.noise.as_ref()?.to_gateway;
+    let answers = kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.answers));
+    let alone = kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.alone));
+    let sizes = kinds.len();
+    Some(format!(
+        "noise: besides commands the service sent {answers} answers and {alone} other messages, of {sizes} sizes"
+    ))
 }

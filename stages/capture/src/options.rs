@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::Batches;
+use sizeleak_frame::BatchLimit;
 use sizeleak_packet::{AddressPrefilter, AddressSet};
 use sizeleak_runtime::{ConfigureError, Runnable, SourceNode, StageOptions};
 
@@ -94,7 +94,7 @@ impl Options {
     pub fn build_for(
         &self,
         prefilter: AddressPrefilter,
-        batches: Batches,
+        batches: BatchLimit,
     ) -> Result<Box<dyn Runnable>, ConfigureError> {
         self.build_selecting(Selection::NotDropped(prefilter, batches))
     }

@@ -1,6 +1,6 @@
 //! Gathers packets into batches, and passes over those that do not matter further down.
 
-use sizeleak_frame::{BATCH_ROWS, Batches, Packet, Packets, PassedOver, what};
+use sizeleak_frame::{BATCH_ROWS, BatchLimit, Packet, Packets, SkippedPackets, what};
 use sizeleak_packet::AddressPrefilter;
 use sizeleak_runtime::{Closed, Interrupt, SourceEmit};
 
@@ -17,7 +17,7 @@ pub(crate) enum Selection {
     /// Those that may matter to some addresses. The stages behind learn nothing of the others.
     Only(AddressPrefilter),
     /// Those that the next stage would not drop at once. A batch says how many others it stands for.
-    NotDropped(AddressPrefilter, Batches),
+    NotDropped(AddressPrefilter, BatchLimit),
 }
 
 impl Selection {
@@ -29,26 +29,26 @@ impl Selection {
         }
     }
 
-    fn batch_limit(&self) -> BatchLimit {
+    fn batch_capacity(&self) -> BatchCapacity {
         let (batches, rows_per_packet) = match self {
             // A batch within the process may stand for all packets that are read at once.
-            Self::NotDropped(_, batches @ Batches::OfProcess) => (*batches, 16),
-            _ => (Batches::OfContract, 1),
+            Self::NotDropped(_, batches @ BatchLimit::InProcess) => (*batches, 16),
+            _ => (BatchLimit::Contract, 1),
         };
-        BatchLimit { rows: rows_per_packet * BATCH_ROWS, bytes: batches.bytes(), rows_per_packet }
+        BatchCapacity { rows: rows_per_packet * BATCH_ROWS, bytes: batches.bytes(), rows_per_packet }
     }
 }
 
 /// When a batch is full. A packet passed over counts as one row and by its bytes.
 #[derive(Debug, Clone, Copy)]
-struct BatchLimit {
+struct BatchCapacity {
     rows: usize,
     bytes: usize,
     /// Rows that a packet in the batch counts as.
     rows_per_packet: usize,
 }
 
-impl BatchLimit {
+impl BatchCapacity {
     #[inline]
     fn is_reached(self, rows: usize, bytes: usize) -> bool {
         rows >= self.rows || bytes >= self.bytes
@@ -70,14 +70,14 @@ pub(crate) struct PacketBatcher {
     /// What the batch counts as, against the limit.
     rows: usize,
     bytes: usize,
-    limit: BatchLimit,
+    capacity: BatchCapacity,
     selection: Selection,
     /// Whether the data of packets are copied into the batch, even if they could stay in the read buffer.
     copies_data: bool,
     /// Whether the selection excludes anything at present.
     is_filtering: bool,
     /// Packets passed over since the last one in the batch.
-    passed_over: PassedOver,
+    passed_over: SkippedPackets,
     pub(crate) counts: PacketCounts,
     /// The time of the last packet in a batch, or of one passed over before it.
     last_row_ns: Option<i64>,
@@ -89,12 +89,12 @@ impl PacketBatcher {
             batch: Packets::new(),
             rows: 0,
             bytes: 0,
-            limit: selection.batch_limit(),
+            capacity: selection.batch_capacity(),
             // Few packets are left of such a selection, and each would hold a whole buffer.
             copies_data: matches!(selection, Selection::Only(_)),
             selection,
             is_filtering: false,
-            passed_over: PassedOver::default(),
+            passed_over: SkippedPackets::default(),
             counts: PacketCounts::default(),
             last_row_ns: None,
         };
@@ -113,11 +113,15 @@ impl PacketBatcher {
         self.counts.snaplen_cut += u64::from(packet.data.len() < packet.original_length as usize);
         let prefilter = self.selection.prefilter().filter(|_| self.is_filtering);
         if prefilter.is_some_and(|prefilter| prefilter.rejects(packet.link_type, packet.data)) {
-            self.pass_over(PassedOver { packets: 1, bytes: packet.data.len() as u64, last_ns: Some(packet.time_ns) });
+            self.pass_over(SkippedPackets {
+                packets: 1,
+                bytes: packet.data.len() as u64,
+                last_ns: Some(packet.time_ns),
+            });
         } else {
             self.settle();
             self.last_row_ns = Some(packet.time_ns);
-            self.rows += self.limit.rows_per_packet;
+            self.rows += self.capacity.rows_per_packet;
             self.bytes += packet.data.len();
             self.batch.push(packet);
         }
@@ -145,7 +149,7 @@ impl PacketBatcher {
     }
 
     /// Counts packets that are not added.
-    fn pass_over(&mut self, packets: PassedOver) {
+    fn pass_over(&mut self, packets: SkippedPackets) {
         self.counts.passed_over += packets.packets;
         self.passed_over.packets += packets.packets;
         self.passed_over.bytes += packets.bytes;
@@ -161,7 +165,7 @@ impl PacketBatcher {
         let passed_over = std::mem::take(&mut self.passed_over);
         self.last_row_ns = passed_over.last_ns.or(self.last_row_ns);
         if self.stands_for_passed_over() {
-            self.batch.pass_over(passed_over);
+            self.batch.skip_packets(passed_over);
         }
     }
 
@@ -182,7 +186,7 @@ impl PacketBatcher {
 
     /// Whether batches may end anywhere: they do not leave the process.
     pub(crate) fn may_cut_anywhere(&self) -> bool {
-        matches!(self.selection, Selection::NotDropped(_, Batches::OfProcess))
+        matches!(self.selection, Selection::NotDropped(_, BatchLimit::InProcess))
     }
 
     /// Continues where another batcher of the same selection has stopped, with the batch that it has started; this
@@ -204,7 +208,7 @@ impl PacketBatcher {
     /// Whether the batch has reached its limit.
     #[inline]
     fn is_full(&self) -> bool {
-        self.limit.is_reached(self.rows, self.bytes)
+        self.capacity.is_reached(self.rows, self.bytes)
     }
 
     /// Whether the batch is to be sent. One that is full but holds no packet is restarted instead.
@@ -224,7 +228,7 @@ impl PacketBatcher {
         self.start_batch();
         let next = Packets::with_capacity(self.batch.len());
         let batch = std::mem::replace(&mut self.batch, next);
-        (!batch.is_empty() || batch.passed_over().packets > 0).then_some(batch)
+        (!batch.is_empty() || batch.skipped_packets().packets > 0).then_some(batch)
     }
 
     /// Ends the batch and emits it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Actions, Candidate, Shared};
+use sizeleak_frame::{Actions, Candidate, SharedList};
 
 /// The most bytes that the candidates of a command take in a frame, which may have 16 MiB; the list is cut there, as it is at
 /// the user's limit.
@@ -16,7 +16,7 @@ pub(crate) const MAX_CANDIDATES: usize = MAX_LIST_BYTES / CANDIDATE_BYTES;
 
 /// The candidates of one command.
 pub(crate) struct CandidateList<'a> {
-    names: &'a Shared<Arc<str>>,
+    names: &'a SharedList<Arc<str>>,
     limit: usize,
     /// The bytes that are left; `None` once a candidate did not fit.
     room: Option<usize>,
@@ -33,7 +33,7 @@ struct ListedCandidate {
 }
 
 impl<'a> CandidateList<'a> {
-    pub(crate) fn new(names: &'a Shared<Arc<str>>, limit: usize) -> Self {
+    pub(crate) fn new(names: &'a SharedList<Arc<str>>, limit: usize) -> Self {
         Self { names, limit, room: Some(MAX_LIST_BYTES), counts: Vec::new(), listed: Vec::new() }
     }
 
@@ -52,7 +52,7 @@ impl<'a> CandidateList<'a> {
         }
     }
 
-    pub(crate) fn into_candidates(self) -> Shared<Candidate> {
+    pub(crate) fn into_candidates(self) -> SharedList<Candidate> {
         let ends: Vec<u32> = self.listed.iter().map(|listed| listed.end).collect();
         let actions = Actions::of_many(self.names.clone(), self.counts, ends);
         let candidate =

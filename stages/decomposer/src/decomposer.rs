@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Candidate, Correction, Identification, Notice, Shared, WeightedEpsilon, what};
+use sizeleak_frame::{Candidate, Correction, Identification, Notice, SharedList, WeightedEpsilon, what};
 use sizeleak_model::Model;
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 use thiserror::Error;
@@ -23,7 +23,7 @@ const ENTRY_BYTES: usize = 256;
 #[derive(Debug)]
 pub struct Decomposer {
     model: Model,
-    names: Shared<Arc<str>>,
+    names: SharedList<Arc<str>>,
     solver: Solver,
     /// The prior's weights, by tables of growing reach; the first with room for a command's sums is used. None if the prior is
     /// flat.
@@ -31,7 +31,7 @@ pub struct Decomposer {
     limit: usize,
     /// The latest decomposition for each size or range of sizes, with the values of ε it holds for: a home's commands have
     /// the same few sizes.
-    cache: TwoGenerationCache<[i64; 2], (Shared<WeightedEpsilon>, Decomposition)>,
+    cache: TwoGenerationCache<[i64; 2], (SharedList<WeightedEpsilon>, Decomposition)>,
     counters: DecomposerCounters,
 }
 
@@ -52,7 +52,7 @@ struct Decomposition {
 
 #[derive(Debug, Clone, Default)]
 struct FoundCandidates {
-    listed: Shared<Candidate>,
+    listed: SharedList<Candidate>,
     /// How many there are, listed or not; `u64::MAX` stands for that many or more.
     count: u64,
 }
@@ -95,7 +95,7 @@ impl Decomposer {
     }
 
     /// The decomposition of a size or range of sizes: from the cache if the values of ε are the same to the last bit.
-    fn decompose(&mut self, sizes: [i64; 2], epsilons: &Shared<WeightedEpsilon>) -> Decomposition {
+    fn decompose(&mut self, sizes: [i64; 2], epsilons: &SharedList<WeightedEpsilon>) -> Decomposition {
         let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
         if let Some((cached, decomposition)) = self.cache.recall(&sizes)
             && (cached.is_clone_of(epsilons) || cached.iter().map(bits).eq(epsilons.iter().map(bits)))
@@ -141,7 +141,7 @@ impl Decomposer {
 
     /// The candidates by the prior, most probable first; `None` without a prior, or without room for its weights. Probabilities
     /// are among all candidates, listed or not.
-    fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<Shared<Candidate>> {
+    fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<SharedList<Candidate>> {
         let bytes = |explained: &ExplainedSum| usize::try_from(explained.sum.bytes).ok();
         let largest = explained.iter().map(bytes).max().flatten()?;
         let weights = self.weight_tables.iter_mut().find_map(|table| table.prepare(largest).then_some(&*table))?;
@@ -162,7 +162,7 @@ impl Decomposer {
     }
 
     /// The candidates with a flat prior: those of the heaviest sum first.
-    fn in_solver_order(&mut self, explained: &[ExplainedSum]) -> Result<Shared<Candidate>, SumTooLarge> {
+    fn in_solver_order(&mut self, explained: &[ExplainedSum]) -> Result<SharedList<Candidate>, SumTooLarge> {
         // Every multiset of actions is equally likely before the size is seen, so the weight of its sum decides.
         let total: f64 = explained.iter().map(|explained| explained.sum.weight * explained.count as f64).sum();
         let mut list = CandidateList::new(&self.names, self.limit);

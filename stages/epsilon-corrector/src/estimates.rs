@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_frame::{Shared, WeightedEpsilon};
+use sizeleak_frame::{SharedList, WeightedEpsilon};
 use sizeleak_model::{EpsilonDistribution, Neighbours, Smoothing, WeightedEpsilon as Estimate};
 use sizeleak_runtime::TwoGenerationCache;
 
@@ -22,7 +22,7 @@ pub struct EpsilonEstimates {
     neighbours: Neighbours,
     /// `None` for the values of the nearest neighbours alone.
     variation: Option<EpsilonDistribution>,
-    cache: TwoGenerationCache<[i64; 2], Shared<WeightedEpsilon>>,
+    cache: TwoGenerationCache<[i64; 2], SharedList<WeightedEpsilon>>,
 }
 
 impl EpsilonEstimates {
@@ -34,14 +34,14 @@ impl EpsilonEstimates {
 
     /// The values of ε over the sizes from the least to the most, which are taken to be equally likely; heaviest first, lower
     /// ones first among equals. The weights sum to 1. While it is cached, the same list is returned again.
-    pub fn over(&mut self, sizes: [i64; 2]) -> Shared<WeightedEpsilon> {
+    pub fn over(&mut self, sizes: [i64; 2]) -> SharedList<WeightedEpsilon> {
         if let Some(values) = self.cache.recall(&sizes) {
             return values.clone();
         }
         let values = self.compute(sizes);
         let values =
             values.iter().map(|Estimate { epsilon, weight }| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
-        let values: Shared<WeightedEpsilon> = values.collect();
+        let values: SharedList<WeightedEpsilon> = values.collect();
         self.cache.remember(sizes, values.clone(), ENTRY_BYTES + size_of_val(&*values));
         values
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sizeleak_frame::{Notice, PassedOver, what};
+use sizeleak_frame::{Notice, SkippedPackets, what};
 use sizeleak_packet::NoIpHeader;
 
 use crate::ip_reassembly::IncompletePacket;
@@ -44,7 +44,7 @@ impl FilterCounters {
     }
 
     /// Counts packets that an earlier stage has dropped.
-    pub(crate) fn count_passed_over(&mut self, passed_over: PassedOver) {
+    pub(crate) fn count_passed_over(&mut self, passed_over: SkippedPackets) {
         self.packets += passed_over.packets;
         self.last_ns = passed_over.last_ns.or(self.last_ns);
     }

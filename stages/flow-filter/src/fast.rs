@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use prefetch_index::prefetch_index;
-use sizeleak_frame::{Packet, PacketIter, Segment};
+use sizeleak_frame::{BatchIter, Packet, PacketRow, Segment};
 use sizeleak_packet::fast::{Endpoints, TcpSegment};
 
 use crate::counters::FilterCounters;
@@ -36,7 +36,7 @@ impl FlowCache {
     pub(crate) fn write_segments(
         &self,
         generation: u32,
-        packets: &mut PacketIter<'_>,
+        packets: &mut BatchIter<'_, PacketRow>,
         writer: &mut SegmentWriter<'_>,
         counters: &mut FilterCounters,
     ) {
@@ -57,7 +57,7 @@ impl FlowCache {
             let (length, payload) = (payload.length(), payload.data());
             writer.push(Segment { time_ns: packet.time_ns, flow, direction, sequence, flags, length, payload });
             last_ns = Some(packet.time_ns);
-            packets.pass();
+            packets.advance();
         }
         counters.count_gateway_packets((before - packets.len()) as u64, last_ns);
     }

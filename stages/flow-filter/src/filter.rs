@@ -1,6 +1,6 @@
 //! The stage: packets in, the gateway's flows and segments out.
 
-use sizeleak_frame::{Batches, Flow, Packet, Packets, Segment, Transport, what};
+use sizeleak_frame::{BatchLimit, Flow, Packet, Packets, Segment, Transport, what};
 use sizeleak_packet::{
     AddressPrefilter, AddressSet, CapturedBytes, IpPacket, IpPayload, NoIpHeader, NoSegment, TransportSegment,
     dns_response, fast, inner_ip_bytes, ip_bytes, may_be_tunnel,
@@ -27,7 +27,7 @@ pub struct FlowFilter {
     reassembly: IpReassembly,
     seen: SeenAddresses,
     counters: FilterCounters,
-    batches: Batches,
+    batches: BatchLimit,
 }
 
 /// What an IP packet is carried in.
@@ -68,13 +68,13 @@ impl FlowFilter {
             reassembly: IpReassembly::default(),
             seen: SeenAddresses::default(),
             counters: FilterCounters::default(),
-            batches: Batches::default(),
+            batches: BatchLimit::default(),
         })
     }
 
     /// Sets the size of its batches.
     #[must_use]
-    pub fn with_batches(self, batches: Batches) -> Self {
+    pub fn with_batches(self, batches: BatchLimit) -> Self {
         Self { batches, ..self }
     }
 
@@ -269,7 +269,7 @@ impl Stage for FlowFilter {
                 writer.send()?;
             }
         }
-        self.counters.count_passed_over(packets.passed_over());
+        self.counters.count_passed_over(packets.skipped_packets());
         if self.counters.gateway_packets > 0 {
             self.prefilter.activate();
         }

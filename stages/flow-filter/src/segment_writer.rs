@@ -1,6 +1,6 @@
 //! Gathers segments into batches and emits all frames of the stage in order.
 
-use sizeleak_frame::{Batches, Frame, Packets, Segment, Segments};
+use sizeleak_frame::{BatchLimit, Frame, Packets, Segment, Segments};
 use sizeleak_runtime::{Emit, StageError};
 
 /// Gathers segments into batches. Other frames go out behind the segments before them, so it does not matter where a
@@ -8,13 +8,13 @@ use sizeleak_runtime::{Emit, StageError};
 pub(crate) struct SegmentWriter<'a> {
     packets: &'a Packets,
     batch: Segments,
-    batches: Batches,
+    batches: BatchLimit,
     out: &'a mut dyn Emit,
 }
 
 impl<'a> SegmentWriter<'a> {
     /// For segments of these packets, whose buffers they share, in batches of this size.
-    pub(crate) fn new(packets: &'a Packets, batches: Batches, out: &'a mut dyn Emit) -> Self {
+    pub(crate) fn new(packets: &'a Packets, batches: BatchLimit, out: &'a mut dyn Emit) -> Self {
         Self { packets, batch: Segments::with_capacity(packets.len()), batches, out }
     }
 

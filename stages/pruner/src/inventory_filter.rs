@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use sizeleak_frame::{Actions, Shared};
+use sizeleak_frame::{Actions, SharedList};
 use sizeleak_model::{InventoryError, Limits, MAX_ACTION_CLASSES, Model};
 
 /// The limits of the model's inventory, by action names.
@@ -25,7 +25,7 @@ impl InventoryFilter {
 
     /// A filter for the candidates of one list.
     pub(crate) fn for_list(&self) -> ListFilter<'_> {
-        ListFilter { inventory: self, names: Shared::default(), classes: Vec::new() }
+        ListFilter { inventory: self, names: SharedList::default(), classes: Vec::new() }
     }
 
     /// How many actions a command can have; `u32::MAX` without an inventory.
@@ -38,7 +38,7 @@ impl InventoryFilter {
 #[derive(Debug)]
 pub(crate) struct ListFilter<'a> {
     inventory: &'a InventoryFilter,
-    names: Shared<Arc<str>>,
+    names: SharedList<Arc<str>>,
     /// The class of each name; `None` if the model does not have the action.
     classes: Vec<Option<usize>>,
 }

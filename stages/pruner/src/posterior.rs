@@ -1,6 +1,6 @@
 //! The candidates' probabilities after the replies: P(candidate | replies) ∝ P(candidate) · P(replies | its actions).
 
-use sizeleak_frame::{Candidate, Shared};
+use sizeleak_frame::{Candidate, SharedList};
 use sizeleak_model::Rank;
 
 use crate::reply_evidence::ReplyEvidence;
@@ -11,7 +11,7 @@ const EQUAL: f64 = 1e-9;
 /// The distribution over the candidates of a command, with a share for those the list leaves out.
 #[derive(Debug)]
 pub(crate) struct Posterior<'a> {
-    listed: &'a Shared<Candidate>,
+    listed: &'a SharedList<Candidate>,
     /// The candidates that are left: in the list's order, or best first after [`Self::keep`].
     left: Vec<LeftCandidate>,
     /// The probability of all candidates that are not listed.
@@ -27,7 +27,7 @@ struct LeftCandidate {
 
 impl<'a> Posterior<'a> {
     /// The probabilities before the replies. In a cut list, candidates that are not listed have what is left to 1.
-    pub(crate) fn new(listed: &'a Shared<Candidate>, unlisted_count: u64) -> Self {
+    pub(crate) fn new(listed: &'a SharedList<Candidate>, unlisted_count: u64) -> Self {
         let probabilities = listed.iter().map(|candidate| candidate.probability);
         let valid = probabilities.map(|given| if given.is_nan() { 0.0 } else { given.clamp(0.0, 1.0) });
         let left = valid.enumerate().map(|(place, probability)| LeftCandidate { place, probability });
@@ -93,7 +93,7 @@ impl<'a> Posterior<'a> {
     }
 
     /// The candidates that are left, with their probabilities: the list itself if it is unchanged.
-    pub(crate) fn candidates(&self) -> Shared<Candidate> {
+    pub(crate) fn candidates(&self) -> SharedList<Candidate> {
         let given = self.listed.iter().enumerate().map(|(place, candidate)| (place, candidate.probability.to_bits()));
         if given.eq(self.left.iter().map(|left| (left.place, left.probability.to_bits()))) {
             return self.listed.clone();

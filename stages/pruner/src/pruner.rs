@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_frame::{Candidate, Frame, Identification, Notice, Shared, what};
+use sizeleak_frame::{Candidate, Frame, Identification, Notice, SharedList, what};
 use sizeleak_model::{InventoryError, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
@@ -44,7 +44,7 @@ pub struct Pruner {
     inventory: InventoryFilter,
     /// The latest result for each question, with the candidates it holds for: a home's commands have the same few sizes and
     /// replies.
-    cache: TwoGenerationCache<PruningKey, (Shared<Candidate>, PruningResult)>,
+    cache: TwoGenerationCache<PruningKey, (SharedList<Candidate>, PruningResult)>,
     is_cut_reported: bool,
     counters: PrunerCounters,
 }
@@ -73,7 +73,7 @@ struct PruningKey {
 /// What is left of a list of candidates.
 #[derive(Debug, Clone)]
 struct PruningResult {
-    candidates: Shared<Candidate>,
+    candidates: SharedList<Candidate>,
     /// How many candidates that are not listed must be kept.
     unlisted: u64,
     /// The numbers of actions that the replies allow, up to `u32::MAX` without a bound; `None` if they say nothing.
@@ -211,7 +211,7 @@ impl Stage for Pruner {
 }
 
 /// Whether lists are the same to the last bit. A decomposer with a cache passes on the very same list.
-fn is_same(one: &Shared<Candidate>, other: &Shared<Candidate>) -> bool {
+fn is_same(one: &SharedList<Candidate>, other: &SharedList<Candidate>) -> bool {
     let bits = |candidate: &Candidate| (candidate.epsilon, candidate.probability.to_bits());
     let is_alike = |(one, other): (&Candidate, &Candidate)| bits(one) == bits(other) && one.actions == other.actions;
     one.is_clone_of(other) || (one.len() == other.len() && one.iter().zip(other).all(is_alike))

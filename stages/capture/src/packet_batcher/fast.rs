@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use prefetch_index::prefetch_index;
-use sizeleak_frame::PassedOver;
+use sizeleak_frame::SkippedPackets;
 use sizeleak_packet::AddressPrefilter;
 
 use super::PacketBatcher;
@@ -27,8 +27,8 @@ impl PacketBatcher {
 
     /// Bytes of a capture that fit into the batch, whatever packets they hold; only the last packet may be longer.
     fn least_room(&self) -> usize {
-        let rows = self.limit.rows.saturating_sub(self.rows);
-        self.limit.bytes.saturating_sub(self.bytes).min(rows * LEAST_OVERHEAD)
+        let rows = self.capacity.rows.saturating_sub(self.rows);
+        self.capacity.bytes.saturating_sub(self.bytes).min(rows * LEAST_OVERHEAD)
     }
 }
 
@@ -84,14 +84,14 @@ impl BatchFiller<'_> {
         let (mut rest, mut last_ns, mut snaplen_cut) = (bytes, None, 0);
         let (mut rows, mut data_bytes) = (batcher.rows, batcher.bytes);
         let prefilter = batcher.selection.prefilter().filter(|_| batcher.is_filtering);
-        let mut added = batcher.batch.following(capture, number, buffer);
-        while !batcher.limit.is_reached(rows, data_bytes)
+        let mut added = batcher.batch.appender(capture, number, buffer);
+        while !batcher.capacity.is_reached(rows, data_bytes)
             && let Some((packet, behind)) = parse(rest)
             && packet.time_ns < before_ns
             && !prefilter.is_some_and(|prefilter| prefilter.rejects(packet.link_type, packet.data))
         {
             (rest, last_ns) = (behind, Some(packet.time_ns));
-            rows += batcher.limit.rows_per_packet;
+            rows += batcher.capacity.rows_per_packet;
             data_bytes += packet.data.len();
             snaplen_cut += u64::from(packet.is_cut());
             added.push(packet.time_ns, packet.link_type, packet.original_length, packet.data);
@@ -120,7 +120,7 @@ impl BatchFiller<'_> {
             self.number += skipped.packets as u64;
             batcher.counts.packets += skipped.packets as u64;
             batcher.counts.snaplen_cut += skipped.snaplen_cut as u64;
-            batcher.pass_over(PassedOver {
+            batcher.pass_over(SkippedPackets {
                 packets: skipped.packets as u64,
                 bytes: skipped.data_bytes as u64,
                 last_ns: (skipped.packets > 0).then_some(skipped.last_ns),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use sizeleak_frame::{Batches, Frame, Packet};
+use sizeleak_frame::{BatchLimit, Frame, Packet};
 use sizeleak_runtime::FileProgress;
 
 use super::*;
@@ -70,7 +70,7 @@ proptest! {
     fn prefetching_does_not_change_the_output(captures in any_captures()) {
         let folder = tempfile::tempdir().unwrap();
         let files = write(folder.path(), &captures);
-        let not_dropped = Selection::NotDropped(prefilter(), Batches::OfContract);
+        let not_dropped = Selection::NotDropped(prefilter(), BatchLimit::Contract);
         for selection in [Selection::All, Selection::Only(prefilter()), not_dropped] {
             let in_turn = run_driver(&files, &selection, 0, None);
             for (most, piece_bytes) in [(1, None), (1, Some(4000)), (3, None), (3, Some(4000)), (MOST_CAPTURES, None)] {
@@ -135,6 +135,6 @@ fn waiting_parcels_stand_for_the_memory_they_take() {
     for length in [0, 60, 1400, 5 << 20] {
         let data = vec![7; length];
         assert_parcels_stand_for_memory(Selection::All, &data);
-        assert_parcels_stand_for_memory(Selection::NotDropped(prefilter(), Batches::OfProcess), &data);
+        assert_parcels_stand_for_memory(Selection::NotDropped(prefilter(), BatchLimit::InProcess), &data);
     }
 }

@@ -1,6 +1,6 @@
 //! Estimates, assumptions and notices of the stage.
 
-use sizeleak_frame::Shared;
+use sizeleak_frame::SharedList;
 
 use super::*;
 
@@ -115,6 +115,6 @@ fn a_model_of_wire_sizes_refuses_plaintext_sizes() {
 
 #[test]
 fn frames_of_other_kinds_are_handed_back() {
-    let other = Frame::from(Correction { command: command(1, None), epsilons: Shared::default() });
+    let other = Frame::from(Correction { command: command(1, None), epsilons: SharedList::default() });
     assert_eq!(CorrectorInput::try_from(other.clone()), Err(other));
 }

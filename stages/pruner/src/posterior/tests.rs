@@ -8,7 +8,7 @@ use sizeleak_frame::Actions;
 use super::*;
 use crate::testing::{command, model};
 
-fn listed(candidates: &[(u32, f64)]) -> Shared<Candidate> {
+fn listed(candidates: &[(u32, f64)]) -> SharedList<Candidate> {
     let candidate = |(actions, probability): &(u32, f64)| Candidate {
         actions: Actions::from(vec![(Arc::from("on"), *actions)]),
         epsilon: 0,
@@ -18,7 +18,7 @@ fn listed(candidates: &[(u32, f64)]) -> Shared<Candidate> {
 }
 
 /// All candidates after the replies, best first.
-fn weighed(listed: &Shared<Candidate>, unlisted_count: u64, replies: u32) -> Posterior<'_> {
+fn weighed(listed: &SharedList<Candidate>, unlisted_count: u64, replies: u32) -> Posterior<'_> {
     let mut posterior = Posterior::new(listed, unlisted_count);
     let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
     let command = command(replies, 0);

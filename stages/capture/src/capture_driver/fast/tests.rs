@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::slice::from_ref;
 
 use proptest::prelude::*;
-use sizeleak_frame::{Batches, Frame, Packets};
+use sizeleak_frame::{BatchLimit, Frame, Packets};
 use sizeleak_runtime::{Closed, Emit, Interrupt, SourceEmit};
 use tempfile::TempDir;
 
@@ -117,8 +117,8 @@ fn flatten(frames: Vec<Frame>) -> (Packets, [u64; 2], Vec<Frame>) {
     for frame in frames {
         match Packets::try_from(frame) {
             Ok(batch) => {
-                passed_over[0] += batch.passed_over().packets;
-                passed_over[1] += batch.passed_over().bytes;
+                passed_over[0] += batch.skipped_packets().packets;
+                passed_over[1] += batch.skipped_packets().bytes;
                 batch.iter().for_each(|packet| rows.push(packet));
             }
             Err(other) => others.push(other),
@@ -154,11 +154,11 @@ proptest! {
             place.fill(0xff);
         }
         let file = write(&folder, "capture", &bytes);
-        for selection in [Selection::Only(prefilter()), Selection::NotDropped(prefilter(), Batches::OfContract)] {
+        for selection in [Selection::Only(prefilter()), Selection::NotDropped(prefilter(), BatchLimit::Contract)] {
             let [one, two] = [None, Some(piece_bytes)].map(|pieces| run_driver(from_ref(&file), &selection, pieces).0);
             prop_assert!(one == two, "{selection:?}: {:?} and {:?}", one.counts, two.counts);
         }
-        let cut_anywhere = Selection::NotDropped(prefilter(), Batches::OfProcess);
+        let cut_anywhere = Selection::NotDropped(prefilter(), BatchLimit::InProcess);
         let [one, two] = [None, Some(piece_bytes)].map(|pieces| run_driver(from_ref(&file), &cut_anywhere, pieces).0);
         prop_assert_eq!(one.counts, two.counts);
         prop_assert!(flatten(one.frames) == flatten(two.frames));
@@ -172,7 +172,7 @@ proptest! {
     ) {
         let folder = TempDir::new().unwrap();
         let path = write(&folder, "capture", &capture_from(0, 6000));
-        let batches = if of_contract { Batches::OfContract } else { Batches::OfProcess };
+        let batches = if of_contract { BatchLimit::Contract } else { BatchLimit::InProcess };
         let (interrupt, selection) = (Interrupt::new(), Selection::NotDropped(prefilter(), batches));
         let mut out = Vec::new();
         let ((), counts) = with_driver(from_ref(&path), &selection, &interrupt, &mut out, |driver| {
@@ -227,7 +227,7 @@ fn alternation_pauses_while_other_captures_come_between() {
 fn long_captures_in_sequence_are_all_read() {
     let folder = TempDir::new().unwrap();
     let files = [0, 10_000, 20_000].map(|first: u64| write(&folder, &first.to_string(), &capture_from(first, 2000)));
-    let selection = Selection::NotDropped(prefilter(), Batches::OfContract);
+    let selection = Selection::NotDropped(prefilter(), BatchLimit::Contract);
     let (two, pieces) = run_driver(&files, &selection, Some(2000));
     assert!(run_driver(&files, &selection, None).0 == two);
     assert!(pieces > 0);

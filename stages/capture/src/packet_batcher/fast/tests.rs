@@ -1,7 +1,7 @@
 //! Filling a batch from a buffer equals pushing packets one by one.
 
 use proptest::prelude::*;
-use sizeleak_frame::{Batches, Packet, Packets};
+use sizeleak_frame::{BatchLimit, Packet, Packets};
 
 use super::*;
 use crate::packet_batcher::{PacketCounts, Selection};
@@ -75,8 +75,8 @@ proptest! {
             let selection = match selection {
                 0 => Selection::All,
                 1 => Selection::Only(prefilter()),
-                2 => Selection::NotDropped(prefilter(), Batches::OfContract),
-                _ => Selection::NotDropped(prefilter(), Batches::OfProcess),
+                2 => Selection::NotDropped(prefilter(), BatchLimit::Contract),
+                _ => Selection::NotDropped(prefilter(), BatchLimit::InProcess),
             };
             PacketBatcher::new(selection)
         };

@@ -1,0 +1,44 @@
+//! Tests of running programs that end, hang or answer late.
+
+use sizeleak_frame::Hello;
+
+use super::*;
+use crate::recorded_stream::encode;
+
+fn shell(script: &str, limit_ms: u64) -> TestedProgram {
+    let command = ["sh", "-c", script].map(OsString::from).to_vec();
+    TestedProgram { command, limit: Duration::from_millis(limit_ms) }
+}
+
+#[test]
+fn output_and_exit_code_are_collected() {
+    let run = shell("cat; echo why >&2; exit 4", 10_000).feed(b"frames").unwrap();
+    assert_eq!((&*run.stdout, &*run.stderr, run.end), (&b"frames"[..], "why\n", ProgramEnd::Code(4)));
+    assert_eq!(shell("kill -9 $$", 10_000).feed(b"").unwrap().end, ProgramEnd::Signal(9));
+    assert!(TestedProgram { command: vec!["./no-such-program".into()], ..shell("", 1) }.feed(b"").is_err());
+}
+
+#[test]
+fn hanging_program_is_killed_with_its_children() {
+    let run = shell("sleep 1000 & sleep 1000", 50).feed(b"").unwrap();
+    assert_eq!(run.end, ProgramEnd::Never);
+    // A program that reads nothing does not block its feeder.
+    assert_eq!(shell("sleep 1000", 50).feed(&vec![0; 1 << 20]).unwrap().end, ProgramEnd::Never);
+}
+
+#[test]
+fn awaited_frames_come_or_the_run_goes_on() {
+    let hello = Hello { schema: 1, stage: "x".into(), version: "1".into(), upstream: Vec::new() };
+    let hello = encode(&[hello.into()]);
+    let steps =
+        |frames| vec![ProgramStep::Write(hello.clone()), ProgramStep::Await(frames), ProgramStep::Write(b"b".to_vec())];
+    let run = shell("cat", 10_000).run(steps(1), StdoutReader::Present).unwrap();
+    assert_eq!(run.stdout, [&*hello, b"b"].concat());
+    assert!(run.has_answered && run.end == ProgramEnd::Code(0));
+    assert!(!shell("cat", 50).run(steps(2), StdoutReader::Present).unwrap().has_answered);
+    let signalled = vec![ProgramStep::Send(Signal::TERM)];
+    assert_eq!(
+        shell("exec sleep 1000", 10_000).run(signalled, StdoutReader::Gone).unwrap().end,
+        ProgramEnd::Signal(15)
+    );
+}

@@ -1,0 +1,204 @@
+//! The stream that a stage under test is fed: recorded by the user, or made from a simulated home.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use sizeleak_frame::{
+    Actions, Candidate, Command, Correction, Frame, FrameReader, FrameWriter, Hello, Identification, ReadError,
+    StageSummary, Summary, WeightedEpsilon,
+};
+use sizeleak_pipeline::recording::decompressed;
+use sizeleak_pipeline::registry::STAGES;
+use sizeleak_pipeline::{ConfigError, Pipeline, RunError};
+use sizeleak_runtime::Interrupt;
+use sizeleak_simulator::{Scenario, SimulateError, simulate};
+use thiserror::Error;
+
+use crate::consumed_kind::ConsumedKind;
+
+/// A whole stream: `hello` first, `summary` last.
+#[derive(Debug, Clone)]
+pub struct RecordedStream {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) hello: Hello,
+    pub(crate) summary: Summary,
+}
+
+/// Why there is no stream to feed a stage with.
+#[derive(Debug, Error)]
+pub enum RecordedStreamError {
+    /// A recorded stream cannot be read, or is not complete.
+    #[error("{file}: {fault}")]
+    File {
+        /// The file.
+        file: String,
+        /// Why not.
+        fault: String,
+    },
+    /// No home can be simulated.
+    #[error(transparent)]
+    Simulate(#[from] SimulateError),
+    /// The simulated capture cannot be stored.
+    #[error("a temporary file cannot be written: {0}")]
+    TemporaryFile(#[from] io::Error),
+    /// The stages before the one under test cannot be configured.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The simulated stream is not complete.
+    #[error("the stages before the one under test did not end")]
+    Incomplete,
+    /// The stages before the one under test fail.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl RecordedStream {
+    /// Reads a stream that the user recorded, compressed or not.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is no whole stream.
+    pub fn read(path: &Path) -> Result<Self, RecordedStreamError> {
+        let fault = |fault: String| RecordedStreamError::File { file: path.display().to_string(), fault };
+        let input = File::open(path).and_then(decompressed).map_err(|error| fault(error.to_string()))?;
+        let mut reader = FrameReader::new(input);
+        let mut frames = Vec::new();
+        while let Some(frame) = reader.next_frame().map_err(|error| fault(error.to_string()))? {
+            frames.push(frame);
+        }
+        Self::new(frames)
+            .ok_or_else(|| fault("a recorded stream starts with a hello and ends with a summary".to_owned()))
+    }
+
+    /// Makes the input of a stage that consumes `kind` from a small simulated home.
+    ///
+    /// # Errors
+    /// If the home cannot be simulated, or the stages before that stage fail.
+    pub fn simulated(kind: ConsumedKind) -> Result<Self, RecordedStreamError> {
+        if kind == ConsumedKind::Nothing {
+            let hello = Hello { schema: 1, stage: String::new(), version: String::new(), upstream: Vec::new() };
+            return Ok(Self { frames: Vec::new(), hello, summary: Summary::default() });
+        }
+        let frames = match kind {
+            ConsumedKind::Correction => {
+                append_stage("epsilon-corrector", simulated_frames("command")?, |command| corrected(command).into())
+            }
+            ConsumedKind::Identification => {
+                let corrections = append_stage("epsilon-corrector", simulated_frames("command")?, Frame::from);
+                append_stage("decomposer", corrections, |command| identified(command).into())
+            }
+            _ => simulated_frames(kind.name())?,
+        };
+        Self::new(frames).ok_or(RecordedStreamError::Incomplete)
+    }
+
+    /// `None` if the frames do not start with a hello and end with a summary.
+    fn new(frames: Vec<Frame>) -> Option<Self> {
+        match (frames.first().cloned(), frames.last().cloned()) {
+            (Some(Frame::Hello(hello)), Some(Frame::Summary(summary))) => Some(Self { frames, hello: *hello, summary }),
+            _ => None,
+        }
+    }
+
+    /// How many frames a stage that consumes `kind` takes from it, counting the rows of batches, and the bytes of
+    /// traffic that these stand for.
+    pub fn consumed(&self, kind: ConsumedKind) -> (u64, u64) {
+        let consumed = self.frames.iter().filter(|frame| frame.kind() == kind.name());
+        consumed.fold((0, 0), |(rows, bytes), frame| (rows + frame.rows(), bytes + frame.traffic_bytes()))
+    }
+}
+
+/// Frames as the bytes of a stream.
+pub(crate) fn encode(frames: &[Frame]) -> Vec<u8> {
+    let mut writer = FrameWriter::new(Vec::new());
+    // Frames that were read can be written, and a vector does not fail.
+    let written = frames.iter().try_for_each(|frame| writer.write(frame)).and_then(|()| writer.flush());
+    debug_assert!(written.is_ok(), "{written:?}");
+    writer.output().clone()
+}
+
+/// As many frames as can be read, and why there are no more.
+pub(crate) fn decode(bytes: &[u8]) -> (Vec<Frame>, Option<ReadError>) {
+    let (mut reader, mut frames) = (FrameReader::new(bytes), Vec::new());
+    loop {
+        match reader.next_frame() {
+            Ok(Some(frame)) => frames.push(frame),
+            Ok(None) => return (frames, None),
+            Err(fault) => return (frames, Some(fault)),
+        }
+    }
+}
+
+/// The output of the stages up to the one that makes `kind`, for a small simulated home.
+fn simulated_frames(kind: &str) -> Result<Vec<Frame>, RecordedStreamError> {
+    let mut scenario = Scenario::default();
+    scenario.learn.repeats = 1;
+    scenario.learn.random = 0;
+    scenario.test.commands = 12;
+    let folder = tempfile::tempdir()?;
+    let capture = folder.path().join("home.pcap");
+    fs::write(&capture, simulate(&scenario, 1)?.test.pcap)?;
+    let last = STAGES.iter().find(|entry| entry.makes == kind).map_or(kind, |entry| entry.name);
+    let mut pipeline = Pipeline::standard().until(last)?;
+    pipeline.read_captures(&[capture])?;
+    if pipeline.has("flow-filter") {
+        pipeline.set("flow-filter", "gateway", vec![scenario.network.gateway.to_string()])?;
+    }
+    let mut frames = Vec::new();
+    let mut keep = |frame: Frame| {
+        frames.push(frame);
+        Ok(())
+    };
+    pipeline.prepare()?.run(&Interrupt::new(), &mut keep)?;
+    Ok(frames)
+}
+
+/// The output of a further stage that replaces every command.
+fn append_stage(stage: &str, frames: Vec<Frame>, make: impl Fn(Command) -> Frame) -> Vec<Frame> {
+    let of = |frame| match frame {
+        Frame::Hello(mut hello) => {
+            hello.upstream.push(hello.stage);
+            Hello { stage: stage.to_owned(), ..*hello }.into()
+        }
+        Frame::Summary(mut summary) => {
+            summary.stages.push(StageSummary { stage: stage.to_owned(), ..StageSummary::default() });
+            summary.into()
+        }
+        Frame::Command(command) => make(*command),
+        other => other,
+    };
+    frames.into_iter().map(of).collect()
+}
+
+fn corrected(command: Command) -> Correction {
+    let epsilons = [(0, 0.75), (-1, 0.25)];
+    Correction { command, epsilons: epsilons.map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight }).into() }
+}
+
+fn identified(command: Command) -> Identification {
+    let candidate = |action: &str, epsilon, probability| Candidate {
+        actions: Actions::from(vec![(action.into(), 1)]),
+        epsilon,
+        probability,
+    };
+    let candidates = [candidate("on", 0, 0.75), candidate("off", -1, 0.25)].into();
+    Identification { command, candidates, candidate_count: 2, listed: 2, min_actions: None, max_actions: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulated_stream_holds_the_kind_that_a_stage_consumes() {
+        for (kind, _) in ConsumedKind::ALL {
+            let recorded = RecordedStream::simulated(kind).unwrap();
+            let (rows, bytes) = recorded.consumed(kind);
+            let is_head = kind == ConsumedKind::Nothing;
+            assert!(is_head == (rows == 0) && is_head == (bytes == 0), "{kind:?}: {rows} {bytes}");
+            assert_eq!(recorded.hello.upstream.len() + usize::from(!is_head), recorded.summary.stages.len());
+            let (read, _) = decode(&encode(&recorded.frames));
+            assert_eq!(read, recorded.frames, "{kind:?}");
+        }
+    }
+}

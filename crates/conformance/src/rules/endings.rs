@@ -1,0 +1,139 @@
+//! Checks on streams that are empty, end early, or break the contract.
+
+use rmpv::Value;
+use sizeleak_frame::{Frame, Hello, SCHEMA, what};
+
+use crate::program::ProgramEnd;
+use crate::recorded_stream::encode;
+use crate::stage_output::StageOutput;
+use crate::trial::{CheckError, Trial};
+use crate::variation;
+
+/// Deep enough to overflow the stack of a recursive parser.
+const DEPTH: usize = 1_000_000;
+
+pub(super) fn empty_stream(trial: &Trial<'_>) -> Result<(), CheckError> {
+    let ends = [Frame::from(trial.input.hello.clone()), trial.input.summary.clone().into()];
+    let output = trial.feed(&encode(&ends))?;
+    output.ended_with(0)?;
+    Ok(output.is_readable()?)
+}
+
+pub(super) fn no_input(trial: &Trial<'_>) -> Result<(), CheckError> {
+    let output = trial.feed(b"")?;
+    output.ended_with(3)?;
+    match output.hello() {
+        None => return Err("it sent no hello".to_owned().into()),
+        Some(hello) if !hello.upstream.is_empty() => {
+            return Err(format!("`upstream` is {:?}", hello.upstream).into());
+        }
+        Some(_) => {}
+    }
+    Ok(output.is_without_summary()?)
+}
+
+pub(super) fn cut(trial: &Trial<'_>) -> Result<(), CheckError> {
+    each_cut(trial, |_, output| {
+        output.is_without_summary()?;
+        output.ended_with(3)?;
+        output.explains_itself()
+    })
+}
+
+pub(super) fn cut_keeps(trial: &Trial<'_>) -> Result<(), CheckError> {
+    each_cut(trial, |trial, output| trial.processed(output, first_half(trial)))
+}
+
+pub(super) fn cut_notice(trial: &Trial<'_>) -> Result<(), CheckError> {
+    each_cut(trial, |_, output| match output.frames.last() {
+        Some(Frame::Notice(notice)) if notice.what == what::CUT => Ok(()),
+        _ => Err("there is no notice".to_owned()),
+    })
+}
+
+/// Checks the outputs for the first half of the stream, cut between two frames and inside a frame.
+fn each_cut(
+    trial: &Trial<'_>,
+    check: impl Fn(&Trial<'_>, &StageOutput) -> Result<(), String>,
+) -> Result<(), CheckError> {
+    let half = first_half(trial);
+    let between = encode(half);
+    // Two thirds of the next value end inside a frame, also of bulk kinds.
+    let next = trial.input.frames.get(half.len()).or(trial.input.frames.last());
+    let next = next.map_or_else(Vec::new, |next| encode(std::slice::from_ref(next)));
+    let inside = [&*between, next.get(..next.len() * 2 / 3).unwrap_or_default()].concat();
+    for (place, stream) in [("between two frames", between), ("inside a frame", inside)] {
+        let output = trial.feed(&stream)?;
+        check(trial, &output).map_err(|fault| format!("cut {place}: {fault}"))?;
+    }
+    Ok(())
+}
+
+/// More than half of the frames, without the summary.
+fn first_half<'a>(trial: &Trial<'a>) -> &'a [Frame] {
+    let body = trial.input.frames.split_last().map_or(&[][..], |(_, body)| body);
+    body.get(..body.len() / 2 + 1).unwrap_or_default()
+}
+
+pub(super) fn second_hello(trial: &Trial<'_>) -> Result<(), CheckError> {
+    let hello = Frame::from(trial.input.hello.clone());
+    rejects_after_frames(trial, &encode(&[hello]))
+}
+
+pub(super) fn garbage(trial: &Trial<'_>) -> Result<(), CheckError> {
+    rejects_after_frames(trial, b"GET / HTTP/1.1\r\n\r\n")
+}
+
+pub(super) fn lying_length(trial: &Trial<'_>) -> Result<(), CheckError> {
+    // {"note": binary data of 4 GiB}, and more of it than any value may have.
+    rejects_after_frames(trial, &[b"\x81\xa4note\xc6\xff\xff\xff\xff".to_vec(), vec![0; 20 << 20]].concat())
+}
+
+pub(super) fn wrong_type(trial: &Trial<'_>) -> Result<(), CheckError> {
+    let mistyped = variation::mistyped(&trial.input.frames, trial.kind.name());
+    let mistyped: Value = mistyped.ok_or(CheckError::NotApplicable)?;
+    rejects_after_frames(trial, &variation::bytes(&[mistyped]))
+}
+
+/// The first half of the input.
+fn body<'a>(trial: &Trial<'a>) -> &'a [Frame] {
+    let frames = &trial.input.frames;
+    frames.get(..frames.len() / 2).unwrap_or_default()
+}
+
+/// Checks that the stage processes the frames before invalid bytes and then rejects these.
+fn rejects_after_frames(trial: &Trial<'_>, invalid: &[u8]) -> Result<(), CheckError> {
+    let output = trial.feed(&[&*encode(body(trial)), invalid].concat())?;
+    is_rejection(&output)?;
+    let processed = trial.processed(&output, body(trial));
+    Ok(processed.map_err(|fault| format!("the frames before it must be processed, too: {fault}"))?)
+}
+
+pub(super) fn newer_schema(trial: &Trial<'_>) -> Result<(), CheckError> {
+    let newer = Hello { schema: SCHEMA + 1, ..trial.input.hello.clone() };
+    let output = trial.feed(&encode(&[newer.into(), trial.input.summary.clone().into()]))?;
+    Ok(is_rejection(&output)?)
+}
+
+pub(super) fn behind_the_end(trial: &Trial<'_>) -> Result<(), CheckError> {
+    // The first copy is a complete stream, so its summary may have been passed on.
+    let whole = encode(&trial.input.frames);
+    let output = trial.feed(&[&*whole, &*whole].concat())?;
+    output.ended_with(1)?;
+    Ok(output.explains_itself()?)
+}
+
+pub(super) fn deep_nesting(trial: &Trial<'_>) -> Result<(), CheckError> {
+    let deep = [b"\x81\xa4note".to_vec(), vec![0x91; DEPTH], vec![0xc0]].concat();
+    let output = trial.feed(&[encode(body(trial)), deep].concat())?;
+    match output.ended.end {
+        ProgramEnd::Code(_) => Ok(()),
+        end => Err(end.to_string().into()),
+    }
+}
+
+fn is_rejection(output: &StageOutput) -> Result<(), String> {
+    output.ended_with(1)?;
+    output.explains_itself()?;
+    output.is_without_summary()
+}

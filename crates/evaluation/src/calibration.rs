@@ -1,0 +1,122 @@
+//! Calibration: of the first candidates with probability p, a share of p should be right.
+
+use serde::Serialize;
+
+/// The bins of the reliability table, of equal width.
+const BINS: usize = 10;
+
+/// How well the probabilities of first candidates agree with how often they are right.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Calibration {
+    /// Σ over bins of the share of answers in the bin · |mean probability − share right|; null without answers.
+    pub expected_error: Option<f64>,
+    /// The error that perfectly calibrated answers would have on average, by chance, with as many answers in each bin.
+    pub by_chance: Option<f64>,
+    /// The reliability table, without empty bins.
+    pub bins: Vec<CalibrationBin>,
+}
+
+/// The answers whose probability lies in a range.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CalibrationBin {
+    /// The lower end of the range.
+    pub from: f64,
+    /// The upper end of the range.
+    pub to: f64,
+    /// How many answers there are.
+    pub answers: u64,
+    /// Their mean probability.
+    pub probability: f64,
+    /// The share of them that is right.
+    pub right: f64,
+}
+
+/// The sums over a bin.
+#[derive(Debug, Clone, Copy, Default)]
+struct BinSums {
+    answers: u64,
+    probability: f64,
+    right: u64,
+    variance: f64,
+}
+
+impl Calibration {
+    /// The calibration of answers, each given by its probability and whether it is right.
+    pub(crate) fn new(answers: impl Iterator<Item = (f64, bool)>) -> Self {
+        let mut bins = [BinSums::default(); BINS];
+        for (probability, is_right) in answers {
+            let probability = probability.clamp(0.0, 1.0);
+            let at = ((probability * BINS as f64) as usize).min(BINS - 1);
+            let Some(bin) = bins.get_mut(at) else { continue };
+            bin.answers += 1;
+            bin.probability += probability;
+            bin.right += u64::from(is_right);
+            bin.variance += probability * (1.0 - probability);
+        }
+        let all = bins.iter().map(|bin| bin.answers).sum::<u64>() as f64;
+        let error: f64 = bins.iter().map(|bin| (bin.probability - bin.right as f64).abs()).sum();
+        // The mean absolute deviation of a nearly normal sum.
+        let chance: f64 = bins.iter().map(|bin| (bin.variance * std::f64::consts::FRAC_2_PI).sqrt()).sum();
+        let filled = bins.iter().zip(0..).filter(|(bin, _)| bin.answers > 0);
+        Self {
+            expected_error: (all > 0.0).then_some(error / all),
+            by_chance: (all > 0.0).then_some(chance / all),
+            bins: filled.map(|(bin, at)| bin.means(at)).collect(),
+        }
+    }
+}
+
+impl BinSums {
+    fn means(&self, at: u32) -> CalibrationBin {
+        let answers = self.answers as f64;
+        CalibrationBin {
+            from: f64::from(at) / BINS as f64,
+            to: f64::from(at + 1) / BINS as f64,
+            answers: self.answers,
+            probability: self.probability / answers,
+            right: self.right as f64 / answers,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_weighted_by_their_answers() {
+        let high = (0..8).map(|at| (0.95, at < 6));
+        let low = (0..2).map(|at| (0.45, at < 1));
+        let calibration = Calibration::new(high.chain(low));
+        // 8 answers are 0.95 − 0.75 off, 2 answers 0.5 − 0.45.
+        assert!((calibration.expected_error.unwrap() - (8.0 * 0.2 + 2.0 * 0.05) / 10.0).abs() < 1e-12);
+        let bins: Vec<(u64, f64)> = calibration.bins.iter().map(|bin| (bin.answers, bin.right)).collect();
+        assert_eq!(bins, [(2, 0.5), (8, 0.75)]);
+        assert_eq!((calibration.bins[0].from, calibration.bins[1].to), (0.4, 1.0));
+    }
+
+    #[test]
+    fn certain_right_answers_have_no_error() {
+        let calibration = Calibration::new([(1.0, true), (0.0, false), (1.2, true)].into_iter());
+        assert_eq!((calibration.expected_error, calibration.by_chance), (Some(0.0), Some(0.0)));
+        assert_eq!(Calibration::new(std::iter::empty()).expected_error, None);
+    }
+
+    #[test]
+    fn error_of_calibrated_answers_is_the_error_by_chance() {
+        let mut state = 12_345_u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let runs: Vec<Calibration> = (0..200)
+            .map(|_| {
+                let answers: Vec<(f64, bool)> = (0..300).map(|_| (draw(), draw())).map(|(p, at)| (p, at < p)).collect();
+                Calibration::new(answers.into_iter())
+            })
+            .collect();
+        let mean = |figure: fn(&Calibration) -> Option<f64>| runs.iter().filter_map(figure).sum::<f64>() / 200.0;
+        let (error, chance) = (mean(|run| run.expected_error), mean(|run| run.by_chance));
+        assert!((error / chance - 1.0).abs() < 0.1, "{error} {chance}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Computes figures, their intervals and their differences.
+
+use super::figure::{FIGURES, Figure, FigureKind, Requirement};
+use super::run::{CommandOutcome, ComparedRun};
+use super::value::{FigureDifference, FigureValue};
+use crate::statistics::bootstrap::{BlockBootstrap, IntervalMethod, interval};
+use crate::statistics::share::{PairedJudgements, wilson};
+use crate::statistics::{Confidence, Interval, poisson};
+
+/// The figures of each pipeline in every sample of the bootstrap.
+pub(super) struct BootstrapFigures(Vec<Vec<Vec<Option<f64>>>>);
+
+impl BootstrapFigures {
+    /// Draws samples, the same for all pipelines; `order` are the labels' rows in order of time.
+    pub(super) fn draw(runs: &[ComparedRun], order: &[usize], mut blocks: BlockBootstrap, samples: u32) -> Self {
+        let mut figures = vec![vec![Vec::new(); FIGURES.len()]; runs.len()];
+        for _ in 0..samples {
+            let drawn = blocks.draw();
+            for (run, figures) in runs.iter().zip(&mut figures) {
+                let outcomes = drawn.iter().filter_map(|at| run.outcomes.get(*order.get(*at)?));
+                let outcomes: Vec<CommandOutcome> = outcomes.copied().collect();
+                for (figure, values) in FIGURES.iter().zip(figures) {
+                    values.push(sampled(figure, run, &outcomes));
+                }
+            }
+        }
+        Self(figures)
+    }
+
+    fn of(&self, run: usize, figure: usize) -> &[Option<f64>] {
+        self.0.get(run).and_then(|figures| figures.get(figure)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A figure over some of a pipeline's commands; `None` where the bootstrap does not apply, or the pipeline or these
+/// commands lack the figure.
+fn sampled(figure: &Figure, run: &ComparedRun, outcomes: &[CommandOutcome]) -> Option<f64> {
+    match figure.kind {
+        FigureKind::Share(holds, requirement) => requirement.is_met(run).then(|| share(outcomes, holds))?,
+        FigureKind::Summary { of, .. } => Requirement::Candidates.is_met(run).then(|| of(&mut outcomes.iter()))?,
+        FigureKind::SpuriousCount | FigureKind::SpuriousRate => None,
+    }
+}
+
+fn share(outcomes: &[CommandOutcome], holds: fn(&CommandOutcome) -> bool) -> Option<f64> {
+    (!outcomes.is_empty()).then(|| count(outcomes, holds) as f64 / outcomes.len() as f64)
+}
+
+fn count(outcomes: &[CommandOutcome], holds: fn(&CommandOutcome) -> bool) -> u64 {
+    outcomes.iter().filter(|outcome| holds(outcome)).count() as u64
+}
+
+/// Everything that figures are computed from.
+pub(super) struct Calculation<'a> {
+    pub(super) runs: &'a [ComparedRun],
+    pub(super) bootstrap: &'a BootstrapFigures,
+    pub(super) days: f64,
+    pub(super) confidence: Confidence,
+}
+
+impl Calculation<'_> {
+    /// The figures of a pipeline.
+    pub(super) fn figures(&self, at: usize) -> Vec<FigureValue> {
+        let (Some(first), Some(run)) = (self.runs.first(), self.runs.get(at)) else { return Vec::new() };
+        let figures = FIGURES.iter().enumerate();
+        figures
+            .map(|(index, figure)| {
+                let (value, interval) = self.value(figure, index, at, run).unzip();
+                let difference = if at == 0 { None } else { self.difference(figure, index, at, [first, run]) };
+                FigureValue { figure: figure.key, value, interval: interval.flatten(), difference }
+            })
+            .collect()
+    }
+
+    fn value(&self, figure: &Figure, index: usize, at: usize, run: &ComparedRun) -> Option<(f64, Option<Interval>)> {
+        match figure.kind {
+            FigureKind::Share(holds, requirement) => {
+                let value = requirement.is_met(run).then(|| share(&run.outcomes, holds))??;
+                let interval = wilson(count(&run.outcomes, holds), run.outcomes.len() as u64, self.confidence);
+                Some((value, Some(interval)))
+            }
+            FigureKind::Summary { overall, method, .. } => {
+                let value = run.evaluation.as_ref().and_then(overall)?;
+                let sampled = self.bootstrap.of(at, index).iter().copied().flatten().collect();
+                let interval = interval(value, sampled, method, self.confidence);
+                // A mirrored interval may extend below 0.
+                let from_zero = |it: Interval| Interval { low: it.low.max(0.0), high: it.high.max(0.0) };
+                Some((value, if method == IntervalMethod::Mirrored { interval.map(from_zero) } else { interval }))
+            }
+            FigureKind::SpuriousCount => Some(self.spurious(run, 1.0)),
+            FigureKind::SpuriousRate => (self.days > 0.0).then(|| self.spurious(run, 1.0 / self.days)),
+        }
+    }
+
+    fn spurious(&self, run: &ComparedRun, factor: f64) -> (f64, Option<Interval>) {
+        let interval = poisson::interval(run.matches.spurious, self.confidence).scaled(factor);
+        (run.matches.spurious as f64 * factor, Some(interval))
+    }
+
+    /// The difference to the first pipeline.
+    fn difference(
+        &self,
+        figure: &Figure,
+        index: usize,
+        at: usize,
+        runs: [&ComparedRun; 2],
+    ) -> Option<FigureDifference> {
+        match figure.kind {
+            FigureKind::Share(holds, requirement) => {
+                let pairs = runs.iter().all(|run| requirement.is_met(run)).then(|| pairs(runs, holds))?;
+                let bootstrap = self.bootstrap_interval(index, at, pairs.difference(), IntervalMethod::Percentile);
+                let paired = pairs.interval(self.confidence);
+                let interval = bootstrap.map_or(paired, |bootstrap| paired.hull(bootstrap));
+                Some(FigureDifference::new(pairs.difference(), Some(interval), Some(pairs.p_value())))
+            }
+            FigureKind::Summary { overall, method, .. } => {
+                let [first, own] = runs.map(|run| run.evaluation.as_ref().and_then(overall));
+                let difference = own? - first?;
+                Some(FigureDifference::new(difference, self.bootstrap_interval(index, at, difference, method), None))
+            }
+            FigureKind::SpuriousCount => Some(self.spurious_difference(runs, 1.0)),
+            FigureKind::SpuriousRate => (self.days > 0.0).then(|| self.spurious_difference(runs, 1.0 / self.days)),
+        }
+    }
+
+    /// The bootstrap's interval of a difference, over samples in which both pipelines have the figure.
+    fn bootstrap_interval(&self, index: usize, at: usize, difference: f64, method: IntervalMethod) -> Option<Interval> {
+        let both = self.bootstrap.of(0, index).iter().zip(self.bootstrap.of(at, index));
+        let sampled = both.filter_map(|(first, own)| Some((*own)? - (*first)?)).collect();
+        interval(difference, sampled, method, self.confidence)
+    }
+
+    fn spurious_difference(&self, runs: [&ComparedRun; 2], factor: f64) -> FigureDifference {
+        let [first, own] = runs.map(|run| run.matches.spurious);
+        let interval = poisson::difference(first, own, self.confidence).scaled(factor);
+        FigureDifference::new((own as f64 - first as f64) * factor, Some(interval), Some(poisson::p_value(first, own)))
+    }
+}
+
+fn pairs([first, own]: [&ComparedRun; 2], holds: fn(&CommandOutcome) -> bool) -> PairedJudgements {
+    PairedJudgements::count(first.outcomes.iter().zip(&own.outcomes).map(|(first, own)| (holds(first), holds(own))))
+}

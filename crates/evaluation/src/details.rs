@@ -1,0 +1,99 @@
+//! The outcome of every single command, as CSV.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::judge::TruthRank;
+use crate::judged_command::JudgedCommand;
+use crate::judged_run::JudgedRun;
+
+/// The outcome of a label or command; the fields are the columns.
+#[derive(Debug, Default, Serialize)]
+struct CommandDetails {
+    /// The line of the label.
+    line: Option<u64>,
+    label_time_ns: Option<i64>,
+    /// The true actions, like `on=2 off=1`.
+    truth: String,
+    /// `found`, `missed`, `ambiguous` or `spurious`.
+    outcome: &'static str,
+    command_time_ns: Option<i64>,
+    /// On the wire, in bytes.
+    size: Option<u64>,
+    replies: Option<u32>,
+    /// The rank of the truth before pruning: `listed`, `unlisted`, `absent` or `undecided`.
+    before: &'static str,
+    before_candidates: Option<u64>,
+    after: &'static str,
+    after_candidates: Option<u64>,
+    /// The first candidate.
+    first: String,
+    /// The position of the truth in the list, from 1.
+    rank: Option<u64>,
+}
+
+/// Writes a row for each label, in the order of the file, then a row for each command without a label.
+///
+/// # Errors
+/// If the output fails.
+pub fn write_details(run: &JudgedRun<'_>, output: impl Write) -> csv::Result<()> {
+    let mut writer = csv::Writer::from_writer(output);
+    for row in 0..run.labels.labels().rows.len() {
+        writer.serialize(label_details(run, row))?;
+    }
+    for command in &run.after.matching.spurious {
+        let details = CommandDetails { outcome: "spurious", ..CommandDetails::default() };
+        writer.serialize(details.with_command(run.after.commands.get(*command)))?;
+    }
+    writer.flush()?;
+    Ok(())
+}
+
+fn label_details(run: &JudgedRun<'_>, row: usize) -> CommandDetails {
+    let labels = run.labels.labels();
+    let label = labels.rows.get(row);
+    let actions = |counts: &[u32]| {
+        let named = labels.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
+        named.map(|(action, count)| format!("{action}={count}")).collect::<Vec<_>>().join(" ")
+    };
+    let details = CommandDetails {
+        line: label.map(|label| label.line),
+        label_time_ns: label.map(|label| label.time_ns),
+        truth: label.map_or_else(String::new, |label| actions(&label.counts)),
+        ..CommandDetails::default()
+    };
+    let Some(command) = run.after.command(row) else {
+        let is_missed = run.after.matching.missed.binary_search(&row).is_ok();
+        return CommandDetails { outcome: if is_missed { "missed" } else { "ambiguous" }, ..details };
+    };
+    let before = run.before.as_ref().and_then(|before| before.judgement(row));
+    let after = command.judgement(row);
+    let judged = CommandDetails {
+        outcome: "found",
+        before: before.map_or("", |before| word(before.rank)),
+        before_candidates: before.map(|before| before.candidates),
+        after: after.map_or("", |after| word(after.rank)),
+        after_candidates: after.map(|after| after.candidates),
+        first: after.and_then(|after| after.first.as_ref()).map_or_else(String::new, |first| actions(first)),
+        rank: after.and_then(|after| after.rank.position()),
+        ..details
+    };
+    judged.with_command(Some(command))
+}
+
+impl CommandDetails {
+    fn with_command(self, command: Option<&JudgedCommand>) -> Self {
+        let Some(JudgedCommand { time_ns, size, replies, .. }) = command else { return self };
+        Self { command_time_ns: Some(*time_ns), size: Some(*size), replies: Some(*replies), ..self }
+    }
+}
+
+fn word(rank: TruthRank) -> &'static str {
+    match rank {
+        TruthRank::Listed(_) => "listed",
+        TruthRank::Unlisted => "unlisted",
+        TruthRank::Absent => "absent",
+        TruthRank::Undecided => "undecided",
+    }
+}

@@ -1,0 +1,164 @@
+//! The rank of a command's true actions among its candidates.
+//!
+//! A list that the decomposer truncated does not show all candidates. Whether the truth is among the unlisted ones is
+//! still decided wherever possible: it is, if the inventory allows it and either its sum of sizes equals that of a
+//! listed candidate or its ε equals that of a listed candidate. Anything else is reported as undecided and never counts
+//! as found.
+
+use sizeleak_frame::{Actions, Candidate, Identification};
+use sizeleak_model::{InventoryError, Limits, Model};
+
+use crate::probability::ProbabilitySummary;
+
+#[cfg(test)]
+mod tests;
+
+/// The rank of the true actions among the candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TruthRank {
+    /// In the list, at this position (from 1).
+    Listed(u64),
+    /// A candidate, but not in the truncated list.
+    Unlisted,
+    /// No candidate.
+    Absent,
+    /// The list is truncated, and nothing shows whether the truth is among the unlisted candidates.
+    Undecided,
+}
+
+impl TruthRank {
+    /// Whether the truth is certainly among the candidates.
+    pub(crate) fn is_candidate(self) -> bool {
+        matches!(self, Self::Listed(_) | Self::Unlisted)
+    }
+
+    /// The position in the list, from 1.
+    pub(crate) fn position(self) -> Option<u64> {
+        match self {
+            Self::Listed(position) => Some(position),
+            _ => None,
+        }
+    }
+}
+
+/// An identification judged by a command's true actions.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Judgement {
+    pub(crate) rank: TruthRank,
+    /// The number of candidates, listed or not.
+    pub(crate) candidates: u64,
+    /// Whether some candidates are not listed.
+    pub(crate) is_truncated: bool,
+    /// The most probable candidate: how often each action occurs, in the order of the labels' actions.
+    pub(crate) first: Option<Vec<u32>>,
+    pub(crate) probabilities: ProbabilitySummary,
+}
+
+impl Judgement {
+    /// Whether the truth is in the credible set.
+    pub(crate) fn is_credible(&self) -> bool {
+        let is_within = self.rank.position().is_some_and(|position| position <= self.probabilities.credible_size);
+        is_within || (!self.probabilities.is_credible_listed && self.rank.is_candidate())
+    }
+
+    /// This judgement of a pruner's output, given the judgement of its input. A pruner drops either all or none of the
+    /// unlisted candidates, so an unlisted truth keeps its rank.
+    pub(crate) fn after_pruning(self, before: &Self) -> Self {
+        let rank = match (self.rank, before.rank) {
+            (TruthRank::Listed(position), _) => TruthRank::Listed(position),
+            (_, rank @ (TruthRank::Unlisted | TruthRank::Undecided)) if self.is_truncated => rank,
+            _ => TruthRank::Absent,
+        };
+        Self { rank, ..self }
+    }
+}
+
+/// A labelled command with the judgement of its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JudgedLabel<'a> {
+    /// The true actions, in the order of the labels' actions.
+    pub(crate) truth: &'a [u32],
+    /// `None` where no command was found.
+    pub(crate) judgement: Option<&'a Judgement>,
+}
+
+/// Judges identifications by true actions.
+#[derive(Debug)]
+pub(crate) struct CandidateJudge<'a> {
+    model: &'a Model,
+    limits: Limits,
+    /// The labels' actions.
+    actions: &'a [String],
+    /// The probability that a credible set holds.
+    credible: f64,
+}
+
+impl<'a> CandidateJudge<'a> {
+    /// A judge of candidates made with `model`; `actions` are those of the labels, in their order, and `credible` is
+    /// the probability that a credible set holds.
+    pub(crate) fn new(model: &'a Model, actions: &'a [String], credible: f64) -> Result<Self, InventoryError> {
+        Ok(Self { model, limits: model.limits()?, actions, credible })
+    }
+
+    /// Judges an identification by the true actions.
+    pub(crate) fn judge(&self, identification: &Identification, truth: &[u32]) -> Judgement {
+        let candidates = &identification.candidates;
+        let found = candidates.iter().zip(1..).find(|(candidate, _)| self.is_truth(&candidate.actions, truth));
+        let is_truncated = identification.candidate_count > candidates.len() as u64;
+        let rank = match found {
+            Some((_, position)) => TruthRank::Listed(position),
+            None if !is_truncated => TruthRank::Absent,
+            None => self.rank_of_unlisted(identification, truth),
+        };
+        let first = candidates.first().map(|first| self.counts(&first.actions));
+        let candidates = identification.candidate_count.max(candidates.len() as u64);
+        let probabilities = ProbabilitySummary::new(identification, self.credible);
+        Judgement { rank, candidates, is_truncated, first, probabilities }
+    }
+
+    /// Whether these are exactly the true actions.
+    fn is_truth(&self, actions: &Actions, truth: &[u32]) -> bool {
+        let total: u64 = truth.iter().map(|count| u64::from(*count)).sum();
+        actions.total() == total
+            && self.actions.iter().zip(truth).all(|(action, count)| actions.count(action) == *count)
+    }
+
+    fn counts(&self, actions: &Actions) -> Vec<u32> {
+        self.actions.iter().map(|action| actions.count(action)).collect()
+    }
+
+    /// The rank of a truth that a truncated list does not show.
+    fn rank_of_unlisted(&self, identification: &Identification, truth: &[u32]) -> TruthRank {
+        let Some(counts) = self.in_model_order(truth).filter(|counts| self.limits.admits(counts)) else {
+            return TruthRank::Absent;
+        };
+        let command = &identification.command;
+        let Ok([least, most]) = self.model.sizes(command.size, command.records, command.plaintext) else {
+            return TruthRank::Undecided;
+        };
+        let sum = self.sum_of_sizes(counts.iter().copied());
+        let rest = |size: i64| size.saturating_sub(self.model.overhead).saturating_sub(sum);
+        let epsilons = rest(least)..=rest(most);
+        let matches = |candidate: &Candidate| {
+            let counts = self.model.actions.iter().map(|action| candidate.actions.count(&action.name));
+            epsilons.contains(&candidate.epsilon) || self.sum_of_sizes(counts) == sum
+        };
+        if identification.candidates.iter().any(matches) { TruthRank::Unlisted } else { TruthRank::Undecided }
+    }
+
+    /// Σ |aᵢ|·nbᵢ of counts in the model's order.
+    fn sum_of_sizes(&self, counts: impl Iterator<Item = u32>) -> i64 {
+        let sizes = self.model.actions.iter().zip(counts);
+        sizes.fold(0, |sum, (action, count)| sum.saturating_add(action.size.saturating_mul(count.into())))
+    }
+
+    /// The counts in the order of the model's actions; `None` where the model lacks one of them.
+    fn in_model_order(&self, truth: &[u32]) -> Option<Vec<u32>> {
+        let named = || self.actions.iter().zip(truth);
+        let is_known = |name: &str| self.model.actions.iter().any(|action| action.name == name);
+        let count = |name: &str| named().find(|(action, _)| *action == name).map_or(0, |(_, count)| *count);
+        named()
+            .all(|(action, count)| *count == 0 || is_known(action))
+            .then(|| self.model.actions.iter().map(|action| count(&action.name)).collect())
+    }
+}

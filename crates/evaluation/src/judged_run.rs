@@ -1,0 +1,117 @@
+//! What one pipeline answered for the labelled commands.
+
+use serde::Serialize;
+use sizeleak_model::Matching;
+use sizeleak_pipeline::RunError;
+
+use crate::error::EvaluationError;
+use crate::judge::{JudgedLabel, Judgement};
+use crate::judged_command::JudgedCommand;
+use crate::label_file::{LabelFile, Tolerance};
+
+/// The commands that a pipeline found in labelled captures, judged by their labels.
+#[derive(Debug)]
+pub struct JudgedRun<'a> {
+    pub(crate) labels: &'a LabelFile,
+    pub(crate) tolerance: Tolerance,
+    /// The output of the pipeline.
+    pub(crate) after: MatchedCommands,
+    /// The input of the pruner, where the pipeline has one.
+    pub(crate) before: Option<MatchedCommands>,
+    pub(crate) has_candidates: bool,
+    pub(crate) damage: Option<RunError>,
+}
+
+impl JudgedRun<'_> {
+    /// Whether the pipeline makes candidates; otherwise it ends before the decomposer.
+    pub fn has_candidates(&self) -> bool {
+        self.has_candidates
+    }
+
+    /// The run, if the pipeline makes candidates.
+    ///
+    /// # Errors
+    /// [`EvaluationError::NoCandidates`].
+    pub fn with_candidates(self) -> Result<Self, EvaluationError> {
+        if self.has_candidates { Ok(self) } else { Err(EvaluationError::NoCandidates) }
+    }
+
+    /// What is wrong with the captures. The run covers everything before the damage.
+    pub fn damage(&self) -> Option<&RunError> {
+        self.damage.as_ref()
+    }
+
+    /// A sentence for each kind of label or command without a partner.
+    pub fn remarks(&self) -> Vec<String> {
+        self.labels.unmatched(&self.after.matching, &self.after.times(), self.tolerance)
+    }
+
+    /// All labels with the judgements of `commands`.
+    pub(crate) fn judged<'b>(&'b self, commands: &'b MatchedCommands) -> Vec<JudgedLabel<'b>> {
+        let rows = self.labels.labels().rows.iter().zip(0..);
+        rows.map(|(row, at)| JudgedLabel { truth: &row.counts, judgement: commands.judgement(at) }).collect()
+    }
+}
+
+/// How labels and commands match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MatchCounts {
+    /// Labels with a command.
+    pub matched: u64,
+    /// Labels without a command nearby.
+    pub missed: u64,
+    /// Labels that are only near commands of other labels.
+    pub ambiguous: u64,
+    /// Commands without a label.
+    pub spurious: u64,
+}
+
+impl MatchCounts {
+    pub(crate) fn new(matching: &Matching) -> Self {
+        Self {
+            matched: matching.pairs.len() as u64,
+            missed: matching.missed.len() as u64,
+            ambiguous: matching.ambiguous.len() as u64,
+            spurious: matching.spurious.len() as u64,
+        }
+    }
+}
+
+/// Commands at one point of a pipeline, and the labels they belong to.
+#[derive(Debug)]
+pub(crate) struct MatchedCommands {
+    pub(crate) commands: Vec<JudgedCommand>,
+    pub(crate) matching: Matching,
+}
+
+impl MatchedCommands {
+    /// Matches commands with labels.
+    pub(crate) fn new(
+        commands: Vec<JudgedCommand>,
+        labels: &LabelFile,
+        tolerance: Tolerance,
+    ) -> Result<Self, EvaluationError> {
+        let matching = labels.matching(&times(&commands), tolerance)?;
+        Ok(Self { commands, matching })
+    }
+
+    pub(crate) fn times(&self) -> Vec<i64> {
+        times(&self.commands)
+    }
+
+    /// The command of a label.
+    pub(crate) fn command(&self, row: usize) -> Option<&JudgedCommand> {
+        let pair = self.matching.pairs.binary_search_by_key(&row, |(label, _)| *label).ok()?;
+        let (_, command) = self.matching.pairs.get(pair)?;
+        self.commands.get(*command)
+    }
+
+    /// The judgement of a label's command.
+    pub(crate) fn judgement(&self, row: usize) -> Option<&Judgement> {
+        self.command(row)?.judgement(row)
+    }
+}
+
+fn times(commands: &[JudgedCommand]) -> Vec<i64> {
+    commands.iter().map(|command| command.time_ns).collect()
+}

@@ -1,0 +1,49 @@
+//! Judges the answers of a pipeline by labelled captures: scores, calibration, confusion, information, and how certain
+//! differences between pipelines are.
+//!
+//! An [`Evaluator`] runs a pipeline over labelled captures and returns a [`JudgedRun`]; [`Evaluation`] computes the
+//! figures of one run, [`Comparison`] the differences between several. [`statistics`] knows nothing of commands.
+//!
+//! ```
+//! use sizeleak_evaluation::statistics::{Confidence, share::wilson};
+//!
+//! // 305 of 307 commands have the truth among their candidates.
+//! let interval = wilson(305, 307, "0.95".parse::<Confidence>()?);
+//! assert!(interval.low > 0.976 && interval.high < 0.999);
+//! # Ok::<(), sizeleak_evaluation::statistics::ConfidenceError>(())
+//! ```
+
+mod bayes_limit;
+mod calibration;
+mod comparison;
+mod confusion;
+mod details;
+mod error;
+mod evaluation;
+mod evaluator;
+mod information;
+mod judge;
+mod judged_command;
+mod judged_run;
+mod label_file;
+mod observe;
+mod probability;
+mod score;
+pub mod statistics;
+
+pub use bayes_limit::LimitComparison;
+pub use calibration::{Calibration, CalibrationBin};
+pub use comparison::figure::{FIGURES, Figure, Unit};
+pub use comparison::run::ComparedRun;
+pub use comparison::value::{FigureDifference, FigureValue};
+pub use comparison::{Comparison, ComparisonOptions, PipelineFigures};
+pub use confusion::{Confusion, Misattribution};
+pub use details::write_details;
+pub use error::{EvaluationError, LabelFileError};
+pub use evaluation::{Evaluation, PaperFigures};
+pub use evaluator::Evaluator;
+pub use information::Information;
+pub use judged_run::{JudgedRun, MatchCounts};
+pub use label_file::{LabelFile, Tolerance};
+pub use observe::observe;
+pub use score::{ActionScore, CandidateCounts, CredibleSet, Score};

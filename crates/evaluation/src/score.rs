@@ -1,0 +1,181 @@
+//! How good identifications are: the figures of the paper's table and more, computed from judged labels.
+
+use serde::Serialize;
+
+use crate::calibration::Calibration;
+use crate::information::Information;
+use crate::judge::{JudgedLabel, Judgement, TruthRank};
+
+#[cfg(test)]
+mod tests;
+
+/// The figures over all labelled commands, found or not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Score {
+    /// Labelled commands.
+    pub commands: u64,
+    /// Those with the true actions among their candidates.
+    pub among: u64,
+    /// The paper's precision: their share.
+    pub precision: f64,
+    /// Those whose truncated list does not show whether the truth is among the candidates; not counted as found.
+    pub undecided: u64,
+    /// Those with exactly one candidate.
+    pub unique: u64,
+    /// Those whose only candidate is the truth.
+    pub unique_correct: u64,
+    /// Those whose first candidate is the truth.
+    pub top_1: u64,
+    /// Those with the truth among the first five candidates.
+    pub top_5: u64,
+    /// Those with a command, but without any candidate.
+    pub unexplained: u64,
+    /// Those with a truncated list.
+    pub cut_lists: u64,
+    /// How many candidates the found commands have.
+    pub candidates: CandidateCounts,
+    /// The credible sets.
+    pub credible_set: CredibleSet,
+    /// Whether the probabilities of first candidates are right.
+    pub calibration: Calibration,
+    /// How much is given away.
+    pub information: Information,
+}
+
+/// The fewest candidates, most probable first, that hold a given probability.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CredibleSet {
+    /// Labelled commands with the truth in it.
+    pub among: u64,
+    /// Their share.
+    pub coverage: f64,
+    /// How many candidates it holds; if the list is truncated before its end, the number of all candidates.
+    pub size: CandidateCounts,
+}
+
+/// Numbers of candidates; all 0 where no command was found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct CandidateCounts {
+    /// The mean.
+    pub mean: f64,
+    /// The median; for an even number of commands, the mean of the middle two.
+    pub median: f64,
+    /// The greatest.
+    pub max: u64,
+}
+
+/// The figures of one action.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ActionScore {
+    /// The action.
+    pub action: String,
+    /// Labelled commands with it.
+    pub commands: u64,
+    /// Those with the true actions among their candidates.
+    pub among: u64,
+    /// Their share; null without commands.
+    pub precision: Option<f64>,
+    /// How often it truly occurs.
+    pub count: u64,
+    /// How often it occurs in first candidates.
+    pub top_1_count: u64,
+    /// The share of its true occurrences that first candidates contain; null without any.
+    pub top_1_recall: Option<f64>,
+    /// The share of its occurrences in first candidates that are true; null without any.
+    pub top_1_precision: Option<f64>,
+}
+
+impl Score {
+    /// The score of all labelled commands; `prior_bits` is the entropy of what is known of a command without its size.
+    pub(crate) fn new(labels: &[JudgedLabel<'_>], prior_bits: Option<f64>) -> Self {
+        let found = || labels.iter().filter_map(|label| label.judgement);
+        let count =
+            |is_counted: &dyn Fn(&Judgement) -> bool| found().filter(|judgement| is_counted(judgement)).count() as u64;
+        let (commands, among) = (labels.len() as u64, count(&|judgement| judgement.rank.is_candidate()));
+        let is_top = |judgement: &Judgement| judgement.rank == TruthRank::Listed(1);
+        Self {
+            commands,
+            among,
+            precision: share(among, commands).unwrap_or(0.0),
+            undecided: count(&|judgement| judgement.rank == TruthRank::Undecided),
+            unique: count(&|judgement| judgement.candidates == 1),
+            unique_correct: count(&|judgement| judgement.candidates == 1 && judgement.rank.is_candidate()),
+            top_1: count(&is_top),
+            top_5: count(&|judgement| judgement.rank.position().is_some_and(|position| position <= 5)),
+            unexplained: count(&|judgement| judgement.candidates == 0),
+            cut_lists: count(&|judgement| judgement.is_truncated),
+            candidates: CandidateCounts::new(found().map(|judgement| judgement.candidates)),
+            credible_set: CredibleSet::new(labels),
+            calibration: Calibration::new(found().filter_map(|judgement| {
+                judgement.probabilities.first.map(|probability| (probability, is_top(judgement)))
+            })),
+            information: Information::new(labels, prior_bits),
+        }
+    }
+}
+
+impl CredibleSet {
+    fn new(labels: &[JudgedLabel<'_>]) -> Self {
+        let found = || labels.iter().filter_map(|label| label.judgement);
+        let among = found().filter(|judgement| judgement.is_credible()).count() as u64;
+        Self {
+            among,
+            coverage: share(among, labels.len() as u64).unwrap_or(0.0),
+            size: CandidateCounts::new(found().map(|judgement| judgement.probabilities.credible_size)),
+        }
+    }
+}
+
+impl CandidateCounts {
+    fn new(counts: impl Iterator<Item = u64>) -> Self {
+        let counts: Vec<u64> = counts.collect();
+        let sum: f64 = counts.iter().map(|count| *count as f64).sum();
+        let (mean, max) = (sum / counts.len().max(1) as f64, counts.iter().max().copied().unwrap_or(0));
+        Self { mean, median: median(counts).unwrap_or(0.0), max }
+    }
+}
+
+/// The median; for an even number of counts, the mean of the middle two.
+pub(crate) fn median(mut counts: Vec<u64>) -> Option<f64> {
+    let half = counts.len() / 2;
+    let is_even = counts.len().is_multiple_of(2);
+    let (below, middle, _) = (half < counts.len()).then(|| counts.select_nth_unstable(half))?;
+    let middle = *middle as f64;
+    Some(below.iter().max().filter(|_| is_even).map_or(middle, |below| f64::midpoint(*below as f64, middle)))
+}
+
+impl ActionScore {
+    /// The score of each action, in the order given.
+    pub(crate) fn of_each(actions: &[String], labels: &[JudgedLabel<'_>]) -> Vec<Self> {
+        actions.iter().enumerate().map(|(at, action)| Self::new(at, action, labels)).collect()
+    }
+
+    fn new(at: usize, action: &str, labels: &[JudgedLabel<'_>]) -> Self {
+        let (mut commands, mut among, mut count, mut top_1_count, mut agreed) = (0, 0, 0, 0, 0);
+        for label in labels {
+            let truth = label.truth.get(at).copied().unwrap_or(0);
+            let first = label.judgement.and_then(|judgement| judgement.first.as_ref());
+            let answer = first.and_then(|first| first.get(at)).copied().unwrap_or(0);
+            let is_among = label.judgement.is_some_and(|judgement| judgement.rank.is_candidate());
+            commands += u64::from(truth > 0);
+            among += u64::from(truth > 0 && is_among);
+            count += u64::from(truth);
+            top_1_count += u64::from(answer);
+            agreed += u64::from(truth.min(answer));
+        }
+        Self {
+            action: action.to_owned(),
+            commands,
+            among,
+            precision: share(among, commands),
+            count,
+            top_1_count,
+            top_1_recall: share(agreed, count),
+            top_1_precision: share(agreed, top_1_count),
+        }
+    }
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}

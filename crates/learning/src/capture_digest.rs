@@ -1,0 +1,66 @@
+//! SHA-256 digests of the captures that a model is learned from.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use sizeleak_model::CaptureDigest;
+
+use crate::error::LearningError;
+
+/// How many bytes are read at once.
+const BLOCK: usize = 1 << 16;
+
+/// The name and digest of a capture file as it is on disk, compressed or not.
+///
+/// # Errors
+/// If the file is a folder or cannot be read.
+pub fn digest_capture(capture: &Path) -> Result<CaptureDigest, LearningError> {
+    let fault = |fault: String| LearningError::File { file: capture.display().to_string(), fault };
+    if capture.is_dir() {
+        return Err(fault("it is a folder: name the captures in it".to_owned()));
+    }
+    let unreadable = |error: io::Error| fault(error.to_string());
+    let mut file = File::open(capture).map_err(unreadable)?;
+    let (mut hasher, mut block) = (Sha256::new(), vec![0; BLOCK]);
+    loop {
+        let read = file.read(&mut block).map_err(unreadable)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(block.get(..read).unwrap_or_default());
+    }
+    let sha256 = hasher.finalize().iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string does not fail.
+        _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    let name = capture.file_name().unwrap_or(capture.as_os_str()).to_string_lossy().into_owned();
+    Ok(CaptureDigest { name, sha256 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_sha_256() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pcap");
+        std::fs::write(&path, "abc").unwrap();
+        // The example of FIPS 180-4.
+        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".to_owned();
+        assert_eq!(digest_capture(&path).unwrap(), CaptureDigest { name: "a.pcap".into(), sha256 });
+        std::fs::write(&path, vec![b'a'; 1_000_000]).unwrap();
+        assert!(digest_capture(&path).unwrap().sha256.starts_with("cdc76e5c9914fb92"));
+    }
+
+    #[test]
+    fn errors_name_the_file() {
+        let error = |path: &str| digest_capture(Path::new(path)).unwrap_err().to_string();
+        assert!(error("none/a.pcap").starts_with("none/a.pcap: "));
+        assert!(error(".").contains("folder"));
+    }
+}

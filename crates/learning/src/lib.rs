@@ -1,0 +1,31 @@
+//! Learns a model of a gateway from captures whose commands are labelled.
+//!
+//! A [`LearningRun`] finds the commands with a pipeline, matches them with the labels and fits a model; a
+//! [`LearningCurve`] shows how precision grows with the number of labels.
+//!
+//! ```
+//! use std::path::Path;
+//! use sizeleak_learning::{CipherSuite, digest_capture};
+//!
+//! // Every record of this suite carries an explicit nonce of 8 bytes and a tag of 16.
+//! let suite = CipherSuite::named("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")?;
+//! assert_eq!(suite.record_overhead(), [24, 24]);
+//! assert!(digest_capture(Path::new("no-such.pcap")).is_err());
+//! # Ok::<(), sizeleak_learning::LearningError>(())
+//! ```
+
+mod capture_digest;
+mod curve;
+mod error;
+mod learning_run;
+mod recording_plan;
+mod size_basis;
+mod training_set;
+
+pub use capture_digest::digest_capture;
+pub use curve::{CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
+pub use error::LearningError;
+pub use learning_run::{LearningOutcome, LearningRun};
+pub use recording_plan::RecordingPlan;
+pub use size_basis::{CipherSuite, ObservedCommand};
+pub use training_set::{LearnedModel, TrainingSet};

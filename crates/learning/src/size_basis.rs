@@ -1,0 +1,131 @@
+//! What the sizes of a model are: plaintext where the captures show the cipher suite, else lengths on the wire.
+
+use std::collections::BTreeMap;
+
+use sizeleak_frame::Command;
+use sizeleak_model::{Basis, WireSize};
+use sizeleak_record_sizer::record_overhead;
+
+use crate::error::LearningError;
+
+#[cfg(test)]
+mod tests;
+
+/// A command with the cipher suite of its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedCommand {
+    pub(crate) command: Command,
+    /// `None` where the handshake was not captured.
+    pub(crate) cipher_suite: Option<String>,
+}
+
+/// A cipher suite and the bytes it adds to a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CipherSuite {
+    name: String,
+    record_overhead: [u32; 2],
+}
+
+impl CipherSuite {
+    /// A suite by its IANA name.
+    ///
+    /// # Errors
+    /// [`LearningError::UnknownCipherSuite`].
+    pub fn named(name: &str) -> Result<Self, LearningError> {
+        let unknown = || LearningError::UnknownCipherSuite(name.to_owned());
+        Ok(Self { name: name.to_owned(), record_overhead: record_overhead(name).ok_or_else(unknown)? })
+    }
+
+    /// The least and the most bytes it adds to a record.
+    pub fn record_overhead(&self) -> [u32; 2] {
+        self.record_overhead
+    }
+}
+
+/// A basis, and what a person should know about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChosenBasis {
+    pub(crate) basis: Basis,
+    pub(crate) remarks: Vec<String>,
+}
+
+/// Chooses the basis for these commands. `assumed` is the suite of sessions whose handshake was not captured.
+///
+/// Sizes are plaintext as soon as one session shows its suite or a suite is assumed; the overhead of that suite is then
+/// subtracted for sessions that do not show theirs. Otherwise sizes are those on the wire.
+pub(crate) fn choose_basis(commands: &[ObservedCommand], assumed: Option<CipherSuite>) -> ChosenBasis {
+    let mut remarks = Vec::new();
+    let unseen = commands.iter().filter(|observed| observed.command.plaintext.is_none()).count();
+    let most_frequent = most_frequent_suite(commands);
+    if unseen == 0
+        && let Some(suite) = &assumed
+    {
+        remarks.push(format!("`--cipher {}` was not needed: all sessions show their own cipher suite", suite.name));
+    }
+    let assumed = assumed.filter(|_| unseen > 0);
+    let Some(suite) = assumed.or(most_frequent) else {
+        remarks.push(
+            "no session shows its cipher suite: sizes are learned as they are on the wire, and hold for this unknown \
+             suite only; capture a handshake (restart the gateway), or name the suite with `--cipher`"
+                .to_owned(),
+        );
+        return ChosenBasis { basis: Basis::Wire, remarks };
+    };
+    if unseen > 0 {
+        let (all, name) = (commands.len(), &suite.name);
+        remarks.push(format!(
+            "{unseen} of {all} commands belong to sessions that do not show their cipher suite: assumed to be {name}"
+        ));
+    }
+    let has_ranges = commands.iter().any(|observed| is_range(&observed.command));
+    let [least, most] = suite.record_overhead;
+    if has_ranges || (unseen > 0 && least < most) {
+        remarks.push(
+            "a block cipher hides sizes within a block: sizes are learned from ranges, and may be off by a few bytes"
+                .to_owned(),
+        );
+    }
+    let CipherSuite { name: cipher_suite, record_overhead } = suite;
+    ChosenBasis { basis: Basis::Plaintext { cipher_suite, record_overhead }, remarks }
+}
+
+/// The least and the greatest possible size of a command in a basis.
+pub(crate) fn sizes(basis: &Basis, command: &Command) -> [i64; 2] {
+    // A wire basis is chosen only where no command has a plaintext size, so it accepts all of them.
+    basis.sizes(command.size, command.records, command.plaintext).unwrap_or([i64::MAX; 2])
+}
+
+/// The bytes of the replies to a command in a basis.
+pub(crate) fn reply_bytes(basis: &Basis, command: &Command) -> i64 {
+    let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
+    basis.reply_bytes(command.reply_bytes, command.replies, size)
+}
+
+/// The suite of most commands, the first by name of several, with what it adds to a record.
+fn most_frequent_suite(commands: &[ObservedCommand]) -> Option<CipherSuite> {
+    let mut suites: BTreeMap<&str, (u64, [u32; 2])> = BTreeMap::new();
+    for observed in commands {
+        let overhead = observed_overhead(&observed.command);
+        if let (Some(suite), Some([least, most])) = (&observed.cipher_suite, overhead) {
+            let (times, range) = suites.entry(suite).or_insert((0, [least, most]));
+            *times += 1;
+            *range = [range[0].min(least), range[1].max(most)];
+        }
+    }
+    let most = suites.values().map(|(times, _)| *times).max()?;
+    let (name, (_, record_overhead)) = suites.into_iter().find(|(_, (times, _))| *times == most)?;
+    Some(CipherSuite { name: name.to_owned(), record_overhead })
+}
+
+/// The least and the most bytes that were added to each of a command's records.
+fn observed_overhead(command: &Command) -> Option<[u32; 2]> {
+    let [least, most] = command.plaintext?;
+    let records = u64::from(command.records.max(1));
+    let least_added = command.size.saturating_sub(most) / records;
+    let most_added = command.size.saturating_sub(least).div_ceil(records);
+    Some([u32::try_from(least_added).ok()?, u32::try_from(most_added).ok()?])
+}
+
+fn is_range(command: &Command) -> bool {
+    command.plaintext.is_some_and(|[least, most]| least < most)
+}

@@ -1,0 +1,12 @@
+//! Timelines of commands, drawn as SVG.
+
+mod axis;
+mod command_filter;
+mod drawing;
+mod source;
+mod timeline;
+
+pub use command_filter::{CommandFilter, TimePoint};
+pub use drawing::write_svg;
+pub use source::{PlotSourceError, read};
+pub use timeline::Timeline;

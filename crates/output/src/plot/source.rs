@@ -1,0 +1,96 @@
+//! Reads identifications and flows from a frame stream or from its JSON lines.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use serde::Deserialize;
+use sizeleak_frame::{Flow, Frame, FrameReader, Identification, ReadError};
+use thiserror::Error;
+
+use super::timeline::Timeline;
+
+/// The longest line, like the largest frame: 16 MiB.
+const MOST_BYTES: usize = 16 << 20;
+
+/// Why the input cannot be read any further. Everything before has been read.
+#[derive(Debug, Error)]
+pub enum PlotSourceError {
+    /// The frame stream is broken.
+    #[error(transparent)]
+    Frames(#[from] ReadError),
+    /// A line is no JSON, or not that of a frame.
+    #[error("line {0}: {1}")]
+    Malformed(u64, serde_json::Error),
+    /// The last line is incomplete.
+    #[error("line {0} ends within its JSON")]
+    Cut(u64),
+    /// A line is too long.
+    #[error("line {0} is longer than 16 MiB")]
+    TooLong(u64),
+    /// The input fails.
+    #[error("the input cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl PlotSourceError {
+    /// Whether the input ended too early and is otherwise valid.
+    pub fn is_cut(&self) -> bool {
+        match self {
+            Self::Cut(_) => true,
+            Self::Frames(error) => error.is_cut(),
+            Self::Io(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+            _ => false,
+        }
+    }
+}
+
+/// Reads frames, or their JSON lines, into a timeline. No frame starts with the first byte of a JSON object.
+///
+/// # Errors
+/// [`PlotSourceError`]; the timeline holds everything before the error.
+pub fn read(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSourceError> {
+    let mut input = BufReader::new(input);
+    if input.fill_buf()?.first() == Some(&b'{') { read_lines(input, timeline) } else { read_frames(input, timeline) }
+}
+
+fn read_frames(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSourceError> {
+    let mut reader = FrameReader::new(input);
+    while let Some(frame) = reader.next_frame()? {
+        match &frame {
+            Frame::Flow(flow) => timeline.add_flow(flow),
+            Frame::Identification(identification) => timeline.add_command(identification),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The part of a JSON line that matters to a timeline.
+#[derive(Deserialize)]
+struct JsonLine {
+    flow: Option<Flow>,
+    identification: Option<Identification>,
+}
+
+fn read_lines(mut input: impl BufRead, timeline: &mut Timeline) -> Result<(), PlotSourceError> {
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        bytes.clear();
+        if input.by_ref().take(MOST_BYTES as u64 + 1).read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        if bytes.len() > MOST_BYTES {
+            return Err(PlotSourceError::TooLong(line));
+        }
+        let parsed: JsonLine = serde_json::from_slice(&bytes).map_err(|error| {
+            let is_last = bytes.last() != Some(&b'\n');
+            if is_last && error.is_eof() { PlotSourceError::Cut(line) } else { PlotSourceError::Malformed(line, error) }
+        })?;
+        if let Some(flow) = &parsed.flow {
+            timeline.add_flow(flow);
+        }
+        if let Some(identification) = &parsed.identification {
+            timeline.add_command(identification);
+        }
+    }
+    Ok(())
+}

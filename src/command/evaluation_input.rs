@@ -1,0 +1,58 @@
+//! The model and the labelled captures of `evaluate` and `compare`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sizeleak_evaluation::{Evaluator, LabelFile};
+use sizeleak_model::Model;
+use sizeleak_pipeline::Pipeline;
+
+use super::failure::Failure;
+use super::labelled_captures::LabelledCaptures;
+use super::pipeline_variant::PipelineVariant;
+
+/// Labelled captures, and the model that pipelines use.
+#[derive(Debug, Args)]
+pub(super) struct EvaluationInput {
+    /// The model, made by `sizeleak learn`
+    #[arg(long, value_name = "FILE")]
+    model: PathBuf,
+
+    #[command(flatten)]
+    pub(super) captures: LabelledCaptures,
+
+    /// The probability that a credible set holds
+    #[arg(long, value_name = "P", default_value = "0.95", value_parser = probability)]
+    credible: f64,
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    let probability = text.parse().ok().filter(|probability| *probability > 0.0 && *probability <= 1.0);
+    probability.ok_or_else(|| "it must be above 0 and at most 1".to_owned())
+}
+
+impl EvaluationInput {
+    /// Reads the model and the labels.
+    pub(super) fn read(&self) -> Result<(Model, LabelFile), Failure> {
+        let model = Model::read(&self.model)?;
+        let labels = LabelFile::read(&self.captures.labels)?;
+        labels.check_actions(&model)?;
+        Ok((model, labels))
+    }
+
+    /// The evaluator of all pipelines.
+    pub(super) fn evaluator<'a>(&self, model: &'a Model, labels: &'a LabelFile) -> Result<Evaluator<'a>, Failure> {
+        let evaluator = Evaluator::new(model, labels, self.captures.tolerance, self.credible);
+        evaluator.map_err(|error| Failure::from(error).context(self.model.display().to_string()))
+    }
+
+    /// A pipeline that uses the model.
+    pub(super) fn pipeline(&self, variant: &PipelineVariant) -> Result<Pipeline, Failure> {
+        let mut pipeline = match variant {
+            PipelineVariant::Options(options) => self.captures.pipeline(None, options)?,
+            PipelineVariant::File(file) => self.captures.pipeline(Some(file), &[])?,
+        };
+        pipeline.use_model(&self.model)?;
+        Ok(pipeline)
+    }
+}

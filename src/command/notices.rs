@@ -1,0 +1,57 @@
+//! Reports the notices of stages on stderr.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use sizeleak_frame::{Notice, what};
+use sizeleak_pipeline::RunError;
+use sizeleak_telemetry::log::{self, LogFlags, say};
+
+/// The notices of a run: printed one by one, counted by stage and kind, or dropped, as the flags say.
+#[derive(Debug)]
+pub(super) struct NoticeReport<'a> {
+    flags: &'a LogFlags,
+    /// By stage and kind, with the detail of the first one.
+    counted: BTreeMap<(String, String), (u64, Option<String>)>,
+}
+
+impl<'a> NoticeReport<'a> {
+    pub(super) fn new(flags: &'a LogFlags) -> Self {
+        Self { flags, counted: BTreeMap::new() }
+    }
+
+    /// Takes the next notice.
+    pub(super) fn add(&mut self, notice: &Notice) {
+        if self.flags.is_verbose() {
+            log::notice(notice);
+            return;
+        }
+        // How a run ended is reported once, by its error.
+        if [what::CUT, what::FAILED].contains(&&*notice.what) {
+            return;
+        }
+        let kind = (notice.stage.to_string(), notice.what.to_string());
+        let (times, _) = self.counted.entry(kind).or_insert_with(|| (0, notice.detail.clone()));
+        *times += 1;
+    }
+
+    /// Prints the counted notices, except those whose detail the error or the damage of the run repeats.
+    pub(super) fn print<T, E: Display>(&self, run: &Result<T, E>, damage: impl Fn(&T) -> Option<&RunError>) {
+        if self.flags.is_quiet() {
+            return;
+        }
+        let error = match run {
+            Ok(run) => damage(run).map_or_else(String::new, ToString::to_string),
+            Err(error) => error.to_string(),
+        };
+        for ((stage, what), (times, detail)) in &self.counted {
+            let detail = detail.as_deref().unwrap_or_default();
+            if !detail.is_empty() && error.contains(detail) {
+                continue;
+            }
+            let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+            let colon = if detail.is_empty() { "" } else { ": " };
+            say("note", &format!("{stage}: {what}{times}{colon}{detail}"));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Where `sizeleak run` starts: at the captures, at a saved stream, or after what the cache holds.
+
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use clap::Args;
+use sizeleak_pipeline::cache::CacheSession;
+use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunOptions, RunReport, SavedStream};
+use sizeleak_runtime::Interrupt;
+use sizeleak_telemetry::log::{LogFlags, say};
+
+use super::cache_folder::CacheFolder;
+use super::failure::Failure;
+
+/// Where a run starts.
+#[derive(Debug, Args)]
+pub(super) struct StartPoint {
+    /// Start from this frame stream, saved or `tee`d after any stage, also compressed, and skip all stages up to
+    /// there; `-` is stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "input")]
+    from: Option<PathBuf>,
+
+    /// Start after the last stage that is unchanged since an earlier run, and keep the output of stages for later runs
+    #[arg(long, conflicts_with = "from")]
+    cache: bool,
+
+    /// Do not use the cache, even if the pipeline file enables it
+    #[arg(long, conflicts_with = "cache")]
+    no_cache: bool,
+
+    #[command(flatten)]
+    cache_folder: CacheFolder,
+
+    /// The size limit of the cache on disk; the least recently used entries are evicted first
+    #[arg(long, value_name = "SIZE", default_value = "4GB")]
+    cache_size: ByteSize,
+}
+
+/// What remains to do after a run.
+pub(super) struct Aftermath<'a> {
+    saves: Vec<PathBuf>,
+    session: Option<CacheSession>,
+    log: &'a LogFlags,
+}
+
+impl StartPoint {
+    /// Prepares the run of a pipeline.
+    pub(super) fn prepare<'a>(
+        &self,
+        pipeline: &Pipeline,
+        interrupt: &Interrupt,
+        log: &'a LogFlags,
+    ) -> Result<(PreparedRun, Aftermath<'a>), Failure> {
+        let (session, options) = match &self.from {
+            Some(file) => {
+                let replay = SavedStream::open(file, interrupt).map_err(|error| {
+                    if interrupt.is_set() {
+                        Failure::with_code(130, anyhow::anyhow!("stopped before the first frame"))
+                    } else {
+                        error.into()
+                    }
+                })?;
+                let position = pipeline.index_of(&replay)?;
+                report(log, &format!("{} from {}", pipeline.output_of(position), replay.name()));
+                (None, RunOptions { from: Some((position, replay)), recorders: Vec::new() })
+            }
+            None if self.cache || pipeline.cache && !self.no_cache => {
+                let store = self.cache_folder.open(self.cache_size.as_u64())?;
+                let begun = CacheSession::begin(store, pipeline, |text| report(log, &text));
+                begun.map_or_else(Default::default, |(session, options)| (Some(session), options))
+            }
+            None => Default::default(),
+        };
+        let prepared = pipeline.prepare_with(options)?;
+        let saves = prepared.saves();
+        Ok((prepared, Aftermath { saves, session, log }))
+    }
+}
+
+impl Aftermath<'_> {
+    /// Reports files that were not saved, and completes the cache; `run` is `None` if the run failed.
+    pub(super) fn finish(self, run: Option<&RunReport>) {
+        let saved = run.map_or(&[][..], |run| &run.saved);
+        let ending = run.map(|run| run.ending);
+        let why = match ending {
+            None => "the run failed",
+            Some(RunEnding::Interrupted) => "the run was stopped",
+            Some(RunEnding::Closed) => "nobody read the output to its end",
+            Some(RunEnding::Done) => "the next stage did not read to its end",
+        };
+        for path in self.saves.iter().filter(|path| !saved.contains(path)) {
+            report(self.log, &format!("{} is not written: {why}", path.display()));
+        }
+        if let Some(session) = self.session.filter(|_| ending == Some(RunEnding::Done)) {
+            session.end(|text| report(self.log, &text));
+        }
+    }
+}
+
+fn report(log: &LogFlags, text: &str) {
+    if !log.is_quiet() {
+        say("sizeleak", text);
+    }
+}

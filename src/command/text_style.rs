@@ -1,0 +1,63 @@
+//! Options for times and colours in text.
+
+use std::fs::File;
+
+use anstream::{AutoStream, ColorChoice};
+use clap::{Args, ValueEnum};
+use sizeleak_output::{Clock, Colours, HexLength, TextStyle, TimeFormat};
+
+use super::failure::Failure;
+
+/// The clock of times.
+#[derive(Debug, Args)]
+pub(super) struct ClockOption {
+    /// The clock of times in tables and pictures; JSON and CSV always have nanoseconds since 1970
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
+    time: Clock,
+}
+
+impl ClockOption {
+    /// TimeFormat by this clock.
+    pub(super) fn times(&self) -> Result<TimeFormat, Failure> {
+        TimeFormat::new(self.time).map_err(|error| {
+            let advice = "set TZ to a zone such as Europe/Berlin, or omit `--time local`";
+            Failure::usage(anyhow::anyhow!("the local time zone is not known: {error}; {advice}"))
+        })
+    }
+}
+
+/// TimeFormat and colours of tables.
+#[derive(Debug, Args)]
+pub(super) struct TextStyleOptions {
+    #[command(flatten)]
+    clock: ClockOption,
+
+    /// When a table has colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    color: ColourMode,
+}
+
+/// When a table has colours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum ColourMode {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Always, even with `NO_COLOR`
+    Always,
+    /// Never
+    Never,
+}
+
+impl TextStyleOptions {
+    /// The style of text that is written to `output`.
+    pub(super) fn style(&self, binary: HexLength, output: &File) -> Result<TextStyle, Failure> {
+        let choice = match self.color {
+            ColourMode::Auto => AutoStream::choice(output),
+            ColourMode::Always => ColorChoice::Always,
+            ColourMode::Never => ColorChoice::Never,
+        };
+        let colours = if choice == ColorChoice::Never { Colours::Off } else { Colours::On };
+        Ok(TextStyle { binary, times: self.clock.times()?, colours })
+    }
+}

@@ -1,0 +1,72 @@
+//! Aligned text tables, without lines.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+/// A missing value.
+pub(super) const NONE: &str = "–";
+
+/// A table whose first column is aligned to the left and whose other columns are aligned to the right.
+pub(super) fn numbers<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    table(header, rows, CellAlignment::Right)
+}
+
+/// A table whose columns are aligned to the left.
+pub(super) fn words<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    table(header, rows, CellAlignment::Left)
+}
+
+fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+    alignment: CellAlignment,
+) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header.map(str::to_owned)).add_rows(rows);
+    for (column, at) in table.column_iter_mut().zip(0..) {
+        column.set_padding((0, 2));
+        if at > 0 {
+            column.set_cell_alignment(alignment);
+        }
+    }
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// A share in percent. Only 1 is shown as 100 %.
+pub(super) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let shown = if share < 1.0 { percent.min(99.9) } else { percent };
+    format!("{shown:.1} %")
+}
+
+/// A part of a whole in percent.
+pub(super) fn percent_of(part: u64, whole: u64) -> String {
+    if whole == 0 { NONE.to_owned() } else { percent(part as f64 / whole as f64) }
+}
+
+/// A share in percent, if there is one.
+pub(super) fn optional_percent(share: Option<f64>) -> String {
+    share.map_or_else(|| NONE.to_owned(), percent)
+}
+
+/// A figure with this many decimals, if there is one.
+pub(super) fn optional_decimals(figure: Option<f64>, digits: usize) -> String {
+    figure.map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.digits$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_than_all_is_never_100_percent() {
+        assert_eq!([1.0, 0.9999, 0.9123, 0.0].map(percent), ["100.0 %", "99.9 %", "91.2 %", "0.0 %"]);
+        assert_eq!((percent_of(0, 0), percent_of(1, 3)), (NONE.to_owned(), "33.3 %".to_owned()));
+    }
+
+    #[test]
+    fn numbers_are_aligned_to_the_right() {
+        let rows = [["on", "7"], ["toggle", "100"]].map(|row| row.map(str::to_owned));
+        assert_eq!(numbers(["action", "count"], rows), "action  count\non          7\ntoggle    100\n");
+    }
+}
