@@ -17,7 +17,7 @@ pub(super) struct ClockOption {
 }
 
 impl ClockOption {
-    /// TimeFormat by this clock.
+    /// Times by this clock.
     pub(super) fn times(&self) -> Result<TimeFormat, Failure> {
         TimeFormat::new(self.time).map_err(|error| {
             let advice = "set TZ to a zone such as Europe/Berlin, or omit `--time local`";
@@ -26,7 +26,7 @@ impl ClockOption {
     }
 }
 
-/// TimeFormat and colours of tables.
+/// Times and colours of tables.
 #[derive(Debug, Args)]
 pub(super) struct TextStyleOptions {
     #[command(flatten)]

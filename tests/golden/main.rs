@@ -55,7 +55,8 @@ fn own_programs() -> &'static Path {
 }
 
 fn text(digests: &[Digest]) -> String {
-    digests.iter().map(|Digest { name, digest }| format!("{digest}  {name}\n")).collect()
+    let lines: Vec<String> = digests.iter().map(|Digest { name, digest }| format!("{digest}  {name}\n")).collect();
+    lines.concat()
 }
 
 #[test]

@@ -27,7 +27,7 @@ const LEARNED: &str = "learned";
 /// The algorithm that is used with a model without noise.
 const DEFAULT: &str = "gap";
 
-/// NoiseStatistics is learned from at most this many records.
+/// Noise is learned from at most this many records.
 const MOST_RECORDS: usize = 1 << 22;
 
 /// Everything that a model is learned from, except the commands in the captures.

@@ -55,7 +55,7 @@ struct TrainingFlow {
 #[derive(Debug, Clone, Copy)]
 enum AwaitingReply {
     Command,
-    /// NoiseStatistics of a size.
+    /// Noise of a size.
     NoiseStatistics(u32),
 }
 
@@ -81,7 +81,7 @@ impl TrainingCounts {
         self.replied
     }
 
-    /// How many commands seem to have no label for 100 that have one. NoiseStatistics recurs; commands of many actions hardly do.
+    /// How many commands seem to have no label for 100 that have one. Noise recurs; commands of many actions hardly do.
     pub(crate) fn missing_labels(&self) -> u64 {
         let rare =
             || self.service.values().filter(|size| size.records.alone < MIN_OCCURRENCES && size.records.answers == 0);
@@ -138,7 +138,7 @@ impl CountingPass<'_> {
             match awaiting {
                 AwaitingReply::Command => self.counts.replied += 1,
                 AwaitingReply::NoiseStatistics(size) => {
-                    self.counts.service.entry(size).or_default().records.replied += 1
+                    self.counts.service.entry(size).or_default().records.replied += 1;
                 }
             }
         }

@@ -6,14 +6,14 @@
 //!
 //! ```
 //! use sizeleak_epsilon_corrector::EpsilonEstimates;
-//! use sizeleak_model::{NoTuples, Neighbours, Smoothing, EpsilonTuple};
+//! use sizeleak_model::{EpsilonTuple, Neighbours, Smoothing};
 //!
 //! // Labelled commands of 100 and 200 bytes without their ε.
-//! let labelled = Neighbours::new([EpsilonTuple::new(100, 0), EpsilonTuple::new(200, 5)])?;
+//! let labelled = Neighbours::new([EpsilonTuple::new(100, 0), EpsilonTuple::new(200, 5)]).ok_or("no tuples")?;
 //! let mut estimates = EpsilonEstimates::new(labelled, Smoothing::NEAREST);
 //! let values = estimates.over([190, 190]);
 //! assert_eq!((values[0].epsilon, values[0].weight), (5, 1.0));
-//! # Ok::<(), NoTuples>(())
+//! # Ok::<(), &str>(())
 //! ```
 
 mod cipher_suites;

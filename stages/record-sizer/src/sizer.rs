@@ -251,7 +251,7 @@ impl Stage for RecordSizer {
     type Input = Segments;
 
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
-        for segment in segments.iter() {
+        for segment in &segments {
             let Some(segment) = self.prepare(segment, out)? else { continue };
             let Some(segment) = fast::take(&mut self.connections, segment, &mut self.reporter, out)? else { continue };
             self.tcp_segment(&segment, out)?;
