@@ -114,9 +114,10 @@ impl PreparedRun {
     }
 
     /// Removes the last placement and returns it with the index of its first stage, if it should run on the sink's
-    /// thread: with no more processors than placements, a thread that only writes would compete with them.
+    /// thread: a thread that only writes helps only where it has a processor of its own, besides those of the placements
+    /// and of the thread that reads alternately.
     fn take_last(&mut self) -> Option<(usize, StageThread)> {
-        if processors() > self.placements.len()
+        if processors() > self.placements.len() + 1
             || !matches!(self.placements.last()?, Placement::Thread(thread) if thread.recorders.is_empty())
         {
             return None;

@@ -1,0 +1,102 @@
+//! Tests of `parquet`.
+
+use std::fs::File;
+
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use proptest::prelude::*;
+use sizeleak_frame::{Direction, Notice, Segment, Segments};
+
+use super::*;
+
+/// A reader of a file that holds these frames.
+fn written(kind: &str, frames: &[Frame]) -> SerializedFileReader<File> {
+    let file = tempfile::tempfile().unwrap();
+    let selection = KindSelection::Kinds(vec![kind.to_owned()]);
+    let mut parquet = ParquetFile::new(&selection, file.try_clone().unwrap()).unwrap();
+    for frame in frames {
+        parquet.write(frame).unwrap();
+    }
+    parquet.finish().unwrap();
+    SerializedFileReader::new(file).unwrap()
+}
+
+fn read(reader: &SerializedFileReader<File>) -> Vec<Vec<Field>> {
+    let rows = reader.get_row_iter(None).unwrap();
+    rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| field.clone()).collect()).collect()
+}
+
+fn notice(time_ns: Option<i64>, flow: Option<u64>, detail: Option<String>) -> Frame {
+    Notice { time_ns, stage: "x".into(), flow, what: "gap".into(), bytes: None, detail }.into()
+}
+
+#[test]
+fn row_groups_are_bounded() {
+    let frames: Vec<Frame> = (0..MAX_ROWS as u64 + 9).map(|flow| notice(None, Some(flow), None)).collect();
+    let reader = written("notice", &frames);
+    let groups = reader.metadata().row_groups().iter().map(RowGroupMetaData::num_rows);
+    assert_eq!(groups.collect::<Vec<_>>(), [1 << 16, 9]);
+    let large: Vec<Frame> = (0..3).map(|_| notice(None, None, Some("x".repeat(9 << 20)))).collect();
+    assert_eq!(written("notice", &large).num_row_groups(), 2);
+}
+
+#[test]
+fn file_without_rows_has_its_columns() {
+    let reader = written("flow", &[]);
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let names: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
+    assert_eq!(names, ["flow", "gateway", "service", "transport"]);
+    assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
+}
+
+#[test]
+fn captured_bytes_are_stored_raw_and_whole() {
+    let mut segments = Segments::new();
+    let payloads = [&[7; 100][..], &[], &[0, 255]];
+    for payload in payloads {
+        let direction = Direction::ToGateway;
+        segments.push(Segment { time_ns: 1, flow: 2, direction, sequence: 3, flags: 4, length: 5, payload });
+    }
+    let rows = read(&written("segments", &[segments.into()]));
+    let found: Vec<&Field> = rows.iter().map(|row| row.last().unwrap()).collect();
+    let wanted = payloads.map(|payload| Field::Bytes(payload.to_vec().into()));
+    assert_eq!(found, wanted.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn error_of_the_output_is_returned() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+    let selection = KindSelection::Kinds(vec!["notice".to_owned()]);
+    let mut parquet = ParquetFile::new(&selection, Full).unwrap();
+    parquet.write(&notice(None, None, None)).unwrap();
+    assert_eq!(parquet.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn all_values_read_back(given in prop::collection::vec(any::<(Option<i64>, Option<u64>, Option<String>)>(), 1..40)) {
+        let frames: Vec<Frame> = given.iter().cloned().map(|(time, flow, detail)| notice(time, flow, detail)).collect();
+        let rows = read(&written("notice", &frames));
+        prop_assert_eq!(rows.len(), given.len());
+        for (row, (time, flow, detail)) in rows.iter().zip(given) {
+            prop_assert_eq!(&row[2], &flow.map_or(Field::Null, Field::ULong));
+            prop_assert_eq!(&row[5], &detail.map_or(Field::Null, Field::Str));
+            let bits = match row[0] {
+                Field::Null => None,
+                Field::Long(bits) | Field::TimestampMicros(bits) | Field::TimestampMillis(bits) => Some(bits),
+                ref other => return Err(TestCaseError::fail(format!("{other:?}"))),
+            };
+            prop_assert_eq!(bits, time);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Tests of `table`.
+
+use std::sync::Arc;
+
+use sizeleak_frame::{
+    Candidate, Command, ContentType, Correction, Direction, Hello, Notice, Packet, Packets, Record, Segment, Segments,
+    Session, StageSummary, Summary, Transport, Unknown, WeightedEpsilon,
+};
+
+use super::*;
+
+fn written(frames: &[Frame]) -> String {
+    let mut table = IdentificationTable::new(TextStyle::default());
+    let mut output = Vec::new();
+    for frame in frames {
+        table.write(frame, &mut output).unwrap();
+    }
+    String::from_utf8(output).unwrap()
+}
+
+fn command() -> Command {
+    Command {
+        time_ns: 1_767_600_000_012_345_678,
+        end_ns: 0,
+        flow: 1 << 32,
+        size: 314,
+        plaintext: Some([290, 290]),
+        records: 1,
+        replies: 2,
+        reply_bytes: 90,
+    }
+}
+
+fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
+    Frame::from(Identification {
+        command: command(),
+        listed: candidates.len() as u64,
+        candidates: candidates.into(),
+        candidate_count: count,
+        min_actions: None,
+        max_actions: None,
+    })
+}
+
+#[test]
+fn identifications_are_aligned_rows_below_headings() {
+    let flow = Flow {
+        flow: 1 << 32,
+        gateway: "192.168.1.20".parse().unwrap(),
+        service: "203.0.113.1:443".parse().unwrap(),
+        transport: Transport::Tcp,
+    };
+    let mut table = IdentificationTable::new(TextStyle::default());
+    table.observe(&flow.into());
+    let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("colour"), 1)]);
+    let best = Candidate { actions, epsilon: 0, probability: 0.41249 };
+    let mut output = Vec::new();
+    table.write(&identification(vec![best], 18), &mut output).unwrap();
+    table.write(&identification(vec![], u64::MAX), &mut output).unwrap();
+    let text = String::from_utf8(output).unwrap();
+    let expected = "\
+time (UTC)                  gateway            size  replies  candidates  probability  most probable actions
+2026-01-05 08:00:00.012345  192.168.1.20        314        2          18        0.412  2 on, 1 colour
+2026-01-05 08:00:00.012345  192.168.1.20        314        2    too many            -  no actions add up to this size
+";
+    assert_eq!(text, expected);
+    assert!(written(&[identification(vec![], 0)]).contains("flow 00000001"), "an unknown flow");
+}
+
+#[test]
+fn every_other_kind_is_a_line_that_starts_with_its_name() {
+    let mut packets = Packets::new();
+    packets.push(Packet { time_ns: 0, link_type: 1, original_length: 60, data: &[1, 2], capture: 0, number: 1 });
+    let mut segments = Segments::new();
+    let direction = Direction::ToGateway;
+    segments.push(Segment { time_ns: 0, flow: 1, direction, sequence: 1, flags: 24, length: 2, payload: &[1, 2] });
+    let record = Record {
+        time_ns: 0,
+        start_ns: 0,
+        flow: 1,
+        direction,
+        content_type: ContentType::ApplicationData,
+        length: 100,
+        plaintext: Some([70, 76]),
+        handshake: true,
+    };
+    let session = Session { time_ns: 0, flow: 1, server_name: None, tls_version: None, cipher_suite: Some("X".into()) };
+    let hello = Hello { schema: 1, stage: "capture".into(), version: "1".into(), upstream: vec![] };
+    let epsilons = [0, 1, -2, 3].map(|epsilon| WeightedEpsilon { epsilon, weight: 0.25 }).into();
+    let notice = Notice {
+        time_ns: None,
+        stage: "record-sizer".into(),
+        flow: Some(1),
+        what: "gap".into(),
+        bytes: Some(3),
+        detail: None,
+    };
+    let row =
+        StageSummary { stage: "capture".into(), counters: [("files".into(), 2)].into(), ..StageSummary::default() };
+    let unknown = Unknown { kind: "new".into(), value: vec![0x81] };
+    for (frame, words) in [
+        (Frame::from(packets), "packet 1  link type 1  2 of 60 bytes  0102"),
+        (segments.into(), "to_gateway    sequence 1           flags 18      2 bytes  0102"),
+        (record.into(), "type 23    100 bytes  plaintext 70 to 76  handshake"),
+        (session.into(), "-  X  -"),
+        (hello.into(), "capture 1, schema 1"),
+        (command().into(), "314 bytes  plaintext 290  1 records  2 replies of 90 bytes"),
+        (Correction { command: command(), epsilons }.into(), "ε +0 (0.25), +1 (0.25), -2 (0.25), …"),
+        (notice.into(), "record-sizer: gap  flow 1  3 bytes"),
+        (Summary { stages: vec![row] }.into(), "capture: 0 frames in, 0 out, 0 bytes  files 2"),
+        (Frame::Unknown(unknown), "1 bytes  81"),
+    ] {
+        let text = written(std::slice::from_ref(&frame));
+        let kind = frame.kind().trim_end_matches('s');
+        assert!(text.starts_with(kind) && text.ends_with('\n') && text.contains(words), "{text}");
+    }
+}

@@ -1,0 +1,84 @@
+//! Tests of `ip_reassembly`.
+
+use proptest::prelude::*;
+
+use sizeleak_packet::{CapturedBytes, IpPayload};
+
+use super::*;
+
+fn packet(last_of_source: u8, payload: &[u8]) -> IpPacket<'_> {
+    IpPacket {
+        source: [10, 0, 0, last_of_source].into(),
+        destination: [10, 0, 0, 1].into(),
+        payload: IpPayload { protocol: 6, bytes: CapturedBytes::frame(payload, 0) },
+        fragment: None,
+    }
+}
+
+fn fragment(identification: u32, offset: u32, is_last: bool) -> Fragment {
+    Fragment { identification, offset, is_last }
+}
+
+#[test]
+fn the_first_bytes_for_a_position_win_and_data_ends_at_the_first_cut() {
+    let mut reassembly = IpReassembly::default();
+    assert_eq!(reassembly.add(0, &packet(2, &[1; 16]), fragment(7, 8, false), &mut Vec::new()), Ok(None));
+    let mut cut = packet(2, &[2; 20]);
+    cut.payload.bytes = CapturedBytes::new(&[2; 6], 20);
+    assert_eq!(reassembly.add(0, &cut, fragment(7, 20, true), &mut Vec::new()), Ok(None));
+    let whole = reassembly.add(0, &packet(2, &[3; 16]), fragment(7, 0, false), &mut Vec::new()).unwrap().unwrap();
+    assert_eq!(whole.length, 40);
+    assert_eq!(whole.data, [&[3; 8][..], &[1; 16], &[2; 2]].concat());
+    assert_eq!((reassembly.bytes, reassembly.numbers.len()), (0, 0));
+}
+
+#[test]
+fn incomplete_packets_are_given_up_after_the_timeout() {
+    let mut reassembly = IpReassembly::default();
+    let mut incomplete = Vec::new();
+    reassembly.add(0, &packet(2, &[1; 16]), fragment(7, 0, false), &mut incomplete).unwrap();
+    reassembly.add(TIMEOUT_NS.cast_signed(), &packet(3, &[1; 24]), fragment(7, 0, false), &mut incomplete).unwrap();
+    reassembly.add(TIMEOUT_NS.cast_signed() + 1, &packet(4, &[1; 8]), fragment(7, 0, false), &mut incomplete).unwrap();
+    incomplete.extend(reassembly.finish());
+    assert_eq!(incomplete.iter().map(|packet| packet.bytes).collect::<Vec<_>>(), [16, 24, 8]);
+    let invalid = reassembly.add(0, &packet(2, &[1; 16]), fragment(7, 65_528, false), &mut Vec::new());
+    assert_eq!(invalid, Err(InvalidFragment));
+}
+
+#[test]
+fn memory_is_bounded() {
+    let mut reassembly = IpReassembly::default();
+    let mut incomplete = Vec::new();
+    for identification in 0..5_000 {
+        let size = if identification < 2_500 { 8 } else { 60_000 };
+        let data = vec![1; size];
+        reassembly.add(0, &packet(2, &data), fragment(identification, 0, false), &mut incomplete).unwrap();
+        assert!(reassembly.partial.len() <= MOST_PACKETS && reassembly.bytes <= MOST_BYTES);
+    }
+    assert_eq!(incomplete.len() + reassembly.partial.len(), 5_000);
+}
+
+proptest! {
+    #[test]
+    fn fragments_in_any_size_order_and_overlap_make_the_whole(
+        whole in prop::collection::vec(any::<u8>(), 1..200),
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 1usize..60), 0..12),
+        order: prop::sample::Index,
+    ) {
+        let mut parts: Vec<(usize, usize)> = (0..whole.len()).step_by(24).map(|at| (at, 24)).collect();
+        parts.extend(cuts.iter().map(|(at, length)| (at.index(whole.len()), *length)));
+        let first = order.index(parts.len());
+        parts.rotate_left(first);
+        let mut reassembly = IpReassembly::default();
+        let mut reassembled = None;
+        for (at, length) in parts {
+            let end = (at + length).min(whole.len());
+            let fragment = fragment(1, at as u32, end == whole.len());
+            let added = reassembly.add(0, &packet(2, &whole[at..end]), fragment, &mut Vec::new());
+            if let Some(payload) = added.unwrap() {
+                reassembled.get_or_insert(payload);
+            }
+        }
+        prop_assert_eq!(reassembled.map(|payload| payload.data), Some(whole));
+    }
+}
