@@ -1,0 +1,61 @@
+//! Tests of `step_function`.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn a_step_is_found_and_noise_is_ignored() {
+    let sizes: Vec<i64> = (0..40).collect();
+    let residual = |at| if at < 20 { 70 } else { 72 } + i64::from(at % 5 == 0);
+    let residuals: Vec<[i64; 2]> = (0..40).map(|at| [residual(at); 2]).collect();
+    let fit = StepFunction::fit(&sizes, &residuals);
+    assert_eq!(fit.levels, [[70; 20], [72; 20]].concat());
+    assert_eq!(fit.cost, 8 * BYTE + price(1));
+}
+
+#[test]
+fn levels_within_a_range_cost_little_and_its_middle_least() {
+    let at = |level| deviation([10, 25], level);
+    assert_eq!((at(9) / BYTE, at(27) / BYTE, at(90) / BYTE), (1, 2, MAX_DEVIATION));
+    assert!((10..=25).all(|level| at(level) <= OFF_CENTRE) && at(17) < at(16) && at(18) < at(19));
+    let ranges = [[0, 15], [10, 25], [12, 27], [3, 18]];
+    let fit = StepFunction::fit(&[1, 2, 3, 4], &ranges);
+    assert!(fit.levels.iter().all(|level| (12..=15).contains(level)), "{fit:?}");
+}
+
+#[test]
+fn the_level_never_rises_between_commands_of_one_size() {
+    let residuals = [[[70; 2]; 20], [[75; 2]; 20]].concat();
+    assert_eq!(StepFunction::fit(&[9; 40], &residuals).cost, 100 * BYTE);
+}
+
+/// The cost by trying every step function.
+fn cheapest(sizes: &[i64], residuals: &[[i64; 2]], level: i64, at: usize) -> i64 {
+    if at == residuals.len() {
+        return 0;
+    }
+    let here = |level: i64| deviation(residuals[at], level);
+    let stay = here(level) + cheapest(sizes, residuals, level, at + 1);
+    let may_rise = at > 0 && sizes[at] != sizes[at - 1];
+    let rise = (level + 1..=6).filter(|_| may_rise);
+    let rise = rise.map(|level| price(1) + here(level) + cheapest(sizes, residuals, level, at + 1));
+    rise.chain([stay]).min().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn cost_equals_that_of_trying_every_step_function(
+        data in prop::collection::vec((0i64..6, 0i64..5, 0i64..3), 1..7),
+    ) {
+        let range = |(size, at, width)| (size, [at * 3 % 5, at * 3 % 5 + width]);
+        let (mut sizes, residuals): (Vec<i64>, Vec<[i64; 2]>) = data.into_iter().map(range).unzip();
+        sizes.sort_unstable();
+        let expected = (0..=6).map(|level| cheapest(&sizes, &residuals, level, 0)).min().unwrap();
+        let fit = StepFunction::fit(&sizes, &residuals);
+        prop_assert_eq!(fit.cost, expected);
+        prop_assert_eq!(step_cost(&sizes, &residuals), expected);
+        prop_assert!(fit.levels.is_sorted());
+    }
+}

@@ -1,0 +1,61 @@
+//! Tests of `pipeline`.
+
+use super::*;
+
+#[test]
+fn set_text_accepts_valid_options_and_reports_invalid_ones() {
+    let mut pipeline = Pipeline::standard();
+    pipeline.set("pruner", "mode", "paper").unwrap();
+    pipeline.set_text("flow-filter.port=[443, 8883]").unwrap();
+    pipeline.set_text("command-segmenter.gap=80ms").unwrap();
+    pipeline.set_text("flow-filter.gateway=10.0.0.1").unwrap();
+    assert_eq!(pipeline.option("flow-filter", "gateway"), Some(&Value::from(vec!["10.0.0.1"])));
+    assert_eq!(pipeline.option("pruner", "mode"), Some(&Value::from("paper")));
+    assert_eq!(pipeline.option("command-segmenter", "gap"), Some(&Value::from("80ms")));
+    for (wrong, why) in [
+        ("pruner.mode=loud", "loud"),
+        ("pruner.modes=paper", "modes"),
+        ("prune.mode=paper", "no such stage"),
+        ("pruner=paper", "STAGE.KEY=VALUE"),
+        ("decomposer.limit=-1", "limit"),
+    ] {
+        let error = pipeline.set_text(wrong).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+}
+
+#[test]
+fn use_model_sets_every_stage_that_takes_a_model() {
+    let mut pipeline = Pipeline::standard();
+    pipeline.use_model(Path::new("m.toml")).unwrap();
+    let with_model = STAGES.iter().filter(|entry| pipeline.option(entry.name, "model") == Some(&Value::from("m.toml")));
+    let takes_model =
+        |entry: &&StageEntry| entry.command().get_arguments().any(|argument| argument.get_id() == "model");
+    let names = |entry: &StageEntry| entry.name;
+    assert_eq!(
+        with_model.map(names).collect::<Vec<_>>(),
+        STAGES.iter().filter(takes_model).map(names).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn save_is_set_by_name_and_is_not_an_option() {
+    let mut pipeline = Pipeline::standard();
+    pipeline.set_text("record-sizer.save=r.frames.zst").unwrap();
+    let saves = |pipeline: &Pipeline| pipeline.stages.iter().filter_map(|stage| stage.save.clone()).collect::<Vec<_>>();
+    assert_eq!(saves(&pipeline), [PathBuf::from("r.frames.zst")]);
+    assert_eq!(pipeline.option("record-sizer", "save"), None, "it is no option of the stage");
+    assert!(pipeline.set_text("record-sizer.save=-").unwrap_err().to_string().contains("the file to write to"));
+    assert!(saves(&pipeline.without_saves()).is_empty());
+}
+
+#[test]
+fn until_and_before_cut_the_pipeline() {
+    let part = Pipeline::standard().until("command-segmenter").unwrap();
+    assert!(part.has("command-segmenter") && !part.has("epsilon-corrector"));
+    assert!(part.until("pruner").is_err());
+    let part = Pipeline::standard().before("epsilon-corrector");
+    assert!(part.has("command-segmenter") && !part.has("epsilon-corrector"));
+    assert!(part.before("pruner").has("command-segmenter"), "all of it");
+}
