@@ -206,7 +206,7 @@ mod tests {
         }
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.contains("\n# gap = \"40ms\"\n") && text.contains("\n# algorithm = \"gap\"\n"), "{text}");
-        assert!(text.contains("adaptive (Learned from"), "{text}");
+        assert!(text.contains("adaptive (Learns from"), "{text}");
     }
 
     #[test]
