@@ -43,13 +43,13 @@ fn every_help_has_an_example_and_the_exit_codes() {
 }
 
 #[test]
-fn readme_documents_every_exit_code() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+fn the_guide_documents_every_exit_code() {
+    let guide = fs::read_to_string(root().join("docs/guide.md")).unwrap();
     let help = text(stdout(&mut sizeleak("--help")));
     let codes = help.split("Exit code: ").nth(1).unwrap().trim_end().trim_end_matches('.');
     for code in codes.split(", ") {
         let number = code.split(' ').next().unwrap();
-        assert!(readme.contains(&format!("| {number} |")), "{code}");
+        assert!(guide.contains(&format!("| {number} |")), "{code}");
     }
 }
 

@@ -135,7 +135,7 @@ fn the_user_stops_it_while_it_waits_for_packets() {
             let mut waiting = run(stages, &hold, Path::new("-"), "--quiet");
             let stopped = ended(stages, stop(&mut waiting, half.to_vec(), LESS_THAN_HALF, || ()));
             assert_eq!(stopped.status.code(), Some(130), "{hold}: {}", stderr(&stopped));
-            assert_eq!(stderr(&stopped), "sizeleak: stopped; what was read until then is processed\n", "{hold}");
+            assert_eq!(stderr(&stopped), "sizeleak: stopped; everything read until then is processed\n", "{hold}");
         }
     }
 }

@@ -135,7 +135,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     match report.ending {
         RunEnding::Done | RunEnding::Closed => Ok(ExitCode::SUCCESS),
         RunEnding::Interrupted => {
-            let stopped = anyhow::anyhow!("stopped; everything read until then was processed");
+            let stopped = anyhow::anyhow!("stopped; everything read until then is processed");
             Err(Failure::with_code(130, stopped))
         }
     }

@@ -138,7 +138,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
 fn say_outcome(stage: &str, outcome: &Outcome) {
     match outcome {
         Outcome::Done | Outcome::Closed => {}
-        Outcome::Interrupted => say(stage, "stopped; what was read until then is processed"),
+        Outcome::Interrupted => say(stage, "stopped; everything read until then is processed"),
         Outcome::Cut(cause) | Outcome::Failed(cause) => complain(stage, cause),
     }
 }
