@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Print how precision grows with the number of labels: models of the first N labels only, each tried on the last
+    /// Print how precision grows with the number of labels: models of the first N labels only, each tested on the last
     /// third of the labels, or on the captures to test on
     #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     curve: Option<LabelCounts>,

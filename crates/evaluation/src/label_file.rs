@@ -87,7 +87,7 @@ impl LabelFile {
     /// Matches the rows with commands.
     ///
     /// # Errors
-    /// If no row is near a command: then clocks or files are wrong, and so would be every figure.
+    /// If no row is near a command: the clocks or files are wrong, and every figure would be too.
     pub fn matching(&self, command_times: &[i64], tolerance: Tolerance) -> Result<Matching, EvaluationError> {
         let matching = match_labels(&self.times(), command_times, tolerance.0);
         if !matching.pairs.is_empty() {

@@ -1,6 +1,6 @@
 //! Transport: TCP segments and UDP datagrams in IP packets.
 //!
-//! TCP's header is read by hand: etherparse refuses one whose options the snaplen has cut, although its first 20 bytes
+//! TCP's header is read by hand: etherparse rejects one whose options the snaplen has cut, although its first 20 bytes
 //! already hold all that is needed.
 
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ pub enum NoSegment {
 }
 
 impl<'a> TransportSegment<'a> {
-    /// Reads the payload of a packet that is no fragment.
+    /// Reads the payload of a packet that is not a fragment.
     ///
     /// # Errors
     /// [`NoSegment`] if it is not a TCP segment or UDP datagram, or damaged.

@@ -29,7 +29,7 @@ const TOP: [&str; 3] = [CACHE, "pipeline", "stage"];
 /// The key that makes every run use the cache.
 const CACHE: &str = "cache";
 
-/// The keys of a `[[stage]]` that are no options of a standard stage.
+/// The keys of a `[[stage]]` that are not options of a standard stage.
 const KEYS: [&str; 4] = ["run", "command", "name", SAVE];
 
 impl Pipeline {
@@ -172,7 +172,7 @@ impl Source<'_> {
             (Some(run), None, None) => self.built_in(&run, others),
             (None, Some(command), name) => self.external(command, name, &others),
             (Some(_), None, Some(name)) => {
-                Err(self.fault(name.start(), "`name` goes with `command`: `run` is the name already".into()))
+                Err(self.fault(name.start(), "`name` belongs to `command`: `run` already names the stage".into()))
             }
             (Some(_), Some(command), _) => {
                 Err(self.fault(command.start(), "a stage has `run` or `command`, not both".into()))

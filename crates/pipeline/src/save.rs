@@ -57,7 +57,7 @@ impl PendingSave {
         Ok((Self { stage: stage.to_owned(), path: path.to_owned(), file, finished }, recorder))
     }
 
-    /// Renames the file after the end of the run. Returns its path, or `None` where the stream was not whole.
+    /// Renames the file after the end of the run. Returns its path, or `None` if the stream was not whole.
     ///
     /// # Errors
     /// One sentence that names the file.

@@ -36,7 +36,7 @@ fn records_of<'a>(records: &'a [TlsRecord], truth: &Truth) -> Vec<&'a TlsRecord>
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
+fn the_same_seed_produces_the_same_bytes() {
     for framing in FRAMINGS {
         let mut scenario = small();
         scenario.session.framing = framing;

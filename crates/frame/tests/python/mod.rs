@@ -1,4 +1,4 @@
-//! The stage in Python at the document's end, run as it stands.
+//! The Python stage at the end of the document, run unchanged.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -41,9 +41,9 @@ fn input() -> [Frame; 5] {
 }
 
 #[test]
-fn the_stage_in_python_works() {
+fn python_stage_passes_long_records_on() {
     if !is_there() {
-        println!("skipped: the_stage_in_python_works: needs python3 with msgpack");
+        println!("skipped: python_stage_passes_long_records_on: needs python3 with msgpack");
         return;
     }
     let frames = input();
@@ -59,9 +59,9 @@ fn the_stage_in_python_works() {
 }
 
 #[test]
-fn the_stage_in_python_tells_a_cut() {
+fn python_stage_reports_a_cut_stream() {
     if !is_there() {
-        println!("skipped: the_stage_in_python_tells_a_cut: needs python3 with msgpack");
+        println!("skipped: python_stage_reports_a_cut_stream: needs python3 with msgpack");
         return;
     }
     let stream = encode(&input());

@@ -80,7 +80,7 @@ pub(crate) fn json(value: &Value) -> String {
     }
 }
 
-/// What bytes say, marker by marker, as the worked stream explains them.
+/// The meaning of bytes, marker by marker, in the words of the worked stream.
 pub(crate) fn tokens(mut bytes: &[u8]) -> String {
     let mut said = Vec::new();
     while let Some((&marker, rest)) = bytes.split_first() {

@@ -1,4 +1,4 @@
-//! The robust fit: integer sizes from all labelled commands, whatever actions they consist of.
+//! The robust fit: integer sizes from all labelled commands, regardless of their actions.
 //!
 //! The search starts from least absolute deviations, which wrong labels bias little. It then improves the integer sizes
 //! one change at a time. The criterion is how well the remainders of the commands fit a step function of the bytes of

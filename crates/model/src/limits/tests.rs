@@ -31,7 +31,7 @@ fn implied_conditions_are_omitted() {
     assert_eq!((limits.conditions().len(), limits.max_actions()), (3, 6));
     let unused = apart.limits(&actions(&["x"])).unwrap();
     assert_eq!((unused.conditions().len(), unused.max_actions()), (1, 2));
-    // Of seven sets of kinds: {b} and {c} hold no class, {a, c} falls apart.
+    // Of seven sets of kinds: {b} and {c} hold no class, {a, c} is not connected.
     let chain = inventory(&[("a", &["x", "y"]), ("b", &["y", "z"]), ("c", &["z"])]);
     assert_eq!(chain.limits(&actions(&["x", "y", "z"])).unwrap().conditions().len(), 4);
 }
