@@ -95,8 +95,8 @@ impl LabelFile {
         }
         let first = command_times.first().ok_or(EvaluationError::NoCommands)?;
         let fault = self.fault(format!(
-            "none of its {} labels is within {tolerance} of a command: its first label is of {}, the first of {} \
-            commands of {}",
+            "none of its {} labels is within {tolerance} of a command: its first label is at {}, the first of {} \
+            commands at {}",
             self.labels.rows.len(),
             self.labels.rows.first().map_or(String::new(), |row| timestamp(row.time_ns)),
             command_times.len(),

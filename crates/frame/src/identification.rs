@@ -238,7 +238,7 @@ mod tests {
         };
         let each = size_of::<Candidate>() + size_of::<(u32, u32)>();
         assert_eq!((many(1000) - many(10)) / 990, each);
-        let apart = |number| candidates((0..number).map(|_| single(&[("on", 1)]))).memory_bytes();
-        assert!((apart(1000) - apart(10)) / 990 > each + 3 * ALLOCATION_BYTES, "each with its own lists");
+        let memory = |number| candidates((0..number).map(|_| single(&[("on", 1)]))).memory_bytes();
+        assert!((memory(1000) - memory(10)) / 990 > each + 3 * ALLOCATION_BYTES, "each with its own lists");
     }
 }

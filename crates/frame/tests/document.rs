@@ -163,8 +163,8 @@ fn worked_example_decodes_to_its_frames() {
 #[test]
 fn every_worked_byte_is_explained() {
     for (bytes, comment) in worked_lines() {
-        let said = comment.split(';').next().unwrap();
-        assert_eq!(specification::tokens(&bytes), said, "what {bytes:02x?} say");
+        let explained = comment.split(';').next().unwrap();
+        assert_eq!(specification::tokens(&bytes), explained, "what {bytes:02x?} say");
     }
 }
 

@@ -87,8 +87,8 @@ impl<W: Write + Send> OutputWriter<W> {
     /// # Errors
     /// I/O errors of the output.
     pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
-        frames.chunk_by(Frame::is_same_kind).try_for_each(|alike| match alike {
-            [first, ..] => self.write_kind(first.kind(), alike),
+        frames.chunk_by(Frame::is_same_kind).try_for_each(|frames| match frames {
+            [first, ..] => self.write_kind(first.kind(), frames),
             [] => Ok(()),
         })
     }

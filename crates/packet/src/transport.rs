@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_length_counts_where_it_fits_the_ip_length() {
+    fn udp_length_is_used_if_it_fits_the_ip_length() {
         let datagram = |length: u16| [&[0, 9, 1, 187][..], &length.to_be_bytes(), &[0, 0], &[7; 22]].concat();
         for (claimed, length) in [(30, 22), (18, 10), (0, 22), (4, 22), (900, 22)] {
             let bytes = datagram(claimed);

@@ -49,7 +49,7 @@ impl Pipeline {
     }
 
     fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        let source = Source { text, file };
+        let source = FileText { text, file };
         let document = DeTable::parse(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             source.fault(start, error.message().to_owned())
@@ -99,12 +99,12 @@ impl KeyValue<'_> {
 }
 
 /// The pipeline file that is being read.
-struct Source<'a> {
+struct FileText<'a> {
     text: &'a str,
     file: &'a Path,
 }
 
-impl Source<'_> {
+impl FileText<'_> {
     fn line(&self, start: usize) -> usize {
         self.text.get(..start).unwrap_or(self.text).matches('\n').count() + 1
     }

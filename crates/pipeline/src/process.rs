@@ -99,22 +99,22 @@ impl StageProgram {
     }
 
     fn outcome(&self, status: ExitStatus, last: &str) -> Outcome {
-        let said = last.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(last);
+        let message = last.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(last);
         let ended = match (status.code(), status.signal()) {
             (Some(0), _) => return Outcome::Done,
             (Some(130), _) => return Outcome::Interrupted,
             (Some(3), _) => {
-                return Outcome::Cut(if said.is_empty() { "its input was cut".into() } else { said.to_owned() });
+                return Outcome::Cut(if message.is_empty() { "its input was cut".into() } else { message.to_owned() });
             }
-            (Some(1 | 2), _) if self.origin == ProgramOrigin::BuiltIn && !said.is_empty() => {
-                return Outcome::Failed(said.to_owned());
+            (Some(1 | 2), _) if self.origin == ProgramOrigin::BuiltIn && !message.is_empty() => {
+                return Outcome::Failed(message.to_owned());
             }
             (_, Some(2)) if self.origin == ProgramOrigin::External => return Outcome::Interrupted,
             (Some(code), _) => format!("ended with exit code {code}"),
             (None, Some(signal)) => format!("was killed by signal {signal}"),
             (None, None) => "ended for an unknown reason".to_owned(),
         };
-        Outcome::Failed(if said.is_empty() { ended } else { format!("{ended}: {said}") })
+        Outcome::Failed(if message.is_empty() { ended } else { format!("{ended}: {message}") })
     }
 }
 
@@ -143,9 +143,9 @@ mod tests {
         let program =
             StageProgram::external("mine", &["sh".into(), "-c".into(), script.into()], Path::new("")).unwrap();
         let mut child = program.start(Stdio::null(), Stdio::null()).unwrap();
-        let mut said = Vec::new();
-        let outcome = program.wait(&mut child, |line| said.push(line.to_owned()));
-        (outcome, said)
+        let mut lines = Vec::new();
+        let outcome = program.wait(&mut child, |line| lines.push(line.to_owned()));
+        (outcome, lines)
     }
 
     #[test]
@@ -164,9 +164,9 @@ mod tests {
         std::fs::write(&script, "pwd >&2; cat data.txt >&2").unwrap();
         std::fs::write(folder.path().join("data.txt"), "found").unwrap();
         let program = StageProgram::external("mine", &["sh".into(), "mine.sh".into()], folder.path()).unwrap();
-        let mut said = Vec::new();
-        program.wait(&mut program.start(Stdio::null(), Stdio::null()).unwrap(), |line| said.push(line.to_owned()));
-        assert_eq!(said, [folder.path().canonicalize().unwrap().display().to_string(), "found".to_owned()]);
+        let mut lines = Vec::new();
+        program.wait(&mut program.start(Stdio::null(), Stdio::null()).unwrap(), |line| lines.push(line.to_owned()));
+        assert_eq!(lines, [folder.path().canonicalize().unwrap().display().to_string(), "found".to_owned()]);
     }
 
     #[test]

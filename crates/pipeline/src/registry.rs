@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_consumes_what_the_one_before_makes() {
+    fn every_stage_consumes_the_frames_of_the_previous_one() {
         for pair in STAGES.windows(2) {
             assert_eq!(pair[1].consumes, Some(pair[0].makes), "{}", pair[1].name);
         }

@@ -40,7 +40,7 @@ impl PendingSave {
         prefix.push(".");
         // The usual permissions: temporary files are private.
         let permissions = Permissions::from_mode(0o666);
-        let made = Builder::new().prefix(&prefix).permissions(permissions).tempfile_in(folder);
+        let created = Builder::new().prefix(&prefix).permissions(permissions).tempfile_in(folder);
         // Its own message would name the temporary file.
         let cannot = |error: io::Error| {
             let why = if folder.is_dir() {
@@ -50,7 +50,7 @@ impl PendingSave {
             };
             format!("{} cannot be written: {why}", path.display())
         };
-        let file = made.map_err(cannot)?;
+        let file = created.map_err(cannot)?;
         let copy = file.as_file().try_clone().map_err(cannot)?;
         let recording = Recording::new(copy, Compression::of_name(path), None).map_err(cannot)?;
         let (recorder, finished) = OutputRecorder::new(recording, path.display().to_string(), OnRecordingFailure::Fail);

@@ -317,7 +317,7 @@ impl Output for Slow {
 }
 
 #[test]
-fn time_of_later_stages_is_not_service_time_of_the_one_before() {
+fn time_of_later_stages_is_not_service_time_of_earlier_ones() {
     let mut slow = Slow;
     let mut observer = SilentObserver;
     let mut attached = Box::new(Node::new(Doubler::default())).fuse(&mut slow, &mut observer).unwrap();

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn experiments_are_each_action_on_one_device_and_on_two() {
+    fn experiments_cover_each_action_on_one_and_on_two_devices() {
         let generator = CommandGenerator::new(&Scenario::default());
         let experiments = generator.experiments(2, &mut ChaCha20Rng::seed_from_u64(1));
         let counts: Vec<Vec<u32>> = experiments.iter().map(|command| generator.counts(command)).collect();

@@ -32,7 +32,7 @@ fn same(settings: &[&str]) -> Vec<&'static str> {
 const ALL: [&str; 5] = ["record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
 
 #[test]
-fn explicit_default_changes_no_key() {
+fn explicit_default_does_not_change_any_key() {
     assert_eq!(same(&[]), ALL);
     for default in [
         "command-segmenter.gap=40ms",

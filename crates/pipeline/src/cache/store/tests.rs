@@ -46,7 +46,7 @@ fn names(store: &CacheStore) -> usize {
 }
 
 #[test]
-fn stored_entry_is_found_and_the_first_of_two_stays() {
+fn stored_entry_is_found_and_the_first_of_two_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let store = CacheStore::new(folder.path().join("c"), 1 << 20);
     assert!(matches!(store.look_up(entry("a").key), Ok(CacheLookup::Missing)));
