@@ -1,8 +1,8 @@
 //! Shows what the sizes of encrypted messages give away about the people behind an `IoT` gateway.
 //!
 //! This library is the facade for programs that embed sizeleak. [`pipeline`] configures and runs the stages, in threads
-//! or processes; [`frame`] holds what they exchange; [`runtime`] has the traits of a stage; [`model`] is what was learned
-//! about a gateway.
+//! or processes; [`frame`] defines what they exchange; [`runtime`] has the traits of a stage; [`model`] holds what was
+//! learned about a gateway.
 //!
 //! ```
 //! use sizeleak::Interrupt;

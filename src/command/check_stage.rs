@@ -20,9 +20,9 @@ use super::output_file::print;
     sizeleak check-stage -- python3 burst.py 40\n  \
     sizeleak check-stage --kind identification --json -- ./my-pruner model.toml\n  \
     sizeleak check-stage --kind packets -- flow-filter --gateway 192.168.1.20 --allow-absent\n\n\
-    The stage is run about thirty times: on a stream of a small simulated home (its gateway is 192.168.1.20) or on FILE, \
-    on parts of that stream, and on streams that break the contract. Every broken rule is printed with what to do. Exit \
-    code: 0 if the stage keeps the contract, 1 if it does not, 2 usage.")]
+    The stage is run about thirty times: on a stream of a small simulated home (its gateway is 192.168.1.20) or on \
+    FILE, on parts of that stream, and on streams that break the contract. Every broken rule is printed with what to \
+    do. Exit code: 0 if the stage keeps the contract, 1 if it does not, 2 usage.")]
 pub(crate) struct Arguments {
     /// The kind of frame that the stage consumes: its place in a pipeline
     #[arg(long, default_value = "record", value_parser = kinds())]

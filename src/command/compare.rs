@@ -18,7 +18,7 @@ use super::notices::NoticeReport;
 use super::output_file::OutputFile;
 use super::pipeline_variant::PipelineVariant;
 
-/// At least this many samples lie beyond either end of an interval; with fewer, its ends are chance.
+/// At least this many samples lie beyond either end of an interval; with fewer, its ends would be random.
 const FEWEST_BEYOND: f64 = 5.0;
 
 /// Compare pipelines over the same labelled captures
@@ -54,12 +54,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SHARE", default_value = "0.95")]
     confidence: Confidence,
 
-    /// The seed of the bootstrap: the same seed gives the same figures
+    /// The seed of the bootstrap: the same seed produces the same figures
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
     /// How many samples the bootstrap draws
-    #[arg(long, value_name = "NUMBER", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 2000,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
     samples: u32,
 
     /// The format of the figures

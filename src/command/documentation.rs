@@ -91,7 +91,7 @@ pub(crate) fn man(arguments: &Man, sizeleak: Command) -> Result<ExitCode, Failur
     let programs = programs(sizeleak);
     if let Some(folder) = arguments.target.folder()? {
         for program in programs {
-            // Subcommands have pages of their own.
+            // Subcommands have their own pages.
             clap_mangen::generate_to(program, folder).with_context(|| folder.display().to_string())?;
         }
         return Ok(ExitCode::SUCCESS);

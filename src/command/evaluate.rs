@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if !arguments.compare.is_empty() {
         let settings = arguments.compare.join(" ");
-        return Err(Failure::usage(anyhow!("`--compare` is a command of its own: `sizeleak compare {settings} …`")));
+        return Err(Failure::usage(anyhow!("`--compare` is now a separate command: `sizeleak compare {settings} …`")));
     }
     let input = &arguments.input;
     let (model, labels) = input.read()?;

@@ -20,8 +20,8 @@ use super::schema;
 #[command(after_help = "Examples:\n  \
     sizeleak init my-home\n  \
     sizeleak init --force\n\n\
-    It writes pipeline.toml, pipeline.schema.json, inventory.toml and labels.csv. Fill in the captures, the gateway and \
-    your devices; `sizeleak learn` makes the model, and `sizeleak run` uses it.")]
+    It writes pipeline.toml, pipeline.schema.json, inventory.toml and labels.csv. Fill in the captures, the gateway \
+    and your devices; `sizeleak learn` makes the model, and `sizeleak run` uses it.")]
 pub(crate) struct Arguments {
     /// The folder to write into, created if missing
     #[arg(value_name = "DIR", default_value = ".")]

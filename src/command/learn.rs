@@ -32,7 +32,7 @@ use super::text_table::{NONE, numbers};
     -o paper.toml\n\n\
     The model also learns to tell commands apart from other records: its [noise], which the segmenter's algorithm \
     `learned` uses. The other algorithms find the labelled commands first; the one that leaves the fewest labels and \
-    commands without a partner is followed. With `--set command-segmenter.algorithm=NAME` only that one is used, \
+    commands without a partner is used. With `--set command-segmenter.algorithm=NAME` only that one is used, \
     and the model has no [noise].\n\n\
     Each label is matched with the command nearest in time. Labels and commands without a partner are reported, not \
     guessed. The model is written completely or not at all; if a capture is damaged, the model is learned from \
@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Print how precision grows with the number of labels: models of the first N labels only, each tried on the last
+    /// Print how precision grows with the number of labels: models of the first N labels only, each tested on the last
     /// third of the labels, or on the captures to test on
     #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     curve: Option<LabelCounts>,

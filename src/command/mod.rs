@@ -39,7 +39,7 @@ pub use failure::Failure;
     name = "sizeleak",
     version,
     after_help = format!(
-        "Examples:\n  sizeleak run pipeline.toml\n  sizeleak init my-home\n\nFor auditing one's own gateways, and for \
+        "Examples:\n  sizeleak run pipeline.toml\n  sizeleak init my-home\n\nFor auditing your own gateways, and for \
          research with consent.\n{EXIT_CODES}"
     )
 )]

@@ -39,7 +39,7 @@ pub(super) fn stdout() -> io::Result<File> {
     io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }
 
-/// Writes a complete result to stdout. That its reader has gone is no error.
+/// Writes a complete result to stdout. It is not an error if the reader is gone.
 pub(super) fn print(result: &[u8]) -> anyhow::Result<()> {
     match stdout().and_then(|mut stdout| stdout.write_all(result)) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -50,7 +50,7 @@ pub(super) fn print(result: &[u8]) -> anyhow::Result<()> {
 }
 
 /// Writes a result to a file, completely or not at all; `-` is stdout. An existing file is replaced in one step;
-/// anything that is no regular file (a pipe, a terminal) is written to.
+/// anything that is not a regular file (a pipe, a terminal) is written to.
 pub(super) fn replace(path: &Path, result: &[u8]) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         return print(result);

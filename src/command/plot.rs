@@ -37,7 +37,12 @@ pub(crate) struct Arguments {
     filter: FilterOptions,
 
     /// Draw only this many commands, the first ones
-    #[arg(long, value_name = "NUMBER", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value = "10000",
+        value_parser = clap::value_parser!(u32).range(1..=100_000)
+    )]
     limit: u32,
 }
 
@@ -82,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (input, name) = open(arguments.file.as_deref())?;
     let read = read(input, &mut timeline);
     report_omissions(&timeline);
-    // Commands before a damage are drawn.
+    // Commands before the damage are drawn.
     let mut picture = Vec::new();
     write_svg(&mut picture, &timeline, &times)?;
     arguments.output.write(&picture)?;
@@ -92,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Reports what the picture does not show.
+/// Reports commands that the picture does not show.
 fn report_omissions(timeline: &Timeline) {
     let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
     if accepted == 0 && rejected > 0 {

@@ -222,16 +222,16 @@ impl FrameSink for OutputSink {
 
 impl OutputSink {
     fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
-        for alike in frames.chunk_by(Frame::is_same_kind) {
-            let Some(first) = alike.first() else { continue };
-            let rows = if first.is_batch() { alike.iter().map(Frame::rows).sum() } else { alike.len() as u64 };
+        for same_kind in frames.chunk_by(Frame::is_same_kind) {
+            let Some(first) = same_kind.first() else { continue };
+            let rows = if first.is_batch() { same_kind.iter().map(Frame::rows).sum() } else { same_kind.len() as u64 };
             match first {
-                Frame::Notice(_) => alike.iter().for_each(|frame| self.note(frame)),
+                Frame::Notice(_) => same_kind.iter().for_each(|frame| self.note(frame)),
                 Frame::Hello(_) | Frame::Summary(_) => {}
                 _ => self.count(first.kind(), rows),
             }
             self.unreported += rows;
-            self.writer.write_kind(first.kind(), alike)?;
+            self.writer.write_kind(first.kind(), same_kind)?;
         }
         if self.unreported >= BATCH_ROWS as u64 {
             self.report();

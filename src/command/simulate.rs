@@ -14,7 +14,7 @@ use super::failure::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sizeleak simulate --scenario home.toml --seed 7 -o home\n\
                         writes learn.pcap, learn.csv, test.pcap, test.csv and inventory.toml into home. The same \
-                        scenario and seed give the same bytes. examples/scenarios/default.toml lists all keys.")]
+                        scenario and seed produce the same bytes. examples/scenarios/default.toml lists all keys.")]
 pub(crate) struct Arguments {
     /// A description of the home, the service and the network [default: the home of the paper]
     #[arg(long, value_name = "FILE")]

@@ -1,4 +1,4 @@
-//! Where `sizeleak run` starts: at the captures, at a saved stream, or after what the cache holds.
+//! Where `sizeleak run` starts: at the captures, at a saved stream, or after a cached output.
 
 use std::path::PathBuf;
 
@@ -66,8 +66,8 @@ impl StartPoint {
             }
             None if self.cache || pipeline.cache && !self.no_cache => {
                 let store = self.cache_folder.open(self.cache_size.as_u64())?;
-                let begun = CacheSession::begin(store, pipeline, |text| report(log, &text));
-                begun.map_or_else(Default::default, |(session, options)| (Some(session), options))
+                let cached = CacheSession::begin(store, pipeline, |text| report(log, &text));
+                cached.map_or_else(Default::default, |(session, options)| (Some(session), options))
             }
             None => Default::default(),
         };
@@ -85,7 +85,7 @@ impl Aftermath<'_> {
         let why = match ending {
             None => "the run failed",
             Some(RunEnding::Interrupted) => "the run was stopped",
-            Some(RunEnding::Closed) => "nobody read the output to its end",
+            Some(RunEnding::Closed) => "the output was not read to its end",
             Some(RunEnding::Done) => "the next stage did not read to its end",
         };
         for path in self.saves.iter().filter(|path| !saved.contains(path)) {

@@ -43,7 +43,7 @@ pub(crate) enum ProgramStep {
     Send(Signal),
 }
 
-/// Whether anybody reads the program's stdout.
+/// Whether the program's stdout is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StdoutReader {
     Present,
@@ -147,7 +147,7 @@ impl CollectedOutput {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Collects at most about `most` bytes of a pipe on a thread of its own.
+    /// Collects up to about `most` bytes of a pipe on a separate thread.
     fn collect_on_thread(output: &Arc<Self>, pipe: impl Read + Send + 'static, most: usize) -> JoinHandle<()> {
         let output = Arc::clone(output);
         thread::spawn(move || output.collect(pipe, most))

@@ -33,7 +33,7 @@ pub enum RecordedStreamError {
     File {
         /// The file.
         file: String,
-        /// Why not.
+        /// The reason.
         fault: String,
     },
     /// No home can be simulated.
@@ -57,7 +57,7 @@ impl RecordedStream {
     /// Reads a stream that the user recorded, compressed or not.
     ///
     /// # Errors
-    /// If the file cannot be read or is no whole stream.
+    /// If the file cannot be read or is not a whole stream.
     pub fn read(path: &Path) -> Result<Self, RecordedStreamError> {
         let fault = |fault: String| RecordedStreamError::File { file: path.display().to_string(), fault };
         let input = File::open(path).and_then(decompressed).map_err(|error| fault(error.to_string()))?;
@@ -101,7 +101,7 @@ impl RecordedStream {
     }
 
     /// How many frames a stage that consumes `kind` takes from it, counting the rows of batches, and the bytes of
-    /// traffic that these stand for.
+    /// traffic in them.
     pub fn consumed(&self, kind: ConsumedKind) -> (u64, u64) {
         let consumed = self.frames.iter().filter(|frame| frame.kind() == kind.name());
         consumed.fold((0, 0), |(rows, bytes), frame| (rows + frame.rows(), bytes + frame.traffic_bytes()))
@@ -117,7 +117,7 @@ pub(crate) fn encode(frames: &[Frame]) -> Vec<u8> {
     writer.output().clone()
 }
 
-/// As many frames as can be read, and why there are no more.
+/// The frames before the first error, and that error, if any.
 pub(crate) fn decode(bytes: &[u8]) -> (Vec<Frame>, Option<ReadError>) {
     let (mut reader, mut frames) = (FrameReader::new(bytes), Vec::new());
     loop {

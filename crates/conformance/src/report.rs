@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_should_is_advised_and_broken_must_fails() {
+    fn broken_should_rule_is_advice_and_broken_must_rule_is_a_failure() {
         let mut report = ConformanceReport::default();
         report.add(rule("nulls"), None);
         report.add(rule("cut-notice"), Some("there is no notice".into()));

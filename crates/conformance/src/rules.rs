@@ -17,7 +17,7 @@ pub struct Rule {
     pub section: &'static str,
     /// Whether it must or should be kept.
     pub duty: Duty,
-    /// What a stage has to do.
+    /// What the rule requires of a stage.
     pub demand: &'static str,
     check: fn(&Trial<'_>) -> Result<(), CheckError>,
     scope: Scope,

@@ -12,7 +12,7 @@ use crate::recorded_stream::decode;
 pub(crate) struct StageOutput {
     pub(crate) ended: FinishedRun,
     pub(crate) frames: Vec<Frame>,
-    /// Why the output is no whole stream.
+    /// Why the output is not a whole stream.
     fault: Option<ReadError>,
 }
 
@@ -72,7 +72,7 @@ impl StageOutput {
         self.ended.stderr.lines().map(str::trim).rfind(|line| !line.is_empty())
     }
 
-    /// Checks that the stage made the frames `expected` of `input`.
+    /// Checks that the stage made the frames `expected` from `input`.
     pub(crate) fn made_the_same(&self, expected: &[Frame], input: &[Frame], kind: ConsumedKind) -> Result<(), String> {
         self.ended_with(0)?;
         let made = self.made(input, kind)?;

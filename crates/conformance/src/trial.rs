@@ -37,7 +37,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) kind: ConsumedKind,
     /// The output for the whole stream.
     pub(crate) output: StageOutput,
-    /// The frames that the stage itself made of the whole stream.
+    /// The frames that the stage itself made from the whole stream.
     made: Result<Vec<Frame>, String>,
 }
 
@@ -59,12 +59,12 @@ impl<'a> Trial<'a> {
         self.program.run(steps, reader).map(StageOutput::new)
     }
 
-    /// The frames that the stage itself made of the whole stream.
+    /// The frames that the stage itself made from the whole stream.
     pub(crate) fn made(&self) -> Result<&[Frame], String> {
         self.made.as_deref().map_err(Clone::clone)
     }
 
-    /// Checks that the stage made the same frames again, of a stream that means the same.
+    /// Checks that the stage made the same frames again, from a stream with the same meaning.
     pub(crate) fn made_the_same(&self, output: &StageOutput) -> Result<(), String> {
         output.made_the_same(self.made()?, &self.input.frames, self.kind)
     }

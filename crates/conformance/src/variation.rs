@@ -105,8 +105,8 @@ pub(crate) fn mistyped(frames: &[Frame], kind: &str) -> Option<Value> {
     Some(value)
 }
 
-/// The stream in another encoding that means the same: the longest form of everything, fields in reverse order, and
-/// fields that are null left out.
+/// The stream in an equivalent encoding: the longest form of everything, fields in reverse order, and fields that are
+/// null left out.
 pub(crate) fn reencoded(frames: &[Frame]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for mut value in values(frames) {

@@ -22,9 +22,9 @@ pub struct Confusion {
 /// How often an action was taken for another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Misattribution {
-    /// The index of the true action; `None` where there was none.
+    /// The index of the true action; `None` if there was none.
     pub truth: Option<usize>,
-    /// The index of the action it was taken for; `None` where it was taken for nothing.
+    /// The index of the action it was taken for; `None` if it was taken for nothing.
     pub answer: Option<usize>,
     /// The expected number of times.
     pub times: f64,

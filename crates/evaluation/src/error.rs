@@ -29,7 +29,7 @@ pub enum EvaluationError {
     /// SIGINT or SIGTERM came before the end of the captures.
     #[error("stopped before the captures were read to the end")]
     Interrupted,
-    /// The system does not let signals be caught.
+    /// The signal handlers cannot be installed.
     #[error("signals cannot be caught: {0}")]
     Signals(io::Error),
     /// The captures are damaged before the first command.

@@ -20,7 +20,7 @@ pub struct Evaluation {
     /// How labels and commands match.
     #[serde(flatten)]
     pub matches: MatchCounts,
-    /// The score of the pruner's input; `None` where the pipeline has no pruner.
+    /// The score of the pruner's input; `None` if the pipeline has no pruner.
     pub before_pruning: Option<Score>,
     /// The score of the pipeline's output.
     pub after_pruning: Score,
@@ -49,8 +49,8 @@ const PAPER: PaperFigures =
     PaperFigures { commands: 307, precision_before_pruning: 0.984, precision_after_pruning: 0.912 };
 
 impl Evaluation {
-    /// The figures of a run; `prior_bits` is the entropy of what is known without sizes, in bits, and `limit` the best
-    /// that any method can do.
+    /// The figures of a run; `prior_bits` is the entropy of commands before their sizes are seen, in bits, and `limit`
+    /// the best result that any method can reach.
     pub fn new(run: &JudgedRun<'_>, prior_bits: Option<f64>, limit: Option<BayesLimit>) -> Self {
         let after = run.judged(&run.after);
         let before_pruning = run.before.as_ref().map(|before| Score::new(&run.judged(before), prior_bits));

@@ -64,7 +64,7 @@ impl<'a> Evaluator<'a> {
         Ok(JudgedRun { labels: self.labels, tolerance: self.tolerance, after, before, has_candidates, damage })
     }
 
-    /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` where nothing bounds
+    /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds
     /// it.
     pub fn prior_bits(&self, pipeline: &Pipeline) -> Option<f64> {
         prior_bits(pipeline, self.model)

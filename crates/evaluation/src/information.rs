@@ -42,7 +42,7 @@ impl Information {
     }
 }
 
-/// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` where nothing bounds it.
+/// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds it.
 pub(crate) fn prior_bits(pipeline: &Pipeline, model: &Model) -> Option<f64> {
     let is = |key, value: Value| pipeline.option("decomposer", key) == Some(&value);
     let mut known = model.clone();
@@ -53,7 +53,7 @@ pub(crate) fn prior_bits(pipeline: &Pipeline, model: &Model) -> Option<f64> {
 }
 
 /// The entropy, in bits, of a command of `actions` kinds of action if every command the inventory allows is equally
-/// likely. `None` where nothing bounds commands, or where the inventory has too many combinations to count.
+/// likely. `None` if nothing bounds commands, or if the inventory has too many combinations to count.
 fn flat_prior_bits(limits: &Limits, actions: usize) -> Option<f64> {
     let most: Vec<u32> = (0..limits.classes()).map(|class| limits.max_of_class(class)).collect();
     let totals: f64 = most.iter().map(|most| f64::from(*most) + 1.0).product();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_command_gives_nothing_away() {
+    fn missed_command_leaks_no_bits() {
         let probabilities = ProbabilitySummary { entropy_bits: 2.0, ..ProbabilitySummary::default() };
         let rank = TruthRank::Listed(1);
         let found = Judgement { rank, candidates: 4, is_truncated: true, first: None, probabilities };

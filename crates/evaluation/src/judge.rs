@@ -2,8 +2,8 @@
 //!
 //! A list that the decomposer truncated does not show all candidates. Whether the truth is among the unlisted ones is
 //! still decided wherever possible: it is, if the inventory allows it and either its sum of sizes equals that of a
-//! listed candidate or its ε equals that of a listed candidate. Anything else is reported as undecided and never counts
-//! as found.
+//! listed candidate or its ε equals that of a listed candidate. All other cases are reported as undecided and never
+//! count as found.
 
 use sizeleak_frame::{Actions, Candidate, Identification};
 use sizeleak_model::{InventoryError, Limits, Model};
@@ -78,7 +78,7 @@ impl Judgement {
 pub(crate) struct JudgedLabel<'a> {
     /// The true actions, in the order of the labels' actions.
     pub(crate) truth: &'a [u32],
-    /// `None` where no command was found.
+    /// `None` if no command was found.
     pub(crate) judgement: Option<&'a Judgement>,
 }
 
@@ -152,7 +152,7 @@ impl<'a> CandidateJudge<'a> {
         sizes.fold(0, |sum, (action, count)| sum.saturating_add(action.size.saturating_mul(count.into())))
     }
 
-    /// The counts in the order of the model's actions; `None` where the model lacks one of them.
+    /// The counts in the order of the model's actions; `None` if the model lacks one of them.
     fn in_model_order(&self, truth: &[u32]) -> Option<Vec<u32>> {
         let named = || self.actions.iter().zip(truth);
         let is_known = |name: &str| self.model.actions.iter().any(|action| action.name == name);

@@ -23,7 +23,7 @@ impl JudgedCommand {
         Self { time_ns: command.time_ns, size: command.size, replies: command.replies, judgements: Vec::new() }
     }
 
-    /// The judgement by a label; `None` where the label is not near.
+    /// The judgement by a label; `None` if the label is not near.
     pub(crate) fn judgement(&self, row: usize) -> Option<&Judgement> {
         self.judgements.iter().find(|(judged, _)| *judged == row).map(|(_, judgement)| judgement)
     }

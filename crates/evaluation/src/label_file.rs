@@ -87,7 +87,7 @@ impl LabelFile {
     /// Matches the rows with commands.
     ///
     /// # Errors
-    /// If no row is near a command: then clocks or files are wrong, and so would be every figure.
+    /// If no row is near a command: the clocks or files are wrong, and every figure would be too.
     pub fn matching(&self, command_times: &[i64], tolerance: Tolerance) -> Result<Matching, EvaluationError> {
         let matching = match_labels(&self.times(), command_times, tolerance.0);
         if !matching.pairs.is_empty() {
@@ -95,8 +95,8 @@ impl LabelFile {
         }
         let first = command_times.first().ok_or(EvaluationError::NoCommands)?;
         let fault = self.fault(format!(
-            "none of its {} labels is within {tolerance} of a command: its first label is of {}, the first of {} \
-            commands of {}",
+            "none of its {} labels is within {tolerance} of a command: its first label is at {}, the first of {} \
+            commands at {}",
             self.labels.rows.len(),
             self.labels.rows.first().map_or(String::new(), |row| timestamp(row.time_ns)),
             command_times.len(),

@@ -1,4 +1,4 @@
-//! How certain an identification is by its own probabilities, whatever the truth.
+//! How certain an identification is according to its own probabilities, regardless of the truth.
 
 use sizeleak_frame::Identification;
 
@@ -22,7 +22,7 @@ impl ProbabilitySummary {
         let probabilities: Vec<f64> = identification.candidates.iter().map(|one| one.probability.max(0.0)).collect();
         let unlisted = identification.candidate_count.saturating_sub(probabilities.len() as u64);
         let listed: f64 = probabilities.iter().sum();
-        // Candidates dropped by a pruner are neither listed nor unlisted: the rest is all there is.
+        // Candidates dropped by a pruner count neither as listed nor as unlisted.
         let rest = if unlisted > 0 { (1.0 - listed).max(0.0) } else { 0.0 };
         let all = listed + rest;
         let Some(first) = probabilities.first().copied() else {

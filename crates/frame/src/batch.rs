@@ -37,7 +37,7 @@ pub trait Row: Copy + Debug {
     /// Reads the entries of a row in order.
     ///
     /// # Errors
-    /// The decoder's, and where an entry is missing or invalid.
+    /// Errors of the decoder, and missing or invalid entries.
     fn read<'de, A: SeqAccess<'de>>(entries: &mut Entries<A>) -> Result<Self::Item<'de>, A::Error>;
 }
 
@@ -68,7 +68,7 @@ impl<R: Row> Batch<R> {
         self.add(&item, location);
     }
 
-    /// Adds a row; its bytes are not copied if they lie in `buffer`.
+    /// Adds a row; its bytes are not copied if they are part of `buffer`.
     #[inline]
     pub fn push_shared(&mut self, item: R::Item<'_>, buffer: &Arc<Vec<u8>>) {
         let location = self.bytes.share(R::bytes(&item), buffer);
@@ -143,7 +143,7 @@ pub struct BatchIter<'a, R> {
 impl<'a, R: Row> BatchIter<'a, R> {
     /// The next row, without advancing.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "callers use some entries of a row only")]
+    #[expect(clippy::inline_always, reason = "callers use only some entries of a row")]
     pub fn peek(&mut self) -> Option<R::Item<'a>> {
         let row = self.rows.as_slice().first()?;
         Some(row.item(self.cursor.at(row.location())))
@@ -189,7 +189,7 @@ impl<'a, R: Row> IntoIterator for &'a Batch<R> {
     }
 }
 
-/// Batches are equal if their rows are, wherever the bytes lie.
+/// Batches are equal if their rows are equal, wherever the bytes are stored.
 impl<R: Row> PartialEq for Batch<R> {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
@@ -273,7 +273,7 @@ impl<'de, A: SeqAccess<'de>> Entries<A> {
     /// The next entry.
     ///
     /// # Errors
-    /// The decoder's, and where the row has ended.
+    /// Errors of the decoder; also if the row has no further entry.
     pub fn read<T: Deserialize<'de>>(&mut self) -> Result<T, A::Error> {
         let read = self.read;
         self.read += 1;

@@ -11,12 +11,12 @@ const STEP: usize = 64 << 10;
 /// At most this many buffers are kept for reuse.
 const MAX_SPARE: usize = 6;
 
-/// Buffers to reuse once nobody shares them.
+/// Buffers to reuse once they are no longer shared.
 #[derive(Debug, Default)]
 pub struct SpareBuffers(Vec<Arc<Vec<u8>>>);
 
 impl SpareBuffers {
-    /// A buffer that nobody shares, else a new one.
+    /// An unshared buffer, or a new one.
     pub fn take(&mut self) -> Arc<Vec<u8>> {
         let free = self.0.iter_mut().position(|buffer| Arc::get_mut(buffer).is_some());
         free.map_or_else(Arc::default, |free| self.0.swap_remove(free))
@@ -31,7 +31,7 @@ impl SpareBuffers {
 }
 
 /// Bytes that were read and not consumed yet. A buffer that batches share is never written: reading continues in
-/// another one, and the old one is reused once nobody shares it.
+/// another one, and the old one is reused once it is no longer shared.
 #[derive(Debug, Default)]
 pub struct ReadBuffer {
     current: Arc<Vec<u8>>,
@@ -47,7 +47,7 @@ impl ReadBuffer {
         self.current.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The buffer they lie in, for sharing.
+    /// The buffer that holds them, for sharing.
     #[inline]
     pub fn shared(&self) -> &Arc<Vec<u8>> {
         &self.current
@@ -64,10 +64,10 @@ impl ReadBuffer {
         self.current.get(self.start.checked_sub(count)?..self.start)
     }
 
-    /// Reads about `room` more bytes at most; returns their number, 0 at the end.
+    /// Reads at most about `room` more bytes; returns their number, 0 at the end.
     ///
     /// # Errors
-    /// The input's.
+    /// I/O errors of the input.
     pub fn fill(&mut self, input: &mut impl Read, room: usize) -> io::Result<usize> {
         let unread = self.end - self.start;
         let free = self.make_room(unread, room);
@@ -84,7 +84,7 @@ impl ReadBuffer {
     }
 
     /// Continues in another buffer, whose bytes in `range` follow the unread ones; those are copied in front of it.
-    /// Returns false and changes nothing where there is no room for them, or where others share the buffer.
+    /// Returns false and changes nothing if there is no room for them or the buffer is shared.
     pub fn go_on_in(&mut self, other: &mut Arc<Vec<u8>>, range: Range<usize>) -> bool {
         let Some(start) = range.start.checked_sub(self.end - self.start) else { return false };
         let Some(bytes) = Arc::get_mut(other).filter(|bytes| range.end <= bytes.len()) else { return false };
@@ -108,7 +108,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Moves the unread bytes to the front of a buffer that nobody shares; returns the free space after them.
+    /// Moves the unread bytes to the front of an unshared buffer; returns the free space after them.
     fn make_room(&mut self, unread: usize, room: usize) -> &mut [u8] {
         if Arc::get_mut(&mut self.current).is_none() {
             let mut next = self.spare.take();

@@ -36,7 +36,7 @@ fn encode_body<T: Serialize>(frame: &Frame, body: &T, buffer: &mut Vec<u8>) -> R
     body.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map())
 }
 
-/// Decodes one whole value, `{kind: body}`, which lies in `buffer`. The error says what is wrong with it.
+/// Decodes one whole value, `{kind: body}`, which is part of `buffer`. The error says what is wrong with it.
 pub(crate) fn decode(value: &[u8], buffer: &Arc<Vec<u8>>) -> Result<Frame, String> {
     let mut rest = value;
     let entries = rmp::decode::read_map_len(&mut rest).map_err(|_| "a frame must be a map".to_owned())?;

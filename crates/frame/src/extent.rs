@@ -7,7 +7,7 @@ use crate::limit::MAX_VALUE_BYTES;
 /// Finds the end of one value in bytes that arrive in parts; no byte is inspected twice.
 #[derive(Debug, Clone)]
 pub(crate) struct Extent {
-    /// The offset of the next token in the value; may lie beyond the bytes that have arrived.
+    /// The offset of the next token in the value; may be beyond the bytes that have arrived.
     at: usize,
     /// The number of values that are missing from the outermost one.
     pending: u64,
@@ -60,7 +60,7 @@ struct Token {
 }
 
 impl Token {
-    /// Reads a marker and its length field; `None` where they are incomplete.
+    /// Reads a marker and its length field; `None` if they are incomplete.
     #[inline]
     fn read(bytes: &[u8]) -> Result<Option<Self>, ExtentError> {
         let Some((&marker, rest)) = bytes.split_first() else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! A fast codec for the frequent kinds: records, packets and segments. It takes a third of serde's time.
 //!
-//! It is optional: [`encode`] and [`decode`] return `None` for whatever they do not handle, which is then left to
-//! `codec`. The bytes are the same; property tests compare both.
+//! It is optional: [`encode`] and [`decode`] return `None` for values that they do not handle; `codec` handles those.
+//! The bytes are the same; property tests compare both.
 
 use std::hint::select_unpredictable;
 use std::sync::Arc;
@@ -126,10 +126,10 @@ struct Parts<'a, const ROOM: usize> {
 impl<const ROOM: usize> Parts<'_, ROOM> {
     #[inline]
     fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
-        let place = self.bytes.get_mut(self.length..).and_then(|free| free.first_chunk_mut());
-        debug_assert!(place.is_some(), "more than {ROOM} bytes");
-        if let Some(place) = place {
-            *place = *bytes;
+        let room = self.bytes.get_mut(self.length..).and_then(|free| free.first_chunk_mut());
+        debug_assert!(room.is_some(), "more than {ROOM} bytes");
+        if let Some(room) = room {
+            *room = *bytes;
             self.length += N;
         }
     }
@@ -196,8 +196,8 @@ impl<const ROOM: usize> Parts<'_, ROOM> {
     }
 }
 
-/// Decodes the value at the front of `bytes`, which lie in `buffer`, and returns its length too; `None` where it is of
-/// another kind, encoded in another way, or incomplete.
+/// Decodes the value at the front of `bytes`, which are part of `buffer`, and returns it with its length; `None` if it
+/// is of another kind, encoded in another way, or incomplete.
 pub(crate) fn decode(bytes: &[u8], buffer: &Arc<Vec<u8>>) -> Option<(Frame, usize)> {
     let [_, name, ..] = bytes else { return None };
     let mut rest = Input(bytes);

@@ -79,11 +79,11 @@ impl Actions {
 
     /// The names with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, u32)> {
-        self.places().iter().filter_map(|(place, count)| Some((self.names().get(*place as usize)?, *count)))
+        self.indexed_counts().iter().filter_map(|(index, count)| Some((self.names().get(*index as usize)?, *count)))
     }
 
-    /// Indices into [`Self::names`] with their counts.
-    pub fn places(&self) -> &[(u32, u32)] {
+    /// Indices into [`Self::names`], each with its count.
+    pub fn indexed_counts(&self) -> &[(u32, u32)] {
         self.counts.counts.get(self.from as usize..self.to as usize).unwrap_or_default()
     }
 
@@ -94,12 +94,12 @@ impl Actions {
 
     /// How many names there are.
     pub fn len(&self) -> usize {
-        self.places().len()
+        self.indexed_counts().len()
     }
 
     /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
-        self.places().is_empty()
+        self.indexed_counts().is_empty()
     }
 
     /// How often an action occurs.
@@ -109,7 +109,7 @@ impl Actions {
 
     /// The total number of actions.
     pub fn total(&self) -> u64 {
-        self.places().iter().map(|(_, count)| u64::from(*count)).sum()
+        self.indexed_counts().iter().map(|(_, count)| u64::from(*count)).sum()
     }
 }
 
@@ -160,7 +160,7 @@ impl From<Vec<(Arc<str>, u32)>> for Actions {
 impl FromIterator<(Arc<str>, u32)> for Actions {
     fn from_iter<I: IntoIterator<Item = (Arc<str>, u32)>>(counts: I) -> Self {
         let (names, counts): (Vec<Arc<str>>, Vec<(u32, u32)>) =
-            counts.into_iter().zip(0..).map(|((name, count), place)| (name, (place, count))).unzip();
+            counts.into_iter().zip(0..).map(|((name, count), index)| (name, (index, count))).unzip();
         let to = counts.len() as u32;
         Self { counts: Arc::new(ActionCounts { names: names.into(), counts: counts.into() }), from: 0, to }
     }
@@ -238,7 +238,7 @@ mod tests {
         };
         let each = size_of::<Candidate>() + size_of::<(u32, u32)>();
         assert_eq!((many(1000) - many(10)) / 990, each);
-        let apart = |number| candidates((0..number).map(|_| single(&[("on", 1)]))).memory_bytes();
-        assert!((apart(1000) - apart(10)) / 990 > each + 3 * ALLOCATION_BYTES, "each with lists of its own");
+        let memory = |number| candidates((0..number).map(|_| single(&[("on", 1)]))).memory_bytes();
+        assert!((memory(1000) - memory(10)) / 990 > each + 3 * ALLOCATION_BYTES, "each with its own lists");
     }
 }

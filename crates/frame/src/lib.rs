@@ -20,7 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate holds what is on the wire, and nothing of what stages do with it.
+//! This crate covers the wire format only, not what stages do with frames.
 #![warn(clippy::indexing_slicing)]
 
 mod address;

@@ -1,6 +1,6 @@
 //! The limits of the contract: sizes of values and batches.
 
-/// The largest `MessagePack` value a stream may hold, in bytes. A reader refuses a larger one before storing it.
+/// The largest `MessagePack` value a stream may hold, in bytes. A reader rejects a larger one before storing it.
 pub const MAX_VALUE_BYTES: usize = 16 << 20;
 
 /// How deep maps and lists may nest inside a value of a known kind.

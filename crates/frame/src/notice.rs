@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Something that was skipped, lost or assumed. Everything that is dropped has a notice or a counter in `summary`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// When, in nanoseconds since the epoch, in the time of the traffic; `None` where that is unknown.
+    /// When, in nanoseconds since the epoch, in the time of the traffic; `None` if that is unknown.
     pub time_ns: Option<i64>,
     /// The stage that noticed.
     pub stage: Cow<'static, str>,

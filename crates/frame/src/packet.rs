@@ -50,7 +50,7 @@ pub struct Packets {
 /// process skip packets; a frame stream says nothing of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedPackets {
-    /// How many.
+    /// Their number.
     pub packets: u64,
     /// Bytes of data in them.
     pub bytes: u64,
@@ -76,15 +76,15 @@ impl Packets {
         self.rows.push(packet);
     }
 
-    /// Adds a packet; its data are not copied if they lie in `buffer`.
+    /// Adds a packet; its data are not copied if they are part of `buffer`.
     #[inline]
     pub fn push_shared(&mut self, packet: Packet<'_>, buffer: &Arc<Vec<u8>>) {
         self.skipped.last_ns = None;
         self.rows.push_shared(packet, buffer);
     }
 
-    /// Adds consecutive packets of one capture after the one with this number. Their data are not copied if they lie in
-    /// `buffer`.
+    /// Adds consecutive packets of one capture after the one with this number. Their data are not copied if they are
+    /// part of `buffer`.
     pub fn appender<'a>(
         &'a mut self,
         capture: u32,

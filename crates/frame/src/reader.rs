@@ -33,11 +33,11 @@ enum State {
     BeforeHello,
     Open,
     AfterSummary,
-    /// An error was returned; nothing more will come.
+    /// An error was returned; no frame follows.
     Broken,
 }
 
-/// Why a stream cannot be read any further. Everything before was whole.
+/// Why a stream cannot be read any further. All frames before are complete.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// The stream ended without its `summary`: its writer, or a stage before it, died.
@@ -64,7 +64,8 @@ pub enum ReadError {
     },
     /// The stream uses a newer version of the contract.
     #[error(
-        "`{stage}` {version} writes schema {schema} of the frame contract, this program knows {SCHEMA}: use programs of one release"
+        "`{stage}` {version} writes schema {schema} of the frame contract, this program knows {SCHEMA}: use \
+         programs of one release"
     )]
     NewerSchema {
         /// The stage that wrote the stream.

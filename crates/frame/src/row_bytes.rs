@@ -21,7 +21,7 @@ pub struct RowLocation {
     length: u32,
 }
 
-/// Stands for the batch's own buffer.
+/// The index that denotes the batch's own buffer.
 const OWN: u32 = u32::MAX;
 
 /// Batches with at least this many bytes keep sharing: their rows fill most of the buffer.
@@ -48,7 +48,7 @@ impl RowBytes {
         RowLocation { buffer: OWN, start, length: bytes.len() as u32 }
     }
 
-    /// Adds bytes by sharing `buffer` if they lie in it, else by copying them.
+    /// Adds bytes by sharing `buffer` if they are part of it, else by copying them.
     #[inline]
     pub(crate) fn share(&mut self, bytes: &[u8], buffer: &Arc<Vec<u8>>) -> RowLocation {
         let Some(start) = offset_in(buffer, bytes) else { return self.copy(bytes) };
@@ -100,7 +100,7 @@ impl RowBytes {
     }
 }
 
-/// Reads rows in order. Nearly always a row lies in the same buffer as the one before.
+/// Reads rows in order. A row is nearly always in the same buffer as the previous one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowCursor<'a> {
     bytes: &'a RowBytes,
@@ -119,7 +119,7 @@ impl<'a> RowCursor<'a> {
         location.of(self.current)
     }
 
-    /// The bytes of a row, if it lies in the same buffer as the last one.
+    /// The bytes of a row, if it is in the same buffer as the last one.
     #[inline]
     pub(crate) fn in_same_buffer(&self, location: RowLocation) -> Option<&'a [u8]> {
         (location.buffer == self.buffer).then(|| location.of(self.current))

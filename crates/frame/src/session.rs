@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was seen of a TLS handshake; each part is `None` if it was not seen.
+/// The observed parts of a TLS handshake; a part that was not observed is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// When its last part was captured, in nanoseconds since the epoch.

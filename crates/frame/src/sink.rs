@@ -9,7 +9,7 @@ pub trait FrameSink: Send {
     /// Takes a batch of frames and leaves the vector empty.
     ///
     /// # Errors
-    /// The output's. [`io::ErrorKind::BrokenPipe`] ends a run quietly, any other error fails it.
+    /// I/O errors of the output. [`io::ErrorKind::BrokenPipe`] ends a run quietly, any other error fails it.
     fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()>;
 
     /// Flushes buffered output: the input has paused.

@@ -22,7 +22,8 @@ pub enum WriteError {
     Io(#[from] io::Error),
     /// The frame is larger than the contract allows.
     #[error(
-        "a frame of kind `{kind}` would take {bytes} bytes, more than the {MAX_VALUE_BYTES} a frame may have: list fewer candidates"
+        "a frame of kind `{kind}` would take {bytes} bytes, more than the {MAX_VALUE_BYTES} a frame may have: list \
+         fewer candidates"
     )]
     TooLarge {
         /// The frame's kind.

@@ -1,5 +1,5 @@
-//! `docs/frames.md` says what the types do: every field with its type, the worked bytes, the words of notices, the
-//! limits, and a stage in Python that works.
+//! `docs/frames.md` matches the types: every field with its type, the worked bytes, the words of notices, the limits,
+//! and a stage in Python that works.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod python;
@@ -55,7 +55,7 @@ fn tables(kind: &str, body: &Value) -> Vec<(String, Vec<(String, &'static str)>)
     [vec![(kind.to_owned(), named)], inner.flatten().collect()].concat()
 }
 
-/// Every table of every kind, as it is encoded. Rows have no names on the wire: theirs are the document's, by place.
+/// Every table of every kind, as it is encoded. Rows have no names on the wire: the document names them by position.
 fn encoded(nulls: Nulls) -> Vec<(String, Vec<(String, &'static str)>)> {
     let frames = samples(nulls);
     assert_eq!(frames.iter().map(Frame::kind).collect::<Vec<_>>(), KINDS, "a sample of every kind");
@@ -97,7 +97,7 @@ fn every_field_is_documented_with_its_type() {
     }
 }
 
-/// The entries of rows are told apart by what they hold.
+/// The entries of rows are distinguished by their content.
 #[test]
 fn rows_are_in_the_documented_order() {
     let mut packets = Packets::new();
@@ -139,7 +139,7 @@ fn worked_stream() -> Vec<Frame> {
     ]
 }
 
-/// The lines of the worked stream: bytes, and what is said of them.
+/// The lines of the worked stream: bytes and their explanation.
 fn worked_lines() -> Vec<(Vec<u8>, String)> {
     let line = |line: &str| {
         let (hex, comment) = line.split_once('#').expect("bytes, then what they say");
@@ -163,8 +163,8 @@ fn worked_example_decodes_to_its_frames() {
 #[test]
 fn every_worked_byte_is_explained() {
     for (bytes, comment) in worked_lines() {
-        let said = comment.split(';').next().unwrap();
-        assert_eq!(specification::tokens(&bytes), said, "what {bytes:02x?} say");
+        let explained = comment.split(';').next().unwrap();
+        assert_eq!(specification::tokens(&bytes), explained, "what {bytes:02x?} say");
     }
 }
 
@@ -194,7 +194,7 @@ fn documented_limits_match_the_code() {
     assert!(section("hello").contains(&format!("the version of this contract: {SCHEMA}.")));
 }
 
-/// Section 1 says what a writer is free to do.
+/// Section 1 lists the choices a writer has.
 #[test]
 fn documented_variants_of_encoding_are_accepted() {
     let [hello, _, summary] = &worked_stream()[..] else { panic!() };

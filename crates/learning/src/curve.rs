@@ -1,4 +1,4 @@
-//! How precision grows with the number of labels: models of the first labels only, tried on commands that none of them
+//! How precision grows with the number of labels: models of the first labels only, tested on commands that none of them
 //! was learned from.
 
 use std::fs;
@@ -16,10 +16,10 @@ use crate::training_set::TrainingSet;
 /// The version of the JSON keys.
 const SCHEMA: u32 = 1;
 
-/// The factor from one number of labels to the next, where the user names none.
+/// The factor from one number of labels to the next, if the user names none.
 const GROWTH: f64 = 1.4;
 
-/// One in this many labels is held out, where there are no captures to test on.
+/// One in this many labels is held out if there are no captures to test on.
 const HELD_OUT: usize = 3;
 
 /// The numbers of labels to learn from.
@@ -86,7 +86,7 @@ pub struct CurveInput<'a> {
 #[derive(Debug, PartialEq, Serialize)]
 pub struct LearningCurve {
     schema: u32,
-    /// How many labelled commands every model is tried on.
+    /// How many labelled commands every model is tested on.
     pub tested: usize,
     /// In ascending order of labels.
     pub points: Vec<CurvePoint>,
@@ -97,7 +97,7 @@ pub struct LearningCurve {
 pub struct CurvePoint {
     /// The number of labels.
     pub labels: usize,
-    /// How many actions have the same size as in the model of all labels; `None` where nothing could be learned.
+    /// How many actions have the same size as in the model of all labels; `None` if nothing could be learned.
     pub sizes: Option<usize>,
     /// Why nothing could be learned.
     pub fault: Option<String>,
@@ -111,7 +111,7 @@ pub struct CurvePoint {
 pub struct ModelScore {
     /// Labelled commands.
     pub commands: u64,
-    /// The score of the pruner's input; `None` where the pipeline has no pruner.
+    /// The score of the pruner's input; `None` if the pipeline has no pruner.
     pub before_pruning: Option<CandidateScore>,
     /// The score of the pipeline's output.
     pub after_pruning: CandidateScore,
@@ -163,7 +163,7 @@ impl LearningCurve {
 }
 
 impl CurveInput<'_> {
-    /// A model of some of the labels, tried on others.
+    /// A model learned from some of the labels, tested on others.
     fn point(&self, rows: &[usize], test: &LabelFile) -> Result<CurvePoint, LearningError> {
         let labels = self.training_set.labels.subset(rows);
         let training_set = TrainingSet { labels: &labels, ..self.training_set };

@@ -10,17 +10,17 @@ use thiserror::Error;
 /// Why no model can be learned.
 #[derive(Debug, Error)]
 pub enum LearningError {
-    /// A file does not do: the labels do not determine a model, or a capture cannot be read.
+    /// A file is unusable: the labels do not determine a model, or a capture cannot be read.
     #[error("{file}: {fault}")]
     File {
         /// The file.
         file: String,
-        /// Why not, with what to do.
+        /// The fault and its remedy.
         fault: String,
     },
-    /// The name of no cipher suite.
+    /// The name of an unknown cipher suite.
     #[error(
-        "`{0}` is no cipher suite with known sizes: use its IANA name, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
+        "`{0}` is not a cipher suite with known sizes: use its IANA name, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
     )]
     UnknownCipherSuite(String),
     /// A temporary file for a model cannot be written.

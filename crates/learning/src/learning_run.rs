@@ -1,4 +1,4 @@
-//! From captures to a model, including how commands are told apart from other records.
+//! From captures to a model, including how commands are distinguished from other records.
 //!
 //! The labelled commands are first found by algorithms that know nothing of the gateway. The commands of the algorithm
 //! that fits the labels best show which records are noise; with that knowledge the commands are found again, and the
@@ -58,7 +58,7 @@ pub struct LearningOutcome {
     pub damage: Option<RunError>,
 }
 
-/// Which records are noise, and what a person should know about that.
+/// Which records are noise, and a remark for the user about that.
 struct LearnedNoise {
     noise: NoiseStatistics,
     remark: Option<String>,
@@ -98,7 +98,7 @@ impl LearningRun<'_> {
         let adaptive = learn_with("adaptive", on_notice)?;
         let mut default = learn_with(DEFAULT, &mut |_| {})?;
         let record = learn_with("record", &mut |_| {})?;
-        // Of equals the first.
+        // Among equals, the first.
         let best = [&adaptive, &default, &record].into_iter().min_by_key(|outcome| outcome.mismatches());
         let best = best.unwrap_or(&adaptive);
         let refined = self.learn_with_noise(pipeline, best)?;

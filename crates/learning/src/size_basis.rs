@@ -15,7 +15,7 @@ mod tests;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedCommand {
     pub(crate) command: Command,
-    /// `None` where the handshake was not captured.
+    /// `None` if the handshake was not captured.
     pub(crate) cipher_suite: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl CipherSuite {
     }
 }
 
-/// A basis, and what a person should know about it.
+/// A basis, with remarks for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChosenBasis {
     pub(crate) basis: Basis,
@@ -101,7 +101,7 @@ pub(crate) fn reply_bytes(basis: &Basis, command: &Command) -> i64 {
     basis.reply_bytes(command.reply_bytes, command.replies, size)
 }
 
-/// The suite of most commands, the first by name of several, with what it adds to a record.
+/// The suite of most commands (among equals the first by name), with the bytes it adds to a record.
 fn most_frequent_suite(commands: &[ObservedCommand]) -> Option<CipherSuite> {
     let mut suites: BTreeMap<&str, (u64, [u32; 2])> = BTreeMap::new();
     for observed in commands {

@@ -25,7 +25,7 @@ pub struct TrainingSet<'a> {
     pub(crate) tolerance: Tolerance,
 }
 
-/// A model, and what a person should know about it.
+/// A model, with remarks for the user.
 #[derive(Debug)]
 pub struct LearnedModel {
     /// The model.

@@ -193,7 +193,7 @@ impl EpsilonCounts {
 }
 
 /// D: the distribution of the distances of ε from the level. Unseen distances have the probability 1 / (n + 2) of n
-/// commands (rule of succession) and lie one byte beside a seen one: a number with one digit more or less. One
+/// commands (rule of succession) and are one byte away from a seen one: a number with one digit more or less. One
 /// additional command is assumed at the level, so that a few commands do not determine the distribution.
 #[derive(Debug, Clone, PartialEq)]
 struct Distances {
@@ -225,9 +225,9 @@ impl Distances {
             let own = f64::from(u8::from(left_out == Some(at)));
             self.times.get(&at).map_or(0.0, |times| times - own)
         };
-        let beside = times(distance.saturating_sub(1)) + times(distance.saturating_add(1));
+        let adjacent = times(distance.saturating_sub(1)) + times(distance.saturating_add(1));
         let unseen = 1.0 / (all + 2.0);
-        ((1.0 - unseen) * times(distance) + unseen * beside / 2.0) / all
+        ((1.0 - unseen) * times(distance) + unseen * adjacent / 2.0) / all
     }
 }
 

@@ -143,7 +143,7 @@ impl RowSpace {
         None
     }
 
-    /// The actions whose unit row lies outside this space.
+    /// The actions whose unit row is outside this space.
     fn undetermined(&self) -> Vec<usize> {
         let is_outside = |action: &usize| {
             let mut unit = vec![0; self.rows.len()];

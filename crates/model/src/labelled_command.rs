@@ -1,4 +1,4 @@
-//! A command whose actions are known from a label: what everything is learned from.
+//! A command whose actions are known from a label: the data that everything is learned from.
 
 /// Largest message size accepted, in bytes.
 pub(crate) const LARGEST_SIZE: i64 = 1 << 32;

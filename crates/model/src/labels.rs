@@ -1,4 +1,4 @@
-//! Labels: when which actions were commanded. CSV with the header `time,<action>,<action>…` and a row for each command.
+//! Labels: the times and actions of commands. CSV with the header `time,<action>,<action>…` and a row for each command.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -185,7 +185,7 @@ impl LineCounter<'_> {
 
 const NS: u64 = 1_000_000_000;
 
-/// Parses epoch seconds with decimals, without a detour through floats and truncated to nanoseconds, or RFC 3339.
+/// Parses epoch seconds with decimals, without floating point and truncated to nanoseconds, or RFC 3339.
 fn time_ns(text: &str) -> Option<i64> {
     let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));

@@ -3,7 +3,7 @@
 //! A command has the size |s| = |ac| + ε + Σ |aᵢ|·nbᵢ: the overhead, a variation ε, and the sizes of its actions.
 //! [`Fit`] learns the sizes, [`EpsilonDistribution`] the distribution of ε, [`Prior`] the probability of actions, and
 //! [`ReplyCountModel`] and [`ReplyBytesModel`] how replies depend on them. [`Model`] holds all of it and reads and
-//! writes `model.toml`. This crate is about numbers and names only; it knows no frames, captures or clock.
+//! writes `model.toml`. This crate handles only numbers and names, not frames, captures or clocks.
 //!
 //! ```
 //! use sizeleak_model::{Fit, FitMethod, LabelledCommand};

@@ -7,8 +7,8 @@ use crate::{Action, Inventory, InventoryError};
 
 /// The commands that an inventory allows, for an ordered list of actions.
 ///
-/// A command has at most one action for each device, so a command is possible if every action can be assigned a device
-/// of its own: a bipartite b-matching. Actions that the same kinds of device have form a *class*. By Hall's theorem the
+/// A command has at most one action for each device, so a command is possible if every action can be assigned its own
+/// device: a bipartite b-matching. Actions that the same kinds of device have form a *class*. By Hall's theorem the
 /// matching exists if, for every set of kinds, the actions that only these kinds have do not outnumber their devices.
 /// Of these conditions only those that no others imply are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Matching labels with commands by time.
 
-/// Labels matched with commands by time. All numbers are indices into the lists given.
+/// Labels matched with commands by time. All numbers are indices into the given lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Matching {
     /// Pairs of label and command, in order of the labels.

@@ -223,7 +223,8 @@ impl Model {
         write_table(text, "replies", &self.replies);
         if let Some(bytes) = &self.reply_bytes {
             text.push_str(
-                "\n# Bytes of the replies = fixed + per_reply · replies + Σ per_action · its number, and a deviation.\n",
+                "\n# Bytes of the replies = fixed + per_reply · replies + Σ per_action · its number, \
+                 and a deviation.\n",
             );
             write_table(text, "reply_bytes", bytes);
         }

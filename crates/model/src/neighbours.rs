@@ -56,7 +56,7 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Sorts the tuples and merges equal ones; `None` if there is none.
+    /// Sorts the tuples and merges equal ones; `None` without any tuple.
     pub fn new(tuples: impl IntoIterator<Item = EpsilonTuple>) -> Option<Self> {
         let mut times: BTreeMap<(i64, i64), u64> = BTreeMap::new();
         for tuple in tuples.into_iter().filter(|tuple| tuple.times > 0) {

@@ -1,7 +1,7 @@
 //! Statistics of the records that are not commands: how many there are of each size, and when they occur.
 //!
 //! They are counted in captures with labelled commands. So how often records of a size were commands, and how often
-//! they were not, tells how likely a further record of that size is a command.
+//! they were not, determines how likely a further record of that size is a command.
 
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +102,7 @@ pub struct GatewayRecords {
     pub commands: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -153,8 +153,8 @@ impl NoiseStatistics {
     /// The table as TOML, with a line for each size.
     pub(crate) fn to_toml(&self) -> String {
         let mut text = String::from(
-            "\n# Records beside the labelled commands, by size: how many answered the gateway, how many came alone and on\n\
-             # which beat, how many commands have that size; and what the gateway sends.\n[noise]\n",
+            "\n# Records beside the labelled commands, by size: how many answered the gateway, how many came alone \
+             and on\n# which beat, how many commands have that size; and what the gateway sends.\n[noise]\n",
         );
         let plain = Self { to_gateway: Vec::new(), from_gateway: Vec::new(), ..self.clone() };
         // Counts and names can always be represented in TOML.

@@ -44,7 +44,7 @@ pub struct ReplyBytesModel {
     pub odd: f64,
     /// Mean absolute deviation of odd replies.
     pub odd_spread: f64,
-    /// Deviations of odd replies with their number: a lost or surplus reply has a size of its own.
+    /// Deviations of odd replies with their number: a lost or surplus reply has its own size.
     #[serde(default)]
     pub odd_deviations: Vec<(i64, u32)>,
 }

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_depend_on_probability_if_on() {
+    fn enabled_colours_depend_on_the_probability() {
         let shown = |colours: Colours, value| painted(colours.probability(value), "x");
         assert_eq!([Some(0.95), Some(0.2), None].map(|value| shown(Colours::Off, value)), ["x"; 3]);
         let expected = ["\u{1b}[1m\u{1b}[32mx\u{1b}[0m", "\u{1b}[32mx\u{1b}[0m", "x", "\u{1b}[31mx\u{1b}[0m"];

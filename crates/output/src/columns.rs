@@ -135,7 +135,7 @@ pub(crate) fn rows(body: &Value) -> impl Iterator<Item = &Value> {
     }
 }
 
-/// The value of a column in a row; `None` where it is null.
+/// The value of a column in a row; `None` if it is null.
 pub(crate) fn cell(row: &Value, column: &str) -> Option<Value> {
     let first = |list: &str| row.get(list).and_then(|list| list.get(0));
     let found = match column {

@@ -52,7 +52,7 @@ impl<W: Write + Send> ParquetFile<W> {
     pub(crate) fn new(selection: &KindSelection, output: W) -> io::Result<Self> {
         let columns = selection.only().and_then(columns).unwrap_or_default();
         let properties = WriterProperties::builder()
-            // Readers look for a version here, to work around faults of old writers.
+            // Readers look for a version here, to work around bugs of old writers.
             .set_created_by(concat!("sizeleak version ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -153,7 +153,7 @@ impl ColumnValues {
         }
     }
 
-    /// Adds a value; returns its size in bytes, `None` where it has another type.
+    /// Adds a value; returns its size in bytes, `None` if it has another type.
     fn push(&mut self, value: &Value, column: Column, wire: &[u8]) -> Option<usize> {
         match self {
             // The bits of an unsigned number: the logical type says how to read them.

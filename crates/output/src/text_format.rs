@@ -9,7 +9,7 @@ pub(crate) trait TextFormat: Send {
     /// Writes a selected frame.
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()>;
 
-    /// Sees a frame that is not selected, for what it says about others.
+    /// Observes a frame that is not selected but may describe others.
     fn observe(&mut self, _: &Frame) {}
 
     /// Writes the header once: before the first frame, or at the first flush of a stream without frames.

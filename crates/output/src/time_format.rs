@@ -32,7 +32,7 @@ impl TimeFormat {
     /// Times in this clock.
     ///
     /// # Errors
-    /// Where the time zone of `TZ` or the system is unknown.
+    /// If the time zone of `TZ` or the system is unknown.
     pub fn new(clock: Clock) -> Result<Self, jiff::Error> {
         let zone = match clock {
             Clock::Utc => TimeZone::UTC,
@@ -44,7 +44,7 @@ impl TimeFormat {
     /// The moment at which this clock shows a time.
     ///
     /// # Errors
-    /// Where the time is out of range.
+    /// If the time is out of range.
     pub fn timestamp(&self, time: DateTime) -> Result<Timestamp, jiff::Error> {
         time.to_zoned(self.zone.clone()).map(|zoned| zoned.timestamp())
     }

@@ -45,7 +45,7 @@ impl<W: Write + Send> OutputWriter<W> {
     /// Writes the selected kinds in this format.
     ///
     /// # Errors
-    /// The output's, for a format with a header.
+    /// I/O errors of the output, for a format with a header.
     pub fn new(format: OutputFormat, selection: KindSelection, style: TextStyle, output: W) -> io::Result<Self> {
         let format: Box<dyn TextFormat> = match format {
             OutputFormat::Table => Box::new(IdentificationTable::new(style)),
@@ -63,7 +63,7 @@ impl<W: Write + Send> OutputWriter<W> {
     /// Writes frames of one kind, if it is selected.
     ///
     /// # Errors
-    /// The output's.
+    /// I/O errors of the output.
     pub fn write_kind(&mut self, kind: &str, frames: &[Frame]) -> io::Result<()> {
         let is_selected = self.selection.takes(kind);
         match &mut self.target {
@@ -85,10 +85,10 @@ impl<W: Write + Send> OutputWriter<W> {
     /// Writes the selected ones among these frames.
     ///
     /// # Errors
-    /// The output's.
+    /// I/O errors of the output.
     pub fn write_all(&mut self, frames: &[Frame]) -> io::Result<()> {
-        frames.chunk_by(Frame::is_same_kind).try_for_each(|alike| match alike {
-            [first, ..] => self.write_kind(first.kind(), alike),
+        frames.chunk_by(Frame::is_same_kind).try_for_each(|frames| match frames {
+            [first, ..] => self.write_kind(first.kind(), frames),
             [] => Ok(()),
         })
     }
@@ -96,7 +96,7 @@ impl<W: Write + Send> OutputWriter<W> {
     /// Writes a frame if it is selected.
     ///
     /// # Errors
-    /// The output's.
+    /// I/O errors of the output.
     pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.write_kind(frame.kind(), slice::from_ref(frame))
     }
@@ -104,7 +104,7 @@ impl<W: Write + Send> OutputWriter<W> {
     /// Flushes the output.
     ///
     /// # Errors
-    /// The output's.
+    /// I/O errors of the output.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
             Target::Frames(writer) => writer.flush().map_err(io_error),
@@ -120,7 +120,7 @@ impl<W: Write + Send> OutputWriter<W> {
     /// Writes the footer and flushes the output. Call it once, however the stream ended.
     ///
     /// # Errors
-    /// The output's.
+    /// I/O errors of the output.
     pub fn finish(&mut self) -> io::Result<()> {
         match &mut self.target {
             Target::Parquet(file) => file.finish(),

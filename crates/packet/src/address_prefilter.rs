@@ -39,7 +39,7 @@ impl AddressPrefilter {
     /// Whether a packet cannot concern the addresses: it is neither from nor to them, and it cannot carry a packet that
     /// is. Packets for which that is not certain are not rejected.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "all there is to do for most packets")]
+    #[expect(clippy::inline_always, reason = "the only work for most packets")]
     pub fn rejects(&self, link_type: u16, frame: &[u8]) -> bool {
         fast::addresses(link_type, frame).is_some_and(|addresses| !self.addresses.contains_any(addresses))
     }

@@ -87,7 +87,7 @@ impl AddressSet {
 
     /// Whether the set contains either address.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "all there is to do for most packets")]
+    #[expect(clippy::inline_always, reason = "the only work for most packets")]
     pub fn contains_any(&self, addresses: AddressPair) -> bool {
         match addresses {
             AddressPair::V4(addresses) => self.contains_v4(addresses),

@@ -1,5 +1,5 @@
 //! Fast reading of the most frequent packets at fixed offsets: IPv4 or IPv6 directly after an Ethernet header. The
-//! general parsers read the same from these packets; a property test holds this file to them.
+//! general parsers read the same from these packets; a property test checks that.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -15,11 +15,11 @@ const TCP_HEADER: usize = 20;
 const AFTER_IPV4: usize = ETHERNET_HEADER + IPV4_HEADER;
 const AFTER_IPV6: usize = ETHERNET_HEADER + IPV6_HEADER;
 
-/// Source and destination of a packet, if they alone decide whom it concerns. `None` for all other packets: a tunnel or
-/// a fragment of one may carry a packet between other hosts, and a DNS response to any host may resolve a service's
-/// name.
+/// Source and destination of a packet, if they alone decide which hosts it concerns. `None` for all other packets: a
+/// tunnel or a fragment of one may carry a packet between other hosts, and a DNS response to any host may resolve a
+/// service's name.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "all there is to do for most packets")]
+#[expect(clippy::inline_always, reason = "the only work for most packets")]
 pub fn addresses(link_type: u16, frame: &[u8]) -> Option<AddressPair> {
     if link_type != ETHERNET {
         return None;
@@ -45,7 +45,7 @@ pub fn addresses(link_type: u16, frame: &[u8]) -> Option<AddressPair> {
     }
 }
 
-/// The ports and what follows them in an IPv4 packet without options that is no fragment.
+/// The ports and what follows them in an IPv4 packet without options that is not a fragment.
 fn ipv4_ports(frame: &[u8]) -> Option<&[u8]> {
     match frame.get(ETHERNET_HEADER..)? {
         [0x45, _, _, _, _, _, 0 | 0x40, 0, ..] => frame.get(AFTER_IPV4..),
@@ -62,7 +62,7 @@ fn concerns_its_ends_only(protocol: u8, ports: Option<&[u8]>) -> bool {
     u16::from_be_bytes([*s0, *s1]) != DNS_PORT && u16::from_be_bytes([*d0, *d1]) != VXLAN_PORT
 }
 
-/// A TCP segment in an IPv4 packet without options that is no fragment.
+/// A TCP segment in an IPv4 packet without options that is not a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpSegment<'a> {
     /// Its source and destination.
@@ -83,7 +83,7 @@ pub struct Endpoints {
 }
 
 impl<'a> TcpSegment<'a> {
-    /// Reads the segment of a packet; `None` if it is no such segment, or damaged.
+    /// Reads the segment of a packet; `None` if it is not such a segment, or damaged.
     #[inline]
     pub fn read(link_type: u16, frame: &'a [u8]) -> Option<Self> {
         let headers: &[u8; AFTER_IPV4 + TCP_HEADER] = frame.first_chunk().filter(|_| link_type == ETHERNET)?;

@@ -1,4 +1,4 @@
-//! IP: from its header to what the packet carries, and which part it is of a fragmented packet.
+//! IP: the header, what the packet carries, and its position in a fragmented packet.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ pub struct IpPacket<'a> {
     pub destination: IpAddr,
     /// What follows all extension headers; in a fragment, what follows the IP header or IPv6's fragment header.
     pub payload: IpPayload<'a>,
-    /// Which part `payload` is, if it is not the whole.
+    /// The position of `payload`, if it is only a fragment.
     pub fragment: Option<Fragment>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> IpPacket<'a> {
             offset: header.fragments_offset().byte_offset().into(),
             is_last: !header.more_fragments(),
         });
-        // A fragment's payload begins right behind the header: an authentication header belongs to the whole packet.
+        // A fragment's payload begins directly after the header: an authentication header belongs to the whole packet.
         let (protocol, payload) = match fragment {
             Some(_) => (header.protocol(), bytes.after(header.slice().len()).data()),
             None => (packet.payload().ip_number, packet.payload().payload),
@@ -115,10 +115,8 @@ impl<'a> IpPayload<'a> {
 }
 
 /// The fragment header of an IPv6 packet, if it is a fragment. Extension headers after it belong to the fragmented
-/// packet.
-///
-/// By hand: for a packet that is cut inside its extension headers, etherparse's iterator reads beyond the end, because
-/// it assumes that they are complete.
+/// packet. Parsed by hand: for a packet that is cut inside its extension headers, etherparse's iterator reads beyond
+/// the end, because it assumes that they are complete.
 fn fragment_header(mut protocol: u8, mut rest: &[u8]) -> Option<Ipv6FragmentHeaderSlice<'_>> {
     loop {
         // The lengths of RFC 8200, section 4, and RFC 4302, section 2.2.

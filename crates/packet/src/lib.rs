@@ -1,6 +1,6 @@
-//! Which packets concern a set of addresses, and what their headers say.
+//! Finds the packets from and to a set of addresses, and parses their headers.
 //!
-//! Parsers borrow the bytes of one packet and keep no state. The general way goes layer by layer: [`ip_bytes`] skips
+//! Parsers borrow the bytes of one packet and keep no state. The general parsers go layer by layer: [`ip_bytes`] skips
 //! the link layer, [`IpPacket`] reads IP, [`inner_ip_bytes`] opens a tunnel, [`TransportSegment`] reads TCP and UDP.
 //! Checksums are never verified: offloading leaves them wrong in captures. [`fast`] reads the most frequent packets at
 //! fixed offsets. With it [`AddressPrefilter`] rejects most packets of an archive, in `capture` and in `flow-filter`

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_ip_say_why() {
+    fn frames_without_ip_name_the_reason() {
         assert_eq!(offset(1, &[&[0; 12][..], &[8, 6]].concat(), 4), Err(NoIpHeader::EtherType(0x0806)));
         assert_eq!(offset(1, &[&[0; 12][..], &[0, 60, 0x42, 0x42, 3]].concat(), 4), Err(NoIpHeader::Llc));
         assert_eq!(offset(1, &[&[0; 12][..], &[0x88, 0x47, 0, 0, 1, 64]].concat(), 0), Err(NoIpHeader::Other));

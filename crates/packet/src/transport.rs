@@ -1,6 +1,6 @@
 //! Transport: TCP segments and UDP datagrams in IP packets.
 //!
-//! TCP's header is read by hand: etherparse refuses one whose options the snaplen has cut, although its first 20 bytes
+//! TCP's header is read by hand: etherparse rejects one whose options the snaplen has cut, although its first 20 bytes
 //! already hold all that is needed.
 
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ pub enum NoSegment {
 }
 
 impl<'a> TransportSegment<'a> {
-    /// Reads the payload of a packet that is no fragment.
+    /// Reads the payload of a packet that is not a fragment.
     ///
     /// # Errors
     /// [`NoSegment`] if it is not a TCP segment or UDP datagram, or damaged.
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_length_counts_where_it_fits_the_ip_length() {
+    fn udp_length_is_used_if_it_fits_the_ip_length() {
         let datagram = |length: u16| [&[0, 9, 1, 187][..], &length.to_be_bytes(), &[0, 0], &[7; 22]].concat();
         for (claimed, length) in [(30, 22), (18, 10), (0, 22), (4, 22), (900, 22)] {
             let bytes = datagram(claimed);

@@ -11,7 +11,7 @@ const VXLAN_HEADER: usize = 8;
 /// Ethernet inside GRE, by its EtherType.
 const BRIDGED: u16 = 0x6558;
 
-/// The IP packet inside a tunnel; `None` where `payload` is no tunnel.
+/// The IP packet inside a tunnel; `None` if `payload` is not a tunnel.
 ///
 /// # Errors
 /// [`NoIpHeader`] if the tunnel carries no IP or is not supported.
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// The offset of the IP header behind these parts.
+    /// The offset of the IP header after these parts.
     fn offset(protocol: u8, parts: &[&[u8]]) -> Result<Option<usize>, NoIpHeader> {
         let data = [&parts.concat()[..], &[0x45, 0, 0, 20]].concat();
         let payload = IpPayload { protocol, bytes: CapturedBytes::frame(&data, 0) };
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn other_payloads_are_no_tunnels_and_unsupported_tunnels_say_why() {
+    fn other_payloads_are_not_tunnels_and_unsupported_tunnels_name_the_reason() {
         assert_eq!(offset(6, &[]), Ok(None));
         assert_eq!(offset(UDP, &[&[0, 9, 0x12, 0xb5, 0, 0, 0, 0], &[22, 254, 253, 0, 0, 0, 0, 0]]), Ok(None));
         assert_eq!(offset(UDP, &[&[0, 9, 1, 187, 0, 0, 0, 0], &[8, 0, 0, 0, 0, 0, 7, 0]]), Ok(None));

@@ -33,7 +33,7 @@ pub(crate) fn first_cause(mut stages: Vec<StageOutcome>, sink: SinkOutcome) -> R
         return Err(RunError { stage: "output".into(), cause: format!("cannot be written: {error}"), code: 1 });
     }
     let is_closed = matches!(sink, SinkOutcome::Closed);
-    // A built-in stage fails only for a reason of its own. An external one may also fail because its neighbour did, or
+    // A built-in stage fails only for its own reason. An external one may also fail because its neighbour did, or
     // because the output was closed; among those the first to end is the cause.
     let failed: Vec<&StageOutcome> =
         stages.iter().filter(|stage| matches!(stage.outcome, Outcome::Failed(_))).collect();

@@ -92,7 +92,7 @@ impl ConfigError {
     }
 }
 
-/// Why a run failed. Everything that was whole before has reached the sink.
+/// Why a run failed. All complete frames before the failure have reached the sink.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{stage}`: {cause}")]
 pub struct RunError {

@@ -18,8 +18,8 @@ pub(crate) struct ByteForwarder {
 }
 
 impl ByteForwarder {
-    /// Forwards the whole stream; faults in it are left to the next stage to report. With `interrupt`, for a file that
-    /// no process upstream would end, the stream ends with a summary once that is set.
+    /// Forwards the whole stream; the next stage reports faults in it. With `interrupt`, for a file that no process
+    /// upstream would end, the stream ends with a summary once that is set.
     pub(crate) fn run(self, input: Box<dyn Read + Send>, output: PipeWriter, interrupt: Option<&Interrupt>) -> Outcome {
         let mut output = BufWriter::with_capacity(BATCH_BYTES, output);
         let ended = forward(FrameReader::new(input), &mut output, ByteRecorders::new(self.recorders), interrupt);

@@ -23,8 +23,8 @@
 //! ```
 //!
 //! One runner serves both modes: a stage runs on a thread of this process, which it may share with the stages before
-//! it, or in a process of its own. Between two threads there is a bounded channel, everywhere else a pipe. The output
-//! of any stage can be recorded by an [`OutputRecorder`], and a run can continue from a [`SavedStream`].
+//! it, or in its own process. Between two threads there is a bounded channel, everywhere else a pipe. The output of any
+//! stage can be recorded by an [`OutputRecorder`], and a run can continue from a [`SavedStream`].
 
 pub mod cache;
 mod cause;

@@ -7,7 +7,7 @@ use crate::stage::PipelineStage;
 /// The error comes with the line of the stage.
 pub(crate) fn check(stages: &[PipelineStage]) -> Result<(), (Option<usize>, ConfigError)> {
     if stages.is_empty() {
-        return Err((None, ConfigError::usage("a pipeline without a single `[[stage]]`".into())));
+        return Err((None, ConfigError::usage("a pipeline without any `[[stage]]`".into())));
     }
     let mut made: Option<&str> = None;
     for (index, stage) in stages.iter().enumerate() {

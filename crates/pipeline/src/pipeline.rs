@@ -56,7 +56,7 @@ impl Pipeline {
     /// for every run. The new stage keeps its own name ([`Stage::NAME`]); what it consumes and makes is not checked.
     ///
     /// # Errors
-    /// [`ConfigError`] where the pipeline has no stage of this name.
+    /// [`ConfigError`] if the pipeline has no stage of this name.
     pub fn replace<S: Stage + 'static>(
         &mut self,
         stage: &str,
@@ -75,7 +75,7 @@ impl Pipeline {
     /// folder of the process.
     ///
     /// # Errors
-    /// [`ConfigError`] where there is no such stage, it has no such option, or the value is invalid.
+    /// [`ConfigError`] if there is no such stage, it has no such option, or the value is invalid.
     pub fn set(&mut self, stage: &str, key: &str, value: impl Into<Value>) -> Result<(), ConfigError> {
         let value = value.into();
         let mut found = false;
@@ -119,7 +119,7 @@ impl Pipeline {
     /// Makes `capture` read these files; `-` is stdin.
     ///
     /// # Errors
-    /// [`ConfigError`] where the pipeline has no `capture`, or a path is not UTF-8.
+    /// [`ConfigError`] if the pipeline has no `capture`, or a path is not UTF-8.
     pub fn read_captures(&mut self, files: &[PathBuf]) -> Result<(), ConfigError> {
         let files = files.iter().map(|file| text_of(file)).collect::<Result<Vec<_>, _>>()?;
         self.set("capture", "files", files)
@@ -128,7 +128,7 @@ impl Pipeline {
     /// Makes every stage that takes a model use this one.
     ///
     /// # Errors
-    /// [`ConfigError`] where the path is not UTF-8.
+    /// [`ConfigError`] if the path is not UTF-8.
     pub fn use_model(&mut self, model: &Path) -> Result<(), ConfigError> {
         let model = text_of(model)?;
         for stage in ["command-segmenter", "epsilon-corrector", "decomposer", "pruner"] {
@@ -139,7 +139,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The kind of frame the last stage makes; `None` where it is not one of the standard stages.
+    /// The kind of frame the last stage makes; `None` if it is not one of the standard stages.
     pub fn makes(&self) -> Option<&'static str> {
         Some(self.stages.last()?.entry()?.makes)
     }
@@ -154,7 +154,7 @@ impl Pipeline {
         self.options(stage)?.get(key)
     }
 
-    /// The options of a standard stage that are set; `None` where there is no such stage.
+    /// The options of a standard stage that are set; `None` if there is no such stage.
     pub fn options(&self, stage: &str) -> Option<&Table> {
         self.stages.iter().find_map(|other| match &other.kind {
             StageKind::BuiltIn { entry, options } if entry.name == stage => Some(options),
@@ -165,7 +165,7 @@ impl Pipeline {
     /// The part of the pipeline up to and including the last stage of this name.
     ///
     /// # Errors
-    /// [`ConfigError`] where there is none.
+    /// [`ConfigError`] if there is none.
     pub fn until(&self, stage: &str) -> Result<Self, ConfigError> {
         let last = self.stages.iter().rposition(|other| other.name() == stage);
         let Some(last) = last else { return Err(ConfigError::usage(format!("the pipeline has no stage `{stage}`"))) };
@@ -213,7 +213,7 @@ impl Pipeline {
         }
     }
 
-    /// The same pipeline with no stage's output saved: for commands that run it for a purpose of their own.
+    /// The same pipeline without saved outputs, for commands that use it for another purpose than `sizeleak run`.
     #[must_use]
     pub fn without_saves(mut self) -> Self {
         self.stages.iter_mut().for_each(|stage| stage.save = None);

@@ -29,7 +29,7 @@ const TOP: [&str; 3] = [CACHE, "pipeline", "stage"];
 /// The key that makes every run use the cache.
 const CACHE: &str = "cache";
 
-/// The keys of a `[[stage]]` that are no options of a standard stage.
+/// The keys of a `[[stage]]` that are not options of a standard stage.
 const KEYS: [&str; 4] = ["run", "command", "name", SAVE];
 
 impl Pipeline {
@@ -49,7 +49,7 @@ impl Pipeline {
     }
 
     fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
-        let source = Source { text, file };
+        let source = FileText { text, file };
         let document = DeTable::parse(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             source.fault(start, error.message().to_owned())
@@ -99,12 +99,12 @@ impl KeyValue<'_> {
 }
 
 /// The pipeline file that is being read.
-struct Source<'a> {
+struct FileText<'a> {
     text: &'a str,
     file: &'a Path,
 }
 
-impl Source<'_> {
+impl FileText<'_> {
     fn line(&self, start: usize) -> usize {
         self.text.get(..start).unwrap_or(self.text).matches('\n').count() + 1
     }
@@ -172,7 +172,7 @@ impl Source<'_> {
             (Some(run), None, None) => self.built_in(&run, others),
             (None, Some(command), name) => self.external(command, name, &others),
             (Some(_), None, Some(name)) => {
-                Err(self.fault(name.start(), "`name` goes with `command`: `run` is the name already".into()))
+                Err(self.fault(name.start(), "`name` belongs to `command`: `run` already names the stage".into()))
             }
             (Some(_), Some(command), _) => {
                 Err(self.fault(command.start(), "a stage has `run` or `command`, not both".into()))

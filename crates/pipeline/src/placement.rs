@@ -12,7 +12,7 @@ use crate::registry;
 pub(crate) enum Placement {
     /// Stages on one thread.
     Thread(StageThread),
-    /// A stage in a process of its own.
+    /// A stage in its own process.
     Process(StageProgram),
     /// A thread that forwards and records bytes that come from or go to a process.
     Forwarder(ByteForwarder),

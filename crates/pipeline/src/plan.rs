@@ -1,7 +1,7 @@
 //! Places the stages of a pipeline: what runs in which process and on which thread.
 //!
 //! `flow-filter` and `record-sizer` share the thread of the stage before them: they cost less than handing packets to
-//! another thread. Every later stage has a thread of its own. A `capture` right before `flow-filter` makes its address
+//! another thread. Every later stage has its own thread. A `capture` directly before `flow-filter` applies its address
 //! test, which drops the packets of other hosts early; frames and counters stay the same. Output is recorded by the
 //! thread that makes it, or by a forwarder after the process that does, so no stage is fused to a recorded one.
 
@@ -23,7 +23,7 @@ use crate::save::PendingSave;
 use crate::stage::{PipelineStage, SAVE, StageKind};
 use crate::{ConfigError, Mode, Pipeline, SavedStream, order};
 
-/// What a run does besides running its stages.
+/// Where a run starts, and what it records.
 #[derive(Default)]
 pub struct RunOptions {
     /// Continue from this stream after the stage at this index; all stages up to it are skipped.
@@ -140,9 +140,9 @@ impl Pipeline {
                 let fault = format!("`{}` saves to {} already", other.stage, path.display());
                 return Err(located(ConfigError::usage(format!("`{}`: {fault}", stage.name()))));
             }
-            let begun = PendingSave::begin(stage.name(), path);
+            let save = PendingSave::begin(stage.name(), path);
             let (save, recorder) =
-                begun.map_err(|fault| located(ConfigError::input(format!("`{}`: {fault}", stage.name()))))?;
+                save.map_err(|fault| located(ConfigError::input(format!("`{}`: {fault}", stage.name()))))?;
             saves.push(save);
             recorders.entry(index).or_default().push(recorder);
         }
@@ -155,7 +155,7 @@ impl Pipeline {
     }
 }
 
-/// A `capture` that makes the address test of the `flow-filter` after it, and that filter; `None` for other stages.
+/// A `capture` that applies the address test of the `flow-filter` after it, and that filter; `None` for other stages.
 fn capture_and_filter(
     capture: &PipelineStage,
     filter: &PipelineStage,

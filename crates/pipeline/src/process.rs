@@ -1,4 +1,4 @@
-//! A stage in a process of its own: looks up the program, starts it, and derives an outcome from its exit.
+//! A stage in its own process: looks up the program, starts it, and derives an outcome from its exit.
 
 use std::env;
 use std::ffi::OsString;
@@ -51,8 +51,7 @@ impl StageProgram {
         Ok(Self { name: name.to_owned(), origin: ProgramOrigin::BuiltIn, file, arguments, folder: None })
     }
 
-    /// A program of the user's. It runs in the folder of the pipeline file; a name with a `/` is relative to that
-    /// folder.
+    /// An external program. It runs in the folder of the pipeline file; a name with a `/` is relative to that folder.
     pub(crate) fn external(name: &str, command: &[String], folder: &Path) -> Result<Self, ConfigError> {
         let (file, arguments) = command.split_first().map_or(("", &[][..]), |(file, rest)| (file.as_str(), rest));
         let paths = env::var_os("PATH").unwrap_or_default();
@@ -60,9 +59,9 @@ impl StageProgram {
         let folder = path::absolute(if folder == Path::new("") { Path::new(".") } else { folder });
         let folder = folder.map_err(|error| ConfigError::input(format!("stage `{name}`: {error}")))?;
         let found = if file.contains('/') {
-            Some(folder.join(file)).filter(|place| place.is_file())
+            Some(folder.join(file)).filter(|path| path.is_file())
         } else {
-            env::split_paths(&paths).map(|place| place.join(file)).find(|place| place.is_file())
+            env::split_paths(&paths).map(|path| path.join(file)).find(|path| path.is_file())
         };
         let missing = || ConfigError::input(format!("the program `{file}` of stage `{name}` is missing"));
         let file = found.ok_or_else(missing)?;
@@ -70,8 +69,8 @@ impl StageProgram {
         Ok(Self { name: name.to_owned(), origin: ProgramOrigin::External, file, arguments, folder: Some(folder) })
     }
 
-    /// Starts it in a process group of its own: a SIGINT from the terminal goes to the runner, which stops the first
-    /// stage and lets the others finish.
+    /// Starts it in its own process group: a SIGINT from the terminal goes to the runner, which stops the first stage
+    /// and lets the others finish.
     pub(crate) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<Child> {
         let mut command = Command::new(&self.file);
         if let Some(folder) = &self.folder {
@@ -100,22 +99,22 @@ impl StageProgram {
     }
 
     fn outcome(&self, status: ExitStatus, last: &str) -> Outcome {
-        let said = last.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(last);
+        let message = last.strip_prefix(self.name.as_str()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(last);
         let ended = match (status.code(), status.signal()) {
             (Some(0), _) => return Outcome::Done,
             (Some(130), _) => return Outcome::Interrupted,
             (Some(3), _) => {
-                return Outcome::Cut(if said.is_empty() { "its input was cut".into() } else { said.to_owned() });
+                return Outcome::Cut(if message.is_empty() { "its input was cut".into() } else { message.to_owned() });
             }
-            (Some(1 | 2), _) if self.origin == ProgramOrigin::BuiltIn && !said.is_empty() => {
-                return Outcome::Failed(said.to_owned());
+            (Some(1 | 2), _) if self.origin == ProgramOrigin::BuiltIn && !message.is_empty() => {
+                return Outcome::Failed(message.to_owned());
             }
             (_, Some(2)) if self.origin == ProgramOrigin::External => return Outcome::Interrupted,
             (Some(code), _) => format!("ended with exit code {code}"),
             (None, Some(signal)) => format!("was killed by signal {signal}"),
             (None, None) => "ended for an unknown reason".to_owned(),
         };
-        Outcome::Failed(if said.is_empty() { ended } else { format!("{ended}: {said}") })
+        Outcome::Failed(if message.is_empty() { ended } else { format!("{ended}: {message}") })
     }
 }
 
@@ -144,9 +143,9 @@ mod tests {
         let program =
             StageProgram::external("mine", &["sh".into(), "-c".into(), script.into()], Path::new("")).unwrap();
         let mut child = program.start(Stdio::null(), Stdio::null()).unwrap();
-        let mut said = Vec::new();
-        let outcome = program.wait(&mut child, |line| said.push(line.to_owned()));
-        (outcome, said)
+        let mut lines = Vec::new();
+        let outcome = program.wait(&mut child, |line| lines.push(line.to_owned()));
+        (outcome, lines)
     }
 
     #[test]
@@ -162,12 +161,12 @@ mod tests {
     fn external_program_runs_in_the_folder_of_the_pipeline_file() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("mine.sh");
-        std::fs::write(&script, "pwd >&2; cat beside >&2").unwrap();
-        std::fs::write(folder.path().join("beside"), "found").unwrap();
+        std::fs::write(&script, "pwd >&2; cat data.txt >&2").unwrap();
+        std::fs::write(folder.path().join("data.txt"), "found").unwrap();
         let program = StageProgram::external("mine", &["sh".into(), "mine.sh".into()], folder.path()).unwrap();
-        let mut said = Vec::new();
-        program.wait(&mut program.start(Stdio::null(), Stdio::null()).unwrap(), |line| said.push(line.to_owned()));
-        assert_eq!(said, [folder.path().canonicalize().unwrap().display().to_string(), "found".to_owned()]);
+        let mut lines = Vec::new();
+        program.wait(&mut program.start(Stdio::null(), Stdio::null()).unwrap(), |line| lines.push(line.to_owned()));
+        assert_eq!(lines, [folder.path().canonicalize().unwrap().display().to_string(), "found".to_owned()]);
     }
 
     #[test]

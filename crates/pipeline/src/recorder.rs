@@ -45,7 +45,7 @@ impl OutputRecorder {
 }
 
 impl EndNotifier {
-    /// Sends the result. Returns an error where a failed recording fails the run.
+    /// Sends the result. Returns an error if a failed recording fails the run.
     fn notify(self, recorded: io::Result<Finished>) -> io::Result<()> {
         let failed = match (&recorded, self.on_failure) {
             (Err(error), OnRecordingFailure::Fail) => {

@@ -101,7 +101,7 @@ impl StageEntry {
     /// The stage with these options, whose keys are named like its flags.
     ///
     /// # Errors
-    /// Where a key is unknown or a value is invalid.
+    /// If a key is unknown or a value is invalid.
     pub fn configure(&self, options: Table) -> Result<Box<dyn StageConfig>, toml::de::Error> {
         (self.configure)(options)
     }
@@ -148,13 +148,13 @@ pub trait StageConfig: Send {
     /// The stage, ready to run.
     ///
     /// # Errors
-    /// [`ConfigureError`] where an option is wrong or a file it names cannot be used.
+    /// [`ConfigureError`] if an option is wrong or a file it names cannot be used.
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 
     /// The options as a table, with relative paths made relative to the current folder instead of `folder`.
     ///
     /// # Errors
-    /// Where a path is not UTF-8.
+    /// If a path is not UTF-8.
     fn resolved_in(&mut self, folder: &Path) -> Result<Table, toml::ser::Error>;
 }
 
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_consumes_what_the_one_before_makes() {
+    fn every_stage_consumes_the_frames_of_the_previous_one() {
         for pair in STAGES.windows(2) {
             assert_eq!(pair[1].consumes, Some(pair[0].makes), "{}", pair[1].name);
         }

@@ -30,12 +30,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The most parcels of batches that wait in a link: they hold the buffers that are read into.
 const MAX_WAITING_BATCHES: usize = 4;
 
-/// What a run leaves besides its frames.
+/// The results of a run other than its frames.
 #[derive(Debug, Clone)]
 pub struct RunReport {
     /// How it ended.
     pub ending: RunEnding,
-    /// What each stage did; `None` where the output was closed before the end.
+    /// What each stage did; `None` if the output was closed before the end.
     pub summary: Option<Summary>,
     /// The files that stages saved to. A file is missing where the run ended early or the next stage did not read all.
     pub saved: Vec<PathBuf>,
@@ -55,7 +55,7 @@ pub struct PreparedRun {
 }
 
 impl PreparedRun {
-    /// Publishes the counters of the stages while they run; stages in processes of their own cannot.
+    /// Publishes the counters of the stages while they run; stages in their own processes cannot.
     pub fn report_to(&mut self, telemetry: &Telemetry) {
         for placement in &mut self.placements {
             let Placement::Thread(thread) = placement else { continue };
@@ -70,12 +70,11 @@ impl PreparedRun {
         self.saves.iter().map(|save| save.path.clone()).collect()
     }
 
-    /// Runs it to its end; `sink` gets the frames of the last stage. Where the run ends early for any reason,
-    /// `interrupt` is set afterwards.
+    /// Runs it to its end; `sink` gets the frames of the last stage. If the run ends early for any reason, `interrupt`
+    /// is set afterwards.
     ///
     /// # Errors
-    /// [`RunError`]: the first cause and the stage where it began. All frames that were whole before have reached the
-    /// sink.
+    /// [`RunError`]: the first cause and the stage where it began. All complete frames before it have reached the sink.
     pub fn run(mut self, interrupt: &Interrupt, sink: &mut dyn FrameSink) -> Result<RunReport, RunError> {
         let (start, clock) = (SystemTime::now(), Instant::now());
         let pending = std::mem::take(&mut self.saves);
@@ -91,8 +90,8 @@ impl PreparedRun {
             }
             let ended = started.and_then(|input| match (last, input.map(LinkReceiver::into_input)) {
                 (Some((index, thread)), input) => {
-                    Ok(run_last(thread, input, sink, interrupt, |place, stage, outcome| {
-                        outcomes.add(index + place, ProgramOrigin::BuiltIn, stage, outcome);
+                    Ok(run_last(thread, input, sink, interrupt, |position, stage, outcome| {
+                        outcomes.add(index + position, ProgramOrigin::BuiltIn, stage, outcome);
                     }))
                 }
                 (None, Some(mut input)) => Ok(pass_to_sink(&mut *input, sink)),
@@ -114,8 +113,8 @@ impl PreparedRun {
     }
 
     /// Removes the last placement and returns it with the index of its first stage, if it should run on the sink's
-    /// thread: a thread that only writes helps only where it has a processor of its own, besides those of the placements
-    /// and of the thread that reads alternately.
+    /// thread: a separate writing thread pays off only if a processor is left for it after those that the placements
+    /// use.
     fn take_last(&mut self) -> Option<(usize, StageThread)> {
         if processors() > self.placements.len() + 1
             || !matches!(self.placements.last()?, Placement::Thread(thread) if thread.recorders.is_empty())
@@ -151,7 +150,8 @@ impl PreparedRun {
             let depth = self.queue_depth.min(if placement.makes_batches() { MAX_WAITING_BATCHES } else { usize::MAX });
             let (sender, receiver) = link(kind, depth).map_err(|error| fail(placement.name(), &error))?;
             let origin = placement.origin();
-            let report = move |place: usize, stage: &str, outcome| outcomes.add(index + place, origin, stage, outcome);
+            let report =
+                move |position: usize, stage: &str, outcome| outcomes.add(index + position, origin, stage, outcome);
             match placement {
                 Placement::Thread(mut thread) => {
                     let input = input.map(LinkReceiver::into_input);
@@ -180,7 +180,7 @@ impl PreparedRun {
     }
 }
 
-/// How the stages ended, in that order.
+/// The outcomes of the stages, in the order in which they ended.
 #[derive(Default)]
 struct Outcomes(Mutex<Vec<StageOutcome>>);
 
@@ -195,7 +195,7 @@ impl Outcomes {
     }
 }
 
-/// Gives the saved files their names.
+/// Renames the saved files to their final names.
 fn keep(saves: Vec<PendingSave>) -> Result<Vec<PathBuf>, RunError> {
     let mut kept = Vec::new();
     for save in saves {
@@ -222,7 +222,7 @@ fn run_forwarder(
     report(0, &stage, outcome);
 }
 
-/// Runs the stages of a thread on this thread and reports their outcomes by place.
+/// Runs the stages of a thread on this thread and reports their outcomes by position.
 fn run_stages(
     thread: StageThread,
     mut input: Option<Box<dyn Input + Send>>,
@@ -232,18 +232,18 @@ fn run_stages(
 ) {
     let input = input.as_deref_mut().map(|input| input as &mut dyn Input);
     let names = thread.names();
-    let name = |place: usize| names.get(place).map_or("", String::as_str);
+    let name = |position: usize| names.get(position).map_or("", String::as_str);
     let mut reported = 0;
     // Reported before the links are dropped, so that consequences in other stages are reported later.
-    let mut report_next = |place: usize, outcome| {
-        report(place, name(place), outcome);
-        reported = place + 1;
+    let mut report_next = |position: usize, outcome| {
+        report(position, name(position), outcome);
+        reported = position + 1;
     };
     // A stage that panics has a bug; the other stages must still end, and the user must see the bug.
     let run = || run_fused(thread.first, thread.fused, input, output, interrupt, &mut report_next);
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         // Fused stages run inside each other: which of them panicked is unknown.
-        let fault = "it, or what shares its thread, panicked: this is a bug of sizeleak; please report it";
+        let fault = "it, or a stage on the same thread, panicked: this is a bug of sizeleak; please report it";
         report(reported, name(reported), Outcome::Failed(fault.into()));
     }
 }
@@ -295,7 +295,7 @@ mod tests {
 
     use super::*;
 
-    /// A source with a bug, or one without.
+    /// A source with or without a bug.
     struct EmptySource<const HAS_BUG: bool>;
 
     impl<const HAS_BUG: bool> Source for EmptySource<HAS_BUG> {
@@ -321,14 +321,14 @@ mod tests {
 
     #[test]
     fn panicking_stage_fails_the_run_and_is_named() {
-        // With few stages it has a thread of its own where there are several processors, with many that of the sink.
+        // With several processors and few stages it has its own thread, else it runs on that of the sink.
         for others in [0, processors()] {
             let sound = std::iter::repeat_with(placement::<false>).take(others);
             let placements = sound.chain([placement::<true>()]).collect();
             let prepared = PreparedRun { head: None, placements, queue_depth: 4, saves: Vec::new() };
             let error = prepared.run(&Interrupt::new(), &mut |_: Frame| Ok(())).unwrap_err();
             assert_eq!(error.code, 1);
-            assert!(error.to_string().starts_with("`broken`: it, or what shares its thread, panicked"), "{error}");
+            assert!(error.to_string().starts_with("`broken`: it, or a stage on the same thread, panicked"), "{error}");
         }
     }
 }

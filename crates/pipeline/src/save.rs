@@ -40,7 +40,7 @@ impl PendingSave {
         prefix.push(".");
         // The usual permissions: temporary files are private.
         let permissions = Permissions::from_mode(0o666);
-        let made = Builder::new().prefix(&prefix).permissions(permissions).tempfile_in(folder);
+        let created = Builder::new().prefix(&prefix).permissions(permissions).tempfile_in(folder);
         // Its own message would name the temporary file.
         let cannot = |error: io::Error| {
             let why = if folder.is_dir() {
@@ -50,14 +50,14 @@ impl PendingSave {
             };
             format!("{} cannot be written: {why}", path.display())
         };
-        let file = made.map_err(cannot)?;
+        let file = created.map_err(cannot)?;
         let copy = file.as_file().try_clone().map_err(cannot)?;
         let recording = Recording::new(copy, Compression::of_name(path), None).map_err(cannot)?;
         let (recorder, finished) = OutputRecorder::new(recording, path.display().to_string(), OnRecordingFailure::Fail);
         Ok((Self { stage: stage.to_owned(), path: path.to_owned(), file, finished }, recorder))
     }
 
-    /// Renames the file after the end of the run. Returns its path, or `None` where the stream was not whole.
+    /// Renames the file after the end of the run. Returns its path, or `None` if the stream was not whole.
     ///
     /// # Errors
     /// One sentence that names the file.

@@ -27,7 +27,7 @@ impl SavedStream {
     /// Opens a file, compressed or not; `-` is stdin. Waits for its first frame until `interrupt` is set.
     ///
     /// # Errors
-    /// [`ConfigError`] where it cannot be read or does not begin as a frame stream.
+    /// [`ConfigError`] if it cannot be read or does not begin as a frame stream.
     pub fn open(path: &Path, interrupt: &Interrupt) -> Result<Self, ConfigError> {
         let name = if path.as_os_str() == "-" { "stdin".to_owned() } else { path.display().to_string() };
         let of_file = |error: io::Error| ConfigError::input(format!("{name}: {error}"));
@@ -96,7 +96,7 @@ impl Pipeline {
     /// `hello`.
     ///
     /// # Errors
-    /// [`ConfigError`] where no stage has that name, or the next stage consumes another kind.
+    /// [`ConfigError`] if no stage has that name, or the next stage consumes another kind.
     pub fn index_of(&self, stream: &SavedStream) -> Result<usize, ConfigError> {
         let maker = &stream.hello.stage;
         let file =

@@ -31,8 +31,8 @@ pub fn schema() -> Value {
         "type": "object",
         "properties": {
             "cache": {
-                "description": "Start after the last stage that is unchanged since an earlier run, and keep the output of \
-                                stages for later runs",
+                "description": "Start after the last stage that is unchanged since an earlier run, and keep the output \
+                                of stages for later runs",
                 "type": "boolean", "default": false,
             },
             "pipeline": of_type::<RunSettings>(),

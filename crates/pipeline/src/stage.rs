@@ -31,7 +31,7 @@ pub(crate) enum StageKind {
     BuiltIn { entry: &'static StageEntry, options: Table },
     /// A stage of the embedding program, run in process.
     Embedded { name: &'static str, build: BuildStage },
-    /// A program of the user's that speaks frames.
+    /// An external program that reads and writes frames.
     External { name: String, command: Vec<String> },
 }
 

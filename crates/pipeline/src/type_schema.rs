@@ -20,8 +20,8 @@ pub(crate) fn of_type<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Removes what means nothing in TOML: null, and number formats, whose bounds are given anyway. Durations are written
-/// for people (`40ms`), which is not a format of JSON Schema.
+/// Removes what has no meaning in TOML: null, and number formats, whose bounds the schema states separately. Durations
+/// are written for people (`40ms`), which is not a format of JSON Schema.
 fn plain(schema: &mut Value) {
     match schema {
         Value::Object(schema) => {

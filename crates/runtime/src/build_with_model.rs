@@ -8,8 +8,8 @@ use crate::ConfigureError;
 /// Reads the model file that a stage's option names, and builds the stage with it.
 ///
 /// # Errors
-/// [`ConfigureError::Usage`] without a path; [`ConfigureError::Input`] if `read` fails, whose error names the file, or if
-/// `build` fails.
+/// [`ConfigureError::Usage`] without a path; [`ConfigureError::Input`] if `read` fails, whose error names the file, or
+/// if `build` fails.
 pub fn build_with_model<M, S, R: Display, B: Display>(
     path: Option<&Path>,
     read: impl FnOnce(&Path) -> Result<M, R>,

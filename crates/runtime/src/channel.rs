@@ -24,7 +24,7 @@ struct Parcel {
     frames: Vec<Frame>,
 }
 
-/// The sending end. Dropping it without a summary looks, at the other end, like a process that died.
+/// The sending end. If it is dropped without a summary, the other end treats that like a process that died.
 pub struct ChannelOutput {
     sender: Sender<Parcel>,
     parcel: Vec<Frame>,

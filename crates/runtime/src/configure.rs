@@ -28,7 +28,7 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
     /// Builds the stage.
     ///
     /// # Errors
-    /// [`ConfigureError`] where an option is invalid or a file cannot be used.
+    /// [`ConfigureError`] if an option is invalid or a file cannot be used.
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 }
 

@@ -120,7 +120,7 @@ impl<S: Stage> FusedStage for FusedNode<'_, S> {
 }
 
 /// Runs stages on this thread, each fused to the one before. The first reads `input`, unless it is a source. `report`
-/// gets the place and outcome of each stage, in order.
+/// gets the index and outcome of each stage, in order.
 pub fn run_fused(
     first: Box<dyn Runnable>,
     mut others: Vec<Box<dyn Runnable>>,
@@ -130,12 +130,12 @@ pub fn run_fused(
     report: &mut dyn FnMut(usize, Outcome),
 ) {
     let Some(last) = others.pop() else { return report(0, first.run(input, output, interrupt, &mut SilentObserver)) };
-    let place = others.len() + 1;
+    let index = others.len() + 1;
     match last.fuse(output, &mut SilentObserver) {
         Some(mut fused) => {
             run_fused(first, others, input, &mut *fused, interrupt, report);
-            report(place, fused.end());
+            report(index, fused.end());
         }
-        None => report(place, Outcome::Failed("a source can only come first".into())),
+        None => report(index, Outcome::Failed("a source can only come first".into())),
     }
 }

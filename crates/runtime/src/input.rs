@@ -7,8 +7,8 @@ use thiserror::Error;
 
 /// The receiving end of a link between two nodes.
 pub trait Input {
-    /// Appends the available frames to `parcel`, and waits for the first if there is none. Calls `before_wait` before
-    /// it waits.
+    /// Appends the available frames to `parcel`, and waits for the first if none is available. Calls `before_wait`
+    /// before it waits.
     ///
     /// # Errors
     /// [`InputError`], after all whole frames have been returned.

@@ -1,4 +1,4 @@
-//! Ends a run early on SIGINT, with everything done so far.
+//! Ends a run early on SIGINT and keeps its results so far.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -14,15 +14,15 @@ use signal_hook::flag;
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// One that only [`Interrupt::set`] sets.
+    /// An interrupt that only [`Interrupt::set`] sets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that SIGINT and SIGTERM set. A second signal ends the process at once.
+    /// An interrupt that SIGINT and SIGTERM set. A second signal ends the process at once.
     ///
     /// # Errors
-    /// The system's, where the signals cannot be caught.
+    /// If the signal handlers cannot be installed.
     pub fn on_signals() -> io::Result<Self> {
         let interrupt = Self::new();
         for (signal, status) in [(SIGINT, 130), (SIGTERM, 143)] {

@@ -23,7 +23,7 @@ impl<'a> NodeOutput<'a> {
         Self { output, gathered: Vec::new(), observer, frames: 0, meter }
     }
 
-    /// Sends the hello of a stage, given that of the stage before.
+    /// Sends the hello of a stage; `before` is that of the previous stage.
     pub(crate) fn send_hello(&mut self, stage: &str, before: Option<Hello>) -> Result<(), Closed> {
         let upstream = before.map_or_else(Vec::new, |hello| {
             let mut upstream = hello.upstream;
@@ -52,7 +52,7 @@ impl<'a> NodeOutput<'a> {
     /// Takes a frame that does not count or has been counted.
     #[inline]
     pub(crate) fn pass(&mut self, frame: Frame) -> Result<(), Closed> {
-        // A batch goes on at once: the reader needs its buffer.
+        // A batch is sent at once: the reader needs its buffer.
         let is_batch = frame.is_batch();
         self.gathered.push(frame);
         if is_batch || self.gathered.len() >= BATCH_ROWS { self.send_gathered() } else { Ok(()) }
@@ -64,7 +64,7 @@ impl<'a> NodeOutput<'a> {
             return Ok(());
         }
         let taken = self.output.emit_all(&mut self.gathered);
-        // Frames that were refused are not offered again.
+        // Frames that the output did not accept are not sent again.
         self.gathered.clear();
         taken
     }

@@ -9,9 +9,9 @@ pub enum Outcome {
     Done,
     /// The user interrupted it; everything until then was written, with the summary.
     Interrupted,
-    /// The receiver of its output went away.
+    /// The receiver of its output is gone.
     Closed,
-    /// Its input ended early, for this reason: what came was processed, no summary was written.
+    /// Its input ended early, for this reason: the frames that arrived were processed, no summary was written.
     Cut(String),
     /// It failed, for this reason.
     Failed(String),

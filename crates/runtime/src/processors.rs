@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::thread;
 
-/// How many processors this process may use; one where the system does not say.
+/// How many processors this process may use; 1 if that is unknown.
 pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }

@@ -40,8 +40,8 @@ pub const EXIT_CODES: &str =
 /// The command line of a stage's program.
 pub fn command<O: StageOptions>() -> Command {
     let command = Command::new(O::NAME).version(env!("CARGO_PKG_VERSION")).after_help(format!(
-        "Examples:\n  {}\n\nFrames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak frames` \
-         prints any stream as text.\n{EXIT_CODES}",
+        "Examples:\n  {}\n\nFrames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak \
+         frames` prints any stream as text.\n{EXIT_CODES}",
         O::EXAMPLES.join("\n  ")
     ));
     // Each set of flags sets its own description; the last one counts.

@@ -34,9 +34,8 @@ pub trait Runnable: Send {
 }
 
 /// A stage that runs inside the stage before it. It processes batches at once, and single frames together, as many as a
-/// channel would carry or as there are when the stage before waits for input: clocks are then read once for all of
-/// them.
+/// channel would carry, or fewer if the stage before waits for input: clocks are then read once for all of them.
 pub trait FusedStage: Output {
-    /// Ends it: no more frames come.
+    /// Ends it: no more frames follow.
     fn end(self: Box<Self>) -> Outcome;
 }

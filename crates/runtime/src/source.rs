@@ -17,7 +17,7 @@ pub trait Source: Send {
     /// Emits everything it has. Ends early, without an error, when `interrupt` is set.
     ///
     /// # Errors
-    /// [`StageError`], after everything that was whole has been emitted.
+    /// [`StageError`], after all complete frames have been emitted.
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError>;
 
     /// Bytes it has read.
@@ -150,7 +150,7 @@ impl Emit for TimedEmit<'_, '_> {
             }
         }
         self.out.emit(frame)?;
-        // Until its end only what it has emitted is known.
+        // Before its end only the number of emitted frames is known.
         self.publish(self.traffic.frames_in);
         self.since = Instant::now();
         self.waited = self.out.waited();

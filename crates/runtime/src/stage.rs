@@ -21,13 +21,13 @@ pub trait Stage: Send {
     /// [`StageError`]; the whole run ends with it.
     fn process(&mut self, input: Self::Input, out: &mut dyn Emit) -> Result<(), StageError>;
 
-    /// Emits what is still held when the input has ended, also where it ended early.
+    /// Emits everything that is still pending at the end of the input, even if the input was cut.
     ///
     /// # Errors
     /// [`StageError`]; the whole run ends with it.
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError>;
 
-    /// Counters besides frames and bytes, for its row of `summary`.
+    /// Further counters, in addition to frames and bytes, for its row of `summary`.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

@@ -83,7 +83,7 @@ impl<S: Stage> StageRunner<S> {
         }
         let start = Instant::now();
         match (self.stage.finish(out), &input) {
-            // What a stage misses in a stream that ended early is a consequence; the cause is reported below.
+            // An error at the end of a cut stream is only a consequence; the cause is reported below.
             (Err(StageError::Failed(_)), Outcome::Cut(_) | Outcome::Failed(_) | Outcome::Interrupted) => {}
             (finished, _) => finished?,
         }

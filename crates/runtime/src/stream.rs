@@ -12,8 +12,8 @@ use crate::{Closed, Emit, Input, InputError, Interrupt, Output, Received};
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Enlarges the buffer of a pipe, so that its two ends wait for each other less often. Does nothing where the system
-/// refuses, or for anything but a pipe.
+/// Enlarges the buffer of a pipe, so that its two ends wait for each other less often. Does nothing if the system does
+/// not allow it, or if it is not a pipe.
 pub fn widen_pipe(pipe: &impl AsFd) {
     #[cfg(target_os = "linux")]
     let _widened = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
@@ -99,7 +99,7 @@ pub struct StreamOutput<W> {
 }
 
 impl<W: Write> StreamOutput<W> {
-    /// Frames to `output`, which needs no buffer of its own.
+    /// Frames to `output`, which need not be buffered.
     pub fn new(output: W) -> Self {
         Self {
             writer: FrameWriter::new(TimedWriter { output, waited: Duration::ZERO }),

@@ -1,4 +1,4 @@
-//! A node passes on what is not its stage's, greets, sums up, and tells a cut stream from a whole one.
+//! A node passes on frames of other kinds, sends `hello` and `summary`, and distinguishes cut streams from whole ones.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl Stage for Doubler {
 
     fn process(&mut self, command: Command, out: &mut dyn Emit) -> Result<(), StageError> {
         if command.size == 1_000_000 {
-            return Err(StageError::failed("a size that cannot be"));
+            return Err(StageError::failed("an impossible size"));
         }
         if let Some(held) = self.0.replace(command) {
             out.emit(held.clone().into())?;
@@ -139,7 +139,7 @@ fn cut_stream_ends_without_a_summary() {
     );
 }
 
-/// One that died at once must not look, two stages on, like something that is no stream.
+/// A stage that died at once must not look like an invalid stream two stages later.
 #[test]
 fn empty_input_is_a_cut_stream() {
     let (outcome, output) = run(b"");
@@ -157,7 +157,7 @@ fn invalid_stream_fails_after_the_whole_frames() {
     assert!(output.contains(&command(5).into()));
 }
 
-/// Wants at least one command, and says so at the end.
+/// Fails at the end unless it received a command.
 #[derive(Default)]
 struct Wanting(u64);
 
@@ -192,7 +192,7 @@ fn failure_of_finish_counts_only_for_a_whole_stream() {
 #[test]
 fn failing_stage_sends_a_notice() {
     let (outcome, output) = run(&bytes(&[hello(), command(1_000_000).into(), summary()]));
-    assert_eq!(outcome, Outcome::Failed("a size that cannot be".into()));
+    assert_eq!(outcome, Outcome::Failed("an impossible size".into()));
     let Some(Frame::Notice(notice)) = output.last() else { panic!("{output:?}") };
     assert_eq!(notice.what, what::FAILED);
 }
@@ -220,7 +220,7 @@ impl Source for Counter {
 }
 
 #[test]
-fn threads_and_streams_give_the_same_frames() {
+fn threads_and_streams_carry_the_same_frames() {
     let interrupt = Interrupt::new();
     let (mut first, mut between) = channel(2);
     let (mut second, mut last) = channel(2);
@@ -293,10 +293,10 @@ fn interrupted_source_sends_a_summary() {
     assert_eq!(frames(&output).last().map(Frame::kind), Some("summary"));
 }
 
-/// How long it takes to hand something on to the slow output.
+/// The time that the slow output takes for a frame.
 const SLOW: Duration = Duration::from_millis(5);
 
-/// An output that takes its time.
+/// An output that delays every frame.
 struct Slow;
 
 impl Emit for Slow {
@@ -317,7 +317,7 @@ impl Output for Slow {
 }
 
 #[test]
-fn time_of_later_stages_is_not_service_time_of_the_one_before() {
+fn time_of_later_stages_is_not_service_time_of_earlier_ones() {
     let mut slow = Slow;
     let mut observer = SilentObserver;
     let mut attached = Box::new(Node::new(Doubler::default())).fuse(&mut slow, &mut observer).unwrap();

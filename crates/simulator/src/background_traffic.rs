@@ -106,7 +106,7 @@ impl BackgroundTraffic<'_> {
         ])
     }
 
-    /// A host fetches something of about `bytes` bytes over a TLS connection of its own.
+    /// A host downloads about `bytes` bytes over a separate TLS connection.
     fn fetch(
         self,
         open_ns: i64,

@@ -242,8 +242,8 @@ impl Observations {
     }
 }
 
-/// What replies reveal, with probabilities. Of replies to each action it is their number; how they are coalesced
-/// depends on nothing else. Of one reply to a command it is its length, `repeated`, or 0 if it is lost.
+/// What replies reveal, with probabilities. If each action has a reply, that is the number of replies, since coalescing
+/// depends on nothing else. If the whole command has one, it is its length, `repeated`, or 0 if it is lost.
 fn evidence(mode: ReplyMode, loss: f64, actions: u32, repeated: usize) -> Vec<(usize, f64)> {
     match mode {
         ReplyMode::None => vec![(0, 1.0)],

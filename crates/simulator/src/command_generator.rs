@@ -56,7 +56,7 @@ impl CommandGenerator {
         commands
     }
 
-    /// A command of a random number of random actions, each on a device of its own.
+    /// A command of a random number of random actions, each on a different device.
     pub(crate) fn random_command(&self, random: &mut ChaCha20Rng) -> Vec<DeviceAction> {
         let mut left = random.random_range(0.0..self.weights.iter().sum::<f64>()) - 1.0;
         let mut count = 1;
@@ -105,7 +105,7 @@ pub(crate) fn number_probabilities(command: &CommandSettings) -> Vec<f64> {
 
 /// The probability of each number of digits of a message id.
 pub(crate) fn id_widths(id: MessageId) -> Vec<(u32, f64)> {
-    // Each further digit gives ten times as many numbers.
+    // Each further digit means ten times as many numbers.
     let weight = |digits: u32| match id.draw {
         IdDraw::Number => 10_f64.powf(f64::from(digits) - f64::from(id.max_digits)),
         IdDraw::Digits => 1.0,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn experiments_are_each_action_on_one_device_and_on_two() {
+    fn experiments_cover_each_action_on_one_and_on_two_devices() {
         let generator = CommandGenerator::new(&Scenario::default());
         let experiments = generator.experiments(2, &mut ChaCha20Rng::seed_from_u64(1));
         let counts: Vec<Vec<u32>> = experiments.iter().map(|command| generator.counts(command)).collect();

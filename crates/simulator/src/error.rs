@@ -25,7 +25,7 @@ pub enum ScenarioError {
         key: String,
         /// The value found.
         value: String,
-        /// What the value must be.
+        /// The accepted values.
         wanted: String,
     },
 }
@@ -65,7 +65,7 @@ pub enum SimulateError {
     /// A packet, a capture, labels or an inventory cannot be encoded.
     #[error("{what} cannot be encoded: {reason}")]
     Format {
-        /// What was to be encoded.
+        /// What could not be encoded.
         what: &'static str,
         /// The cause.
         reason: String,

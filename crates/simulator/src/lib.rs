@@ -3,8 +3,8 @@
 //! A [`Scenario`] describes the home, the service and the network. [`simulate`] turns it and a seed into a
 //! [`Simulation`]: a capture to learn from and one to test on, each with labels and the exact [`Truth`]. The gateway's
 //! messages are framed as WebSocket, MQTT or HTTP, encrypted by a real TLS client and server in memory, split into TCP
-//! segments and mixed with background traffic. The same scenario and seed give the same bytes. [`bayes_limit`] computes
-//! how well any method can identify the commands of a scenario.
+//! segments and mixed with background traffic. The same scenario and seed produce the same bytes. [`bayes_limit`]
+//! computes how well any method can identify the commands of a scenario.
 //!
 //! ```
 //! use sizeleak_simulator::{Scenario, simulate};

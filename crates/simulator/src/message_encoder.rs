@@ -74,7 +74,10 @@ mod tests {
         let command = MessageEncoder::new(&scenario).command(4711, 1_767_600_000_123_456_789, &actions);
         assert_eq!(
             String::from_utf8(command).unwrap(),
-            r#"{"type":"command","id":4711,"ts":1767600000123,"actions":[{"id":"node-03","set":"on"},{"id":"node-16","set":{"rgb":"ffa030"}}]}"#
+            concat!(
+                r#"{"type":"command","id":4711,"ts":1767600000123,"#,
+                r#""actions":[{"id":"node-03","set":"on"},{"id":"node-16","set":{"rgb":"ffa030"}}]}"#
+            )
         );
     }
 

@@ -7,8 +7,8 @@ use rand_chacha::ChaCha20Rng;
 use crate::scenario::DurationRange;
 use crate::time::nanoseconds;
 
-/// What a stream of random numbers is for. Each purpose has its own stream, so that an option that draws more numbers
-/// for one purpose changes nothing else.
+/// The purpose of a stream of random numbers. Each purpose has its own stream, so that an option that draws more
+/// numbers for one purpose changes nothing else.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     Certificate,
@@ -31,7 +31,7 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    /// The seed of a capture; number 0 is for what all captures share.
+    /// The seed of a capture; number 0 seeds what all captures share.
     pub(crate) fn new(seed: u64, capture: u8) -> Self {
         Self { seed, capture: u64::from(capture) }
     }

@@ -64,7 +64,7 @@ pub struct Truth {
     pub message_id_width: usize,
 }
 
-/// Simulates a scenario. The same scenario and seed give the same bytes.
+/// Simulates a scenario. The same scenario and seed produce the same bytes.
 ///
 /// # Errors
 /// [`SimulateError::Scenario`] if the scenario is invalid; the others report a message that does not fit its framing,

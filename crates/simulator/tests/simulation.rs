@@ -36,7 +36,7 @@ fn records_of<'a>(records: &'a [TlsRecord], truth: &Truth) -> Vec<&'a TlsRecord>
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
+fn the_same_seed_produces_the_same_bytes() {
     for framing in FRAMINGS {
         let mut scenario = small();
         scenario.session.framing = framing;
@@ -53,9 +53,9 @@ fn the_same_seed_gives_the_same_bytes() {
 
 #[test]
 fn simulations_do_not_depend_on_the_thread() {
-    let here = simulate(&small(), 3).unwrap();
-    let there = std::thread::spawn(|| simulate(&small(), 3).unwrap()).join().unwrap();
-    assert_eq!(here, there);
+    let on_this_thread = simulate(&small(), 3).unwrap();
+    let on_another_thread = std::thread::spawn(|| simulate(&small(), 3).unwrap()).join().unwrap();
+    assert_eq!(on_this_thread, on_another_thread);
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Latency {
     /// Decodes the result of [`Latency::to_bytes`].
     ///
     /// # Errors
-    /// [`LatencyError`] where the bytes are not in that format.
+    /// [`LatencyError`] if the bytes are not in that format.
     pub fn from_bytes(mut bytes: &[u8]) -> Result<Self, LatencyError> {
         let histogram = Deserializer::new().deserialize(&mut bytes).map_err(|error| LatencyError(error.to_string()))?;
         Ok(Self { histogram })

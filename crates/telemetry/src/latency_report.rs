@@ -61,7 +61,7 @@ fn short(duration: Duration) -> String {
 /// histogram, tagged `STAGE.service` or `STAGE.queue`. Histograms that cannot be decoded are skipped.
 ///
 /// # Errors
-/// The output's.
+/// I/O errors of the output.
 pub fn write_latency_log(
     output: &mut impl Write,
     summary: &Summary,

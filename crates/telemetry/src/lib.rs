@@ -1,8 +1,8 @@
-//! What an observer sees of a running pipeline: counters and times of its stages, progress through the input, messages
+//! The observable state of a running pipeline: counters and times of its stages, progress through the input, messages
 //! on stderr, and metrics over HTTP.
 //!
-//! A [`Telemetry`] collects the figures of a run. Each stage writes to a [`Meter`] of its own; observers read them at
-//! any time, without locks on the stage's side:
+//! A [`Telemetry`] collects the figures of a run. Each stage writes to its own [`Meter`]; observers read them at any
+//! time, without locks on the stage's side:
 //!
 //! ```
 //! use std::time::Duration;

@@ -51,7 +51,7 @@ pub enum LogFormat {
 }
 
 impl LogFlags {
-    /// The flags of a command line that sets none.
+    /// The flags of a command line without any of them.
     pub const DEFAULT: Self = Self { verbose: 0, quiet: false, log_format: LogFormat::Text };
 
     /// Whether every notice is printed.

@@ -39,7 +39,7 @@ impl Progress {
         self.0.read.load(Ordering::Relaxed)
     }
 
-    /// Bytes to read in total; `None` where that is unknown, as for a pipe.
+    /// Bytes to read in total; `None` if that is unknown, as for a pipe.
     pub fn total(&self) -> Option<u64> {
         match self.0.total_plus_one.load(Ordering::Relaxed) {
             UNKNOWN => None,

@@ -93,7 +93,7 @@ fn replies(model: &Model) -> Vec<String> {
     [count].into_iter().chain(bytes).collect()
 }
 
-/// The traffic besides commands, where the model has noise.
+/// The traffic other than commands, if the model has noise.
 fn noise(model: &Model) -> Option<String> {
     let kinds = &model.noise.as_ref()?.to_gateway;
     let answers = kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.answers));

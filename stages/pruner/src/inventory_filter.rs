@@ -56,8 +56,8 @@ impl ListFilter<'_> {
         }
         let mut totals = [0_u32; MAX_ACTION_CLASSES];
         let totals = totals.get_mut(..limits.classes()).unwrap_or_default();
-        for (place, count) in actions.places().iter().filter(|(_, count)| *count > 0) {
-            let class = self.classes.get(*place as usize).copied().flatten();
+        for (index, count) in actions.indexed_counts().iter().filter(|(_, count)| *count > 0) {
+            let class = self.classes.get(*index as usize).copied().flatten();
             let Some(total) = class.and_then(|class| totals.get_mut(class)) else { return false };
             *total = total.saturating_add(*count);
         }

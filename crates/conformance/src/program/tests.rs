@@ -27,7 +27,7 @@ fn hanging_program_is_killed_with_its_children() {
 }
 
 #[test]
-fn awaited_frames_come_or_the_run_goes_on() {
+fn awaited_frames_arrive_or_the_run_continues() {
     let hello = Hello { schema: 1, stage: "x".into(), version: "1".into(), upstream: Vec::new() };
     let hello = encode(&[hello.into()]);
     let steps =

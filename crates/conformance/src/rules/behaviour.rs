@@ -1,4 +1,4 @@
-//! Checks of the behaviour among other programs: pauses, readers that go away, signals.
+//! Checks of how a stage interacts with other programs: paused input, closed output, signals.
 
 use rustix::process::Signal;
 use sizeleak_frame::Frame;

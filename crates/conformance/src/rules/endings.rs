@@ -58,13 +58,13 @@ fn each_cut(
 ) -> Result<(), CheckError> {
     let half = first_half(trial);
     let between = encode(half);
-    // Two thirds of the next value end inside a frame, also of bulk kinds.
+    // A cut after two thirds of the next value is inside a frame, also for batches.
     let next = trial.input.frames.get(half.len()).or(trial.input.frames.last());
     let next = next.map_or_else(Vec::new, |next| encode(std::slice::from_ref(next)));
     let inside = [&*between, next.get(..next.len() * 2 / 3).unwrap_or_default()].concat();
-    for (place, stream) in [("between two frames", between), ("inside a frame", inside)] {
+    for (position, stream) in [("between two frames", between), ("inside a frame", inside)] {
         let output = trial.feed(&stream)?;
-        check(trial, &output).map_err(|fault| format!("cut {place}: {fault}"))?;
+        check(trial, &output).map_err(|fault| format!("cut {position}: {fault}"))?;
     }
     Ok(())
 }

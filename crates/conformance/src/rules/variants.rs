@@ -1,4 +1,4 @@
-//! Checks that a stage makes the same of streams with the same meaning, and passes on unknown frames.
+//! Checks that a stage makes the same frames from streams with the same meaning, and passes on unknown frames.
 
 use sizeleak_frame::{Frame, Unknown};
 
@@ -25,7 +25,7 @@ pub(super) fn nulls(trial: &Trial<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// The frames that the stage makes of other frames than its input.
+/// The frames that the stage makes when it is fed `frames` instead of the whole stream.
 fn made_of(trial: &Trial<'_>, frames: &[Frame]) -> Result<Vec<Frame>, CheckError> {
     let output = trial.feed(&encode(frames))?;
     output.ended_with(0)?;

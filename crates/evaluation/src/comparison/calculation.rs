@@ -32,7 +32,7 @@ impl BootstrapFigures {
     }
 }
 
-/// A figure over some of a pipeline's commands; `None` where the bootstrap does not apply, or the pipeline or these
+/// A figure over some of a pipeline's commands; `None` if the bootstrap does not apply, or the pipeline or these
 /// commands lack the figure.
 fn sampled(figure: &Figure, run: &ComparedRun, outcomes: &[CommandOutcome]) -> Option<f64> {
     match figure.kind {

@@ -43,7 +43,7 @@ pub(super) enum FigureKind {
     SpuriousRate,
 }
 
-/// What a pipeline must have for a share of its commands.
+/// What a pipeline must produce so that shares of its commands can be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Requirement {
     Commands,
@@ -52,7 +52,7 @@ pub(super) enum Requirement {
 }
 
 impl Requirement {
-    /// Whether the pipeline has it.
+    /// Whether the pipeline meets the requirement.
     pub(super) fn is_met(self, run: &ComparedRun) -> bool {
         match self {
             Self::Commands => true,

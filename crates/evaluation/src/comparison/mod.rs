@@ -55,7 +55,7 @@ pub struct Comparison {
 /// The figures of one pipeline.
 #[derive(Debug, Serialize)]
 pub struct PipelineFigures {
-    /// The pipeline as it was given.
+    /// The pipeline, as the user named it.
     pub pipeline: String,
     #[serde(flatten)]
     matches: MatchCounts,

@@ -6,10 +6,10 @@ use crate::judged_run::{JudgedRun, MatchCounts};
 
 /// One of the pipelines that are compared.
 pub struct ComparedRun {
-    /// The pipeline as it was given.
+    /// The pipeline, as the user named it.
     pub(super) name: String,
     pub(super) matches: MatchCounts,
-    /// `None` where the pipeline ends before candidates are made.
+    /// `None` if the pipeline ends before candidates are made.
     pub(super) evaluation: Option<Evaluation>,
     /// The outcome of each label's command, in the order of the file.
     pub(super) outcomes: Vec<CommandOutcome>,
@@ -18,7 +18,7 @@ pub struct ComparedRun {
 }
 
 impl ComparedRun {
-    /// A run with its evaluation, which is `None` where the pipeline ends before candidates are made.
+    /// A run with its evaluation, which is `None` if the pipeline ends before candidates are made.
     pub fn new(name: String, run: &JudgedRun<'_>, evaluation: Option<Evaluation>) -> Self {
         let prior_bits = evaluation.as_ref().and_then(|evaluation| evaluation.after_pruning.information.prior_bits);
         let times = run.after.times();

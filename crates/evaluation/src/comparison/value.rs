@@ -8,7 +8,7 @@ use crate::statistics::Interval;
 #[derive(Debug, Serialize)]
 pub struct FigureValue {
     pub(super) figure: &'static str,
-    /// `None` where the pipeline does not have the figure.
+    /// `None` if the pipeline does not have the figure.
     pub value: Option<f64>,
     /// The interval of the value.
     #[serde(flatten, serialize_with = "interval_ends")]
@@ -31,7 +31,7 @@ pub struct FigureDifference {
     pub excludes_zero: bool,
 }
 
-/// Writes both ends of an interval, null where there is none.
+/// Writes both ends of an interval, or null.
 #[expect(clippy::ref_option, reason = "serde's signature")]
 fn interval_ends<S: serde::Serializer>(interval: &Option<Interval>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]

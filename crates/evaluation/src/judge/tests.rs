@@ -50,7 +50,7 @@ fn rank(identification: &Identification, truth: [u32; 2]) -> TruthRank {
 }
 
 #[test]
-fn complete_list_always_decides() {
+fn complete_list_is_never_undecided() {
     let two = identification(141, &[(1, 1, 0), (2, 0, 1)], 2);
     assert_eq!(rank(&two, [1, 1]), Listed(1));
     assert_eq!(rank(&two, [2, 0]), Listed(2));
@@ -59,7 +59,7 @@ fn complete_list_always_decides() {
 }
 
 #[test]
-fn truncated_list_decides_by_sums_and_epsilons_of_listed_candidates() {
+fn truth_outside_a_truncated_list_is_judged_by_sums_and_epsilons_of_listed_candidates() {
     let truncated = identification(141, &[(1, 1, 0)], 9);
     assert_eq!(rank(&truncated, [1, 1]), Listed(1));
     assert_eq!(rank(&truncated, [2, 0]), Undecided, "no candidate shows ε = 1");

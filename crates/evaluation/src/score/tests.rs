@@ -52,7 +52,7 @@ fn every_labelled_command_counts() {
 }
 
 #[test]
-fn even_number_of_commands_has_the_mean_of_the_middle_two_as_median() {
+fn median_of_an_even_number_is_the_mean_of_the_middle_two() {
     let judgements = [3, 8, 1, 4].map(|candidates| judgement(TruthRank::Listed(1), candidates, &[]));
     let labels: Vec<JudgedLabel<'_>> =
         judgements.iter().map(|judgement| JudgedLabel { truth: &[], judgement: Some(judgement) }).collect();

@@ -69,7 +69,7 @@ pub fn interval(
     })
 }
 
-/// The value that a share of sorted values lies below, linearly interpolated.
+/// The quantile of sorted values at `share`, linearly interpolated.
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let position = share * sorted.len().saturating_sub(1) as f64;
     let [below, above] = [position.floor(), position.ceil()].map(|at| sorted.get(at as usize));

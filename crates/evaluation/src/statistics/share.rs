@@ -13,7 +13,7 @@ pub fn wilson(part: u64, whole: u64, confidence: Confidence) -> Interval {
     let half_width = (square * (square + 4.0 * part * (1.0 - part / whole))).sqrt();
     let ends = [middle - half_width, middle + half_width].map(|end| (end / (2.0 * (whole + square))).clamp(0.0, 1.0));
     let [low, high] = ends;
-    // The ends of 0 % and 100 % are exact, whatever the rounding.
+    // The ends of 0 % and 100 % are exact, regardless of rounding.
     Interval { low: if part == 0.0 { 0.0 } else { low }, high: if part >= whole { 1.0 } else { high } }
 }
 

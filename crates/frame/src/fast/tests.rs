@@ -64,7 +64,7 @@ fn damage(mut bytes: Vec<u8>, (at, byte, is_cut): (usize, u8, bool)) -> Vec<u8> 
     let at = at % (bytes.len() * 4);
     match bytes.get_mut(at) {
         Some(_) if is_cut => bytes.truncate(at),
-        Some(place) => *place = byte,
+        Some(target) => *target = byte,
         None => {}
     }
     bytes

@@ -1,4 +1,4 @@
-//! The stage in Python at the document's end, run as it stands.
+//! The Python stage at the end of the document, run unchanged.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -8,13 +8,13 @@ use sizeleak_frame::{Frame, Hello, Record, Summary, Unknown};
 use crate::specification::code;
 use crate::{decode, encode, samples};
 
-/// Whether `python3` with `msgpack` is there; without, the test is skipped, unless all tools are required.
-fn is_there() -> bool {
+/// Whether `python3` with `msgpack` is installed; otherwise the test is skipped, unless all tools are required.
+fn is_available() -> bool {
     let probe = Command::new("python3").args(["-c", "import msgpack"]).stderr(Stdio::null()).status();
-    let there = probe.is_ok_and(|status| status.success());
+    let is_available = probe.is_ok_and(|status| status.success());
     let required = std::env::var_os("SIZELEAK_REQUIRE_TOOLS").is_some_and(|value| value == "1");
-    assert!(there || !required, "python3 with msgpack is missing, and SIZELEAK_REQUIRE_TOOLS is 1");
-    there
+    assert!(is_available || !required, "python3 with msgpack is missing, and SIZELEAK_REQUIRE_TOOLS is 1");
+    is_available
 }
 
 /// Runs the stage on a stream; it drops records of less than 100 bytes.
@@ -41,9 +41,9 @@ fn input() -> [Frame; 5] {
 }
 
 #[test]
-fn the_stage_in_python_works() {
-    if !is_there() {
-        println!("skipped: the_stage_in_python_works: needs python3 with msgpack");
+fn python_stage_passes_long_records_on() {
+    if !is_available() {
+        println!("skipped: python_stage_passes_long_records_on: needs python3 with msgpack");
         return;
     }
     let frames = input();
@@ -59,9 +59,9 @@ fn the_stage_in_python_works() {
 }
 
 #[test]
-fn the_stage_in_python_tells_a_cut() {
-    if !is_there() {
-        println!("skipped: the_stage_in_python_tells_a_cut: needs python3 with msgpack");
+fn python_stage_reports_a_cut_stream() {
+    if !is_available() {
+        println!("skipped: python_stage_reports_a_cut_stream: needs python3 with msgpack");
         return;
     }
     let stream = encode(&input());

@@ -80,12 +80,12 @@ pub(crate) fn json(value: &Value) -> String {
     }
 }
 
-/// What bytes say, marker by marker, as the worked stream explains them.
+/// The meaning of bytes, marker by marker, in the words of the worked stream.
 pub(crate) fn tokens(mut bytes: &[u8]) -> String {
-    let mut said = Vec::new();
+    let mut tokens = Vec::new();
     while let Some((&marker, rest)) = bytes.split_first() {
         let count = marker & 0x0f;
-        said.push(match marker {
+        tokens.push(match marker {
             0x80..=0x9f => {
                 bytes = rest;
                 if marker < 0x90 { format!("map {count}") } else { format!("list {count}") }
@@ -96,5 +96,5 @@ pub(crate) fn tokens(mut bytes: &[u8]) -> String {
             },
         });
     }
-    said.join(" ")
+    tokens.join(" ")
 }

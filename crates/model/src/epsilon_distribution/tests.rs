@@ -57,7 +57,7 @@ fn frequencies_of_commands_do_not_change_the_estimate() {
 }
 
 #[test]
-fn few_commands_give_an_estimate() {
+fn few_commands_suffice_for_an_estimate() {
     for tuples in [vec![EpsilonTuple::new(100, 0)], vec![EpsilonTuple::new(100, 0), EpsilonTuple::new(140, 1)]] {
         let neighbours = Neighbours::new(tuples).unwrap();
         let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
@@ -77,7 +77,7 @@ fn without_strength_only_seen_values_are_estimated() {
 
 proptest! {
     #[test]
-    fn any_tuples_give_a_distribution(
+    fn estimates_of_any_tuples_are_distributions(
         tuples in prop::collection::vec((-1i64 << 40..1 << 40, -1i64 << 40..1 << 40, 1u64..1 << 40), 1..12),
         size: i64,
         k in 1usize..9,

@@ -62,7 +62,7 @@ fn long_commands_stay_within_the_inventory() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Whatever was labelled, the proposed commands determine every size, and none of them is superfluous.
+    /// For any labelled commands, the proposed commands determine every size, and none of them is superfluous.
     #[test]
     fn proposed_commands_determine_all_sizes(
         sizes in prop::collection::vec(20i64..60, 1..7),

@@ -1,4 +1,4 @@
-//! The robust fit: integer sizes from all labelled commands, whatever actions they consist of.
+//! The robust fit: integer sizes from all labelled commands, regardless of their actions.
 //!
 //! The search starts from least absolute deviations, which wrong labels bias little. It then improves the integer sizes
 //! one change at a time. The criterion is how well the remainders of the commands fit a step function of the bytes of
@@ -51,8 +51,8 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
 fn outliers(remainders: &[Remainder]) -> Vec<usize> {
     let deviations: Vec<i64> = remainders.iter().map(|at| at.value.saturating_sub(at.level)).collect();
     let is_outlier = |deviation: i64| {
-        let alike = || deviations.iter().filter(|other| other.abs_diff(deviation) <= 1).count();
-        deviation.saturating_abs() > OUTLIER_BYTES && (alike() as f64) < MESSAGE_FORM_SHARE * remainders.len() as f64
+        let similar = || deviations.iter().filter(|other| other.abs_diff(deviation) <= 1).count();
+        deviation.saturating_abs() > OUTLIER_BYTES && (similar() as f64) < MESSAGE_FORM_SHARE * remainders.len() as f64
     };
     let outliers = deviations.iter().enumerate().filter(|(_, deviation)| is_outlier(**deviation));
     outliers.map(|(at, _)| at).collect()

@@ -4,7 +4,7 @@
 //! 1953) visits the sizes that the ranges allow; a byte outside the ranges makes a state e times less probable. The
 //! mean of the visited sizes is the estimate, their standard deviation its uncertainty. Each command gets the size that
 //! one state of the chain explains, so that ε reflects the uncertainty. The generator has a fixed seed: the same
-//! commands give the same sizes.
+//! commands yield the same sizes.
 
 use rand::RngExt;
 use rand::SeedableRng;

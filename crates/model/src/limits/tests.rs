@@ -26,12 +26,12 @@ fn implied_conditions_are_omitted() {
     let inventory = |kinds: &[(&str, &[&str])]| Inventory {
         devices: kinds.iter().map(|(name, actions)| device(name, 2, actions)).collect(),
     };
-    let apart = inventory(&[("a", &["x"]), ("b", &["y"]), ("c", &["z"])]);
-    let limits = apart.limits(&actions(&["x", "y", "z"])).unwrap();
+    let disjoint = inventory(&[("a", &["x"]), ("b", &["y"]), ("c", &["z"])]);
+    let limits = disjoint.limits(&actions(&["x", "y", "z"])).unwrap();
     assert_eq!((limits.conditions().len(), limits.max_actions()), (3, 6));
-    let unused = apart.limits(&actions(&["x"])).unwrap();
+    let unused = disjoint.limits(&actions(&["x"])).unwrap();
     assert_eq!((unused.conditions().len(), unused.max_actions()), (1, 2));
-    // Of seven sets of kinds: {b} and {c} hold no class, {a, c} falls apart.
+    // Of seven sets of kinds: {b} and {c} hold no class, {a, c} is not connected.
     let chain = inventory(&[("a", &["x", "y"]), ("b", &["y", "z"]), ("c", &["z"])]);
     assert_eq!(chain.limits(&actions(&["x", "y", "z"])).unwrap().conditions().len(), 4);
 }

@@ -41,7 +41,7 @@ fn shares_numbers_and_concentration_are_learned() {
 }
 
 #[test]
-fn commands_with_one_action_for_all_devices_give_a_small_concentration() {
+fn commands_with_one_action_for_all_devices_have_a_small_concentration() {
     let same: Vec<_> = (0..60).map(|at| command(0, &[[6, 0, 0], [0, 5, 0], [0, 0, 4]][at % 3])).collect();
     let prior = free(&same);
     assert!(prior.concentration < 1.0, "{prior:?}");

@@ -35,7 +35,7 @@ fn one_reply_for_each_action_is_learned_despite_losses() {
 }
 
 #[test]
-fn likelihoods_sum_to_one_and_bounds_keep_the_asked_probability() {
+fn likelihoods_sum_to_one_and_bounds_keep_the_requested_probability() {
     for missing_percent in [0, 5, 20] {
         let model = ReplyCountModel::learn(&replying(120, 4, missing_percent));
         for actions in [1, 2, 5, 16, 40] {

@@ -35,11 +35,11 @@ fn cheapest(sizes: &[i64], residuals: &[[i64; 2]], level: i64, at: usize) -> i64
     if at == residuals.len() {
         return 0;
     }
-    let here = |level: i64| deviation(residuals[at], level);
-    let stay = here(level) + cheapest(sizes, residuals, level, at + 1);
+    let cost_at = |level: i64| deviation(residuals[at], level);
+    let stay = cost_at(level) + cheapest(sizes, residuals, level, at + 1);
     let may_rise = at > 0 && sizes[at] != sizes[at - 1];
     let rise = (level + 1..=6).filter(|_| may_rise);
-    let rise = rise.map(|level| price(1) + here(level) + cheapest(sizes, residuals, level, at + 1));
+    let rise = rise.map(|level| price(1) + cost_at(level) + cheapest(sizes, residuals, level, at + 1));
     rise.chain([stay]).min().unwrap()
 }
 

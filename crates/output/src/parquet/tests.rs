@@ -84,7 +84,9 @@ fn error_of_the_output_is_returned() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn all_values_read_back(given in prop::collection::vec(any::<(Option<i64>, Option<u64>, Option<String>)>(), 1..40)) {
+    fn all_values_read_back(
+        given in prop::collection::vec(any::<(Option<i64>, Option<u64>, Option<String>)>(), 1..40),
+    ) {
         let frames: Vec<Frame> = given.iter().cloned().map(|(time, flow, detail)| notice(time, flow, detail)).collect();
         let rows = read(&written("notice", &frames));
         prop_assert_eq!(rows.len(), given.len());

@@ -65,9 +65,9 @@ impl Axis {
         (time - self.first) as f64 / (self.last - self.first) as f64 * self.pixels
     }
 
-    /// Round times at least `apart` pixels from each other.
-    pub(super) fn ticks(&self, times: &TimeFormat, apart: f64) -> Vec<Tick> {
-        let step = self.step(apart);
+    /// Round times at least `min_distance` pixels from each other.
+    pub(super) fn ticks(&self, times: &TimeFormat, min_distance: f64) -> Vec<Tick> {
+        let step = self.step(min_distance);
         let clock = if step < SECOND { "%H:%M:%S.%3f" } else { "%H:%M:%S" };
         let mut ticks: Vec<Tick> = Vec::new();
         let mut shown = None;
@@ -85,8 +85,8 @@ impl Axis {
         ticks
     }
 
-    fn step(&self, apart: f64) -> i128 {
-        let least = (self.last - self.first) as f64 / self.pixels * apart;
+    fn step(&self, min_distance: f64) -> i128 {
+        let least = (self.last - self.first) as f64 / self.pixels * min_distance;
         let below = [1, 2, 5, 10, 20, 50, 100, 200, 500].map(|milliseconds| milliseconds * SECOND / 1000);
         let step = below.into_iter().chain(STEPS).find(|step| *step as f64 >= least);
         step.unwrap_or_else(|| (least / (365 * DAY) as f64).ceil() as i128 * 365 * DAY)

@@ -137,7 +137,7 @@ fn command(timeline: &Timeline, mark: &Mark, axis: &Axis, times: &TimeFormat, wi
     group
 }
 
-/// What a command is, in words, for whoever points at it.
+/// The tooltip of a command.
 fn tooltip(timeline: &Timeline, mark: &Mark, times: &TimeFormat) -> String {
     let named = |(lane, count): &(usize, u64)| match timeline.lanes.get(*lane) {
         Some(Lane::Action(name)) => format!("{count} {}", clean(name)),

@@ -11,13 +11,13 @@ use super::timeline::Timeline;
 /// The longest line, like the largest frame: 16 MiB.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Why the input cannot be read any further. Everything before has been read.
+/// Why the input cannot be read any further. Everything before it has been read.
 #[derive(Debug, Error)]
 pub enum PlotSourceError {
     /// The frame stream is broken.
     #[error(transparent)]
     Frames(#[from] ReadError),
-    /// A line is no JSON, or not that of a frame.
+    /// A line is not JSON, or not the JSON of a frame.
     #[error("line {0}: {1}")]
     Malformed(u64, serde_json::Error),
     /// The last line is incomplete.

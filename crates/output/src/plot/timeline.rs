@@ -10,7 +10,7 @@ use super::command_filter::CommandFilter;
 /// The number of actions with a lane of their own; the others share one.
 const MOST_ACTIONS: usize = 40;
 
-/// How many flows' gateways are remembered; beyond that the lowest flow number is forgotten.
+/// The gateways of at most this many flows are kept; beyond that the flow with the lowest number is evicted.
 const MOST_FLOWS: usize = 100_000;
 
 /// A row of the plot.

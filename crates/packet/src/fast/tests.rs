@@ -1,3 +1,5 @@
+//! The fast parsers against the general ones.
+
 use std::net::IpAddr;
 
 use proptest::prelude::*;
@@ -8,7 +10,7 @@ use crate::link::ip_bytes;
 use crate::transport::{TransportSegment, dns_response};
 use crate::tunnel::inner_ip_bytes;
 
-/// The general way.
+/// Reads a packet with the general parsers.
 fn read_packet(link_type: u16, frame: &[u8]) -> Option<IpPacket<'_>> {
     IpPacket::read(ip_bytes(link_type, CapturedBytes::frame(frame, 0)).ok()?)
 }
@@ -23,7 +25,7 @@ fn endpoints(segment: &TransportSegment<'_>) -> Option<Endpoints> {
 }
 
 proptest! {
-    /// Whatever is read at fixed offsets is what the general parsers read.
+    /// Fields read at fixed offsets equal those of the general parsers.
     #[test]
     fn fast_equals_general(
         link_type in prop::sample::select(vec![1u16, 1, 1, 1, 0, 101]),

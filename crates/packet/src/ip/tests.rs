@@ -40,8 +40,8 @@ fn ipv4_fragments_have_their_identification_and_offset() {
 }
 
 #[test]
-fn extension_headers_behind_a_fragment_header_are_payload() {
-    // Next header 60, destination options, belongs to the whole packet: in a later fragment any data stands there.
+fn extension_headers_after_a_fragment_header_are_payload() {
+    // Next header 60, destination options, belongs to the whole packet: a later fragment has arbitrary data there.
     let mut part = vec![0x60, 0, 0, 0, 0, 24, 44, 64];
     part.extend([0; 32]);
     part.extend([60, 0, 0, 8, 0, 0, 0, 9]);

@@ -27,11 +27,11 @@ struct PendingEntry {
 }
 
 impl CacheSession {
-    /// Finds the last cached output of a pipeline and records all later ones. `None` where nothing of this pipeline can
+    /// Finds the last cached output of a pipeline and records all later ones. `None` if nothing of this pipeline can
     /// be cached. `print` gets messages for the user, one sentence each.
     pub fn begin(store: CacheStore, pipeline: &Pipeline, mut print: impl FnMut(String)) -> Option<(Self, RunOptions)> {
         match Self::try_begin(store, pipeline, &mut print) {
-            Ok(begun) => Some(begun),
+            Ok(cached) => Some(cached),
             Err(why) => {
                 print(format!("the cache is not used: {why}"));
                 None
@@ -63,7 +63,7 @@ impl CacheSession {
         Ok(recorder)
     }
 
-    /// Stores the recorded outputs of a run that is done, unless a file it read has changed since.
+    /// Stores the recorded outputs of a completed run, unless a file it read has changed since.
     pub fn end(mut self, mut print: impl FnMut(String)) {
         if !self.digests.are_unchanged() {
             return print("nothing is cached: a file that was read has changed since".into());

@@ -73,7 +73,7 @@ impl FileDigests {
     /// The digest of a regular file and its size in bytes.
     ///
     /// # Errors
-    /// The system's, and for anything but a regular file, which cannot be read twice.
+    /// I/O errors of the system, and anything but a regular file, which cannot be read twice.
     pub fn of(&mut self, path: &Path) -> io::Result<(Hash, u64)> {
         let path = path.canonicalize()?;
         // Opening a named pipe would wait for its writer.
@@ -104,7 +104,7 @@ impl FileDigests {
     /// Stores the digests for later runs, in one step; a concurrent run may overwrite them.
     ///
     /// # Errors
-    /// The system's.
+    /// I/O errors of the system.
     pub fn write(&mut self) -> io::Result<()> {
         let mut known: Vec<(&PathBuf, &KnownDigest)> = self.known.iter().collect();
         known.sort_by(|one, other| other.1.used.cmp(&one.1.used).then(one.0.cmp(other.0)));
@@ -135,7 +135,7 @@ mod tests {
         aged(&file, "one");
         let mut digests = FileDigests::read(store.clone());
         assert_eq!(digests.of(&file).unwrap(), (blake3::hash(b"one"), 3));
-        // The change time cannot be set, so the stored digest is put there by hand.
+        // The change time cannot be set, so the stored digest is written directly.
         let state = FileState::of(&file.metadata().unwrap());
         let stored = KnownDigest { state, digest: blake3::hash(b"remembered"), used: 0 };
         digests.known.insert(file.canonicalize().unwrap(), stored);

@@ -34,7 +34,8 @@ pub struct CacheableOutput {
 /// The keys of a pipeline's outputs.
 #[derive(Debug)]
 pub struct CacheKeys {
-    /// The outputs that can be cached, in order, up to the first embedded or external stage: what those do is unknown.
+    /// The outputs that can be cached, in order, up to the first embedded or external stage, whose behaviour is
+    /// unknown.
     pub outputs: Vec<CacheableOutput>,
     /// The captures that all outputs depend on.
     pub captures: Vec<CachedCapture>,
@@ -45,7 +46,7 @@ impl CacheKeys {
     /// and size of a file.
     ///
     /// # Errors
-    /// One sentence: why there are none, since the input cannot be read twice.
+    /// One sentence that says why there are none: the input cannot be read twice.
     pub fn of(
         pipeline: &Pipeline,
         program: Hash,
@@ -55,7 +56,7 @@ impl CacheKeys {
         let mut stages = stages.iter().enumerate();
         let Some((_, source)) = stages.next().filter(|(_, first)| first.entry.name == sizeleak_capture::Options::NAME)
         else {
-            return Err("the input of a program of your own is not known".into());
+            return Err("the input of an external program is unknown".into());
         };
         let mut keys = Self { outputs: Vec::new(), captures: Vec::new() };
         let mut key = next_key(

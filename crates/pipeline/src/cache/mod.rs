@@ -30,7 +30,7 @@ pub const FOLDER_VARIABLE: &str = "SIZELEAK_CACHE_DIR";
 /// (`$XDG_CACHE_HOME`, `~/.cache`).
 ///
 /// # Errors
-/// Where the user has no home folder.
+/// If the user has no home folder.
 pub fn cache_folder(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     let set = || env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     if let Some(folder) = named.map(Path::to_owned).or_else(set) {

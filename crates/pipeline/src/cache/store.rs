@@ -80,7 +80,7 @@ impl CacheStore {
     /// Looks up an entry. Its stream is read to check the digest, and its last use is set to now.
     ///
     /// # Errors
-    /// Where a damaged one cannot be removed.
+    /// If a damaged one cannot be removed.
     pub fn look_up(&self, key: Hash) -> anyhow::Result<CacheLookup> {
         let folder = self.folder_of(key);
         let found = match read_description(&folder) {
@@ -94,7 +94,7 @@ impl CacheStore {
         match found {
             Ok(None) => Ok(CacheLookup::Missing),
             Ok(Some((entry, file))) => {
-                // Without permission to set times, the entry is used all the same.
+                // Without permission to set times, the entry is still used.
                 let _touched = file.set_modified(SystemTime::now());
                 Ok(CacheLookup::Found(Box::new(entry), file))
             }
@@ -131,7 +131,7 @@ impl CacheStore {
     /// All entries, the most recently used first.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn list(&self) -> anyhow::Result<Vec<StoredEntry>> {
         let mut all = Vec::new();
         for folder in self.folders()? {
@@ -147,7 +147,7 @@ impl CacheStore {
     /// Removes the entries last used before this moment, or all, and returns them.
     ///
     /// # Errors
-    /// Where one cannot be removed.
+    /// If one cannot be removed.
     pub fn clear(&self, before: Option<Timestamp>) -> anyhow::Result<Vec<StoredEntry>> {
         let mut removed = self.list()?;
         removed.retain(|stored| before.is_none_or(|before| stored.used < before));
@@ -170,7 +170,7 @@ impl CacheStore {
     /// Removes the least recently used entries beyond the size limit, and what killed runs left.
     ///
     /// # Errors
-    /// Where one cannot be removed.
+    /// If one cannot be removed.
     pub fn tidy(&self) -> anyhow::Result<()> {
         let mut bytes = 0_u64;
         for stored in self.list()? {
@@ -211,7 +211,7 @@ impl CacheStore {
     }
 }
 
-/// The description of an entry; `None` where there is no entry.
+/// The description of an entry; `None` if there is no entry.
 fn read_description(folder: &Path) -> Result<Option<CacheEntry>, String> {
     match fs::read(folder.join(DESCRIPTION)) {
         Err(error) if error.kind() == ErrorKind::NotFound && !folder.is_dir() => Ok(None),
@@ -220,7 +220,7 @@ fn read_description(folder: &Path) -> Result<Option<CacheEntry>, String> {
     }
 }
 
-/// The stream of an entry, once its digest is checked; `None` where the entry is gone.
+/// The stream of an entry, once its digest is checked; `None` if the entry is gone.
 fn open_stream(folder: &Path, entry: &CacheEntry) -> Result<Option<File>, String> {
     let opened = File::open(folder.join(STREAM));
     let mut file = match opened {

@@ -45,7 +45,7 @@ fn save_is_set_by_name_and_is_not_an_option() {
     pipeline.set_text("record-sizer.save=r.frames.zst").unwrap();
     let saves = |pipeline: &Pipeline| pipeline.stages.iter().filter_map(|stage| stage.save.clone()).collect::<Vec<_>>();
     assert_eq!(saves(&pipeline), [PathBuf::from("r.frames.zst")]);
-    assert_eq!(pipeline.option("record-sizer", "save"), None, "it is no option of the stage");
+    assert_eq!(pipeline.option("record-sizer", "save"), None, "it is not an option of the stage");
     assert!(pipeline.set_text("record-sizer.save=-").unwrap_err().to_string().contains("the file to write to"));
     assert!(saves(&pipeline.without_saves()).is_empty());
 }

@@ -58,7 +58,7 @@ fn errors_name_and_quote_the_line() {
 }
 
 #[test]
-fn errors_suggest_the_probable_word() {
+fn errors_suggest_the_most_similar_word() {
     for (text, meant) in [
         ("[pipelin]", "`pipeline`"),
         ("[[stages]]\nrun = \"capture\"", "`stage`"),

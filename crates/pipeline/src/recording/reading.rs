@@ -16,7 +16,7 @@ const MAX_WINDOW_LOG: u32 = 27;
 /// The decompressed stream; its first bytes, which this waits for, show the compression.
 ///
 /// # Errors
-/// The input's.
+/// I/O errors of the input.
 pub fn decompressed(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = Vec::new();
     input.by_ref().take(4).read_to_end(&mut magic)?;
@@ -36,7 +36,7 @@ pub fn decompressed(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn
 /// Standard input as a file. The standard library would hold its lock while anything waits for input.
 ///
 /// # Errors
-/// The system's.
+/// I/O errors of the system.
 pub fn stdin() -> io::Result<File> {
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }

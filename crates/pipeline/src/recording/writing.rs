@@ -32,7 +32,7 @@ impl Recording {
     /// Writes to this file, at most `limit` bytes if given.
     ///
     /// # Errors
-    /// Where the compressor cannot be created.
+    /// If the compressor cannot be created.
     pub fn new(file: File, compression: Compression, limit: Option<u64>) -> io::Result<Self> {
         let target = DigestedFile { file, hasher: Hasher::new(), bytes: 0, limit: limit.unwrap_or(u64::MAX) };
         Ok(Self(match compression {
@@ -49,7 +49,7 @@ impl Recording {
     /// Writes what is buffered and closes the file.
     ///
     /// # Errors
-    /// The file's.
+    /// I/O errors of the file.
     pub fn finish(self) -> io::Result<Finished> {
         let mut target = match self.0 {
             Encoder::Plain(writer) => writer.into_inner()?,
@@ -134,7 +134,7 @@ mod tests {
             prop_assert_eq!((finished.bytes, finished.digest), (raw.len() as u64, blake3::hash(&raw)));
             file.rewind().unwrap();
             let mut read = Vec::new();
-            // Input that looks compressed would be decompressed; frame streams never look so.
+            // Input that looks compressed would be decompressed; frame streams never do.
             if Compression::of_content(&bytes) == Compression::None {
                 decompressed(file).unwrap().read_to_end(&mut read).unwrap();
                 prop_assert_eq!(read, bytes);

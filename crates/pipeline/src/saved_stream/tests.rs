@@ -30,7 +30,7 @@ fn index_of_finds_the_stage_named_by_hello() {
 }
 
 #[test]
-fn index_of_tells_stages_of_the_same_name_apart_by_upstream() {
+fn index_of_distinguishes_stages_of_the_same_name_by_upstream() {
     let twice = pipeline(
         "[[stage]]\nrun = \"capture\"\n[[stage]]\nname = \"mine\"\ncommand = [\"cat\"]\n[[stage]]\nname = \
              \"mine\"\ncommand = [\"cat\"]\n",

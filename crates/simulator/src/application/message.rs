@@ -14,7 +14,7 @@ pub(crate) struct Message {
     pub(crate) role: MessageRole,
 }
 
-/// What a message is for.
+/// The role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageRole {
     /// A command, by its index in its connection.
@@ -25,7 +25,7 @@ pub(crate) enum MessageRole {
     Other,
 }
 
-/// What the messages of a connection are made from.
+/// The input that the messages of a connection are made from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageInput<'a> {
     pub(crate) scenario: &'a Scenario,

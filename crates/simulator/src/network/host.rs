@@ -1,5 +1,5 @@
-//! The hosts: the gateway, the services, and the others in the home. Their addresses are from documentation and private
-//! ranges.
+//! The hosts: the gateway, the services, and the other hosts of the home. Their addresses are from documentation and
+//! private ranges.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! What is simulated, as described by a TOML file: one type for each table. The bounds of values are in `check`.
+//! The description of what is simulated, a TOML file: one type for each table. The bounds of values are in `check`.
 
 mod check;
 mod commands;

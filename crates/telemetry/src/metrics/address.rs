@@ -13,11 +13,11 @@ pub enum MetricsError {
     Syntax(String),
     /// Other machines might reach the address.
     #[error(
-        "`--metrics {0}`: metrics are served on loopback only, because anybody who can reach them can read them: use \
+        "`--metrics {0}`: metrics are served on loopback only, because anyone who can reach them can read them: use \
          127.0.0.1:{port}", port = .0.port()
     )]
     NotLoopback(SocketAddr),
-    /// The system refuses to listen there.
+    /// The system cannot listen there.
     #[error("metrics cannot be served at {address}: {source}")]
     Listen {
         /// The address.

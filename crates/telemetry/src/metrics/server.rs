@@ -1,7 +1,7 @@
 //! The HTTP server behind `--metrics`.
 //!
-//! Requests are read on threads of `tiny_http` and answered on a thread of their own, so a client that is silent or
-//! does not read its answer delays neither the run nor its end.
+//! Requests are read on threads of `tiny_http` and answered on a separate thread, so a client that is silent or does
+//! not read its answer delays neither the run nor its end.
 
 use std::io::Cursor;
 use std::net::{SocketAddr, TcpListener};

@@ -1,3 +1,5 @@
+//! Tests of the flow filter on packets and name look-ups.
+
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
 use sizeleak_frame::{Frame, Segments};

@@ -51,7 +51,7 @@ fn same_seed_draws_the_same_samples() {
 
 /// The exact variance of a mean over n/l blocks drawn from n: the variance of a block's mean divided by n/l.
 #[test]
-fn variance_of_means_is_the_exact_one() {
+fn variance_of_means_equals_the_exact_variance() {
     let values = autocorrelated(125, 0.6, &mut ChaCha20Rng::seed_from_u64(9));
     let (length, all) = (5, values.len());
     let block = |start: usize| (start..start + length).map(|at| values[at % all]).sum::<f64>() / length as f64;

@@ -58,7 +58,7 @@ proptest! {
     }
 
     #[test]
-    fn higher_confidence_gives_a_wider_interval(part in 0_u64..100, more in 0_u64..100) {
+    fn higher_confidence_widens_the_interval(part in 0_u64..100, more in 0_u64..100) {
         let [narrow, wide] = [0.5, 0.99].map(|share| wilson(part, part + more, confidence(share)));
         prop_assert!(wide.low <= narrow.low && narrow.high <= wide.high);
     }

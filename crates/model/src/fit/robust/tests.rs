@@ -24,7 +24,7 @@ fn inexact_fits(gateway: impl Fn(u64, Vec<i64>) -> Vec<LabelledCommand>) -> Vec<
 const STEPS: [(i64, i64); 3] = [(126, 2), (128, 1), (1000, 1)];
 
 #[test]
-fn a_hundred_commands_give_exact_sizes_despite_steps_ids_and_wrong_labels() {
+fn a_hundred_commands_determine_exact_sizes_despite_steps_ids_and_wrong_labels() {
     for ids in [SimulatedGateway::MOSTLY_SIX_DIGITS, SimulatedGateway::SKEWED] {
         for wrong_percent in [0, 10] {
             let inexact = inexact_fits(|seed, actions| {
@@ -38,7 +38,7 @@ fn a_hundred_commands_give_exact_sizes_despite_steps_ids_and_wrong_labels() {
 
 /// An error of one byte shows in at most one of sixteen commands.
 #[test]
-fn block_cipher_ranges_give_nearly_exact_sizes() {
+fn block_cipher_ranges_determine_nearly_exact_sizes() {
     let (mut off, mut all) = (0, 0);
     for seed in 0..12 {
         let actions = vec![28, 29, 32, 34, 36, 35, 40];
@@ -56,7 +56,7 @@ fn block_cipher_ranges_give_nearly_exact_sizes() {
 }
 
 #[test]
-fn singles_and_doubles_give_exact_sizes_if_no_length_field_grows_between_them() {
+fn singles_and_doubles_determine_exact_sizes_if_no_length_field_grows_between_them() {
     let inexact = inexact_fits(|seed, actions| {
         let ids = SimulatedGateway::MOSTLY_SIX_DIGITS;
         SimulatedGateway { seed, actions, base: 150, steps: &STEPS, ids, wrong_percent: 10 }.singles_and_doubles(100)
@@ -73,7 +73,7 @@ fn ambiguity_of_singles_and_doubles_is_resolved_by_larger_commands() {
     assert_eq!(fit(&names(&[0; 3]), &gateway.mixed(100)).unwrap().ambiguous_shifts, []);
 }
 
-/// Except where a step lies so near to one of them that even these do not show it.
+/// Except if a step is so close to one of them that even these do not reveal it.
 #[test]
 fn proposed_long_commands_resolve_the_ambiguity() {
     let inexact = inexact_fits(|seed, actions| {

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::*;
 
-/// The digest of a file is that of its name here: two names are two contents.
+/// Files have the digest of their name: two names mean two contents.
 fn keys(settings: &[&str]) -> Result<Vec<CacheableOutput>, String> {
     let mut pipeline = Pipeline::standard();
     for setting in [&["capture.files=a.pcap", "flow-filter.gateway=10.0.0.1"][..], settings].concat() {
@@ -18,7 +18,7 @@ fn keys(settings: &[&str]) -> Result<Vec<CacheableOutput>, String> {
     CacheKeys::of(&pipeline, blake3::hash(b"program"), by_name).map(|keys| keys.outputs)
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "in place of what reads files")]
+#[expect(clippy::unnecessary_wraps, reason = "in place of a function that reads files")]
 fn by_name(path: &Path) -> io::Result<(Hash, u64)> {
     Ok((blake3::hash(path.as_os_str().as_encoded_bytes()), 1))
 }
@@ -32,7 +32,7 @@ fn same(settings: &[&str]) -> Vec<&'static str> {
 const ALL: [&str; 5] = ["record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
 
 #[test]
-fn explicit_default_changes_no_key() {
+fn explicit_default_does_not_change_any_key() {
     assert_eq!(same(&[]), ALL);
     for default in [
         "command-segmenter.gap=40ms",

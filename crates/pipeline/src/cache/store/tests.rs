@@ -46,7 +46,7 @@ fn names(store: &CacheStore) -> usize {
 }
 
 #[test]
-fn stored_entry_is_found_and_the_first_of_two_stays() {
+fn stored_entry_is_found_and_the_first_of_two_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let store = CacheStore::new(folder.path().join("c"), 1 << 20);
     assert!(matches!(store.look_up(entry("a").key), Ok(CacheLookup::Missing)));
@@ -63,28 +63,28 @@ fn stored_entry_is_found_and_the_first_of_two_stays() {
 fn damaged_entries_are_reported_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let store = CacheStore::new(folder.path().to_owned(), 1 << 20);
-    let place = |name: &str| store.folder_of(entry(name).key);
+    let folder_of = |name: &str| store.folder_of(entry(name).key);
     let change = |name: &str| {
-        let mut bytes = fs::read(place(name).join(STREAM)).unwrap();
+        let mut bytes = fs::read(folder_of(name).join(STREAM)).unwrap();
         bytes[7] ^= 1;
-        fs::write(place(name).join(STREAM), bytes)
+        fs::write(folder_of(name).join(STREAM), bytes)
     };
-    let cut = |name: &str| File::options().write(true).open(place(name).join(STREAM)).unwrap().set_len(5);
-    for name in ["a byte", "its end", "its stream", "what it is", "all it is"] {
+    let cut = |name: &str| File::options().write(true).open(folder_of(name).join(STREAM)).unwrap().set_len(5);
+    for name in ["a byte", "its end", "its stream", "its description", "no description"] {
         keep(&store, name, b"some content", 0);
         let damaged = match name {
             "a byte" => change(name),
             "its end" => cut(name),
-            "its stream" => fs::remove_file(place(name).join(STREAM)),
-            "what it is" => fs::write(place(name).join(DESCRIPTION), "{}"),
-            _ => fs::remove_file(place(name).join(DESCRIPTION)),
+            "its stream" => fs::remove_file(folder_of(name).join(STREAM)),
+            "its description" => fs::write(folder_of(name).join(DESCRIPTION), "{}"),
+            _ => fs::remove_file(folder_of(name).join(DESCRIPTION)),
         };
         damaged.unwrap();
         assert!(matches!(store.look_up(entry(name).key), Ok(CacheLookup::Damaged(_))), "{name}");
         assert!(matches!(store.look_up(entry(name).key), Ok(CacheLookup::Missing)), "{name}");
     }
     keep(&store, "another's", b"some content", 0);
-    fs::rename(place("another's"), place("mine")).unwrap();
+    fs::rename(folder_of("another's"), folder_of("mine")).unwrap();
     assert!(matches!(store.look_up(entry("mine").key), Ok(CacheLookup::Damaged(_))));
     assert_eq!(names(&store), 0);
 }
