@@ -18,8 +18,8 @@ const MAX_COMMANDS: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommands {
     commands: BTreeMap<CommandOrder, HeldCommand>,
-    /// The command of each flow that may still get replies. Only looked up, so its order never shows.
-    open: HashMap<u64, CommandOrder, RandomState>,
+    /// The command of each flow that may still get replies. Nothing depends on the order of the table.
+    open: HashMap<u64, OpenCommand, RandomState>,
     started: u64,
     /// Until then no command is complete.
     incomplete_until_ns: Option<i64>,
@@ -32,16 +32,25 @@ struct CommandOrder {
     number: u64,
 }
 
-/// What is a command if the condition is met.
+/// What is held in the order of output.
 #[derive(Debug)]
-struct HeldCommand {
+enum HeldCommand {
+    /// The open command of this flow.
+    Open(u64),
+    Finished(FinishedCommand),
+}
+
+/// What is a command if the condition is met when it gets no more replies.
+#[derive(Debug)]
+struct OpenCommand {
+    order: CommandOrder,
     command: Box<Command>,
     condition: CommandCondition,
     /// The last record of the command or of a reply.
     last_ns: i64,
 }
 
-impl HeldCommand {
+impl OpenCommand {
     /// The last time of its flow at which replies may come.
     fn replies_until_ns(&self, limits: &TimeLimits) -> i64 {
         let silent_ns = self.last_ns.saturating_add(limits.reply_gap_ns);
@@ -57,9 +66,9 @@ pub(crate) enum FinishedCommand {
     NoiseStatistics,
 }
 
-impl From<HeldCommand> for FinishedCommand {
-    fn from(held: HeldCommand) -> Self {
-        if held.condition.is_met(held.command.replies) { Self::Command(held.command) } else { Self::NoiseStatistics }
+impl From<OpenCommand> for FinishedCommand {
+    fn from(open: OpenCommand) -> Self {
+        if open.condition.is_met(open.command.replies) { Self::Command(open.command) } else { Self::NoiseStatistics }
     }
 }
 
@@ -70,14 +79,22 @@ impl OpenCommands {
         self.started += 1;
         self.incomplete_until_ns = None;
         let command = Box::new(first_record(record));
-        self.open.insert(record.flow, order);
-        self.commands.insert(order, HeldCommand { command, condition, last_ns: record.time_ns });
+        self.close(record.flow);
+        self.open.insert(record.flow, OpenCommand { order, command, condition, last_ns: record.time_ns });
+        self.commands.insert(order, HeldCommand::Open(record.flow));
+    }
+
+    /// Ends the replies to the open command of a flow, if there is one.
+    fn close(&mut self, flow: u64) {
+        if let Some(open) = self.open.remove(&flow) {
+            self.commands.insert(open.order, HeldCommand::Finished(open.into()));
+        }
     }
 
     /// Adds a record to the open command of its flow and replaces the condition; false if none is open.
     pub(crate) fn extend(&mut self, record: &Record, condition: CommandCondition) -> bool {
-        let Some(held) = self.on_flow(record.flow) else { return false };
-        let command = &mut held.command;
+        let Some(open) = self.open.get_mut(&record.flow) else { return false };
+        let command = &mut open.command;
         command.end_ns = command.end_ns.max(record.time_ns);
         command.size = command.size.saturating_add(record.length.into());
         command.records = command.records.saturating_add(1);
@@ -85,26 +102,26 @@ impl OpenCommands {
             .plaintext
             .zip(record.plaintext)
             .map(|([min, max], [more_min, more_max])| [min.saturating_add(more_min), max.saturating_add(more_max)]);
-        held.last_ns = held.last_ns.max(record.time_ns);
-        held.condition = condition;
+        open.last_ns = open.last_ns.max(record.time_ns);
+        open.condition = condition;
         true
     }
 
     /// Counts a record of the gateway as a reply; false if no command of its flow is open.
     #[inline]
     pub(crate) fn add_reply(&mut self, record: &Record) -> bool {
-        let Some(held) = self.on_flow(record.flow) else { return false };
-        held.command.replies = held.command.replies.saturating_add(1);
-        held.command.reply_bytes = held.command.reply_bytes.saturating_add(record.length.into());
-        held.last_ns = held.last_ns.max(record.time_ns);
+        let Some(open) = self.open.get_mut(&record.flow) else { return false };
+        open.command.replies = open.command.replies.saturating_add(1);
+        open.command.reply_bytes = open.command.reply_bytes.saturating_add(record.length.into());
+        open.last_ns = open.last_ns.max(record.time_ns);
         true
     }
 
     /// Advances the time of a flow, which may end the replies to its command.
     #[inline]
     pub(crate) fn advance(&mut self, flow: u64, time_ns: i64, limits: &TimeLimits) {
-        if self.on_flow(flow).is_some_and(|held| time_ns > held.replies_until_ns(limits)) {
-            self.open.remove(&flow);
+        if self.open.get(&flow).is_some_and(|open| time_ns > open.replies_until_ns(limits)) {
+            self.close(flow);
             self.incomplete_until_ns = None;
         }
     }
@@ -117,31 +134,32 @@ impl OpenCommands {
             return None;
         }
         let (order, held) = self.commands.first_key_value()?;
-        let is_open = self.open.get(&held.command.flow) == Some(order);
+        let open = match held {
+            HeldCommand::Open(flow) => self.open.get(flow),
+            HeldCommand::Finished(_) => None,
+        };
         // Until then its own flow, which may lag, may bring replies, or another flow a command that started earlier.
-        let flow_until_ns = if is_open { held.replies_until_ns(limits).max(order.time_ns) } else { order.time_ns };
+        let flow_until_ns = open.map_or(order.time_ns, |open| open.replies_until_ns(limits).max(order.time_ns));
         let until_ns = flow_until_ns.saturating_add(limits.hole_wait_ns);
         if now_ns <= until_ns && self.commands.len() <= MAX_COMMANDS {
             self.incomplete_until_ns = Some(until_ns);
             return None;
         }
         self.incomplete_until_ns = None;
-        if is_open {
-            self.open.remove(&held.command.flow);
+        match self.commands.pop_first()? {
+            (_, HeldCommand::Open(flow)) => self.open.remove(&flow).map(FinishedCommand::from),
+            (_, HeldCommand::Finished(finished)) => Some(finished),
         }
-        self.commands.pop_first().map(|(_, held)| held.into())
     }
 
     /// Removes all commands.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = FinishedCommand> + use<> {
-        self.open.clear();
-        std::mem::take(&mut self.commands).into_values().map(FinishedCommand::from)
-    }
-
-    /// The open command of a flow.
-    #[inline]
-    fn on_flow(&mut self, flow: u64) -> Option<&mut HeldCommand> {
-        self.commands.get_mut(self.open.get(&flow)?)
+        let mut open = std::mem::take(&mut self.open);
+        let commands = std::mem::take(&mut self.commands).into_values();
+        commands.filter_map(move |held| match held {
+            HeldCommand::Open(flow) => open.remove(&flow).map(FinishedCommand::from),
+            HeldCommand::Finished(finished) => Some(finished),
+        })
     }
 }
 

@@ -81,6 +81,12 @@ impl<V> FlowTable<V> {
         now_ns.saturating_sub(sweep_ns) > interval_ns
     }
 
+    /// Up to this time no sweep is due, and there is room, unless values are added.
+    pub(crate) fn next_sweep_ns(&self, interval_ns: i64) -> i64 {
+        let next_ns = self.last_sweep.map(|(sweep_ns, _)| sweep_ns.saturating_add(interval_ns));
+        next_ns.filter(|_| !self.is_full()).unwrap_or(i64::MIN)
+    }
+
     /// Removes and returns the values that were not used since the last sweep.
     pub(crate) fn evict_idle(&mut self, now_ns: i64) -> Vec<(u64, V)> {
         let before = self.last_sweep.map_or(0, |(_, period)| period);

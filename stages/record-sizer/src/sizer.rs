@@ -251,12 +251,17 @@ impl Stage for RecordSizer {
     type Input = Segments;
 
     fn process(&mut self, segments: Segments, out: &mut dyn Emit) -> Result<(), StageError> {
-        for segment in &segments {
-            let Some(segment) = self.prepare(segment, out)? else { continue };
-            let Some(segment) = fast::take(&mut self.connections, segment, &mut self.reporter, out)? else { continue };
-            self.tcp_segment(&segment, out)?;
+        let mut segments = segments.iter();
+        loop {
+            if let Some(rest) = self.take_data(&mut segments, out)? {
+                self.tcp_segment(&rest, out)?;
+                continue;
+            }
+            let Some(segment) = segments.next() else { return Ok(()) };
+            if let Some(segment) = self.prepare(segment, out)? {
+                self.tcp_segment(&segment, out)?;
+            }
         }
-        Ok(())
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {

@@ -24,9 +24,16 @@ fn data() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![20 => 0usize..300, 1 => Just(65_535), 1 => Just(65_536)].prop_map(|length| vec![7; length])
 }
 
+/// Integers that take nine bytes, as the times and flows of records usually do, and the greatest that does not.
+fn nine_bytes() -> impl Strategy<Value = u64> + Clone {
+    (1u64 << 32) - 1..=i64::MAX.cast_unsigned()
+}
+
 fn record() -> impl Strategy<Value = Frame> {
     let kind = (any::<bool>(), 20u8..=24, any::<bool>());
-    ([time(), time()], integer(), size(), prop::option::of([size(), size()]), kind).prop_map(
+    let time = || prop_oneof![time(), nine_bytes().prop_map(u64::cast_signed), Just(1 << 32)];
+    let flow = prop_oneof![integer(), nine_bytes(), Just(1 << 32)];
+    ([time(), time()], flow, size(), prop::option::of([size(), size()]), kind).prop_map(
         |([time_ns, start_ns], flow, length, plaintext, (from, content_type, handshake))| {
             let direction = Direction::BOTH[usize::from(from)];
             let (content_type, length) = (content_type.try_into().unwrap(), length as u32);
