@@ -1,4 +1,5 @@
-//! Bad input is reported in one clear sentence, with the contract's exit code, and everything before the damage is processed.
+//! Bad input is reported in one clear sentence, with the contract's exit code, and everything before the damage is
+//! processed.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;

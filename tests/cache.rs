@@ -1,4 +1,5 @@
-//! Runs with the cache give what runs without it give, begin where something has changed, and never believe what is damaged.
+//! Runs with the cache give what runs without it give, begin where something has changed, and never believe what is
+//! damaged.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;

@@ -1,4 +1,5 @@
-//! What programs say on stderr: for people or as JSON, as much as is asked for, and a progress bar that leaves no trace.
+//! What programs say on stderr: for people or as JSON, as much as is asked for, and a progress bar that leaves no
+//! trace.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;

@@ -1,8 +1,8 @@
 //! On a single processor the stages up to `record-sizer` share a thread with the output. That changes nothing: not the
 //! bytes, not what is said, and not how a run ends.
 //!
-//! With two processors two threads have the three stages, and the second one the output too; a stage alone has one, and the
-//! output another.
+//! With two processors two threads have the three stages, and the second one the output too; a stage alone has one, and
+//! the output another.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod processors;

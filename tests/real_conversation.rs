@@ -1,4 +1,5 @@
-//! Conversations of real programs through real sockets: the sizes are those of the messages sent, and those that tshark sees.
+//! Conversations of real programs through real sockets: the sizes are those of the messages sent, and those that tshark
+//! sees.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod chain;

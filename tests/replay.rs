@@ -1,5 +1,5 @@
-//! What stages put out is saved whole or not at all, and a run goes on from it with the same results as the whole run, in
-//! both modes.
+//! What stages put out is saved whole or not at all, and a run goes on from it with the same results as the whole run,
+//! in both modes.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;

@@ -1,5 +1,5 @@
-//! How many commands are found where, by the real program on simulated homes: what is missed, what is found that was none,
-//! and what has another size. `cargo test --test segmenting -- --nocapture` shows the figures.
+//! How many commands are found where, by the real program on simulated homes: what is missed, what is found that was
+//! none, and what has another size. `cargo test --test segmenting -- --nocapture` shows the figures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
@@ -188,7 +188,8 @@ fn gateways_that_do_not_reply() {
     }
 }
 
-/// Answers take longer than `answer-within` says; firmware's single answers, of which nothing can be learned, are left out.
+/// Answers take longer than `answer-within` says; firmware's single answers, of which nothing can be learned, are left
+/// out.
 #[test]
 fn a_service_far_away() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_061..) {

@@ -75,8 +75,8 @@ pub(crate) fn start(command: &mut Command) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Writes to a program's stdin and returns it still open. On a thread of its own: a program may write more than a pipe holds
-/// before it has read all its input.
+/// Writes to a program's stdin and returns it still open. On a thread of its own: a program may write more than a pipe
+/// holds before it has read all its input.
 pub(crate) fn supply(child: &mut Child, input: Vec<u8>) -> JoinHandle<ChildStdin> {
     let mut stdin = child.stdin.take().unwrap();
     thread::spawn(move || {
@@ -94,8 +94,8 @@ pub(crate) fn interrupt(child: &Child) {
 /// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Stops a program like Ctrl-C once it has written `after` bytes, while its stdin is still open, and returns its output. A
-/// program that does not get there, or does not stop, is killed.
+/// Stops a program like Ctrl-C once it has written `after` bytes, while its stdin is still open, and returns its
+/// output. A program that does not get there, or does not stop, is killed.
 pub(crate) fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: impl FnOnce()) -> Output {
     let mut child = start(command);
     let stdin = supply(&mut child, input);

@@ -1,4 +1,4 @@
-//! The cost of counting, enumerating and ranking the actions of a command, in the home of the paper: twelve plugs and four
+//! The cost of counting, enumerating and ranking the actions of a command, in the paper's home: twelve plugs and four
 //! lamps, with seven actions of similar sizes.
 #![allow(missing_docs, clippy::expect_used)]
 
@@ -134,8 +134,8 @@ fn query(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The k most probable of about a thousand candidates: the cost must grow with k. New weights each time keep results out of
-/// the cache.
+/// The k most probable of about a thousand candidates: the cost must grow with k. New weights each time keep results
+/// out of the cache.
 fn rank(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("rank");
     let correction = correction(312);

@@ -45,7 +45,8 @@ pub enum PriorKind {
 
 impl Default for Options {
     fn default() -> Self {
-        // The paper's gateway has fewer than 1,000 candidates for any one sum. A list of this length takes 1.5 MB in a frame.
+        // The paper's gateway has fewer than 1,000 candidates for any one sum. A list of this length takes 1.5 MB in a
+        // frame.
         Self { model: None, limit: 10_000, prior: PriorKind::Learned, free: false }
     }
 }

@@ -78,8 +78,8 @@ impl Instance {
         Model { prior: Some(self.prior.clone()), ..Model::from_toml(&text).unwrap() }
     }
 
-    /// What the nth of each action adds to a way's score, and what its number of actions adds. Only for a single kind of
-    /// device: then all ways of n actions leave equally many devices free.
+    /// What the nth of each action adds to a way's score, and what its number of actions adds. Only for a single kind
+    /// of device: then all ways of n actions leave equally many devices free.
     fn scores(&self) -> (Vec<Vec<i64>>, Vec<i64>) {
         if self.kinds.len() > 1 {
             return (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! Counts and solutions against brute force on small cases, and against independent dynamic programs on large ones. Those
-//! recur by device or by number of actions; the solver recurs by action.
+//! Counts and solutions against brute force on small cases, and against independent dynamic programs on large ones.
+//! Those recur by device or by number of actions; the solver recurs by action.
 #![allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_wrap)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,8 +131,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Two overlapping kinds of device: only the first takes a and b, both take c and d, only the second takes e and f. The
-    /// expected counts assign devices to each class explicitly.
+    /// Two overlapping kinds of device: only the first takes a and b, both take c and d, only the second takes e and f.
+    /// The expected counts assign devices to each class explicitly.
     #[test]
     fn overlapping_kinds_agree_with_explicit_assignment(
         sizes in prop::collection::vec(20i64..60, 6),

@@ -1,3 +1,5 @@
+//! The flow cache finds the same flows and segments as the general parsers.
+
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
 use sizeleak_frame::{Frame, Segments};
