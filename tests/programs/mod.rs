@@ -1,5 +1,5 @@
 //! Runs the real programs, alone or in a Unix pipe.
-#![allow(dead_code, reason = "every test uses a part of it")]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -91,7 +91,7 @@ pub(crate) fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
 }
 
-/// The longest wait for anything.
+/// The longest wait.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Stops a program like Ctrl-C once it has written `after` bytes, while its stdin is still open, and returns its

@@ -39,8 +39,8 @@ pub enum SolverError {
     NoSize(String),
     /// The inventory has too many states.
     #[error(
-        "the inventory's kinds of device share actions in so many ways that a command has more than {MAX_STATES} states: \
-         merge kinds with nearly the same actions, or count fewer devices"
+        "the inventory's kinds of device share actions in so many ways that a command has more than {MAX_STATES} \
+         states: merge kinds with nearly the same actions, or count fewer devices"
     )]
     TooManyStates,
 }
@@ -48,8 +48,8 @@ pub enum SolverError {
 /// A sum whose table would take too much memory.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 #[error(
-    "actions of {sum} bytes are beyond the {reach} bytes that a table of {} MiB reaches: learn with an inventory, or one of fewer \
-     devices or actions",
+    "actions of {sum} bytes are beyond the {reach} bytes that a table of {} MiB reaches: learn with an inventory, or \
+     one of fewer devices or actions",
     MAX_TABLE_BYTES >> 20
 )]
 pub struct SumTooLarge {

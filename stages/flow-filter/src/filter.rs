@@ -305,7 +305,8 @@ impl StageOptions for Options {
     const ABOUT: &'static str = "TCP segments and UDP datagrams of a gateway's flows, out of packets";
     const EXAMPLES: &'static [&'static str] = &[
         "capture home.pcap | flow-filter --gateway 192.168.1.20 | sizeleak frames --kind flow",
-        "capture home.pcap | flow-filter --gateway 192.168.1.0/24 --service hub.example --port 443 | record-sizer > records.frames",
+        "capture home.pcap | flow-filter --gateway 192.168.1.0/24 --service hub.example --port 443 | record-sizer \
+         > records.frames",
     ];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {

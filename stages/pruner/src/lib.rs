@@ -33,8 +33,9 @@
 //!     probability: 0.5,
 //! });
 //! let (min_actions, max_actions) = (None, None);
+//! let candidates = candidates.into();
 //! let identification =
-//!     Identification { command, candidates: candidates.into(), candidate_count: 2, listed: 2, min_actions, max_actions };
+//!     Identification { command, candidates, candidate_count: 2, listed: 2, min_actions, max_actions };
 //!
 //! let mut out: Vec<Frame> = Vec::new();
 //! pruner.process(identification.into(), &mut out)?;

@@ -175,7 +175,9 @@ mod tests {
             let prior = Prior { numbers, decay: 0.6, shares, concentration };
             let limits = devices.map_or(Limits::free(sizes.len()), |count| limits(count, sizes.len()));
             let sums: Vec<(usize, f64)> = sums.into_iter().map(|(sum, weight)| (sum, weight.ln())).collect();
-            for table in [WeightTable::exact(&sizes, &limits, &prior), WeightTable::geometric(&sizes, &limits, &prior)] {
+            let tables =
+                [WeightTable::exact(&sizes, &limits, &prior), WeightTable::geometric(&sizes, &limits, &prior)];
+            for table in tables {
                 let mut table = table.unwrap();
                 let largest = devices.map_or(30, |count| 30.min((count as usize + 2) * sizes.iter().max().unwrap()));
                 prop_assert!(table.prepare(largest));
