@@ -1,5 +1,5 @@
-//! How often the truth is among the candidates, for homes and seeds that nothing was tuned on: captures with real TLS, the
-//! real program, 307 test commands per home. `cargo test --test accuracy -- --nocapture` shows the figures.
+//! How often the truth is among the candidates, for homes and seeds that nothing was tuned on: captures with real TLS,
+//! the real program, 307 test commands per home. `cargo test --test accuracy -- --nocapture` shows the figures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
@@ -46,8 +46,8 @@ fn line(name: &str, figures: &Value) -> String {
     )
 }
 
-/// The truth is among the candidates of nearly every command, for two seeds used nowhere else. The figures of the paper's
-/// procedure are printed for comparison.
+/// The truth is among the candidates of nearly every command, for two seeds used nowhere else. The figures of the
+/// paper's procedure are printed for comparison.
 fn holds(framing: Framing, (version, suite): (Version, Suite), seeds: [u64; 2]) {
     let mut scenario = Scenario::default();
     (scenario.session.framing, scenario.tls.version, scenario.tls.suite) = (framing, version, suite);

@@ -1,4 +1,5 @@
-//! Bad input is reported in one clear sentence, with the contract's exit code, and everything before the damage is processed.
+//! Bad input is reported in one clear sentence, with the contract's exit code, and everything before the damage is
+//! processed.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;
@@ -116,7 +117,7 @@ fn cut_and_broken_streams_are_reported() {
         let output = feed(with("flow-filter", &format!("--gateway {GATEWAY}")), whole[..cut].to_vec());
         assert_says(&output, 3, &["flow-filter", "ended"]);
     }
-    // Half a stream gives what half a capture holds.
+    // Half a stream yields what half a capture holds.
     let half = feed(with("flow-filter", &format!("--gateway {GATEWAY}")), whole[..whole.len() / 2].to_vec());
     assert!(half.stdout.len() > 50_000, "{} bytes", half.stdout.len());
     for (bytes, code, words) in [

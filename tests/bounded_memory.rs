@@ -51,7 +51,7 @@ fn a_million_flows_pass_through_a_pipe_within_bounds() {
     };
     assert_eq!(counter("flow-filter", "flows"), u64::from(FLOWS));
     for stage in ["flow-filter", "record-sizer"] {
-        assert!(notices.contains_key(&(stage.to_owned(), "evicted".to_owned())), "{stage} forgets in silence");
+        assert!(notices.contains_key(&(stage.to_owned(), "evicted".to_owned())), "{stage} evicts without a notice");
     }
     assert!(counter("record-sizer", "evicted_flows") > u64::from(FLOWS) / 2);
 }
@@ -93,7 +93,7 @@ fn read(mut frames: FrameReader<impl std::io::Read>) -> (BTreeMap<(String, Strin
     }
 }
 
-/// A SYN and, behind a hole, a segment that has to be held.
+/// A SYN and, after a gap, a segment that has to be held.
 fn packets(flow: u32) -> [Vec<u8>; 2] {
     [tcp(flow, 1_000, 2, &[]), tcp(flow, 3_000, 16, &[0x17; 80])]
 }

@@ -1,4 +1,5 @@
-//! Runs with the cache give what runs without it give, begin where something has changed, and never believe what is damaged.
+//! Runs with the cache have the same output as runs without it, start at the first changed stage, and never use damaged
+//! entries.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;
@@ -28,12 +29,13 @@ impl Experiment {
         experiment
     }
 
-    /// The seven stages, with these lines behind `record-sizer`.
-    fn write_pipeline(&self, behind_records: &str) {
+    /// The seven stages, with these lines after `record-sizer`.
+    fn write_pipeline(&self, after_records: &str) {
         let model = "model = \"model.toml\"\n";
         let text = format!(
             "[[stage]]\nrun = \"capture\"\nfiles = [\"a.pcap\"]\n[[stage]]\nrun = \"flow-filter\"\ngateway = \
-             [\"{GATEWAY}\"]\n[[stage]]\nrun = \"record-sizer\"\n{behind_records}[[stage]]\nrun = \"command-segmenter\"\n\
+             [\"{GATEWAY}\"]\n[[stage]]\nrun = \"record-sizer\"\n{after_records}\
+             [[stage]]\nrun = \"command-segmenter\"\n\
              [[stage]]\nrun = \"epsilon-corrector\"\n{model}[[stage]]\nrun = \"decomposer\"\n{model}[[stage]]\nrun = \
              \"pruner\"\n{model}"
         );
@@ -55,15 +57,15 @@ impl Experiment {
         self.command(&format!("run {} --format ndjson {more}", self.path("p.toml").display()))
     }
 
-    /// Runs with the cache and without; checks that both give the same, and gives what was from the cache.
-    fn begins_with(&self, more: &str) -> Option<String> {
+    /// Runs with the cache and without it; checks that the output is the same, and returns what came from the cache.
+    fn reused(&self, more: &str) -> Option<String> {
         let plain = stdout(&mut self.run(&format!("--no-cache {more}")));
         let cached = self.run(&format!("--cache {more}")).output().unwrap();
         assert!(cached.status.success() && cached.stdout == plain, "{more}: {}", stderr(&cached));
         stderr(&cached).lines().find_map(|line| Some(line.split_once(" from the cache")?.0.replace("sizeleak: ", "")))
     }
 
-    /// The names of what is in the cache's folder of entries.
+    /// The names in the cache's folder of entries.
     fn entries(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path("cache/entries")) else { return Vec::new() };
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -74,7 +76,7 @@ impl Experiment {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as `begins_with` gives it")]
+#[expect(clippy::unnecessary_wraps, reason = "as `reused` returns it")]
 fn words(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
@@ -83,46 +85,46 @@ fn words(text: &str) -> Option<String> {
 fn run_starts_after_the_last_unchanged_stage() {
     for mode in MODES {
         let experiment = Experiment::new();
-        let begins_with = |more: &str| experiment.begins_with(&format!("--mode {mode} {more}"));
-        assert_eq!(begins_with(""), None);
+        let reused = |more: &str| experiment.reused(&format!("--mode {mode} {more}"));
+        assert_eq!(reused(""), None);
         assert_eq!(experiment.entries().len(), 5, "of all stages but the two whose output is as large as the capture");
-        assert_eq!(begins_with(""), words("identifications of pruner"));
-        assert_eq!(begins_with("--set pruner.keep=0.9"), words("identifications of decomposer"));
-        assert_eq!(begins_with("--set command-segmenter.gap=80ms"), words("records of record-sizer"));
-        assert_eq!(begins_with("--set command-segmenter.gap=80ms"), words("identifications of pruner"));
-        assert_eq!(begins_with("--set command-segmenter.gap=40ms"), words("identifications of pruner"), "the default");
+        assert_eq!(reused(""), words("identifications of pruner"));
+        assert_eq!(reused("--set pruner.keep=0.9"), words("identifications of decomposer"));
+        assert_eq!(reused("--set command-segmenter.gap=80ms"), words("records of record-sizer"));
+        assert_eq!(reused("--set command-segmenter.gap=80ms"), words("identifications of pruner"));
+        assert_eq!(reused("--set command-segmenter.gap=40ms"), words("identifications of pruner"), "the default");
         // A model of another content under the same name, and the same content under another name.
         let model = fs::read_to_string(experiment.path("model.toml")).unwrap();
         write(experiment.0.path(), "model.toml", format!("{model}\n# Changed.\n"));
-        assert_eq!(begins_with(""), words("commands of command-segmenter"));
+        assert_eq!(reused(""), words("commands of command-segmenter"));
         write(experiment.0.path(), "other.toml", model);
         let other = ["epsilon-corrector", "decomposer", "pruner"]
             .map(|stage| format!("--set {stage}.model={}", experiment.path("other.toml").display()));
-        assert_eq!(begins_with(&other.join(" ")), words("identifications of pruner"));
+        assert_eq!(reused(&other.join(" ")), words("identifications of pruner"));
         write(experiment.0.path(), "model.toml", fs::read(experiment.path("other.toml")).unwrap());
-        assert_eq!(begins_with("--set flow-filter.port=[443,8883]"), None);
+        assert_eq!(reused("--set flow-filter.port=[443,8883]"), None);
         fs::rename(experiment.path("a.pcap"), experiment.path("b.pcap")).unwrap();
         let moved = format!("--input {}", experiment.path("b.pcap").display());
-        assert_eq!(begins_with(&moved), words("identifications of pruner"), "a capture is known by its content");
+        assert_eq!(reused(&moved), words("identifications of pruner"), "a capture is known by its content");
         let mut capture = fs::read(experiment.path("b.pcap")).unwrap();
         let end = capture.len() - 1;
         capture[end] ^= 1;
         write(experiment.0.path(), "b.pcap", capture);
-        assert_eq!(begins_with(&moved), None);
+        assert_eq!(reused(&moved), None);
     }
 }
 
-/// What one mode left the other one begins with.
+/// Each mode starts from the entries that the other one made.
 #[test]
 fn the_cache_is_the_same_in_both_modes() {
     let experiment = Experiment::new();
-    assert_eq!(experiment.begins_with("--mode threads"), None);
-    assert_eq!(experiment.begins_with("--mode processes"), words("identifications of pruner"));
+    assert_eq!(experiment.reused("--mode threads"), None);
+    assert_eq!(experiment.reused("--mode processes"), words("identifications of pruner"));
     assert_eq!(
-        experiment.begins_with("--mode processes --set decomposer.limit=7"),
+        experiment.reused("--mode processes --set decomposer.limit=7"),
         words("corrections of epsilon-corrector")
     );
-    assert_eq!(experiment.begins_with("--mode threads --set decomposer.limit=7"), words("identifications of pruner"));
+    assert_eq!(experiment.reused("--mode threads --set decomposer.limit=7"), words("identifications of pruner"));
 }
 
 #[test]
@@ -132,9 +134,9 @@ fn external_programs_are_always_run() {
         experiment.write_pipeline(&format!(
             "[[stage]]\nname = \"mine\"\ncommand = [\"sh\", \"-c\", 'echo {mode} >> ran; exec cat']\n"
         ));
-        let before = experiment.begins_with(&format!("--mode {mode}"));
+        let before = experiment.reused(&format!("--mode {mode}"));
         assert_eq!(before, (mode == MODES[1]).then(|| "records of record-sizer".to_owned()));
-        assert_eq!(experiment.begins_with(&format!("--mode {mode}")), words("records of record-sizer"));
+        assert_eq!(experiment.reused(&format!("--mode {mode}")), words("records of record-sizer"));
         let ran = fs::read_to_string(experiment.path("ran")).unwrap();
         assert_eq!(ran.lines().filter(|line| *line == mode).count(), 4, "with the cache and without, twice");
     }
@@ -144,7 +146,7 @@ fn external_programs_are_always_run() {
 #[test]
 fn damaged_entries_are_reported_and_rebuilt() {
     let experiment = Experiment::new();
-    experiment.begins_with("");
+    experiment.reused("");
     for entry in experiment.entries() {
         let stream = experiment.path("cache/entries").join(entry).join("stream.frames.zst");
         let mut bytes = fs::read(&stream).unwrap();
@@ -155,10 +157,11 @@ fn damaged_entries_are_reported_and_rebuilt() {
     let plain = stdout(&mut experiment.run("--no-cache"));
     let output = experiment.run("--cache").output().unwrap();
     assert!(output.stdout == plain);
-    let told = stderr(&output).lines().filter(|line| line.contains("in the cache are damaged and are rebuilt")).count();
-    assert_eq!(told, 5, "{}", stderr(&output));
-    assert_eq!(experiment.begins_with(""), words("identifications of pruner"));
-    // A line that is quiet is not printed.
+    let reported =
+        stderr(&output).lines().filter(|line| line.contains("in the cache are damaged and are rebuilt")).count();
+    assert_eq!(reported, 5, "{}", stderr(&output));
+    assert_eq!(experiment.reused(""), words("identifications of pruner"));
+    // With `--quiet` this is not printed.
     assert_eq!(stderr(&experiment.run("--cache --quiet").output().unwrap()), "");
 }
 
@@ -179,7 +182,7 @@ fn unfinished_run_caches_nothing() {
         let mut child = cached("").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         leaves_nothing(&experiment, &child.wait_with_output().unwrap(), 0);
-        // It is stopped as soon as it records, with most of what it is to read unread: nobody takes what it puts out.
+        // It is stopped as soon as it records, with most of its input unread, because its output is not read.
         let many = vec![experiment.path("a.pcap").display().to_string(); 200].join(" ");
         let mut child =
             cached(&format!("--input {many}")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -229,15 +232,15 @@ fn concurrent_runs_share_the_cache() {
 fn save_works_on_cached_runs() {
     for mode in MODES {
         let experiment = Experiment::new();
-        experiment.begins_with(&format!("--mode {mode}"));
+        experiment.reused(&format!("--mode {mode}"));
         experiment.write_pipeline("save = \"records.frames.zst\"\n");
-        assert_eq!(experiment.begins_with(&format!("--mode {mode}")), words("records of record-sizer"));
+        assert_eq!(experiment.reused(&format!("--mode {mode}")), words("records of record-sizer"));
         let from = format!("--mode {mode} --from {}", experiment.path("records.frames.zst").display());
         let plain = stdout(&mut experiment.run("--no-cache"));
         assert!(stdout(&mut experiment.run(&from)) == plain, "{mode}");
         // Segments are not in the cache: to save them, the capture is read.
         let segments = format!("--mode {mode} --set flow-filter.save={}", experiment.path("s.frames").display());
-        assert_eq!(experiment.begins_with(&segments), None);
+        assert_eq!(experiment.reused(&segments), None);
         assert!(experiment.path("s.frames").is_file());
     }
 }
@@ -245,7 +248,7 @@ fn save_works_on_cached_runs() {
 #[test]
 fn the_cache_is_listed_bounded_and_cleared() {
     let experiment = Experiment::new();
-    experiment.begins_with("");
+    experiment.reused("");
     let list = experiment.list();
     let list = list.as_array().unwrap();
     assert_eq!(list.len(), 5);
@@ -261,10 +264,10 @@ fn the_cache_is_listed_bounded_and_cleared() {
     assert_eq!(Path::new(path.trim_end()), experiment.path("cache"));
     let young = experiment.command("cache clear --older-than 1d").output().unwrap();
     assert!(stderr(&young).contains("0 entries removed"), "{}", stderr(&young));
-    // Of the smallest entries some have room.
+    // There is room for some of the smallest entries.
     let sizes: Vec<u64> = list.iter().map(|entry| entry["bytes"].as_u64().unwrap()).collect();
     let room = sizes.iter().max().unwrap();
-    experiment.begins_with(&format!("--cache-size {room}B --set pruner.keep=0.9"));
+    experiment.reused(&format!("--cache-size {room}B --set pruner.keep=0.9"));
     let left = experiment.list().as_array().unwrap().iter().map(|entry| entry["bytes"].as_u64().unwrap()).sum::<u64>();
     assert!(left <= *room && left > 0, "{left} of {room}");
     let cleared = experiment.command("cache clear").output().unwrap();
@@ -289,7 +292,7 @@ fn pipeline_file_and_environment_configure_the_cache() {
     let mut usual = experiment.run("");
     stdout(usual.env_remove("SIZELEAK_CACHE_DIR").env("XDG_CACHE_HOME", experiment.path("xdg")));
     assert_eq!(fs::read_dir(experiment.path("xdg/sizeleak/entries")).unwrap().count(), 5);
-    // A folder that cannot be had: the run goes on, and says so.
+    // A folder that cannot be used: the run continues, and reports it.
     let mut file = fs::File::create(experiment.path("file")).unwrap();
     file.write_all(b"no folder").unwrap();
     let output = experiment.run(&format!("--cache-dir {}", experiment.path("file").display())).output().unwrap();

@@ -13,7 +13,7 @@ use home::{Home, assert_fails, run, small};
 use programs::{GATEWAY, example, sizeleak, stderr};
 use serde_json::Value;
 
-/// Recomputes the intervals and tests of a pipeline and of its difference to the first from the single commands.
+/// Recomputes from the single commands the intervals and tests of a pipeline, and of its difference from the first.
 const ORACLE: &str = r#"
 import csv, json, sys
 import numpy as np
@@ -44,7 +44,8 @@ for figure, test in holds.items():
     p_value = stats.binomtest(only_one, differ).pvalue if differ else 1.0
     answer[figure] = [two.mean(), interval.low, interval.high, (two.mean() - one.mean()), p_value]
 
-low, high = stats.chi2.ppf(0.05, 2 * spurious[1]) / 2 if spurious[1] else 0.0, stats.chi2.ppf(0.95, 2 * spurious[1] + 2) / 2
+low = stats.chi2.ppf(0.05, 2 * spurious[1]) / 2 if spurious[1] else 0.0
+high = stats.chi2.ppf(0.95, 2 * spurious[1] + 2) / 2
 both = sum(spurious)
 p_value = stats.binomtest(spurious[0], both).pvalue if both else 1.0
 answer["spurious"] = [spurious[1], low, high, spurious[1] - spurious[0], p_value]
@@ -84,7 +85,7 @@ fn figure<'a>(compared: &'a Value, key: &str) -> &'a Value {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn same_seed_gives_the_same_bytes() {
         let [one, same, other] =
             ["7", "7", "8"].map(|seed| text(&["--format", format, "--seed", seed, "--samples", "400"]));
         assert!(one == same && !one.is_empty(), "{format}");
-        assert!(one != other || format == "table", "{format}: the bootstrap's ends are drawn");
+        assert!(one != other || format == "table", "{format}: the bootstrap's limits are random");
     }
 }
 

@@ -202,7 +202,8 @@ fn custom_pipeline_is_evaluated() {
     let home = home_with_model(4);
     let standard = home.figures("model.toml", &[]);
     let stages = "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\nrun = \"record-sizer\"\n\
-        [[stage]]\nrun = \"command-segmenter\"\n[[stage]]\nrun = \"epsilon-corrector\"\n[[stage]]\nrun = \"decomposer\"\n";
+        [[stage]]\nrun = \"command-segmenter\"\n[[stage]]\nrun = \"epsilon-corrector\"\n\
+        [[stage]]\nrun = \"decomposer\"\n";
     let pipeline = home.path("pipeline.toml");
     let given = ["--pipeline", pipeline.to_str().unwrap()];
     fs::write(&pipeline, format!("{stages}[[stage]]\nrun = \"pruner\"\nmode = \"none\"\n")).unwrap();

@@ -18,22 +18,22 @@ use tempfile::TempDir;
 const HOMES: [(&str, u64); 3] = [("websocket-tls12-aes", 101), ("mqtt-tls13", 102), ("http-tls12-chacha", 103)];
 
 /// A simulated home and its undamaged records.
-struct Home {
+struct SimulatedHome {
     name: &'static str,
     scenario: Scenario,
     part: SimulatedCapture,
-    truth: Vec<Placed>,
+    truth: Vec<PlacedRecord>,
 }
 
 /// A record of the undamaged capture, and the bytes of its direction that it occupies, header included.
-struct Placed {
-    place: (u64, Direction),
+struct PlacedRecord {
+    stream: (u64, Direction),
     start: u32,
     end: u32,
     record: Record,
 }
 
-impl Home {
+impl SimulatedHome {
     fn simulate(name: &'static str, seed: u64) -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/scenarios").join(name).with_extension("toml");
         let scenario = Scenario::from_toml(&fs::read_to_string(file).unwrap()).unwrap();
@@ -76,14 +76,14 @@ impl Home {
     }
 
     /// The share of correctly sized records among those for which `is_there` holds in the damaged capture.
-    fn share_sized(&self, damaged: &[u8], is_there: impl Fn(&Coverage, &Placed) -> bool) -> f64 {
+    fn share_sized(&self, damaged: &[u8], is_there: impl Fn(&Coverage, &PlacedRecord) -> bool) -> f64 {
         let sized = self.size(damaged);
         let coverage = coverage(&sized, &self.truth);
         let nowhere = Coverage::default();
         let there = self
             .truth
             .iter()
-            .filter(|placed| is_there(coverage.get(&placed.place).unwrap_or(&nowhere), placed))
+            .filter(|placed| is_there(coverage.get(&placed.stream).unwrap_or(&nowhere), placed))
             .collect::<Vec<_>>();
         let mut found: BTreeMap<_, usize> = BTreeMap::new();
         sized.records.iter().for_each(|record| *found.entry(identity(record)).or_default() += 1);
@@ -97,7 +97,7 @@ impl Home {
         });
         let (right, there) = (right.count(), there.len());
         println!("{}: {right} of {there} sized, of {} undamaged", self.name, self.truth.len());
-        assert!(there > 500, "{there} records are too few to tell");
+        assert!(there > 500, "{there} records are too few to compare");
         right as f64 / there as f64
     }
 }
@@ -108,17 +108,17 @@ fn identity(record: &Record) -> (u64, Direction, u8, u32, i64) {
 }
 
 /// Lays the records of an undamaged capture end to end; they must fill the stream of each direction.
-fn placed(sized: &Sized) -> Vec<Placed> {
+fn placed(sized: &Sized) -> Vec<PlacedRecord> {
     let mut all = Vec::new();
-    for (place, records) in sized.by_direction() {
-        let carriers = carriers_of(sized, place);
+    for (stream, records) in sized.by_direction() {
+        let carriers = carriers_of(sized, stream);
         let first = carriers.first().unwrap();
         let origin = first.sequence.wrapping_add(u32::from(first.flags & Segment::SYN != 0));
         let mut at = 0;
         for record in records {
             let end = at + 5 + record.length;
-            all.push(Placed {
-                place,
+            all.push(PlacedRecord {
+                stream,
                 start: origin.wrapping_add(at),
                 end: origin.wrapping_add(end),
                 record: record.clone(),
@@ -129,13 +129,13 @@ fn placed(sized: &Sized) -> Vec<Placed> {
             .iter()
             .filter(|carrier| carrier.length > 0)
             .map(|carrier| carrier.sequence.wrapping_sub(origin).wrapping_add(carrier.length));
-        assert_eq!(last.filter(|end| *end < 1 << 31).max(), Some(at), "{place:?} is not all records");
+        assert_eq!(last.filter(|end| *end < 1 << 31).max(), Some(at), "{stream:?} is not all records");
     }
     all
 }
 
-fn carriers_of(sized: &Sized, place: (u64, Direction)) -> Vec<&Carrier> {
-    sized.segments.iter().filter(|carrier| (carrier.flow, carrier.direction) == place).collect()
+fn carriers_of(sized: &Sized, stream: (u64, Direction)) -> Vec<&Carrier> {
+    sized.segments.iter().filter(|carrier| (carrier.flow, carrier.direction) == stream).collect()
 }
 
 /// Which bytes of one direction a capture contains, as offsets from the first record's first byte.
@@ -152,13 +152,13 @@ impl Coverage {
     }
 }
 
-fn coverage(sized: &Sized, truth: &[Placed]) -> BTreeMap<(u64, Direction), Coverage> {
+fn coverage(sized: &Sized, truth: &[PlacedRecord]) -> BTreeMap<(u64, Direction), Coverage> {
     let mut all: BTreeMap<(u64, Direction), Coverage> = BTreeMap::new();
     for placed in truth {
-        all.entry(placed.place).or_insert(Coverage { origin: placed.start, captured: Vec::new() });
+        all.entry(placed.stream).or_insert(Coverage { origin: placed.start, captured: Vec::new() });
     }
-    for (place, coverage) in &mut all {
-        let mut ranges: Vec<Range<u32>> = carriers_of(sized, *place)
+    for (stream, coverage) in &mut all {
+        let mut ranges: Vec<Range<u32>> = carriers_of(sized, *stream)
             .into_iter()
             .filter(|carrier| carrier.captured > 0)
             .map(|carrier| {
@@ -180,7 +180,7 @@ fn coverage(sized: &Sized, truth: &[Placed]) -> BTreeMap<(u64, Direction), Cover
 #[test]
 fn records_are_sized_where_one_packet_in_a_hundred_is_lost() {
     for (name, seed) in HOMES {
-        let home = Home::simulate(name, seed);
+        let home = SimulatedHome::simulate(name, seed);
         let damaged = damage::drop_packets(&home.part.pcap, 0.01, seed);
         let share = home.share_sized(&damaged, |coverage, placed| coverage.holds(placed.start, placed.end));
         assert!(share >= 0.97, "{name}: {share}");
@@ -190,7 +190,7 @@ fn records_are_sized_where_one_packet_in_a_hundred_is_lost() {
 #[test]
 fn records_are_sized_under_a_snaplen_of_128() {
     for (name, seed) in HOMES {
-        let home = Home::simulate(name, seed);
+        let home = SimulatedHome::simulate(name, seed);
         let damaged = damage::cut_packets(&home.part.pcap, 128);
         let share =
             home.share_sized(&damaged, |coverage, placed| coverage.holds(placed.start, placed.start.wrapping_add(5)));
@@ -201,22 +201,22 @@ fn records_are_sized_under_a_snaplen_of_128() {
 #[test]
 fn records_are_sized_where_packets_are_late_or_duplicate() {
     for (name, seed) in HOMES {
-        let home = Home::simulate(name, seed);
+        let home = SimulatedHome::simulate(name, seed);
         let late = damage::delay_packets(&home.part.pcap, 0.15, seed);
         let damaged = damage::repeat_packets(&late, 0.15, seed + 1);
         let sized = home.size(&damaged);
-        assert!(overtaken(&sized) > 10, "{name}: too few segments out of order to tell");
+        assert!(overtaken(&sized) > 10, "{name}: too few segments out of order");
 
         let found = sized.by_direction();
-        let expected = home.truth.iter().map(|placed| placed.place).collect::<BTreeSet<_>>();
+        let expected = home.truth.iter().map(|placed| placed.stream).collect::<BTreeSet<_>>();
         assert_eq!(found.keys().copied().collect::<BTreeSet<_>>(), expected);
-        for (place, records) in found {
+        for (stream, records) in found {
             let shape = |record: &Record| (u8::from(record.content_type), record.length);
-            let truth = home.truth.iter().filter(|placed| placed.place == place);
+            let truth = home.truth.iter().filter(|placed| placed.stream == stream);
             let truth: Vec<_> = truth.map(|placed| shape(&placed.record)).collect();
             let found: Vec<_> = records.into_iter().map(shape).collect();
             let difference = alignment::align(&truth, &found);
-            assert!(truth == found, "{name}, {place:?}: {difference:?}");
+            assert!(truth == found, "{name}, {stream:?}: {difference:?}");
         }
     }
 }

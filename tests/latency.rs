@@ -26,7 +26,7 @@ fn summary(stream: &[u8]) -> Summary {
 }
 
 #[test]
-fn the_last_stage_of_a_unix_pipe_prints_all_of_them() {
+fn last_stage_of_a_unix_pipe_prints_all_latencies() {
     let mut commands = seven(&example("test.pcap"));
     commands[6].arg("--latency");
     let piped = pipe(commands);
@@ -43,7 +43,7 @@ fn run(mode: &str) -> Command {
 }
 
 #[test]
-fn a_run_prints_them_in_both_modes() {
+fn run_prints_the_latencies_in_both_modes() {
     for mode in ["threads", "processes"] {
         let output = run(mode).arg("--latency").output().unwrap();
         let table = LatencyTable(&summary(&output.stdout)).to_string();
@@ -74,7 +74,7 @@ fn assert_agree(log: &Path, summary: &Summary) {
                 let own = if histogram.is_empty() { 0 } else { histogram.value_at_quantile(quantile) };
                 assert_eq!(interval[key], own, "{name} {key}");
             }
-            // A stage that reads frames has its end beside them; a source waits for none.
+            // A stage that reads frames also records the end of its input; a source waits for no frames.
             let wanted = match (stage, kind) {
                 ("capture", "queue") => 0,
                 ("capture", _) | (_, "queue") => frames,

@@ -63,8 +63,8 @@ fn run(folder: &Path, stages: &[&str], files: &[PathBuf], cores: usize) -> Vec<u
     stdout(command(folder, stages, files, cores).arg("--quiet"))
 }
 
-/// Repeats the bundled capture, later each time, until it is long enough for two threads to read it alternately. Except in
-/// the first and every fourth repetition, another host has the gateway's address, so that most packets are others'.
+/// Repeats the bundled capture, later each time, until it is long enough for two threads to read it alternately. Except
+/// in the first and every fourth repetition, another host has the gateway's address, so that most packets are others'.
 fn long(folder: &Path) -> PathBuf {
     const LONG: usize = 16 << 20;
     const HEADER: usize = 16;

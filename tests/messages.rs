@@ -1,4 +1,4 @@
-//! What programs say on stderr: for people or as JSON, as much as is asked for, and a progress bar that leaves no trace.
+//! What programs print on stderr: for people or as JSON, at the selected verbosity, and a progress bar that is removed.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;
@@ -71,17 +71,18 @@ fn program_of_a_pipe_prints_its_notices() {
     assert_eq!(stderr(usual), "epsilon-corrector: notices: assumed 1 (-v prints each)\n");
 }
 
-/// A pipeline that has so much to write that it waits for its reader.
+/// A pipeline with so much output that it waits for its reader.
 fn long(folder: &Path) -> PathBuf {
     let fifty: Vec<String> = (0..50).map(|_| root().join(example("test.pcap")).display().to_string()).collect();
     let text = format!(
-        "[[stage]]\nrun = \"capture\"\nfiles = {fifty:?}\n[[stage]]\nname = \"mine\"\ncommand = [\"sh\", \"-c\", \"echo I am \
+        "[[stage]]\nrun = \"capture\"\nfiles = {fifty:?}\n[[stage]]\nname = \"mine\"\ncommand = [\"sh\", \
+         \"-c\", \"echo I am \
          here >&2; exec cat\"]\n[[stage]]\nrun = \"flow-filter\"\ngateway = [\"{GATEWAY}\"]\n"
     );
     write(folder, "long.toml", text)
 }
 
-/// What a run writes on a terminal, until there is this on it at least.
+/// What a run writes on a terminal, up to at least this text.
 fn on_terminal(awaited: &str, arguments: &str) -> String {
     let mut python = Command::new("python3");
     python.arg(root().join("tests/terminal/run.py")).arg(awaited).arg(program("sizeleak").get_program());
@@ -90,7 +91,7 @@ fn on_terminal(awaited: &str, arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What is seen of a line in the end, after all that was written over it; without colours.
+/// What remains visible of a line after everything that was written over it, without colours.
 fn seen(written: &str) -> Vec<String> {
     let line = |line: &str| {
         let line = line.trim_end_matches('\r').rsplit("\u{1b}[2K").next().unwrap_or_default();
@@ -111,7 +112,8 @@ fn progress_bar_is_drawn_and_removed() {
     let written = on_terminal(bar, &format!("{run} --progress always"));
     assert!(written.contains(bar) && written.contains(" left"), "{written:?}");
     assert_eq!(seen(&written), ["mine: I am here", "sizeleak: flow 4, segments 166900", ""]);
-    // Rows that go through a pipe may be seen on the same terminal; where they go to a file, they are not.
+    // By default there is no bar while rows go into a pipe, since they may appear on the same terminal; there is one
+    // while they go into a file.
     for without in ["", "--progress never", "--progress always --quiet", "--progress always --log-format json"] {
         let written = on_terminal("here", &format!("{run} {without}"));
         assert!(!written.contains("MiB"), "{without}: {written:?}");

@@ -1,4 +1,4 @@
-//! Metrics are served while a run goes on, to this machine alone, and no client holds up the end.
+//! Metrics are served during a run, only to this machine, and no client delays its end.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use programs::{GATEWAY, example, pipe, root, seven, sizeleak, stderr, with};
 
-/// The longest that anything is waited for.
+/// The longest wait.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A program that waits for more on its stdin and serves metrics.
@@ -64,7 +64,7 @@ impl Served {
         }
     }
 
-    /// Closes its stdin and waits for its end; what it still said.
+    /// Closes its stdin and waits for its end; returns its remaining messages.
     fn end(mut self) -> String {
         drop(self.stdin.take());
         let mut said = String::new();
@@ -77,7 +77,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it is gone then.
+        // It may have ended already.
         let _gone = self.child.kill();
         let _status = self.child.wait();
     }
@@ -105,7 +105,7 @@ fn metrics_grow_during_the_run() {
     served.send(beginning);
     let read = format!("sizeleak_input_read_bytes_total {}", beginning.len());
     let half = served.wait_for(&[&read]);
-    assert!(!half.contains("input_size"), "nobody knows how much a pipe brings: {half}");
+    assert!(!half.contains("input_size"), "the size of a pipe's input is unknown: {half}");
     served.send(rest);
     let whole = served.wait_for(&[
         &format!("sizeleak_input_read_bytes_total {}", capture.len()),
@@ -121,7 +121,7 @@ fn metrics_grow_during_the_run() {
     assert!(served.end().contains("identification 307"));
 }
 
-/// What Prometheus itself makes of them.
+/// How Prometheus itself parses them.
 #[test]
 fn prometheus_client_parses_the_metrics() {
     let test = "prometheus_client_parses_the_metrics";
@@ -132,7 +132,8 @@ fn prometheus_client_parses_the_metrics() {
     served.send(&capture());
     let metrics = served.wait_for(&["sizeleak_frames_in_total{stage=\"record-sizer\"} 3338"]);
     served.end();
-    let script = "import sys\nfrom prometheus_client.openmetrics.parser import text_string_to_metric_families as parse\n\
+    let script = "import sys\n\
+                  from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse\n\
                   for family in parse(sys.stdin.read()):\n    print(family.name, family.type, len(family.samples))";
     let mut python = Command::new("python3");
     python.args(["-c", script]);

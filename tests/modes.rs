@@ -1,5 +1,5 @@
-//! Threads, processes and a plain Unix pipe give the same bytes; foreign programs are stages in both modes; whatever
-//! fails ends the whole run with its name.
+//! Threads, processes and a plain Unix pipe give the same bytes; foreign programs are stages in both modes; a failing
+//! stage ends the whole run and is named.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;
@@ -34,7 +34,7 @@ fn threads_processes_and_a_unix_pipe_give_the_same_bytes() {
     assert_eq!(threads, timeless(&stdout(&mut home("threads"))), "a second run");
 }
 
-/// Histograms are the one thing in which two runs differ, so that nothing else looks at them.
+/// Two runs differ only in their histograms, so no other test checks these.
 #[test]
 fn every_stage_measures_its_latency() {
     for mode in ["threads", "processes"] {
@@ -118,7 +118,7 @@ fn failing_stage_fails_the_run_and_is_named() {
     for (script, code, words) in [
         ("head -c 2000 > /dev/null; echo no more >&2; exit 7", 1, "`mine`: ended with exit code 7: no more"),
         ("kill -9 $$", 1, "`mine`: was killed by signal 9"),
-        // A program that ends well, but in the middle of the stream.
+        // A program that succeeds, but ends in the middle of the stream.
         ("head -c 20000", 3, "`record-sizer`: the frame stream"),
         ("cat > /dev/null", 3, "`record-sizer`:"),
         ("yes", 1, "`record-sizer`: value 1 of the frame stream"),
@@ -148,14 +148,14 @@ fn missing_program_is_an_error_before_the_run() {
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains("foreign.toml, line 8: the program `"), "{}", stderr(&output));
     }
-    // The runner alone in a folder: none of the stages' programs is beside it.
+    // The runner alone in a folder: none of the stages' programs is next to it.
     let folder = tempfile::tempdir().unwrap();
     let alone = folder.path().join("sizeleak");
     std::fs::copy(env!("CARGO_BIN_EXE_sizeleak"), &alone).unwrap();
     let file = pipeline_file(folder.path(), "");
     let output = loop {
         match Command::new(&alone).args(["run", &file, "--mode", "processes"]).env("PATH", "").output() {
-            // A program that another test starts at this moment has the copy open until its own begins.
+            // A process that another test forks at this moment holds the copy open until it executes its own program.
             Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => thread::sleep(Duration::from_millis(10)),
             output => break output.unwrap(),
         }
@@ -164,18 +164,18 @@ fn missing_program_is_an_error_before_the_run() {
     assert!(stderr(&output).contains("the program `capture` is missing"), "{}", stderr(&output));
 }
 
-/// Bytes; what half the home's capture comes to is more.
+/// In bytes; the output for half of the home's capture is longer.
 const LESS_THAN_HALF: usize = 400_000;
 
 #[test]
-fn sigint_ends_a_run_with_what_was_done_so_far() {
+fn sigint_ends_a_run_after_everything_read_is_processed() {
     let capture = std::fs::read(root().join(example("test.pcap"))).unwrap();
     for mode in ["threads", "processes"] {
         let mut command = sizeleak(&format!(
             "run pipeline.toml --input - --gateway {GATEWAY} --model {} --format frames --quiet --mode {mode}",
             example("model.toml")
         ));
-        // Its stdin stays open: without the signal the run would wait for ever.
+        // Its stdin stays open: without the signal the run would wait forever.
         let output = stop(&mut command, capture[..capture.len() / 2].to_vec(), LESS_THAN_HALF, || ());
         assert_eq!(output.status.code(), Some(130), "{mode}: {}", stderr(&output));
         assert!(timeless(&output.stdout).len() > LESS_THAN_HALF / 2, "{mode}");
@@ -215,7 +215,7 @@ fn a_full_disk_is_one_sentence() {
     }
 }
 
-/// Back-pressure: a sink that does not read holds the whole pipeline up, and memory with it.
+/// Back-pressure: a sink that does not read stalls the whole pipeline, and memory stops growing.
 #[test]
 fn slow_reader_stops_the_pipeline() {
     let folder = tempfile::tempdir().unwrap();
@@ -226,7 +226,7 @@ fn slow_reader_stops_the_pipeline() {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut last = 0;
-    // It is held up once its memory no longer grows; then it has not ended, although there is more to read.
+    // It is stalled once its memory no longer grows; it has not ended then, since there is more to read.
     let peak = loop {
         std::thread::sleep(Duration::from_millis(200));
         let peak = peak_kib(child.id());
@@ -235,7 +235,7 @@ fn slow_reader_stops_the_pipeline() {
         }
         last = peak;
     };
-    assert!(child.try_wait().unwrap().is_none(), "it ended although nobody reads");
+    assert!(child.try_wait().unwrap().is_none(), "it ended although its output was not read");
     assert!(peak < 64 << 10, "{peak} KiB");
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stdout.len() > 10 << 20, "{} bytes", output.stdout.len());

@@ -7,8 +7,8 @@ use std::process::Command;
 use serde::Deserialize;
 use sizeleak_model::{EpsilonTuple, Neighbours};
 
-/// Makes random tuples and queries, and answers them: the distances to the k nearest and, because scikit-learn breaks ties
-/// arbitrarily, everything within the largest of them.
+/// Makes random tuples and queries, and answers them: the distances to the k nearest and, because scikit-learn breaks
+/// ties arbitrarily, everything within the largest of them.
 const ORACLE: &str = r#"
 import json, random
 import numpy as np

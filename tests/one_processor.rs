@@ -1,8 +1,8 @@
-//! On a single processor the stages up to `record-sizer` share a thread with the output. That changes nothing: not the
-//! bytes, not what is said, and not how a run ends.
+//! On a single processor the stages up to `record-sizer` share a thread with the output. This changes neither the bytes
+//! nor the messages nor how a run ends.
 //!
-//! With two processors two threads have the three stages, and the second one the output too; a stage alone has one, and the
-//! output another.
+//! With two processors, two threads run the three stages, and the second one writes the output too; a single stage has
+//! one thread, and the output another.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod processors;
@@ -20,29 +20,29 @@ const TEST: &str = "one_processor";
 /// How many of the stages run.
 const STAGES: [usize; 2] = [1, 3];
 
-/// Bytes; what half the home's capture comes to is more.
+/// In bytes; the output for half of the home's capture is longer.
 const LESS_THAN_HALF: usize = 100_000;
 
-/// What a run is held to, so that it has one processor, and so that it has several.
-fn holds() -> [String; 2] {
+/// The commands that pin a run: to one processor, and to none in particular.
+fn pins() -> [String; 2] {
     [format!("taskset -c {}", processors::first(1)), "env".to_owned()]
 }
 
-fn can_hold() -> bool {
+fn can_pin() -> bool {
     tool::are_here(TEST, &["taskset", "env"]) && (processors::are(2) || tool::skip(TEST, "two processors"))
 }
 
-/// A run of the first so many of three stages over a capture.
-fn run(stages: usize, hold: &str, capture: &Path, arguments: &str) -> Command {
-    let mut command = run_of(stages, hold);
+/// A run of the first `stages` of three stages over a capture.
+fn run(stages: usize, pin: &str, capture: &Path, arguments: &str) -> Command {
+    let mut command = run_of(stages, pin);
     command.arg("--input").arg(capture).args(arguments.split_whitespace());
     command
 }
 
-fn run_of(stages: usize, hold: &str) -> Command {
-    let mut hold = hold.split(' ');
-    let mut command = Command::new(hold.next().unwrap());
-    command.args(hold).args([env!("CARGO_BIN_EXE_sizeleak"), "run"]);
+fn run_of(stages: usize, pin: &str) -> Command {
+    let mut pin = pin.split(' ');
+    let mut command = Command::new(pin.next().unwrap());
+    command.args(pin).args([env!("CARGO_BIN_EXE_sizeleak"), "run"]);
     command.arg(format!("tests/processors/{stages}.toml")).args(["--format", "frames"]);
     if stages > 1 {
         command.args(["--gateway", GATEWAY]);
@@ -55,16 +55,16 @@ fn home() -> PathBuf {
     root().join(example("test.pcap"))
 }
 
-/// What both runs come to, which is the same: the first one's.
+/// The result of both runs, which must be the same.
 fn alike(run: impl Fn(&str) -> Output) -> Output {
-    let [alone, several] = holds().map(|hold| run(&hold));
+    let [alone, several] = pins().map(|pin| run(&pin));
     assert_eq!(alone.status, several.status);
     assert_eq!(stderr(&alone), stderr(&several));
     assert!(alone.stdout == several.stdout, "other bytes");
     alone
 }
 
-/// What a run of so many stages comes to, without its latencies.
+/// The result of a run of this many stages, without its latencies.
 fn ended(stages: usize, mut output: Output) -> Output {
     let (stdout, summed_up) = timeless::with_stages(&output.stdout);
     assert_eq!(summed_up, stages);
@@ -73,81 +73,81 @@ fn ended(stages: usize, mut output: Output) -> Output {
 }
 
 #[test]
-fn a_whole_capture() {
-    if !can_hold() {
+fn whole_capture_has_the_same_output_on_one_processor() {
+    if !can_pin() {
         return;
     }
     for stages in STAGES {
-        let whole = alike(|hold| ended(stages, run(stages, hold, &home(), "--quiet").output().unwrap()));
+        let whole = alike(|pin| ended(stages, run(stages, pin, &home(), "--quiet").output().unwrap()));
         assert!(whole.status.success() && whole.stderr.is_empty(), "{}", stderr(&whole));
     }
-    // As one line a kind, for people.
-    let told = alike(|hold| run(3, hold, &home(), "-o /dev/null").output().unwrap());
-    assert!(stderr(&told).contains("record "), "{}", stderr(&told));
+    // For people, one line per kind.
+    let printed = alike(|pin| run(3, pin, &home(), "-o /dev/null").output().unwrap());
+    assert!(stderr(&printed).contains("record "), "{}", stderr(&printed));
 }
 
 #[test]
-fn a_capture_that_is_cut_and_one_without_the_gateway() {
-    if !can_hold() {
+fn cut_capture_and_absent_gateway_are_reported_alike_on_one_processor() {
+    if !can_pin() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let whole = std::fs::read(home()).unwrap();
     let cut = programs::write(folder.path(), "cut.pcap", &whole[..whole.len() / 2 + 5]);
     for stages in STAGES {
-        let cut = alike(|hold| run(stages, hold, &cut, "--quiet").output().unwrap());
+        let cut = alike(|pin| run(stages, pin, &cut, "--quiet").output().unwrap());
         assert!(!cut.status.success() && cut.stdout.len() > LESS_THAN_HALF, "{}", stderr(&cut));
     }
     let elsewhere = "--quiet --set flow-filter.gateway=[\"10.9.9.9\"]";
-    let absent = alike(|hold| run(3, hold, &home(), elsewhere).output().unwrap());
+    let absent = alike(|pin| run(3, pin, &home(), elsewhere).output().unwrap());
     assert!(!absent.status.success() && stderr(&absent).contains("10.9.9.9"), "{}", stderr(&absent));
 }
 
 #[test]
-fn an_output_that_is_closed_and_one_that_is_full() {
-    if !can_hold() {
+fn closed_and_full_outputs_end_the_run_alike_on_one_processor() {
+    if !can_pin() {
         return;
     }
     for stages in STAGES {
-        let closed = alike(|hold| {
-            let mut child = run(stages, hold, &home(), "--quiet").spawn().unwrap();
+        let closed = alike(|pin| {
+            let mut child = run(stages, pin, &home(), "--quiet").spawn().unwrap();
             drop(child.stdout.take());
             child.wait_with_output().unwrap()
         });
         assert!(closed.status.success() && closed.stderr.is_empty(), "{}", stderr(&closed));
         if Path::new("/dev/full").exists() {
-            let full = alike(|hold| run(stages, hold, &home(), "--quiet -o /dev/full").output().unwrap());
+            let full = alike(|pin| run(stages, pin, &home(), "--quiet -o /dev/full").output().unwrap());
             assert_eq!((full.status.code(), stderr(&full).lines().count()), (Some(1), 1), "{}", stderr(&full));
         }
     }
 }
 
 #[test]
-fn the_user_stops_it_while_it_waits_for_packets() {
-    if !can_hold() {
+fn interrupt_ends_the_wait_for_packets_on_one_processor() {
+    if !can_pin() {
         return;
     }
     let capture = std::fs::read(home()).unwrap();
     let half = &capture[..capture.len() / 2];
     for stages in STAGES {
-        for hold in holds() {
-            // What was read is out, although more may come.
-            let mut waiting = run(stages, &hold, Path::new("-"), "--quiet");
+        for pin in pins() {
+            // Everything read is written, although more may come.
+            let mut waiting = run(stages, &pin, Path::new("-"), "--quiet");
             let stopped = ended(stages, stop(&mut waiting, half.to_vec(), LESS_THAN_HALF, || ()));
-            assert_eq!(stopped.status.code(), Some(130), "{hold}: {}", stderr(&stopped));
-            assert_eq!(stderr(&stopped), "sizeleak: stopped; everything read until then is processed\n", "{hold}");
+            assert_eq!(stopped.status.code(), Some(130), "{pin}: {}", stderr(&stopped));
+            assert_eq!(stderr(&stopped), "sizeleak: stopped; everything read until then is processed\n", "{pin}");
         }
     }
 }
 
 #[test]
-fn a_stream_of_segments_that_was_recorded() {
-    if !can_hold() {
+fn recorded_segments_have_the_same_output_on_one_processor() {
+    if !can_pin() {
         return;
     }
     let segments = stdout(&mut run(2, "env", &home(), "--quiet"));
-    let recorded = alike(|hold| {
-        let mut command = run_of(3, hold);
+    let recorded = alike(|pin| {
+        let mut command = run_of(3, pin);
         command.args(["--from", "-", "--quiet"]);
         ended(3, feed(command, segments.clone()))
     });

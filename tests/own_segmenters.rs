@@ -46,7 +46,7 @@ fn pipeline_with(segmenter: &[String], folder: &Path) -> String {
     write(folder, "pipeline.toml", text).display().to_string()
 }
 
-/// All but the frames in which stages tell of themselves.
+/// All frames but those in which stages describe themselves.
 fn traffic(stream: &[u8]) -> Vec<Frame> {
     let mut reader = FrameReader::new(stream);
     let frames = std::iter::from_fn(|| reader.next_frame().unwrap());
@@ -60,7 +60,7 @@ fn identified(frames: &[Frame]) -> usize {
 #[test]
 fn the_segmenter_in_rust_is_a_stage_in_a_pipe_and_in_both_modes() {
     let frames = traffic(&stream_of(&segmenters::rust()));
-    // The bundled home holds 307 commands; what else is to the gateway is no command, and explained by no actions.
+    // The bundled home has 307 commands; other bursts to the gateway are not commands, and no actions explain them.
     assert_eq!(identified(&frames), 308);
 }
 
@@ -71,8 +71,8 @@ fn the_segmenter_in_python_does_the_same_in_a_pipe_and_in_both_modes() {
         return;
     }
     let frames = traffic(&stream_of(&segmenters::python()));
-    assert!(frames == traffic(&stream_of(&segmenters::rust())), "Python and Rust find other commands");
-    // As it stands in its folder.
+    assert!(frames == traffic(&stream_of(&segmenters::rust())), "Python and Rust find different commands");
+    // Unchanged, in its folder.
     let file = segmenters::folder().join("burst.toml").display().to_string();
     let ran = stdout(&mut sizeleak(&format!("run {file} --format frames --quiet")));
     assert!(traffic(&ran) == frames);

@@ -1,4 +1,4 @@
-//! Parquet files open in Arrow, and hold what CSV of the same frames does.
+//! Parquet files open in Arrow, and hold the same values as CSV of the same frames.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod programs;
@@ -132,7 +132,7 @@ fn interrupted_run_makes_a_valid_file() {
     let mut command = sizeleak("run pipeline.toml --input - --format parquet -o");
     let mut child = command.arg(&file).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // More than a pipe holds: once it is taken, the run has begun.
+    // More than a pipe holds: once it is read, the run has started.
     let capture = fs::read(root().join(example("test.pcap"))).unwrap();
     let (header, packets) = capture.split_at(24);
     stdin.write_all(&[header, &packets.repeat(10)].concat()).unwrap();

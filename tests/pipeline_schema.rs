@@ -1,4 +1,4 @@
-//! `docs/pipeline.schema.json` is what the types say, and takes the pipeline files that the program takes.
+//! `docs/pipeline.schema.json` matches the types, and accepts the pipeline files that the program accepts.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod programs;
@@ -18,13 +18,13 @@ fn json(toml: &str) -> Value {
     serde_json::to_value(toml.parse::<toml::Table>().unwrap()).unwrap()
 }
 
-/// Whether the program takes a file, as far as its form goes: what is missing on disk is another matter.
-fn is_taken(toml: &str) -> bool {
+/// Whether the program accepts the form of a file; the files that it names may be missing.
+fn is_accepted(toml: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "pipeline.toml", toml);
     let output = sizeleak(&format!("run {} --quiet", file.display())).output().unwrap();
     let said = stderr(&output);
-    assert!(!output.status.success(), "nothing of it is there");
+    assert!(!output.status.success(), "the files that it names do not exist");
     let needs_more = ["is missing", "No such file"].iter().any(|words| said.contains(words));
     assert!(needs_more || said.contains("pipeline.toml"), "{said}");
     needs_more
@@ -34,7 +34,7 @@ fn is_taken(toml: &str) -> bool {
 fn committed_schema_is_current() {
     let made = String::from_utf8(stdout(&mut sizeleak("schema"))).unwrap();
     let committed = fs::read_to_string(root().join("docs/pipeline.schema.json")).unwrap();
-    assert!(made == committed, "make it anew: sizeleak schema > docs/pipeline.schema.json");
+    assert!(made == committed, "regenerate it: sizeleak schema > docs/pipeline.schema.json");
 }
 
 #[test]
@@ -86,6 +86,6 @@ fn schema_and_program_accept_the_same_files() {
         ("[pipeline]\nmode = \"threads\"".to_owned(), false),
     ] {
         assert_eq!(validator().is_valid(&json(&toml)), valid, "the schema on {toml}");
-        assert_eq!(is_taken(&toml), valid, "the program on {toml}");
+        assert_eq!(is_accepted(&toml), valid, "the program on {toml}");
     }
 }

@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use alignment::align;
-use chain::{Sized, Whereabouts};
+use chain::{FlowFinder, Sized};
 use sizeleak_frame::Direction;
 use tshark::{Seen, Tshark};
 
 const TEST: &str = "public_captures";
 
-/// Captures of TLS on ports of other protocols: tshark needs to be told, the sizer goes by content.
-const TOLD: [(&str, &[&str]); 5] = [
+/// Captures of TLS on ports of other protocols: tshark must be given the ports, the sizer goes by content.
+const TLS_PORTS: [(&str, &[&str]); 5] = [
     ("ndpi/KakaoTalk_talk.pcap", &["tcp.port==8080,tls"]),
     ("ndpi/anyconnect-vpn.pcap", &["tcp.port==5223,tls", "tcp.port==8009,tls"]),
     ("ndpi/anydesk.pcap", &["tcp.port==80,tls"]),
@@ -46,19 +46,22 @@ const KNOWN: &[Known] = &[
         capture: "ndpi/443-chrome.pcap",
         missing: 0,
         extra: 1,
-        reason: "The capture is one segment from the middle of a connection; its last bytes are a whole record, which tshark takes for the rest of another.",
+        reason: "The capture is one segment from the middle of a connection; its last bytes are a whole record, \
+                 which tshark takes for the rest of another.",
     },
     Known {
         capture: "ndpi/443-opvn.pcap",
         missing: 0,
         extra: 5,
-        reason: "OpenVPN carries a TLS handshake in packets of its own, of which tshark ignores some as unknown records.",
+        reason: "OpenVPN carries a TLS handshake in packets of its own, of which tshark ignores some as \
+                 unknown records.",
     },
     Known {
         capture: "ndpi/KakaoTalk_chat.pcap",
         missing: 0,
         extra: 9,
-        reason: "A second SYN of the service has another sequence number; tshark then takes all it sends for retransmissions.",
+        reason: "A second SYN of the service has another sequence number; tshark then takes all it sends for \
+                 retransmissions.",
     },
     Known {
         capture: "ndpi/capwap.pcap",
@@ -100,7 +103,8 @@ const KNOWN: &[Known] = &[
         capture: "ndpi/skype.pcap",
         missing: 0,
         extra: 10,
-        reason: "On ports of its own Skype opens connections with empty records, from which tshark does not yet recognise TLS.",
+        reason: "On ports of its own Skype opens connections with empty records, from which tshark does not yet \
+                 recognise TLS.",
     },
     Known {
         capture: "ndpi/skype_no_unknown.pcap",
@@ -124,7 +128,8 @@ const KNOWN: &[Known] = &[
         capture: "wireshark/retrans-tls.pcap",
         missing: 1,
         extra: 0,
-        reason: "The one record begins in a keep-alive probe of one byte, in the middle of a connection, and nothing follows it.",
+        reason: "The one record begins in a keep-alive probe of one byte, in the middle of a connection, and nothing \
+                 follows it.",
     },
     Known {
         capture: "wireshark/wireguard-ping-tcp-dsb.pcapng",
@@ -241,16 +246,16 @@ fn is_as_known(one: &Comparison) -> bool {
 
 fn compare(name: &str, path: &Path, tshark: &Tshark) -> Comparison {
     let sized = Sized::of(path, None);
-    let mut whereabouts = Whereabouts::new(&sized);
+    let mut flow_finder = FlowFinder::new(&sized);
     let mut comparison = Comparison { name: name.to_owned(), ..Comparison::default() };
 
     // By flow and direction; records in no flow of ours are all missing.
     let mut theirs: BTreeMap<(u64, Direction), Vec<Seen>> = BTreeMap::new();
-    let told = TOLD.iter().find(|(capture, _)| *capture == name).map_or(&[][..], |(_, ports)| ports);
-    for seen in tshark.records(path, told) {
+    let tls_ports = TLS_PORTS.iter().find(|(capture, _)| *capture == name).map_or(&[][..], |(_, ports)| ports);
+    for seen in tshark.records(path, tls_ports) {
         let tally = if seen.is_dtls { &mut comparison.dtls } else { &mut comparison.tls };
         tally.expected += 1;
-        match whereabouts.find(seen.source, seen.destination, seen.time_ns, seen.sequence) {
+        match flow_finder.find(seen.source, seen.destination, seen.time_ns, seen.sequence) {
             Some(place) => theirs.entry(place).or_default().push(seen),
             None => tally.missing.push(format!("in no flow: {seen:?}")),
         }

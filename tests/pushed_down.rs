@@ -1,4 +1,4 @@
-//! A filter's test made by the capture before it changes nothing of what comes out: frames, batches, counters, errors.
+//! The filter's prefilter, when the capture before it applies it, changes no output: frames, batches, counters, errors.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::net::Ipv4Addr;
@@ -40,7 +40,7 @@ enum Kind {
     /// VXLAN, with the ends inside.
     Vxlan(Ipv4Addr, Ipv4Addr),
     Arp,
-    /// Neither IP nor usual.
+    /// Neither IP nor common.
     Other(u16),
     /// Anything.
     Noise(Vec<u8>),
@@ -68,7 +68,8 @@ fn captured() -> impl Strategy<Value = Captured> {
         12 => Just(Kind::Tcp),
         3 => (port(), port()).prop_map(|(source_port, destination_port)| Kind::Udp { source_port, destination_port }),
         1 => Just(Kind::Icmp),
-        3 => (prop::sample::select(&[1u8, 2, 20][..]), 1u8..3).prop_map(|(source, destination)| Kind::Six(source, destination)),
+        3 => (prop::sample::select(&[1u8, 2, 20][..]), 1u8..3)
+            .prop_map(|(source, destination)| Kind::Six(source, destination)),
         3 => (0u16..3, 0u16..3, any::<bool>())
             .prop_map(|(identification, offset, more)| Kind::Fragment { identification, offset, more }),
         1 => (address(), address()).prop_map(|(source, destination)| Kind::Tunnel(source, destination)),
@@ -129,8 +130,8 @@ impl Captured {
                 (0x86dd, [&start[..], &address(*source), &address(*destination), &segment].concat())
             }
             Kind::Fragment { identification, offset, more } => {
-                let place = offset | u16::from(*more) << 13;
-                (0x0800, ipv4(UDP, ends, [*identification, place], &[9, 9, 1, 187, 0, 24, 0, 0]))
+                let fragment = offset | u16::from(*more) << 13;
+                (0x0800, ipv4(UDP, ends, [*identification, fragment], &[9, 9, 1, 187, 0, 24, 0, 0]))
             }
             Kind::Tunnel(source, destination) => {
                 let inside = ipv4(TCP, [*source, *destination], [0, 0], &segment);
@@ -202,12 +203,12 @@ fn apart(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
         others.push(stage(last, Table::new()));
     }
     let (mut out, mut error) = (Taken(Vec::new()), None);
-    let mut tell = |_, outcome| {
+    let mut ended = |_, outcome| {
         if let Outcome::Failed(cause) = outcome {
             error.get_or_insert(cause);
         }
     };
-    run_fused(first, others, None, &mut out, &Interrupt::new(), &mut tell);
+    run_fused(first, others, None, &mut out, &Interrupt::new(), &mut ended);
     (out.0, error)
 }
 
@@ -253,7 +254,7 @@ proptest! {
                 packet.kind = Kind::Tcp;
             }
         }
-        // So many that more come after the filter, on a thread of its own, has seen the gateway.
+        // Enough that some come after the filter, on a thread of its own, has seen the gateway.
         let all = packets.len() * 20;
         let packets: Vec<_> = packets.into_iter().cycle().take(all).collect();
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The commands of the README and of the guide run as they stand, one block after another, and print what is shown there.
+//! The commands of the README and of the guide run unchanged, one block after another, and print what is shown there.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
 mod programs;

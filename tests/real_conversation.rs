@@ -1,4 +1,5 @@
-//! Conversations of real programs through real sockets: the sizes are those of the messages sent, and those that tshark sees.
+//! Conversations of real programs through real sockets: the sizes are those of the messages sent, and those that tshark
+//! sees.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod chain;
@@ -8,7 +9,7 @@ mod tshark;
 
 use std::collections::BTreeMap;
 
-use chain::{Sized, Whereabouts};
+use chain::{FlowFinder, Sized};
 use conversation::{GATEWAY, Message, Namespace, Protection, SERVER_NAME, SERVICE};
 use sizeleak_frame::{ContentType, Direction, Record};
 use tempfile::TempDir;
@@ -116,17 +117,17 @@ fn check_messages(sized: &Sized, messages: &[Message], plaintext: Plaintext) {
         if plaintext == Plaintext::Exact {
             assert_eq!((least, most), (size, size), "{message:?}: {carriers:?}");
         } else {
-            // A block a record, and whether a MAC is counted among the padded bytes or after them.
+            // One block per record, and whether a MAC is counted among the padded bytes or after them.
             assert!(most - least < 32 * carriers.len() as u64, "{message:?}: {least} to {most}");
         }
     }
 }
 
 fn check_against_tshark(sized: &Sized, records: &[tshark::Seen]) {
-    let mut whereabouts = Whereabouts::new(sized);
+    let mut flow_finder = FlowFinder::new(sized);
     let mut theirs: BTreeMap<(u64, Direction), Vec<(u8, u32)>> = BTreeMap::new();
     for seen in records {
-        let place = whereabouts.find(seen.source, seen.destination, seen.time_ns, seen.sequence).unwrap();
+        let place = flow_finder.find(seen.source, seen.destination, seen.time_ns, seen.sequence).unwrap();
         theirs.entry(place).or_default().push((seen.content_type, seen.length));
     }
     let ours: BTreeMap<_, Vec<_>> = sized

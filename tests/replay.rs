@@ -1,5 +1,5 @@
-//! What stages put out is saved whole or not at all, and a run goes on from it with the same results as the whole run, in
-//! both modes.
+//! The output of a stage is saved whole or not at all, and a run that continues from it has the same results as the
+//! whole run, in both modes.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod programs;
@@ -19,7 +19,7 @@ const MODES: [&str; 2] = ["threads", "processes"];
 const STAGES: [&str; 7] =
     ["capture", "flow-filter", "record-sizer", "command-segmenter", "epsilon-corrector", "decomposer", "pruner"];
 
-/// The bundled home's pipeline with these arguments besides.
+/// The bundled home's pipeline with these additional arguments.
 fn home(mode: &str, arguments: &str) -> Command {
     let model = example("model.toml");
     sizeleak(&format!("run pipeline.toml --model {model} --quiet --mode {mode} {arguments}"))
@@ -59,7 +59,7 @@ fn run_from_any_saved_stream_equals_the_whole_run() {
     for mode in MODES {
         for stage in STAGES {
             let from = format!("--from {}/{stage}.frames.zst", folder.path().display());
-            // No capture is read: this one is not there.
+            // No capture is read: this one does not exist.
             let nothing = "--set capture.files=no-such.pcap";
             assert!(stdout(&mut home(mode, &format!("{from} {nothing} --format ndjson"))) == whole, "{mode} {stage}");
             let again = stdout(&mut home(mode, &format!("{from} {nothing} --format frames")));
@@ -97,7 +97,8 @@ fn save_compresses_by_file_name() {
     let pipeline = |mode: &str| {
         let text = format!(
             "[pipeline]\nmode = \"{mode}\"\n[[stage]]\nrun = \"capture\"\nfiles = [\"{}\"]\n[[stage]]\nrun = \
-             \"flow-filter\"\ngateway = [\"{GATEWAY}\"]\nsave = \"segments.frames.gz\"\n[[stage]]\nname = \"mine\"\ncommand = \
+             \"flow-filter\"\ngateway = [\"{GATEWAY}\"]\nsave = \"segments.frames.gz\"\n[[stage]]\n\
+             name = \"mine\"\ncommand = \
              [\"cat\"]\nsave = \"mine.frames\"\n[[stage]]\nrun = \"record-sizer\"\nsave = \"records.frames.zst\"\n",
             capture.display()
         );
@@ -116,7 +117,7 @@ fn save_compresses_by_file_name() {
             (&raw("segments.frames.gz")[..2], &raw("records.frames.zst")[..2]),
             (&b"\x1f\x8b"[..], &b"\x28\xb5"[..])
         );
-        // What `cat` puts out says that flow-filter made it, but it is known where it was saved.
+        // The output of `cat` says that flow-filter made it, but where it was saved is known.
         let segments = content(&folder.path().join("segments.frames.gz"));
         assert!(segments == raw("mine.frames"), "not one byte of a foreign stream is changed");
         for name in ["mine.frames", "records.frames.zst", "segments.frames.gz"] {
@@ -146,7 +147,7 @@ fn frames_command_reads_saved_streams() {
     assert_eq!(from_stdin.stdout, stdout(&mut sizeleak(&format!("frames --format ndjson {plain}"))));
 }
 
-/// A pipeline of three stages and a foreign one behind them, which does this.
+/// A pipeline of three stages and a foreign one after them, which runs this script.
 fn with_foreign(folder: &Path, script: &str) -> String {
     let capture = root().join(example("test.pcap"));
     let text = format!(
@@ -289,7 +290,7 @@ fn unsuitable_stream_is_one_sentence() {
 }
 
 #[test]
-fn only_run_saves() {
+fn only_run_saves_streams_that_a_pipeline_file_names() {
     let folder = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(root().join("pipeline.toml")).unwrap();
     let text = text.replace("run = \"record-sizer\"", "run = \"record-sizer\"\nsave = \"records.frames\"");

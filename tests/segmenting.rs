@@ -1,5 +1,5 @@
-//! How many commands are found where, by the real program on simulated homes: what is missed, what is found that was none,
-//! and what has another size. `cargo test --test segmenting -- --nocapture` shows the figures.
+//! How many commands the real program finds in simulated homes: those missed, spurious, and found with another size.
+//! `cargo test --test segmenting -- --nocapture` shows the figures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod home;
@@ -21,7 +21,7 @@ const ALGORITHMS: [&str; 4] = ["record", "gap", "adaptive", "learned"];
 /// A packet that is late by up to 5 ms moves its command by as much.
 const LATE: i64 = 6_000_000;
 
-/// What became of the commands of a capture.
+/// The outcome for the commands of a capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Found {
     commands: usize,
@@ -106,7 +106,7 @@ fn home_of(framing: Framing, count: u32) -> Scenario {
 
 /// Two commands an hour apart; between them keep-alives, polls and telemetry alone.
 #[test]
-fn an_hour_without_commands_gives_none() {
+fn no_commands_are_found_in_an_hour_without_any() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_001..) {
         for (version, suite) in [(Version::Tls12, Suite::ChaCha20Poly1305), (Version::Tls13, Suite::Aes128Gcm)] {
             let mut scenario = home_of(framing, 2);
@@ -123,7 +123,7 @@ fn an_hour_without_commands_gives_none() {
 }
 
 #[test]
-fn chunked_messages() {
+fn chunked_messages_are_found_whole() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_011..) {
         for chunk in [64, 100, 512] {
             let mut scenario = home_of(framing, 150);
@@ -135,7 +135,7 @@ fn chunked_messages() {
 }
 
 #[test]
-fn packets_out_of_order_and_a_start_in_the_middle() {
+fn commands_are_found_despite_reordering_and_a_start_in_mid_stream() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_021..) {
         let mut scenario = home_of(framing, 150);
         scenario.capture.reordering = 0.15;
@@ -148,7 +148,7 @@ fn packets_out_of_order_and_a_start_in_the_middle() {
 }
 
 #[test]
-fn connections_that_are_opened_again() {
+fn commands_are_found_across_reconnects() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_031..) {
         let mut scenario = home_of(framing, 150);
         scenario.session.reconnect_after = SignedDuration::from_mins(2);
@@ -160,7 +160,7 @@ fn connections_that_are_opened_again() {
 
 /// The next command comes while the last one's replies do.
 #[test]
-fn commands_close_together() {
+fn commands_close_together_are_found_separately() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_041..) {
         for quality in [QualityOfService::AtLeastOnce, QualityOfService::AtMostOnce] {
             if framing != Framing::Mqtt && quality == QualityOfService::AtMostOnce {
@@ -178,7 +178,7 @@ fn commands_close_together() {
 }
 
 #[test]
-fn gateways_that_do_not_reply() {
+fn commands_without_replies_are_found() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_051..) {
         let mut scenario = home_of(framing, 150);
         scenario.replies.mode = ReplyMode::None;
@@ -188,9 +188,10 @@ fn gateways_that_do_not_reply() {
     }
 }
 
-/// Answers take longer than `answer-within` says; firmware's single answers, of which nothing can be learned, are left out.
+/// Answers take longer than `answer-within` says; firmware's single answers, from which nothing can be learned, are
+/// left out.
 #[test]
-fn a_service_far_away() {
+fn commands_of_a_distant_service_are_found() {
     for (framing, seed) in FRAMINGS.into_iter().zip(61_061..) {
         let mut scenario = home_of(framing, 150);
         scenario.network.round_trip = SignedDuration::from_millis(200);
@@ -200,7 +201,7 @@ fn a_service_far_away() {
     }
 }
 
-/// Where the gateway polls, only the algorithms that learn, with or without labels, tell noise apart from commands.
+/// Where the gateway polls, only the algorithms that learn, with or without labels, distinguish noise from commands.
 #[test]
 fn only_learning_algorithms_ignore_polls() {
     let mut scenario = home_of(Framing::Http, 3);

@@ -49,15 +49,15 @@ fn transfers(framing: Framing) {
     }
 }
 
-/// The figures that follow from the commands' sizes alone. The count of replies depends on what TLS hides of them, so the
-/// figures after pruning are only similar.
+/// The figures that follow from the commands' sizes alone. The count of replies depends on what TLS hides of them, so
+/// the figures after pruning are only similar.
 fn sizes(figures: &Value) -> [&Value; 4] {
     ["matched", "missed", "spurious", "before_pruning"].map(|key| &figures[key])
 }
 
-/// Transfers between a suite that shows sizes and one that shows ranges, either way: the truth stays among the candidates.
-/// A model learned from sizes is as good on ranges as one learned from ranges, but a model learned from ranges is not exact
-/// enough to rank candidates of exact sizes.
+/// Transfers between a suite that shows sizes and one that shows ranges, either way: the truth stays among the
+/// candidates. A model learned from sizes is as good on ranges as one learned from ranges, but a model learned from
+/// ranges is not exact enough to rank candidates of exact sizes.
 fn transfers_between_sizes_and_ranges(framing: Framing) {
     let homes = [(Version::Tls12, Suite::Aes128Gcm), (Version::Tls12, Suite::Aes128CbcSha)]
         .map(|suite| Home::new(&scenario(framing, suite), SEED + 1));

@@ -1,5 +1,5 @@
-//! The least work that sizes the records of a capture: one loop without stages, batches, sessions or IPv6, and without handling
-//! loss, reordering or anything that is not TLS.
+//! The least work that sizes the records of a capture: one loop without stages, batches, sessions or IPv6, and without
+//! handling loss, reordering or anything that is not TLS.
 
 use std::io::{self, Read, Write};
 

@@ -1,5 +1,5 @@
-//! Writes captures for measurements, the same bytes for the same arguments, and measures how fast a file can be read and
-//! scanned at all.
+//! Writes captures for measurements, the same bytes for the same arguments, and measures how fast a file can be read
+//! and scanned at all.
 #![allow(clippy::print_stdout, reason = "a program of the benchmarks")]
 
 mod conversation;
@@ -29,11 +29,11 @@ struct Arguments {
 enum Work {
     /// Write a capture
     Write {
-        /// What is in it
+        /// Its content
         shape: Shape,
         /// Its length in bytes
         bytes: u64,
-        /// Where to
+        /// The file to write
         file: PathBuf,
         /// Seed of the random numbers
         #[arg(long, default_value_t = 1)]
@@ -50,12 +50,12 @@ enum Work {
     },
     /// Read files in blocks of 256 KiB, and do nothing with them
     Read {
-        /// Which
+        /// The files to read
         files: Vec<PathBuf>,
     },
     /// Walk over the packets of a capture and compare their addresses: the least work of any reader
     Walk {
-        /// Which; one that `write` has written
+        /// A capture that `write` has written
         file: PathBuf,
         /// The address to look for
         #[arg(long, default_value = "192.168.1.20")]
@@ -63,7 +63,7 @@ enum Work {
     },
     /// Size the TLS records of a capture of shape `records`, and nothing else: the least work of sizing
     Size {
-        /// Which
+        /// A capture that `write` has written
         file: PathBuf,
         /// Where to write their frames
         #[arg(short, long, value_name = "FILE", default_value = "/dev/null")]

@@ -15,7 +15,7 @@ impl<'a> Bytes<'a> {
         Some(u16::from_be_bytes(*number))
     }
 
-    /// The next so many bytes, or all that are left.
+    /// The next `length` bytes, or all that are left.
     pub(crate) fn take(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(length.min(self.0.len()));
         self.0 = rest;

@@ -1,4 +1,5 @@
-//! The functions that the fuzzer and the test suite call: each target takes any bytes and checks what must hold for them.
+//! The functions that the fuzzer and the test suite call: each target takes any bytes and checks what must hold for
+//! them.
 //!
 //! A target never fails because input is bad, only because of what bad input must not cause: a panic, a hang, unbounded
 //! memory, or impossible output.

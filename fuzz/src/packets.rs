@@ -1,7 +1,7 @@
 //! The packet parser: bytes as packets of any link type, through `flow-filter`.
 //!
-//! A packet is encoded as its link type, the number of bytes that the snaplen cut off and its length (two bytes each), then its
-//! data.
+//! A packet is encoded as its link type, the number of bytes that the snaplen cut off and its length (two bytes each),
+//! then its data.
 
 use sizeleak_flow_filter::{FlowFilter, Options};
 use sizeleak_frame::{Frame, Packet, Packets};

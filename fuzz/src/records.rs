@@ -1,7 +1,7 @@
 //! The record finder: bytes as segments of two flows, one of TCP and one of UDP, through `record-sizer`.
 //!
-//! A segment is encoded as four numbers of two bytes: its kind (bits, see below), its offset from the end of the one before in its
-//! direction, the number of bytes that the snaplen cut off, and its length; then its payload.
+//! A segment is encoded as four numbers of two bytes: its kind (bits, see below), its offset from the end of the one
+//! before in its direction, the number of bytes that the snaplen cut off, and its length; then its payload.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -12,7 +12,7 @@ use sizeleak_runtime::{Interrupt, Source, Stage};
 
 /// What the three stages made of a capture.
 #[derive(Debug, Default)]
-#[allow(dead_code, reason = "each test looks at what it is about")]
+#[allow(dead_code, reason = "each test uses a part of it")]
 pub(crate) struct Sized {
     /// The flows by their identifiers.
     pub(crate) flows: BTreeMap<u64, Flow>,
@@ -105,15 +105,15 @@ impl Carrier {
 /// Finds the flow and direction of a packet by its ends, its time and its sequence number.
 #[derive(Debug)]
 #[allow(dead_code, reason = "only comparisons with another program need it")]
-pub(crate) struct Whereabouts {
+pub(crate) struct FlowFinder {
     /// A flow does not include the gateway's port, so several may fit.
-    fitting: BTreeMap<Place, Vec<u64>>,
+    fitting: BTreeMap<SegmentKey, Vec<u64>>,
     known: BTreeMap<(SocketAddr, SocketAddr), u64>,
 }
 
-/// What identifies a segment's place in its flow.
+/// What identifies a segment of a flow.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct SegmentKey {
     gateway: IpAddr,
     service: SocketAddr,
     direction: Direction,
@@ -122,16 +122,16 @@ struct Place {
 }
 
 #[allow(dead_code, reason = "only comparisons with another program need it")]
-impl Whereabouts {
-    /// Of all segments of a capture.
+impl FlowFinder {
+    /// Knows all segments of a capture.
     pub(crate) fn new(sized: &Sized) -> Self {
-        let mut fitting: BTreeMap<Place, Vec<u64>> = BTreeMap::new();
+        let mut fitting: BTreeMap<SegmentKey, Vec<u64>> = BTreeMap::new();
         for carrier in &sized.segments {
             let Some(flow) = sized.flows.get(&carrier.flow) else { continue };
             let (gateway, service) = (flow.gateway, flow.service);
             let Carrier { time_ns, sequence, direction, .. } = *carrier;
-            let place = Place { gateway, service, direction, time_ns, sequence };
-            fitting.entry(place).or_default().push(carrier.flow);
+            let key = SegmentKey { gateway, service, direction, time_ns, sequence };
+            fitting.entry(key).or_default().push(carrier.flow);
         }
         Self { fitting, known: BTreeMap::new() }
     }
@@ -149,7 +149,7 @@ impl Whereabouts {
         [to, from].into_iter().find_map(|(gateway, service, direction)| {
             let ends = (gateway, service);
             let gateway = gateway.ip();
-            let fitting = self.fitting.get(&Place { gateway, service, direction, time_ns, sequence })?;
+            let fitting = self.fitting.get(&SegmentKey { gateway, service, direction, time_ns, sequence })?;
             let flow = match self.known.get(&ends) {
                 Some(flow) => *flow,
                 None => *fitting.iter().find(|flow| !self.known.values().any(|taken| taken == *flow))?,

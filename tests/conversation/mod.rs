@@ -97,8 +97,8 @@ impl Namespace {
     ) -> Result<(PathBuf, Vec<Message>), String> {
         let capture = self.folder.join(name);
         let mut recorder = self.inside("tcpdump");
-        // Unbuffered and immediate, so that nothing waits in memory at the end; with room for more than the few packets
-        // of any length that the usual buffer of an immediate recording holds.
+        // Unbuffered and immediate, so that nothing waits in memory at the end; with a larger buffer than the usual
+        // one, which in immediate mode holds only a few packets.
         recorder.args(["-i", "lo", "-n", "-U", "--immediate-mode", "-s", "70000", "-B", "65536", "-Z", "root", "-w"]);
         recorder.arg(&capture);
         let mut recorder = Running::start(recorder, Ends::Error)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The longest wait for anything.
+/// The longest wait.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Which output of a program is read.
@@ -41,7 +41,7 @@ impl Running {
         let source: Box<dyn Read + Send> = match (child.stdout.take(), child.stderr.take()) {
             (Some(output), _) => Box::new(output),
             (None, Some(error)) => Box::new(error),
-            (None, None) => return Err(format!("{name}: nothing to listen to")),
+            (None, None) => return Err(format!("{name}: no output to read")),
         };
         Ok(Self { name, child, heard: listen(source), pending: Vec::new() })
     }
@@ -85,7 +85,7 @@ impl Running {
 
     fn hear(&mut self) -> Result<(), String> {
         let heard = self.heard.recv_timeout(PATIENCE);
-        let heard = heard.map_err(|_| format!("{}: says nothing more", self.name))?;
+        let heard = heard.map_err(|_| format!("{}: no further output", self.name))?;
         self.pending.extend(heard);
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it is gone.
+        // It may have ended already.
         let _gone = self.child.kill();
         let _status = self.child.wait();
     }

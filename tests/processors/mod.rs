@@ -1,5 +1,5 @@
 //! The processors that a test may pin a program to.
-#![allow(dead_code, reason = "every test uses a part of it")]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 /// The first `most` processors that this process may run on, in the form of `taskset -c`; fewer if there are fewer.
 pub(crate) fn first(most: usize) -> String {
@@ -15,7 +15,7 @@ pub(crate) fn are(many: usize) -> bool {
     std::thread::available_parallelism().is_ok_and(|processors| processors.get() >= many)
 }
 
-/// Those of `3` or `2-5`.
+/// The processors in `3` or `2-5`.
 fn range(part: &str) -> std::ops::RangeInclusive<u32> {
     let (first, last) = part.split_once('-').unwrap_or((part, part));
     first.parse().unwrap()..=last.parse().unwrap()

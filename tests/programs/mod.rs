@@ -1,5 +1,5 @@
 //! Runs the real programs, alone or in a Unix pipe.
-#![allow(dead_code, reason = "every test uses a part of it")]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -75,8 +75,8 @@ pub(crate) fn start(command: &mut Command) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Writes to a program's stdin and returns it still open. On a thread of its own: a program may write more than a pipe holds
-/// before it has read all its input.
+/// Writes to a program's stdin and returns it still open. On a thread of its own: a program may write more than a pipe
+/// holds before it has read all its input.
 pub(crate) fn supply(child: &mut Child, input: Vec<u8>) -> JoinHandle<ChildStdin> {
     let mut stdin = child.stdin.take().unwrap();
     thread::spawn(move || {
@@ -91,11 +91,11 @@ pub(crate) fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
 }
 
-/// The longest wait for anything.
+/// The longest wait.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Stops a program like Ctrl-C once it has written `after` bytes, while its stdin is still open, and returns its output. A
-/// program that does not get there, or does not stop, is killed.
+/// Stops a program like Ctrl-C once it has written `after` bytes, while its stdin is still open, and returns its
+/// output. A program that does not get there, or does not stop, is killed.
 pub(crate) fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: impl FnOnce()) -> Output {
     let mut child = start(command);
     let stdin = supply(&mut child, input);

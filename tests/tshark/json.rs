@@ -134,7 +134,7 @@ struct DtlsRecord {
     length: Option<String>,
 }
 
-/// What tshark prints as itself where there is one, and as a list where there are several, some only as a title.
+/// A value that tshark prints alone where there is one, and as a list where there are several, some only as a title.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Many<T> {
@@ -216,12 +216,12 @@ impl Layers {
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is not the number that is wanted"))
+    text.parse().map_err(|_| format!("`{text}` is not a valid number"))
 }
 
 /// Seconds with nine decimals, exactly.
 fn nanoseconds(text: &str) -> Result<i64, String> {
-    let (seconds, decimals) = text.split_once('.').ok_or_else(|| format!("`{text}` is no time"))?;
+    let (seconds, decimals) = text.split_once('.').ok_or_else(|| format!("`{text}` is not a time"))?;
     let nanoseconds: i64 = number(&format!("{decimals:0<9}"))?;
     let whole: i64 = number::<i64>(seconds)? * 1_000_000_000;
     Ok(if seconds.starts_with('-') { whole - nanoseconds } else { whole + nanoseconds })

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Settings without which tshark is no fair truth.
+/// Settings without which tshark is not a fair reference.
 const SETTINGS: [&str; 8] = [
     // Off by default: counts are then wrong both ways.
     "tcp.reassemble_out_of_order:TRUE",
@@ -28,7 +28,7 @@ const SETTINGS: [&str; 8] = [
     "ipv6.defragment:TRUE",
 ];
 
-/// Of what is printed, all that is read; the bytes of packets would be most of it.
+/// The printed fields that are read; the bytes of packets would be most of the output.
 const PRINTED: &str = "frame ip ipv6 tcp udp tls tls.record dtls dtls.record";
 
 /// A record as tshark sees it.
@@ -63,7 +63,7 @@ impl Tshark {
     /// The tshark of this machine. Its answers are kept below `cache`, by its version, its arguments and the capture.
     ///
     /// # Panics
-    /// Where it does not tell its version.
+    /// If it does not print its version.
     pub(crate) fn new(cache: &Path) -> Self {
         let output = Command::new("tshark").arg("--version").output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
@@ -116,7 +116,7 @@ fn run(capture: &Path, arguments: &[String]) -> Vec<Seen> {
         .spawn()
         .unwrap();
     let read = json::records(BufReader::new(child.stdout.take().unwrap()));
-    // Its exit code tells only whether the capture was whole.
+    // Its exit code only shows whether the capture was whole.
     child.wait().unwrap();
     read.unwrap_or_else(|error| panic!("{}: tshark's output cannot be read: {error}", capture.display()))
 }

@@ -26,7 +26,7 @@ impl Read for ByteSource {
 #[derive(Debug, Clone)]
 pub(crate) struct PlainFile {
     file: Arc<File>,
-    /// Bytes it had when it was opened.
+    /// Its size in bytes when it was opened.
     pub(crate) length: u64,
     /// The offset to read from.
     pub(crate) position: u64,

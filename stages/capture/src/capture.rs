@@ -110,7 +110,7 @@ impl Capture {
     }
 }
 
-/// The size of these files together; `None` if the size of one is unknown.
+/// The total size of these files in bytes; `None` if the size of one is unknown.
 fn total_bytes(files: &[PathBuf]) -> Option<u64> {
     let length = |file: &PathBuf| fs::metadata(file).ok().filter(fs::Metadata::is_file).map(|file| file.len());
     files.iter().map(length).sum()

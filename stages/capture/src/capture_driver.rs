@@ -42,7 +42,7 @@ impl<'a> CaptureDriver<'a> {
         self.finish()
     }
 
-    /// Takes the next packet, and those behind it that are in its buffer already. Breaks at the end, and when the user
+    /// Takes the next packet and those after it that are already in its buffer. Breaks at the end, and when the user
     /// stops.
     fn step(&mut self) -> Result<ControlFlow<()>, StageError> {
         if self.interrupt.is_set() {

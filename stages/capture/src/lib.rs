@@ -1,5 +1,5 @@
-//! Reads packets from capture files: pcap and pcapng, plain or compressed by gzip, zstd, xz or lz4. The content tells
-//! the format, never the name. [`Capture`], the first stage of the pipeline, merges several files by time;
+//! Reads packets from capture files: pcap and pcapng, plain or compressed by gzip, zstd, xz or lz4. The format is
+//! recognised by content, never by name. [`Capture`], the first stage of the pipeline, merges several files by time;
 //! [`CaptureReader`] reads one capture without a pipeline.
 //!
 //! ```

@@ -134,7 +134,7 @@ impl LiveCapture {
     }
 }
 
-/// The LINKTYPE_ value of a libpcap link type: they differ for raw IP alone (on Linux 12 instead of 101).
+/// The LINKTYPE_ value of a libpcap link type: they differ only for raw IP (on Linux 12 instead of 101).
 fn linktype_value(number: i32) -> i32 {
     if number == pcap::Linktype::RAW.0 || number == 12 { 101 } else { number }
 }

@@ -9,12 +9,12 @@ use lz4_flex::frame::FrameDecoder;
 /// `lz4_flex` decodes one frame, refuses skippable ones, and takes an end of input between two blocks for the end of
 /// the frame; this type handles all three.
 pub(crate) struct Lz4Frames<R: Read> {
-    decoder: Option<FrameDecoder<Source<R>>>,
+    decoder: Option<FrameDecoder<PeekedInput<R>>>,
 }
 
 impl<R: Read> Lz4Frames<R> {
     pub(crate) fn new(input: R) -> Self {
-        let source = Source { lookahead: io::Cursor::new(Vec::new()), input, ended: false };
+        let source = PeekedInput { lookahead: io::Cursor::new(Vec::new()), input, ended: false };
         Self { decoder: Some(FrameDecoder::new(source)) }
     }
 
@@ -77,14 +77,14 @@ pub(crate) fn skip_frame(input: &mut impl Read) -> io::Result<()> {
     Ok(())
 }
 
-/// The input of the decoder, preceded by bytes that were looked at. It remembers whether the end was reached.
-struct Source<R> {
+/// The input of the decoder, preceded by bytes that were peeked at. It remembers whether the end was reached.
+struct PeekedInput<R> {
     lookahead: io::Cursor<Vec<u8>>,
     input: R,
     ended: bool,
 }
 
-impl<R: Read> Read for Source<R> {
+impl<R: Read> Read for PeekedInput<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match self.lookahead.read(buffer)? {
             0 => self.input.read(buffer)?,

@@ -25,15 +25,15 @@ pub(crate) enum Next<'a> {
     End,
 }
 
-/// Captures merged by time. A capture is opened only when its time has come, so an archive may hold more files than a
-/// process may open.
+/// Captures merged by time. A capture is opened only when its first packet is due, so an archive may hold more files
+/// than a process may open.
 pub(crate) struct Merge {
     /// Captures not opened yet, in order of their first packets.
     pub(crate) waiting: VecDeque<CaptureFile>,
     /// Open captures by the time of their heads; of equal times, the file named first comes first.
     open: BTreeMap<(i64, u32), Box<OpenCapture>>,
-    /// The capture of the packet returned last. It is read on only when the next packet is asked for: reading on at
-    /// once would hold that packet back until another one arrives.
+    /// The capture of the packet returned last. It is read further only when the next packet is asked for: reading at
+    /// once would hold back the last packet until another one arrives.
     current: Option<Box<OpenCapture>>,
     interrupt: Interrupt,
     /// Bytes of the captures read, decompressed.
@@ -104,7 +104,7 @@ impl Merge {
         }
     }
 
-    /// Adds a capture with a packet at its head, or counts one that is over.
+    /// Adds a capture with a packet at its head, or counts one that has ended.
     pub(crate) fn add(&mut self, capture: Box<OpenCapture>) {
         let reader = &capture.reader;
         if !reader.is_over {
@@ -132,7 +132,7 @@ impl Merge {
             .filter(|current| self.open.is_empty() && current.reader.window.plain_file().is_some())
     }
 
-    /// Whether reading on may have to wait for a stream.
+    /// Whether reading the next packet may have to wait for a stream.
     pub(crate) fn may_wait(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.may_wait())
     }

@@ -1,4 +1,4 @@
-//! Opens captures: files, named pipes and stdin. The first bytes tell whether and how they are compressed.
+//! Opens captures: files, named pipes and stdin. The first bytes show whether and how they are compressed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek};

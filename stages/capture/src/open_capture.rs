@@ -25,7 +25,7 @@ pub(crate) struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Looks into the file for the time of its first packet; false if it holds none.
+    /// Reads the time of the file's first packet; false if it holds none.
     pub(crate) fn find_start(&mut self, interrupt: &Interrupt) -> Result<bool, CaptureError> {
         let mut capture = OpenCapture::open(self.clone(), interrupt, Decompression::Inline)?;
         self.is_plain = capture.reader.window.plain_file().is_some();
@@ -43,7 +43,7 @@ impl CaptureFile {
 pub(crate) struct OpenCapture {
     pub(crate) file: CaptureFile,
     pub(crate) reader: CaptureReader,
-    /// Tells whether a stream has input waiting.
+    /// Shows whether a stream has input waiting.
     stream: Option<OwnedFd>,
     head: Head,
     /// The number of the last packet taken, from 1.
@@ -105,7 +105,7 @@ impl OpenCapture {
         self.number += self.reader.visit_buffered(&mut visitor(self.file.index, self.number));
     }
 
-    /// Whether reading on may have to wait.
+    /// Whether reading the next packet may have to wait.
     pub(crate) fn may_wait(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| !is_ready(stream))
     }

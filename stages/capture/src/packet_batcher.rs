@@ -1,4 +1,4 @@
-//! Gathers packets into batches, and passes over those that do not matter further down.
+//! Gathers packets into batches, and passes over those that do not matter to later stages.
 
 use sizeleak_frame::{BATCH_ROWS, BatchLimit, Packet, Packets, SkippedPackets, what};
 use sizeleak_packet::AddressPrefilter;
@@ -14,7 +14,7 @@ mod fast;
 pub(crate) enum Selection {
     /// All of them.
     All,
-    /// Those that may matter to some addresses. The stages behind learn nothing of the others.
+    /// Those that may matter to some addresses. Later stages learn nothing of the others.
     Only(AddressPrefilter),
     /// Those that the next stage would not drop at once. A batch says how many others it stands for.
     NotDropped(AddressPrefilter, BatchLimit),
@@ -90,7 +90,7 @@ impl PacketBatcher {
             rows: 0,
             bytes: 0,
             capacity: selection.batch_capacity(),
-            // Few packets are left of such a selection, and each would hold a whole buffer.
+            // Such a selection leaves few packets, and each would hold a whole buffer.
             copies_data: matches!(selection, Selection::Only(_)),
             selection,
             is_filtering: false,

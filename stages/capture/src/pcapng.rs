@@ -128,7 +128,7 @@ impl Pcapng {
         Some(CapturedPacket { time_ns: self.last_time_ns, link_type: interface.link_type, original_length, data })
     }
 
-    /// The packet block from before 2004: as an enhanced one, but with 16 bits each for the interface and for drops.
+    /// The packet block from before 2004: like an enhanced one, but with 16 bits each for the interface and for drops.
     fn parse_obsolete<'a>(&self, block: &'a [u8]) -> Option<CapturedPacket<'a>> {
         let (block, _) = block.split_last_chunk::<TRAILER_BYTES>()?;
         let field = |at: usize| self.number(block.get(at..)?);

@@ -44,7 +44,7 @@ impl Prefetcher {
         self.captures.is_empty()
     }
 
-    /// Discards captures that do not wait any more: they overlap others and are merged instead.
+    /// Discards captures that no longer wait: they overlap others and are merged instead.
     pub(crate) fn discard_started(&mut self, waiting: &VecDeque<CaptureFile>) {
         let next = waiting.front().map(|file| file.index);
         while self.captures.pop_front_if(|first| Some(first.index) != next).is_some() {}
@@ -115,7 +115,7 @@ impl PrefetchedCapture {
     }
 }
 
-/// Reads a capture up to a packet at `before_ns`; `None` once nobody wants it.
+/// Reads a capture up to a packet at `before_ns`; `None` once its receiver is gone.
 fn read(
     file: CaptureFile,
     before_ns: i64,
@@ -130,7 +130,7 @@ fn read(
     };
     let mut error = None;
     while !interrupt.is_set() {
-        // Of the packets passed over nothing is sent, so a send may be long in coming.
+        // Nothing is sent for packets passed over, so the next send may be far off.
         if parcels.wanted.strong_count() == 0 {
             return None;
         }
@@ -165,8 +165,8 @@ impl ParcelSender {
         if self.bytes < PARCEL_BYTES {
             return Ok(());
         }
-        // A large parcel takes the room of several: empty ones stand for it. One larger than all room waits for its
-        // turn.
+        // A large parcel takes the room of several: empty ones stand for it. One larger than the whole room waits for
+        // its turn.
         for _ in 1..std::mem::take(&mut self.bytes) / PARCEL_BYTES {
             self.sender.send(Vec::new()).map_err(|_| Closed)?;
         }

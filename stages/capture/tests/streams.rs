@@ -92,7 +92,7 @@ fn a_packet_is_passed_on_while_the_pipe_stays_open() {
     let whole = little_endian(&written);
     let mut writer = pipe.open();
     let second = 24 + 16 + written[0].1.len();
-    // The first packet, and the second but for its last byte.
+    // The first packet, and the second without its last byte.
     let cut = second + 16 + written[1].1.len() - 1;
     writer.write_all(&whole[..cut]).unwrap();
     let mut read = pipe.receive(1);

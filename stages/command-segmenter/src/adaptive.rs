@@ -11,13 +11,13 @@ use crate::options::{SAME_PACKET_NS, TimeLimits};
 use crate::record_class::RecordClass;
 use crate::traffic_profile::{GatewayLengthStats, LengthRole, ServiceLengthStats, TrafficProfile};
 
-/// Flows whose history is remembered, half of them at least.
+/// The most flows with a remembered history; at least the half used last is kept.
 const MAX_FLOWS: usize = 100_000;
 
-/// Pairs of endpoints whose profile is remembered, half of them at least.
+/// The most pairs of endpoints with a remembered profile; at least the half used last is kept.
 const MAX_PROFILES: usize = 2_000;
 
-/// Records that wait to be classified; above that the oldest is classified early.
+/// The most records that wait to be classified; above that, the oldest is classified early.
 const MAX_WAITING: usize = 1 << 16;
 
 /// Learns from each record when it comes, and classifies it when it has learned from later ones too.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use sizeleak_frame::Flow;
 use sizeleak_runtime::TwoGenerationCache;
 
-/// Flows whose endpoints are remembered, half of them at least.
+/// The most flows with remembered endpoints; at least the half used last is kept.
 const MAX_FLOWS: usize = 100_000;
 
 /// A gateway and a service that exchange records.

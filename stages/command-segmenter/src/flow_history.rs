@@ -6,7 +6,7 @@ use sizeleak_frame::{Direction, Record};
 
 use crate::periodic::Arrival;
 
-/// Requests that wait for an answer at once; the oldest is dropped for a new one.
+/// The most requests that wait for an answer at once; the oldest is dropped for a new one.
 const MAX_REQUESTS: usize = 32;
 
 /// What TLS adds to a record of unknown cipher suite, in bytes: TLS 1.2 with AES-GCM, the most common case.

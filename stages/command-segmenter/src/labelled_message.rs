@@ -1,4 +1,4 @@
-//! Messages of a labelled capture, reassembled, each with what the labels say of it.
+//! Messages of a labelled capture, reassembled, each with what the labels say about it.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl LabelledMessage {
     }
 }
 
-/// What the labels say of a message.
+/// What the labels say about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageLabel {
     StartsCommand,

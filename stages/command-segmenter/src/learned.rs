@@ -1,11 +1,11 @@
-//! The algorithm `learned`: it knows from labelled captures which records are no commands (the model's `[noise]`).
+//! The algorithm `learned`: it knows from labelled captures which records are not commands (the model's `[noise]`).
 //!
 //! It classifies a record when it comes, by the message that the record is or ends, in this order:
 //!
 //! 1. A record of the size at which messages are cut is continued by the next; their sum is the message.
 //! 2. A message soon after a request of the gateway that its size answers is an answer. A command at that time is
 //!    recognised only if its size differs from the answers to that request.
-//! 3. A message that no actions make up is no command.
+//! 3. A message whose size no actions make up is not a command.
 //! 4. A message of a size that is not known as noise is a command.
 //! 5. For a size that may be noise or a command, likelihoods are compared (`likelihood`): how often it is either,
 //!    whether it is on the timer of that noise, and whether replies follow. The last is known when the replies have
@@ -28,10 +28,10 @@ use crate::periodic::PeriodicTraffic;
 use crate::record_class::{Decision, RecordClass};
 use crate::service_classifier::ServiceClassifier;
 
-/// Flows whose history is remembered, half of them at least.
+/// The most flows with a remembered history; at least the half used last is kept.
 const MAX_FLOWS: usize = 100_000;
 
-/// Timers that are remembered, half of them at least.
+/// The most timers that are remembered; at least the half used last is kept.
 const MAX_TIMERS: usize = 20_000;
 
 /// What was learned, and the history of every flow.

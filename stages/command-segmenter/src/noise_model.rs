@@ -1,4 +1,4 @@
-//! What a model knows of a gateway's records (its `[noise]`), looked up by size.
+//! What a model knows about a gateway's records (its `[noise]`), looked up by size.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ const SLACK: i64 = 4;
 /// Length fields grow with what they measure, by less than this part of it.
 const GROWTH: i64 = 32;
 
-/// Labelled commands whose size differs by at most this many bytes tell how many of a size to expect.
+/// Labelled commands whose size differs by at most this many bytes show how many of a size to expect.
 const NEAR: i64 = 8;
 
 /// How many commands to expect of a size that no labelled command has.
@@ -21,7 +21,7 @@ const MIN_EXPECTED: f64 = 0.25;
 /// Answers seen this often are answers at any time.
 pub(crate) const WELL_KNOWN: u64 = 8;
 
-/// What a model knows of records.
+/// What a model knows about records.
 #[derive(Debug)]
 pub(crate) struct NoiseModel {
     basis: Basis,
@@ -37,7 +37,7 @@ pub(crate) struct NoiseModel {
 }
 
 impl NoiseModel {
-    /// What a model knows; `None` if it knows nothing of records that are no commands.
+    /// What a model knows; `None` if it knows nothing about records that are not commands.
     pub(crate) fn new(model: &Model) -> Option<Self> {
         let noise = model.noise.clone()?;
         let mut labelled: Vec<(i64, u64)> =
@@ -67,12 +67,12 @@ impl NoiseModel {
         self.has_interval_timers
     }
 
-    /// What is known of records of a size to the gateway.
+    /// What is known about records of a size to the gateway.
     pub(crate) fn service(&self, size: u32) -> Option<&ServiceRecords> {
         self.service.get(&size)
     }
 
-    /// What is known of records of a size from the gateway.
+    /// What is known about records of a size from the gateway.
     pub(crate) fn gateway(&self, size: u32) -> Option<&GatewayRecords> {
         self.gateway.get(&size)
     }

@@ -24,8 +24,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
-    /// Records that follow each other within this time are one command (with `adaptive` and `learned` only the records of
-    /// one message)
+    /// Records that follow each other within this time are one command (with `adaptive` and `learned` only the records
+    /// of one message)
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().gap))]
     pub gap: SignedDuration,
 

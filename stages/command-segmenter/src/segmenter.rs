@@ -68,7 +68,7 @@ impl TryFrom<Frame> for SegmenterInput {
     }
 }
 
-/// How many records are what.
+/// The number of records of each kind.
 #[derive(Debug, Default)]
 struct RecordCounts {
     commands: u64,
@@ -223,7 +223,7 @@ impl CommandSegmenter {
     }
 }
 
-/// What the model knows of noise, if the algorithm is `learned`: with a model that knows of noise that is the default.
+/// What the model knows about noise, if the algorithm is `learned`, which is the default with such a model.
 fn noise_model(options: &Options) -> Result<Option<NoiseModel>, ConfigureError> {
     let file = match (options.algorithm, &options.model) {
         (Some(Algorithm::Gap | Algorithm::Record | Algorithm::Adaptive), _) | (None, None) => return Ok(None),

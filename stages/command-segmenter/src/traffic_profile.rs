@@ -9,7 +9,7 @@ use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
 use crate::options::TimeLimits;
 use crate::periodic::{self, Arrival, PeriodicTraffic};
 
-/// Lengths remembered of each direction, half of them at least.
+/// The most lengths remembered of each direction; at least the half used last is kept.
 const MAX_LENGTHS: usize = 96;
 
 /// Records within this time of each other, in nanoseconds, count as one message of several.
@@ -30,7 +30,7 @@ const MAX_DELAYS: usize = 16;
 /// Fewer delays show no usual one.
 const MIN_DELAYS: usize = 8;
 
-/// What is known of the traffic of a gateway and a service.
+/// What is known about the traffic of a gateway and a service.
 #[derive(Debug)]
 pub(crate) struct TrafficProfile {
     service: TwoGenerationCache<u32, ServiceLengthStats>,
@@ -140,12 +140,12 @@ impl TrafficProfile {
         self.unsolicited.push_back((length, arrival));
     }
 
-    /// What is known of the service's records of a length.
+    /// What is known about the service's records of a length.
     pub(crate) fn service_stats(&self, length: u32) -> Option<&ServiceLengthStats> {
         self.service.peek(&length)
     }
 
-    /// What is known of the gateway's records of a length.
+    /// What is known about the gateway's records of a length.
     pub(crate) fn gateway_stats(&self, length: u32) -> Option<&GatewayLengthStats> {
         self.gateway.peek(&length)
     }
@@ -228,7 +228,7 @@ pub(crate) struct ServiceLengthStats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LengthRole {
     Answer,
-    /// So surely an answer that one without a request is late, or its request was not captured.
+    /// So surely an answer that, without a request, it must be late or its request was not captured.
     AlwaysAnswer,
     Unsolicited,
     Unknown,
@@ -254,7 +254,7 @@ impl ServiceLengthStats {
     }
 
     /// The time within which records of this length follow the gateway's: one and a half times the usual delay. `None`
-    /// if delays differ, or if few records have one: then they are no answers.
+    /// if delays differ, or if few records have one: then they are not answers.
     fn usual_delay_limit(&self) -> Option<i64> {
         // Few unsolicited records happen to follow one of the gateway.
         if u64::from(self.delay_count.saturating_sub(1)) * 4 < u64::from(self.count) || self.delays.len() < MIN_DELAYS {

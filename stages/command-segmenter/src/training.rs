@@ -34,7 +34,7 @@ pub struct LabelledTraffic<'a> {
 }
 
 impl LabelledTraffic<'_> {
-    /// Learns what records that are no commands look like, in sizes of a `basis`.
+    /// Learns what records that are not commands look like, in sizes of a `basis`.
     ///
     /// # Errors
     /// [`ConfigureError::Usage`] if an option is wrong.

@@ -1,4 +1,4 @@
-//! Counts what the messages of each size are, where labels tell which of them are commands.
+//! Counts what the messages of each size are, where labels show which of them are commands.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -60,8 +60,8 @@ enum AwaitingReply {
 }
 
 impl TrainingCounts {
-    /// Counts messages. The counts of a pass before this one tell which of the gateway's messages are answered, and
-    /// which are no replies.
+    /// Counts messages. The counts of an earlier pass show which of the gateway's messages are answered, and which are
+    /// not replies.
     pub(crate) fn new(messages: &[LabelledMessage], previous: &Self, limits: &TimeLimits) -> Self {
         let mut pass = CountingPass { counts: Self::default(), previous, limits };
         let mut flows: BTreeMap<u64, TrainingFlow> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The cost of counting, enumerating and ranking the actions of a command, in the home of the paper: twelve plugs and four
+//! The cost of counting, enumerating and ranking the actions of a command, in the paper's home: twelve plugs and four
 //! lamps, with seven actions of similar sizes.
 #![allow(missing_docs, clippy::expect_used)]
 
@@ -11,11 +11,14 @@ use sizeleak_model::Model;
 use sizeleak_runtime::Stage;
 
 const HOME: &str = "schema = 1\noverhead = 67\nk = 1\ntuples = [[100, 0, 1]]\n\
-    [[action]]\nname = \"on\"\nsize = 28\n[[action]]\nname = \"off\"\nsize = 29\n[[action]]\nname = \"toggle\"\nsize = 32\n\
-    [[action]]\nname = \"timer\"\nsize = 34\n[[action]]\nname = \"dim\"\nsize = 36\n[[action]]\nname = \"white\"\nsize = 35\n\
+    [[action]]\nname = \"on\"\nsize = 28\n[[action]]\nname = \"off\"\nsize = 29\n\
+    [[action]]\nname = \"toggle\"\nsize = 32\n\
+    [[action]]\nname = \"timer\"\nsize = 34\n[[action]]\nname = \"dim\"\nsize = 36\n\
+    [[action]]\nname = \"white\"\nsize = 35\n\
     [[action]]\nname = \"colour\"\nsize = 40\n\
     [[device]]\nname = \"plug\"\ncount = 12\nactions = [\"on\", \"off\", \"toggle\", \"timer\"]\n\
-    [[device]]\nname = \"lamp\"\ncount = 4\nactions = [\"on\", \"off\", \"toggle\", \"timer\", \"dim\", \"white\", \"colour\"]\n\
+    [[device]]\nname = \"lamp\"\ncount = 4\n\
+    actions = [\"on\", \"off\", \"toggle\", \"timer\", \"dim\", \"white\", \"colour\"]\n\
     [prior]\nnumbers = [0.26, 0.19, 0.15, 0.11, 0.08]\ndecay = 0.74\nconcentration = 150.0\n\
     shares = [0.22, 0.22, 0.22, 0.22, 0.04, 0.04, 0.04]\n\
     [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.0\nsurplus = 0.0\n\
@@ -134,8 +137,8 @@ fn query(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The k most probable of about a thousand candidates: the cost must grow with k. New weights each time keep results out of
-/// the cache.
+/// The k most probable of about a thousand candidates: the cost must grow with k. New weights each time keep results
+/// out of the cache.
 fn rank(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("rank");
     let correction = correction(312);

@@ -1,9 +1,10 @@
-//! The inventory as an automaton: what a walk through the actions must remember to stay within the limits. It knows no sums.
+//! The inventory as an automaton: what a walk through the actions must remember to stay within the limits. It knows no
+//! sums.
 //!
 //! The actions have a fixed order, with a layer each. A state of a layer says how far each of Hall's conditions
-//! ([`Limits::conditions`]) is used up, as long as that condition is *open*. A condition none of whose actions has come yet
-//! is at 0; one whose last action has passed can no longer be broken and is forgotten. Kinds of device that share no action
-//! therefore add states instead of multiplying them.
+//! ([`Limits::conditions`]) is used up, as long as that condition is *open*. A condition none of whose actions has come
+//! yet is at 0; one whose last action has passed can no longer be broken and is forgotten. Kinds of device that share
+//! no action therefore add states instead of multiplying them.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ pub(crate) struct Automaton {
 /// What can be done with one action.
 #[derive(Debug, Clone)]
 pub(crate) struct Layer {
-    /// The action's place in the model's list.
+    /// The action's index in the model's list.
     pub(crate) action: usize,
     /// The action's size in bytes.
     pub(crate) size: usize,
@@ -87,8 +88,8 @@ impl LayerBuilder {
         Self { keys: entries, numbers, next_entries: Vec::new() }
     }
 
-    /// Finds all states that taking an action of this class leads to, at most `room`. `open` says which conditions still
-    /// matter to later actions.
+    /// Finds all states that taking an action of this class leads to, at most `room`. `open` says which conditions
+    /// still matter to later actions.
     fn build(&mut self, limits: &Limits, class: usize, open: &[bool], room: usize) -> Option<Vec<State>> {
         let mut next_numbers: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         let mut states: Vec<State> = Vec::new();
@@ -152,8 +153,8 @@ fn holds_any(condition: &Condition, classes: u64) -> bool {
     (0..MAX_ACTION_CLASSES).any(|class| classes >> class & 1 == 1 && condition.holds_class(class))
 }
 
-/// An order of the actions that keeps few conditions open at a time. The next class is always the one after which the open
-/// conditions have the fewest states; within a class larger actions come first, then the model's order decides.
+/// An order of the actions that keeps few conditions open at a time. The next class is always the one after which the
+/// open conditions have the fewest states; within a class larger actions come first, then the model's order decides.
 fn order(sizes: &[usize], limits: &Limits) -> Vec<(usize, usize)> {
     let mut actions: Vec<(usize, usize)> = sizes.iter().copied().enumerate().collect();
     let mut rest: Vec<usize> = (0..limits.classes()).collect();

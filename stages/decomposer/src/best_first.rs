@@ -1,8 +1,9 @@
 //! The ways to make up some sums, most probable first. No more of them are computed than are asked for.
 //!
-//! The weight table knows the best branch at every entry, so the best way of all is walked straight down. Each branch that is
-//! not taken is a deviation, whose best way has a known weight too: the next best way starts at the best pending deviation.
-//! Only as many deviations are kept as ways are still wanted. Where most ways are wanted, [`fast`] finds them all at once.
+//! The weight table knows the best branch at every entry, so the best way of all is walked straight down. Each branch
+//! that is not taken is a deviation, whose best way has a known weight too: the next best way starts at the best
+//! pending deviation. Only as many deviations are kept as ways are still wanted. Where most ways are wanted, [`fast`]
+//! finds them all at once.
 
 mod fast;
 
@@ -11,8 +12,8 @@ use std::collections::BinaryHeap;
 use crate::deviation::Deviation;
 use crate::weight_table::{MAX_BRANCHES, WeightTable, WeightedWay};
 
-/// Visits the ways to make up sums that are in the table, each given with the logarithm of its weight: most probable ways
-/// first, at most `max_ways` of the `count` there are, as long as `visit` returns true.
+/// Visits the ways to make up sums that are in the table, each given with the logarithm of its weight: most probable
+/// ways first, at most `max_ways` of the `count` there are, as long as `visit` returns true.
 pub(crate) fn visit_ways(
     weights: &WeightTable,
     sums: &[(usize, f64)],

@@ -1,11 +1,12 @@
-//! The candidates of one command as they are found: as many as a frame has room for, with all their actions in one place.
+//! The candidates of one command as they are found: as many as a frame has room for, with all their actions in one
+//! place.
 
 use std::sync::Arc;
 
 use sizeleak_frame::{Actions, Candidate, SharedList};
 
-/// The most bytes that the candidates of a command take in a frame, which may have 16 MiB; the list is cut there, as it is at
-/// the user's limit.
+/// The most bytes that the candidates of a command take in a frame, which may have 16 MiB; the list is cut there, as it
+/// is at the user's limit.
 const MAX_LIST_BYTES: usize = 12 << 20;
 
 /// The bytes that a candidate without actions takes at most.
@@ -20,7 +21,7 @@ pub(crate) struct CandidateList<'a> {
     limit: usize,
     /// The bytes that are left; `None` once a candidate did not fit.
     room: Option<usize>,
-    /// The actions of all candidates, by the places of their names, with their counts.
+    /// The actions of all candidates, by the indexes of their names, with their counts.
     counts: Vec<(u32, u32)>,
     listed: Vec<ListedCandidate>,
 }
@@ -41,7 +42,7 @@ impl<'a> CandidateList<'a> {
         self.room.is_some() && self.listed.len() < self.limit
     }
 
-    /// Lists a candidate with these actions, by the places of their names, if there is room for it.
+    /// Lists a candidate with these actions, by the indexes of their names, if there is room for it.
     pub(crate) fn push(&mut self, actions: impl Iterator<Item = (u32, u32)>, epsilon: i64, probability: f64) {
         let begin = self.counts.len();
         self.counts.extend(actions);

@@ -25,12 +25,12 @@ pub struct Decomposer {
     model: Model,
     names: SharedList<Arc<str>>,
     solver: Solver,
-    /// The prior's weights, by tables of growing reach; the first with room for a command's sums is used. None if the prior is
-    /// flat.
+    /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None if
+    /// the prior is flat.
     weight_tables: Vec<WeightTable>,
     limit: usize,
-    /// The latest decomposition for each size or range of sizes, with the values of ε it holds for: a home's commands have
-    /// the same few sizes.
+    /// The latest decomposition for each size or range of sizes, with the values of ε it holds for: a home's commands
+    /// have the same few sizes.
     cache: TwoGenerationCache<[i64; 2], (SharedList<WeightedEpsilon>, Decomposition)>,
     counters: DecomposerCounters,
 }
@@ -139,8 +139,8 @@ impl Decomposer {
         counted.filter(|explained| !matches!(explained, Ok(ExplainedSum { count: 0, .. }))).collect()
     }
 
-    /// The candidates by the prior, most probable first; `None` without a prior, or without room for its weights. Probabilities
-    /// are among all candidates, listed or not.
+    /// The candidates by the prior, most probable first; `None` without a prior, or without room for its weights.
+    /// Probabilities are among all candidates, listed or not.
     fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<SharedList<Candidate>> {
         let bytes = |explained: &ExplainedSum| usize::try_from(explained.sum.bytes).ok();
         let largest = explained.iter().map(bytes).max().flatten()?;

@@ -11,7 +11,7 @@ pub(crate) struct Deviation {
     pub(crate) ln_best: f64,
     /// Among equals, the lowest number comes first.
     pub(crate) number: usize,
-    /// The sum, by its place among those asked for.
+    /// The sum's index among those asked for.
     pub(crate) sum: usize,
     /// The way that has the same steps up to the layer before; `None` at the start.
     pub(crate) parent: Option<usize>,

@@ -1,4 +1,4 @@
-//! What is unknown of a command before its size is seen: the entropy of the prior over what the inventory allows.
+//! What is unknown about a command before its size is seen: the entropy of the prior over what the inventory allows.
 
 use sizeleak_model::{Limits, Model, Prior};
 
@@ -6,9 +6,9 @@ use crate::automaton::Automaton;
 use crate::prior_walk::{COUNTED_ACTIONS, WalkSums, sum_walks};
 use crate::solver::action_sizes;
 
-/// The entropy of a command's actions under the model's prior, in bits: H(A) = −Σ P(A) log₂ P(A) over all multisets within
-/// the inventory. Without an inventory, over multisets of up to 64 actions, or as many as can be counted. `None` where the
-/// model has no prior, or its inventory has too many states.
+/// The entropy of a command's actions under the model's prior, in bits: H(A) = −Σ P(A) log₂ P(A) over all multisets
+/// within the inventory. Without an inventory, over multisets of up to 64 actions, or as many as can be counted. `None`
+/// where the model has no prior, or its inventory has too many states.
 pub fn prior_bits(model: &Model) -> Option<f64> {
     let prior = model.prior.as_ref()?;
     let limits = model.limits().ok()?;

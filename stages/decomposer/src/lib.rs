@@ -1,10 +1,10 @@
 //! The actions that add up to a command's size: change-making by dynamic programming, within what the inventory allows
 //! (paper, section IV).
 //!
-//! [`Solver`] counts and enumerates the ways to make up one sum; [`Decomposer`] asks it for every value of ε. The inventory
-//! is a small automaton (`automaton`) that both recursions run over. The solver's table counts ways (`solver`); with a prior,
-//! a second table weighs them (`weight_table`), so that a best-first search lists the most probable ones first
-//! (`best_first`).
+//! [`Solver`] counts and enumerates the ways to make up one sum; [`Decomposer`] asks it for every value of ε. The
+//! inventory is a small automaton (`automaton`) that both recursions run over. The solver's table counts ways
+//! (`solver`); with a prior, a second table weighs them (`weight_table`), so that a best-first search lists the most
+//! probable ones first (`best_first`).
 //!
 //! ```
 //! use sizeleak_decomposer::Solver;

@@ -19,7 +19,12 @@ pub struct Options {
     pub model: Option<PathBuf>,
 
     /// List at most this many candidates, and fewer if a frame would be too large; their number is exact in any case
-    #[arg(long, value_name = "N", default_value_t = Options::default().limit, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = Options::default().limit,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     #[schemars(range(min = 1))]
     pub limit: u32,
 
@@ -45,7 +50,8 @@ pub enum PriorKind {
 
 impl Default for Options {
     fn default() -> Self {
-        // The paper's gateway has fewer than 1,000 candidates for any one sum. A list of this length takes 1.5 MB in a frame.
+        // The paper's gateway has fewer than 1,000 candidates for any one sum. A list of this length takes 1.5 MB in a
+        // frame.
         Self { model: None, limit: 10_000, prior: PriorKind::Learned, free: false }
     }
 }
@@ -53,9 +59,9 @@ impl Default for Options {
 impl StageOptions for Options {
     const NAME: &'static str = "decomposer";
     const ABOUT: &'static str = "The actions that add up to a command's size";
-    const EXAMPLES: &'static [&'static str] = &[
-        "epsilon-corrector --model model.toml < commands.frames | decomposer --model model.toml --limit 100 | sizeleak frames",
-    ];
+    const EXAMPLES: &'static [&'static str] =
+        &["epsilon-corrector --model model.toml < commands.frames | decomposer --model model.toml --limit 100 \
+         | sizeleak frames"];
 
     fn resolve_paths(&mut self, folder: &Path) {
         self.model = self.model.take().map(|model| folder.join(model));

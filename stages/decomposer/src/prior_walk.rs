@@ -1,7 +1,7 @@
 //! The prior, as weights along the walks through an automaton whose states know the number of actions.
 //!
-//! Taking the nth of an action weighs [`Prior::ln_next`], times the share of its devices that are still free. The end of a
-//! walk of n actions weighs P(n) over the weights of all walks of n actions; that is up to the caller.
+//! Taking the nth of an action weighs [`Prior::ln_next`], times the share of its devices that are still free. The end
+//! of a walk of n actions weighs P(n) over the weights of all walks of n actions; that is up to the caller.
 
 use sizeleak_model::{Condition, Limits, Prior};
 
@@ -41,8 +41,8 @@ impl WalkSums {
     }
 }
 
-/// Calls `visit` with the transitions of each state of each layer, in order. Returns sums over all walks, by their number of
-/// actions; `None` where there are too many transitions.
+/// Calls `visit` with the transitions of each state of each layer, in order. Returns sums over all walks, by their
+/// number of actions; `None` where there are too many transitions.
 pub(crate) fn sum_walks(
     automaton: &Automaton,
     limits: &Limits,
@@ -52,8 +52,8 @@ pub(crate) fn sum_walks(
     let mut entering = vec![WalkSums { weight: 1.0, weighted_ln: 0.0 }];
     let mut by_actions = vec![WalkSums::default(); limits.max_actions() as usize + 1];
     let (mut transitions, mut visited) = (Vec::new(), 0);
-    for (place, layer) in automaton.layers.iter().enumerate() {
-        let next_layer = automaton.layers.get(place + 1);
+    for (index, layer) in automaton.layers.iter().enumerate() {
+        let next_layer = automaton.layers.get(index + 1);
         let mut leaving = vec![WalkSums::default(); next_layer.map_or(0, |next| next.states.len())];
         for state in 0..layer.states.len() {
             transitions.clear();

@@ -1,16 +1,17 @@
 //! Counts and enumerates the ways to make up a sum.
 //!
-//! With the actions in a fixed order, a way to make up a sum is a walk through the automaton: at each action it either takes one
-//! more of it or passes on to the next. `ways(i, q, s)` counts the walks from state `q` of action `i` that make up `s`:
+//! With the actions in a fixed order, a way to make up a sum is a walk through the automaton: at each action it either
+//! takes one more of it or passes on to the next. `ways(i, q, s)` counts the walks from state `q` of action `i` that
+//! make up `s`:
 //!
 //! ```text
 //! ways(i, q, s) = ways(i + 1, pass(q), s) + ways(i, take(q), s − |aᵢ|)      if the inventory lets `q` take one more
 //! ways(n, q, s) = 1 if s = 0, else 0                                        beyond the last action
 //! ```
 //!
-//! Each multiset of actions is one walk, so counts are exact. The inventory is part of the recursion, so nothing has to be
-//! filtered afterwards. A row of the table (all `i` and `q` of one `s`) depends on rows of smaller sums only. Enumeration walks
-//! the table without dead ends, and stores nothing but the current walk.
+//! Each multiset of actions is one walk, so counts are exact. The inventory is part of the recursion, so nothing has to
+//! be filtered afterwards. A row of the table (all `i` and `q` of one `s`) depends on rows of smaller sums only.
+//! Enumeration walks the table without dead ends, and stores nothing but the current walk.
 
 use sizeleak_model::{Action, InventoryError, Limits};
 use thiserror::Error;
@@ -38,8 +39,8 @@ pub enum SolverError {
     NoSize(String),
     /// The inventory has too many states.
     #[error(
-        "the inventory's kinds of device share actions in so many ways that a command has more than {MAX_STATES} states: \
-         merge kinds with nearly the same actions, or count fewer devices"
+        "the inventory's kinds of device share actions in so many ways that a command has more than {MAX_STATES} \
+         states: merge kinds with nearly the same actions, or count fewer devices"
     )]
     TooManyStates,
 }
@@ -47,8 +48,8 @@ pub enum SolverError {
 /// A sum whose table would take too much memory.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 #[error(
-    "actions of {sum} bytes are beyond the {reach} bytes that a table of {} MiB reaches: learn with an inventory, or one of fewer \
-     devices or actions",
+    "actions of {sum} bytes are beyond the {reach} bytes that a table of {} MiB reaches: learn with an inventory, or \
+     one of fewer devices or actions",
     MAX_TABLE_BYTES >> 20
 )]
 pub struct SumTooLarge {
@@ -59,8 +60,8 @@ pub struct SumTooLarge {
 }
 
 impl Solver {
-    /// A solver for these actions within these limits, which must be for the same actions in the same order. Its table is
-    /// empty, and grows with the largest sum asked for.
+    /// A solver for these actions within these limits, which must be for the same actions in the same order. Its table
+    /// is empty, and grows with the largest sum asked for.
     ///
     /// # Errors
     /// [`SolverError`].
@@ -75,8 +76,8 @@ impl Solver {
         Ok(Self { automaton, max_sum, table })
     }
 
-    /// How many multisets of actions make up `sum` bytes; `u64::MAX` stands for that many or more. A look-up, if this sum or
-    /// a larger one was asked for before.
+    /// How many multisets of actions make up `sum` bytes; `u64::MAX` stands for that many or more. A look-up, if this
+    /// sum or a larger one was asked for before.
     ///
     /// # Errors
     /// [`SumTooLarge`].
@@ -84,9 +85,9 @@ impl Solver {
         Ok(self.prepare(sum)?.map_or(0, |sum| self.ways(0, 0, sum)))
     }
 
-    /// All multisets of actions that make up `sum` bytes, each once; those with more of the solver's earlier actions come
-    /// first. Actions that fewer devices can take tend to be earlier. Among those that the same devices can take, larger
-    /// ones are earlier, so that solutions with fewer actions tend to come first.
+    /// All multisets of actions that make up `sum` bytes, each once; those with more of the solver's earlier actions
+    /// come first. Actions that fewer devices can take tend to be earlier. Among those that the same devices can take,
+    /// larger ones are earlier, so that solutions with fewer actions tend to come first.
     ///
     /// # Errors
     /// [`SumTooLarge`].
@@ -149,7 +150,8 @@ pub struct Solutions<'a> {
     solver: &'a Solver,
     /// The sum, before the first solution; `None` if it has none.
     start: Option<usize>,
-    /// Where the walk is in each layer but the last, where the rest of the sum determines how often the action is taken.
+    /// Where the walk is in each layer but the last, where the rest of the sum determines how often the action is
+    /// taken.
     path: Vec<PathStep>,
     /// How often each action is taken, in the model's order.
     counts: Vec<u32>,

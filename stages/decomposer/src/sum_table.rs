@@ -31,8 +31,8 @@ impl<T: Copy + Default> SumTable<T> {
         self.max_rows.saturating_sub(1)
     }
 
-    /// Computes all missing rows up to that of `sum`, if there is room for it. `fill` gets the sum, the rows of all smaller
-    /// sums, and the row to fill.
+    /// Computes all missing rows up to that of `sum`, if there is room for it. `fill` gets the sum, the rows of all
+    /// smaller sums, and the row to fill.
     pub(crate) fn grow(&mut self, sum: usize, mut fill: impl FnMut(usize, &SmallerSums<'_, T>, &mut [T])) {
         if sum < self.rows || !self.has_room_for(sum) {
             return;

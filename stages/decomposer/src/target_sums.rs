@@ -21,9 +21,9 @@ pub(crate) struct TargetSum {
     pub(crate) weight: f64,
 }
 
-/// The sums of a command, heaviest first, then smallest first, and how many values of ε were not used (without weight, or too
-/// many). Every size of the range with every value of ε leaves a sum: size − |ac| − ε. Weights of equal sums add up. Sums are
-/// above 0, since a command has at least one action. `None` if no cipher leaves such a range.
+/// The sums of a command, heaviest first, then smallest first, and how many values of ε were not used (without weight,
+/// or too many). Every size of the range with every value of ε leaves a sum: size − |ac| − ε. Weights of equal sums add
+/// up. Sums are above 0, since a command has at least one action. `None` if no cipher leaves such a range.
 pub(crate) fn target_sums(
     [least, most]: [i64; 2],
     overhead: i64,

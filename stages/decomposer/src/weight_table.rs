@@ -1,9 +1,10 @@
-//! How probable the ways to make up a sum are under the prior: for each sum, from every state of the automaton on, the total
-//! weight of all ways and the weight of the best one.
+//! How probable the ways to make up a sum are under the prior: for each sum, from every state of the automaton on, the
+//! total weight of all ways and the weight of the best one.
 //!
-//! The prior's factors lie on the transitions of a walk through the automaton (see `prior_walk`). Exact weights need states
-//! that count actions. Where commands may have too many actions for that, the number of actions is taken to be geometric, and
-//! actions to be independent of each other: one factor for each action taken, with no more states than counting needs.
+//! The prior's factors lie on the transitions of a walk through the automaton (see `prior_walk`). Exact weights need
+//! states that count actions. Where commands may have too many actions for that, the number of actions is taken to be
+//! geometric, and actions to be independent of each other: one factor for each action taken, with no more states than
+//! counting needs.
 
 use sizeleak_model::{Limits, Prior};
 
@@ -20,8 +21,8 @@ pub(crate) struct WeightTable {
     automaton: Automaton,
     factors: Factors,
     table: SumTable<WayWeights>,
-    /// With exact weights: bit n says whether taking n of the layer's action leads to an end; bit 31 stands for 31 and more.
-    /// Walks look at other cells only where they lead.
+    /// With exact weights: bit n says whether taking n of the layer's action leads to an end; bit 31 stands for 31 and
+    /// more. Walks look at other cells only where they lead.
     leads: SumTable<u32>,
 }
 
@@ -69,7 +70,7 @@ struct Factor {
     ln_weight: f64,
 }
 
-/// A place that a walk has reached: it enters a layer.
+/// A position that a walk has reached: the entry of a layer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) layer: usize,
@@ -94,9 +95,9 @@ pub(crate) struct Branch {
 /// One way to make up one of several sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct WeightedWay<'a> {
-    /// The sum, by its place among those asked for.
+    /// The sum's index among those asked for.
     pub(crate) sum: usize,
-    /// The actions that occur, by their places in the model's list and in that order, and how often.
+    /// The actions that occur, by their indexes in the model's list and in that order, and how often.
     pub(crate) actions: &'a [(u32, u32)],
     /// The logarithm of its weight.
     pub(crate) ln_weight: f64,
@@ -144,14 +145,15 @@ impl WeightTable {
         self.ways(0, 0, sum).total.ln() - ln_per_byte * sum as f64
     }
 
-    /// Where the ways to make up a sum begin, and the logarithm of the weight of the best one. The sum itself has a weight.
+    /// Where the ways to make up a sum begin, and the logarithm of the weight of the best one. The sum itself has a
+    /// weight.
     pub(crate) fn start(&self, sum: usize, ln_weight: f64) -> (Entry, f64) {
         (Entry { layer: 0, state: 0, rest: sum, ln_weight }, ln_weight + self.ways(0, 0, sum).ln_best)
     }
 
-    /// Walks on from an entry, always along the best branch; of equally good ones, along the one that takes most. Passes all
-    /// other branches to `deviate`, those that take more first, and how many of each layer's action are taken to `take`.
-    /// Returns how many branches were looked at. `branches` is a buffer.
+    /// Walks on from an entry, always along the best branch; of equally good ones, along the one that takes most.
+    /// Passes all other branches to `deviate`, those that take more first, and how many of each layer's action are
+    /// taken to `take`. Returns how many branches were looked at. `branches` is a buffer.
     pub(crate) fn walk(
         &self,
         mut entry: Entry,
@@ -177,8 +179,8 @@ impl WeightTable {
         visited
     }
 
-    /// The branch of an entry where no other leads to an end, so that weights need no look-up: how many it takes, where it
-    /// leads, and how many branches were possible.
+    /// The branch of an entry where no other leads to an end, so that weights need no look-up: how many it takes, where
+    /// it leads, and how many branches were possible.
     #[inline]
     fn only_branch(&self, entry: Entry, layer: &Layer) -> Option<(u32, Entry, u64)> {
         let Factors::Exact { transitions, firsts } = &self.factors else { return None };
@@ -196,7 +198,8 @@ impl WeightTable {
         Some((taken, Entry { layer: entry.layer + 1, state: transition.next, rest, ln_weight }, possible))
     }
 
-    /// Lists the branches of an entry that lead to an end, those that take fewer first. Returns how many were looked at.
+    /// Lists the branches of an entry that lead to an end, those that take fewer first. Returns how many were looked
+    /// at.
     fn branches(&self, entry: Entry, layer: &Layer, branches: &mut Vec<Branch>) -> u64 {
         branches.clear();
         let next_layer = self.automaton.layers.get(entry.layer + 1);
@@ -245,7 +248,7 @@ impl WeightTable {
         self.automaton.layers.len()
     }
 
-    /// The action of a layer, by its place in the model's list; `None` beyond the last layer.
+    /// The action of a layer, by its index in the model's list; `None` beyond the last layer.
     pub(crate) fn action(&self, layer: usize) -> Option<usize> {
         self.automaton.layers.get(layer).map(|layer| layer.action)
     }
@@ -326,7 +329,7 @@ impl Factors {
     }
 }
 
-/// The transitions of a state, by its place among all states.
+/// The transitions of a state, by its index among all states.
 fn of_state<'a>(transitions: &'a [Transition], firsts: &[usize], state: usize) -> &'a [Transition] {
     let first = firsts.get(state).copied().unwrap_or(transitions.len());
     let end = firsts.get(state + 1).copied().unwrap_or(transitions.len());

@@ -73,13 +73,14 @@ impl Instance {
         for (at, (count, places)) in self.kinds.iter().enumerate() {
             writeln!(text, "[[device]]\nname = \"{at}\"\ncount = {count}\nactions = {:?}", actions(places)).unwrap();
         }
-        text += "[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n[learned]\nmethod = \"robust\"\n\
+        text += "[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
+            [learned]\nmethod = \"robust\"\n\
                  commands = 1\nversion = \"0.1.0\"\nbasis = \"wire\"\n";
         Model { prior: Some(self.prior.clone()), ..Model::from_toml(&text).unwrap() }
     }
 
-    /// What the nth of each action adds to a way's score, and what its number of actions adds. Only for a single kind of
-    /// device: then all ways of n actions leave equally many devices free.
+    /// What the nth of each action adds to a way's score, and what its number of actions adds. Only for a single kind
+    /// of device: then all ways of n actions leave equally many devices free.
     fn scores(&self) -> (Vec<Vec<i64>>, Vec<i64>) {
         if self.kinds.len() > 1 {
             return (Vec::new(), Vec::new());
@@ -95,7 +96,13 @@ impl Instance {
 
     fn as_json(&self) -> Value {
         let (scores, number_scores) = self.scores();
-        json!({ "sizes": self.sizes, "kinds": self.kinds, "sum": self.sum, "scores": scores, "number_scores": number_scores })
+        json!({
+            "sizes": self.sizes,
+            "kinds": self.kinds,
+            "sum": self.sum,
+            "scores": scores,
+            "number_scores": number_scores,
+        })
     }
 
     /// The decomposer's result.

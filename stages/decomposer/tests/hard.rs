@@ -22,7 +22,8 @@ fn model(prior: Option<Prior>) -> Model {
         writeln!(text, "[[action]]\nname = \"{action}\"\nsize = {}", size(action)).unwrap();
     }
     text += "[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n[learned]\nmethod = \"robust\"\n\
-             commands = 1\nversion = \"0.1.0\"\nbasis = \"plaintext\"\ncipher_suite = \"X\"\nrecord_overhead = [24, 24]\n";
+             commands = 1\nversion = \"0.1.0\"\nbasis = \"plaintext\"\ncipher_suite = \"X\"\n\
+             record_overhead = [24, 24]\n";
     Model { prior, ..Model::from_toml(&text).unwrap() }
 }
 

@@ -1,5 +1,5 @@
-//! Counts and solutions against brute force on small cases, and against independent dynamic programs on large ones. Those
-//! recur by device or by number of actions; the solver recurs by action.
+//! Counts and solutions against brute force on small cases, and against independent dynamic programs on large ones.
+//! Those recur by device or by number of actions; the solver recurs by action.
 #![allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_wrap)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,8 +83,10 @@ prop_compose! {
         kinds in prop::collection::vec((1u32..4, prop::sample::subsequence(vec!['a', 'b', 'c', 'd'], 1..=4)), 1..4),
         rest in 1u32..3,
     ) -> Vec<(u32, String)> {
-        let mut kinds: Vec<(u32, String)> = kinds.into_iter().map(|(count, names)| (count, names.into_iter().collect())).collect();
-        let missing: String = "abcd".chars().filter(|name| kinds.iter().all(|(_, names)| !names.contains(*name))).collect();
+        let kinds = kinds.into_iter().map(|(count, names)| (count, names.into_iter().collect()));
+        let mut kinds: Vec<(u32, String)> = kinds.collect();
+        let is_missing = |name: &char| kinds.iter().all(|(_, names)| !names.contains(*name));
+        let missing: String = "abcd".chars().filter(is_missing).collect();
         if !missing.is_empty() {
             kinds.push((rest, missing));
         }
@@ -131,8 +133,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Two overlapping kinds of device: only the first takes a and b, both take c and d, only the second takes e and f. The
-    /// expected counts assign devices to each class explicitly.
+    /// Two overlapping kinds of device: only the first takes a and b, both take c and d, only the second takes e and f.
+    /// The expected counts assign devices to each class explicitly.
     #[test]
     fn overlapping_kinds_agree_with_explicit_assignment(
         sizes in prop::collection::vec(20i64..60, 6),
@@ -140,7 +142,8 @@ proptest! {
         second in 1u32..7,
     ) {
         let most_sum = 60 * (first + second) as usize;
-        let classes: Vec<_> = sizes.chunks(2).map(|coins| by_number(coins, (first + second) as usize, most_sum)).collect();
+        let most = (first + second) as usize;
+        let classes: Vec<_> = sizes.chunks(2).map(|coins| by_number(coins, most, most_sum)).collect();
         let mut expected = vec![0_u128; most_sum + 1];
         for only_first in 0..=first {
             for only_second in 0..=second {

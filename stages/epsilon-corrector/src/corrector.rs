@@ -47,8 +47,8 @@ impl EpsilonCorrector {
         Self { model, estimates, cipher_suites: CipherSuites::default(), assumed: 0, unseen_sizes }
     }
 
-    /// Counts a command if something has to be assumed of its session's cipher suite to convert its size to the model's basis.
-    /// Reports it once for each session.
+    /// Counts a command if something has to be assumed about its session's cipher suite to convert its size to the
+    /// model's basis. Reports it once for each session.
     fn report_assumption(&mut self, command: &Command, out: &mut dyn Emit) -> Result<(), StageError> {
         let own = self.cipher_suites.of_flow(command.flow);
         let model = match &self.model.learned.basis {

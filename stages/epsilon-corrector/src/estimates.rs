@@ -1,4 +1,4 @@
-//! The likely values of ε at a size, or over a range of sizes. They are cached, since the same sizes come again and again.
+//! The likely values of ε at a size, or over a range of sizes. They are cached, since the same sizes recur.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use sizeleak_frame::{SharedList, WeightedEpsilon};
 use sizeleak_model::{EpsilonDistribution, Neighbours, Smoothing, WeightedEpsilon as Estimate};
 use sizeleak_runtime::TwoGenerationCache;
 
-/// Of a range of sizes, as block ciphers leave it, every size is asked for ε, up to this number; of a wider range, which no
-/// cipher leaves, sizes at equal distances.
+/// In a range of sizes, as block ciphers leave one, ε is estimated at every size, up to this number of sizes; in a
+/// wider range, which no cipher leaves, at equally spaced sizes.
 const MAX_SIZES: i64 = 4096;
 
 /// The most bytes that cached estimates take.
@@ -32,8 +32,8 @@ impl EpsilonEstimates {
         Self { neighbours, variation, cache: TwoGenerationCache::new(MAX_CACHE_BYTES) }
     }
 
-    /// The values of ε over the sizes from the least to the most, which are taken to be equally likely; heaviest first, lower
-    /// ones first among equals. The weights sum to 1. While it is cached, the same list is returned again.
+    /// The values of ε over the sizes from the least to the greatest, which are taken to be equally likely; heaviest
+    /// first, lower ones first among equals. The weights sum to 1. While it is cached, the same list is returned again.
     pub fn over(&mut self, sizes: [i64; 2]) -> SharedList<WeightedEpsilon> {
         if let Some(values) = self.cache.recall(&sizes) {
             return values.clone();

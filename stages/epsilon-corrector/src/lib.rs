@@ -1,7 +1,7 @@
 //! The variation ε of a command's size, from the labelled commands nearest in size (paper, section IV).
 //!
 //! The method is `sizeleak_model::Neighbours`, with or without smoothing. This crate asks it about each command
-//! ([`EpsilonEstimates`]), and reports what has to be assumed of a command's session (`cipher_suites`) or size
+//! ([`EpsilonEstimates`]), and reports what has to be assumed about a command's session (`cipher_suites`) or size
 //! (`unseen_sizes`).
 //!
 //! ```

@@ -7,10 +7,10 @@ use sizeleak_model::{EpsilonTuple, Model};
 /// Counts commands of unseen sizes, and remembers what was reported.
 #[derive(Debug)]
 pub(crate) struct UnseenSizes {
-    /// The size of the largest action. Without a label within this distance, there are numbers of actions that no labelled
-    /// command near the size has.
+    /// The size of the largest action. Without a label within this distance, there are numbers of actions that no
+    /// labelled command near the size has.
     max_distance: u64,
-    /// The gaps between labelled sizes that were reported, each by the place of the tuple behind it.
+    /// The gaps between labelled sizes that were reported, each by the index of the tuple after it.
     reported: BTreeSet<usize>,
     /// How many commands had unseen sizes.
     pub(crate) commands: u64,
@@ -31,11 +31,11 @@ impl UnseenSizes {
         Self { max_distance: largest.unwrap_or(0), reported: BTreeSet::new(), commands: 0 }
     }
 
-    /// Counts a command if its sizes are far from those of the labels, which are in order of size; returns it if it is the
-    /// first one between its neighbours.
+    /// Counts a command if its sizes are far from those of the labels, which are in order of size; returns it if it is
+    /// the first one between its neighbours.
     pub(crate) fn check(&mut self, labels: &[EpsilonTuple], [least, most]: [i64; 2]) -> Option<UnseenSize> {
-        let place = labels.partition_point(|tuple| tuple.size < least);
-        let (below, above) = (place.checked_sub(1).and_then(|at| labels.get(at)), labels.get(place));
+        let next = labels.partition_point(|tuple| tuple.size < least);
+        let (below, above) = (next.checked_sub(1).and_then(|at| labels.get(at)), labels.get(next));
         let distance =
             |tuple: Option<&EpsilonTuple>, size: i64| tuple.map_or(u64::MAX, |tuple| tuple.size.abs_diff(size));
         let is_within = above.is_some_and(|tuple| tuple.size <= most);
@@ -44,7 +44,7 @@ impl UnseenSizes {
             return None;
         }
         self.commands += 1;
-        if !self.reported.insert(place) {
+        if !self.reported.insert(next) {
             return None;
         }
         let range = match (below, above) {
@@ -53,7 +53,8 @@ impl UnseenSizes {
             (None, above) => format!("of less than {} bytes", above.map_or(0, |above| above.size)),
         };
         let detail = format!(
-            "no labelled command {range} was learned from: ε is taken to be as beyond; learn with commands of such sizes"
+            "no labelled command {range} was learned from: ε is taken to be as beyond; learn with commands of such \
+             sizes"
         );
         Some(UnseenSize { distance, detail })
     }

@@ -76,8 +76,8 @@ impl FilterCounters {
         let is_reported = std::mem::replace(&mut self.eviction_is_reported, true);
         (!is_reported).then(|| {
             let detail = format!(
-                "only {capacity} flows are remembered (`max-flows`): those idle for longest are forgotten, and announced \
-                 again if seen; more of these are only counted"
+                "only {capacity} flows are remembered (`max-flows`): those idle for longest are forgotten, and \
+                 announced again if seen; more of these are only counted"
             );
             self.notice(what::EVICTED, None, detail)
         })

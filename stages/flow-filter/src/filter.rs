@@ -54,7 +54,9 @@ impl FlowFilter {
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
         let gateways = AddressSet::parse(&options.gateway).map_err(|error| ConfigureError::Usage(error.to_string()))?;
         if gateways.is_empty() {
-            return Err(ConfigureError::Usage("`--gateway IP|CIDR` is missing: whose flows are wanted?".into()));
+            return Err(ConfigureError::Usage(
+                "`--gateway IP|CIDR` is missing: name the gateway whose flows to keep".into(),
+            ));
         }
         if options.max_flows < 2 {
             return Err(ConfigureError::Usage("`max-flows` is less than 2: no flow could be remembered".into()));
@@ -240,7 +242,7 @@ impl FlowFilter {
         Ok(())
     }
 
-    /// Who was there instead of the gateway.
+    /// What was seen instead of the gateway.
     fn absence(&self) -> String {
         format!(
             "none of the {} packets is from or to {}; the most frequent addresses are: {}",
@@ -303,7 +305,8 @@ impl StageOptions for Options {
     const ABOUT: &'static str = "TCP segments and UDP datagrams of a gateway's flows, out of packets";
     const EXAMPLES: &'static [&'static str] = &[
         "capture home.pcap | flow-filter --gateway 192.168.1.20 | sizeleak frames --kind flow",
-        "capture home.pcap | flow-filter --gateway 192.168.1.0/24 --service hub.example --port 443 | record-sizer > records.frames",
+        "capture home.pcap | flow-filter --gateway 192.168.1.0/24 --service hub.example --port 443 | record-sizer \
+         > records.frames",
     ];
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {

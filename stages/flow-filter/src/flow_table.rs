@@ -44,7 +44,7 @@ pub(crate) struct FlowRef {
     pub(crate) direction: Direction,
 }
 
-/// What the flow table knows of a segment's flow.
+/// What the flow table knows about a segment's flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlowLookup {
     /// It was seen before.
@@ -53,8 +53,8 @@ pub(crate) enum FlowLookup {
     New(GatewayFlow),
 }
 
-/// What tells flows apart, the same in both directions: the transport and the two ends, the lesser one first. Most flows
-/// are of IPv4; the others are boxed, so that an entry of the table takes 32 bytes.
+/// What distinguishes flows, the same in both directions: the transport and the two ends, the lesser one first. Most
+/// flows are of IPv4; the others are boxed, so that an entry of the table takes 32 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FlowKey {
     V4(Transport, [SocketAddrV4; 2]),
@@ -70,7 +70,7 @@ impl FlowKey {
     }
 }
 
-/// What is remembered of a flow.
+/// What is remembered about a flow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlowEntry {
     id: u64,

@@ -201,7 +201,7 @@ impl PartialPacket {
         let length = self.end.unwrap_or_default();
         let mut data = Vec::with_capacity(length as usize);
         for (start, piece) in &self.pieces {
-            // What comes after bytes that the snaplen cut cannot be used: it would stand in their place.
+            // What comes after bytes that the snaplen cut cannot be used: it would take their place.
             if data.len() < *start as usize {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Counts addresses as long as the gateway has not appeared, to report who was there instead.
+//! Counts addresses until the gateway appears, to report which ones were seen instead.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

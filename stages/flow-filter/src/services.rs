@@ -27,7 +27,7 @@ impl ServiceSelection {
     /// Reads addresses, networks and host names.
     ///
     /// # Errors
-    /// [`ConfigureError::Usage`] for the first text that is none of them.
+    /// [`ConfigureError::Usage`] for the first text that is not one of these.
     pub(crate) fn parse(services: &[String], ports: &[u16]) -> Result<Self, ConfigureError> {
         let (mut addresses, mut names) = (AddressSet::default(), BTreeSet::new());
         for service in services {
@@ -93,7 +93,7 @@ fn host_name(text: &str) -> Result<String, ConfigureError> {
     if name.split('.').all(is_label) && ends_in_word {
         Ok(name)
     } else {
-        Err(ConfigureError::Usage(format!("`{text}` is neither an IP address nor a network nor a host name")))
+        Err(ConfigureError::Usage(format!("`{text}` is not an IP address, a network or a host name")))
     }
 }
 

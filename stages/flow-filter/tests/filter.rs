@@ -103,7 +103,7 @@ fn services_are_selected_by_address_port_and_name() {
 }
 
 #[test]
-fn an_absent_gateway_is_an_error_that_names_who_was_there() {
+fn an_absent_gateway_is_an_error_that_names_the_addresses_seen() {
     let packets = [ethernet(tcp(GATEWAY, (5000, 443), SERVICE, 1, b"a"))];
     let (result, frames, _) = try_filter(&options("10.1.2.3"), &packets);
     let error = result.unwrap_err().to_string();

@@ -1,9 +1,9 @@
 //! The decompositions that the traffic after a command does not contradict.
 //!
 //! The number of records that the gateway sends in reply says something about the number of actions (`reply_evidence`).
-//! [`PruningMode::Paper`] keeps the candidates with exactly that many actions, and loses the truth when a reply is lost.
-//! [`PruningMode::Learned`] weighs each candidate by how likely the replies are for it (`posterior`). Replies that say nothing
-//! about actions leave every candidate as it was.
+//! [`PruningMode::Paper`] keeps the candidates with exactly that many actions, and loses the truth when a reply is
+//! lost. [`PruningMode::Learned`] weighs each candidate by how likely the replies are for it (`posterior`). Replies
+//! that say nothing about actions leave every candidate as it was.
 //!
 //! ```
 //! use sizeleak_frame::{Candidate, Command, Frame, Identification};
@@ -33,8 +33,9 @@
 //!     probability: 0.5,
 //! });
 //! let (min_actions, max_actions) = (None, None);
+//! let candidates = candidates.into();
 //! let identification =
-//!     Identification { command, candidates: candidates.into(), candidate_count: 2, listed: 2, min_actions, max_actions };
+//!     Identification { command, candidates, candidate_count: 2, listed: 2, min_actions, max_actions };
 //!
 //! let mut out: Vec<Frame> = Vec::new();
 //! pruner.process(identification.into(), &mut out)?;

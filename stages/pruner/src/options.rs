@@ -26,8 +26,8 @@ pub struct Options {
     #[arg(long, value_name = "P", default_value_t = Options::default().keep)]
     pub keep: f64,
 
-    /// Allow any number of any action in a command, whatever devices the model's inventory has; the decomposer has the same
-    /// option
+    /// Allow any number of any action in a command, whatever devices the model's inventory has; the decomposer has the
+    /// same option
     #[arg(long)]
     pub free: bool,
 }

@@ -18,10 +18,10 @@ pub(crate) struct Posterior<'a> {
     unlisted: f64,
 }
 
-/// A listed candidate, by its place, and its current probability.
+/// A listed candidate, by its index, and its current probability.
 #[derive(Debug, Clone, Copy)]
 struct LeftCandidate {
-    place: usize,
+    index: usize,
     probability: f64,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Posterior<'a> {
     pub(crate) fn new(listed: &'a SharedList<Candidate>, unlisted_count: u64) -> Self {
         let probabilities = listed.iter().map(|candidate| candidate.probability);
         let valid = probabilities.map(|given| if given.is_nan() { 0.0 } else { given.clamp(0.0, 1.0) });
-        let left = valid.enumerate().map(|(place, probability)| LeftCandidate { place, probability });
+        let left = valid.enumerate().map(|(index, probability)| LeftCandidate { index, probability });
         let left: Vec<LeftCandidate> = left.collect();
         let unlisted = if unlisted_count > 0 { (1.0 - sum(&left)).max(0.0) } else { 0.0 };
         Self { listed, left, unlisted }
@@ -41,11 +41,11 @@ impl<'a> Posterior<'a> {
         self.left.len()
     }
 
-    /// Drops the candidates that are not wanted, and scales the probabilities of the rest to sum to 1. Returns how many were
-    /// dropped.
+    /// Drops the candidates that are not wanted, and scales the probabilities of the rest to sum to 1. Returns how many
+    /// were dropped.
     pub(crate) fn retain(&mut self, mut wanted: impl FnMut(&Candidate) -> bool) -> u64 {
         let before = self.left.len();
-        self.left.retain(|left| self.listed.get(left.place).is_some_and(&mut wanted));
+        self.left.retain(|left| self.listed.get(left.index).is_some_and(&mut wanted));
         let dropped = before - self.left.len();
         if dropped > 0 {
             self.normalise();
@@ -53,11 +53,11 @@ impl<'a> Posterior<'a> {
         dropped as u64
     }
 
-    /// Weighs each candidate by the evidence. Candidates that are not listed get the greatest likelihood they can have, so that
-    /// the probabilities of the listed ones are never too high.
+    /// Weighs each candidate by the evidence. Candidates that are not listed get the greatest likelihood they can have,
+    /// so that the probabilities of the listed ones are never too high.
     pub(crate) fn weigh(&mut self, evidence: &ReplyEvidence<'_>) {
         let max_likelihood = evidence.max_likelihood();
-        let candidates = self.left.iter().filter_map(|left| self.listed.get(left.place));
+        let candidates = self.left.iter().filter_map(|left| self.listed.get(left.index));
         let likelihoods: Vec<f64> = candidates.map(|candidate| evidence.likelihood(&candidate.actions)).collect();
         let unlisted = if self.unlisted > 0.0 { max_likelihood } else { 0.0 };
         // Relative to the greatest: the product with a tiny likelihood would be 0.
@@ -71,14 +71,14 @@ impl<'a> Posterior<'a> {
         self.normalise();
     }
 
-    /// Orders the candidates, most probable first and equal ones as listed, and keeps the fewest that have the probability
-    /// `share` together. Those as probable as the last one are kept too, since nothing tells them apart. Probabilities stay
-    /// relative to all candidates. Returns whether the kept ones have the share; if not, candidates that are not listed have
-    /// to be kept too.
+    /// Orders the candidates, most probable first and equal ones as listed, and keeps the fewest that have the
+    /// probability `share` together. Those as probable as the last one are kept too, since nothing distinguishes them.
+    /// Probabilities stay relative to all candidates. Returns whether the kept ones have the share; if not, candidates
+    /// that are not listed have to be kept too.
     pub(crate) fn keep(&mut self, share: f64) -> bool {
         let all = std::mem::take(&mut self.left);
         let mut ranks: Vec<Rank> =
-            all.iter().zip(0..).map(|(left, place)| Rank::new(left.probability, place)).collect();
+            all.iter().zip(0..).map(|(left, index)| Rank::new(left.probability, index)).collect();
         ranks.sort_unstable();
         let (mut kept, mut last) = (0.0, f64::INFINITY);
         for left in ranks.iter().filter_map(|rank| all.get(rank.index())) {
@@ -94,13 +94,13 @@ impl<'a> Posterior<'a> {
 
     /// The candidates that are left, with their probabilities: the list itself if it is unchanged.
     pub(crate) fn candidates(&self) -> SharedList<Candidate> {
-        let given = self.listed.iter().enumerate().map(|(place, candidate)| (place, candidate.probability.to_bits()));
-        if given.eq(self.left.iter().map(|left| (left.place, left.probability.to_bits()))) {
+        let given = self.listed.iter().enumerate().map(|(index, candidate)| (index, candidate.probability.to_bits()));
+        if given.eq(self.left.iter().map(|left| (left.index, left.probability.to_bits()))) {
             return self.listed.clone();
         }
         let mut candidates = Vec::with_capacity(self.left.len());
         candidates.extend(self.left.iter().filter_map(|left| {
-            let Candidate { actions, epsilon, .. } = self.listed.get(left.place)?;
+            let Candidate { actions, epsilon, .. } = self.listed.get(left.index)?;
             Some(Candidate { actions: actions.clone(), epsilon: *epsilon, probability: left.probability })
         }));
         candidates.into()

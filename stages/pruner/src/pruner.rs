@@ -34,16 +34,16 @@ pub enum PruningMode {
 /// Drops the candidates that the inventory or the replies contradict.
 ///
 /// Candidates that the decomposer did not list cannot be examined. They still count in `candidate_count`, unless mode
-/// [`PruningMode::Learned`] finds the probability to keep among the listed ones. In every other case `candidate_count` is
-/// the number of candidates kept.
+/// [`PruningMode::Learned`] finds the probability to keep among the listed ones. In every other case `candidate_count`
+/// is the number of candidates kept.
 #[derive(Debug)]
 pub struct Pruner {
     mode: PruningMode,
     keep: f64,
     model: Model,
     inventory: InventoryFilter,
-    /// The latest result for each question, with the candidates it holds for: a home's commands have the same few sizes and
-    /// replies.
+    /// The latest result for each question, with the candidates it holds for: a home's commands have the same few sizes
+    /// and replies.
     cache: TwoGenerationCache<PruningKey, (SharedList<Candidate>, PruningResult)>,
     is_cut_reported: bool,
     counters: PrunerCounters,

@@ -29,8 +29,8 @@ struct ReplyByteEvidence<'a> {
 }
 
 impl<'a> ReplyEvidence<'a> {
-    /// The evidence of the replies to a command of up to `max_actions` actions; `None` if this gateway's replies say nothing
-    /// about actions.
+    /// The evidence of the replies to a command of up to `max_actions` actions; `None` if this gateway's replies say
+    /// nothing about actions.
     pub(crate) fn new(model: &'a Model, command: &Command, max_actions: u32) -> Option<Self> {
         let replies = command.replies;
         let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
@@ -65,8 +65,8 @@ impl<'a> ReplyEvidence<'a> {
         of_number * self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0))
     }
 
-    /// The numbers of actions that all but 1 − `keep` of commands with these replies have; up to `u32::MAX` if there is no
-    /// bound.
+    /// The numbers of actions that all but 1 − `keep` of commands with these replies have; up to `u32::MAX` if there is
+    /// no bound.
     pub(crate) fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
         let (least, most) = self.model.bounds(self.replies, keep);
         least..=most

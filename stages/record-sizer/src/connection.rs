@@ -100,7 +100,7 @@ impl Connection {
         reassembly.segment(segment, &mut framer);
     }
 
-    /// Gives up the gaps that were waited for too long at this time.
+    /// Gives up the gaps whose wait has ended at this time.
     pub(crate) fn expire(&mut self, now_ns: i64, limits: &Limits, findings: &mut Findings) {
         for direction in Direction::BOTH {
             while self.deadline_of(direction, limits).is_some_and(|deadline| deadline <= now_ns) {
@@ -159,7 +159,7 @@ impl Connection {
         TlsSession { keys, negotiation: &mut busy.negotiation }
     }
 
-    /// When the first gap or start was waited for too long.
+    /// When the first wait for missing bytes or an earlier start ends.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<i64> {
         Direction::BOTH.into_iter().filter_map(|direction| self.deadline_of(direction, limits)).min()
     }

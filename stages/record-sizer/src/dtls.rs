@@ -10,7 +10,7 @@ use crate::record::{Header, MAX_BODY};
 /// Bytes of a DTLS record header.
 const HEADER: usize = 13;
 
-/// The minor version that stands for DTLS in a [`Header`]: record headers do not reliably tell 1.0 from 1.2.
+/// The minor version that stands for DTLS in a [`Header`]: record headers do not reliably distinguish 1.0 from 1.2.
 const MINOR: u8 = 3;
 
 /// A record in a datagram.

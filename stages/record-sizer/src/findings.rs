@@ -32,7 +32,7 @@ impl TlsEvent {
 /// A fault of the capture or of the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Incident {
-    /// Bytes are missing; zero where nobody knows how many.
+    /// Bytes are missing; zero where their number is unknown.
     Gap { bytes: u64 },
     /// Record boundaries were found again after `skipped` captured bytes.
     Resync { skipped: u64 },

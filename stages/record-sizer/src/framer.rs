@@ -173,7 +173,7 @@ impl Framer<'_> {
         }
     }
 
-    /// Decides what follows five bytes that are no header.
+    /// Decides what follows five bytes that are not a header.
     fn implausible(&mut self, bytes: [u8; HEADER], time_ns: i64) {
         if !matches!(self.framing, Framing::Beginning) {
             self.incident(time_ns, Incident::Malformed);

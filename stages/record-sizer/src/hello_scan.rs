@@ -48,7 +48,7 @@ pub(crate) struct HelloScan {
 pub(crate) enum ScanOutcome<'a> {
     /// A hello starts with the bytes `before`, captured at `before_ns`, and continues in `rest`.
     Hello { before: Vec<u8>, before_ns: i64, rest: Chunk<'a> },
-    /// No hello. `is_exhausted` the first time that so much was scanned that this is taken not to be TLS.
+    /// No hello. `is_exhausted` is set once: when enough was scanned to conclude that this is not TLS.
     Nothing { is_exhausted: bool },
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hellos_are_told_from_other_handshake_records() {
+    fn hellos_are_distinguished_from_other_handshake_records() {
         let client = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
         assert!(is_hello(&client));
         assert!(is_hello(&[22, 3, 3, 0x10, 0, 2, 0, 0, 70, 3, 3]), "a certificate follows in the record");

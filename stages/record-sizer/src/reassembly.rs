@@ -26,7 +26,7 @@ const ORIGIN: u64 = 1 << 32;
 pub(crate) trait OrderedStream {
     /// The next bytes of the stream.
     fn chunk(&mut self, chunk: Chunk<'_>);
-    /// The next `length` bytes of the stream are missing; zero where nobody knows how many.
+    /// The next `length` bytes of the stream are missing; zero where their number is unknown.
     fn gap(&mut self, length: u64, time_ns: i64);
     /// A retransmission differs from the bytes it repeats.
     fn conflict(&mut self, time_ns: i64);

@@ -73,7 +73,7 @@ pub(crate) enum Step<'a> {
     Body { header: Header, bytes: &'a [u8], whole: bool },
     /// The end of a record.
     Record(SizedRecord),
-    /// Five bytes that are no header.
+    /// Five bytes that are not a header.
     Implausible([u8; HEADER]),
     /// A header that was not captured.
     Hidden,

@@ -68,8 +68,8 @@ struct Candidate {
 pub(crate) enum SearchOutcome<'a> {
     /// A boundary, after `skipped` captured bytes: `walker` continues with `rest`, after `record`.
     Boundary { walker: RecordWalker, record: Option<SizedRecord>, skipped: u64, rest: Chunk<'a> },
-    /// No boundary. The capture hides the proof of the `unproven` records. `is_exhausted` the first time that so much
-    /// was searched that a direction without records is taken not to be TLS.
+    /// No boundary. The capture hides the proof of the `unproven` records. `is_exhausted` is set once: when enough was
+    /// searched to conclude that a direction without records is not TLS.
     Nothing { unproven: Vec<SizedRecord>, is_exhausted: bool },
 }
 

@@ -19,12 +19,12 @@ pub(crate) struct SessionKeys {
 /// What protects one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum KeyState {
-    /// Nobody knows.
+    /// Unknown.
     #[default]
     Unknown,
     /// Nothing yet.
     Clear,
-    /// Something that the server's hello, still to come, will show.
+    /// To be shown by the server's hello, which is still to come.
     Early,
     /// What the server chose.
     Protected,

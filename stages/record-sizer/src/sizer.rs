@@ -169,7 +169,7 @@ impl RecordSizer {
         Ok(held)
     }
 
-    /// Gives up the gaps that a flow waited for too long.
+    /// Gives up the gaps of a flow whose wait has ended.
     fn expire(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         match self.connections.find(flow) {
             Some(connection) => connection.expire(self.now_ns, &self.limits, &mut self.findings),

@@ -56,8 +56,8 @@ pub(crate) fn run_in_pieces(driver: &mut CaptureDriver<'_>, piece_bytes: usize) 
     Ok(pieces)
 }
 
-/// Reads the file from its position, to its end or to where packets of another capture come between. Returns how many
-/// pieces were used.
+/// Reads the file from its position up to its end, or up to where packets of another capture come between. Returns how
+/// many pieces were used.
 fn alternate(turn: Turn<'_, '_>, file: &PlainFile, piece_bytes: usize) -> Result<u64, StageError> {
     let (next, turn, passed) = (AtomicU64::new(file.position), Mutex::new(turn), Condvar::new());
     let readers = AlternatingReaders { file, piece_bytes, next, turn, passed };
@@ -112,10 +112,10 @@ impl<'a, 'b> AlternatingReaders<'a, 'b> {
         }
     }
 
-    /// Waits until the file is parsed up to this offset, but at most for `patience`, the time that reading takes: the
-    /// other thread may have lost its processor. `None` when no turn follows.
+    /// Waits until the file is parsed up to this offset, for at most `patience`, the time that reading takes: the other
+    /// thread may have lost its processor. `None` when no turn follows.
     ///
-    /// It does not spin first: each look would cost the other thread its processor if programs compete for it.
+    /// It does not spin first: each check would cost the other thread its processor if programs compete for it.
     fn await_turn(&self, offset: u64, patience: Duration) -> Option<MutexGuard<'_, Turn<'a, 'b>>> {
         // A poisoned lock: the other thread has panicked.
         let turn = self.turn.lock().ok()?;
@@ -196,7 +196,7 @@ impl Piece {
         let buffer = self.free_buffer();
         let start = HEADROOM + (offset as usize).wrapping_sub(buffer.as_ptr() as usize + HEADROOM) % PAGE;
         let Some(room) = buffer.get_mut(start..start + wanted) else { return };
-        // Reading on without the piece meets an error again and reports it.
+        // Reading continues without the piece; if the error occurs again, it is reported.
         let length = file.read_at(room, offset).unwrap_or(0);
         (self.start, self.length) = (start, length);
     }
@@ -211,7 +211,7 @@ impl Piece {
         self.offset + self.length as u64
     }
 
-    /// The bytes from this offset of the file on, if it holds any: the buffer, and their place in it.
+    /// The bytes from this offset of the file on, if it holds any: the buffer, and their range in it.
     fn starting_at(&mut self, offset: u64) -> Option<(&mut Arc<Vec<u8>>, Range<usize>)> {
         let skipped = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
         (skipped < self.length).then_some((&mut self.buffer, self.start + skipped..self.start + self.length))

@@ -112,7 +112,7 @@ impl BatchFiller<'_> {
         let batcher = &mut *self.batcher;
         let mut rest = bytes;
         while let Some(prefilter) = batcher.selection.prefilter() {
-            // So many bytes cannot fill the batch.
+            // This many bytes cannot fill the batch.
             let room = if batcher.stands_for_passed_over() { batcher.least_room() } else { rest.len() };
             let stop = rest.len().saturating_sub(room);
             let skipped = skip_foreign(prefilter, rest, stop, self.before_ns, parse);
@@ -144,8 +144,8 @@ struct Skipped<'a> {
     last_ns: i64,
 }
 
-/// Skips packets before `before_ns` that `prefilter` excludes, until at most `stop` bytes are left: all there is to do
-/// about most packets of an archive.
+/// Skips packets before `before_ns` that `prefilter` excludes, until at most `stop` bytes are left. For most packets of
+/// an archive, nothing else is done.
 ///
 /// A function of its own, so that its counters stay in registers.
 #[inline(never)]
@@ -162,7 +162,7 @@ fn skip_foreign<'a>(
         && packet.time_ns < before_ns
         && prefilter.rejects(packet.link_type, packet.data)
     {
-        // Only this header tells where the next one is, so the processor cannot prefetch it by itself.
+        // Only this header says where the next one is, so the processor cannot prefetch it by itself.
         prefetch_index(skipped.rest, PREFETCH_DISTANCE);
         prefetch_index(skipped.rest, PREFETCH_DISTANCE + CACHE_LINE);
         skipped.rest = behind;

@@ -1,5 +1,5 @@
 //! Writes captures for the tests, and reads them.
-#![allow(dead_code, reason = "every test program uses another part of it")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -37,7 +37,7 @@ fn the_timer_alone_decides_for_a_gateway_that_never_replies() {
 }
 
 #[test]
-fn noise_that_the_gateway_replies_to_is_no_command_if_replied() {
+fn noise_that_the_gateway_replies_to_is_not_a_command_if_replied() {
     let mut noise_model = noise_model(ServiceRecords { alone: 30, replied: 30, ..ServiceRecords::default() });
     noise_model.noise.replied = 1;
     assert_eq!(conditions(&noise_model)[2], CommandCondition::IfSilent);

@@ -10,7 +10,7 @@ use crate::testing::{MS, from, to};
 mod adaptive;
 mod learned;
 
-/// In milliseconds, as all times that tests give to records.
+/// In milliseconds, like all times of records in these tests.
 const SECOND: i64 = 1_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
@@ -98,7 +98,7 @@ fn the_next_command_ends_the_replies_to_the_last() {
 }
 
 #[test]
-fn keep_alives_acknowledgements_and_handshakes_are_no_commands() {
+fn keep_alives_acknowledgements_and_handshakes_are_not_commands() {
     assert_eq!(sizes(&[to(0, 4), from(10, 4), to(5000, 2), from(9000, 90), to(9030, 40)]), [0u64; 0]);
     let ticket = Record { handshake: true, ..to(0, 200) };
     let alert = Record { content_type: ContentType::Alert, ..to(10, 200) };

@@ -1,8 +1,8 @@
-//! The fast path where most ways to make up some sums are wanted: finds all of them by depth-first search, and sorts them at the
-//! end. It takes a fraction of the time of best-first search.
+//! The fast path where most ways to make up some sums are wanted: finds all of them by depth-first search, and sorts
+//! them at the end. It takes a fraction of the time of best-first search.
 //!
-//! Ways, weights and order are those of best-first search, to the last bit. To that end, a way's weight is the weight that
-//! its deviation had there, and ways of equal weight stand in the order in which their deviations were added there.
+//! Ways, weights and order are those of best-first search, to the last bit. To that end, a way's weight is the weight
+//! that its deviation had there, and ways of equal weight are in the order in which their deviations were added there.
 
 use sizeleak_model::Rank;
 
@@ -22,7 +22,7 @@ const MAX_WAYS: u64 = 1 << 16;
 #[derive(Debug, Default)]
 struct AllWays {
     ways: Vec<FoundWay>,
-    /// The actions of all ways with their counts, those of one way by their places in the model's list.
+    /// The actions of all ways with their counts, those of one way by their indexes in the model's list.
     counts: Vec<(u32, u32)>,
 }
 
@@ -94,7 +94,7 @@ impl AllWays {
         Some(WeightedWay { sum, actions: self.counts.get(begin..end)?, ln_weight })
     }
 
-    /// The places of the ways, most probable first.
+    /// The indexes of the ways, most probable first.
     fn order(&self) -> Vec<usize> {
         let mut ranks: Vec<Rank> =
             self.ways.iter().zip(0..).map(|(way, at)| Rank::new(way.start.ln_best, at)).collect();
@@ -117,8 +117,8 @@ impl AllWays {
         order
     }
 
-    /// Orders ways of equal weight as best-first search finds them: first the deviations from ways found before, in the order
-    /// of those, then the deviations from ways of this weight.
+    /// Orders ways of equal weight as best-first search finds them: first the deviations from ways found before, in the
+    /// order of those, then the deviations from ways of this weight.
     fn order_equals(&self, equals: &[Rank], positions: &[usize], order: &mut Vec<usize>) {
         let way = |at: usize| self.ways.get(at).map_or((None, 0), |way| (way.start.parent, way.start.number));
         let position = |parent: Option<usize>| parent.and_then(|parent| positions.get(parent)).copied().unwrap_or(0);
@@ -175,7 +175,9 @@ mod tests {
             let prior = Prior { numbers, decay: 0.6, shares, concentration };
             let limits = devices.map_or(Limits::free(sizes.len()), |count| limits(count, sizes.len()));
             let sums: Vec<(usize, f64)> = sums.into_iter().map(|(sum, weight)| (sum, weight.ln())).collect();
-            for table in [WeightTable::exact(&sizes, &limits, &prior), WeightTable::geometric(&sizes, &limits, &prior)] {
+            let tables =
+                [WeightTable::exact(&sizes, &limits, &prior), WeightTable::geometric(&sizes, &limits, &prior)];
+            for table in tables {
                 let mut table = table.unwrap();
                 let largest = devices.map_or(30, |count| 30.min((count as usize + 2) * sizes.iter().max().unwrap()));
                 prop_assert!(table.prepare(largest));

@@ -110,8 +110,11 @@ proptest! {
         let sums: Vec<(usize, f64)> = sums.into_iter().map(|(sum, weight)| (sum, weight.ln())).collect();
         let mut expected: Vec<f64> = Vec::new();
         for (sum, weight) in &sums {
-            let size = |counts: &[u32]| counts.iter().zip(&sizes).map(|(count, size)| *count as usize * size).sum::<usize>();
-            let of_sum: Vec<f64> = all.iter().filter(|(counts, _)| size(counts) == *sum).map(|(_, own)| own * weight.exp()).collect();
+            let size = |counts: &[u32]| -> usize {
+                counts.iter().zip(&sizes).map(|(count, size)| *count as usize * size).sum()
+            };
+            let of_sum = all.iter().filter(|(counts, _)| size(counts) == *sum);
+            let of_sum: Vec<f64> = of_sum.map(|(_, own)| own * weight.exp()).collect();
             let mass: f64 = of_sum.iter().sum();
             prop_assert!((table.ln_total(*sum).exp() * weight.exp() - mass).abs() <= 1e-9 * mass);
             expected.extend(of_sum);

@@ -91,7 +91,8 @@ proptest! {
         keep in 0.01f64..0.9999,
     ) {
         let total: f64 = candidates.iter().map(|(_, weight)| weight).sum();
-        let candidates: Vec<(u32, f64)> = candidates.iter().map(|(actions, weight)| (*actions, weight / total)).collect();
+        let candidates = candidates.iter().map(|(actions, weight)| (*actions, weight / total));
+        let candidates: Vec<(u32, f64)> = candidates.collect();
         let listed = listed(&candidates);
         let whole = weighed(&listed, 0, replies).candidates();
         let mut kept = weighed(&listed, 0, replies);

@@ -51,7 +51,7 @@ fn hidden_bodies_are_skipped_and_hidden_headers_end_the_walk() {
 }
 
 #[test]
-fn gaps_within_and_past_a_body_are_told_apart() {
+fn gaps_within_and_past_a_body_are_distinguished() {
     let mut walker = RecordWalker::default();
     assert_eq!(walker.gap(1), GapEffect::HeaderLost);
     walk(&mut walker, chunk(&[23, 3, 3, 0, 9, 1], 0, 4));

@@ -48,7 +48,7 @@ fn polls_of_several_records_have_answers_of_several() {
 }
 
 #[test]
-fn a_command_that_follows_a_reply_is_no_answer_to_it() {
+fn a_command_that_follows_a_reply_is_not_an_answer_to_it() {
     let mut records = [commands(12), readings(12, |_| 30)].concat();
     let (command, reply) = (300 * SECOND, 300 * SECOND + 60);
     records.extend([to(command, 200), from(reply, 45), to(reply + 50, 210), from(reply + 110, 45)]);
@@ -81,7 +81,7 @@ fn records_within_the_gap_are_one_command_only_if_all_but_the_last_are_full() {
 }
 
 #[test]
-fn telemetry_is_no_reply_and_hides_no_command() {
+fn telemetry_is_not_a_reply_and_hides_no_command() {
     let mut records = commands(20);
     let expected = found(records.clone());
     records.extend((0..140).map(|n| from(n * 5_300 + n % 7 * 600, 77)));
@@ -104,7 +104,7 @@ fn answers_that_always_take_longer_than_the_option_are_learned() {
 
 /// A script sends a command every half minute, to record something to learn from.
 #[test]
-fn commands_of_a_script_are_no_keep_alives() {
+fn commands_of_a_script_are_not_keep_alives() {
     let sizes = [150, 163, 150, 171, 163, 188, 171, 150, 188, 163];
     let script = (0..60).flat_map(|n| {
         let at = n * 30 * SECOND;

@@ -56,7 +56,7 @@ fn every(period: i64, count: i64, phase: i64, record: impl Fn(i64) -> Record) ->
 }
 
 #[test]
-fn on_its_timer_a_keep_alive_with_the_size_of_commands_is_no_command() {
+fn on_its_timer_a_keep_alive_with_the_size_of_commands_is_not_a_command() {
     let keep_alive = |count, phase| every(2 * MINUTE, count, phase, |at| to(at, 141));
     let noise = learn(keep_alive(13, 17_000));
     let of_141 = noise.to_gateway[0];
@@ -82,7 +82,7 @@ fn off_its_timer_a_keep_alive_is_a_command_if_the_gateway_never_replies() {
 }
 
 #[test]
-fn a_size_that_no_actions_make_up_is_no_command_and_reported_if_new() {
+fn a_size_that_no_actions_make_up_is_not_a_command_and_is_reported_if_new() {
     let noise = learn(every(2 * MINUTE, 13, 17_000, |at| to(at, 23)));
     assert_eq!(found(&noise, vec![to(50_000, 23), to(99_000, 60), to(180_000, 4000)]), []);
     let mut segmenter = segmenter(&noise);
@@ -94,7 +94,7 @@ fn a_size_that_no_actions_make_up_is_no_command_and_reported_if_new() {
 
 /// The gateway polls every minute, in two records, and is answered in three, of sizes that commands have.
 #[test]
-fn answers_to_polls_of_several_records_are_no_commands() {
+fn answers_to_polls_of_several_records_are_not_commands() {
     let polls = |count, phase: i64| {
         (0..count)
             .flat_map(|n| {
@@ -111,7 +111,7 @@ fn answers_to_polls_of_several_records_are_no_commands() {
 }
 
 #[test]
-fn telemetry_is_no_reply_and_its_receipt_no_command() {
+fn telemetry_is_not_a_reply_and_its_receipt_not_a_command() {
     let readings = |count| -> Vec<Record> {
         (0..count).flat_map(|n| [from(n * 5_300 + n % 7 * 600, 77), to(n * 5_300 + n % 7 * 600 + 30, 110)]).collect()
     };
@@ -169,7 +169,7 @@ fn a_small_record_continues_a_command_if_no_labelled_command_was_cut() {
     assert_eq!(found(&noise, records), [(1_000, 190, 1), (5_000, 181, 0)]);
 }
 
-/// The gateway always polls; the service answers with a command, or after half a minute that there is none.
+/// The gateway always polls; the service answers with a command or, after half a minute, with an empty answer.
 #[test]
 fn commands_that_end_long_polls_are_found_among_empty_answers() {
     let polls = |commands: &[i64], until: i64| {
@@ -192,11 +192,11 @@ fn commands_that_end_long_polls_are_found_among_empty_answers() {
     assert_eq!(found(&noise, polls(&[], HOUR)), [], "an hour of them alone");
     let sent = [7_000, 7_170, 60_000, 3_000_000];
     let found: Vec<i64> = found(&noise, polls(&sent, HOUR)).iter().map(|command| command.0).collect();
-    assert_eq!(found, sent, "one of them while the next poll has just begun");
+    assert_eq!(found, sent, "one of them just after the next poll has started");
 }
 
 #[test]
-fn each_gateway_and_connection_has_a_timer_phase_of_its_own() {
+fn each_gateway_and_connection_has_its_own_timer_phase() {
     let noise = learn(every(MINUTE, 25, 9_000, |at| to(at, 120)));
     let all_on = |number, records: Vec<Record>| records.into_iter().map(move |record| on(number, record));
     let mut records: Vec<Record> = (1..=6_u64)
@@ -216,7 +216,7 @@ fn each_gateway_and_connection_has_a_timer_phase_of_its_own() {
 
 /// A connection breaks, and the next one begins with a greeting of a size that commands have.
 #[test]
-fn the_greeting_of_a_new_connection_is_no_command() {
+fn the_greeting_of_a_new_connection_is_not_a_command() {
     let greeting = |at: i64| vec![from(at, 160), to(at + 30, 129)];
     let noise = learn(greeting(500));
     let on_next = |records: Vec<Record>| records.into_iter().map(|record| on(2, record));
