@@ -56,13 +56,8 @@ impl ListFilter<'_> {
         }
         let mut totals = [0_u32; MAX_ACTION_CLASSES];
         let totals = totals.get_mut(..limits.classes()).unwrap_or_default();
-<<<<<<< HEAD
-        for (index, count) in actions.indexed_counts().iter().filter(|(_, count)| *count > 0) {
-            let class = self.classes.get(*index as usize).copied().flatten();
-=======
-        for (name_index, count) in actions.places().iter().filter(|(_, count)| *count > 0) {
+        for (name_index, count) in actions.indexed_counts().iter().filter(|(_, count)| *count > 0) {
             let class = self.classes.get(*name_index as usize).copied().flatten();
->>>>>>> prose2
             let Some(total) = class.and_then(|class| totals.get_mut(class)) else { return false };
             *total = total.saturating_add(*count);
         }

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 //! Tests of the flow filter on packets and name look-ups.
-=======
-//! The flow cache finds the same flows and segments as the general parsers.
->>>>>>> prose2
 
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
