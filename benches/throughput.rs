@@ -31,23 +31,23 @@ const BYTES: u64 = 64 << 20;
 const CONNECTIONS: Connections = Connections { flows: 256, at_once: 256 };
 
 /// A capture on disk.
-struct Captured {
+struct CaptureOnDisk {
     name: &'static str,
     file: PathBuf,
     packets: u64,
 }
 
-impl Captured {
+impl CaptureOnDisk {
     fn throughput(&self) -> Throughput {
         Throughput::ElementsAndBytes { elements: self.packets, bytes: self.file.metadata().unwrap().len() }
     }
 }
 
-fn captures(folder: &TempDir) -> Vec<Captured> {
+fn captures(folder: &TempDir) -> Vec<CaptureOnDisk> {
     let write = |(name, shape): (&'static str, Shape)| {
         let file = folder.path().join(format!("{shape:?}.pcap"));
         let packets = Traffic::new(shape, 1, CONNECTIONS, 0).write(File::create(&file).unwrap(), BYTES).unwrap();
-        Captured { name, file, packets }
+        CaptureOnDisk { name, file, packets }
     };
     SHAPES.into_iter().map(write).collect()
 }
@@ -84,15 +84,15 @@ impl Input for Frames {
 }
 
 /// Discards frames.
-struct Nowhere;
+struct NullOutput;
 
-impl Emit for Nowhere {
+impl Emit for NullOutput {
     fn emit(&mut self, _: Frame) -> Result<(), sizeleak_runtime::Closed> {
         Ok(())
     }
 }
 
-impl Output for Nowhere {
+impl Output for NullOutput {
     fn flush(&mut self) -> Result<(), sizeleak_runtime::Closed> {
         Ok(())
     }
@@ -105,13 +105,13 @@ impl Output for Nowhere {
 fn stage(name: &str) -> Box<dyn Runnable> {
     match name {
         "flow-filter" => configured(name, "gateway", vec![GATEWAY.to_string()].into()),
-        "epsilon-corrector" | "decomposer" | "pruner" => knowing(name),
+        "epsilon-corrector" | "decomposer" | "pruner" => stage_with_model(name),
         _ => registry::find(name).unwrap().configure(Table::new()).unwrap().build().unwrap(),
     }
 }
 
 /// A stage with the model of the bundled home.
-fn knowing(name: &str) -> Box<dyn Runnable> {
+fn stage_with_model(name: &str) -> Box<dyn Runnable> {
     configured(name, "model", Value::from(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/home/model.toml")))
 }
 
@@ -151,7 +151,7 @@ fn each(criterion: &mut Criterion) {
                 bencher.iter_batched(
                     input,
                     |(stage, mut input)| {
-                        stage.run(Some(&mut input), &mut Nowhere, &Interrupt::new(), &mut SilentObserver)
+                        stage.run(Some(&mut input), &mut NullOutput, &Interrupt::new(), &mut SilentObserver)
                     },
                     BatchSize::LargeInput,
                 );
@@ -236,7 +236,7 @@ fn downstream(criterion: &mut Criterion) {
     });
     let traffic = [
         Records { name: "commands of any size", frames, segmenter: stage },
-        Records { name: "a home's", frames: at_home(200), segmenter: knowing },
+        Records { name: "a home's", frames: at_home(200), segmenter: stage_with_model },
     ];
     for Records { name, frames, segmenter } in traffic {
         group.throughput(records(&frames));
@@ -250,7 +250,7 @@ fn downstream(criterion: &mut Criterion) {
                 bencher.iter_batched(
                     || (stages(), Frames(frames.clone().into_iter())),
                     |((first, others), mut input)| {
-                        run_fused(first, others, Some(&mut input), &mut Nowhere, &Interrupt::new(), &mut |_, _| {});
+                        run_fused(first, others, Some(&mut input), &mut NullOutput, &Interrupt::new(), &mut |_, _| {});
                     },
                     BatchSize::LargeInput,
                 );

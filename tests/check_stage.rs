@@ -96,7 +96,7 @@ fn every_broken_rule_is_reported() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut surprises = Vec::new();
+    let mut unexpected = Vec::new();
     for (right, wrong, broken) in [
         ("body[\"upstream\"] + [body[\"stage\"]]", "body[\"upstream\"]", "hello"),
         ("elif kind != \"summary\"", "elif kind != \"summary\" and kind != \"session\"", "passing-on"),
@@ -133,10 +133,10 @@ fn every_broken_rule_is_reported() {
         let output = check(&["--json"], &misbehaving(folder.path(), right, wrong));
         let failed = checks(&output, "failed");
         if failed != words(broken) || output.status.code() != Some(i32::from(!broken.is_empty())) {
-            surprises.push(format!("{wrong}: {} failed, not {broken}", failed.join(" ")));
+            unexpected.push(format!("{wrong}: {} failed, not {broken}", failed.join(" ")));
         }
     }
-    assert!(surprises.is_empty(), "{surprises:#?}");
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
     // A broken `should` does not fail.
     let quiet = check(&["--json"], &misbehaving(folder.path(), "write(\"notice\", {", "str({"));
     assert_eq!((checks(&quiet, "advised"), quiet.status.code()), (words("cut-notice"), Some(0)));

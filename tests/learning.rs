@@ -116,8 +116,8 @@ fn custom_pipeline_finds_the_commands() {
     let output = run(command.args(["-o", "-"]));
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(Model::from_toml(&String::from_utf8(output.stdout).unwrap()), Ok(standard));
-    let apart = home.learn("apart.toml", &["--set", "command-segmenter.min-size=100"]);
-    assert!(stderr(&apart).contains("labels have no command within 2s"), "{}", stderr(&apart));
+    let mismatched = home.learn("apart.toml", &["--set", "command-segmenter.min-size=100"]);
+    assert!(stderr(&mismatched).contains("labels have no command within 2s"), "{}", stderr(&mismatched));
 }
 
 /// `learn` with the first labels only, and the commands that it proposes to record, by counts of actions.

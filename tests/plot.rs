@@ -59,14 +59,14 @@ fn frames_and_json_lines_give_the_same_picture_of_every_command() {
     let document = Document::parse(&picture).unwrap();
     assert_eq!(
         of_class(&document, "lane").len(),
-        commands.iter().filter_map(|text| lanes(text)).flatten().collect::<BTreeSet<_>>().len()
+        commands.iter().filter_map(|text| actions_of(text)).flatten().collect::<BTreeSet<_>>().len()
     );
     assert_eq!(text(&plot("-", saved("ndjson"))), picture, "JSON lines give the same picture");
     assert_eq!(text(&plot("", saved("frames"))), picture, "the same input gives the same bytes");
 }
 
 /// The actions in a tooltip.
-fn lanes(tooltip: &str) -> Option<Vec<String>> {
+fn actions_of(tooltip: &str) -> Option<Vec<String>> {
     let (_, actions) = tooltip.split_once("bytes: ")?;
     let actions = actions.split(", probability").next()?;
     Some(

@@ -47,7 +47,7 @@ enum Kind {
 }
 
 #[derive(Debug, Clone)]
-struct Captured {
+struct GeneratedPacket {
     kind: Kind,
     source: Ipv4Addr,
     destination: Ipv4Addr,
@@ -62,7 +62,7 @@ fn address() -> impl Strategy<Value = Ipv4Addr> {
     prop_oneof![6 => prop::sample::select(&OTHERS[..]), 1 => Just(GATEWAY)]
 }
 
-fn captured() -> impl Strategy<Value = Captured> {
+fn captured() -> impl Strategy<Value = GeneratedPacket> {
     let port = || prop::sample::select(&[53_u16, 443, 4789, 5684, 40_000][..]);
     let kind = prop_oneof![
         12 => Just(Kind::Tcp),
@@ -80,7 +80,7 @@ fn captured() -> impl Strategy<Value = Captured> {
     ];
     let cut = prop_oneof![6 => Just(2000usize), 1 => 10usize..70];
     (kind, address(), address(), prop::bool::weighted(0.1), cut, any::<u32>(), 0usize..700).prop_map(
-        |(kind, source, destination, tag, cut, sequence, payload)| Captured {
+        |(kind, source, destination, tag, cut, sequence, payload)| GeneratedPacket {
             kind,
             source,
             destination,
@@ -113,7 +113,7 @@ fn udp(ports: [u16; 2], content: &[u8]) -> Vec<u8> {
     [&ports.map(u16::to_be_bytes).concat(), &length[..], &[0, 0], content].concat()
 }
 
-impl Captured {
+impl GeneratedPacket {
     fn ethernet(&self) -> Vec<u8> {
         let ends = [self.source, self.destination];
         let segment = tcp(self.sequence, self.payload);
@@ -151,7 +151,7 @@ impl Captured {
     }
 }
 
-fn pcap(packets: &[Captured]) -> Vec<u8> {
+fn pcap(packets: &[GeneratedPacket]) -> Vec<u8> {
     let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
     for (packet, time) in packets.iter().zip(0u32..) {
         let data = packet.ethernet();
@@ -165,16 +165,16 @@ fn pcap(packets: &[Captured]) -> Vec<u8> {
 }
 
 /// Takes what comes out.
-struct Taken(Vec<Frame>);
+struct CollectedFrames(Vec<Frame>);
 
-impl Emit for Taken {
+impl Emit for CollectedFrames {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         self.0.push(frame);
         Ok(())
     }
 }
 
-impl Output for Taken {
+impl Output for CollectedFrames {
     fn flush(&mut self) -> Result<(), Closed> {
         Ok(())
     }
@@ -195,14 +195,14 @@ fn stage(name: &str, options: Table) -> Box<dyn Runnable> {
 }
 
 /// The stages from `capture` to this one, one after the other, each doing all its own work.
-fn apart(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
+fn separate(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
     let files = Value::from(vec![capture.to_str().unwrap()]);
     let first = stage("capture", Table::from_iter([("files".to_owned(), files)]));
     let mut others = vec![stage("flow-filter", filter_options())];
     if last == "record-sizer" {
         others.push(stage(last, Table::new()));
     }
-    let (mut out, mut error) = (Taken(Vec::new()), None);
+    let (mut out, mut error) = (CollectedFrames(Vec::new()), None);
     let mut ended = |_, outcome| {
         if let Outcome::Failed(cause) = outcome {
             error.get_or_insert(cause);
@@ -213,7 +213,7 @@ fn apart(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
 }
 
 /// As the runner runs them.
-fn together(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
+fn fused(capture: &Path, last: &str) -> (Vec<Frame>, Option<String>) {
     let mut pipeline = Pipeline::standard().until(last).unwrap();
     pipeline.read_captures(&[capture.to_owned()]).unwrap();
     for (key, value) in filter_options() {
@@ -261,9 +261,9 @@ proptest! {
         let file = folder.path().join("a.pcap");
         std::fs::write(&file, pcap(&packets)).unwrap();
         for last in ["flow-filter", "record-sizer"] {
-            let ((apart, apart_error), (together, together_error)) = (apart(&file, last), together(&file, last));
-            prop_assert_eq!(timeless(apart), timeless(together), "up to {}", last);
-            prop_assert_eq!(apart_error, together_error);
+            let ((separate, separate_error), (fused, fused_error)) = (separate(&file, last), fused(&file, last));
+            prop_assert_eq!(timeless(separate), timeless(fused), "up to {}", last);
+            prop_assert_eq!(separate_error, fused_error);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use sizeleak_frame::{BATCH_ROWS, ContentType, Direction, Frame, FrameWriter, Record};
 
-use crate::walk::go_over;
+use crate::walk::visit_packets;
 
 /// Ethernet, IPv4 and TCP without options.
 const HEADERS: usize = 54;
@@ -15,7 +15,7 @@ const STREAMS: usize = 1 << 12;
 
 /// One direction of a connection, identified by its ends as in a packet.
 #[derive(Debug, Clone, Copy, Default)]
-struct Stream {
+struct StreamState {
     addresses: u64,
     ports: u32,
     next: u32,
@@ -29,7 +29,7 @@ struct Stream {
 /// Sizes the records of a capture that `archive write` made and writes them as frames; returns their number.
 pub(crate) fn size(capture: impl Read, output: impl Write) -> io::Result<u64> {
     let (mut streams, mut frames, mut writer) =
-        (vec![Stream::default(); STREAMS], Vec::new(), FrameWriter::new(output));
+        (vec![StreamState::default(); STREAMS], Vec::new(), FrameWriter::new(output));
     let mut records = 0;
     let mut write = |frames: &mut Vec<Frame>| {
         records += frames.len() as u64;
@@ -37,7 +37,7 @@ pub(crate) fn size(capture: impl Read, output: impl Write) -> io::Result<u64> {
         frames.clear();
         written
     };
-    go_over(capture, |header, data| {
+    visit_packets(capture, |header, data| {
         let [seconds, micros] = [0, 4].map(|at| i64::from(u32::from_le_bytes(*word(header, at))));
         packet(data, seconds * 1_000_000_000 + micros * 1000, &mut streams, &mut frames);
         if frames.len() < BATCH_ROWS { Ok(()) } else { write(&mut frames) }
@@ -51,7 +51,7 @@ fn word<const N: usize>(bytes: &[u8], at: usize) -> &[u8; N] {
     bytes[at..].first_chunk().unwrap_or(&[0; N])
 }
 
-fn packet(data: &[u8], time_ns: i64, streams: &mut [Stream], frames: &mut Vec<Frame>) {
+fn packet(data: &[u8], time_ns: i64, streams: &mut [StreamState], frames: &mut Vec<Frame>) {
     let Some((headers, payload)) = data.split_first_chunk::<HEADERS>() else { return };
     if headers[12..15] != [8, 0, 0x45] || headers[23] != 6 || payload.is_empty() {
         return;
@@ -65,7 +65,7 @@ fn packet(data: &[u8], time_ns: i64, streams: &mut [Stream], frames: &mut Vec<Fr
     }
     let stream = &mut streams[at];
     if stream.ports == 0 {
-        *stream = Stream { addresses, ports, next: sequence, ..Stream::default() };
+        *stream = StreamState { addresses, ports, next: sequence, ..StreamState::default() };
     }
     if sequence == stream.next {
         stream.next = sequence.wrapping_add(payload.len() as u32);
@@ -74,7 +74,7 @@ fn packet(data: &[u8], time_ns: i64, streams: &mut [Stream], frames: &mut Vec<Fr
     }
 }
 
-impl Stream {
+impl StreamState {
     fn walk(&mut self, mut payload: &[u8], (time_ns, flow, direction): (i64, u64, Direction), frames: &mut Vec<Frame>) {
         let mut left = self.left;
         loop {

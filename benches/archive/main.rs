@@ -1,5 +1,5 @@
 //! Writes captures for measurements, the same bytes for the same arguments, and measures how fast a file can be read
-//! and scanned at all.
+//! and scanned at best.
 #![allow(clippy::print_stdout, reason = "a program of the benchmarks")]
 
 mod conversation;

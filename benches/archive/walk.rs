@@ -23,7 +23,7 @@ pub(crate) struct Walked {
 /// Walks over a capture that `archive write` made, and counts its packets and those of one address.
 pub(crate) fn walk(capture: impl Read, address: Ipv4Addr) -> io::Result<Walked> {
     let (mut walked, address) = (Walked::default(), address.octets());
-    go_over(capture, |_, data| {
+    visit_packets(capture, |_, data| {
         walked.packets += 1;
         if let Some(ends) = data.get(ADDRESSES) {
             walked.of_address += u64::from(ends[..4] == address || ends[4..] == address);
@@ -34,7 +34,7 @@ pub(crate) fn walk(capture: impl Read, address: Ipv4Addr) -> io::Result<Walked> 
 }
 
 /// Visits the packets of a capture, each with its header.
-pub(crate) fn go_over(
+pub(crate) fn visit_packets(
     mut capture: impl Read,
     mut packet: impl FnMut(&[u8; PACKET_HEADER_BYTES], &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {

@@ -125,7 +125,7 @@ impl Namespace {
             messages.push(Message { to_gateway, size: *size, from_ns, until_ns: now_ns() });
         }
         drop(client);
-        settle(&capture);
+        wait_until_complete(&capture);
         let said = recorder.interrupt()?;
         if said.contains("\n0 packets dropped by kernel") { Ok((capture, messages)) } else { Err(said) }
     }
@@ -156,7 +156,7 @@ fn now_ns() -> i64 {
 }
 
 /// Waits until a file has not grown for a while.
-fn settle(file: &Path) {
+fn wait_until_complete(file: &Path) {
     let length = || fs::metadata(file).map_or(0, |metadata| metadata.len());
     let (mut last, mut since) = (length(), Instant::now());
     while since.elapsed() < Duration::from_millis(300) {

@@ -58,7 +58,7 @@ impl Running {
     /// Waits for exactly these bytes.
     pub(crate) fn expect(&mut self, bytes: &[u8]) -> Result<(), String> {
         while self.pending.len() < bytes.len() {
-            self.hear()?;
+            self.read_more()?;
         }
         let rest = self.pending.split_off(bytes.len());
         let heard = std::mem::replace(&mut self.pending, rest);
@@ -68,7 +68,7 @@ impl Running {
     /// Waits for a line with this in it.
     pub(crate) fn expect_line(&mut self, part: &str) -> Result<(), String> {
         while !String::from_utf8_lossy(&self.pending).contains(part) {
-            self.hear()?;
+            self.read_more()?;
         }
         Ok(())
     }
@@ -79,11 +79,11 @@ impl Running {
         kill_process(pid, Signal::INT).map_err(|error| format!("{}: {error}", self.name))?;
         self.child.wait().map_err(|error| format!("{}: {error}", self.name))?;
         // Its end closes the pipe, so this ends.
-        while self.hear().is_ok() {}
+        while self.read_more().is_ok() {}
         Ok(String::from_utf8_lossy(&self.pending).into_owned())
     }
 
-    fn hear(&mut self) -> Result<(), String> {
+    fn read_more(&mut self) -> Result<(), String> {
         let heard = self.heard.recv_timeout(PATIENCE);
         let heard = heard.map_err(|_| format!("{}: no further output", self.name))?;
         self.pending.extend(heard);

@@ -101,7 +101,7 @@ pub(crate) fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: 
     let stdin = supply(&mut child, input);
     let id = Pid::from_child(&child);
     let (over, is_over) = mpsc::channel::<()>();
-    let killer = thread::spawn(move || {
+    let stopper = thread::spawn(move || {
         if is_over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
             _ = kill_process(id, Signal::KILL);
         }
@@ -112,7 +112,7 @@ pub(crate) fn stop(command: &mut Command, input: Vec<u8>, after: usize, before: 
     interrupt(&child);
     let mut output = child.wait_with_output().unwrap();
     drop((stdin, over));
-    killer.join().unwrap();
+    stopper.join().unwrap();
     frames.append(&mut output.stdout);
     output.stdout = frames;
     output

@@ -13,7 +13,7 @@ use super::Seen;
 pub(super) fn records(input: impl Read) -> Result<Vec<Seen>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_reader(input);
     match deserializer.deserialize_seq(PacketVisitor) {
-        // tshark prints nothing at all for what it cannot open.
+        // tshark prints nothing for a capture that it cannot open.
         Err(error) if error.is_eof() && error.line() == 1 && error.column() == 0 => Ok(Vec::new()),
         other => other,
     }
@@ -51,12 +51,12 @@ struct Source {
 #[derive(Deserialize)]
 struct Layers {
     frame: FrameLayer,
-    ip: Option<Many<Ip>>,
-    ipv6: Option<Many<Ipv6>>,
-    tcp: Option<Many<Tcp>>,
-    udp: Option<Many<Udp>>,
-    tls: Option<Many<Tls>>,
-    dtls: Option<Many<Dtls>>,
+    ip: Option<OneOrMany<Ip>>,
+    ipv6: Option<OneOrMany<Ipv6>>,
+    tcp: Option<OneOrMany<Tcp>>,
+    udp: Option<OneOrMany<Udp>>,
+    tls: Option<OneOrMany<Tls>>,
+    dtls: Option<OneOrMany<Dtls>>,
 }
 
 #[derive(Deserialize)]
@@ -106,22 +106,22 @@ struct Udp {
 #[derive(Deserialize)]
 struct Tls {
     #[serde(rename = "tls.record")]
-    record: Option<Many<TlsRecord>>,
+    record: Option<OneOrMany<TlsRecord>>,
 }
 
 #[derive(Deserialize)]
 struct Dtls {
     #[serde(rename = "dtls.record")]
-    record: Option<Many<DtlsRecord>>,
+    record: Option<OneOrMany<DtlsRecord>>,
 }
 
 /// A record of SSL 2 has a length but no content type.
 #[derive(Deserialize)]
 struct TlsRecord {
     #[serde(rename = "tls.record.content_type")]
-    content_type: Option<Many<String>>,
+    content_type: Option<OneOrMany<String>>,
     #[serde(rename = "tls.record.opaque_type")]
-    opaque_type: Option<Many<String>>,
+    opaque_type: Option<OneOrMany<String>>,
     #[serde(rename = "tls.record.length")]
     length: Option<String>,
 }
@@ -129,7 +129,7 @@ struct TlsRecord {
 #[derive(Deserialize)]
 struct DtlsRecord {
     #[serde(rename = "dtls.record.content_type")]
-    content_type: Option<Many<String>>,
+    content_type: Option<OneOrMany<String>>,
     #[serde(rename = "dtls.record.length")]
     length: Option<String>,
 }
@@ -137,7 +137,7 @@ struct DtlsRecord {
 /// A value that tshark prints alone where there is one, and as a list where there are several, some only as a title.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Many<T> {
+enum OneOrMany<T> {
     One(T),
     List(Vec<Item<T>>),
     Title(#[allow(dead_code)] String),
@@ -150,7 +150,7 @@ enum Item<T> {
     Title(#[allow(dead_code)] String),
 }
 
-impl<T> Many<T> {
+impl<T> OneOrMany<T> {
     fn all(&self) -> Vec<&T> {
         match self {
             Self::One(one) => vec![one],
@@ -163,8 +163,8 @@ impl<T> Many<T> {
 }
 
 /// All of what may be absent, one or several.
-fn all<T>(many: Option<&Many<T>>) -> Vec<&T> {
-    many.map(Many::all).unwrap_or_default()
+fn all<T>(many: Option<&OneOrMany<T>>) -> Vec<&T> {
+    many.map(OneOrMany::all).unwrap_or_default()
 }
 
 impl Layers {

@@ -75,7 +75,7 @@ impl<'a> CaptureDriver<'a> {
 
     /// Starts the next capture while no other one is open; returns its damage, if any.
     fn start_next(&mut self) -> Result<Option<CaptureError>, StageError> {
-        // A batch starts with the capture, whoever reads it.
+        // A batch starts with the capture, whichever thread reads it.
         self.send()?;
         match self.prefetcher.take_next(&self.merge.waiting, &self.batcher) {
             Some(prefetched) => self.emit_prefetched(prefetched),

@@ -25,8 +25,8 @@ impl CapturedPacket<'_> {
 
 /// Takes packets straight from the buffer of a reader.
 pub(crate) trait PacketVisitor {
-    /// Takes packets from the front of `bytes`, which lie in `buffer`, until it wants no more or none is left. `parse`
-    /// returns the first packet of the bytes and the bytes behind it; `None` where no whole packet follows.
+    /// Takes packets from the front of `bytes`, which are part of `buffer`, until it wants no more or none is left.
+    /// `parse` returns the first packet of the bytes and the bytes behind it; `None` where no whole packet follows.
     fn visit<'a>(
         &mut self,
         bytes: &'a [u8],

@@ -119,7 +119,7 @@ impl PacketBatcher {
                 last_ns: Some(packet.time_ns),
             });
         } else {
-            self.settle();
+            self.count_passed_over();
             self.last_row_ns = Some(packet.time_ns);
             self.rows += self.capacity.rows_per_packet;
             self.bytes += packet.data.len();
@@ -161,7 +161,7 @@ impl PacketBatcher {
     }
 
     /// Adds the packets passed over to what the batch stands for.
-    fn settle(&mut self) {
+    fn count_passed_over(&mut self) {
         let passed_over = std::mem::take(&mut self.passed_over);
         self.last_row_ns = passed_over.last_ns.or(self.last_row_ns);
         if self.stands_for_passed_over() {
@@ -224,7 +224,7 @@ impl PacketBatcher {
 
     /// Ends the batch and returns it, if it stands for any packet.
     pub(crate) fn finish(&mut self) -> Option<Packets> {
-        self.settle();
+        self.count_passed_over();
         self.start_batch();
         let next = Packets::with_capacity(self.batch.len());
         let batch = std::mem::replace(&mut self.batch, next);

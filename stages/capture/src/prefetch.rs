@@ -96,7 +96,7 @@ pub(crate) struct PrefetchedCapture {
 
 /// Where a thread has stopped.
 pub(crate) struct PrefetchEnd {
-    /// The counts, and a batch that has been started if the capture goes on.
+    /// The counts, and a batch that has been started if the capture continues.
     pub(crate) batcher: PacketBatcher,
     /// The capture: over, or with a packet at its head that another capture may precede. `None` if it cannot be opened.
     pub(crate) capture: Option<Box<OpenCapture>>,

@@ -156,9 +156,9 @@ fn a_silent_pipe_ends_when_the_user_stops() {
 }
 
 /// Interrupts at the first batch, and counts packets.
-struct Stopping(Interrupt, usize);
+struct InterruptingOutput(Interrupt, usize);
 
-impl Emit for Stopping {
+impl Emit for InterruptingOutput {
     fn emit(&mut self, frame: Frame) -> Result<(), Closed> {
         self.0.set();
         self.1 += packets(frame).len();
@@ -166,7 +166,7 @@ impl Emit for Stopping {
     }
 }
 
-impl SourceEmit for Stopping {
+impl SourceEmit for InterruptingOutput {
     fn flush(&mut self) -> Result<(), Closed> {
         Ok(())
     }
@@ -177,7 +177,7 @@ fn a_large_file_ends_when_the_user_stops() {
     let folder = TempDir::new().unwrap();
     let file = written::file(&folder, "large", &little_endian(&some_packets(100_000, 0)));
     let interrupt = Interrupt::new();
-    let mut out = Stopping(interrupt.clone(), 0);
+    let mut out = InterruptingOutput(interrupt.clone(), 0);
     Capture::new(vec![file]).run(&mut out, &interrupt).unwrap();
     assert_eq!(out.1, sizeleak_frame::BATCH_ROWS);
 }

@@ -1,8 +1,8 @@
 //! Finds commands to a gateway among TLS records, and counts the replies to them.
 //!
 //! Not every record from the service is a command: keep-alives are tiny or periodic, answers follow requests of the
-//! gateway, handshakes and tickets belong to TLS. One of several algorithms tells them apart ([`Algorithm`]). What the
-//! gateway sends after a command are the replies to it.
+//! gateway, handshakes and tickets belong to TLS. One of several algorithms distinguishes them ([`Algorithm`]). What
+//! the gateway sends after a command are the replies to it.
 //!
 //! A command of two records and one reply:
 //!

@@ -81,12 +81,12 @@ pub(crate) struct Entry {
     ln_weight: f64,
 }
 
-/// A way to go on from an entry.
+/// A way to continue from an entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Branch {
     /// How many of the layer's action are taken.
     pub(crate) taken: u32,
-    /// The logarithm of the weight of the best way that goes on like this.
+    /// The logarithm of the weight of the best way that continues like this.
     pub(crate) ln_best: f64,
     /// Where the next layer is entered.
     pub(crate) next: Entry,

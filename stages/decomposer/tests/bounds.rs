@@ -72,8 +72,8 @@ fn actions_without_a_size_and_inventories_with_too_many_states_are_refused() {
     }
     let shared = [(4_000_000_000, vec![0]), (4_000_000_000, vec![0, 1])];
     assert_eq!(solver(&actions([1, 2]), &shared).unwrap_err(), SolverError::TooManyStates);
-    let apart: Vec<(u32, Vec<usize>)> = (0..6).map(|action| (100, vec![action])).collect();
-    assert!(solver(&actions(1..7), &apart).is_ok(), "kinds that share nothing add states, and do not multiply them");
+    let disjoint: Vec<(u32, Vec<usize>)> = (0..6).map(|action| (100, vec![action])).collect();
+    assert!(solver(&actions(1..7), &disjoint).is_ok(), "kinds that share nothing add states, and do not multiply them");
 }
 
 #[test]

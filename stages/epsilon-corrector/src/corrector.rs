@@ -55,7 +55,7 @@ impl EpsilonCorrector {
             Basis::Plaintext { cipher_suite, .. } => Some(cipher_suite.as_str()),
             Basis::Wire => None,
         };
-        // Without any suite, a model of wire sizes is used as it is meant to be.
+        // Without any suite, a model of wire sizes is used as intended.
         if command.plaintext.is_some() || own == model {
             return Ok(());
         }

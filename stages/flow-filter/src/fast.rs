@@ -16,7 +16,7 @@ use crate::segment_writer::SegmentWriter;
 const MOST_ENTRIES: usize = 28_000;
 /// How many packets ahead headers are prefetched.
 const PREFETCH_AHEAD: usize = 6;
-/// The headers lie in the cache lines of these two offsets.
+/// The headers are in the cache lines of these two offsets.
 const ETHER_TYPE_OFFSET: usize = 12;
 const PAYLOAD_OFFSET: usize = 54;
 

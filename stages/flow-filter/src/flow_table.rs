@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN)), "10.0.0.1:80");
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN | Segment::ACK)), "10.0.0.2:90");
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", 0)), "10.0.0.2:90");
-        let there_and_back = [("10.0.0.1:80", "10.0.0.2:80"), ("10.0.0.2:80", "10.0.0.1:80")];
-        assert_eq!(there_and_back.map(|(from, to)| gateway(segment(from, to, 0))), ["10.0.0.2:80"; 2]);
+        let both_directions = [("10.0.0.1:80", "10.0.0.2:80"), ("10.0.0.2:80", "10.0.0.1:80")];
+        assert_eq!(both_directions.map(|(from, to)| gateway(segment(from, to, 0))), ["10.0.0.2:80"; 2]);
     }
 }

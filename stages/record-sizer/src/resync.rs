@@ -74,7 +74,7 @@ pub(crate) enum SearchOutcome<'a> {
 }
 
 /// What following a candidate along a chunk showed.
-enum CandidateFate<'a> {
+enum CandidateOutcome<'a> {
     Pending,
     Refuted,
     Unproven(SizedRecord),
@@ -94,13 +94,13 @@ impl BoundarySearch {
         while let Some(candidate) = self.candidates.get_mut(index) {
             candidate.is_fresh = false;
             match candidate.follow(chunk, self.version) {
-                CandidateFate::Pending => index += 1,
-                CandidateFate::Boundary(rest) => return self.candidates.swap_remove(index).boundary(rest),
-                CandidateFate::Unproven(record) => {
+                CandidateOutcome::Pending => index += 1,
+                CandidateOutcome::Boundary(rest) => return self.candidates.swap_remove(index).boundary(rest),
+                CandidateOutcome::Unproven(record) => {
                     unproven.push(record);
                     self.candidates.remove(index);
                 }
-                CandidateFate::Refuted => drop(self.candidates.remove(index)),
+                CandidateOutcome::Refuted => drop(self.candidates.remove(index)),
             }
         }
         let was_thorough = self.searched < THOROUGH;
@@ -191,10 +191,10 @@ impl BoundarySearch {
         rest: Chunk<'a>,
     ) -> Result<Option<SizedRecord>, SearchOutcome<'a>> {
         match candidate.follow(rest, self.version) {
-            CandidateFate::Boundary(rest) => return Err(candidate.boundary(rest)),
-            CandidateFate::Unproven(record) => return Ok(Some(record)),
-            CandidateFate::Pending if self.candidates.len() < MAX_CANDIDATES => self.candidates.push(candidate),
-            CandidateFate::Pending | CandidateFate::Refuted => {}
+            CandidateOutcome::Boundary(rest) => return Err(candidate.boundary(rest)),
+            CandidateOutcome::Unproven(record) => return Ok(Some(record)),
+            CandidateOutcome::Pending if self.candidates.len() < MAX_CANDIDATES => self.candidates.push(candidate),
+            CandidateOutcome::Pending | CandidateOutcome::Refuted => {}
         }
         Ok(None)
     }
@@ -216,24 +216,26 @@ impl Candidate {
         Self { walker, minor: header.minor, saw_header, record: None, is_aligned, is_fresh, skipped }
     }
 
-    fn follow<'a>(&mut self, mut chunk: Chunk<'a>, version: Option<u8>) -> CandidateFate<'a> {
+    fn follow<'a>(&mut self, mut chunk: Chunk<'a>, version: Option<u8>) -> CandidateOutcome<'a> {
         loop {
             match self.walker.step(&mut chunk) {
-                Step::More => return CandidateFate::Pending,
+                Step::More => return CandidateOutcome::Pending,
                 Step::Header(_) if !self.saw_header => self.saw_header = true,
-                Step::Header(header) if is_likely(header, Some(self.minor)) => return CandidateFate::Boundary(chunk),
+                Step::Header(header) if is_likely(header, Some(self.minor)) => {
+                    return CandidateOutcome::Boundary(chunk);
+                }
                 Step::Record(record) => {
                     self.record = Some(record);
                     if chunk.is_empty() && chunk.ends_segment && (self.is_aligned || self.is_fresh) {
-                        return CandidateFate::Boundary(chunk);
+                        return CandidateOutcome::Boundary(chunk);
                     }
                 }
                 Step::Body { .. } => {}
                 Step::Hidden => {
                     let record = self.record.filter(|_| self.counts_unproven(version));
-                    return record.map_or(CandidateFate::Refuted, CandidateFate::Unproven);
+                    return record.map_or(CandidateOutcome::Refuted, CandidateOutcome::Unproven);
                 }
-                Step::Header(_) | Step::Implausible(_) => return CandidateFate::Refuted,
+                Step::Header(_) | Step::Implausible(_) => return CandidateOutcome::Refuted,
             }
         }
     }

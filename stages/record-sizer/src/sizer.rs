@@ -130,7 +130,7 @@ impl RecordSizer {
         if segment.length > 0 {
             connection.segment(segment, findings);
         }
-        self.settle(segment.flow, out)
+        self.report_and_release(segment.flow, out)
     }
 
     /// Keeps the SYN of a connection that has no data yet; one that differs from an earlier one replaces it.
@@ -146,7 +146,7 @@ impl RecordSizer {
     }
 
     /// Reports what was found in a connection, and releases held bytes beyond the limits.
-    fn settle(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
+    fn report_and_release(&mut self, flow: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         if self.report(flow, out)? > self.limits.flow_bytes {
             self.release(flow, out)?;
         }

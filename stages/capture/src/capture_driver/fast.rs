@@ -75,7 +75,7 @@ fn alternate(turn: Turn<'_, '_>, file: &PlainFile, piece_bytes: usize) -> Result
 struct AlternatingReaders<'a, 'b> {
     file: &'a PlainFile,
     piece_bytes: usize,
-    /// The offset of the first piece that nobody reads yet.
+    /// The offset of the first piece that no thread has taken.
     next: AtomicU64,
     turn: Mutex<Turn<'a, 'b>>,
     /// Signals the end of a turn.
@@ -217,7 +217,7 @@ impl Piece {
         (skipped < self.length).then_some((&mut self.buffer, self.start + skipped..self.start + self.length))
     }
 
-    /// A buffer that nobody else shares.
+    /// A buffer that is not shared.
     fn free_buffer(&mut self) -> &mut [u8] {
         if Arc::get_mut(&mut self.buffer).is_none() {
             let next = self.spare.take();

@@ -80,7 +80,7 @@ impl BatchFiller<'_> {
     ) -> &'a [u8] {
         let (before_ns, capture, number) = (self.before_ns, self.capture, self.number);
         let batcher = &mut *self.batcher;
-        batcher.settle();
+        batcher.count_passed_over();
         let (mut rest, mut last_ns, mut snaplen_cut) = (bytes, None, 0);
         let (mut rows, mut data_bytes) = (batcher.rows, batcher.bytes);
         let prefilter = batcher.selection.prefilter().filter(|_| batcher.is_filtering);

@@ -39,16 +39,16 @@ fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {
 
 /// The state of a direction.
 #[derive(Default)]
-struct Stream(StreamPosition, PendingSegments);
+struct DirectionState(StreamPosition, PendingSegments);
 
-impl Stream {
+impl DirectionState {
     fn work(&mut self) -> Reassembly<'_> {
         Reassembly { position: &mut self.0, pending: &mut self.1 }
     }
 }
 
-fn opened(sequence: u32) -> (Stream, Received) {
-    let (mut stream, mut seen) = (Stream::default(), Received::default());
+fn opened(sequence: u32) -> (DirectionState, Received) {
+    let (mut stream, mut seen) = (DirectionState::default(), Received::default());
     assert_eq!(stream.work().syn_meaning(sequence), SynMeaning::Opens);
     stream.work().open(sequence, &mut seen);
     (stream, seen)
@@ -80,7 +80,7 @@ fn gaps_are_given_up_one_by_one() {
 
 #[test]
 fn stream_seen_from_the_middle_waits_for_earlier_segments() {
-    let (mut stream, mut seen) = (Stream::default(), Received::default());
+    let (mut stream, mut seen) = (DirectionState::default(), Received::default());
     stream.work().segment(&segment(1005, b"fgh"), &mut seen);
     stream.work().segment(&segment(1000, b"abcde"), &mut seen);
     assert!(seen.bytes.is_empty() && !stream.0.is_known());

@@ -10,7 +10,7 @@ use super::*;
 
 /// What happens to a segment on its way into the capture.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum Impairment {
     Captured,
     Lost,
     Repeated,
@@ -20,10 +20,11 @@ enum Fate {
     Cut(usize),
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn impairment() -> impl Strategy<Value = Impairment> {
     prop_oneof![
-        40 => Just(Fate::Captured), 1 => Just(Fate::Lost), 1 => Just(Fate::Repeated), 2 => Just(Fate::Late),
-        1 => (0usize..40).prop_map(Fate::Cut),
+        40 => Just(Impairment::Captured), 1 => Just(Impairment::Lost), 1 => Just(Impairment::Repeated),
+        2 => Just(Impairment::Late),
+        1 => (0usize..40).prop_map(Impairment::Cut),
     ]
 }
 
@@ -51,7 +52,7 @@ prop_compose! {
             0..30,
         ),
         garbage in prop::option::weighted(0.1, 0usize..400), missed in prop::option::weighted(0.3, 0usize..300),
-        first: u32, cuts in prop::collection::vec((1usize..300, fate(), 0u32..90, any::<bool>()), 1..60),
+        first: u32, cuts in prop::collection::vec((1usize..300, impairment(), 0u32..90, any::<bool>()), 1..60),
     ) -> Vec<(u32, Segment<'static>)> {
         let mut bytes: Vec<u8> = kinds.iter().flat_map(|(kind, length)| record(*kind, *length, version)).collect();
         if let Some(at) = garbage {
@@ -66,18 +67,18 @@ prop_compose! {
         if missed.is_none() {
             segments.push((0, Segment { flags: Segment::SYN, sequence: first.wrapping_sub(1), ..plain }));
         }
-        for (cut, fate, pause, repeats_syn) in cuts {
+        for (cut, impairment, pause, repeats_syn) in cuts {
             number += pause;
             let payload = &bytes[at..(at + cut).min(bytes.len())];
             let sequence = first.wrapping_add(at as u32);
             let segment = Segment { sequence, length: payload.len() as u32, payload, ..plain };
             at += payload.len();
-            match fate {
-                Fate::Lost => {}
-                Fate::Captured => segments.push((number, segment)),
-                Fate::Repeated => segments.extend([(number, segment), (number + 5, segment)]),
-                Fate::Late => segments.push((number + 120, segment)),
-                Fate::Cut(left) => {
+            match impairment {
+                Impairment::Lost => {}
+                Impairment::Captured => segments.push((number, segment)),
+                Impairment::Repeated => segments.extend([(number, segment), (number + 5, segment)]),
+                Impairment::Late => segments.push((number + 120, segment)),
+                Impairment::Cut(left) => {
                     segments.push((number, Segment { payload: &payload[..left.min(payload.len())], ..segment }));
                 }
             }
@@ -126,7 +127,7 @@ fn plain(options: &Options, segments: &[Segment<'_>]) -> (Vec<Frame>, Vec<(&'sta
 }
 
 /// Sessions and records, and notices: the fast path reports records before a fault that follows in the same segment.
-fn apart(frames: Vec<Frame>) -> (Vec<Frame>, Vec<Frame>) {
+fn separate_notices(frames: Vec<Frame>) -> (Vec<Frame>, Vec<Frame>) {
     frames.into_iter().partition(|frame| !matches!(frame, Frame::Notice(_)))
 }
 
@@ -143,7 +144,7 @@ proptest! {
         }
         let options = Options { max_flows: 4, idle_timeout: SignedDuration::from_secs(seconds), ..Options::default() };
         let ((found, counted), (expected, expected_counts)) = (fast(&options, &segments), plain(&options, &segments));
-        prop_assert_eq!(apart(found), apart(expected));
+        prop_assert_eq!(separate_notices(found), separate_notices(expected));
         prop_assert_eq!(counted, expected_counts);
     }
 }

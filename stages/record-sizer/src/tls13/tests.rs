@@ -37,8 +37,8 @@ fn late_records_are_not_tickets() {
 
 #[test]
 fn client_certificates_are_handshake() {
-    let apart = [(Server, 900), (Client, 700), (Client, 150), (Client, FINISHED), (Client, 90)];
-    assert_eq!(taken(&mut handshake(), &apart), [true, true, true, true, false]);
+    let separate = [(Server, 900), (Client, 700), (Client, 150), (Client, FINISHED), (Client, 90)];
+    assert_eq!(taken(&mut handshake(), &separate), [true, true, true, true, false]);
     let together = [(Server, 900), (Client, 850), (Server, 120), (Server, 120), (Client, 90), (Server, 90)];
     assert_eq!(taken(&mut handshake(), &together), [true, true, true, true, false, false]);
 }

@@ -212,7 +212,7 @@ fn capture_from(first: u64, packets: u64) -> Vec<u8> {
 #[test]
 fn alternation_pauses_while_other_captures_come_between() {
     let folder = TempDir::new().unwrap();
-    // The second capture goes on behind each of the others, which fall into it.
+    // The second capture continues after each of the others, whose times are within it.
     let captures = [(0, 3), (10, 3000), (301, 40), (901, 1), (4001, 3)];
     let files = captures.map(|(first, packets)| write(&folder, &first.to_string(), &capture_from(first, packets)));
     let selection = Selection::Only(prefilter());

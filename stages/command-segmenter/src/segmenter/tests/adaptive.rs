@@ -10,7 +10,7 @@ fn found(records: Vec<Record>) -> Vec<(i64, u64, u32)> {
     super::found(CommandSegmenter::new(&adaptive()).unwrap(), records)
 }
 
-/// Commands with two replies each that nobody answers.
+/// Commands with two replies each, which the service does not answer.
 fn commands(count: i64) -> Vec<Record> {
     (0..).zip(times(count)).flat_map(|(n, at)| command(at, 150 + n * 13 % 90)).collect()
 }

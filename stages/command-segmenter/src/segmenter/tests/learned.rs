@@ -260,7 +260,7 @@ fn nothing_is_learned_outside_of_the_labels_or_from_doubtful_commands() {
 /// several records, pings and acknowledgements.
 #[test]
 fn commands_of_a_smart_plug_are_found_among_its_other_traffic() {
-    let surroundings = |minutes: i64, phase: i64| {
+    let other_traffic = |minutes: i64, phase: i64| {
         let mut records = every(2 * MINUTE, minutes / 2, phase, |at| to(at, 23));
         records.extend((0..minutes).flat_map(|n| {
             let at = n * MINUTE + phase / 3 + n * 5;
@@ -279,11 +279,11 @@ fn commands_of_a_smart_plug_are_found_among_its_other_traffic() {
         let size = (100 + n % 3 + n * n % 4 - 1) as u64;
         [to(at, size), from(at + 45, 4), from(at + 210, 61), to(at + 240, 4)]
     };
-    let mut records = surroundings(26, 12_000);
+    let mut records = other_traffic(26, 12_000);
     records.extend((0..).zip(times(40)).flat_map(|(n, at)| pressed(n, at)));
     let noise = learn_labelled(records, times(40), 0);
-    assert_eq!(found(&noise, surroundings(60, 40_000)), []);
-    let mut records = surroundings(60, 40_000);
+    assert_eq!(found(&noise, other_traffic(60, 40_000)), []);
+    let mut records = other_traffic(60, 40_000);
     let pressed_at: Vec<i64> = (0..50).map(|n| 9_000 + n * 61_300 + n % 7 * 911).collect();
     records.extend((0..).zip(&pressed_at).flat_map(|(n, at)| pressed(n, *at)));
     let found: Vec<i64> = found(&noise, records).iter().map(|command| command.0).collect();
