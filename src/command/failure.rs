@@ -11,7 +11,7 @@ use sizeleak_model::ModelError;
 use sizeleak_pipeline::{ConfigError, RunError};
 use sizeleak_simulator::SimulateError;
 
-/// Why a command failed: one sentence for a person, and an exit code.
+/// Why a command failed: one sentence for the user, and an exit code.
 #[derive(Debug)]
 pub struct Failure {
     code: u8,

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     force: bool,
 }
 
-/// Options that a pipeline needs, with placeholders for a person to fill in.
+/// Options that a pipeline needs, with placeholders for the user to fill in.
 const PLACEHOLDERS: [(&str, &str); 3] =
     [("files", "[\"capture.pcap\"]"), ("gateway", "[\"192.168.1.20\"]"), ("model", "\"model.toml\"")];
 

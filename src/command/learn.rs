@@ -194,7 +194,7 @@ fn check_labels(labels: &LabelFile, inventory: &Inventory) -> anyhow::Result<()>
     }
 }
 
-/// A learning curve for people.
+/// A learning curve as a human-readable table.
 fn curve_table(curve: &LearningCurve) -> String {
     let row = |point: &CurvePoint| {
         let labels = point.labels.to_string();

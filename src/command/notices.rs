@@ -7,7 +7,7 @@ use sizeleak_frame::{Notice, what};
 use sizeleak_pipeline::RunError;
 use sizeleak_telemetry::log::{self, LogFlags, say};
 
-/// The notices of a run: printed one by one, counted by stage and kind, or dropped, as the flags say.
+/// The notices of a run: printed one by one, counted by stage and kind, or dropped, depending on the flags.
 #[derive(Debug)]
 pub(super) struct NoticeReport<'a> {
     flags: &'a LogFlags,

@@ -81,7 +81,7 @@ impl Bar {
         let drawn = bar.clone();
         let draw = move || draw(&drawn, &progress, &ended);
         let thread = thread::Builder::new().name("progress".to_owned()).spawn(draw).ok()?;
-        screen.draw(Some(Box::new(Drawn(bar.clone()))));
+        screen.draw(Some(Box::new(DrawnBar(bar.clone()))));
         Some(Self { drawn: bar, screen, alive: Some(alive), thread: Some(thread) })
     }
 }
@@ -97,9 +97,9 @@ impl Drop for Bar {
 }
 
 /// Moves the bar below lines on the same screen.
-struct Drawn(ProgressBar);
+struct DrawnBar(ProgressBar);
 
-impl Drawing for Drawn {
+impl Drawing for DrawnBar {
     fn suspend(&self, write: &mut dyn FnMut()) {
         self.0.suspend(write);
     }

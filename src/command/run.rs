@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let telemetry = Telemetry::new();
     let served = arguments.serve(&telemetry)?;
     let interrupt = Interrupt::on_signals()?;
-    let (mut prepared, aftermath) = arguments.start.prepare(&pipeline, &interrupt, &arguments.log)?;
+    let (mut prepared, completion) = arguments.start.prepare(&pipeline, &interrupt, &arguments.log)?;
     let output = arguments.output.create()?;
     check_target(arguments.format, &output)?;
     let style = arguments.style.style(HexLength::default(), &output)?;
@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     if !arguments.log.is_quiet() {
         sink.print_counts();
     }
-    aftermath.finish(run.as_ref().ok());
+    completion.finish(run.as_ref().ok());
     let report = run?;
     if let Err(error) = finished
         && report.ending != RunEnding::Closed

@@ -37,7 +37,7 @@ pub(super) struct StartPoint {
 }
 
 /// What remains to do after a run.
-pub(super) struct Aftermath<'a> {
+pub(super) struct RunCompletion<'a> {
     saves: Vec<PathBuf>,
     session: Option<CacheSession>,
     log: &'a LogFlags,
@@ -50,7 +50,7 @@ impl StartPoint {
         pipeline: &Pipeline,
         interrupt: &Interrupt,
         log: &'a LogFlags,
-    ) -> Result<(PreparedRun, Aftermath<'a>), Failure> {
+    ) -> Result<(PreparedRun, RunCompletion<'a>), Failure> {
         let (session, options) = match &self.from {
             Some(file) => {
                 let replay = SavedStream::open(file, interrupt).map_err(|error| {
@@ -73,11 +73,11 @@ impl StartPoint {
         };
         let prepared = pipeline.prepare_with(options)?;
         let saves = prepared.saves();
-        Ok((prepared, Aftermath { saves, session, log }))
+        Ok((prepared, RunCompletion { saves, session, log }))
     }
 }
 
-impl Aftermath<'_> {
+impl RunCompletion<'_> {
     /// Reports files that were not saved, and completes the cache; `run` is `None` if the run failed.
     pub(super) fn finish(self, run: Option<&RunReport>) {
         let saved = run.map_or(&[][..], |run| &run.saved);

@@ -15,7 +15,7 @@ pub struct Confusion {
     pub taken: Vec<Vec<f64>>,
     /// For each true action, how often it was taken for nothing.
     pub missed: Vec<f64>,
-    /// For each action, how often it was answered where there was none.
+    /// For each action, how often it was answered although it did not occur.
     pub invented: Vec<f64>,
 }
 

@@ -6,7 +6,7 @@ use sizeleak_model::InventoryError;
 use sizeleak_pipeline::{ConfigError, RunError};
 use thiserror::Error;
 
-/// Why labels cannot be used: one sentence that names the file and, where there is one, the line.
+/// Why labels cannot be used: one sentence that names the file and, if there is one, the line.
 #[derive(Debug, Error)]
 #[error("{file}: {fault}")]
 pub struct LabelFileError {

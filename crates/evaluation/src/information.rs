@@ -7,14 +7,14 @@ use toml::Value;
 
 use crate::judge::JudgedLabel;
 
-/// Commands are counted only where the classes of an inventory have at most this many combinations of totals.
+/// Commands are counted only if the classes of an inventory have at most this many combinations of totals.
 const MOST_TOTALS: f64 = 1e6;
 
 /// Means over all labelled commands, as the model sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Information {
     /// The entropy without the size: by the prior that made the candidates' probabilities, or over all commands the
-    /// inventory allows, each equally likely. Null where nothing bounds them.
+    /// inventory allows, each equally likely. Null if nothing bounds them.
     pub prior_bits: Option<f64>,
     /// The entropy of the candidates; for a command without candidates, that of the prior.
     pub posterior_bits: f64,

@@ -16,7 +16,7 @@ pub struct JudgedRun<'a> {
     pub(crate) tolerance: Tolerance,
     /// The output of the pipeline.
     pub(crate) after: MatchedCommands,
-    /// The input of the pruner, where the pipeline has one.
+    /// The input of the pruner, if the pipeline has one.
     pub(crate) before: Option<MatchedCommands>,
     pub(crate) has_candidates: bool,
     pub(crate) damage: Option<RunError>,

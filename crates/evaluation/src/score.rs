@@ -53,7 +53,7 @@ pub struct CredibleSet {
     pub size: CandidateCounts,
 }
 
-/// Numbers of candidates; all 0 where no command was found.
+/// Numbers of candidates; all 0 if no command was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct CandidateCounts {
     /// The mean.

@@ -15,7 +15,7 @@ pub struct Notice {
     pub flow: Option<u64>,
     /// What happened: one of [`what`], or an external stage's own word.
     pub what: Cow<'static, str>,
-    /// How many bytes it is about, where that makes sense.
+    /// How many bytes it is about, if that makes sense.
     pub bytes: Option<u64>,
     /// One sentence for a person.
     pub detail: Option<String>,

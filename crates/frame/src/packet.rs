@@ -18,7 +18,7 @@ pub struct Packet<'a> {
     pub time_ns: i64,
     /// The link type of its interface (the registry of LINKTYPE_ values).
     pub link_type: u16,
-    /// Bytes on the wire; more than `data` holds where the snaplen cut it.
+    /// Bytes on the wire; more than `data` holds if the snaplen cut it.
     pub original_length: u32,
     /// The captured bytes, from the link layer on.
     pub data: &'a [u8],

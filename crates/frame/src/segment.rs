@@ -26,7 +26,7 @@ pub struct Segment<'a> {
     pub flags: u8,
     /// Bytes of payload on the wire.
     pub length: u32,
-    /// The captured payload; shorter than `length` where the snaplen cut it.
+    /// The captured payload; shorter than `length` if the snaplen cut it.
     pub payload: &'a [u8],
 }
 

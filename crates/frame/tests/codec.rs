@@ -39,9 +39,9 @@ fn decode(bytes: impl Read) -> (Vec<Frame>, Option<ReadError>) {
 }
 
 /// Returns a few bytes at a time, like a slow pipe.
-struct Trickle<'a>(&'a [u8], usize);
+struct SlowReader<'a>(&'a [u8], usize);
 
-impl Read for Trickle<'_> {
+impl Read for SlowReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.1.min(self.0.len()).min(buffer.len());
         buffer[..count].copy_from_slice(&self.0[..count]);
@@ -170,7 +170,7 @@ proptest! {
     fn any_frames_round_trip(bodies in prop::collection::vec(body(), 0..6), end in summary(), step in 1usize..50) {
         let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).chain([end]).collect();
         let bytes = encode(&frames);
-        let (read, error) = decode(Trickle(&bytes, step));
+        let (read, error) = decode(SlowReader(&bytes, step));
         prop_assert!(error.is_none(), "{}", error.unwrap());
         prop_assert_eq!(read, frames);
     }
@@ -195,7 +195,7 @@ proptest! {
     ) {
         let frames: Vec<Frame> = std::iter::once(hello()).chain(bodies).collect();
         let bytes = encode(&frames);
-        let mut reader = FrameReader::new(Trickle(&bytes, step));
+        let mut reader = FrameReader::new(SlowReader(&bytes, step));
         let mut read = Vec::new();
         for at in 0..frames.len() - 1 {
             reader.next_frame().unwrap();
@@ -210,7 +210,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_frames_or_one_error(bytes in prop::collection::vec(any::<u8>(), 0..300), step in 1usize..64) {
-        let (frames, error) = decode(Trickle(&bytes, step));
+        let (frames, error) = decode(SlowReader(&bytes, step));
         prop_assert!(error.is_some() || !frames.is_empty());
     }
 

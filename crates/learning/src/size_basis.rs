@@ -1,4 +1,4 @@
-//! What the sizes of a model are: plaintext where the captures show the cipher suite, else lengths on the wire.
+//! What the sizes of a model are: plaintext if the captures show the cipher suite, else lengths on the wire.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ pub(crate) fn choose_basis(commands: &[ObservedCommand], assumed: Option<CipherS
 
 /// The least and the greatest possible size of a command in a basis.
 pub(crate) fn sizes(basis: &Basis, command: &Command) -> [i64; 2] {
-    // A wire basis is chosen only where no command has a plaintext size, so it accepts all of them.
+    // A wire basis is chosen only if no command has a plaintext size, so it accepts all of them.
     basis.sizes(command.size, command.records, command.plaintext).unwrap_or([i64::MAX; 2])
 }
 

@@ -124,7 +124,7 @@ impl TrainingSet<'_> {
         [times().min().unwrap_or(i64::MAX), times().max().unwrap_or(i64::MIN)]
     }
 
-    /// What to record next for the labels to determine every size, also where no model can be learned.
+    /// What to record next for the labels to determine every size, also if no model can be learned.
     ///
     /// # Errors
     /// If the labels fit no command or contradict the inventory.
@@ -161,7 +161,7 @@ impl TrainingSet<'_> {
         (RecordingPlan::new(actions, design.commands), hidden)
     }
 
-    /// Longer commands, where the fit cannot determine what length fields add.
+    /// Longer commands, if the fit cannot determine what length fields add.
     fn plan_longer_commands(&self, fit: &Fit, inventory: Option<&Inventory>) -> Result<RecordingPlan, LearningError> {
         let actions = &self.labels.labels().actions;
         let commands = if fit.ambiguous_shifts.is_empty() {

@@ -9,7 +9,7 @@ pub(crate) const LARGEST_COUNT: u32 = 1 << 20;
 /// A command whose actions are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelledCommand {
-    /// Smallest and largest possible |s|, in bytes, in the basis of the model. They differ where a block cipher pads.
+    /// Smallest and largest possible |s|, in bytes, in the basis of the model. They differ if a block cipher pads.
     pub sizes: [i64; 2],
     /// How often each action occurs, in the order of the actions' names.
     pub counts: Vec<u32>,

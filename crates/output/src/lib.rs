@@ -1,4 +1,4 @@
-//! Writes frames in formats for people and programs: an aligned table, JSON lines, CSV, Parquet, and frames again.
+//! Writes frames in human- and machine-readable formats: an aligned table, JSON lines, CSV, Parquet, and frames again.
 //!
 //! ```
 //! use sizeleak_frame::Notice;

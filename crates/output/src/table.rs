@@ -13,7 +13,7 @@ use crate::{TextStyle, line};
 /// The gateways of at most this many flows are kept; beyond that the flow with the lowest number is evicted.
 const MAX_FLOWS: usize = 100_000;
 
-/// A table for people.
+/// A human-readable table.
 pub(crate) struct IdentificationTable {
     style: TextStyle,
     gateways: BTreeMap<u64, String>,

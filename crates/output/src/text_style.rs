@@ -19,7 +19,7 @@ impl Default for HexLength {
     }
 }
 
-/// The style of text for people. Formats for programs use only `binary`.
+/// The style of human-readable text. Machine-readable formats use only `binary`.
 #[derive(Debug, Clone, Default)]
 pub struct TextStyle {
     /// How many bytes of binary fields are shown.

@@ -65,7 +65,7 @@ impl TimeFormat {
         }
     }
 
-    /// A time to the microsecond; a number where it is out of range.
+    /// A time to the microsecond; a number if it is out of range.
     pub fn format(&self, time_ns: i64) -> String {
         let format = match self.clock {
             Clock::Utc => "%Y-%m-%d %H:%M:%S.%6f",

@@ -86,7 +86,7 @@ impl ConfigError {
         Self { quote, ..self }
     }
 
-    /// The exit code of the contract: 2 for a usage error, 1 where a file cannot be used, 3 where it was cut short.
+    /// The exit code of the contract: 2 for a usage error, 1 if a file cannot be used, 3 if it was cut short.
     pub fn exit_code(&self) -> u8 {
         self.code
     }

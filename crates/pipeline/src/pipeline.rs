@@ -100,7 +100,7 @@ impl Pipeline {
     /// Sets an option written as in `--set STAGE.KEY=VALUE`: the value is parsed as TOML, or else taken as text.
     ///
     /// # Errors
-    /// As [`Pipeline::set`], and where the text is not of that form.
+    /// As [`Pipeline::set`], and if the text is not of that form.
     pub fn set_text(&mut self, text: &str) -> Result<(), ConfigError> {
         let parts = text.split_once('=').and_then(|(name, value)| Some((name.split_once('.')?, value)));
         let Some(((stage, key), value)) = parts else {
@@ -174,7 +174,7 @@ impl Pipeline {
         Ok(part)
     }
 
-    /// The part of the pipeline before the first stage of this name; all of it where there is none.
+    /// The part of the pipeline before the first stage of this name; all of it if there is none.
     #[must_use]
     pub fn before(&self, stage: &str) -> Self {
         let mut part = self.clone();

@@ -1,6 +1,6 @@
 //! Places the stages of a pipeline: what runs in which process and on which thread.
 //!
-//! `flow-filter` and `record-sizer` share the thread of the stage before them: they cost less than handing packets to
+//! `flow-filter` and `record-sizer` share the thread of the previous stage: they cost less than passing packets to
 //! another thread. Every later stage has its own thread. A `capture` directly before `flow-filter` applies its address
 //! test, which drops the packets of other hosts early; frames and counters stay the same. Output is recorded by the
 //! thread that makes it, or by a forwarder after the process that does, so no stage is fused to a recorded one.
@@ -195,7 +195,7 @@ impl PipelineStage {
         self.entry()?.consumes
     }
 
-    /// Whether it runs on the thread of the stage before it.
+    /// Whether it runs on the thread of the previous stage.
     fn shares_thread(&self) -> bool {
         matches!(self.consumes(), Some("packets" | "segments"))
     }

@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use sizeleak_frame::{Frame, FrameWriter, WriteError};
 use sizeleak_runtime::{Closed, Emit, Output};
 
-use crate::recording::{Finished, Recording};
+use crate::recording::{FinishedRecording, Recording};
 
 /// Records the output of one stage into a file.
 pub struct OutputRecorder {
@@ -19,7 +19,7 @@ pub struct OutputRecorder {
 struct EndNotifier {
     name: String,
     on_failure: OnRecordingFailure,
-    finished: Sender<io::Result<Finished>>,
+    finished: Sender<io::Result<FinishedRecording>>,
 }
 
 /// What to do when a recording cannot be written.
@@ -38,7 +38,7 @@ impl OutputRecorder {
         recording: Recording,
         name: String,
         on_failure: OnRecordingFailure,
-    ) -> (Self, Receiver<io::Result<Finished>>) {
+    ) -> (Self, Receiver<io::Result<FinishedRecording>>) {
         let (finished, receiver) = bounded(1);
         (Self { recording, notifier: EndNotifier { name, on_failure, finished } }, receiver)
     }
@@ -46,7 +46,7 @@ impl OutputRecorder {
 
 impl EndNotifier {
     /// Sends the result. Returns an error if a failed recording fails the run.
-    fn notify(self, recorded: io::Result<Finished>) -> io::Result<()> {
+    fn notify(self, recorded: io::Result<FinishedRecording>) -> io::Result<()> {
         let failed = match (&recorded, self.on_failure) {
             (Err(error), OnRecordingFailure::Fail) => {
                 Err(io::Error::new(error.kind(), format!("{}: {error}", self.name)))

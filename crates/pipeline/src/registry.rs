@@ -11,7 +11,7 @@ use toml::{Table, Value};
 
 use crate::type_schema;
 
-/// A standard stage as the runner and the command line see it.
+/// A standard stage, as the runner and the command line use it.
 #[derive(Debug)]
 pub struct StageEntry {
     /// The name of the stage and of its program.

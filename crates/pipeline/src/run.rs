@@ -37,7 +37,7 @@ pub struct RunReport {
     pub ending: RunEnding,
     /// What each stage did; `None` if the output was closed before the end.
     pub summary: Option<Summary>,
-    /// The files that stages saved to. A file is missing where the run ended early or the next stage did not read all.
+    /// The files that stages saved to. A file is missing if the run ended early or the next stage did not read all.
     pub saved: Vec<PathBuf>,
     /// When it started, for a log of latencies.
     pub start: SystemTime,

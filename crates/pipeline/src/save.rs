@@ -11,14 +11,14 @@ use sizeleak_frame::FrameReader;
 use tempfile::{Builder, NamedTempFile};
 
 use crate::recorder::{OnRecordingFailure, OutputRecorder};
-use crate::recording::{Compression, Finished, Recording, decompressed};
+use crate::recording::{Compression, FinishedRecording, Recording, decompressed};
 
 /// A file that is being written, under a temporary name until it is complete.
 pub(crate) struct PendingSave {
     pub(crate) stage: String,
     pub(crate) path: PathBuf,
     file: NamedTempFile,
-    finished: Receiver<io::Result<Finished>>,
+    finished: Receiver<io::Result<FinishedRecording>>,
 }
 
 impl PendingSave {

@@ -17,7 +17,7 @@ use crate::{ConfigError, Pipeline};
 /// A saved stream whose `hello` has been read.
 pub struct SavedStream {
     name: String,
-    /// The file, if it is one of the user's.
+    /// The file, if the user named it.
     path: Option<PathBuf>,
     hello: Hello,
     input: Box<dyn Read + Send>,
@@ -121,7 +121,7 @@ impl Pipeline {
         Ok(index)
     }
 
-    /// Checks that the stage after this index consumes what the maker of the stream makes, where both are standard
+    /// Checks that the stage after this index consumes what the maker of the stream makes, if both are standard
     /// stages.
     fn check_next(&self, stream: &SavedStream, index: usize) -> Result<(), ConfigError> {
         let Some(next) = self.stages.get(index + 1).and_then(PipelineStage::entry) else { return Ok(()) };

@@ -24,7 +24,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }
 
-/// The suggestion as the end of a sentence; empty where no word is similar.
+/// The suggestion as the end of a sentence; empty if no word is similar.
 pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"))
 }

@@ -21,7 +21,7 @@ pub(crate) fn of_type<T: JsonSchema>() -> Value {
 }
 
 /// Removes what has no meaning in TOML: null, and number formats, whose bounds the schema states separately. Durations
-/// are written for people (`40ms`), which is not a format of JSON Schema.
+/// are written like `40ms`, which is not a format of JSON Schema.
 fn plain(schema: &mut Value) {
     match schema {
         Value::Object(schema) => {

@@ -78,7 +78,7 @@ impl Output for ChannelOutput {
 }
 
 impl ChannelOutput {
-    /// Counts a frame and detaches it from reader buffers where it holds little; returns whether it still shares some.
+    /// Counts a frame and detaches it from reader buffers if it holds little; returns whether it still shares some.
     #[inline]
     fn count(&mut self, frame: &mut Frame) -> bool {
         let (rows, bytes, holds_buffers) = match frame {

@@ -47,7 +47,7 @@ impl<S: Stage> Node<S> {
         for frame in parcel.drain(..) {
             self.0.dispatch(frame, out)?;
         }
-        // Encoding, where the output does that, is part of the service time.
+        // Encoding, if the output does that, is part of the service time.
         out.send_gathered()?;
         let frames = self.0.frames_in - before;
         let service = start.elapsed().saturating_sub(out.waited().saturating_sub(waited));

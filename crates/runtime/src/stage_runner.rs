@@ -39,7 +39,7 @@ impl<S: Stage> StageRunner<S> {
         }
     }
 
-    /// Processes one frame, or passes it on where the stage does not consume its kind.
+    /// Processes one frame, or passes it on if the stage does not consume its kind.
     pub(crate) fn dispatch(&mut self, frame: Frame, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
         let (rows, bytes) = (frame.rows(), frame.traffic_bytes());
         match S::Input::try_from(frame) {

@@ -159,9 +159,9 @@ fn invalid_stream_fails_after_the_whole_frames() {
 
 /// Fails at the end unless it received a command.
 #[derive(Default)]
-struct Wanting(u64);
+struct RequiresCommand(u64);
 
-impl Stage for Wanting {
+impl Stage for RequiresCommand {
     const NAME: &'static str = "wanting";
     type Input = Command;
 
@@ -178,7 +178,7 @@ impl Stage for Wanting {
 #[test]
 fn failure_of_finish_counts_only_for_a_whole_stream() {
     let run = |input: &[u8]| {
-        Box::new(Node::new(Wanting::default())).run(
+        Box::new(Node::new(RequiresCommand::default())).run(
             Some(&mut StreamInput::new(input)),
             &mut StreamOutput::new(&mut Vec::new()),
             &Interrupt::new(),
@@ -293,19 +293,19 @@ fn interrupted_source_sends_a_summary() {
     assert_eq!(frames(&output).last().map(Frame::kind), Some("summary"));
 }
 
-/// The time that the slow output takes for a frame.
+/// The time that the delayed output takes for a frame.
 const SLOW: Duration = Duration::from_millis(5);
 
 /// An output that delays every frame.
-struct Slow;
+struct DelayedOutput;
 
-impl Emit for Slow {
+impl Emit for DelayedOutput {
     fn emit(&mut self, _frame: Frame) -> Result<(), Closed> {
         Ok(())
     }
 }
 
-impl Output for Slow {
+impl Output for DelayedOutput {
     fn flush(&mut self) -> Result<(), Closed> {
         thread::sleep(SLOW);
         Ok(())
@@ -318,9 +318,9 @@ impl Output for Slow {
 
 #[test]
 fn time_of_later_stages_is_not_service_time_of_earlier_ones() {
-    let mut slow = Slow;
+    let mut delayed = DelayedOutput;
     let mut observer = SilentObserver;
-    let mut attached = Box::new(Node::new(Doubler::default())).fuse(&mut slow, &mut observer).unwrap();
+    let mut attached = Box::new(Node::new(Doubler::default())).fuse(&mut delayed, &mut observer).unwrap();
     attached.flush().unwrap();
     assert!(attached.waited() >= SLOW);
 }

@@ -1,4 +1,4 @@
-//! A comparison for people: a row for each figure and pipeline.
+//! A comparison as a human-readable table: a row for each figure and pipeline.
 
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{Comparison, FIGURES, Figure, FigureDifference, FigureValue, Unit};
@@ -55,7 +55,7 @@ fn show_interval(unit: Unit, Interval { low, high }: Interval) -> String {
     format!("{} to {}", low.trim_end_matches(" %"), high.trim_end_matches(" %"))
 }
 
-/// A difference with its sign, in percentage points where the figure is in percent; no sign if it rounds to 0.
+/// A difference with its sign, in percentage points if the figure is in percent; no sign if it rounds to 0.
 fn show_difference(unit: Unit, value: f64) -> String {
     let (value, digits) = match unit {
         Unit::Percent => (100.0 * value, 1),

@@ -1,4 +1,4 @@
-//! An evaluation for people: the paper's figures next to those of these captures.
+//! An evaluation as human-readable tables: the paper's figures next to those of these captures.
 
 use sizeleak_evaluation::{
     ActionScore, CalibrationBin, Confusion, Evaluation, LimitComparison, MatchCounts, Misattribution, Score,

@@ -1,4 +1,4 @@
-//! A learned model for people.
+//! A learned model as human-readable text.
 
 use std::collections::BTreeMap;
 

@@ -8,9 +8,9 @@ use crate::statistics::bootstrap::IntervalMethod;
 
 /// A figure of a pipeline.
 pub struct Figure {
-    /// The name for programs.
+    /// The name in JSON and CSV.
     pub key: &'static str,
-    /// The name for people.
+    /// The name in tables.
     pub title: &'static str,
     /// How it is shown.
     pub unit: Unit,

@@ -40,7 +40,7 @@ pub(super) struct CommandOutcome {
     pub(super) is_found: bool,
     pub(super) is_candidate_before: bool,
     pub(super) is_credible: bool,
-    /// `None`, like all fields below, where no command was found.
+    /// `None`, like all fields below, if no command was found.
     rank: Option<TruthRank>,
     /// How many candidates there are.
     pub(super) candidates: Option<u64>,
@@ -48,7 +48,7 @@ pub(super) struct CommandOutcome {
     pub(super) credible_size: Option<u64>,
     /// The probability of the first candidate.
     pub(super) probability: Option<f64>,
-    /// The bits given away, where that is known; none for a command that was not found.
+    /// The bits given away, if they are known; `None` for a command that was not found.
     pub(super) leaked_bits: Option<f64>,
 }
 

@@ -13,7 +13,7 @@ pub struct FigureValue {
     /// The interval of the value.
     #[serde(flatten, serialize_with = "interval_ends")]
     pub interval: Option<Interval>,
-    /// `None` in the first pipeline, and where one of the two does not have the figure.
+    /// `None` in the first pipeline, and if one of the two does not have the figure.
     pub difference: Option<FigureDifference>,
 }
 

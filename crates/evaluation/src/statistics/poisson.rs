@@ -15,7 +15,7 @@ pub fn interval(count: u64, confidence: Confidence) -> Interval {
 }
 
 /// The interval of the second mean less the first: both intervals, squared and added (Zou and Donner, Statistics in
-/// Medicine 27 (2008) 1693). It assumes independent counts; where the same event counts in both, it is too wide.
+/// Medicine 27 (2008) 1693). It assumes independent counts; if the same event counts in both, it is too wide.
 pub fn difference(first: u64, second: u64, confidence: Confidence) -> Interval {
     let [of_first, of_second] = [first, second].map(|count| interval(count, confidence));
     let (first, second) = (first as f64, second as f64);

@@ -79,7 +79,7 @@ impl PairedJudgements {
         }
     }
 
-    /// The correlation φ, corrected for continuity where it is positive.
+    /// The correlation φ, corrected for continuity if it is positive.
     fn correlation(self) -> f64 {
         let [both, first, second, neither] =
             [self.both, self.first, self.second, self.neither].map(|count| count as f64);

@@ -8,7 +8,7 @@ pub(crate) struct FittedSizes {
     pub(crate) actions: Vec<i64>,
     /// Standard deviation of each |aᵢ|, in bytes.
     pub(crate) deviations: Vec<f64>,
-    /// Size of each command without its actions; one possible value where the size is a range.
+    /// Size of each command without its actions; one possible value if the size is a range.
     pub(crate) remainders: Vec<i64>,
     /// Indices of commands, in ascending order.
     pub(crate) outliers: Vec<usize>,

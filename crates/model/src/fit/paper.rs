@@ -2,7 +2,7 @@
 //! one device and on two.
 //!
 //! Of repeated experiments the median counts; |ac| is the median over the actions. As in the paper, the estimate is
-//! biased where a length field grows between the single and the double.
+//! biased if a length field grows between the single and the double.
 
 use super::error::FitError;
 use super::fitted_sizes::{FittedSizes, median};

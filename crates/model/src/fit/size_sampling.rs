@@ -1,4 +1,4 @@
-//! Sizes of actions and commands where only ranges of the commands' sizes are known.
+//! Sizes of actions and commands if only ranges of the commands' sizes are known.
 //!
 //! Under a block cipher several sizes of an action may fit. A Markov chain over the action sizes (Metropolis et al.
 //! 1953) visits the sizes that the ranges allow; a byte outside the ranges makes a state e times less probable. The

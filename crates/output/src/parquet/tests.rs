@@ -66,8 +66,8 @@ fn captured_bytes_are_stored_raw_and_whole() {
 
 #[test]
 fn error_of_the_output_is_returned() {
-    struct Full;
-    impl Write for Full {
+    struct FullDisk;
+    impl Write for FullDisk {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(io::ErrorKind::StorageFull.into())
         }
@@ -76,7 +76,7 @@ fn error_of_the_output_is_returned() {
         }
     }
     let selection = KindSelection::Kinds(vec!["notice".to_owned()]);
-    let mut parquet = ParquetFile::new(&selection, Full).unwrap();
+    let mut parquet = ParquetFile::new(&selection, FullDisk).unwrap();
     parquet.write(&notice(None, None, None)).unwrap();
     assert_eq!(parquet.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
 }

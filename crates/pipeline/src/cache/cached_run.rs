@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::store::EntryDraft;
 use super::{CacheEntry, CacheKeys, CacheLookup, CacheStore, CacheableOutput, CachedCapture, FileDigests};
-use crate::recording::Finished;
+use crate::recording::FinishedRecording;
 use crate::{OnRecordingFailure, OutputRecorder, Pipeline, RunOptions, SavedStream};
 
 /// A run that uses the cache.
@@ -23,7 +23,7 @@ pub struct CacheSession {
 struct PendingEntry {
     output: CacheableOutput,
     draft: EntryDraft,
-    finished: Receiver<io::Result<Finished>>,
+    finished: Receiver<io::Result<FinishedRecording>>,
 }
 
 impl CacheSession {
@@ -84,7 +84,7 @@ impl CacheSession {
         }
     }
 
-    fn entry(&self, output: &CacheableOutput, finished: Finished) -> CacheEntry {
+    fn entry(&self, output: &CacheableOutput, finished: FinishedRecording) -> CacheEntry {
         CacheEntry {
             key: output.key,
             stage: output.stage.to_owned(),

@@ -16,7 +16,7 @@ pub struct CacheEntry {
     pub stage: String,
     /// The kind of frame that stage makes.
     pub kind: String,
-    /// The version of the program, for people; look-ups use the key alone.
+    /// The version of the program, for display only; look-ups use the key alone.
     pub version: String,
     /// When it was made.
     pub made: Timestamp,

@@ -63,7 +63,7 @@ pub struct FileDigests {
 }
 
 impl FileDigests {
-    /// The digests stored in this file; none where it is missing or damaged.
+    /// The digests stored in this file; none if the file is missing or damaged.
     pub fn read(file: PathBuf) -> Self {
         let text = fs::read(&file).unwrap_or_default();
         let known: Vec<(PathBuf, KnownDigest)> = serde_json::from_slice(&text).unwrap_or_default();

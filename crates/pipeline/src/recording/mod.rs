@@ -6,4 +6,4 @@ mod writing;
 
 pub use compression::Compression;
 pub use reading::{decompressed, open, stdin};
-pub use writing::{Finished, Recording};
+pub use writing::{FinishedRecording, Recording};

@@ -21,7 +21,7 @@ enum Encoder {
 
 /// A complete file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedRecording {
     /// Its size in bytes.
     pub bytes: u64,
     /// The BLAKE3 digest of its bytes.
@@ -50,14 +50,14 @@ impl Recording {
     ///
     /// # Errors
     /// I/O errors of the file.
-    pub fn finish(self) -> io::Result<Finished> {
+    pub fn finish(self) -> io::Result<FinishedRecording> {
         let mut target = match self.0 {
             Encoder::Plain(writer) => writer.into_inner()?,
             Encoder::Zstd(encoder) => encoder.finish()?,
             Encoder::Gzip(encoder) => encoder.finish()?,
         };
         target.flush()?;
-        Ok(Finished { bytes: target.bytes, digest: target.hasher.finalize() })
+        Ok(FinishedRecording { bytes: target.bytes, digest: target.hasher.finalize() })
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::recording::decompressed;
 
-    fn written(bytes: &[u8], compression: Compression, step: usize) -> (File, Finished) {
+    fn written(bytes: &[u8], compression: Compression, step: usize) -> (File, FinishedRecording) {
         let mut file = tempfile::tempfile().unwrap();
         let mut recording = Recording::new(file.try_clone().unwrap(), compression, None).unwrap();
         for part in bytes.chunks(step) {
