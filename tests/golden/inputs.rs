@@ -37,8 +37,8 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Writes the inputs into a temporary folder: generated captures of about `bytes` bytes, and the streams in `saved`. The
-    /// programs run in it with relative paths, because messages contain paths.
+    /// Writes the inputs into a temporary folder: generated captures of about `bytes` bytes, and the streams in
+    /// `saved`. The programs run in it with relative paths, because messages contain paths.
     pub(crate) fn write(bytes: u64, saved: Option<&Path>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         copy_into(folder.path());

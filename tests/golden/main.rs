@@ -1,9 +1,9 @@
 //! The golden harness: digests of what the programs write, so that a change of the code that is meant to change no output
 //! can prove it.
 //!
-//! `cargo test --test golden` compares with `digests.txt`. After a change that is meant to change output, rewrite that file:
-//! `cargo test --test golden -- --ignored write_digests`. To compare with another build, also on captures of full size
-//! (about 2 GB of disk) and on saved frame streams (`*.frames.zst`) of your own:
+//! `cargo test --test golden` compares with `digests.txt`. After a change that is meant to change output, rewrite
+//! that file: `cargo test --test golden -- --ignored write_digests`. To compare with another build, also on captures of
+//! full size (about 2 GB of disk) and on saved frame streams (`*.frames.zst`) of your own:
 //!
 //! ```sh
 //! GOLDEN_OLD=../old/target/release GOLDEN_NEW=target/release GOLDEN_MEGABYTES=500 GOLDEN_STREAMS=FOLDER \
