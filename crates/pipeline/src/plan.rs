@@ -1,7 +1,7 @@
 //! Places the stages of a pipeline: what runs in which process and on which thread.
 //!
-//! `flow-filter` and `record-sizer` share the thread of the previous stage: they cost less than passing packets to
-//! another thread. Every later stage has its own thread. A `capture` directly before `flow-filter` applies its address
+//! `record-sizer` shares the thread of the `flow-filter` before it, and both share that of `capture` if there is only one
+//! processor; otherwise one thread reads while another one filters and sizes. Every later stage has its own thread. A `capture` directly before `flow-filter` applies its address
 //! test, which drops the packets of other hosts early; frames and counters stay the same. Output is recorded by the
 //! thread that makes it, or by a forwarder after the process that does, so no stage is fused to a recorded one.
 
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::BatchLimit;
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions};
+use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, has_several_processors};
 use toml::Value;
 use tracing::debug;
 
@@ -99,7 +99,13 @@ impl Pipeline {
                 stages.next();
                 let [capture, built_filter] = built;
                 let mut thread = StageThread::new(capture.map_err(|error| self.locate(stage, stage.fault(error)))?);
-                thread.fused.push(built_filter.map_err(|error| self.locate(filter, filter.fault(error)))?);
+                let built_filter = built_filter.map_err(|error| self.locate(filter, filter.fault(error)))?;
+                if filter.shares_thread() {
+                    thread.fused.push(built_filter);
+                } else {
+                    placements.push((Placement::Thread(thread), index));
+                    thread = StageThread::new(built_filter);
+                }
                 placements.push((Placement::Thread(thread), filter_index));
                 continue;
             }
@@ -197,7 +203,12 @@ impl PipelineStage {
 
     /// Whether it runs on the thread of the previous stage.
     fn shares_thread(&self) -> bool {
-        matches!(self.consumes(), Some("packets" | "segments"))
+        match self.consumes() {
+            // Reading takes as long as filtering and sizing: another processor does these, if there is one.
+            Some("packets") => !has_several_processors(),
+            Some("segments") => true,
+            _ => false,
+        }
     }
 
     fn place(&self, mode: Mode, file: Option<&Path>) -> Result<Placement, ConfigError> {

@@ -113,10 +113,9 @@ impl PreparedRun {
     }
 
     /// Removes the last placement and returns it with the index of its first stage, if it should run on the sink's
-    /// thread: a separate writing thread pays off only if a processor is left for it after those that the placements
-    /// use.
+    /// thread: with no more processors than placements, a thread that only writes would compete with them.
     fn take_last(&mut self) -> Option<(usize, StageThread)> {
-        if processors() > self.placements.len() + 1
+        if processors() > self.placements.len()
             || !matches!(self.placements.last()?, Placement::Thread(thread) if thread.recorders.is_empty())
         {
             return None;
