@@ -81,7 +81,7 @@ impl FlowFilter {
     }
 
     /// The prefilter of this stage, for an earlier stage that drops what it rejects once it is active, and reports
-    /// those packets by [`Packets::pass_over`].
+    /// those packets by [`Packets::skip_packets`].
     pub fn prefilter(&self) -> AddressPrefilter {
         self.prefilter.clone()
     }
