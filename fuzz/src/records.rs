@@ -70,7 +70,7 @@ pub fn segments(bytes: &[u8]) -> Segments {
         );
         time_ns += if kind & LATER == 0 { 1_000_000 } else { 10_000_000_000 };
         *at = sequence.wrapping_add(length).wrapping_add(u32::from(flags & Segment::SYN != 0));
-        segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload });
+        segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement: None });
     }
     segments
 }

@@ -283,6 +283,15 @@ impl<'de, A: SeqAccess<'de>> Entries<A> {
             A::Error::invalid_length(read, &expected.as_str())
         })
     }
+
+    /// The next entry, which may be null, and which rows of older programs lack.
+    ///
+    /// # Errors
+    /// Errors of the decoder.
+    pub fn read_optional<T: Deserialize<'de>>(&mut self) -> Result<Option<T>, A::Error> {
+        self.read += 1;
+        Ok(self.source.next_element::<Option<T>>()?.flatten())
+    }
 }
 
 #[cfg(test)]

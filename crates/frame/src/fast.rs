@@ -13,6 +13,10 @@ use crate::{Direction, Frame, Packet, Packets, Record, Segment, Segments};
 /// The most bytes of a row besides its data: an array of six integers and the length of the data.
 const ROW_BYTES: usize = 48;
 
+/// How a row of `segments` starts: a list of eight entries, or of seven from older programs.
+const SEGMENT_ROW: u8 = 0x98;
+const SEGMENT_ROW_WITHOUT_ACKNOWLEDGEMENT: u8 = 0x97;
+
 /// The most bytes of a record up to its content type, and of the rest of it. The compiler copies so few without a call.
 const RECORD_START_BYTES: usize = 112;
 const RECORD_END_BYTES: usize = 64;
@@ -71,7 +75,7 @@ fn encode_segments(batch: &Segments, buffer: &mut Vec<u8>) -> Result<(), ValueWr
     write_array_len(buffer, batch.len() as u32)?;
     batch.iter().try_for_each(|segment| {
         append(buffer, |parts: &mut Parts<'_, ROW_BYTES>| {
-            parts.put(b"\x97");
+            parts.put(b"\x98");
             parts.signed(segment.time_ns)?;
             parts.unsigned(segment.flow);
             parts.put(&[segment.direction.number()]);
@@ -82,7 +86,13 @@ fn encode_segments(batch: &Segments, buffer: &mut Vec<u8>) -> Result<(), ValueWr
             Ok(())
         })?;
         buffer.extend_from_slice(segment.payload);
-        Ok(())
+        append(buffer, |parts: &mut Parts<'_, ROW_BYTES>| {
+            match segment.acknowledgement {
+                Some(number) => parts.unsigned(number.into()),
+                None => parts.put(b"\xc0"),
+            }
+            Ok(())
+        })
     })
 }
 
@@ -303,12 +313,16 @@ fn decode_segments(bytes: &mut Input<'_>, buffer: &Arc<Vec<u8>>) -> Option<Segme
     let rows = bytes.array_length()?;
     let mut batch = Segments::with_capacity(rows as usize);
     for _ in 0..rows {
-        bytes.skip(&[0x97])?;
+        let [entries] = bytes.take()?;
+        if !matches!(entries, SEGMENT_ROW_WITHOUT_ACKNOWLEDGEMENT | SEGMENT_ROW) {
+            return None;
+        }
         let (time_ns, flow) = (bytes.signed()?, bytes.unsigned()?);
         let direction = Direction::from_number(bytes.small()?)?;
         let (sequence, flags, length) = (bytes.small()?, bytes.small()?, bytes.small()?);
         let payload = bytes.data()?;
-        let segment = Segment { time_ns, flow, direction, sequence, flags, length, payload };
+        let acknowledgement = if entries == SEGMENT_ROW { bytes.small_or_null()? } else { None };
+        let segment = Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement };
         batch.push_shared(segment, buffer);
     }
     Some(batch)
@@ -357,6 +371,15 @@ impl<'a> Input<'a> {
     #[inline]
     fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
         self.unsigned()?.try_into().ok()
+    }
+
+    /// An integer of a narrower type, or null.
+    #[inline]
+    fn small_or_null<T: TryFrom<u64>>(&mut self) -> Option<Option<T>> {
+        if self.0.first() == Some(&0xc0) {
+            return self.skip(b"\xc0").map(|()| None);
+        }
+        self.small().map(Some)
     }
 
     /// A non-negative integer, as nearly all times are.

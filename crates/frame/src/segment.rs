@@ -28,6 +28,9 @@ pub struct Segment<'a> {
     pub length: u32,
     /// The captured payload; shorter than `length` if the snaplen cut it.
     pub payload: &'a [u8],
+    /// The acknowledgement number: the sequence number of the next byte that its sender expects from the other side
+    /// (RFC 9293, section 3.1). `None` in datagrams, without the ACK flag, and in streams of older programs.
+    pub acknowledgement: Option<u32>,
 }
 
 impl Segment<'_> {
@@ -49,8 +52,10 @@ pub struct SegmentRow {
     payload: RowLocation,
     sequence: u32,
     length: u32,
+    acknowledgement: u32,
     direction: Direction,
     flags: u8,
+    has_acknowledgement: bool,
 }
 
 /// A batch of segments in capture order.
@@ -104,12 +109,14 @@ impl Row for SegmentRow {
     const NAME: &'static str = "segment";
 
     const ENTRIES: &'static [&'static str] =
-        &["time_ns", "flow", "direction", "sequence", "flags", "length", "payload"];
+        &["time_ns", "flow", "direction", "sequence", "flags", "length", "payload", "acknowledgement"];
 
     #[inline]
     fn new(segment: &Segment<'_>, payload: RowLocation) -> Self {
-        let Segment { time_ns, flow, direction, sequence, flags, length, .. } = *segment;
-        Self { time_ns, flow, payload, sequence, length, direction, flags }
+        let Segment { time_ns, flow, direction, sequence, flags, length, acknowledgement, .. } = *segment;
+        let has_acknowledgement = acknowledgement.is_some();
+        let acknowledgement = acknowledgement.unwrap_or_default();
+        Self { time_ns, flow, payload, sequence, length, acknowledgement, direction, flags, has_acknowledgement }
     }
 
     #[inline]
@@ -120,7 +127,8 @@ impl Row for SegmentRow {
     #[inline]
     fn item<'a>(&self, payload: &'a [u8]) -> Segment<'a> {
         let Self { time_ns, flow, sequence, length, direction, flags, .. } = *self;
-        Segment { time_ns, flow, direction, sequence, flags, length, payload }
+        let acknowledgement = self.has_acknowledgement.then_some(self.acknowledgement);
+        Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement }
     }
 
     #[inline]
@@ -137,6 +145,7 @@ impl Row for SegmentRow {
             flags: entries.read()?,
             length: entries.read()?,
             payload: entries.read::<&Bytes>()?,
+            acknowledgement: entries.read_optional()?,
         })
     }
 }
@@ -148,7 +157,7 @@ fn direction<E: Error>(number: u8) -> Result<Direction, E> {
 
 impl Serialize for Segment<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut row = serializer.serialize_tuple(7)?;
+        let mut row = serializer.serialize_tuple(8)?;
         row.serialize_element(&self.time_ns)?;
         row.serialize_element(&self.flow)?;
         row.serialize_element(&self.direction.number())?;
@@ -156,6 +165,7 @@ impl Serialize for Segment<'_> {
         row.serialize_element(&self.flags)?;
         row.serialize_element(&self.length)?;
         row.serialize_element(Bytes::new(self.payload))?;
+        row.serialize_element(&self.acknowledgement)?;
         row.end()
     }
 }

@@ -95,12 +95,22 @@ fn packets() -> impl Strategy<Value = Frame> {
 }
 
 fn segments() -> impl Strategy<Value = Frame> {
-    let row = (any::<i64>(), any::<u64>(), direction(), any::<u32>(), any::<u8>(), any::<u32>(), bytes());
+    let row = (
+        any::<i64>(),
+        any::<u64>(),
+        direction(),
+        any::<u32>(),
+        any::<u8>(),
+        any::<u32>(),
+        bytes(),
+        any::<Option<u32>>(),
+    );
     prop::collection::vec(row, 0..8).prop_map(|rows| {
         let mut batch = Segments::new();
-        for (time_ns, flow, direction, sequence, flags, length, payload) in &rows {
+        for (time_ns, flow, direction, sequence, flags, length, payload, acknowledgement) in &rows {
             let (time_ns, flow, direction, sequence) = (*time_ns, *flow, *direction, *sequence);
-            batch.push(Segment { time_ns, flow, direction, sequence, flags: *flags, length: *length, payload });
+            let (flags, length, acknowledgement) = (*flags, *length, *acknowledgement);
+            batch.push(Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement });
         }
         Frame::from(batch)
     })
@@ -261,10 +271,11 @@ fn encoding_of_a_segment_row_is_a_list_with_binary_payload() {
         flags: 24,
         length: 3,
         payload: &[1, 2],
+        acknowledgement: Some(300),
     });
     assert_eq!(
         encode(&[Frame::from(batch)]),
-        [b"\x81\xa8segments\x91\x97\x05\x01\x01\x09\x18\x03\xc4\x02\x01\x02".as_slice()].concat()
+        [b"\x81\xa8segments\x91\x98\x05\x01\x01\x09\x18\x03\xc4\x02\x01\x02\xcd\x01\x2c".as_slice()].concat()
     );
 }
 

@@ -104,10 +104,24 @@ fn rows_are_in_the_documented_order() {
     packets.push(Packet { time_ns: 1, link_type: 2, original_length: 3, data: &[4], capture: 5, number: 6 });
     let mut segments = Segments::new();
     let direction = Direction::FromGateway;
-    segments.push(Segment { time_ns: 2, flow: 3, direction, sequence: 4, flags: 5, length: 6, payload: &[7] });
+    let acknowledgement = Some(8);
+    segments.push(Segment {
+        time_ns: 2,
+        flow: 3,
+        direction,
+        sequence: 4,
+        flags: 5,
+        length: 6,
+        payload: &[7],
+        acknowledgement,
+    });
     let named = [
         ("packets", Frame::from(packets), "time_ns=1 link_type=2 original_length=3 data=4 capture=5 number=6"),
-        ("segments", segments.into(), "time_ns=2 flow=3 direction=1 sequence=4 flags=5 length=6 payload=7"),
+        (
+            "segments",
+            segments.into(),
+            "time_ns=2 flow=3 direction=1 sequence=4 flags=5 length=6 payload=7 acknowledgement=8",
+        ),
     ];
     for (kind, frame, expected) in named {
         let value = rmpv::decode::read_value(&mut &encode(&[frame])[..]).unwrap();

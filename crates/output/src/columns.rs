@@ -86,6 +86,7 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
                 ("flags", Unsigned),
                 ("length", Unsigned),
                 ("payload", Bytes),
+                ("acknowledgement", Unsigned),
             ],
         ),
         "session" => (

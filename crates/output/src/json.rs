@@ -82,6 +82,7 @@ fn segment(row: &Segment<'_>, binary: HexLength) -> Value {
         "flags": row.flags,
         "length": row.length,
         "payload": hex(row.payload, binary),
+        "acknowledgement": row.acknowledgement,
     })
 }
 

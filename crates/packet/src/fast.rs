@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::address_set::AddressPair;
 use crate::captured_bytes::CapturedBytes;
-use crate::protocol::{DNS_PORT, ETHERNET, TCP, UDP, VXLAN_PORT, may_be_tunnel};
+use crate::protocol::{ACK, DNS_PORT, ETHERNET, TCP, UDP, VXLAN_PORT, may_be_tunnel};
 
 const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;
@@ -71,6 +71,8 @@ pub struct TcpSegment<'a> {
     pub sequence: u32,
     /// The TCP flags; at least one is set.
     pub flags: u8,
+    /// The acknowledgement number, with the ACK flag.
+    pub acknowledgement: Option<u32>,
     /// Its payload.
     pub payload: CapturedBytes<'a>,
 }
@@ -103,6 +105,7 @@ impl<'a> TcpSegment<'a> {
             endpoints: Endpoints { addresses: u64::from(word(26)) << 32 | u64::from(word(30)), ports: word(34) },
             sequence: word(38),
             flags,
+            acknowledgement: (flags & ACK != 0).then(|| word(42)),
             payload: CapturedBytes::new(frame.get(AFTER_IPV4 + header..).unwrap_or_default(), length as u32),
         })
     }

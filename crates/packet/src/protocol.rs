@@ -10,6 +10,9 @@ pub(crate) const UDP: u8 = 17;
 pub(crate) const IPV6: u8 = 41;
 pub(crate) const GRE: u8 = 47;
 
+/// The ACK flag of TCP (RFC 9293, section 3.1).
+pub(crate) const ACK: u8 = 16;
+
 pub(crate) const DNS_PORT: u16 = 53;
 /// RFC 7348.
 pub(crate) const VXLAN_PORT: u16 = 4789;

@@ -10,7 +10,7 @@ use sizeleak_frame::Transport;
 
 use crate::captured_bytes::CapturedBytes;
 use crate::ip::{IpPacket, IpPayload};
-use crate::protocol::{DNS_PORT, TCP, UDP, is_ipv6_extension};
+use crate::protocol::{ACK, DNS_PORT, TCP, UDP, is_ipv6_extension};
 
 const LEAST_TCP_HEADER: usize = 20;
 
@@ -27,6 +27,8 @@ pub struct TransportSegment<'a> {
     pub sequence: u32,
     /// The flags of a segment, at least one of which is set; 0 in a datagram.
     pub flags: u8,
+    /// The acknowledgement number of a segment with the ACK flag.
+    pub acknowledgement: Option<u32>,
     /// What it carries.
     pub payload: CapturedBytes<'a>,
 }
@@ -59,7 +61,7 @@ impl<'a> TransportSegment<'a> {
     fn tcp(packet: &IpPacket<'a>) -> Option<Self> {
         let bytes = packet.payload.bytes;
         let fixed: [u8; LEAST_TCP_HEADER] = *bytes.data().first_chunk()?;
-        let [from, from_low, to, to_low, s0, s1, s2, s3, _, _, _, _, offset, flags, ..] = fixed;
+        let [from, from_low, to, to_low, s0, s1, s2, s3, a0, a1, a2, a3, offset, flags, ..] = fixed;
         let header = usize::from(offset >> 4) * 4;
         // Every segment of a connection has a flag; in frames, rows without any are datagrams.
         if header < LEAST_TCP_HEADER || header > bytes.length() as usize || flags == 0 {
@@ -71,6 +73,7 @@ impl<'a> TransportSegment<'a> {
             destination: (packet.destination, u16::from_be_bytes([to, to_low])).into(),
             sequence: u32::from_be_bytes([s0, s1, s2, s3]),
             flags,
+            acknowledgement: (flags & ACK != 0).then(|| u32::from_be_bytes([a0, a1, a2, a3])),
             payload: bytes.after(header),
         })
     }
@@ -88,6 +91,7 @@ impl<'a> TransportSegment<'a> {
             destination: (packet.destination, header.destination_port()).into(),
             sequence: 0,
             flags: 0,
+            acknowledgement: None,
             payload: CapturedBytes::new(bytes.after(UdpHeader::LEN).data(), length),
         })
     }
@@ -125,6 +129,7 @@ mod tests {
             if timestamps {
                 header.set_options(&[TcpOptionElement::Timestamp(1, 2)]).unwrap();
             }
+            header.acknowledgment_number = !sequence;
             let flag = |bit: u8| flags & bit != 0;
             (header.fin, header.syn, header.rst, header.psh) = (flag(1), flag(2), flag(4), flag(8));
             (header.ack, header.urg, header.ece, header.cwr) = (flag(16), flag(32), flag(64), flag(128));
@@ -133,6 +138,7 @@ mod tests {
             let segment = TransportSegment::read(&packet(TCP, bytes.len() as u32, cut)).unwrap();
             prop_assert_eq!((segment.source.port(), segment.destination.port()), ports);
             prop_assert_eq!((segment.sequence, segment.flags, segment.payload.length()), (sequence, flags, payload));
+            prop_assert_eq!(segment.acknowledgement, flag(16).then_some(!sequence));
             prop_assert_eq!(segment.payload.data().len(), cut.len().saturating_sub(header.header_len()));
         }
     }

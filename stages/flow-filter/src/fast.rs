@@ -53,9 +53,9 @@ impl FlowCache {
             prefetch_index(ahead, PAYLOAD_OFFSET);
             let Some(segment) = TcpSegment::read(packet.link_type, packet.data) else { break };
             let Some(FlowRef { flow, direction }) = self.flows.get(&segment.endpoints).copied() else { break };
-            let TcpSegment { sequence, flags, payload, .. } = segment;
-            let (length, payload) = (payload.length(), payload.data());
-            writer.push(Segment { time_ns: packet.time_ns, flow, direction, sequence, flags, length, payload });
+            let TcpSegment { sequence, flags, acknowledgement, payload, .. } = segment;
+            let (time_ns, length, payload) = (packet.time_ns, payload.length(), payload.data());
+            writer.push(Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement });
             last_ns = Some(packet.time_ns);
             packets.advance();
         }

@@ -211,7 +211,7 @@ impl FlowFilter {
             self.counters.other_services += 1;
             return Ok(None);
         }
-        let &TransportSegment { transport, sequence, flags, payload, .. } = segment;
+        let &TransportSegment { transport, sequence, flags, acknowledgement, payload, .. } = segment;
         if matches!(lookup, FlowLookup::New(_)) {
             self.counters.flows += 1;
             let (gateway, service) = (flow.gateway.ip(), flow.service);
@@ -220,7 +220,17 @@ impl FlowFilter {
         self.counters.datagrams += u64::from(transport == Transport::Udp);
         let (time_ns, direction) = (context.time_ns, flow.direction(segment));
         let (length, payload) = (payload.length(), payload.data());
-        context.writer.push(Segment { time_ns, flow: flow.id, direction, sequence, flags, length, payload });
+        let flow_id = flow.id;
+        context.writer.push(Segment {
+            time_ns,
+            flow: flow_id,
+            direction,
+            sequence,
+            flags,
+            length,
+            payload,
+            acknowledgement,
+        });
         Ok(Some(FlowRef { flow: flow.id, direction }))
     }
 

@@ -156,7 +156,7 @@ mod tests {
     fn segment(source: &str, destination: &str, flags: u8) -> TransportSegment<'static> {
         let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
         let (transport, payload) = (Transport::Tcp, CapturedBytes::default());
-        TransportSegment { transport, source, destination, sequence: 0, flags, payload }
+        TransportSegment { transport, source, destination, sequence: 0, flags, acknowledgement: None, payload }
     }
 
     #[test]

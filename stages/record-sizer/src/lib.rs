@@ -16,7 +16,7 @@
 //! let payload = [&[23, 3, 3, 0, 40][..], &[0; 40]].concat();
 //! let (direction, flags, payload) = (Direction::ToGateway, Segment::ACK, &payload[..]);
 //! let mut segments = Segments::new();
-//! segments.push(Segment { time_ns: 1, flow: 7, direction, sequence: 0, flags, length: 45, payload });
+//! segments.push(Segment { time_ns: 1, flow: 7, direction, sequence: 0, flags, length: 45, payload, acknowledgement: None });
 //!
 //! let (mut sizer, mut frames) = (RecordSizer::new(&Options::default())?, Vec::new());
 //! sizer.process(segments, &mut frames)?;

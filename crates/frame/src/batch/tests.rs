@@ -70,7 +70,16 @@ fn shared_segments(lengths: &[usize]) -> (Segments, Arc<Vec<u8>>) {
             &buffer,
         );
         let (direction, flags) = (crate::Direction::ToGateway, Segment::ACK);
-        let segment = Segment { time_ns: 5, flow: number, direction, sequence: 9, flags, length, payload: data };
+        let segment = Segment {
+            time_ns: 5,
+            flow: number,
+            direction,
+            sequence: 9,
+            flags,
+            length,
+            payload: data,
+            acknowledgement: None,
+        };
         segments.push_from(segment, &packets);
     }
     (segments, buffer)

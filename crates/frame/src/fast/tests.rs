@@ -54,13 +54,14 @@ fn packets() -> impl Strategy<Value = Frame> {
 }
 
 fn segments() -> impl Strategy<Value = Frame> {
-    let row = (time(), integer(), any::<bool>(), [size(), size()], any::<u8>(), data());
+    let row = (time(), integer(), any::<bool>(), [size(), size()], any::<u8>(), data(), prop::option::of(size()));
     prop::collection::vec(row, 0..20).prop_map(|rows| {
         let mut batch = Segments::new();
-        for (time_ns, flow, from, [sequence, length], flags, payload) in &rows {
+        for (time_ns, flow, from, [sequence, length], flags, payload, number) in &rows {
             let (time_ns, flow, sequence, length) = (*time_ns, *flow, *sequence as u32, *length as u32);
             let direction = Direction::BOTH[usize::from(*from)];
-            batch.push(Segment { time_ns, flow, direction, sequence, flags: *flags, length, payload });
+            let (flags, acknowledgement) = (*flags, number.map(|number| number as u32));
+            batch.push(Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement });
         }
         batch.into()
     })

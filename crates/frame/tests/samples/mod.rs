@@ -47,7 +47,8 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
     let mut segments = Segments::new();
     let direction = Direction::FromGateway;
     let (sequence, flags, length) = (u32::MAX, u8::MAX, u32::MAX);
-    segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload: &[1] });
+    let acknowledgement = nulls.of(u32::MAX);
+    segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload: &[1], acknowledgement });
     let plaintext = nulls.of([u64::MAX; 2]);
     let content_type = ContentType::Heartbeat;
     let actions = Actions::from(vec![("on".into(), u32::MAX)]);

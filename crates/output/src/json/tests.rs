@@ -26,7 +26,16 @@ fn each_row_of_a_batch_is_a_line() {
     assert_eq!(lines(&packets.into(), HexLength::AtMost(2)), [expected(1), expected(2)]);
     let mut segments = Segments::new();
     let direction = Direction::FromGateway;
-    segments.push(Segment { time_ns: 1, flow: u64::MAX, direction, sequence: 2, flags: 24, length: 9, payload: b"\0" });
+    segments.push(Segment {
+        time_ns: 1,
+        flow: u64::MAX,
+        direction,
+        sequence: 2,
+        flags: 24,
+        length: 9,
+        payload: b"\0",
+        acknowledgement: Some(7),
+    });
     let line = lines(&segments.into(), HexLength::Whole).join("");
     assert!(line.contains("\"flow\":18446744073709551615,\"direction\":\"from_gateway\""), "{line}");
     assert!(line.contains("\"payload\":\"00\""), "{line}");

@@ -56,7 +56,16 @@ fn captured_bytes_are_stored_raw_and_whole() {
     let payloads = [&[7; 100][..], &[], &[0, 255]];
     for payload in payloads {
         let direction = Direction::ToGateway;
-        segments.push(Segment { time_ns: 1, flow: 2, direction, sequence: 3, flags: 4, length: 5, payload });
+        segments.push(Segment {
+            time_ns: 1,
+            flow: 2,
+            direction,
+            sequence: 3,
+            flags: 4,
+            length: 5,
+            payload,
+            acknowledgement: None,
+        });
     }
     let rows = read(&written("segments", &[segments.into()]));
     let found: Vec<&Field> = rows.iter().map(|row| row.last().unwrap()).collect();

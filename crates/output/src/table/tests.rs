@@ -73,7 +73,16 @@ fn every_other_kind_is_a_line_that_starts_with_its_name() {
     packets.push(Packet { time_ns: 0, link_type: 1, original_length: 60, data: &[1, 2], capture: 0, number: 1 });
     let mut segments = Segments::new();
     let direction = Direction::ToGateway;
-    segments.push(Segment { time_ns: 0, flow: 1, direction, sequence: 1, flags: 24, length: 2, payload: &[1, 2] });
+    segments.push(Segment {
+        time_ns: 0,
+        flow: 1,
+        direction,
+        sequence: 1,
+        flags: 24,
+        length: 2,
+        payload: &[1, 2],
+        acknowledgement: None,
+    });
     let record = Record {
         time_ns: 0,
         start_ns: 0,

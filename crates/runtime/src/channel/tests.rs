@@ -18,7 +18,8 @@ fn packets(buffer: &Arc<Vec<u8>>) -> Packets {
 fn segments(buffer: &Arc<Vec<u8>>) -> Segments {
     let (packets, mut segments, length) = (packets(buffer), Segments::new(), buffer.len() as u32);
     let (direction, flags) = (Direction::ToGateway, Segment::ACK);
-    let segment = Segment { time_ns: 0, flow: 1, direction, sequence: 0, flags, length, payload: buffer };
+    let segment =
+        Segment { time_ns: 0, flow: 1, direction, sequence: 0, flags, length, payload: buffer, acknowledgement: None };
     segments.push_from(segment, &packets);
     segments
 }

@@ -45,7 +45,15 @@ fn infrastructure_is_recognised_by_port_and_by_destination() {
         let destination = SocketAddr::new(destination.parse().unwrap(), port);
         let (transport, source) = (Transport::Udp, "10.0.0.2:50000".parse().unwrap());
         let payload = CapturedBytes::default();
-        is_infrastructure(&TransportSegment { transport, source, destination, sequence: 0, flags: 0, payload })
+        is_infrastructure(&TransportSegment {
+            transport,
+            source,
+            destination,
+            sequence: 0,
+            flags: 0,
+            acknowledgement: None,
+            payload,
+        })
     };
     assert!(to(53, "203.0.113.1") && to(5353, "203.0.113.1"));
     assert!(to(9999, "239.1.2.3") && to(9999, "255.255.255.255") && to(9999, "ff02::fb"));

@@ -34,7 +34,16 @@ impl OrderedStream for Received {
 
 fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {
     let length = payload.len() as u32;
-    Segment { time_ns: 1, flow: 1, direction: Direction::ToGateway, sequence, flags: 16, length, payload }
+    Segment {
+        time_ns: 1,
+        flow: 1,
+        direction: Direction::ToGateway,
+        sequence,
+        flags: 16,
+        length,
+        payload,
+        acknowledgement: None,
+    }
 }
 
 /// The state of a direction.

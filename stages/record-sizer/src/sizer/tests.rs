@@ -62,7 +62,8 @@ prop_compose! {
         let bytes: &'static [u8] = bytes.leak();
         let (mut segments, mut at, mut number) = (Vec::new(), missed.unwrap_or_default().min(bytes.len()), 0);
         let plain = Segment {
-            time_ns: 0, flow: 7, direction, sequence: first, flags: Segment::ACK, length: 0, payload: &[]
+            time_ns: 0, flow: 7, direction, sequence: first, flags: Segment::ACK, length: 0, payload: &[],
+            acknowledgement: None,
         };
         if missed.is_none() {
             segments.push((0, Segment { flags: Segment::SYN, sequence: first.wrapping_sub(1), ..plain }));

@@ -35,6 +35,7 @@ fn segments(scenario: &Scenario, part: &SimulatedCapture) -> Vec<OwnedSegment> {
             flags: if header.syn { Segment::SYN } else { Segment::ACK },
             length: tcp.payload().len() as u32,
             payload: tcp.payload().to_vec(),
+            acknowledgement: header.ack.then_some(header.acknowledgment_number),
         });
     }
     segments

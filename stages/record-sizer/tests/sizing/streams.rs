@@ -112,7 +112,7 @@ proptest! {
         for (flow, to, sequence, flags, length, payload, time_ns) in rows {
             let direction = if to { TO } else { FROM };
             let length = length.unwrap_or(payload.len() as u32).max(payload.len() as u32);
-            let row = OwnedSegment { time_ns, flow, direction, sequence, flags, length, payload };
+            let row = OwnedSegment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement: None };
             sizer.process(batch(&[row]), &mut frames).unwrap();
             prop_assert!(sizer.held_bytes() <= 3000);
         }

@@ -16,6 +16,7 @@ pub(crate) struct OwnedSegment {
     pub(crate) flags: u8,
     pub(crate) length: u32,
     pub(crate) payload: Vec<u8>,
+    pub(crate) acknowledgement: Option<u32>,
 }
 
 /// Pseudo-random numbers, the same in every run.
@@ -59,7 +60,16 @@ pub(crate) fn stream(records: &[(u8, u16)], noise: &mut Noise) -> Vec<u8> {
 /// A segment of flow 1 whose payload is whole.
 pub(crate) fn segment(direction: Direction, sequence: u32, payload: &[u8], time_ns: i64) -> OwnedSegment {
     let length = payload.len() as u32;
-    OwnedSegment { time_ns, flow: 1, direction, sequence, flags: Segment::ACK, length, payload: payload.to_vec() }
+    OwnedSegment {
+        time_ns,
+        flow: 1,
+        direction,
+        sequence,
+        flags: Segment::ACK,
+        length,
+        payload: payload.to_vec(),
+        acknowledgement: None,
+    }
 }
 
 pub(crate) fn syn(direction: Direction, sequence: u32, time_ns: i64) -> OwnedSegment {
@@ -79,8 +89,8 @@ pub(crate) fn segments(direction: Direction, first: u32, bytes: &[u8], size: usi
 pub(crate) fn batch(segments: &[OwnedSegment]) -> Segments {
     let mut batch = Segments::new();
     for segment in segments {
-        let OwnedSegment { time_ns, flow, direction, sequence, flags, length, ref payload } = *segment;
-        batch.push(Segment { time_ns, flow, direction, sequence, flags, length, payload });
+        let OwnedSegment { time_ns, flow, direction, sequence, flags, length, ref payload, acknowledgement } = *segment;
+        batch.push(Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement });
     }
     batch
 }
