@@ -37,7 +37,11 @@ pub mod what {
     pub const EVICTED: &str = "evicted";
     /// An unsupported link or network layer.
     pub const UNSUPPORTED: &str = "unsupported";
-    /// Retransmitted bytes that differ from the first ones.
+    /// Payload that claims a place in a connection, and that neither an acknowledgement nor further segments confirm.
+    pub const UNCONFIRMED: &str = "unconfirmed";
+    /// The share of a connection's payload that was not used.
+    pub const LOSS: &str = "loss";
+    /// Packets that contradict each other: retransmitted bytes that differ, or a hello in the middle of a session.
     pub const CONFLICT: &str = "conflict";
     /// No packet is from or to the gateway.
     pub const ABSENT: &str = "absent";

@@ -9,9 +9,11 @@ use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::handshake::HandshakeReader;
 use crate::options::Limits;
+use crate::payload_use::PayloadUse;
 use crate::per_direction::PerDirection;
-use crate::reassembly::{PendingSegments, Reassembly, StreamPosition, SynMeaning};
+use crate::reassembly::{PendingSegments, Reassembly, StreamContext, StreamPosition, SynMeaning};
 use crate::record::RecordWalker;
+use crate::rivals::Run;
 use crate::session::{Negotiation, TlsSession};
 use crate::session_keys::SessionKeys;
 
@@ -26,6 +28,7 @@ const MAX_QUEUED: usize = 1024;
 pub(crate) struct Connection {
     streams: PerDirection<Stream>,
     keys: SessionKeys,
+    pub(crate) payload: PayloadUse,
     /// `None` while the connection rests.
     busy: Option<Box<BusyState>>,
 }
@@ -53,6 +56,8 @@ struct BusyStream {
     pending: PendingSegments,
     framing: Framing,
     handshake: HandshakeReader,
+    /// Whether application data came before, without a loss in between.
+    follows_data: bool,
 }
 
 /// How a connection ended.
@@ -62,9 +67,48 @@ pub(crate) struct Ending {
     pub(crate) incomplete: u64,
     /// Whether it had data but no TLS record, and that was not reported yet.
     pub(crate) is_not_tls: bool,
+    /// What was used of its payload, if it carried TLS.
+    pub(crate) payload: Option<PayloadUse>,
+}
+
+/// The first segments of another connection on the same ports.
+#[derive(Debug)]
+pub(crate) struct Successor {
+    runs: Vec<(Direction, Run)>,
+}
+
+impl Successor {
+    /// The sequence numbers of its SYNs.
+    pub(crate) fn syns(&self) -> PerDirection<Option<u32>> {
+        let mut syns = PerDirection::default();
+        for (direction, run) in &self.runs {
+            *syns.of_mut(*direction) = run.syn;
+        }
+        syns
+    }
+
+    /// Its segments in the order of time.
+    pub(crate) fn segments(&self, flow: u64) -> Vec<Segment<'_>> {
+        let runs = self.runs.iter().map(|(direction, run)| (*direction, &run.segments));
+        let mut segments: Vec<_> =
+            runs.flat_map(|(direction, kept)| kept.iter().map(move |kept| kept.segment(flow, direction))).collect();
+        segments.sort_by_key(|segment| segment.time_ns);
+        segments
+    }
 }
 
 impl Connection {
+    /// The connection that these segments start.
+    pub(crate) fn after(successor: &Successor, flow: u64, findings: &mut Findings) -> Self {
+        let mut connection = Self::default();
+        connection.open_both(successor.syns(), findings);
+        for segment in successor.segments(flow) {
+            // Whatever does not fit stays in its rivals.
+            connection.segment(&segment, findings);
+        }
+        connection
+    }
+
     /// What a SYN means to the connection.
     pub(crate) fn syn_meaning(&mut self, segment: &Segment<'_>) -> SynMeaning {
         let own = self.reassembly(segment.direction).syn_meaning(segment.sequence);
@@ -94,32 +138,80 @@ impl Connection {
         }
     }
 
-    /// Takes a segment with payload.
-    pub(crate) fn segment(&mut self, segment: &Segment<'_>, findings: &mut Findings) {
+    /// Takes the SYN of another connection on the same ports, which may be forged.
+    pub(crate) fn rival_syn(&mut self, direction: Direction, sequence: u32) {
+        self.parts().2.streams.of_mut(direction).pending.rivals.start_with_syn(sequence);
+    }
+
+    /// Takes a segment with payload. Returns the segments of another connection on the same ports, once it is confirmed
+    /// that there is one.
+    pub(crate) fn segment(&mut self, segment: &Segment<'_>, findings: &mut Findings) -> Option<Successor> {
+        self.payload.seen += u64::from(segment.length);
         let (mut reassembly, mut framer) = self.direction(segment.direction, findings);
-        reassembly.segment(segment, &mut framer);
+        let run = reassembly.segment(segment, &mut framer)?;
+        Some(self.successor(segment.direction, run))
+    }
+
+    /// Takes the acknowledgement of a segment of this direction, which concerns the other one.
+    pub(crate) fn acknowledge(&mut self, segment: &Segment<'_>, findings: &mut Findings) -> Option<Successor> {
+        let direction = segment.direction.reversed();
+        let (mut reassembly, mut framer) = self.direction(direction, findings);
+        let run = reassembly.acknowledge(segment.acknowledgement?, &mut framer)?;
+        Some(self.successor(direction, run))
+    }
+
+    /// Another connection that was not contradicted, at the end of the traffic. Other rivals are dropped.
+    pub(crate) fn likely_successor(&mut self, time_ns: i64, findings: &mut Findings) -> Option<Successor> {
+        let mut successor = None;
+        for direction in Direction::BOTH {
+            if successor.is_none() && self.has_rivals(direction) {
+                let (mut reassembly, mut framer) = self.direction(direction, findings);
+                let run = reassembly.take_likely(&mut framer);
+                successor = run.map(|run| self.successor(direction, run));
+            }
+        }
+        for direction in Direction::BOTH {
+            if self.busy.is_none() {
+                break;
+            }
+            let (mut reassembly, mut framer) = self.direction(direction, findings);
+            reassembly.drop_rivals(time_ns, &mut framer);
+        }
+        successor
+    }
+
+    fn has_rivals(&self, direction: Direction) -> bool {
+        self.busy.as_ref().is_some_and(|busy| !busy.streams.of(direction).pending.rivals.is_empty())
+    }
+
+    /// The connection that a confirmed run starts, with the run of the other direction that it acknowledges.
+    fn successor(&mut self, direction: Direction, run: Run) -> Successor {
+        let others = self.parts().2.streams.of_mut(direction.reversed()).pending.rivals.take_other_connections();
+        let acknowledges = |other: &Run| run.segments.iter().any(|kept| kept.acknowledges(other));
+        let other = others.into_iter().rev().find(acknowledges);
+        Successor {
+            runs: vec![(direction, run)].into_iter().chain(other.map(|run| (direction.reversed(), run))).collect(),
+        }
     }
 
     /// Gives up the gaps whose wait has ended at this time.
     pub(crate) fn expire(&mut self, now_ns: i64, limits: &Limits, findings: &mut Findings) {
         for direction in Direction::BOTH {
             while self.deadline_of(direction, limits).is_some_and(|deadline| deadline <= now_ns) {
-                self.give_up(direction, findings);
+                let (mut reassembly, mut framer) = self.direction(direction, findings);
+                reassembly.end_wait(&mut framer);
             }
         }
     }
 
-    /// Gives up all gaps and drops incomplete handshake messages.
-    pub(crate) fn release(&mut self, findings: &mut Findings) {
+    /// Ends all waits, and drops rivals and incomplete handshake messages.
+    pub(crate) fn release(&mut self, time_ns: i64, findings: &mut Findings) {
         for direction in Direction::BOTH {
-            while self.give_up(direction, findings) {}
-            self.parts().2.streams.of_mut(direction).handshake.bytes_lost();
+            let (mut reassembly, mut framer) = self.direction(direction, findings);
+            reassembly.release_all(time_ns, &mut framer);
+            reassembly.drop_rivals(time_ns, &mut framer);
+            framer.handshake.bytes_lost();
         }
-    }
-
-    fn give_up(&mut self, direction: Direction, findings: &mut Findings) -> bool {
-        let (mut reassembly, mut framer) = self.direction(direction, findings);
-        reassembly.give_up(&mut framer)
     }
 
     /// Completes what was found: leaves in `findings` what is to be reported now, oldest event first. While a direction
@@ -128,7 +220,7 @@ impl Connection {
         let is_tls = self.is_tls();
         let (_, _, busy) = self.parts();
         findings.incidents.retain(|(_, incident)| *incident != Incident::NotTls || busy.may_report_not_tls(is_tls));
-        let waits = busy.streams.both().iter().any(|stream| stream.pending.bytes() > 0);
+        let waits = busy.streams.both().iter().any(|stream| stream.pending.waits());
         if waits && busy.queue.len() < MAX_QUEUED {
             busy.queue.append(&mut findings.events);
         } else if !busy.queue.is_empty() {
@@ -145,7 +237,11 @@ impl Connection {
         let directions = || busy.streams.both().into_iter().zip(streams.both());
         let incomplete = directions().filter(|(busy, stream)| busy.framing.is_inside_record(&stream.walker)).count();
         let has_data = directions().any(|(busy, _)| !matches!(busy.framing, Framing::Unstarted));
-        Ending { incomplete: incomplete as u64, is_not_tls: has_data && busy.may_report_not_tls(is_tls) }
+        let unframed: u64 = directions().map(|(busy, _)| busy.framing.unframed_bytes()).sum();
+        let is_not_tls = has_data && busy.may_report_not_tls(is_tls);
+        self.payload.lost = self.payload.lost.saturating_add(unframed);
+        let payload = is_tls.then_some(self.payload);
+        Ending { incomplete: incomplete as u64, is_not_tls, payload }
     }
 
     /// Whether a record was found in either direction; the other is then TLS too.
@@ -184,35 +280,51 @@ impl Connection {
         }
     }
 
-    /// A direction and the keys of the session, if the connection rests.
+    /// A direction, the keys of the session and the use of its payload, if the connection rests.
     #[inline]
-    pub(crate) fn at_rest(&mut self, direction: Direction) -> Option<(&mut Stream, SessionKeys)> {
+    pub(crate) fn at_rest(&mut self, direction: Direction) -> Option<(&mut Stream, SessionKeys, &mut PayloadUse)> {
         if self.busy.is_some() {
             return None;
         }
-        Some((self.streams.of_mut(direction), self.keys))
+        Some((self.streams.of_mut(direction), self.keys, &mut self.payload))
     }
 
     /// All parts of the connection, which does not rest from here on.
     fn parts(&mut self) -> (&mut PerDirection<Stream>, &mut SessionKeys, &mut BusyState) {
-        let Self { streams, keys, busy } = self;
+        let Self { streams, keys, busy, .. } = self;
         let busy = busy.get_or_insert_with(|| BusyState::of(streams));
         (streams, keys, busy)
     }
 
     fn reassembly(&mut self, direction: Direction) -> Reassembly<'_> {
         let (streams, _, busy) = self.parts();
+        let context = context(streams, busy, direction);
         let position = &mut streams.of_mut(direction).position;
-        Reassembly { position, pending: &mut busy.streams.of_mut(direction).pending }
+        Reassembly { position, pending: &mut busy.streams.of_mut(direction).pending, context }
     }
 
     /// Reassembly and framer of a direction.
     fn direction<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (Reassembly<'a>, Framer<'a>) {
         let (streams, _, busy) = self.parts();
+        let context = context(streams, busy, direction);
         let Stream { position, walker } = streams.of_mut(direction);
-        let BusyStream { pending, framing, handshake } = busy.streams.of_mut(direction);
+        let BusyStream { pending, framing, handshake, follows_data } = busy.streams.of_mut(direction);
         let saw_syn = position.saw_syn();
-        (Reassembly { position, pending }, Framer { direction, saw_syn, walker, framing, handshake, findings })
+        (
+            Reassembly { position, pending, context },
+            Framer { direction, saw_syn, walker, framing, handshake, follows_data, findings },
+        )
+    }
+}
+
+/// What a direction has to know of its connection.
+fn context(streams: &PerDirection<Stream>, busy: &BusyState, direction: Direction) -> StreamContext {
+    let (own, other) = (streams.of(direction), streams.of(direction.reversed()).position);
+    StreamContext {
+        other_next: other.is_known().then_some(other.next),
+        other_acknowledgement: other.acknowledgement(),
+        last_ns: own.walker.last_ns,
+        is_inside_record: busy.streams.of(direction).framing.is_inside_record(&own.walker),
     }
 }
 
@@ -223,6 +335,7 @@ impl BusyState {
             pending: PendingSegments::default(),
             framing: Framing::of(&stream.walker),
             handshake: HandshakeReader::default(),
+            follows_data: stream.walker.version().is_some(),
         };
         Box::new(Self {
             streams: PerDirection { to_gateway: of(&streams.to_gateway), from_gateway: of(&streams.from_gateway) },
@@ -257,6 +370,6 @@ mod tests {
     #[test]
     fn documented_memory_of_a_connection_holds() {
         let (resting, busy) = (size_of::<Connection>(), size_of::<BusyState>());
-        assert!(resting <= 96 && busy <= 256, "{resting} bytes, and {busy} while busy");
+        assert!(resting <= 144 && busy <= 344, "{resting} bytes, and {busy} while busy");
     }
 }

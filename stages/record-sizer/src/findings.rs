@@ -8,8 +8,8 @@ use crate::record::SizedRecord;
 /// Something that happened in one direction of a TLS session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TlsEvent {
-    /// A hello is complete.
-    Hello { time_ns: i64, direction: Direction, hello: Box<Hello> },
+    /// A hello is complete; `follows_data` if application data came before it in the same stream.
+    Hello { time_ns: i64, direction: Direction, hello: Box<Hello>, follows_data: bool },
     /// A record is complete.
     Record { direction: Direction, record: SizedRecord },
 }
@@ -36,12 +36,36 @@ pub(crate) enum Incident {
     Gap { bytes: u64 },
     /// Record boundaries were found again after `skipped` captured bytes.
     Resync { skipped: u64 },
-    /// A retransmission differs from the bytes it repeats.
-    Conflict,
+    /// Two packets contradict each other.
+    Conflict(Conflict),
+    /// So many bytes of payload claimed a place in the stream that nothing confirmed.
+    Unconfirmed { bytes: u64 },
     /// No record header where one should be.
     Malformed,
     /// This does not look like TLS.
     NotTls,
+}
+
+impl Incident {
+    /// Bytes of payload that are not used because of it.
+    pub(crate) fn lost_bytes(self) -> u64 {
+        match self {
+            Self::Gap { bytes } | Self::Unconfirmed { bytes } => bytes,
+            Self::Resync { skipped } => skipped,
+            Self::Conflict(_) | Self::Malformed | Self::NotTls => 0,
+        }
+    }
+}
+
+/// How packets contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    /// A retransmission differs from the bytes it repeats, which stay.
+    Kept,
+    /// A retransmission differs from the bytes it repeats, and is used from there on.
+    Replaced,
+    /// A hello in the middle of a session.
+    Hello,
 }
 
 /// What one segment led to; its memory is reused for the next.

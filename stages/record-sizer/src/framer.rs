@@ -4,7 +4,7 @@
 use sizeleak_frame::{ContentType, Direction};
 
 use crate::chunk::Chunk;
-use crate::findings::{Findings, Incident, TlsEvent};
+use crate::findings::{Conflict, Findings, Incident, TlsEvent};
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HelloScan, ScanOutcome, ssl2_hello_length};
 use crate::reassembly::OrderedStream;
@@ -52,6 +52,11 @@ impl Framing {
         }
     }
 
+    /// Captured bytes since record boundaries were lost, if they are.
+    pub(crate) fn unframed_bytes(&self) -> u64 {
+        if let Self::Search(search) = self { search.searched() } else { 0 }
+    }
+
     fn search(version: Option<u8>) -> Self {
         Self::Search(Box::new(BoundarySearch::new(version)))
     }
@@ -65,6 +70,8 @@ pub(crate) struct Framer<'a> {
     pub(crate) walker: &'a mut RecordWalker,
     pub(crate) framing: &'a mut Framing,
     pub(crate) handshake: &'a mut HandshakeReader,
+    /// Whether application data came before, without a loss in between.
+    pub(crate) follows_data: &'a mut bool,
     pub(crate) findings: &'a mut Findings,
 }
 
@@ -104,7 +111,17 @@ impl OrderedStream for Framer<'_> {
     }
 
     fn conflict(&mut self, time_ns: i64) {
-        self.incident(time_ns, Incident::Conflict);
+        self.incident(time_ns, Incident::Conflict(Conflict::Kept));
+    }
+
+    fn contradicted(&mut self, time_ns: i64) {
+        self.incident(time_ns, Incident::Conflict(Conflict::Replaced));
+        self.handshake.bytes_lost();
+        *self.framing = Framing::search(self.walker.version());
+    }
+
+    fn unconfirmed(&mut self, bytes: u64, time_ns: i64) {
+        self.incident(time_ns, Incident::Unconfirmed { bytes });
     }
 
     fn retransmitted(&mut self) {
@@ -215,6 +232,7 @@ impl Framer<'_> {
             SearchOutcome::Boundary { walker, record, skipped, rest } => {
                 (*self.walker, *self.framing) = (walker, Framing::InStep);
                 self.handshake.restart();
+                *self.follows_data = false;
                 self.incident(time_ns, Incident::Resync { skipped });
                 if let Some(record) = record {
                     self.record(record);
@@ -240,17 +258,20 @@ impl Framer<'_> {
     }
 
     fn handshake_bytes(&mut self, bytes: &[u8], time_ns: i64) {
-        let (direction, events) = (self.direction, &mut self.findings.events);
-        self.handshake
-            .bytes(bytes, |hello| events.push(TlsEvent::Hello { time_ns, direction, hello: Box::new(hello) }));
+        let (direction, follows_data, events) = (self.direction, *self.follows_data, &mut self.findings.events);
+        self.handshake.bytes(bytes, |hello| {
+            events.push(TlsEvent::Hello { time_ns, direction, hello: Box::new(hello), follows_data });
+        });
     }
 
     fn hello(&mut self, time_ns: i64, hello: Hello) {
-        self.findings.events.push(TlsEvent::Hello { time_ns, direction: self.direction, hello: Box::new(hello) });
+        let (direction, follows_data) = (self.direction, *self.follows_data);
+        self.findings.events.push(TlsEvent::Hello { time_ns, direction, hello: Box::new(hello), follows_data });
     }
 
     fn record(&mut self, record: SizedRecord) {
         self.handshake.end_of_record();
+        *self.follows_data |= record.header.content_type == ContentType::ApplicationData;
         self.findings.events.push(TlsEvent::Record { direction: self.direction, record });
     }
 

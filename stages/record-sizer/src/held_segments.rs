@@ -40,6 +40,23 @@ pub(crate) struct HeldSegments {
     bytes: usize,
 }
 
+/// Counts segments that follow each other.
+#[derive(Debug, Default)]
+struct Run {
+    length: usize,
+    end: u64,
+}
+
+impl Run {
+    /// Adds a segment; returns how many follow each other up to it. Pieces of one segment count once.
+    fn add(&mut self, start: u64, held: &HeldSegment) -> usize {
+        let is_next = self.length > 0 && start == self.end;
+        self.length = if is_next { self.length + usize::from(held.starts_segment) } else { 1 };
+        self.end = start + held.chunk().length();
+        self.length
+    }
+}
+
 impl HeldSegments {
     /// The position and capture time of the first one.
     pub(crate) fn first(&self) -> Option<(u64, i64)> {
@@ -72,6 +89,51 @@ impl HeldSegments {
         let mut rest = held.chunk();
         rest.advance(position - start);
         Some(rest).filter(|rest| !rest.is_empty())
+    }
+
+    /// Removes the segments that a chunk from `start` on overlaps and whose captured bytes differ from it; returns how
+    /// many.
+    pub(crate) fn remove_differing(&mut self, start: u64, chunk: Chunk<'_>) -> usize {
+        let end = start + chunk.length();
+        let before = self.segments.len();
+        self.segments.retain(|(position, held)| {
+            let (mut first, mut second) = (chunk, held.chunk());
+            if *position >= end || position + second.length() <= start {
+                return true;
+            }
+            first.advance(position.saturating_sub(start));
+            second.advance(start.saturating_sub(*position));
+            let overlap = first.length().min(second.length());
+            let (first, second) = (first.first(overlap), second.first(overlap));
+            let is_same = first.payload.iter().zip(second.payload).all(|(first, second)| first == second);
+            if !is_same {
+                self.bytes -= held.payload.len() + SEGMENT_COST;
+            }
+            is_same
+        });
+        before - self.segments.len()
+    }
+
+    /// Drops all segments; returns their bytes on the wire.
+    pub(crate) fn drop_all(&mut self) -> u64 {
+        self.bytes = 0;
+        std::mem::take(&mut self.segments).iter().map(|(_, held)| held.chunk().length()).sum()
+    }
+
+    /// Whether so many whole segments follow each other without a gap.
+    pub(crate) fn has_run(&self, least: usize) -> bool {
+        let mut run = Run::default();
+        self.segments.iter().any(|(start, held)| run.add(*start, held) >= least)
+    }
+
+    /// The number of whole segments that follow each other without a gap around this position, as far as a few
+    /// neighbours show.
+    pub(crate) fn run_at(&self, position: u64) -> usize {
+        const NEIGHBOURS: usize = 8;
+        let index = self.segments.partition_point(|(start, _)| *start < position);
+        let mut run = Run::default();
+        let neighbours = self.segments.iter().skip(index.saturating_sub(NEIGHBOURS)).take(2 * NEIGHBOURS);
+        neighbours.map(|(start, held)| run.add(*start, held)).max().unwrap_or_default()
     }
 
     /// Where the first segment at or after this position starts.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sizeleak_frame::{Notice, what};
 use sizeleak_runtime::{Closed, Emit};
 
-use crate::findings::Incident;
+use crate::findings::{Conflict, Incident};
 
 /// The number of notices about one flow.
 const MAX_PER_FLOW: u32 = 64;
@@ -59,8 +59,20 @@ pub(crate) fn incident(incident: Incident) -> (&'static str, Option<u64>, String
             let detail = format!("record boundaries were found again after {skipped} bytes that had to be skipped");
             (what::RESYNC, Some(skipped), detail)
         }
-        Incident::Conflict => {
-            (what::CONFLICT, None, "retransmitted bytes differ from the first ones, which were kept".into())
+        Incident::Conflict(conflict) => {
+            let detail = match conflict {
+                Conflict::Kept => "retransmitted bytes differ from the first ones, which were kept",
+                Conflict::Replaced => {
+                    "retransmitted bytes differ from the first ones, which did not fit the stream: \
+                                       record boundaries are looked for again"
+                }
+                Conflict::Hello => "a hello in the middle of a session, which goes on: the hello is ignored",
+            };
+            (what::CONFLICT, None, detail.into())
+        }
+        Incident::Unconfirmed { bytes } => {
+            let detail = format!("{bytes} bytes that do not fit the connection were not confirmed: they are not used");
+            (what::UNCONFIRMED, Some(bytes), detail)
         }
         Incident::Malformed => {
             (what::MALFORMED, None, "no record header where one should be: boundaries are looked for again".into())

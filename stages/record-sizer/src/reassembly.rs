@@ -1,23 +1,36 @@
 //! Puts the segments of one direction of a TCP connection in order: chunks of the stream, and gaps where bytes are
 //! missing.
 //!
-//! Segments in order pass straight through; early ones are held. Where segments overlap, the first data wins (RFC 9293
-//! leaves the choice open). A gap is given up when its time is over or memory is needed. The first byte of a connection
-//! seen from the middle is unknown: its first segments wait briefly for earlier ones.
+//! Segments in order pass straight through; early ones are held. Data that continues what was accepted is always new;
+//! where it differs from held data, it wins; between held data, the first wins (RFC 9293 leaves the choice open).
+//!
+//! A gap is given up when its time is over, but only if what follows it is confirmed: the other side acknowledges it,
+//! or several segments follow each other. A segment that does not fit the stream at all becomes a run of
+//! [`Rivals`](crate::rivals::Rivals), which takes over once it is confirmed.
+//!
+//! The first byte of a connection seen from the middle is unknown: its first segments wait briefly for earlier ones.
 
 use sizeleak_frame::Segment;
 
 use crate::chunk::Chunk;
 use crate::held_segments::HeldSegments;
+use crate::record::is_whole_records;
+use crate::rivals::{Claim, Rivals, Run};
 
 /// A segment further than this from the next byte is outside any window: no sender has this much in flight.
-const WINDOW: i64 = 16 << 20;
-
-/// After this many segments in a row outside the window, the stream is taken to continue there.
-const MAX_STRAYS: u8 = 3;
+pub(crate) const WINDOW: i64 = 16 << 20;
 
 /// After this many segments, a connection seen from the middle starts at the first of them.
 const FIRST_SEGMENTS: usize = 4;
+
+/// So many held segments that follow each other are believed without an acknowledgement.
+const PROOF: usize = 3;
+
+/// The same where nothing of the other side was captured.
+const ONE_SIDED_PROOF: usize = 2;
+
+/// Data that the other side acknowledged this long ago, in nanoseconds, is not retransmitted.
+const OLD_NS: i64 = 3_000_000_000;
 
 /// Where positions start: far enough above zero for segments that precede the first one.
 const ORIGIN: u64 = 1 << 32;
@@ -28,8 +41,12 @@ pub(crate) trait OrderedStream {
     fn chunk(&mut self, chunk: Chunk<'_>);
     /// The next `length` bytes of the stream are missing; zero where their number is unknown.
     fn gap(&mut self, length: u64, time_ns: i64);
-    /// A retransmission differs from the bytes it repeats.
+    /// A retransmission differs from the bytes it repeats, which stay.
     fn conflict(&mut self, time_ns: i64);
+    /// The last bytes were wrong: others stand in their place, which come next.
+    fn contradicted(&mut self, time_ns: i64);
+    /// So many bytes of payload claimed a place in the stream that nothing confirmed. They are not used.
+    fn unconfirmed(&mut self, bytes: u64, time_ns: i64);
     /// A segment brought nothing new.
     fn retransmitted(&mut self);
     /// A segment came before its turn.
@@ -43,7 +60,16 @@ pub(crate) struct StreamPosition {
     pub(crate) next: u32,
     /// The sequence number of the first byte, once it is known.
     first: u32,
+    /// The sequence number of the last segment accepted, and its first bytes, by which a repetition is recognised.
+    last: u32,
+    last_bytes: u32,
+    /// The last acknowledgement number that came with data of this direction, once there was one.
+    acknowledgement: u32,
+    /// The sequence number at which the last gap starts, once there was one.
+    gap_start: u32,
     start: StreamStart,
+    has_acknowledgement: bool,
+    has_gap: bool,
 }
 
 /// How the first byte of a direction is known.
@@ -64,8 +90,41 @@ pub(crate) struct PendingSegments {
     /// While segments are held: the position of the next byte, or of the first held one while the first byte is
     /// unknown. Sequence numbers stand for the positions nearest to it.
     near: u64,
-    /// Segments outside the window in a row.
-    strays: u8,
+    pub(crate) rivals: Rivals,
+    /// The last acknowledgement number of the other side while segments are held.
+    acknowledged: Option<u32>,
+    /// Whether the wait is over, but nothing confirms what is held.
+    is_doubted: bool,
+    /// Whether data continued the stream while others were held.
+    has_continued: bool,
+}
+
+/// What a direction has to know of its connection besides its own segments.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StreamContext {
+    /// The sequence number of the other direction's next byte, where it is known.
+    pub(crate) other_next: Option<u32>,
+    /// The last acknowledgement number of the other direction.
+    pub(crate) other_acknowledgement: Option<u32>,
+    /// When the last byte of this direction was captured.
+    pub(crate) last_ns: i64,
+    /// Whether this direction is inside a record.
+    pub(crate) is_inside_record: bool,
+}
+
+/// What a segment is to a stream that it does not continue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Placement {
+    /// Bytes before it are missing.
+    Early,
+    /// The first byte of the stream is not known yet.
+    BeforeStart,
+    /// It does not fit.
+    Claims(Claim),
+    /// It stands in the place of the last one and differs from it.
+    Contradicts,
+    /// It brings nothing new.
+    Repeats,
 }
 
 /// What a SYN means to a direction.
@@ -89,23 +148,65 @@ impl StreamPosition {
     pub(crate) fn saw_syn(self) -> bool {
         self.start == StreamStart::Syn
     }
+
+    /// Remembers an accepted segment, to recognise repetitions of it.
+    #[inline]
+    pub(crate) fn remember(&mut self, segment: &Segment<'_>) {
+        (self.last, self.last_bytes) = (segment.sequence, first_bytes(segment.payload));
+        self.remember_acknowledgement(segment);
+    }
+
+    #[inline]
+    fn remember_acknowledgement(&mut self, segment: &Segment<'_>) {
+        if let Some(number) = segment.acknowledgement {
+            (self.acknowledgement, self.has_acknowledgement) = (number, true);
+        }
+    }
+
+    /// The last acknowledgement number that came with data of this direction.
+    pub(crate) fn acknowledgement(self) -> Option<u32> {
+        self.has_acknowledgement.then_some(self.acknowledgement)
+    }
+
+    /// Notes that a gap starts at the next byte.
+    fn start_gap(&mut self) {
+        (self.gap_start, self.has_gap) = (self.next, self.is_known());
+    }
+
+    fn is_gap_start(self, sequence: u32) -> bool {
+        self.has_gap && self.gap_start == sequence
+    }
+}
+
+/// The first five bytes of a payload in short: those of a record header, where one starts there. 0 where they were not
+/// captured.
+#[inline]
+fn first_bytes(payload: &[u8]) -> u32 {
+    payload
+        .first_chunk()
+        .map_or(0, |[kind, major, minor, high, low]| u32::from_be_bytes([*kind, major ^ minor, *high, *low]))
 }
 
 impl PendingSegments {
     /// Whether the segments so far need nothing here.
     pub(crate) fn is_idle(&self) -> bool {
-        self.held.is_empty() && self.strays == 0
+        self.held.is_empty() && self.rivals.is_empty()
     }
 
     /// Bytes of memory that held segments are taken to need.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        self.held.bytes()
+        self.held.bytes() + self.rivals.memory_bytes()
     }
 
-    /// When the first of the held segments was captured.
+    /// Whether missing bytes are waited for.
+    pub(crate) fn waits(&self) -> bool {
+        !self.held.is_empty() && !self.is_doubted
+    }
+
+    /// When the first of the held segments was captured, while missing bytes are waited for.
     pub(crate) fn since_ns(&self) -> Option<i64> {
-        self.held.first().map(|(_, time_ns)| time_ns)
+        self.held.first().filter(|_| !self.is_doubted).map(|(_, time_ns)| time_ns)
     }
 }
 
@@ -114,6 +215,7 @@ impl PendingSegments {
 pub(crate) struct Reassembly<'a> {
     pub(crate) position: &'a mut StreamPosition,
     pub(crate) pending: &'a mut PendingSegments,
+    pub(crate) context: StreamContext,
 }
 
 impl Reassembly<'_> {
@@ -132,7 +234,7 @@ impl Reassembly<'_> {
     pub(crate) fn open(&mut self, sequence: u32, out: &mut impl OrderedStream) {
         let first = sequence.wrapping_add(1);
         let next = self.position_of(first);
-        *self.position = StreamPosition { next: first, first, start: StreamStart::Syn };
+        *self.position = StreamPosition { next: first, first, start: StreamStart::Syn, ..*self.position };
         self.pending.held.drop_before(next);
         self.release_from(next, out);
     }
@@ -142,77 +244,267 @@ impl Reassembly<'_> {
         !self.pending.held.is_empty() || (self.position.is_known() && self.position.next != self.position.first)
     }
 
-    /// Takes a segment with payload.
+    /// Takes a segment with payload. Returns the first segments of another connection on the same ports, once it is
+    /// confirmed that there is one.
     #[inline]
-    pub(crate) fn segment(&mut self, segment: &Segment<'_>, out: &mut impl OrderedStream) {
+    pub(crate) fn segment(&mut self, segment: &Segment<'_>, out: &mut impl OrderedStream) -> Option<Run> {
         let is_syn = segment.flags & Segment::SYN != 0;
         let sequence = segment.sequence.wrapping_add(is_syn.into());
-        let chunk = Chunk::of(segment);
-        if !self.position.is_known() {
-            self.hold_until_start(sequence, chunk, out);
-        } else if sequence == self.position.next && self.pending.held.is_empty() {
-            self.position.next = sequence.wrapping_add(chunk.length() as u32);
-            self.pending.strays = 0;
-            out.chunk(chunk);
-        } else {
-            self.put_in_order(sequence, chunk, out);
+        if self.position.is_known() && sequence == self.position.next && self.pending.is_idle() {
+            self.position.next = sequence.wrapping_add(segment.length);
+            self.position.remember(segment);
+            out.chunk(Chunk::of(segment));
+            return None;
+        }
+        self.place(segment, sequence, out);
+        self.take_over(out)
+    }
+
+    /// Takes a segment that is not simply the next one.
+    fn place(&mut self, segment: &Segment<'_>, sequence: u32, out: &mut impl OrderedStream) {
+        if self.position.is_known() && self.continues(segment, sequence) {
+            return self.put_in_order(segment, sequence, out);
+        }
+        if self.pending.rivals.extend(segment, sequence) {
+            return;
+        }
+        match self.placement(segment, sequence) {
+            Placement::Early => self.put_in_order(segment, sequence, out),
+            Placement::BeforeStart => self.hold_until_start(segment, sequence, out),
+            Placement::Claims(claim) => self.pending.rivals.start(claim, segment, sequence),
+            Placement::Contradicts => self.contradiction(segment, sequence, out),
+            Placement::Repeats => out.retransmitted(),
         }
     }
 
-    fn put_in_order(&mut self, sequence: u32, chunk: Chunk<'_>, out: &mut impl OrderedStream) {
-        let distance = i64::from(sequence.wrapping_sub(self.position.next).cast_signed());
+    /// Whether a segment brings the next byte, and does not repeat the last segment with other bytes.
+    fn continues(&self, segment: &Segment<'_>, sequence: u32) -> bool {
+        let before = self.position.next.wrapping_sub(sequence);
+        before < segment.length && !self.contradicts(segment, sequence)
+    }
+
+    /// Whether a segment starts where the last one did, with other bytes.
+    fn contradicts(&self, segment: &Segment<'_>, sequence: u32) -> bool {
+        let (bytes, last_bytes) = (first_bytes(segment.payload), self.position.last_bytes);
+        let is_last = sequence == self.position.last && sequence != self.position.next;
+        is_last && bytes != last_bytes && bytes != 0 && last_bytes != 0
+    }
+
+    /// What a segment is to the stream that does not continue it.
+    fn placement(&self, segment: &Segment<'_>, sequence: u32) -> Placement {
+        let is_known = self.position.is_known();
+        let next = if is_known { self.position.next } else { self.near(sequence) as u32 };
+        let distance = i64::from(sequence.wrapping_sub(next).cast_signed());
+        if !self.acknowledges_other_side(segment) {
+            return Placement::Claims(Claim::OtherConnection);
+        }
         if distance.abs() > WINDOW {
-            return self.stray(sequence, chunk, out);
+            return Placement::Claims(Claim::Elsewhere);
         }
-        self.pending.strays = 0;
+        match distance {
+            _ if !is_known => Placement::BeforeStart,
+            1.. => Placement::Early,
+            _ if self.contradicts(segment, sequence) => Placement::Contradicts,
+            _ if self.position.is_gap_start(sequence) => Placement::Claims(Claim::Elsewhere),
+            _ if self.is_acknowledged_for_long(segment, sequence) => Placement::Claims(Claim::Elsewhere),
+            _ => Placement::Repeats,
+        }
+    }
+
+    /// Whether a segment acknowledges what the other side may have sent (RFC 5961, section 5.2). Somebody who cannot
+    /// see the connection does not know that.
+    fn acknowledges_other_side(&self, segment: &Segment<'_>) -> bool {
+        let Some(acknowledgement) = segment.acknowledgement else { return true };
+        let is_near = |known: u32| i64::from(acknowledgement.wrapping_sub(known).cast_signed()).abs() <= WINDOW;
+        match (self.context.other_next, self.position.acknowledgement()) {
+            (None, None) => true,
+            (other_next, own) => other_next.is_some_and(is_near) || own.is_some_and(is_near),
+        }
+    }
+
+    /// Whether a segment repeats bytes that the other side has received long ago. A probe that keeps the connection
+    /// alive repeats one.
+    fn is_acknowledged_for_long(&self, segment: &Segment<'_>, sequence: u32) -> bool {
+        let end = sequence.wrapping_add(segment.length);
+        let is_received = |received: u32| received.wrapping_sub(end).cast_signed() >= 0;
+        segment.length > 1
+            && segment.time_ns.saturating_sub(self.context.last_ns) > OLD_NS
+            && self.context.other_acknowledgement.is_some_and(is_received)
+    }
+
+    /// Takes a segment that stands in the place of the last one and differs from it. Where that one left the stream
+    /// inside a record and this one ends a record, this one is right.
+    fn contradiction(&mut self, segment: &Segment<'_>, sequence: u32, out: &mut impl OrderedStream) {
+        let next = sequence.wrapping_add(segment.length);
+        let is_whole = segment.length as usize == segment.payload.len() && is_whole_records(segment.payload);
+        let is_received = self.context.other_acknowledgement == Some(self.position.next);
+        if self.context.is_inside_record && is_whole {
+            self.pending.rivals.start_confirmed(Claim::Contradiction, segment, sequence);
+        } else if next == self.position.next || is_received {
+            out.conflict(segment.time_ns);
+        } else {
+            self.pending.rivals.start(Claim::Contradiction, segment, sequence);
+        }
+    }
+
+    /// Lets a confirmed run take over, if there is one; returns it if it belongs to another connection.
+    fn take_over(&mut self, out: &mut impl OrderedStream) -> Option<Run> {
+        if let Some(run) = self.pending.rivals.take_confirmed() {
+            if run.claim == Claim::OtherConnection {
+                return Some(run);
+            }
+            self.continue_with(&run, out);
+        }
+        let dropped = self.pending.rivals.take_dropped();
+        if dropped > 0 {
+            out.unconfirmed(dropped, self.context.last_ns);
+        }
+        None
+    }
+
+    /// Continues the stream with a run of the same connection.
+    fn continue_with(&mut self, run: &Run, out: &mut impl OrderedStream) {
+        let Some(first) = run.segments.first() else { return };
+        let time_ns = first.time_ns();
+        self.release_all(time_ns, out);
+        if run.claim == Claim::Contradiction {
+            out.contradicted(time_ns);
+        } else {
+            self.position.start_gap();
+            out.gap(0, time_ns);
+        }
+        if !self.position.is_known() {
+            (self.position.first, self.position.start) = (run.start, StreamStart::Assumed);
+        }
+        for kept in &run.segments {
+            let segment = kept.segment(0, sizeleak_frame::Direction::ToGateway);
+            self.position.remember(&segment);
+            out.chunk(Chunk::of(&segment));
+        }
+        (self.position.next, self.pending.near) = (run.next, ORIGIN + u64::from(run.next));
+    }
+
+    /// The other side expects this sequence number next. Returns the first segments of another connection, if that
+    /// confirms that there is one.
+    pub(crate) fn acknowledge(&mut self, acknowledgement: u32, out: &mut impl OrderedStream) -> Option<Run> {
+        if self.acknowledges_held(acknowledgement) {
+            (self.pending.acknowledged, self.pending.is_doubted) = (Some(acknowledgement), false);
+        }
+        self.pending.rivals.acknowledge(acknowledgement, self.position.next);
+        self.take_over(out)
+    }
+
+    fn put_in_order(&mut self, segment: &Segment<'_>, sequence: u32, out: &mut impl OrderedStream) {
         let next = self.position_of(self.position.next);
+        let distance = i64::from(sequence.wrapping_sub(self.position.next).cast_signed());
         let start = next.saturating_add_signed(distance);
-        if start + chunk.length() <= next {
-            return out.retransmitted();
-        }
         if start > next {
             out.out_of_order();
+        } else {
+            // Whatever contradicts the stream is refuted while the stream goes on.
+            self.pending.rivals.drop_all();
+            self.pending.has_continued = true;
+            self.position.remember(segment);
         }
-        self.hold(start, chunk, out);
+        self.hold(start, Chunk::of(segment), out);
         self.release_from(next, out);
     }
 
-    fn hold_until_start(&mut self, sequence: u32, chunk: Chunk<'_>, out: &mut impl OrderedStream) {
+    fn hold_until_start(&mut self, segment: &Segment<'_>, sequence: u32, out: &mut impl OrderedStream) {
         let start = self.position_of(sequence);
-        if start.abs_diff(self.near(sequence)) > WINDOW as u64 {
-            return self.stray(sequence, chunk, out);
-        }
-        self.hold(start, chunk, out);
+        self.position.remember_acknowledgement(segment);
+        self.hold(start, Chunk::of(segment), out);
         if self.pending.held.len() >= FIRST_SEGMENTS {
-            self.give_up(out);
+            self.start_at_first_held(out);
         }
     }
 
-    /// Counts a segment outside the window; the last of several in a row moves the stream there.
-    fn stray(&mut self, sequence: u32, chunk: Chunk<'_>, out: &mut impl OrderedStream) {
-        self.pending.strays += 1;
-        out.retransmitted();
-        if self.pending.strays < MAX_STRAYS {
-            return;
-        }
-        while self.give_up(out) {}
-        self.pending.strays = 0;
-        out.gap(0, chunk.time_ns);
-        self.position.next = sequence.wrapping_add(chunk.length() as u32);
-        out.chunk(chunk);
-    }
-
-    /// Gives up the first gap, or the wait for an earlier first byte, and passes on what follows. False if nothing is
-    /// held.
-    pub(crate) fn give_up(&mut self, out: &mut impl OrderedStream) -> bool {
-        let Some((start, time_ns)) = self.pending.held.first() else { return false };
-        if self.position.is_known() {
-            out.gap(start.saturating_sub(self.position_of(self.position.next)), time_ns);
+    /// Ends the wait for missing bytes: gives up the first gap if what follows it is confirmed, and starts to doubt what
+    /// is held if not. Or ends the wait for an earlier first byte.
+    pub(crate) fn end_wait(&mut self, out: &mut impl OrderedStream) {
+        if !self.position.is_known() {
+            self.start_at_first_held(out);
+        } else if self.is_confirmed() {
+            self.give_up_gap(out);
         } else {
-            *self.position = StreamPosition { next: 0, first: start as u32, start: StreamStart::Assumed };
+            self.pending.is_doubted = true;
         }
+    }
+
+    /// Ends all waits, because the connection is over or memory is needed: what nothing confirms is dropped where the
+    /// stream has gone on without it.
+    pub(crate) fn release_all(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
+        if !self.position.is_known() {
+            self.start_at_first_held(out);
+        }
+        while !self.pending.held.is_empty() {
+            if self.is_confirmed() || !self.pending.has_continued {
+                self.give_up_gap(out);
+            } else {
+                let bytes = self.pending.held.drop_all();
+                out.unconfirmed(bytes, time_ns);
+            }
+        }
+        self.forget_doubts();
+    }
+
+    /// Drops all rivals.
+    pub(crate) fn drop_rivals(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
+        self.pending.rivals.drop_all();
+        let dropped = self.pending.rivals.take_dropped();
+        if dropped > 0 {
+            out.unconfirmed(dropped, time_ns);
+        }
+    }
+
+    /// Continues with the run that is most likely right, at the end of the traffic; returns it if it belongs to another
+    /// connection.
+    pub(crate) fn take_likely(&mut self, out: &mut impl OrderedStream) -> Option<Run> {
+        let run = self.pending.rivals.take_likely()?;
+        if run.claim == Claim::OtherConnection {
+            return Some(run);
+        }
+        self.continue_with(&run, out);
+        None
+    }
+
+    /// Whether the first held segments are believed although bytes are missing before them.
+    fn is_confirmed(&self) -> bool {
+        let by = [self.pending.acknowledged, self.context.other_acknowledgement];
+        by.into_iter().flatten().any(|number| self.acknowledges_held(number)) || self.pending.held.has_run(self.proof())
+    }
+
+    /// Whether the other side acknowledges held data by this number.
+    fn acknowledges_held(&self, acknowledgement: u32) -> bool {
+        let Some((start, _)) = self.pending.held.first() else { return false };
+        let beyond = i64::from(acknowledgement.wrapping_sub(start as u32).cast_signed());
+        (1..=WINDOW).contains(&beyond)
+    }
+
+    /// So many held segments that follow each other are believed without an acknowledgement.
+    fn proof(&self) -> usize {
+        let StreamContext { other_next, other_acknowledgement, .. } = self.context;
+        let is_one_sided = other_next.is_none() && other_acknowledgement.is_none();
+        if is_one_sided || self.position.acknowledgement().is_none() { ONE_SIDED_PROOF } else { PROOF }
+    }
+
+    fn start_at_first_held(&mut self, out: &mut impl OrderedStream) {
+        let Some((start, _)) = self.pending.held.first() else { return };
+        let first = start as u32;
+        *self.position = StreamPosition { next: first, first, start: StreamStart::Assumed, ..*self.position };
         self.release_from(start, out);
-        true
+    }
+
+    fn give_up_gap(&mut self, out: &mut impl OrderedStream) {
+        let Some((start, time_ns)) = self.pending.held.first() else { return };
+        self.position.start_gap();
+        out.gap(start.saturating_sub(self.position_of(self.position.next)), time_ns);
+        self.release_from(start, out);
+    }
+
+    fn forget_doubts(&mut self) {
+        let PendingSegments { acknowledged, is_doubted, has_continued, .. } = &mut *self.pending;
+        (*acknowledged, *is_doubted, *has_continued) = (None, false, false);
     }
 
     /// Holds those bytes of a chunk that are not held yet.
@@ -221,6 +513,12 @@ impl Reassembly<'_> {
             self.pending.near = start;
         }
         let mut at = start;
+        if self.position.is_known() && start <= self.position_of(self.position.next) {
+            // What continues the stream is believed rather than what came early.
+            for _ in 0..self.pending.held.remove_differing(start, chunk) {
+                out.conflict(chunk.time_ns);
+            }
+        }
         if self.position.is_known() {
             at += chunk.advance(self.position_of(self.position.next).saturating_sub(at)).1;
         }
@@ -238,16 +536,25 @@ impl Reassembly<'_> {
             self.pending.held.insert(at, chunk.first(room));
             at += chunk.advance(room).1;
         }
+        if self.pending.is_doubted && self.pending.held.run_at(start) >= self.proof() {
+            self.pending.is_doubted = false;
+        }
     }
 
     /// Passes on the held segments that continue the stream from this position, which is its next one.
     fn release_from(&mut self, mut next: u64, out: &mut impl OrderedStream) {
         while let Some(held) = self.pending.held.take_at(next) {
+            if held.chunk().starts_segment {
+                (self.position.last, self.position.last_bytes) = (next as u32, first_bytes(held.chunk().payload));
+            }
             next += held.chunk().length();
             out.chunk(held.chunk());
         }
         self.position.next = next as u32;
         self.pending.near = next;
+        if self.pending.held.is_empty() {
+            self.forget_doubts();
+        }
     }
 
     /// The position that a sequence number stands for.

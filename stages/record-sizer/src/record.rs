@@ -33,6 +33,20 @@ impl Header {
     }
 }
 
+/// Whether bytes consist of whole records.
+pub(crate) fn is_whole_records(mut bytes: &[u8]) -> bool {
+    while let Some((header, rest)) = bytes.split_first_chunk() {
+        let Some(body) = Header::parse(*header).and_then(|header| rest.get(usize::from(header.length)..)) else {
+            return false;
+        };
+        if body.is_empty() {
+            return true;
+        }
+        bytes = body;
+    }
+    false
+}
+
 /// A record whose end was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SizedRecord {

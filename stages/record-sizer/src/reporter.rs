@@ -6,9 +6,10 @@ use sizeleak_runtime::{Closed, Emit};
 use crate::connection::{Connection, Ending};
 use crate::counters::SizerCounters;
 use crate::dtls::DtlsRecord;
-use crate::findings::{Findings, Incident, TlsEvent};
+use crate::findings::{Conflict, Findings, Incident, TlsEvent};
 use crate::handshake::Hello;
 use crate::notices::{self, Notices};
+use crate::payload_use::PayloadUse;
 use crate::plaintext::DTLS_1_3;
 use crate::record::SizedRecord;
 use crate::session::{RecordDetails, TlsSession};
@@ -34,6 +35,7 @@ impl Reporter {
         self.counters.retransmitted += std::mem::take(&mut findings.retransmitted);
         self.counters.out_of_order += std::mem::take(&mut findings.out_of_order);
         for (time_ns, incident) in findings.incidents.drain(..) {
+            connection.payload.lost = connection.payload.lost.saturating_add(incident.lost_bytes());
             self.incident(flow, time_ns, incident, out)?;
         }
         let mut session = connection.session();
@@ -52,7 +54,25 @@ impl Reporter {
             self.counters.truncated += ending.incomplete;
             self.notice(flow, time_ns, (what::TRUNCATED, None, "the last record is not complete".to_owned()), out)?;
         }
-        Ok(())
+        match ending.payload {
+            Some(payload) => self.payload_use(flow, time_ns, payload, out),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts what was used of a connection's payload, and reports what was lost.
+    fn payload_use(&mut self, flow: u64, time_ns: i64, payload: PayloadUse, out: &mut dyn Emit) -> Result<(), Closed> {
+        let (PayloadUse { seen, lost }, millionths) = (payload, payload.lost_millionths());
+        let counters = &mut self.counters;
+        counters.payload_bytes = counters.payload_bytes.saturating_add(seen.max(lost));
+        counters.lost_bytes = counters.lost_bytes.saturating_add(lost);
+        counters.worst_loss_millionths = counters.worst_loss_millionths.max(millionths);
+        if lost == 0 {
+            return Ok(());
+        }
+        let percent = millionths as f64 / 10_000.0;
+        let detail = format!("{percent:.2} % of the connection's {} bytes of payload were not used", seen.max(lost));
+        self.notice(flow, time_ns, (what::LOSS, Some(lost), detail), out)
     }
 
     /// Reports what a datagram holds.
@@ -107,7 +127,11 @@ impl Reporter {
                 let details = session.record(record.header, direction, record.time_ns);
                 self.record(flow, direction, record, details, out)
             }
-            TlsEvent::Hello { time_ns, direction, hello } => {
+            // A handshake within a session is encrypted (RFC 5246 section 7.4.1.1; TLS 1.3 has none).
+            TlsEvent::Hello { time_ns, follows_data: true, .. } if !session.is_handshake_under_way() => {
+                self.incident(flow, time_ns, Incident::Conflict(Conflict::Hello), out)
+            }
+            TlsEvent::Hello { time_ns, direction, hello, .. } => {
                 self.hello(flow, session, (*hello, direction, time_ns), out)
             }
         }
@@ -159,7 +183,10 @@ impl Reporter {
                     return Ok(());
                 }
             }
-            Incident::Conflict => self.counters.conflicts += 1,
+            Incident::Conflict(_) => self.counters.conflicts += 1,
+            Incident::Unconfirmed { bytes } => {
+                self.counters.unconfirmed_bytes = self.counters.unconfirmed_bytes.saturating_add(bytes);
+            }
             Incident::Malformed => self.counters.malformed += 1,
             Incident::NotTls => self.counters.not_tls += 1,
         }

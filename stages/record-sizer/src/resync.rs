@@ -87,6 +87,11 @@ impl BoundarySearch {
         Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0 }
     }
 
+    /// Captured bytes searched so far.
+    pub(crate) fn searched(&self) -> u64 {
+        self.searched
+    }
+
     /// Searches the next chunk of the stream.
     pub(crate) fn chunk<'a>(&mut self, chunk: Chunk<'a>) -> SearchOutcome<'a> {
         let mut unproven = Vec::new();

@@ -68,6 +68,11 @@ pub(crate) struct TlsSession<'a> {
 }
 
 impl TlsSession<'_> {
+    /// Whether keys are being agreed.
+    pub(crate) fn is_handshake_under_way(&self) -> bool {
+        self.negotiation.agrees_keys()
+    }
+
     /// Takes a hello. True if it completes what there is to report.
     pub(crate) fn hello(&mut self, hello: Hello, direction: Direction, time_ns: i64) -> bool {
         match hello {

@@ -5,14 +5,14 @@ mod fast;
 use sizeleak_frame::{Segment, Segments, what};
 use sizeleak_runtime::{Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Successor};
 use crate::findings::Findings;
 use crate::flow_table::FlowTable;
 use crate::held_flows::HeldFlows;
 use crate::notices::notice;
 use crate::options::{Limits, Options};
 use crate::per_direction::PerDirection;
-use crate::reassembly::SynMeaning;
+use crate::reassembly::{SynMeaning, WINDOW};
 use crate::reporter::Reporter;
 use crate::udp_flow::UdpFlow;
 
@@ -69,6 +69,9 @@ impl RecordSizer {
             self.expire(flow, out)?;
         }
         if segment.length == 0 && segment.flags & Segment::SYN == 0 {
+            if self.awaits_acknowledgements() {
+                self.acknowledgement(&segment, out)?;
+            }
             return Ok(None);
         }
         if self.is_eviction_due() {
@@ -111,26 +114,58 @@ impl RecordSizer {
             None => {
                 let syns = self.syns.remove(segment.flow).unwrap_or_default();
                 let connection = self.connections.insert(segment.flow, Connection::default());
-                connection.open_both(syns, findings);
+                connection.open_both(plausible_syns(syns, segment), findings);
                 connection
             }
         };
         if is_syn {
             let meaning = connection.syn_meaning(segment);
-            if meaning == SynMeaning::NewConnection {
-                connection.release(findings);
-                self.reporter.findings(segment.flow, connection, findings, out)?;
-                self.reporter.ending(segment.flow, segment.time_ns, connection.ending(), out)?;
-                *connection = Connection::default();
-            }
-            if meaning != SynMeaning::Known {
-                connection.open(segment.direction, segment.sequence, findings);
+            match meaning {
+                SynMeaning::Known => {}
+                SynMeaning::Opens => connection.open(segment.direction, segment.sequence, findings),
+                SynMeaning::NewConnection => connection.rival_syn(segment.direction, segment.sequence),
             }
         }
-        if segment.length > 0 {
-            connection.segment(segment, findings);
+        let mut successor = None;
+        if connection.held_bytes() > 0 {
+            successor = connection.acknowledge(segment, findings);
+        }
+        if segment.length > 0 && successor.is_none() {
+            successor = connection.segment(segment, findings);
+        }
+        if let Some(successor) = successor {
+            self.supersede(segment.flow, &successor, segment.time_ns, out)?;
         }
         self.report_and_release(segment.flow, out)
+    }
+
+    /// Whether an acknowledgement may matter to any connection.
+    #[inline]
+    fn awaits_acknowledgements(&self) -> bool {
+        self.held_flows.bytes() > 0
+    }
+
+    /// Takes the acknowledgement of a TCP segment without payload.
+    fn acknowledgement(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        let Some(connection) = self.connections.find(segment.flow) else { return Ok(()) };
+        if connection.held_bytes() == 0 {
+            return Ok(());
+        }
+        if let Some(successor) = connection.acknowledge(segment, &mut self.findings) {
+            self.supersede(segment.flow, &successor, segment.time_ns, out)?;
+        }
+        self.report_and_release(segment.flow, out)
+    }
+
+    /// Ends a connection, because another one has taken its place on the same ports.
+    fn supersede(&mut self, flow: u64, successor: &Successor, time_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
+        let Some(connection) = self.connections.find(flow) else { return Ok(()) };
+        let findings = &mut self.findings;
+        connection.release(time_ns, findings);
+        self.reporter.findings(flow, connection, findings, out)?;
+        self.reporter.ending(flow, time_ns, connection.ending(), out)?;
+        *connection = Connection::after(successor, flow, findings);
+        Ok(())
     }
 
     /// Keeps the SYN of a connection that has no data yet; one that differs from an earlier one replaces it.
@@ -184,7 +219,7 @@ impl RecordSizer {
         let mut held = 0;
         if let Some(connection) = self.connections.find(flow) {
             held = connection.held_bytes() as u64;
-            connection.release(&mut self.findings);
+            connection.release(self.now_ns, &mut self.findings);
             self.reporter.findings(flow, connection, &mut self.findings, out)?;
         }
         self.held_flows.update(flow, None, 0);
@@ -237,13 +272,30 @@ impl RecordSizer {
     /// Reports what is left of connections that are over.
     fn end(&mut self, connections: Vec<(u64, Connection)>, out: &mut dyn Emit) -> Result<(), Closed> {
         for (flow, mut connection) in connections {
-            connection.release(&mut self.findings);
+            while let Some(successor) = connection.likely_successor(self.now_ns, &mut self.findings) {
+                connection.release(self.now_ns, &mut self.findings);
+                self.reporter.findings(flow, &mut connection, &mut self.findings, out)?;
+                self.reporter.ending(flow, self.now_ns, connection.ending(), out)?;
+                connection = Connection::after(&successor, flow, &mut self.findings);
+            }
+            connection.release(self.now_ns, &mut self.findings);
             self.reporter.findings(flow, &mut connection, &mut self.findings, out)?;
             self.reporter.ending(flow, self.now_ns, connection.ending(), out)?;
             self.held_flows.update(flow, None, 0);
         }
         Ok(())
     }
+}
+
+/// Those SYNs that the first data of a connection may follow: others may be forged.
+fn plausible_syns(syns: PerDirection<Option<u32>>, data: &Segment<'_>) -> PerDirection<Option<u32>> {
+    let mut plausible = PerDirection::default();
+    let next = [Some(data.sequence), data.acknowledgement];
+    for (direction, next) in [data.direction, data.direction.reversed()].into_iter().zip(next) {
+        let is_near = |syn: &u32| next.is_none_or(|next| next.wrapping_sub(*syn) <= WINDOW as u32);
+        *plausible.of_mut(direction) = syns.of(direction).filter(is_near);
+    }
+    plausible
 }
 
 impl Stage for RecordSizer {

@@ -29,7 +29,7 @@ impl RecordSizer {
             let length = rest.length();
             if segment.length > 0 {
                 let Some(connection) = self.connections.find(flow) else { break };
-                let Some((stream, keys)) = connection.at_rest(direction) else { break };
+                let Some((stream, keys, payload)) = connection.at_rest(direction) else { break };
                 let walker = &mut stream.walker;
                 if stream.position.next != segment.sequence || walker.version().is_none() {
                     break;
@@ -63,6 +63,10 @@ impl RecordSizer {
                     self.reporter.record(flow, direction, record, details, out)?;
                 }
                 stream.position.next = segment.sequence.wrapping_add((length - rest.length()) as u32);
+                stream.position.remember(&segment);
+                payload.seen += length - rest.length();
+            } else if self.awaits_acknowledgements() {
+                break;
             }
             segments.advance();
             self.now_ns = time_ns;

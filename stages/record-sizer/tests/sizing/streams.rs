@@ -287,7 +287,7 @@ fn directions_stay_in_order_while_one_waits_for_a_segment() {
 
 #[test]
 fn acknowledgement_of_another_flow_ends_an_overdue_wait() {
-    let commands = [(22, 60), (23, 300), (23, 301)];
+    let commands = [(22, 60), (23, 300), (23, 301), (23, 302)];
     let mut rows = vec![syn(TO, 0, 0)];
     rows.extend(one_segment_per_record(TO, 1, &commands, &mut Noise(9)));
     rows.remove(2);
@@ -300,7 +300,10 @@ fn acknowledgement_of_another_flow_ends_an_overdue_wait() {
     assert_eq!(records(&frames, TO), [(22, 60)]);
     let later = OwnedSegment { time_ns: 5_000 * MILLISECOND, ..acknowledgement };
     sizer.process(batch(&[later]), &mut frames).unwrap();
-    assert_eq!((records(&frames, TO), notices(&frames)), (vec![(22, 60), (23, 301)], vec!["gap".to_owned()]));
+    assert_eq!(
+        (records(&frames, TO), notices(&frames)),
+        (vec![(22, 60), (23, 301), (23, 302)], vec!["gap".to_owned()])
+    );
 }
 
 #[test]

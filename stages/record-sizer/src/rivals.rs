@@ -1,0 +1,282 @@
+//! Runs of segments that do not continue the stream they claim to belong to: forged ones, those of another connection
+//! on the same ports, or the stream itself after more bytes were lost than a window holds.
+//!
+//! A run changes nothing until it is confirmed: the other side acknowledges it, or several of its segments follow each
+//! other. Until then its segments are kept, so that nothing of it is lost.
+
+use sizeleak_frame::{Direction, Segment};
+
+/// The number of runs kept for a direction; the oldest makes room.
+const MAX_RUNS: usize = 4;
+
+/// So many pieces that follow each other confirm a run without an acknowledgement. A SYN is one of them.
+const PROOF: usize = 3;
+
+/// Memory that a kept segment is taken to need besides its payload, in bytes.
+const SEGMENT_COST: usize = 96;
+
+/// Memory that a run is taken to need besides its segments, in bytes.
+const RUN_COST: usize = 128;
+
+/// Where a run says that the stream continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// At another place of the same connection.
+    Elsewhere,
+    /// At the last segment accepted, with other bytes.
+    Contradiction,
+    /// In another connection on the same ports.
+    OtherConnection,
+}
+
+/// A segment that is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct KeptSegment {
+    time_ns: i64,
+    sequence: u32,
+    flags: u8,
+    length: u32,
+    acknowledgement: Option<u32>,
+    payload: Box<[u8]>,
+}
+
+impl KeptSegment {
+    fn of(segment: &Segment<'_>) -> Self {
+        let Segment { time_ns, sequence, flags, length, acknowledgement, payload, .. } = *segment;
+        Self { time_ns, sequence, flags, length, acknowledgement, payload: payload.into() }
+    }
+
+    /// Whether it acknowledges a run of the other direction.
+    pub(crate) fn acknowledges(&self, run: &Run) -> bool {
+        self.acknowledgement.is_some_and(|number| run.covers(number))
+    }
+
+    /// When it was captured.
+    pub(crate) fn time_ns(&self) -> i64 {
+        self.time_ns
+    }
+
+    /// The segment, of this flow and direction.
+    pub(crate) fn segment(&self, flow: u64, direction: Direction) -> Segment<'_> {
+        let Self { time_ns, sequence, flags, length, acknowledgement, payload } = self;
+        Segment {
+            time_ns: *time_ns,
+            flow,
+            direction,
+            sequence: *sequence,
+            flags: *flags,
+            length: *length,
+            payload,
+            acknowledgement: *acknowledgement,
+        }
+    }
+}
+
+/// Segments that follow each other.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    pub(crate) claim: Claim,
+    /// The sequence number of the SYN it starts with, if it does.
+    pub(crate) syn: Option<u32>,
+    /// The sequence number of its first byte.
+    pub(crate) start: u32,
+    /// The sequence number behind its last byte.
+    pub(crate) next: u32,
+    pub(crate) segments: Vec<KeptSegment>,
+    is_acknowledged: bool,
+}
+
+impl Run {
+    /// Whether the other side may acknowledge it by this number.
+    pub(crate) fn covers(&self, acknowledgement: u32) -> bool {
+        let offset = acknowledgement.wrapping_sub(self.start);
+        let least = u32::from(self.syn.is_none());
+        (least..=self.next.wrapping_sub(self.start)).contains(&offset)
+    }
+
+    fn is_confirmed(&self) -> bool {
+        let pieces = self.segments.len() + usize::from(self.syn.is_some());
+        !self.segments.is_empty() && (self.is_acknowledged || pieces >= PROOF)
+    }
+
+    fn payload_bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| u64::from(segment.length)).sum()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let segments = self.segments.iter().map(|segment| SEGMENT_COST + segment.payload.len());
+        RUN_COST + segments.sum::<usize>()
+    }
+}
+
+/// The unconfirmed runs of a direction, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Rivals {
+    runs: Vec<Run>,
+    /// Bytes of payload in runs that were dropped and not reported yet.
+    dropped: u64,
+}
+
+impl Rivals {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Bytes of memory the runs are taken to need.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.runs.iter().map(Run::memory_bytes).sum()
+    }
+
+    /// Takes a segment if it continues or repeats a run, given the sequence number of its first byte.
+    pub(crate) fn extend(&mut self, segment: &Segment<'_>, sequence: u32) -> bool {
+        if self.runs.iter().any(|run| run.segments.iter().any(|kept| is_same(kept, segment))) {
+            return true;
+        }
+        let Some(run) = self.runs.iter_mut().rev().find(|run| run.next == sequence) else { return false };
+        run.next = sequence.wrapping_add(segment.length);
+        run.segments.push(KeptSegment::of(segment));
+        true
+    }
+
+    /// Starts a run with a segment, given the sequence number of its first byte.
+    pub(crate) fn start(&mut self, claim: Claim, segment: &Segment<'_>, sequence: u32) {
+        let next = sequence.wrapping_add(segment.length);
+        let segments = vec![KeptSegment::of(segment)];
+        self.add(Run { claim, syn: None, start: sequence, next, segments, is_acknowledged: false });
+    }
+
+    /// Starts a run that is confirmed already.
+    pub(crate) fn start_confirmed(&mut self, claim: Claim, segment: &Segment<'_>, sequence: u32) {
+        self.start(claim, segment, sequence);
+        if let Some(run) = self.runs.last_mut() {
+            run.is_acknowledged = true;
+        }
+    }
+
+    /// Starts a run with a SYN of this sequence number.
+    pub(crate) fn start_with_syn(&mut self, sequence: u32) {
+        if self.runs.iter().any(|run| run.syn == Some(sequence)) {
+            return;
+        }
+        let start = sequence.wrapping_add(1);
+        let (claim, syn) = (Claim::OtherConnection, Some(sequence));
+        self.add(Run { claim, syn, start, next: start, segments: Vec::new(), is_acknowledged: false });
+    }
+
+    fn add(&mut self, run: Run) {
+        if self.runs.len() >= MAX_RUNS {
+            self.dropped += self.runs.remove(0).payload_bytes();
+        }
+        self.runs.push(run);
+    }
+
+    /// The other side acknowledges everything before this number; `next` is what it acknowledges if it has received
+    /// exactly what was accepted.
+    pub(crate) fn acknowledge(&mut self, acknowledgement: u32, next: u32) {
+        for run in self.runs.iter_mut().filter(|_| acknowledgement != next) {
+            run.is_acknowledged |= match run.claim {
+                // Both versions start at the same byte: only their ends differ.
+                Claim::Contradiction => acknowledgement == run.next,
+                Claim::Elsewhere | Claim::OtherConnection => run.covers(acknowledgement),
+            };
+        }
+    }
+
+    /// Removes the first run that is confirmed.
+    pub(crate) fn take_confirmed(&mut self) -> Option<Run> {
+        let index = self.runs.iter().position(Run::is_confirmed)?;
+        Some(self.runs.remove(index))
+    }
+
+    /// Removes the last run that consists of at least two pieces: at the end of the traffic nothing contradicts it.
+    pub(crate) fn take_likely(&mut self) -> Option<Run> {
+        let is_likely = |run: &Run| !run.segments.is_empty() && run.segments.len() + usize::from(run.syn.is_some()) > 1;
+        let index = self.runs.iter().rposition(is_likely)?;
+        Some(self.runs.remove(index))
+    }
+
+    /// Removes all runs of another connection.
+    pub(crate) fn take_other_connections(&mut self) -> Vec<Run> {
+        self.runs.extract_if(.., |run| run.claim == Claim::OtherConnection).collect()
+    }
+
+    /// Drops all runs.
+    pub(crate) fn drop_all(&mut self) {
+        self.dropped += self.runs.drain(..).map(|run| run.payload_bytes()).sum::<u64>();
+    }
+
+    /// Bytes of payload in runs that were dropped since the last call.
+    pub(crate) fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+}
+
+/// Whether a segment repeats a kept one.
+fn is_same(kept: &KeptSegment, segment: &Segment<'_>) -> bool {
+    kept.sequence == segment.sequence && kept.length == segment.length && *kept.payload == *segment.payload
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(sequence: u32, length: u32) -> Segment<'static> {
+        Segment {
+            time_ns: 1,
+            flow: 1,
+            direction: Direction::ToGateway,
+            sequence,
+            flags: Segment::ACK,
+            length,
+            payload: &[],
+            acknowledgement: None,
+        }
+    }
+
+    #[test]
+    fn three_pieces_that_follow_each_other_confirm_a_run_and_repetitions_do_not() {
+        let mut rivals = Rivals::default();
+        rivals.start(Claim::Elsewhere, &data(100, 10), 100);
+        for _ in 0..5 {
+            assert!(rivals.extend(&data(100, 10), 100));
+        }
+        assert!(!rivals.extend(&data(120, 10), 120));
+        assert!(rivals.extend(&data(110, 10), 110));
+        assert!(rivals.take_confirmed().is_none());
+        assert!(rivals.extend(&data(120, 5), 120));
+        let run = rivals.take_confirmed().unwrap();
+        assert_eq!((run.start, run.next, run.segments.len()), (100, 125, 3));
+    }
+
+    #[test]
+    fn acknowledged_syn_waits_for_its_data() {
+        let mut rivals = Rivals::default();
+        rivals.start_with_syn(u32::MAX);
+        rivals.acknowledge(0, 5000);
+        assert!(rivals.take_confirmed().is_none());
+        assert!(rivals.extend(&data(0, 10), 0));
+        assert_eq!(rivals.take_confirmed().map(|run| (run.syn, run.start, run.next)), Some((Some(u32::MAX), 0, 10)));
+    }
+
+    #[test]
+    fn acknowledgement_of_what_was_accepted_confirms_no_run() {
+        let mut rivals = Rivals::default();
+        rivals.start(Claim::Contradiction, &data(100, 10), 100);
+        rivals.acknowledge(105, 105);
+        rivals.acknowledge(104, 105);
+        assert!(rivals.take_confirmed().is_none());
+        rivals.acknowledge(110, 105);
+        assert!(rivals.take_confirmed().is_some());
+    }
+
+    #[test]
+    fn the_oldest_run_makes_room_and_its_bytes_are_counted() {
+        let mut rivals = Rivals::default();
+        for number in 0..6 {
+            rivals.start(Claim::Elsewhere, &data(number * 1000, 10), number * 1000);
+        }
+        assert_eq!((rivals.runs.len(), rivals.take_dropped()), (MAX_RUNS, 20));
+        rivals.drop_all();
+        assert_eq!((rivals.is_empty(), rivals.take_dropped(), rivals.take_dropped()), (true, 40, 0));
+    }
+}
