@@ -321,7 +321,8 @@ fn decode_segments(bytes: &mut Input<'_>, buffer: &Arc<Vec<u8>>) -> Option<Segme
         let direction = Direction::from_number(bytes.small()?)?;
         let (sequence, flags, length) = (bytes.small()?, bytes.small()?, bytes.small()?);
         let payload = bytes.data()?;
-        let acknowledgement = if entries == SEGMENT_ROW { bytes.small_or_null()? } else { None };
+        let has_number = entries == SEGMENT_ROW && !bytes.skip_null();
+        let acknowledgement = if has_number { Some(bytes.small()?) } else { None };
         let segment = Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement };
         batch.push_shared(segment, buffer);
     }
@@ -373,13 +374,11 @@ impl<'a> Input<'a> {
         self.unsigned()?.try_into().ok()
     }
 
-    /// An integer of a narrower type, or null.
+    /// Skips null, if it comes next.
     #[inline]
-    fn small_or_null<T: TryFrom<u64>>(&mut self) -> Option<Option<T>> {
-        if self.0.first() == Some(&0xc0) {
-            return self.skip(b"\xc0").map(|()| None);
-        }
-        self.small().map(Some)
+    fn skip_null(&mut self) -> bool {
+        let is_null = self.0.first() == Some(&0xc0);
+        is_null && self.skip(b"\xc0").is_some()
     }
 
     /// A non-negative integer, as nearly all times are.

@@ -324,7 +324,7 @@ fn context(streams: &PerDirection<Stream>, busy: &BusyState, direction: Directio
         other_next: other.is_known().then_some(other.next),
         other_acknowledgement: other.acknowledgement(),
         last_ns: own.walker.last_ns,
-        is_inside_record: busy.streams.of(direction).framing.is_inside_record(&own.walker),
+        record: busy.streams.of(direction).framing.open_record(&own.walker),
     }
 }
 

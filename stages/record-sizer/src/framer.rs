@@ -8,7 +8,7 @@ use crate::findings::{Conflict, Findings, Incident, TlsEvent};
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HelloScan, ScanOutcome, ssl2_hello_length};
 use crate::reassembly::OrderedStream;
-use crate::record::{GapEffect, HEADER, RecordWalker, SizedRecord, Step};
+use crate::record::{GapEffect, HEADER, OpenRecord, RecordWalker, SizedRecord, Step};
 use crate::resync::{BoundarySearch, SearchOutcome};
 
 /// How the next bytes of a direction are read.
@@ -50,6 +50,11 @@ impl Framing {
             Self::Ssl2Hello { left } => *left > 0,
             _ => false,
         }
+    }
+
+    /// The record that the stream is inside, if its header was followed.
+    pub(crate) fn open_record(&self, walker: &RecordWalker) -> Option<OpenRecord> {
+        if matches!(self, Self::InStep) { walker.open_record() } else { None }
     }
 
     /// Captured bytes since record boundaries were lost, if they are.

@@ -14,8 +14,8 @@ use sizeleak_frame::Segment;
 
 use crate::chunk::Chunk;
 use crate::held_segments::HeldSegments;
-use crate::record::is_whole_records;
-use crate::rivals::{Claim, Rivals, Run};
+use crate::record::{HEADER, OpenRecord, is_whole_records};
+use crate::rivals::{Claim, Proof, Rivals, Run};
 
 /// A segment further than this from the next byte is outside any window: no sender has this much in flight.
 pub(crate) const WINDOW: i64 = 16 << 20;
@@ -108,8 +108,8 @@ pub(crate) struct StreamContext {
     pub(crate) other_acknowledgement: Option<u32>,
     /// When the last byte of this direction was captured.
     pub(crate) last_ns: i64,
-    /// Whether this direction is inside a record.
-    pub(crate) is_inside_record: bool,
+    /// The record that this direction is inside, if it is.
+    pub(crate) record: Option<OpenRecord>,
 }
 
 /// What a segment is to a stream that it does not continue.
@@ -158,7 +158,10 @@ impl StreamPosition {
 
     #[inline]
     fn remember_acknowledgement(&mut self, segment: &Segment<'_>) {
-        if let Some(number) = segment.acknowledgement {
+        let Some(number) = segment.acknowledgement else { return };
+        // Acknowledgements never go back within a connection.
+        let advance = i64::from(number.wrapping_sub(self.acknowledgement).cast_signed());
+        if !self.has_acknowledgement || !(-WINDOW..0).contains(&advance) {
             (self.acknowledgement, self.has_acknowledgement) = (number, true);
         }
     }
@@ -182,9 +185,12 @@ impl StreamPosition {
 /// captured.
 #[inline]
 fn first_bytes(payload: &[u8]) -> u32 {
-    payload
-        .first_chunk()
-        .map_or(0, |[kind, major, minor, high, low]| u32::from_be_bytes([*kind, major ^ minor, *high, *low]))
+    payload.first_chunk().map_or(0, |header| header_digest(*header))
+}
+
+#[inline]
+fn header_digest([kind, major, minor, high, low]: [u8; HEADER]) -> u32 {
+    u32::from_be_bytes([kind, major ^ minor, high, low])
 }
 
 impl PendingSegments {
@@ -283,11 +289,18 @@ impl Reassembly<'_> {
         before < segment.length && !self.contradicts(segment, sequence)
     }
 
-    /// Whether a segment starts where the last one did, with other bytes.
+    /// Whether a segment starts where the last one or the present record did, with other bytes.
     fn contradicts(&self, segment: &Segment<'_>, sequence: u32) -> bool {
-        let (bytes, last_bytes) = (first_bytes(segment.payload), self.position.last_bytes);
-        let is_last = sequence == self.position.last && sequence != self.position.next;
-        is_last && bytes != last_bytes && bytes != 0 && last_bytes != 0
+        let StreamPosition { next, last, last_bytes, .. } = *self.position;
+        let bytes = first_bytes(segment.payload);
+        if bytes == 0 || sequence == next {
+            return false;
+        }
+        if sequence == last {
+            return last_bytes != 0 && bytes != last_bytes;
+        }
+        let record = self.context.record.filter(|record| next.wrapping_sub(record.bytes) == sequence);
+        record.and_then(|record| record.header).is_some_and(|header| bytes != header_digest(header))
     }
 
     /// What a segment is to the stream that does not continue it.
@@ -338,7 +351,7 @@ impl Reassembly<'_> {
         let next = sequence.wrapping_add(segment.length);
         let is_whole = segment.length as usize == segment.payload.len() && is_whole_records(segment.payload);
         let is_received = self.context.other_acknowledgement == Some(self.position.next);
-        if self.context.is_inside_record && is_whole {
+        if self.context.record.is_some() && is_whole {
             self.pending.rivals.start_confirmed(Claim::Contradiction, segment, sequence);
         } else if next == self.position.next || is_received {
             out.conflict(segment.time_ns);
@@ -349,7 +362,10 @@ impl Reassembly<'_> {
 
     /// Lets a confirmed run take over, if there is one; returns it if it belongs to another connection.
     fn take_over(&mut self, out: &mut impl OrderedStream) -> Option<Run> {
-        if let Some(run) = self.pending.rivals.take_confirmed() {
+        // Where both directions were captured, so were the acknowledgements of another connection.
+        let has_both = self.context.other_next.is_some() && self.position.acknowledgement().is_some();
+        let needed = if has_both { Proof::Acknowledgement } else { Proof::Pieces };
+        if let Some(run) = self.pending.rivals.take_confirmed(needed) {
             if run.claim == Claim::OtherConnection {
                 return Some(run);
             }

@@ -31,6 +31,12 @@ impl Header {
         let plausible = major == 3 && minor <= 4 && length <= MAX_BODY;
         plausible.then_some(Self { content_type, minor, length })
     }
+
+    /// The bytes it was parsed from.
+    pub(crate) fn to_bytes(self) -> [u8; HEADER] {
+        let [high, low] = self.length.to_be_bytes();
+        [self.content_type.into(), 3, self.minor, high, low]
+    }
 }
 
 /// Whether bytes consist of whole records.
@@ -45,6 +51,15 @@ pub(crate) fn is_whole_records(mut bytes: &[u8]) -> bool {
         bytes = body;
     }
     false
+}
+
+/// The start of a record whose end is still to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OpenRecord {
+    /// Bytes of it so far, header included.
+    pub(crate) bytes: u32,
+    /// Its header, once it is whole.
+    pub(crate) header: Option<[u8; HEADER]>,
 }
 
 /// A record whose end was reached.
@@ -128,6 +143,18 @@ impl RecordWalker {
     /// Whether a record has started and not ended.
     pub(crate) fn is_inside_record(&self) -> bool {
         !matches!(self.state, WalkerState::Header { count: 0, .. })
+    }
+
+    /// The record that it is inside.
+    pub(crate) fn open_record(&self) -> Option<OpenRecord> {
+        match self.state {
+            WalkerState::Header { count: 0, .. } => None,
+            WalkerState::Header { count, .. } => Some(OpenRecord { bytes: count.into(), header: None }),
+            WalkerState::Body { header, left } => {
+                let bytes = HEADER as u32 + u32::from(header.length) - u32::from(left);
+                Some(OpenRecord { bytes, header: Some(header.to_bytes()) })
+            }
+        }
     }
 
     /// Whether it is between two records or in the body of application data.

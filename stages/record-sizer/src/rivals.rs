@@ -12,11 +12,23 @@ const MAX_RUNS: usize = 4;
 /// So many pieces that follow each other confirm a run without an acknowledgement. A SYN is one of them.
 const PROOF: usize = 3;
 
+/// The number of segments kept of a run; one that is longer and not confirmed is dropped.
+const MAX_SEGMENTS: usize = 32;
+
 /// Memory that a kept segment is taken to need besides its payload, in bytes.
 const SEGMENT_COST: usize = 96;
 
 /// Memory that a run is taken to need besides its segments, in bytes.
 const RUN_COST: usize = 128;
+
+/// What confirms a run of another connection. Any other run is confirmed by either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The other side acknowledges it.
+    Acknowledgement,
+    /// That, or several pieces that follow each other.
+    Pieces,
+}
 
 /// Where a run says that the stream continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,9 +106,10 @@ impl Run {
         (least..=self.next.wrapping_sub(self.start)).contains(&offset)
     }
 
-    fn is_confirmed(&self) -> bool {
+    fn is_confirmed(&self, proof: Proof) -> bool {
         let pieces = self.segments.len() + usize::from(self.syn.is_some());
-        !self.segments.is_empty() && (self.is_acknowledged || pieces >= PROOF)
+        let needs_acknowledgement = proof == Proof::Acknowledgement && self.claim == Claim::OtherConnection;
+        !self.segments.is_empty() && (self.is_acknowledged || (pieces >= PROOF && !needs_acknowledgement))
     }
 
     fn payload_bytes(&self) -> u64 {
@@ -132,9 +145,15 @@ impl Rivals {
         if self.runs.iter().any(|run| run.segments.iter().any(|kept| is_same(kept, segment))) {
             return true;
         }
-        let Some(run) = self.runs.iter_mut().rev().find(|run| run.next == sequence) else { return false };
-        run.next = sequence.wrapping_add(segment.length);
-        run.segments.push(KeptSegment::of(segment));
+        let Some(index) = self.runs.iter().rposition(|run| run.next == sequence) else { return false };
+        if self.runs.get(index).is_some_and(|run| run.segments.len() >= MAX_SEGMENTS) {
+            self.dropped += self.runs.remove(index).payload_bytes();
+            return false;
+        }
+        if let Some(run) = self.runs.get_mut(index) {
+            run.next = sequence.wrapping_add(segment.length);
+            run.segments.push(KeptSegment::of(segment));
+        }
         true
     }
 
@@ -183,8 +202,8 @@ impl Rivals {
     }
 
     /// Removes the first run that is confirmed.
-    pub(crate) fn take_confirmed(&mut self) -> Option<Run> {
-        let index = self.runs.iter().position(Run::is_confirmed)?;
+    pub(crate) fn take_confirmed(&mut self, proof: Proof) -> Option<Run> {
+        let index = self.runs.iter().position(|run| run.is_confirmed(proof))?;
         Some(self.runs.remove(index))
     }
 
@@ -242,9 +261,9 @@ mod tests {
         }
         assert!(!rivals.extend(&data(120, 10), 120));
         assert!(rivals.extend(&data(110, 10), 110));
-        assert!(rivals.take_confirmed().is_none());
+        assert!(rivals.take_confirmed(Proof::Pieces).is_none());
         assert!(rivals.extend(&data(120, 5), 120));
-        let run = rivals.take_confirmed().unwrap();
+        let run = rivals.take_confirmed(Proof::Pieces).unwrap();
         assert_eq!((run.start, run.next, run.segments.len()), (100, 125, 3));
     }
 
@@ -253,9 +272,12 @@ mod tests {
         let mut rivals = Rivals::default();
         rivals.start_with_syn(u32::MAX);
         rivals.acknowledge(0, 5000);
-        assert!(rivals.take_confirmed().is_none());
+        assert!(rivals.take_confirmed(Proof::Pieces).is_none());
         assert!(rivals.extend(&data(0, 10), 0));
-        assert_eq!(rivals.take_confirmed().map(|run| (run.syn, run.start, run.next)), Some((Some(u32::MAX), 0, 10)));
+        assert_eq!(
+            rivals.take_confirmed(Proof::Pieces).map(|run| (run.syn, run.start, run.next)),
+            Some((Some(u32::MAX), 0, 10))
+        );
     }
 
     #[test]
@@ -264,9 +286,9 @@ mod tests {
         rivals.start(Claim::Contradiction, &data(100, 10), 100);
         rivals.acknowledge(105, 105);
         rivals.acknowledge(104, 105);
-        assert!(rivals.take_confirmed().is_none());
+        assert!(rivals.take_confirmed(Proof::Pieces).is_none());
         rivals.acknowledge(110, 105);
-        assert!(rivals.take_confirmed().is_some());
+        assert!(rivals.take_confirmed(Proof::Pieces).is_some());
     }
 
     #[test]
