@@ -12,6 +12,7 @@ mod frames;
 mod init;
 mod labelled_captures;
 mod learn;
+mod loss;
 mod notices;
 mod output_file;
 mod pipeline_variant;

@@ -18,6 +18,7 @@ use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 
 use super::failure::Failure;
 use super::frames::{check_columns, check_target, kind};
+use super::loss::{LossLimit, PayloadLoss};
 use super::output_file::OutputFile;
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
@@ -82,6 +83,9 @@ pub(crate) struct Arguments {
     latency_log: Option<PathBuf>,
 
     #[command(flatten)]
+    max_loss: LossLimit,
+
+    #[command(flatten)]
     metrics: MetricsFlags,
 
     #[command(flatten)]
@@ -120,8 +124,10 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let run = prepared.run(&interrupt, &mut sink);
     let finished = sink.writer.finish();
     drop((bar, served));
+    let summary = run.as_ref().ok().and_then(|report| report.summary.as_ref());
+    let loss = summary.and_then(PayloadLoss::of);
     if !arguments.log.is_quiet() {
-        sink.print_counts();
+        sink.print_counts(loss);
     }
     completion.finish(run.as_ref().ok());
     let report = run?;
@@ -133,7 +139,8 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     }
     report_latency(arguments, &pipeline, &report)?;
     match report.ending {
-        RunEnding::Done | RunEnding::Closed => Ok(ExitCode::SUCCESS),
+        RunEnding::Done => arguments.max_loss.check(loss).map(|()| ExitCode::SUCCESS),
+        RunEnding::Closed => Ok(ExitCode::SUCCESS),
         RunEnding::Interrupted => {
             let stopped = anyhow::anyhow!("stopped; everything read until then is processed");
             Err(Failure::with_code(130, stopped))
@@ -263,14 +270,15 @@ impl OutputSink {
         }
     }
 
-    fn print_counts(&self) {
+    fn print_counts(&self, loss: Option<PayloadLoss>) {
         let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { listed(&self.rows) };
         let notices = match (self.notices.is_empty(), self.is_verbose) {
             (true, _) => String::new(),
             (false, true) => format!("; notices: {}", listed(&self.notices)),
             (false, false) => format!("; notices: {} (-v prints each)", listed(&self.notices)),
         };
-        say("sizeleak", &format!("{rows}{notices}"));
+        let loss = loss.and_then(PayloadLoss::describe).map_or_else(String::new, |loss| format!("; {loss}"));
+        say("sizeleak", &format!("{rows}{notices}{loss}"));
     }
 }
 
