@@ -66,7 +66,7 @@ fn a_full_table_is_reported() {
         &traffic,
         &["--set", "flow-filter.resolver=[\"192.168.1.1\"]", "--set", "flow-filter.allow-absent=true"],
     );
-    assert_eq!(full.counter("flow-filter", "unkept_answers"), 6);
+    assert_eq!(full.counter("flow-filter", "unkept_answers"), 7);
     assert!(full.notices("evicted").iter().any(|detail| detail.contains("addresses")), "{:?}", full.notices("evicted"));
 }
 
