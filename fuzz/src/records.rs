@@ -48,6 +48,7 @@ pub fn flows() -> [Flow; 2] {
         gateway: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 20)),
         service: (Ipv4Addr::new(192, 0, 2, 10), 443).into(),
         transport,
+        encapsulation: None,
     };
     [flow(0, Transport::Tcp), flow(1, Transport::Udp)]
 }

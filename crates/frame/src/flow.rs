@@ -9,7 +9,7 @@ use crate::address;
 /// A connection of a gateway, named once before the first segment that refers to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// The flow's identifier: the same for the same five-tuple in any run.
+    /// The flow's identifier: the same for the same five-tuple in the same tunnel in any run.
     pub flow: u64,
     /// The gateway's address.
     #[serde(with = "address")]
@@ -19,6 +19,10 @@ pub struct Flow {
     pub service: SocketAddr,
     /// The transport protocol.
     pub transport: Transport,
+    /// The tunnel that the connection was seen in; `None` outside tunnels, and in one that the user has named. Old
+    /// streams lack it.
+    #[serde(default)]
+    pub encapsulation: Option<String>,
 }
 
 /// The transport protocol under a flow.

@@ -33,6 +33,10 @@ pub mod what {
     pub const MALFORMED: &str = "malformed";
     /// A flow that carries no TLS.
     pub const NOT_TLS: &str = "not_tls";
+    /// A connection was seen in a tunnel and also elsewhere.
+    pub const ENCAPSULATED: &str = "encapsulated";
+    /// A DNS answer was not taken because nobody had asked for it.
+    pub const UNASKED: &str = "unasked";
     /// State was evicted because a limit was reached.
     pub const EVICTED: &str = "evicted";
     /// An unsupported link or network layer.

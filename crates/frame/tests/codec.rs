@@ -129,6 +129,7 @@ fn summary() -> impl Strategy<Value = Frame> {
 
 fn body() -> impl Strategy<Value = Frame> {
     let flow = (any::<u64>(), any::<std::net::IpAddr>(), any::<std::net::IpAddr>(), any::<u16>(), any::<bool>());
+    let flow = (flow, prop::option::of(text()));
     let session = (any::<i64>(), any::<u64>(), prop::array::uniform3(prop::option::of(text())));
     let record = (any::<[i64; 2]>(), any::<u64>(), direction(), 20u8..=24, any::<u32>(), any::<Option<[u64; 2]>>());
     let epsilon = (any::<i64>(), 0.0..=1.0f64).prop_map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
@@ -137,9 +138,9 @@ fn body() -> impl Strategy<Value = Frame> {
     prop_oneof![
         packets(),
         segments(),
-        flow.prop_map(|(flow, gateway, service, port, tcp)| {
+        flow.prop_map(|((flow, gateway, service, port, tcp), encapsulation)| {
             let transport = if tcp { Transport::Tcp } else { Transport::Udp };
-            Frame::from(Flow { flow, gateway, service: (service, port).into(), transport })
+            Frame::from(Flow { flow, gateway, service: (service, port).into(), transport, encapsulation })
         }),
         session.prop_map(|(time_ns, flow, [server_name, tls_version, cipher_suite])| {
             Frame::from(Session { time_ns, flow, server_name, tls_version, cipher_suite })

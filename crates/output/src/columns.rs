@@ -75,7 +75,10 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
                 ("number", Unsigned),
             ],
         ),
-        "flow" => (&[], &[("flow", Unsigned), ("gateway", Text), ("service", Text), ("transport", Text)]),
+        "flow" => (
+            &[],
+            &[("flow", Unsigned), ("gateway", Text), ("service", Text), ("transport", Text), ("encapsulation", Text)],
+        ),
         "segments" => (
             &[],
             &[

@@ -1,7 +1,7 @@
 //! Finds the packets from and to a set of addresses, and parses their headers.
 //!
 //! Parsers borrow the bytes of one packet and keep no state. The general parsers go layer by layer: [`ip_bytes`] skips
-//! the link layer, [`IpPacket`] reads IP, [`inner_ip_bytes`] opens a tunnel, [`TransportSegment`] reads TCP and UDP.
+//! the link layer, [`IpPacket`] reads IP, [`open_tunnel`] opens a tunnel, [`TransportSegment`] reads TCP and UDP.
 //! Checksums are never verified: offloading leaves them wrong in captures. [`fast`] reads the most frequent packets at
 //! fixed offsets. With it [`AddressPrefilter`] rejects most packets of an archive, in `capture` and in `flow-filter`
 //! alike.
@@ -30,6 +30,7 @@
 mod address_prefilter;
 mod address_set;
 mod captured_bytes;
+mod dns;
 pub mod fast;
 mod ip;
 mod link;
@@ -40,8 +41,9 @@ mod tunnel;
 pub use address_prefilter::AddressPrefilter;
 pub use address_set::{AddressPair, AddressSet, InvalidAddress};
 pub use captured_bytes::CapturedBytes;
+pub use dns::{DnsKind, DnsMessage, dns_message};
 pub use ip::{Fragment, IpPacket, IpPayload};
 pub use link::{NoIpHeader, ip_bytes};
 pub use protocol::may_be_tunnel;
-pub use transport::{NoSegment, TransportSegment, dns_response};
-pub use tunnel::inner_ip_bytes;
+pub use transport::{NoSegment, TransportSegment};
+pub use tunnel::{Encapsulation, OpenedTunnel, TunnelKind, open_tunnel};

@@ -9,8 +9,8 @@ use etherparse::{UdpHeader, UdpHeaderSlice};
 use sizeleak_frame::Transport;
 
 use crate::captured_bytes::CapturedBytes;
-use crate::ip::{IpPacket, IpPayload};
-use crate::protocol::{ACK, DNS_PORT, TCP, UDP, is_ipv6_extension};
+use crate::ip::IpPacket;
+use crate::protocol::{ACK, TCP, UDP, is_ipv6_extension};
 
 const LEAST_TCP_HEADER: usize = 20;
 
@@ -97,18 +97,13 @@ impl<'a> TransportSegment<'a> {
     }
 }
 
-/// The DNS message in an IP payload, if it is a UDP datagram from DNS's port.
-pub fn dns_response<'a>(payload: &IpPayload<'a>) -> Option<&'a [u8]> {
-    let is_response = payload.protocol == UDP && payload.bytes.data().starts_with(&DNS_PORT.to_be_bytes());
-    if is_response { payload.bytes.data().get(UdpHeader::LEN..) } else { None }
-}
-
 #[cfg(test)]
 mod tests {
     use etherparse::{TcpHeader, TcpOptionElement};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ip::IpPayload;
 
     fn packet(protocol: u8, length: u32, data: &[u8]) -> IpPacket<'_> {
         IpPacket {

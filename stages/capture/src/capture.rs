@@ -1,14 +1,15 @@
 //! The stage: capture files in, packets out.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sizeleak_frame::what;
 use sizeleak_runtime::{Interrupt, Source, SourceEmit, StageError};
 
 use crate::capture_driver::{CaptureDriver, fast};
 use crate::error::{CaptureError, Damage};
+use crate::folder::{content_below, is_named_capture};
 use crate::merge::Merge;
 use crate::notice::{Failures, NAME, notice};
 use crate::packet_batcher::Selection;
@@ -41,17 +42,22 @@ impl Source for Capture {
 
     fn run(&mut self, out: &mut dyn SourceEmit, interrupt: &Interrupt) -> Result<(), StageError> {
         let mut failures = Failures::default();
-        let files = self.all_files(&mut failures, out)?;
-        let unreadable_folders = failures.count;
-        let (file_count, mut skipped_files) = (files.len() as u64, 0);
+        let FoundFiles { files, mut skipped } = self.all_files(&mut failures, out)?;
+        let unreadable_folders = failures.count();
+        let named: BTreeSet<PathBuf> = self.files.iter().cloned().collect();
+        let file_count = files.len() as u64;
         let progress = out.progress();
         if let Some(total) = total_bytes(&files) {
             progress.expect(total);
         }
         let (merge, errors) = Merge::new(files, interrupt, &progress);
         for error in errors {
-            if self.is_recursive() && matches!(error.damage, Damage::NotCapture(_) | Damage::Empty) {
-                skipped_files += 1;
+            // In a folder there is more than captures.
+            let is_other = matches!(error.damage, Damage::NotCapture(_) | Damage::Empty)
+                && !named.contains(&error.file)
+                && !is_named_capture(&error.file);
+            if is_other {
+                skipped += 1;
                 out.emit(notice(what::UNSUPPORTED, None, &error).into())?;
             } else {
                 failures.report(error, None, out)?;
@@ -66,8 +72,9 @@ impl Source for Capture {
             ("snaplen_cut", batcher.counts.snaplen_cut),
             ("left_out", batcher.left_out()),
             ("skipped_blocks", merge.skipped_blocks),
-            ("skipped_files", skipped_files),
-            ("damaged_files", failures.count - unreadable_folders),
+            ("skipped_bytes", merge.skipped_bytes),
+            ("skipped_files", skipped),
+            ("damaged_files", failures.count() - unreadable_folders),
         ];
         failures.into_result()
     }
@@ -85,28 +92,35 @@ impl Source for Capture {
     }
 }
 
-impl Capture {
-    fn is_recursive(&self) -> bool {
-        self.files.iter().any(|file| file.is_dir())
-    }
+/// The files to read.
+struct FoundFiles {
+    files: Vec<PathBuf>,
+    /// How many others there are in the folders.
+    skipped: u64,
+}
 
+impl Capture {
     /// The files, folders replaced by all files below them in order of their paths.
-    fn all_files(&self, failures: &mut Failures, out: &mut dyn SourceEmit) -> Result<Vec<PathBuf>, StageError> {
-        let mut all = Vec::new();
+    fn all_files(&self, failures: &mut Failures, out: &mut dyn SourceEmit) -> Result<FoundFiles, StageError> {
+        let mut found = FoundFiles { files: Vec::new(), skipped: 0 };
         for file in &self.files {
             if !file.is_dir() {
-                all.push(file.clone());
+                found.files.push(file.clone());
                 continue;
             }
-            let before = all.len();
-            if let Err(source) = files_below(file, &mut all) {
-                failures.report(CaptureError { file: file.clone(), damage: Damage::Open(source) }, None, out)?;
+            let content = content_below(file);
+            for (file, error) in content.unreadable {
+                failures.report(CaptureError { file, damage: Damage::Open(error) }, None, out)?;
             }
-            if let Some(found) = all.get_mut(before..) {
-                found.sort();
+            for special in content.special {
+                let detail =
+                    format!("{}: is {}, and is skipped; name it to read it", special.path.display(), special.kind);
+                out.emit(notice(what::UNSUPPORTED, None, &detail).into())?;
+                found.skipped += 1;
             }
+            found.files.extend(content.files);
         }
-        Ok(all)
+        Ok(found)
     }
 }
 
@@ -114,24 +128,4 @@ impl Capture {
 fn total_bytes(files: &[PathBuf]) -> Option<u64> {
     let length = |file: &PathBuf| fs::metadata(file).ok().filter(fs::Metadata::is_file).map(|file| file.len());
     files.iter().map(length).sum()
-}
-
-/// Appends all files below a folder, in no particular order; `capture` reads them in order of their paths. Links to
-/// folders are not followed: they may form loops.
-///
-/// # Errors
-/// A folder that cannot be read.
-pub fn files_below(folder: &Path, all: &mut Vec<PathBuf>) -> io::Result<()> {
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            match entry.file_type()? {
-                kind if kind.is_dir() => folders.push(entry.path()),
-                kind if kind.is_symlink() && entry.path().is_dir() => {}
-                _ => all.push(entry.path()),
-            }
-        }
-    }
-    Ok(())
 }

@@ -62,6 +62,18 @@ pub enum Damage {
         /// What is wrong.
         fault: String,
     },
+    /// A part violates the format or claims an impossible length, and packets were found behind it.
+    #[error(
+        "is damaged at byte {offset}: {fault}; {bytes} bytes are skipped, and the packets behind them are processed"
+    )]
+    Skipped {
+        /// Where the part begins.
+        offset: u64,
+        /// What is wrong.
+        fault: String,
+        /// How many bytes up to the next packet are lost.
+        bytes: u64,
+    },
     /// It cannot be read or decompressed further.
     #[error("cannot be read after byte {offset}: {source}; what comes before is processed")]
     Read {
@@ -73,6 +85,24 @@ pub enum Damage {
 }
 
 impl Damage {
+    /// The bytes that were skipped, if packets follow.
+    pub fn skipped_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Skipped { bytes, .. } => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    /// Where the damage begins and what is wrong, if packets may follow it.
+    pub(crate) fn place(&self) -> Option<(u64, String)> {
+        match self {
+            Self::Cut { offset, missing, part } => Some((*offset, format!("a {part} lacks its last {missing} bytes"))),
+            Self::TooLarge { offset, part, claimed } => Some((*offset, format!("a {part} claims {claimed} bytes"))),
+            Self::Malformed { offset, fault } => Some((*offset, fault.clone())),
+            _ => None,
+        }
+    }
+
     /// Whether the capture is valid but ends too early.
     pub fn is_cut(&self) -> bool {
         match self {

@@ -25,6 +25,7 @@ mod byte_source;
 mod capture;
 mod capture_driver;
 mod error;
+mod folder;
 #[cfg(feature = "live")]
 mod live;
 mod lz4;
@@ -40,12 +41,14 @@ mod pcapng;
 mod prefetch;
 mod read_ahead;
 mod reader;
+mod resync;
 #[cfg(test)]
 mod testing;
 mod window;
 
-pub use capture::{Capture, files_below};
+pub use capture::Capture;
 pub use error::{CaptureError, Damage};
+pub use folder::{FolderContent, SpecialFile, content_below};
 #[cfg(feature = "live")]
 pub use live::{LiveCapture, LiveError};
 pub use options::Options;

@@ -1,6 +1,6 @@
 //! Several captures as one, in order of time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 
 use sizeleak_frame::Packet;
@@ -10,9 +10,20 @@ use crate::error::CaptureError;
 use crate::notice::NAME;
 use crate::open::{Decompression, is_stream};
 use crate::open_capture::{CaptureFile, OpenCapture};
+use crate::window::WINDOW_BYTES;
 
-/// The most files open at once. If more overlap in time, those whose next packet is latest are suspended.
+/// The most files open at once. If more overlap in time, those whose next packet is latest are suspended: what has been
+/// read of them stays, so that each is opened again only once in a while.
 const MOST_OPEN: usize = 128;
+
+/// What is read of all open captures together, about, in bytes.
+const MOST_READ_BYTES: usize = MOST_OPEN * WINDOW_BYTES;
+
+/// What is read of one at once at least.
+const LEAST_READ_BYTES: usize = 4 << 10;
+
+/// What is read of a file to find its start.
+const START_BYTES: usize = 64 << 10;
 
 /// While fewer files than this are open, each compressed one is decompressed on a thread of its own.
 const MOST_THREADED: usize = 4;
@@ -32,6 +43,8 @@ pub(crate) struct Merge {
     pub(crate) waiting: VecDeque<CaptureFile>,
     /// Open captures by the time of their heads; of equal times, the file named first comes first.
     open: BTreeMap<(i64, u32), Box<OpenCapture>>,
+    /// Those of them that can be suspended.
+    suspendable: BTreeSet<(i64, u32)>,
     /// The capture of the packet returned last. It is read further only when the next packet is asked for: reading at
     /// once would hold back the last packet until another one arrives.
     current: Option<Box<OpenCapture>>,
@@ -40,6 +53,8 @@ pub(crate) struct Merge {
     pub(crate) bytes: u64,
     /// Blocks without a packet.
     pub(crate) skipped_blocks: u64,
+    /// Bytes that damage has cost.
+    pub(crate) skipped_bytes: u64,
 }
 
 impl Merge {
@@ -49,13 +64,17 @@ impl Merge {
         let is_single = paths.len() == 1;
         for (path, index) in paths.into_iter().zip(0..).take_while(|_| !interrupt.is_set()) {
             let progress = FileProgress::new(progress);
-            let mut file = CaptureFile { path, index, starts_ns: i64::MIN, is_plain: false, progress };
+            let (starts_ns, read_bytes) = (i64::MIN, START_BYTES);
+            let mut file = CaptureFile { path, index, starts_ns, is_plain: false, progress, read_bytes };
             // The start of a single file does not matter, and that of a stream cannot be known: a stream comes first.
             if is_single || is_stream(&file.path) {
+                file.read_bytes = WINDOW_BYTES;
                 waiting.push(file);
                 continue;
             }
-            match file.find_start(interrupt) {
+            let found = file.find_start(interrupt);
+            file.read_bytes = WINDOW_BYTES;
+            match found {
                 Ok(true) => waiting.push(file),
                 Ok(false) => {}
                 Err(error) => errors.push(error),
@@ -65,10 +84,12 @@ impl Merge {
         let merge = Self {
             waiting: waiting.into(),
             open: BTreeMap::new(),
+            suspendable: BTreeSet::new(),
             current: None,
             interrupt: interrupt.clone(),
             bytes: 0,
             skipped_blocks: 0,
+            skipped_bytes: 0,
         };
         (merge, errors)
     }
@@ -85,15 +106,17 @@ impl Merge {
                 Some(_) => break,
             }
         }
-        let earliest = self.open.pop_first();
-        Ok(earliest.map_or(Next::End, |(_, capture)| Next::Packet(self.current.insert(capture).packet())))
+        let Some((key, earliest)) = self.open.pop_first() else { return Ok(Next::End) };
+        self.suspendable.remove(&key);
+        Ok(Next::Packet(self.current.insert(earliest).packet()))
     }
 
     /// Opens the next capture.
     pub(crate) fn start_next(&mut self) -> Result<(), CaptureError> {
-        let Some(file) = self.waiting.pop_front() else { return Ok(()) };
+        let Some(mut file) = self.waiting.pop_front() else { return Ok(()) };
         self.make_room();
-        let is_threaded = self.count_open() < MOST_THREADED;
+        file.read_bytes = self.read_bytes();
+        let is_threaded = self.suspendable.len() < MOST_THREADED;
         let decompression = if is_threaded { Decompression::Threaded } else { Decompression::Inline };
         tracing::info!(stage = NAME, file = %file.path.display(), "reads");
         match OpenCapture::open(file, &self.interrupt, decompression) {
@@ -109,12 +132,17 @@ impl Merge {
         let reader = &capture.reader;
         if !reader.is_over {
             let packet = capture.packet();
-            self.open.insert((packet.time_ns, packet.capture), capture);
+            let key = (packet.time_ns, packet.capture);
+            if capture.can_suspend() {
+                self.suspendable.insert(key);
+            }
+            self.open.insert(key, capture);
             return;
         }
         tracing::info!(stage = NAME, file = %capture.file.path.display(), bytes = reader.window.offset(), "has read");
         self.bytes += reader.window.offset();
         self.skipped_blocks += reader.skipped_blocks;
+        self.skipped_bytes += reader.skipped_bytes;
     }
 
     /// The capture of the packet returned last, and the time before which no packet of another capture comes.
@@ -142,6 +170,7 @@ impl Merge {
         if capture.reader.window.is_suspended() {
             self.make_room();
         }
+        capture.reader.window.read_at_once(self.read_bytes());
         let advanced = capture.advance(&self.interrupt);
         self.add(capture);
         advanced
@@ -149,14 +178,18 @@ impl Merge {
 
     /// Suspends the file whose next packet is latest if too many are open.
     fn make_room(&mut self) {
-        if self.count_open() >= MOST_OPEN
-            && let Some(latest) = self.open.values_mut().rev().find(|capture| capture.can_suspend())
+        let read_bytes = self.read_bytes();
+        if self.suspendable.len() >= MOST_OPEN
+            && let Some(latest) = self.suspendable.pop_last()
+            && let Some(capture) = self.open.get_mut(&latest)
         {
-            latest.reader.window.suspend();
+            capture.reader.window.read_at_once(read_bytes);
+            capture.suspend();
         }
     }
 
-    fn count_open(&self) -> usize {
-        self.open.values().filter(|capture| capture.can_suspend()).count()
+    /// How many bytes are read of each capture at once, so that memory does not grow with their number.
+    fn read_bytes(&self) -> usize {
+        (MOST_READ_BYTES / (self.open.len() + 1)).clamp(LEAST_READ_BYTES, WINDOW_BYTES)
     }
 }

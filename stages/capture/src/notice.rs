@@ -1,6 +1,8 @@
 //! The notices of the stage, and the first error, which the stage returns at its end.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::path::PathBuf;
 
 use sizeleak_frame::{Notice, what};
 use sizeleak_runtime::{Closed, SourceEmit, StageError};
@@ -15,11 +17,15 @@ pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, detail: &impl Dis
     Notice { time_ns, stage: NAME.into(), flow: None, what: what.into(), bytes: None, detail: Some(detail.to_string()) }
 }
 
+/// At most this many notices report places where a file is damaged. More damage is only counted.
+const MOST_NOTICES_OF_FILE: u64 = 8;
+
 /// Errors so far: each is reported at once; the first is returned after everything readable has been read.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     first: Option<CaptureError>,
-    pub(crate) count: u64,
+    /// How often each file or folder has failed.
+    counts: BTreeMap<PathBuf, u64>,
 }
 
 impl Failures {
@@ -30,11 +36,25 @@ impl Failures {
         time_ns: Option<i64>,
         out: &mut dyn SourceEmit,
     ) -> Result<(), Closed> {
-        let what = if error.damage.is_cut() { what::TRUNCATED } else { what::MALFORMED };
-        out.emit(notice(what, time_ns, &error).into())?;
+        let (skipped, count) = (error.damage.skipped_bytes(), self.counts.entry(error.file.clone()).or_default());
+        *count += 1;
+        if skipped.is_none() || *count <= MOST_NOTICES_OF_FILE {
+            let what = match skipped {
+                Some(_) => what::RESYNC,
+                None if error.damage.is_cut() => what::TRUNCATED,
+                None => what::MALFORMED,
+            };
+            let more =
+                if *count == MOST_NOTICES_OF_FILE { "; more of these in this file are only counted" } else { "" };
+            out.emit(Notice { bytes: skipped, ..notice(what, time_ns, &format!("{error}{more}")) }.into())?;
+        }
         self.first.get_or_insert(error);
-        self.count += 1;
         Ok(())
+    }
+
+    /// How many files and folders have failed.
+    pub(crate) fn count(&self) -> u64 {
+        self.counts.len() as u64
     }
 
     /// The first error, if there was one.

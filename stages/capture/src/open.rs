@@ -42,6 +42,7 @@ pub(crate) fn open(
     interrupt: &Interrupt,
     progress: &FileProgress,
     decompression: Decompression,
+    read_bytes: usize,
 ) -> Result<(CaptureReader, Option<OwnedFd>), Damage> {
     if is_stream(file) {
         let input = if file.as_os_str() == "-" { stdin() } else { pipe(file) }.map_err(Damage::Open)?;
@@ -55,7 +56,7 @@ pub(crate) fn open(
         }
         source => source,
     };
-    Ok((CaptureReader::of(source)?, None))
+    Ok((CaptureReader::of(source, read_bytes)?, None))
 }
 
 /// Opens a file at an offset of its decompressed content.

@@ -22,6 +22,8 @@ pub(crate) struct CaptureFile {
     /// Whether it is known to be uncompressed.
     pub(crate) is_plain: bool,
     pub(crate) progress: FileProgress,
+    /// How many bytes are read at once.
+    pub(crate) read_bytes: usize,
 }
 
 impl CaptureFile {
@@ -29,9 +31,10 @@ impl CaptureFile {
     pub(crate) fn find_start(&mut self, interrupt: &Interrupt) -> Result<bool, CaptureError> {
         let mut capture = OpenCapture::open(self.clone(), interrupt, Decompression::Inline)?;
         self.is_plain = capture.reader.window.plain_file().is_some();
-        capture.advance(interrupt)?;
+        // Damage that packets follow is reported when the file is read.
+        let advanced = capture.advance(interrupt);
         self.starts_ns = capture.head.time_ns;
-        Ok(!capture.reader.is_over)
+        if capture.reader.is_over { advanced.map(|()| false) } else { Ok(true) }
     }
 
     fn error(&self, damage: Damage) -> CaptureError {
@@ -66,31 +69,41 @@ impl OpenCapture {
         interrupt: &Interrupt,
         decompression: Decompression,
     ) -> Result<Self, CaptureError> {
-        let opened = open(&file.path, interrupt, &file.progress, decompression);
+        let opened = open(&file.path, interrupt, &file.progress, decompression, file.read_bytes);
         let (reader, stream) = opened.map_err(|damage| file.error(damage))?;
         Ok(Self { file, reader, stream, head: Head::default(), number: 0 })
     }
 
-    /// Reads the next packet into the head, or to the end of the capture; see `CaptureReader::is_over`.
+    /// Reads the next packet into the head, or to the end of the capture; see `CaptureReader::is_over`. An error may be
+    /// about damage before that packet.
     pub(crate) fn advance(&mut self, interrupt: &Interrupt) -> Result<(), CaptureError> {
-        let Self { file, reader, head, number, .. } = self;
-        if reader.window.is_suspended() {
-            let reopened = reader.resume(|offset| open_file(&file.path, &file.progress, offset));
-            reopened.map_err(|damage| file.error(damage))?;
-        }
-        match reader.next_packet() {
-            Ok(Some(CapturedPacket { time_ns, link_type, original_length, data })) => {
-                (head.time_ns, head.link_type, head.original_length) = (time_ns, link_type, original_length);
-                head.data.clear();
-                head.data.extend_from_slice(data);
-                *number += 1;
-                Ok(())
-            }
-            Ok(None) => Ok(()),
+        match self.read_head() {
             // What is missing when the user stops is not damage.
             Err(_) if interrupt.is_set() => Ok(()),
-            Err(damage) => Err(file.error(damage)),
+            Err(damage) if damage.skipped_bytes().is_some() => {
+                // The packet behind the damage is in the window.
+                _ = self.read_head();
+                Err(self.file.error(damage))
+            }
+            read => read.map_err(|damage| self.file.error(damage)),
         }
+    }
+
+    fn read_head(&mut self) -> Result<(), Damage> {
+        let Self { reader, head, number, .. } = self;
+        if let Some(CapturedPacket { time_ns, link_type, original_length, data }) = reader.next_packet()? {
+            (head.time_ns, head.link_type, head.original_length) = (time_ns, link_type, original_length);
+            head.data.clear();
+            head.data.extend_from_slice(data);
+            *number += 1;
+        }
+        Ok(())
+    }
+
+    /// Closes the file until more of it is needed than what has been read at once.
+    pub(crate) fn suspend(&mut self) {
+        let (path, progress) = (self.file.path.clone(), self.file.progress.clone());
+        self.reader.window.suspend(move |offset| open_file(&path, &progress, offset));
     }
 
     /// The packet at the head.

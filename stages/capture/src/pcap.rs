@@ -4,12 +4,22 @@ use pcap_parser::pcap::{PcapHeader, parse_pcap_header};
 
 use crate::error::Damage;
 use crate::packet::{CapturedPacket, PacketVisitor};
+use crate::resync::{Candidate, PacketFormat, is_near};
 use crate::window::Window;
 
 const HEADER_BYTES: u64 = 24;
 const RECORD_HEADER_BYTES: u64 = 16;
 const MODIFIED_HEADER_BYTES: u64 = 24;
 const PACKET: &str = "packet";
+const NANOSECONDS: u32 = 1_000_000_000;
+
+/// The longest packet that tools of today write, in bytes. A longer one is doubted, as is one that was longer in the
+/// capture than on the wire, or has no byte.
+const LONGEST: u32 = 262_144;
+
+/// The longest packet on the wire that is looked for behind damage: offloading makes packets longer than any network
+/// has.
+const LONGEST_ON_WIRE: u32 = 1 << 20;
 
 /// What the file header says about the packets.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +28,18 @@ pub(crate) struct Pcap {
     /// Nanoseconds per unit of the sub-second field.
     fraction_ns: u16,
     link_type: u16,
+    snaplen: u32,
+    /// The time of the last packet.
+    last_ns: Option<i64>,
+}
+
+/// The fields of a packet header.
+#[derive(Debug, Clone, Copy)]
+struct RecordHeader {
+    seconds: u32,
+    fraction: u32,
+    captured: u32,
+    original: u32,
 }
 
 /// The layout of a packet header.
@@ -61,50 +83,146 @@ impl Pcap {
             fraction_ns: if header.is_nanosecond_precision() { 1 } else { 1000 },
             // The upper half of the field is the length of a frame check sequence, not the type.
             link_type: (header.network.0 & 0xffff) as u16,
+            snaplen: header.snaplen,
+            last_ns: None,
         })
     }
 
-    pub(crate) fn next_packet(self, window: &mut Window) -> Result<Option<CapturedPacket<'_>>, Damage> {
-        let Some(header) = window.peek(self.layout.header_bytes(), PACKET)? else { return Ok(None) };
-        let length = self.record_length(header).unwrap_or(u64::MAX);
+    /// The length of the next packet with its header, all of which is in the window then; `None` at the end. An error
+    /// consumes nothing.
+    pub(crate) fn find_packet(&self, window: &mut Window) -> Result<Option<u64>, Damage> {
         let offset = window.offset();
+        let Some(bytes) = window.peek(self.layout.header_bytes(), PACKET)? else { return Ok(None) };
+        let cannot_be_read = || Damage::Malformed { offset, fault: "a packet cannot be read".to_owned() };
+        let header = self.header(bytes).ok_or_else(cannot_be_read)?;
+        let length = self.layout.header_bytes() + u64::from(header.captured);
+        if window.peek(length, PACKET)?.is_none() {
+            return Ok(None);
+        }
+        if header.is_doubtful() && !self.is_confirmed(header, length, window) {
+            return Err(Damage::Malformed { offset, fault: header.fault() });
+        }
+        Ok(Some(length))
+    }
+
+    /// Takes the packet that was found.
+    pub(crate) fn take_packet(self, length: u64, window: &mut Window) -> Result<Option<CapturedPacket<'_>>, Damage> {
         let Some(record) = window.take(length, PACKET)? else { return Ok(None) };
-        let packet = self.parse(record).map(|(packet, _)| packet);
-        packet.map(Some).ok_or_else(|| Damage::Malformed { offset, fault: "a packet cannot be read".to_owned() })
+        Ok(self.header(record).and_then(|header| self.record(header, record)).map(|(packet, _)| packet))
+    }
+
+    /// Remembers the time of the packet read last.
+    pub(crate) fn advance_to(&mut self, time_ns: i64) {
+        self.last_ns = Some(time_ns);
+    }
+
+    /// Whether a doubtful packet is right all the same: its time is near the one before, and so is that of the packet
+    /// that follows, or the capture ends there.
+    fn is_confirmed(&self, header: RecordHeader, length: u64, window: &mut Window) -> bool {
+        let time_ns = self.time_ns(header);
+        if !self.last_ns.is_none_or(|last_ns| is_near(time_ns, last_ns)) {
+            return false;
+        }
+        window.fetch((length + self.layout.header_bytes()) as usize);
+        let behind = window.available().get(length as usize..).unwrap_or_default();
+        if behind.is_empty() {
+            return true;
+        }
+        let follows = |next: RecordHeader| {
+            next.captured <= LONGEST && self.has_valid_fraction(next) && is_near(self.time_ns(next), time_ns)
+        };
+        self.header(behind).is_some_and(follows)
     }
 
     /// Hands the packets that are whole in the window to a visitor; returns how many it took.
-    pub(crate) fn visit_buffered(self, window: &mut Window, visitor: &mut impl PacketVisitor) -> u64 {
-        let (bytes, buffer) = (window.available(), window.shared());
-        let visited = match self.layout {
+    pub(crate) fn visit_buffered(&mut self, window: &mut Window, visitor: &mut impl PacketVisitor) -> u64 {
+        let (this, bytes, buffer) = (*self, window.available(), window.shared());
+        let visited = match this.layout {
             // Nearly all captures. The same loop with a constant layout is twice as fast.
             Layout::LittleEndian => {
-                visitor.visit(bytes, buffer, move |bytes| Self { layout: Layout::LittleEndian, ..self }.parse(bytes))
+                visitor.visit(bytes, buffer, move |bytes| Self { layout: Layout::LittleEndian, ..this }.parse(bytes))
             }
-            _ => visitor.visit(bytes, buffer, move |bytes| self.parse(bytes)),
+            _ => visitor.visit(bytes, buffer, move |bytes| this.parse(bytes)),
         };
         window.consume(visited.bytes);
+        if visited.packets > 0 {
+            self.last_ns = visited.last_ns;
+        }
         visited.packets
     }
 
-    /// The packet at the front of `bytes` and the bytes behind it; `None` where it is not whole.
+    /// The packet at the front of `bytes` and the bytes behind it; `None` where it is not whole, or doubtful.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a few instructions a packet")]
     fn parse(self, bytes: &[u8]) -> Option<(CapturedPacket<'_>, &[u8])> {
-        let (header, behind) = bytes.split_first_chunk::<{ RECORD_HEADER_BYTES as usize }>()?;
+        let header = self.header(bytes)?;
+        if header.is_doubtful() { None } else { self.record(header, bytes) }
+    }
+
+    /// The packet with this header at the front of `bytes`, and the bytes behind it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a few instructions a packet")]
+    fn record(self, header: RecordHeader, bytes: &[u8]) -> Option<(CapturedPacket<'_>, &[u8])> {
+        let behind = bytes.get(self.layout.header_bytes() as usize..)?;
+        let (data, behind) = behind.split_at_checked(header.captured as usize)?;
+        let (time_ns, original_length) = (self.time_ns(header), header.original);
+        Some((CapturedPacket { time_ns, link_type: self.link_type, original_length, data }, behind))
+    }
+
+    /// The header at the front of `bytes`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a few instructions a packet")]
+    fn header(self, bytes: &[u8]) -> Option<RecordHeader> {
+        let header = bytes.first_chunk::<{ RECORD_HEADER_BYTES as usize }>()?;
         let number = |at: usize| {
             self.layout.u32([at, at + 1, at + 2, at + 3].map(|at| header.get(at).copied().unwrap_or_default()))
         };
-        let behind = behind.get((self.layout.header_bytes() - RECORD_HEADER_BYTES) as usize..)?;
-        let (data, behind) = behind.split_at_checked(number(8) as usize)?;
-        let fraction = i64::from(number(4)) * i64::from(self.fraction_ns);
-        let time_ns = i64::from(number(0)) * 1_000_000_000 + fraction;
-        Some((CapturedPacket { time_ns, link_type: self.link_type, original_length: number(12), data }, behind))
+        Some(RecordHeader { seconds: number(0), fraction: number(4), captured: number(8), original: number(12) })
     }
 
-    /// The length of the record whose header is at the front of `bytes`.
-    fn record_length(self, bytes: &[u8]) -> Option<u64> {
-        let length = self.layout.u32(bytes.get(8..12)?.try_into().ok()?);
-        Some(self.layout.header_bytes() + u64::from(length))
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a few instructions a packet")]
+    fn time_ns(self, header: RecordHeader) -> i64 {
+        let fraction = i64::from(header.fraction) * i64::from(self.fraction_ns);
+        i64::from(header.seconds) * i64::from(NANOSECONDS) + fraction
+    }
+
+    fn has_valid_fraction(self, header: RecordHeader) -> bool {
+        header.fraction < NANOSECONDS / u32::from(self.fraction_ns)
+    }
+}
+
+impl RecordHeader {
+    /// Whether the packet has no byte, more than there were on the wire, or more than tools write: see
+    /// [`Pcap::is_confirmed`].
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "one comparison a packet")]
+    fn is_doubtful(self) -> bool {
+        self.captured.wrapping_sub(1) >= self.original.min(LONGEST)
+    }
+
+    fn fault(self) -> String {
+        format!("a packet claims {} bytes captured of {} on the wire", self.captured, self.original)
+    }
+}
+
+impl PacketFormat for Pcap {
+    fn candidate(&self, bytes: &[u8]) -> Candidate {
+        let header_bytes = self.layout.header_bytes() as usize;
+        let Some(header) = self.header(bytes) else { return Candidate::Incomplete(header_bytes) };
+        let snaplen = if self.snaplen == 0 { LONGEST } else { self.snaplen.min(LONGEST) };
+        let is_plausible = !header.is_doubtful()
+            && header.captured <= snaplen
+            && header.original <= LONGEST_ON_WIRE
+            && self.has_valid_fraction(header);
+        if !is_plausible {
+            return Candidate::Implausible;
+        }
+        let length = header_bytes + header.captured as usize;
+        Candidate::Plausible { length, time_ns: Some(self.time_ns(header)) }
+    }
+
+    fn last_ns(&self) -> Option<i64> {
+        self.last_ns
     }
 }

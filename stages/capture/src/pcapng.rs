@@ -4,7 +4,8 @@ use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, parse_block_be, pars
 
 use crate::error::Damage;
 use crate::packet::{CapturedPacket, PacketVisitor};
-use crate::window::Window;
+use crate::resync::{Candidate, PacketFormat};
+use crate::window::{LARGEST_PART, Window};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -20,6 +21,8 @@ const TRAILER_BYTES: usize = 4;
 const BLOCK: &str = "block";
 const NANOSECONDS: u64 = 1_000_000_000;
 const MOST_INTERFACES: usize = 65_536;
+/// The longest block that is looked for behind damage.
+const LONGEST_BLOCK: usize = 1 << 20;
 
 /// What the blocks so far say about the packets that follow.
 #[derive(Debug, Default)]
@@ -28,6 +31,7 @@ pub(crate) struct Pcapng {
     interfaces: Vec<Interface>,
     /// Simple packets have no time of their own; they get that of the packet before.
     last_time_ns: i64,
+    has_time: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +44,8 @@ struct Interface {
 }
 
 impl Pcapng {
-    /// Skips the next block if it holds no packet; false if a packet or the end comes next.
+    /// Skips the next block if it holds no packet; false if a packet or the end comes next. An error consumes nothing,
+    /// unless in a block too large to be checked first.
     pub(crate) fn skip_block(&mut self, window: &mut Window) -> Result<bool, Damage> {
         let offset = window.offset();
         let Some(header) = window.peek(LEAST_BLOCK_BYTES, BLOCK)? else { return Ok(false) };
@@ -49,40 +54,65 @@ impl Pcapng {
         if is_packet(kind) {
             return Ok(false);
         }
-        if !matches!(kind, SECTION_HEADER | INTERFACE) {
+        let has_meaning = matches!(kind, SECTION_HEADER | INTERFACE);
+        if !has_meaning && length > LARGEST_PART {
             // Names, statistics, keys and unknown blocks may have any length.
             return window.skip(length, BLOCK);
         }
-        let Some(block) = window.take(length, BLOCK)? else { return Ok(false) };
-        if kind == SECTION_HEADER {
+        let Some(block) = window.peek(length, BLOCK)? else { return Ok(false) };
+        if !self.ends_with_length(block) {
+            return Err(malformed(offset, "the two lengths of a block differ"));
+        }
+        if kind == INTERFACE {
+            let interface = match self.parse(block) {
+                Some(Block::InterfaceDescription(description)) => Interface::new(&description),
+                _ => return Err(malformed(offset, "an interface description cannot be read")),
+            };
+            if self.interfaces.len() >= MOST_INTERFACES {
+                return Err(malformed(offset, "a section with more interfaces than there can be"));
+            }
+            self.interfaces.push(interface);
+        } else if kind == SECTION_HEADER {
             self.interfaces.clear();
-            return Ok(true);
         }
-        let interface = match self.parse(block) {
-            Some(Block::InterfaceDescription(description)) => Interface::new(&description),
-            _ => return Err(malformed(offset, "an interface description cannot be read")),
-        };
-        if self.interfaces.len() >= MOST_INTERFACES {
-            return Err(malformed(offset, "a section with more interfaces than there can be"));
-        }
-        self.interfaces.push(interface);
+        window.consume(length as usize);
         Ok(true)
     }
 
-    /// The packet of the next block, which holds one.
-    pub(crate) fn next_packet<'a>(&mut self, window: &'a mut Window) -> Result<Option<CapturedPacket<'a>>, Damage> {
+    /// The length of the next block, which holds a packet and is in the window then; `None` at the end. An error
+    /// consumes nothing.
+    pub(crate) fn find_packet(&self, window: &mut Window) -> Result<Option<u64>, Damage> {
         let offset = window.offset();
         let Some(header) = window.peek(LEAST_BLOCK_BYTES, BLOCK)? else { return Ok(None) };
-        let (kind, length) = (self.number(header).unwrap_or_default(), self.checked_length(header, offset)?);
-        let Some(block) = window.take(length, BLOCK)? else { return Ok(None) };
-        let packet = match kind {
+        let length = self.checked_length(header, offset)?;
+        let Some(block) = window.peek(length, BLOCK)? else { return Ok(None) };
+        let packet = self.packet(block);
+        packet.ok_or_else(|| malformed(offset, "a packet block cannot be read, or has no interface"))?;
+        Ok(Some(length))
+    }
+
+    /// Takes the packet that was found.
+    pub(crate) fn take_packet<'a>(
+        &self,
+        length: u64,
+        window: &'a mut Window,
+    ) -> Result<Option<CapturedPacket<'a>>, Damage> {
+        Ok(window.take(length, BLOCK)?.and_then(|block| self.packet(block)))
+    }
+
+    /// Remembers the time of the packet read last.
+    pub(crate) fn advance_to(&mut self, time_ns: i64) {
+        (self.last_time_ns, self.has_time) = (time_ns, true);
+    }
+
+    /// The packet in a block of any kind that holds one.
+    fn packet<'a>(&self, block: &'a [u8]) -> Option<CapturedPacket<'a>> {
+        match self.number(block)? {
             ENHANCED_PACKET => self.parse_enhanced(block).map(|(packet, _)| packet),
             SIMPLE_PACKET => self.parse_simple(block),
-            _ => self.parse_obsolete(block),
-        };
-        let packet = packet.ok_or_else(|| malformed(offset, "a packet block cannot be read, or has no interface"))?;
-        self.last_time_ns = packet.time_ns;
-        Ok(Some(packet))
+            OBSOLETE_PACKET => self.parse_obsolete(block),
+            _ => None,
+        }
     }
 
     /// Hands the enhanced packet blocks that are whole in the window, up to a block of another kind, to a visitor;
@@ -92,7 +122,7 @@ impl Pcapng {
         let visited = visitor.visit(window.available(), window.shared(), move |bytes| this.parse_enhanced(bytes));
         window.consume(visited.bytes);
         if let Some(last_ns) = visited.last_ns.filter(|_| visited.packets > 0) {
-            self.last_time_ns = last_ns;
+            self.advance_to(last_ns);
         }
         visited.packets
     }
@@ -164,6 +194,12 @@ impl Pcapng {
         Ok(length)
     }
 
+    /// Whether a block ends with its length once more.
+    fn ends_with_length(&self, block: &[u8]) -> bool {
+        block.split_last_chunk::<TRAILER_BYTES>().and_then(|(_, trailer)| self.number(trailer)).map(u64::from)
+            == self.block_length(block)
+    }
+
     fn parse<'a>(&self, block: &'a [u8]) -> Option<Block<'a>> {
         let parsed = if self.big_endian { parse_block_be(block) } else { parse_block_le(block) };
         parsed.ok().map(|(_, block)| block)
@@ -176,6 +212,32 @@ impl Pcapng {
 
     fn interface(&self, number: u32) -> Option<&Interface> {
         self.interfaces.get(number as usize)
+    }
+}
+
+impl PacketFormat for Pcapng {
+    /// Any block whose two lengths are the same; one with a packet must be readable.
+    fn candidate(&self, bytes: &[u8]) -> Candidate {
+        let (Some(kind), Some(length)) = (self.number(bytes), self.block_length(bytes)) else {
+            return Candidate::Incomplete(LEAST_BLOCK_BYTES as usize);
+        };
+        let length = length as usize;
+        if length < LEAST_BLOCK_BYTES as usize || !length.is_multiple_of(4) || length > LONGEST_BLOCK {
+            return Candidate::Implausible;
+        }
+        let Some(block) = bytes.get(..length) else { return Candidate::Incomplete(length) };
+        if !self.ends_with_length(block) {
+            return Candidate::Implausible;
+        }
+        match self.packet(block) {
+            Some(packet) => Candidate::Plausible { length, time_ns: Some(packet.time_ns) },
+            None if is_packet(kind) => Candidate::Implausible,
+            None => Candidate::Plausible { length, time_ns: None },
+        }
+    }
+
+    fn last_ns(&self) -> Option<i64> {
+        self.has_time.then_some(self.last_time_ns)
     }
 }
 

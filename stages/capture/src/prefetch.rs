@@ -98,7 +98,8 @@ pub(crate) struct PrefetchedCapture {
 pub(crate) struct PrefetchEnd {
     /// The counts, and a batch that has been started if the capture continues.
     pub(crate) batcher: PacketBatcher,
-    /// The capture: over, or with a packet at its head that another capture may precede. `None` if it cannot be opened.
+    /// The capture: over, or with a packet at its head that another capture may precede or that follows damage. `None`
+    /// if it cannot be opened.
     pub(crate) capture: Option<Box<OpenCapture>>,
     pub(crate) error: Option<CaptureError>,
 }
@@ -138,7 +139,8 @@ fn read(
         if capture.reader.is_over {
             break;
         }
-        if capture.packet().time_ns >= before_ns {
+        // Damage is reported in its place, between the packets.
+        if error.is_some() || capture.packet().time_ns >= before_ns {
             parcels.flush().ok()?;
             return Some(PrefetchEnd { batcher, capture: Some(capture), error });
         }

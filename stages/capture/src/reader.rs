@@ -7,7 +7,8 @@ use crate::error::Damage;
 use crate::packet::{CapturedPacket, PacketVisitor};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
-use crate::window::Window;
+use crate::resync::skip_damage;
+use crate::window::{WINDOW_BYTES, Window};
 
 /// A capture that is being read.
 pub struct CaptureReader {
@@ -15,6 +16,8 @@ pub struct CaptureReader {
     format: Format,
     /// Blocks without a packet.
     pub(crate) skipped_blocks: u64,
+    /// Bytes that damage has cost.
+    pub(crate) skipped_bytes: u64,
     /// The end or damage has been reached: no packet follows.
     pub(crate) is_over: bool,
 }
@@ -30,11 +33,12 @@ impl CaptureReader {
     /// # Errors
     /// [`Damage`] if it is not a capture.
     pub fn new(input: Box<dyn Read + Send>) -> Result<Self, Damage> {
-        Self::of(ByteSource::Stream(input))
+        Self::of(ByteSource::Stream(input), WINDOW_BYTES)
     }
 
-    pub(crate) fn of(input: ByteSource) -> Result<Self, Damage> {
-        let mut window = Window::new(input);
+    /// As [`Self::new`], for a source that so many bytes are read from at once.
+    pub(crate) fn of(input: ByteSource, read_bytes: usize) -> Result<Self, Damage> {
+        let mut window = Window::new(input, read_bytes);
         let magic = match window.peek(4, "capture") {
             Ok(Some(magic)) => <[u8; 4]>::try_from(magic).unwrap_or_default(),
             Ok(None) => return Err(Damage::Empty),
@@ -50,29 +54,61 @@ impl CaptureReader {
             | [0x34, 0xcd, 0xb2, 0xa1] => Format::Pcap(Pcap::read_header(&mut window)?),
             _ => return Err(not_capture(window.available())),
         };
-        Ok(Self { window, format, skipped_blocks: 0, is_over: false })
+        Ok(Self { window, format, skipped_blocks: 0, skipped_bytes: 0, is_over: false })
     }
 
     /// The next packet; `None` at the end.
     ///
     /// # Errors
-    /// [`Damage`]; no packet follows it.
+    /// [`Damage`]; only behind [`Damage::Skipped`] packets follow.
     pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, Damage> {
         // Reset below if a packet is found.
         if std::mem::replace(&mut self.is_over, true) {
             return Ok(None);
         }
-        let packet = match &mut self.format {
-            Format::Pcap(pcap) => pcap.next_packet(&mut self.window)?,
+        let length = match self.find_packet() {
+            Ok(Some(length)) => length,
+            Ok(None) => return Ok(None),
+            Err(damage) => return Err(self.skip(damage)),
+        };
+        let packet = match &self.format {
+            Format::Pcap(pcap) => pcap.take_packet(length, &mut self.window)?,
+            Format::Pcapng(pcapng) => pcapng.take_packet(length, &mut self.window)?,
+        };
+        if let Some(packet) = &packet {
+            match &mut self.format {
+                Format::Pcap(pcap) => pcap.advance_to(packet.time_ns),
+                Format::Pcapng(pcapng) => pcapng.advance_to(packet.time_ns),
+            }
+        }
+        self.is_over = packet.is_none();
+        Ok(packet)
+    }
+
+    /// The length of the next packet in the capture, once that is in the window.
+    fn find_packet(&mut self) -> Result<Option<u64>, Damage> {
+        match &mut self.format {
+            Format::Pcap(pcap) => pcap.find_packet(&mut self.window),
             Format::Pcapng(pcapng) => {
                 while pcapng.skip_block(&mut self.window)? {
                     self.skipped_blocks += 1;
                 }
-                pcapng.next_packet(&mut self.window)?
+                pcapng.find_packet(&mut self.window)
             }
+        }
+    }
+
+    /// Skips damage if packets follow it.
+    fn skip(&mut self, damage: Damage) -> Damage {
+        let Some((offset, fault)) = damage.place() else { return damage };
+        let skipped = match &self.format {
+            Format::Pcap(pcap) => skip_damage(&mut self.window, pcap),
+            Format::Pcapng(pcapng) => skip_damage(&mut self.window, pcapng),
         };
-        self.is_over = packet.is_none();
-        Ok(packet)
+        let Some(bytes) = skipped else { return damage };
+        self.is_over = false;
+        self.skipped_bytes += bytes;
+        Damage::Skipped { offset, fault, bytes }
     }
 
     /// Hands the packets that are in the buffer already to a visitor; returns how many it took.
@@ -82,14 +118,6 @@ impl CaptureReader {
             Format::Pcap(pcap) => pcap.visit_buffered(&mut self.window, visitor),
             Format::Pcapng(pcapng) => pcapng.visit_buffered(&mut self.window, visitor),
         }
-    }
-
-    /// Continues a suspended capture with a source that `reopen` opens at an offset.
-    pub(crate) fn resume(&mut self, reopen: impl FnOnce(u64) -> Result<ByteSource, Damage>) -> Result<(), Damage> {
-        self.is_over = true;
-        self.window.resume(reopen(self.window.offset())?);
-        self.is_over = false;
-        Ok(())
     }
 }
 

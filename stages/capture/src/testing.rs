@@ -48,6 +48,7 @@ pub(crate) struct DriverCounts {
     pub(crate) packets: PacketCounts,
     bytes: u64,
     skipped_blocks: u64,
+    skipped_bytes: u64,
     damaged_files: u64,
 }
 
@@ -58,7 +59,8 @@ impl DriverCounts {
             packets: batcher.counts,
             bytes: merge.bytes,
             skipped_blocks: merge.skipped_blocks,
-            damaged_files: failures.count,
+            skipped_bytes: merge.skipped_bytes,
+            damaged_files: failures.count(),
         }
     }
 }

@@ -8,45 +8,62 @@ use sizeleak_frame::ReadBuffer;
 use crate::byte_source::{ByteSource, PlainFile};
 use crate::error::Damage;
 
-const WINDOW_BYTES: usize = 256 << 10;
+/// As much is read at once, unless many captures are open.
+pub(crate) const WINDOW_BYTES: usize = 256 << 10;
 
 /// The longest packet, or block that describes packets, in bytes. libpcap writes none above 256 KiB, and a batch with
 /// one must fit into a frame.
-const LARGEST_PART: u64 = 8 << 20;
+pub(crate) const LARGEST_PART: u64 = 8 << 20;
+
+/// Where more bytes come from.
+enum Supply {
+    Source(ByteSource),
+    /// Closed, and opened again at an offset when more bytes are needed.
+    Suspended(Reopen),
+}
+
+/// Opens a source at an offset.
+pub(crate) type Reopen = Box<dyn Fn(u64) -> Result<ByteSource, Damage> + Send>;
 
 /// The bytes of a stream from some offset on.
 pub(crate) struct Window {
-    /// `None` while suspended.
-    source: Option<ByteSource>,
+    supply: Supply,
     buffer: ReadBuffer,
+    /// How many bytes are read at once.
+    read_bytes: usize,
     /// The offset in the stream of the first byte not consumed.
     offset: u64,
 }
 
 impl Window {
-    /// A window at the beginning of a source.
-    pub(crate) fn new(source: ByteSource) -> Self {
-        Self { source: Some(source), buffer: ReadBuffer::default(), offset: 0 }
+    /// A window at the beginning of a source, which reads so many bytes at once.
+    pub(crate) fn new(source: ByteSource, read_bytes: usize) -> Self {
+        Self { supply: Supply::Source(source), buffer: ReadBuffer::default(), read_bytes, offset: 0 }
     }
 
-    /// Closes the source and frees the buffer; the offset stays.
-    pub(crate) fn suspend(&mut self) {
-        (self.source, self.buffer) = (None, ReadBuffer::default());
+    /// Reads so many bytes at once from now on.
+    pub(crate) fn read_at_once(&mut self, read_bytes: usize) {
+        self.read_bytes = read_bytes;
+    }
+
+    /// Closes the source until more bytes are needed than it keeps: what is read at once.
+    pub(crate) fn suspend(&mut self, reopen: impl Fn(u64) -> Result<ByteSource, Damage> + Send + 'static) {
+        let unread = self.available();
+        let kept = unread.get(..self.read_bytes).unwrap_or(unread).to_vec();
+        let length = kept.len();
+        self.buffer = ReadBuffer::default();
+        self.buffer.go_on_in(&mut Arc::new(kept), 0..length);
+        self.supply = Supply::Suspended(Box::new(reopen));
     }
 
     pub(crate) fn is_suspended(&self) -> bool {
-        self.source.is_none()
-    }
-
-    /// Continues with a source that stands at the offset.
-    pub(crate) fn resume(&mut self, source: ByteSource) {
-        self.source = Some(source);
+        matches!(self.supply, Supply::Suspended(_))
     }
 
     /// The file, unless it is compressed or a stream. Its position is behind the bytes available.
     pub(crate) fn plain_file(&self) -> Option<&PlainFile> {
-        match &self.source {
-            Some(ByteSource::File(file)) => Some(file),
+        match &self.supply {
+            Supply::Source(ByteSource::File(file)) => Some(file),
             _ => None,
         }
     }
@@ -54,7 +71,7 @@ impl Window {
     /// Continues in another buffer: the bytes at `range` must be those at the position of the file. Returns false, and
     /// changes nothing, if the bytes available do not fit in front of them or the buffer is shared.
     pub(crate) fn adopt(&mut self, buffer: &mut Arc<Vec<u8>>, range: Range<usize>) -> bool {
-        let Some(ByteSource::File(file)) = &mut self.source else { return false };
+        let Supply::Source(ByteSource::File(file)) = &mut self.supply else { return false };
         let is_adopted = self.buffer.go_on_in(buffer, range.clone());
         if is_adopted {
             file.advance(range.len());
@@ -96,8 +113,7 @@ impl Window {
         }
         let length = length as usize;
         while self.available().len() < length {
-            let read = self.source.as_mut().map_or(Ok(0), |source| self.buffer.fill(source, WINDOW_BYTES));
-            if read.map_err(|source| Damage::Read { offset: self.offset, source })? == 0 {
+            if self.fill()? == 0 {
                 let there = self.available().len();
                 if there == 0 {
                     return Ok(None);
@@ -106,6 +122,29 @@ impl Window {
             }
         }
         Ok(self.available().get(..length))
+    }
+
+    /// Reads until `length` bytes are available; false at the end, and where the source cannot be read further.
+    pub(crate) fn fetch(&mut self, length: usize) -> bool {
+        while self.available().len() < length {
+            if !self.fill().is_ok_and(|count| count > 0) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Reads more bytes and returns their number, 0 at the end. Opens the source first if it is suspended.
+    fn fill(&mut self) -> Result<usize, Damage> {
+        if let Supply::Suspended(reopen) = &self.supply {
+            self.supply = Supply::Source(reopen(self.offset + self.available().len() as u64)?);
+        }
+        match &mut self.supply {
+            Supply::Source(source) => {
+                self.buffer.fill(source, self.read_bytes).map_err(|source| Damage::Read { offset: self.offset, source })
+            }
+            Supply::Suspended(_) => Ok(0),
+        }
     }
 
     /// Consumes the next `length` bytes and returns them; otherwise as [`Window::peek`].

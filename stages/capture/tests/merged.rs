@@ -35,6 +35,47 @@ fn folders_are_read_recursively() {
 }
 
 #[test]
+fn what_is_named_like_a_capture_in_a_folder_must_be_one() {
+    let folder = TempDir::new().unwrap();
+    file(&folder, "good.pcap", &little_endian(&some_packets(4, 0)));
+    for (name, content, fails) in [
+        ("notes.txt", &b"no capture"[..], false),
+        ("empty", b"", false),
+        ("bad.pcap", b"no capture", true),
+        ("bad.pcapng.gz", b"no capture", true),
+        ("empty.pcap3", b"", true),
+    ] {
+        let other = file(&folder, name, content);
+        let (packets, error) = read(&[folder.path().to_owned()]);
+        assert_eq!((packets.len(), error.is_some_and(|error| error.contains(name))), (4, fails), "{name}");
+        let (_, error) = read(&[folder.path().to_owned(), other.clone()]);
+        assert!(error.unwrap().contains(name), "one that is named is wanted");
+        std::fs::remove_file(other).unwrap();
+    }
+}
+
+/// Reads what this process has read from files so far, in bytes.
+fn bytes_read() -> u64 {
+    let counts = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    counts.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+/// Each file is opened again only once in a while, so what is read grows with the files and not with their square.
+#[test]
+fn many_overlapping_files_are_read_about_once() {
+    let folder = TempDir::new().unwrap();
+    let write = |number: u64| file(&folder, &format!("{number}"), &little_endian(&some_packets(200, number)));
+    let files: Vec<_> = (0..400).map(write).collect();
+    let size: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
+    let before = bytes_read();
+    let (packets, error) = read(&files);
+    let read = bytes_read() - before;
+    assert_eq!((packets.len(), error), (400 * 200, None));
+    assert!(packets.is_sorted_by_key(|packet| packet.0));
+    assert!(read < 4 * size, "{read} bytes of {size}");
+}
+
+#[test]
 fn a_damaged_file_does_not_stop_the_others() {
     let folder = TempDir::new().unwrap();
     let whole = little_endian(&some_packets(10, 0));

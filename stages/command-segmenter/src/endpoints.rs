@@ -1,5 +1,6 @@
 //! Which flows connect the same gateway and service: traffic is learned for the two, not for one connection.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_frame::Flow;
@@ -8,11 +9,16 @@ use sizeleak_runtime::TwoGenerationCache;
 /// The most flows with remembered endpoints; at least the half used last is kept.
 const MAX_FLOWS: usize = 100_000;
 
+/// The most tunnels whose flows are taken together. In others each flow is taken alone.
+const MAX_TUNNELS: usize = 1_000;
+
 /// A gateway and a service that exchange records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum EndpointPair {
     /// Their addresses.
     Addresses(IpAddr, SocketAddr),
+    /// Their addresses in a tunnel, and its number.
+    InTunnel(IpAddr, SocketAddr, u32),
     /// The flow, if its addresses are unknown.
     Flow(u64),
 }
@@ -21,18 +27,36 @@ pub(crate) enum EndpointPair {
 #[derive(Debug)]
 pub(crate) struct FlowEndpoints {
     flows: TwoGenerationCache<u64, Option<EndpointPair>>,
+    /// Numbers of tunnels. What is in a tunnel may be anybody's, so it is apart from the same addresses outside.
+    tunnels: BTreeMap<String, u32>,
 }
 
 impl Default for FlowEndpoints {
     fn default() -> Self {
-        Self { flows: TwoGenerationCache::new(MAX_FLOWS) }
+        Self { flows: TwoGenerationCache::new(MAX_FLOWS), tunnels: BTreeMap::new() }
     }
 }
 
 impl FlowEndpoints {
     /// Remembers the addresses of a flow.
     pub(crate) fn add(&mut self, flow: &Flow) {
-        *self.flows.get_or_default(flow.flow) = Some(EndpointPair::Addresses(flow.gateway, flow.service));
+        let Flow { flow: id, gateway, service, .. } = *flow;
+        let pair = match &flow.encapsulation {
+            None => EndpointPair::Addresses(gateway, service),
+            Some(tunnel) => self
+                .tunnel_number(tunnel)
+                .map_or(EndpointPair::Flow(id), |number| EndpointPair::InTunnel(gateway, service, number)),
+        };
+        *self.flows.get_or_default(id) = Some(pair);
+    }
+
+    fn tunnel_number(&mut self, tunnel: &str) -> Option<u32> {
+        if let Some(number) = self.tunnels.get(tunnel) {
+            return Some(*number);
+        }
+        let number = u32::try_from(self.tunnels.len()).ok().filter(|_| self.tunnels.len() < MAX_TUNNELS)?;
+        self.tunnels.insert(tunnel.to_owned(), number);
+        Some(number)
     }
 
     /// The endpoints of a flow.
@@ -52,10 +76,20 @@ mod tests {
     fn connections_of_one_gateway_to_one_service_have_the_same_endpoints() {
         let mut endpoints = FlowEndpoints::default();
         assert_eq!(endpoints.of(1), EndpointPair::Flow(1), "until its addresses are known");
-        for (flow, gateway) in [(1, "192.168.1.20"), (2, "192.168.1.20"), (3, "192.168.1.21")] {
+        let tunnel = |number: &str| Some(format!("vxlan {number} 198.51.100.1-198.51.100.2"));
+        for (flow, gateway, encapsulation) in [
+            (1, "192.168.1.20", None),
+            (2, "192.168.1.20", None),
+            (3, "192.168.1.21", None),
+            (5, "192.168.1.20", tunnel("7")),
+            (6, "192.168.1.20", tunnel("7")),
+            (7, "192.168.1.20", tunnel("8")),
+        ] {
             let (gateway, service) = (gateway.parse().unwrap(), "203.0.113.10:443".parse().unwrap());
-            endpoints.add(&Flow { flow, gateway, service, transport: Transport::Tcp });
+            endpoints.add(&Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation });
         }
+        assert_eq!(endpoints.of(5), endpoints.of(6));
+        assert!(endpoints.of(5) != endpoints.of(1) && endpoints.of(5) != endpoints.of(7));
         assert_eq!(endpoints.of(1), endpoints.of(2));
         assert_ne!(endpoints.of(1), endpoints.of(3));
         assert_eq!([endpoints.of(4), endpoints.of(4)], [EndpointPair::Flow(4); 2]);

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use sizeleak_frame::{Notice, SkippedPackets, what};
-use sizeleak_packet::NoIpHeader;
+use sizeleak_frame::{Flow, Notice, SkippedPackets, what};
+use sizeleak_packet::{DnsMessage, NoIpHeader};
 
 use crate::ip_reassembly::IncompletePacket;
+use crate::services::{MOST_RESOLVED, Resolution};
 
 /// The most reasons that are reported separately.
 const MOST_REASONS: usize = 64;
@@ -19,11 +20,15 @@ pub(crate) struct FilterCounters {
     pub(crate) datagrams: u64,
     pub(crate) no_ip: u64,
     pub(crate) tunnelled: u64,
+    pub(crate) closed_tunnels: u64,
+    flows_apart: u64,
     pub(crate) fragments: u64,
     pub(crate) incomplete: u64,
     pub(crate) other_protocols: u64,
     pub(crate) other_services: u64,
     pub(crate) damaged: u64,
+    unasked_answers: u64,
+    unkept_answers: u64,
     reported_reasons: BTreeSet<NoIpHeader>,
     eviction_is_reported: bool,
     last_ns: Option<i64>,
@@ -71,6 +76,45 @@ impl FilterCounters {
         })
     }
 
+    /// Counts a new flow whose connection was also seen by another way. The first is reported.
+    pub(crate) fn count_apart(&mut self, flow: &Flow) -> Option<Notice> {
+        self.flows_apart += 1;
+        let Flow { flow: id, gateway, service, encapsulation, .. } = flow;
+        (self.flows_apart == 1).then(|| {
+            let place = match encapsulation {
+                Some(tunnel) => format!("inside the tunnel `{tunnel}` and elsewhere"),
+                None => "inside a tunnel and outside".to_owned(),
+            };
+            let detail = format!(
+                "a connection between {gateway} and {service} was seen {place}: each is a flow of its own. To join them,                  name the tunnels that carry the gateway's traffic (`--tunnel`); `--tunnel none` opens none; more of                  these are only counted"
+            );
+            Notice { flow: Some(*id), ..self.notice(what::ENCAPSULATED, None, detail) }
+        })
+    }
+
+    /// Counts a DNS answer that was not taken, or not as a whole. The first of each is reported.
+    pub(crate) fn count_resolution(&mut self, resolution: Resolution, message: &DnsMessage<'_>) -> Option<Notice> {
+        let (DnsMessage { client, resolver, .. }, more) = (message, "more of these are only counted");
+        let (count, what, detail) = match resolution {
+            Resolution::Quiet => return None,
+            Resolution::Unasked => {
+                self.unasked_answers += 1;
+                let detail = format!(
+                    "addresses of a service that {resolver} told {client} were not taken: no such query of the gateway                      is in the capture; `--resolver {resolver}` believes it; {more}"
+                );
+                (self.unasked_answers, what::UNASKED, detail)
+            }
+            Resolution::Full => {
+                self.unkept_answers += 1;
+                let detail = format!(
+                    "of the addresses of a service that {resolver} told {client} not all were taken: no more than                      {MOST_RESOLVED} addresses and names are kept; {more}"
+                );
+                (self.unkept_answers, what::EVICTED, detail)
+            }
+        };
+        (count == 1).then(|| self.notice(what, None, detail))
+    }
+
     /// Reports, once, that flows were evicted from a table of this capacity.
     pub(crate) fn report_eviction(&mut self, capacity: usize) -> Option<Notice> {
         let is_reported = std::mem::replace(&mut self.eviction_is_reported, true);
@@ -102,11 +146,15 @@ impl FilterCounters {
             ("datagrams", self.datagrams),
             ("no_ip", self.no_ip),
             ("tunnelled", self.tunnelled),
+            ("closed_tunnels", self.closed_tunnels),
+            ("flows_apart", self.flows_apart),
             ("fragments", self.fragments),
             ("incomplete_fragments", self.incomplete),
             ("other_protocols", self.other_protocols),
             ("other_services", self.other_services),
             ("damaged", self.damaged),
+            ("unasked_answers", self.unasked_answers),
+            ("unkept_answers", self.unkept_answers),
         ]
     }
 }

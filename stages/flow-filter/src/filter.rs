@@ -2,19 +2,20 @@
 
 use sizeleak_frame::{BatchLimit, Flow, Packet, Packets, Segment, Transport, what};
 use sizeleak_packet::{
-    AddressPrefilter, AddressSet, CapturedBytes, IpPacket, IpPayload, NoIpHeader, NoSegment, TransportSegment,
-    dns_response, fast, inner_ip_bytes, ip_bytes, may_be_tunnel,
+    AddressPrefilter, AddressSet, CapturedBytes, Encapsulation, IpPacket, IpPayload, NoIpHeader, NoSegment,
+    OpenedTunnel, TransportSegment, dns_message, fast, ip_bytes, may_be_tunnel, open_tunnel,
 };
 use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions};
 
 use crate::counters::FilterCounters;
 use crate::fast::FlowCache;
 use crate::flow_table::{FlowLookup, FlowRef, FlowTable, GatewayEnds};
-use crate::ip_reassembly::{IncompletePacket, IpReassembly};
+use crate::ip_reassembly::{FragmentLimits, IncompletePacket, IpReassembly};
 use crate::options::Options;
 use crate::seen_addresses::SeenAddresses;
 use crate::segment_writer::SegmentWriter;
-use crate::services::ServiceSelection;
+use crate::services::{Sender, ServiceSelection};
+use crate::tunnels::{TunnelSelection, TunnelTreatment};
 
 /// Keeps the TCP segments and UDP datagrams of a gateway's flows.
 #[derive(Debug)]
@@ -24,7 +25,9 @@ pub struct FlowFilter {
     allow_absent: bool,
     flows: FlowTable,
     flow_cache: FlowCache,
-    reassembly: IpReassembly,
+    tunnels: TunnelSelection,
+    gateway_fragments: IpReassembly,
+    other_fragments: IpReassembly,
     seen: SeenAddresses,
     counters: FilterCounters,
     batches: BatchLimit,
@@ -35,8 +38,26 @@ pub struct FlowFilter {
 enum Carrier {
     /// A frame.
     Frame,
-    /// A tunnel with these gateways at its ends, if any.
-    Tunnel(Option<GatewayEnds>),
+    /// A tunnel with these gateways at its ends, if any. It keeps its flows apart, unless the user has named it.
+    Tunnel(Option<GatewayEnds>, Option<Encapsulation>),
+}
+
+impl Carrier {
+    /// The gateways at the ends of the tunnel.
+    fn gateways(self) -> Option<GatewayEnds> {
+        match self {
+            Self::Frame => None,
+            Self::Tunnel(gateways, _) => gateways,
+        }
+    }
+
+    /// The tunnel that flows are of.
+    fn encapsulation(self) -> Option<Encapsulation> {
+        match self {
+            Self::Frame => None,
+            Self::Tunnel(_, encapsulation) => encapsulation,
+        }
+    }
 }
 
 /// The packet that is being processed, and where its segment goes.
@@ -63,11 +84,13 @@ impl FlowFilter {
         }
         Ok(Self {
             prefilter: AddressPrefilter::inactive(gateways),
-            services: ServiceSelection::parse(&options.service, &options.port)?,
+            services: ServiceSelection::parse(&options.service, &options.port, &options.resolver)?,
             allow_absent: options.allow_absent,
             flows: FlowTable::new(options.max_flows),
             flow_cache: FlowCache::default(),
-            reassembly: IpReassembly::default(),
+            tunnels: TunnelSelection::parse(&options.tunnel)?,
+            gateway_fragments: IpReassembly::new(FragmentLimits::GATEWAYS),
+            other_fragments: IpReassembly::new(FragmentLimits::OTHERS),
             seen: SeenAddresses::default(),
             counters: FilterCounters::default(),
             batches: BatchLimit::default(),
@@ -127,7 +150,8 @@ impl FlowFilter {
         }
         self.counters.fragments += 1;
         let mut incomplete = Vec::new();
-        let added = self.reassembly.add(context.time_ns, &packet, fragment, &mut incomplete);
+        let reassembly = if is_gateways { &mut self.gateway_fragments } else { &mut self.other_fragments };
+        let added = reassembly.add(context.time_ns, &packet, carrier.encapsulation(), fragment, &mut incomplete);
         self.report_incomplete(&incomplete, context.writer)?;
         if let Ok(Some(whole)) = &added {
             let (protocol, bytes) = (packet.payload.protocol, CapturedBytes::new(&whole.data, whole.length));
@@ -146,19 +170,13 @@ impl FlowFilter {
         carrier: Carrier,
         context: &mut Context<'_, '_>,
     ) -> Result<Option<FlowRef>, StageError> {
-        if self.services.has_names()
-            && let Some(response) = dns_response(&packet.payload)
-        {
-            self.services.resolve(response);
+        if self.services.has_names() {
+            self.resolve_names(packet, carrier, context)?;
         }
-        let no_ip = match (inner_ip_bytes(&packet.payload), carrier) {
+        let no_ip = match (open_tunnel(packet), carrier) {
             (Ok(None), _) => None,
-            (Ok(Some(bytes)), Carrier::Frame) => {
-                self.counters.tunnelled += 1;
-                let gateways = GatewayEnds::of(self.prefilter.addresses(), [packet.source, packet.destination]);
-                return self.ip_packet(bytes, Carrier::Tunnel(gateways), context);
-            }
-            (Ok(Some(_)), Carrier::Tunnel(_)) => Some(NoIpHeader::Nested),
+            (Ok(Some(tunnel)), Carrier::Frame) => return self.tunnel(packet, tunnel, context),
+            (Ok(Some(_)), Carrier::Tunnel(..)) => Some(NoIpHeader::Nested),
             (Err(reason), _) => Some(reason),
         };
         let gateways = self.gateway_ends(packet, carrier);
@@ -168,11 +186,53 @@ impl FlowFilter {
         }
         let Some(gateways) = gateways else { return Ok(None) };
         match TransportSegment::read(packet) {
-            Ok(segment) => return self.segment(&segment, gateways, context),
+            Ok(segment) => return self.segment(&segment, gateways, carrier.encapsulation(), context),
             Err(NoSegment::Damaged) => self.counters.damaged += 1,
             Err(NoSegment::OtherProtocol) => self.counters.other_protocols += 1,
         }
         Ok(None)
+    }
+
+    /// Processes the packet inside a tunnel, unless that stays closed.
+    fn tunnel(
+        &mut self,
+        outer: &IpPacket<'_>,
+        tunnel: OpenedTunnel<'_>,
+        context: &mut Context<'_, '_>,
+    ) -> Result<Option<FlowRef>, StageError> {
+        let apart = match self.tunnels.treatment(&tunnel.encapsulation) {
+            TunnelTreatment::Apart => Some(tunnel.encapsulation),
+            TunnelTreatment::Joined => None,
+            TunnelTreatment::Closed => {
+                self.counters.closed_tunnels += 1;
+                let gateways = self.gateway_ends(outer, Carrier::Frame);
+                self.counters.gateway_packets += u64::from(gateways.is_some());
+                return Ok(None);
+            }
+        };
+        self.counters.tunnelled += 1;
+        let gateways = GatewayEnds::of(self.prefilter.addresses(), [outer.source, outer.destination]);
+        self.ip_packet(tunnel.bytes, Carrier::Tunnel(gateways, apart), context)
+    }
+
+    /// Learns the addresses of the selected names from a packet that may be a DNS message.
+    fn resolve_names(
+        &mut self,
+        packet: &IpPacket<'_>,
+        carrier: Carrier,
+        context: &mut Context<'_, '_>,
+    ) -> Result<(), StageError> {
+        let Some(message) = dns_message(packet) else { return Ok(()) };
+        let ends = GatewayEnds::of(self.prefilter.addresses(), [packet.source, packet.destination]);
+        let sender = match ends.or(carrier.gateways()) {
+            Some(GatewayEnds::Source | GatewayEnds::Both) => Sender::Gateway,
+            Some(GatewayEnds::Destination) | None => Sender::Other,
+        };
+        let resolution = self.services.resolve(&message, sender, carrier.encapsulation());
+        if let Some(notice) = self.counters.count_resolution(resolution, &message) {
+            context.writer.emit(notice)?;
+        }
+        Ok(())
     }
 
     /// Which ends of a packet are gateways. In a tunnel between gateways, the inner end on a gateway's side counts as
@@ -183,10 +243,7 @@ impl FlowFilter {
         if gateways.is_none() && self.counters.gateway_packets == 0 {
             self.seen.count(ends);
         }
-        gateways.or(match carrier {
-            Carrier::Frame => None,
-            Carrier::Tunnel(gateways) => gateways,
-        })
+        gateways.or(carrier.gateways())
     }
 
     /// Keeps a segment and returns its flow, if its service is selected.
@@ -194,13 +251,14 @@ impl FlowFilter {
         &mut self,
         segment: &TransportSegment<'_>,
         gateways: GatewayEnds,
+        encapsulation: Option<Encapsulation>,
         context: &mut Context<'_, '_>,
     ) -> Result<Option<FlowRef>, StageError> {
         if self.services.excludes_as_infrastructure(segment) {
             self.counters.other_protocols += 1;
             return Ok(None);
         }
-        let lookup = self.flows.look_up(segment, gateways);
+        let lookup = self.flows.look_up(segment, gateways, encapsulation);
         if self.flows.entries.evicted() > 0
             && let Some(notice) = self.counters.report_eviction(self.flows.entries.capacity())
         {
@@ -215,7 +273,14 @@ impl FlowFilter {
         if matches!(lookup, FlowLookup::New(_)) {
             self.counters.flows += 1;
             let (gateway, service) = (flow.gateway.ip(), flow.service);
-            context.writer.emit(Flow { flow: flow.id, gateway, service, transport })?;
+            let tunnel = encapsulation.map(|tunnel| tunnel.to_string());
+            let announced = Flow { flow: flow.id, gateway, service, transport, encapsulation: tunnel };
+            if self.flows.is_seen_elsewhere(flow.id, segment, encapsulation)
+                && let Some(notice) = self.counters.count_apart(&announced)
+            {
+                context.writer.emit(notice)?;
+            }
+            context.writer.emit(announced)?;
         }
         self.counters.datagrams += u64::from(transport == Transport::Udp);
         let (time_ns, direction) = (context.time_ns, flow.direction(segment));
@@ -290,7 +355,7 @@ impl Stage for FlowFilter {
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        let incomplete = self.reassembly.finish();
+        let incomplete = [self.gateway_fragments.finish(), self.other_fragments.finish()].concat();
         for notice in incomplete.iter().filter_map(|packet| self.counters.count_incomplete(packet)) {
             out.emit(notice.into())?;
         }

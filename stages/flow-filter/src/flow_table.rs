@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
 use sha2::{Digest, Sha256};
 use sizeleak_frame::{Direction, Segment, Transport};
-use sizeleak_packet::{AddressSet, TransportSegment};
+use sizeleak_packet::{AddressSet, Encapsulation, TransportSegment};
 
 use crate::two_generations::TwoGenerations;
 
@@ -53,19 +53,24 @@ pub(crate) enum FlowLookup {
     New(GatewayFlow),
 }
 
-/// What distinguishes flows, the same in both directions: the transport and the two ends, the lesser one first. Most
-/// flows are of IPv4; the others are boxed, so that an entry of the table takes 32 bytes.
+/// What distinguishes flows, the same in both directions: the transport, the two ends, the lesser one first, and the
+/// tunnel. VLAN tags do not: a mirror port may see a packet with one, without, or with another in each direction. Most
+/// flows are of IPv4 outside tunnels; the others are boxed, so that an entry of the table takes 32 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FlowKey {
     V4(Transport, [SocketAddrV4; 2]),
     V6(Transport, Box<[SocketAddr; 2]>),
+    Tunnelled(Transport, Box<([SocketAddr; 2], Encapsulation)>),
 }
 
 impl FlowKey {
-    fn new(transport: Transport, ends: [SocketAddr; 2]) -> Self {
-        match ends {
-            [SocketAddr::V4(lesser), SocketAddr::V4(greater)] => Self::V4(transport, [lesser, greater]),
-            ends => Self::V6(transport, Box::new(ends)),
+    fn new(segment: &TransportSegment<'_>, encapsulation: Option<Encapsulation>) -> Self {
+        let transport = segment.transport;
+        let ends = [segment.source.min(segment.destination), segment.source.max(segment.destination)];
+        match (encapsulation, ends) {
+            (None, [SocketAddr::V4(lesser), SocketAddr::V4(greater)]) => Self::V4(transport, [lesser, greater]),
+            (None, ends) => Self::V6(transport, Box::new(ends)),
+            (Some(tunnel), ends) => Self::Tunnelled(transport, Box::new((ends, tunnel))),
         }
     }
 }
@@ -78,35 +83,63 @@ pub(crate) struct FlowEntry {
     gateway_is_lesser: bool,
 }
 
+/// At most this many connections in tunnels are known to those that look for the same ones elsewhere.
+const MOST_IN_TUNNELS: usize = 10_000;
+
 /// The flows seen lately.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
     pub(crate) entries: TwoGenerations<FlowKey, FlowEntry>,
+    /// The ids of flows in tunnels, by the keys that they would have outside.
+    in_tunnels: TwoGenerations<FlowKey, u64>,
 }
 
 impl FlowTable {
     /// Remembers at most `capacity` flows.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { entries: TwoGenerations::new(capacity) }
+        Self { entries: TwoGenerations::new(capacity), in_tunnels: TwoGenerations::new(capacity.min(MOST_IN_TUNNELS)) }
     }
 
-    /// Finds the flow of a segment with these gateways at its ends, or adds it.
-    pub(crate) fn look_up(&mut self, segment: &TransportSegment<'_>, gateways: GatewayEnds) -> FlowLookup {
+    /// Finds the flow of a segment in this tunnel with these gateways at its ends, or adds it.
+    pub(crate) fn look_up(
+        &mut self,
+        segment: &TransportSegment<'_>,
+        gateways: GatewayEnds,
+        encapsulation: Option<Encapsulation>,
+    ) -> FlowLookup {
         let lesser = segment.source.min(segment.destination);
         let greater = segment.source.max(segment.destination);
-        let key = FlowKey::new(segment.transport, [lesser, greater]);
+        let key = FlowKey::new(segment, encapsulation);
         if let Some(FlowEntry { id, gateway_is_lesser }) = self.entries.get(&key) {
             let (gateway, service) = if gateway_is_lesser { (lesser, greater) } else { (greater, lesser) };
             return FlowLookup::Known(GatewayFlow { id, gateway, service });
         }
-        let flow = GatewayFlow::new(segment, gateways);
+        let flow = GatewayFlow::new(segment, gateways, encapsulation);
         self.entries.insert(key, FlowEntry { id: flow.id, gateway_is_lesser: flow.gateway == lesser });
         FlowLookup::New(flow)
+    }
+
+    /// Whether the connection of a new flow was also seen by another way: in another tunnel, outside or inside of one.
+    pub(crate) fn is_seen_elsewhere(
+        &mut self,
+        flow: u64,
+        segment: &TransportSegment<'_>,
+        encapsulation: Option<Encapsulation>,
+    ) -> bool {
+        let outside = FlowKey::new(segment, None);
+        let in_tunnel = self.in_tunnels.get(&outside);
+        if encapsulation.is_none() {
+            return in_tunnel.is_some();
+        }
+        if in_tunnel.is_none() {
+            self.in_tunnels.insert(outside.clone(), flow);
+        }
+        in_tunnel.is_some_and(|other| other != flow) || self.entries.contains(&outside)
     }
 }
 
 impl GatewayFlow {
-    fn new(segment: &TransportSegment<'_>, gateways: GatewayEnds) -> Self {
+    fn new(segment: &TransportSegment<'_>, gateways: GatewayEnds, encapsulation: Option<Encapsulation>) -> Self {
         let (source, destination) = (segment.source, segment.destination);
         let source_is_gateway = match gateways {
             GatewayEnds::Source => true,
@@ -114,7 +147,7 @@ impl GatewayFlow {
             GatewayEnds::Both => is_from_client(segment),
         };
         let (gateway, service) = if source_is_gateway { (source, destination) } else { (destination, source) };
-        Self { id: flow_id(segment.transport, gateway, service), gateway, service }
+        Self { id: flow_id(segment.transport, gateway, service, encapsulation), gateway, service }
     }
 
     /// The direction of a segment of this flow.
@@ -133,8 +166,8 @@ fn is_from_client(segment: &TransportSegment<'_>) -> bool {
     }
 }
 
-/// The same number for the same five-tuple in any run and any release: the first bytes of a SHA-256.
-fn flow_id(transport: Transport, gateway: SocketAddr, service: SocketAddr) -> u64 {
+/// The same number for the same five-tuple in the same tunnel in any run and any release: the first bytes of a SHA-256.
+fn flow_id(transport: Transport, gateway: SocketAddr, service: SocketAddr, tunnel: Option<Encapsulation>) -> u64 {
     /// Two IPv6 ends, in bytes of text.
     const LONGEST_TEXT: usize = 128;
     let transport = match transport {
@@ -144,12 +177,15 @@ fn flow_id(transport: Transport, gateway: SocketAddr, service: SocketAddr) -> u6
     let mut text = String::with_capacity(LONGEST_TEXT);
     // Writing to a string never fails.
     let _written = write!(text, "{transport} {gateway} {service}");
+    if let Some(tunnel) = tunnel {
+        let _written = write!(text, " {tunnel}");
+    }
     Sha256::digest(text).iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_packet::CapturedBytes;
+    use sizeleak_packet::{CapturedBytes, TunnelKind};
 
     use super::*;
 
@@ -164,13 +200,33 @@ mod tests {
         let mut flows = FlowTable::new(100);
         let there = segment("10.0.0.2:5000", "203.0.113.1:443", 0);
         let back = segment("203.0.113.1:443", "10.0.0.2:5000", 0);
-        let FlowLookup::New(flow) = flows.look_up(&back, GatewayEnds::Destination) else { panic!() };
-        assert_eq!(flows.look_up(&there, GatewayEnds::Source), FlowLookup::Known(flow));
+        let FlowLookup::New(flow) = flows.look_up(&back, GatewayEnds::Destination, None) else { panic!() };
+        assert_eq!(flows.look_up(&there, GatewayEnds::Source, None), FlowLookup::Known(flow));
         assert_eq!((flow.direction(&there), flow.direction(&back)), (Direction::FromGateway, Direction::ToGateway));
         assert_eq!(flow.id, 0x218a_a7a4_47c5_7869, "the same in any run");
         let datagram = TransportSegment { transport: Transport::Udp, ..there };
-        let lookup = flows.look_up(&datagram, GatewayEnds::Source);
+        let lookup = flows.look_up(&datagram, GatewayEnds::Source, None);
         assert!(matches!(lookup, FlowLookup::New(other) if other.id != flow.id));
+    }
+
+    #[test]
+    fn each_tunnel_has_flows_of_its_own() {
+        let mut flows = FlowTable::new(100);
+        let there = segment("10.0.0.2:5000", "203.0.113.1:443", 0);
+        let ends = ["198.51.100.1".parse().unwrap(), "198.51.100.2".parse().unwrap()];
+        let tunnel = |id| Some(Encapsulation { kind: TunnelKind::Vxlan, id: Some(id), ends });
+        let mut ids = Vec::new();
+        for (tunnel, elsewhere) in [(tunnel(7), false), (None, true), (tunnel(8), true), (tunnel(7), false)] {
+            match flows.look_up(&there, GatewayEnds::Source, tunnel) {
+                FlowLookup::New(flow) => {
+                    assert_eq!(flows.is_seen_elsewhere(flow.id, &there, tunnel), elsewhere, "{tunnel:?}");
+                    ids.push(flow.id);
+                }
+                FlowLookup::Known(flow) => assert_eq!(flow.id, ids[0]),
+            }
+        }
+        assert_eq!(ids[0], 0x380a_67c7_196f_43e0, "the same in any run");
+        assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 3);
     }
 
     #[test]
@@ -180,7 +236,7 @@ mod tests {
 
     #[test]
     fn between_two_gateways_the_client_counts_as_the_gateway() {
-        let gateway = |segment| match FlowTable::new(2).look_up(&segment, GatewayEnds::Both) {
+        let gateway = |segment| match FlowTable::new(2).look_up(&segment, GatewayEnds::Both, None) {
             FlowLookup::New(flow) | FlowLookup::Known(flow) => flow.gateway.to_string(),
         };
         assert_eq!(gateway(segment("10.0.0.1:80", "10.0.0.2:90", Segment::SYN)), "10.0.0.1:80");

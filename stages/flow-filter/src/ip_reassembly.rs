@@ -3,18 +3,32 @@
 //! By hand: etherparse's pool is unbounded, and takes a fragment that the snaplen has cut for complete. As in TCP, the
 //! first bytes for a position win. A packet is complete once each of its bytes was on the wire; its data ends where the
 //! snaplen first cut it.
+//!
+//! Where there are more packets than there is room for, the pair of hosts with the most of them loses its oldest: a
+//! flood of fragments between two hosts does not reach the packets of others.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use foldhash::quality::RandomState;
-use sizeleak_packet::{Fragment, IpPacket};
+use sizeleak_packet::{Encapsulation, Fragment, IpPacket};
 
-/// The most incomplete packets at a time.
-const MOST_PACKETS: usize = 1024;
+/// How much is kept at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FragmentLimits {
+    /// The most incomplete packets.
+    packets: usize,
+    /// The most memory they may take together, in bytes.
+    bytes: usize,
+}
 
-/// The most memory they may take together, in bytes.
-const MOST_BYTES: usize = 4 << 20;
+impl FragmentLimits {
+    /// For packets from or to a gateway.
+    pub(crate) const GATEWAYS: Self = Self { packets: 768, bytes: 3 << 20 };
+    /// For packets of others, which may be tunnels.
+    pub(crate) const OTHERS: Self = Self { packets: 256, bytes: 1 << 20 };
+}
 
 /// How long a packet's fragments are awaited, in nanoseconds of capture time: 30 s, as on most hosts.
 const TIMEOUT_NS: u64 = 30_000_000_000;
@@ -28,6 +42,7 @@ const LONGEST_PACKET: u32 = 65_535;
 /// What the fragments of a packet have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct PacketKey {
+    encapsulation: Option<Encapsulation>,
     source: IpAddr,
     destination: IpAddr,
     identification: u32,
@@ -57,13 +72,23 @@ pub(crate) struct IncompletePacket {
 pub(crate) struct InvalidFragment;
 
 /// Packets of which fragments are still missing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct IpReassembly {
+    limits: FragmentLimits,
     /// By the order in which they began.
     partial: BTreeMap<u64, PartialPacket>,
     numbers: HashMap<PacketKey, u64, RandomState>,
+    /// What each source has sent to each destination.
+    pairs: HashMap<[IpAddr; 2], Held, RandomState>,
     /// The number of the packet that began last.
     last_number: u64,
+    bytes: usize,
+}
+
+/// What is kept for a pair of hosts.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    packets: usize,
     bytes: usize,
 }
 
@@ -88,6 +113,11 @@ struct Piece {
 }
 
 impl IpReassembly {
+    pub(crate) fn new(limits: FragmentLimits) -> Self {
+        let (numbers, pairs) = (HashMap::default(), HashMap::default());
+        Self { limits, partial: BTreeMap::new(), numbers, pairs, last_number: 0, bytes: 0 }
+    }
+
     /// Adds a fragment and returns the payload that it completes, if any. Packets that are given up meanwhile are
     /// appended to `incomplete`.
     ///
@@ -97,6 +127,7 @@ impl IpReassembly {
         &mut self,
         time_ns: i64,
         packet: &IpPacket<'_>,
+        encapsulation: Option<Encapsulation>,
         fragment: Fragment,
         incomplete: &mut Vec<IncompletePacket>,
     ) -> Result<Option<ReassembledPayload>, InvalidFragment> {
@@ -111,6 +142,7 @@ impl IpReassembly {
             return Err(InvalidFragment);
         }
         let key = PacketKey {
+            encapsulation,
             source: packet.source,
             destination: packet.destination,
             identification: fragment.identification,
@@ -120,18 +152,26 @@ impl IpReassembly {
             self.last_number += 1;
             self.last_number
         });
-        let partial = self.partial.entry(number).or_insert_with(|| PartialPacket::new(key, time_ns));
+        let held = self.pairs.entry(key.pair()).or_default();
+        let partial = self.partial.entry(number).or_insert_with(|| {
+            held.packets += 1;
+            PartialPacket::new(key, time_ns)
+        });
         let before = partial.bytes;
         if fragment.is_last {
             partial.end.get_or_insert(end);
         }
         partial.add(start, end, payload.data());
         self.bytes += partial.bytes - before;
+        held.bytes += partial.bytes - before;
         if partial.is_complete() {
             return Ok(self.remove(number).map(PartialPacket::into_payload));
         }
-        while self.bytes > MOST_BYTES || self.partial.len() > MOST_PACKETS {
-            self.give_up_oldest(incomplete);
+        while self.partial.len() > self.limits.packets {
+            self.give_up_of_greatest(incomplete, |held| held.packets);
+        }
+        while self.bytes > self.limits.bytes {
+            self.give_up_of_greatest(incomplete, |held| held.bytes);
         }
         Ok(None)
     }
@@ -145,9 +185,21 @@ impl IpReassembly {
         incomplete
     }
 
+    /// Gives up the oldest packet of the pair that holds most.
+    fn give_up_of_greatest(&mut self, incomplete: &mut Vec<IncompletePacket>, amount: impl Fn(&Held) -> usize) {
+        let most = self.pairs.values().map(&amount).max().unwrap_or_default();
+        let is_of_greatest = |key: &PacketKey| self.pairs.get(&key.pair()).is_some_and(|held| amount(held) == most);
+        let oldest = self.partial.iter().find(|(_, partial)| is_of_greatest(&partial.key)).map(|(number, _)| *number);
+        self.give_up(oldest, incomplete);
+    }
+
     fn give_up_oldest(&mut self, incomplete: &mut Vec<IncompletePacket>) {
-        let Some(number) = self.partial.keys().next().copied() else { return };
-        if let Some(partial) = self.remove(number) {
+        let oldest = self.partial.keys().next().copied();
+        self.give_up(oldest, incomplete);
+    }
+
+    fn give_up(&mut self, number: Option<u64>, incomplete: &mut Vec<IncompletePacket>) {
+        if let Some(partial) = number.and_then(|number| self.remove(number)) {
             let PacketKey { source, destination, .. } = partial.key;
             incomplete.push(IncompletePacket { source, destination, bytes: partial.received.into() });
         }
@@ -157,7 +209,20 @@ impl IpReassembly {
         let partial = self.partial.remove(&number)?;
         self.numbers.remove(&partial.key);
         self.bytes -= partial.bytes;
+        if let Entry::Occupied(mut held) = self.pairs.entry(partial.key.pair()) {
+            held.get_mut().packets -= 1;
+            held.get_mut().bytes -= partial.bytes;
+            if held.get().packets == 0 {
+                held.remove();
+            }
+        }
         Some(partial)
+    }
+}
+
+impl PacketKey {
+    fn pair(&self) -> [IpAddr; 2] {
+        [self.source, self.destination]
     }
 }
 

@@ -1,7 +1,8 @@
 //! Packets in, the TCP segments and UDP datagrams of a gateway's flows out.
 //!
 //! A packet goes through the parsers of `sizeleak-packet`, layer by layer. Packets that cannot be the gateway's are
-//! rejected first, by their addresses alone. Fragments are reassembled, and one tunnel is opened.
+//! rejected first, by their addresses alone. Fragments are reassembled, and one tunnel is opened; what is inside is kept
+//! apart from what comes by another way, unless the user has named the tunnel.
 //!
 //! ```
 //! use sizeleak_flow_filter::{FlowFilter, Options};
@@ -30,10 +31,12 @@ mod fast;
 mod filter;
 mod flow_table;
 mod ip_reassembly;
+mod name_queries;
 mod options;
 mod seen_addresses;
 mod segment_writer;
 mod services;
+mod tunnels;
 mod two_generations;
 
 pub use filter::FlowFilter;

@@ -6,11 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use simple_dns::Packet;
 use simple_dns::rdata::RData;
 use sizeleak_frame::Transport;
-use sizeleak_packet::{AddressSet, TransportSegment};
+use sizeleak_packet::{AddressSet, DnsKind, DnsMessage, Encapsulation, TransportSegment};
 use sizeleak_runtime::ConfigureError;
 
+use crate::name_queries::{NameQueries, QueryKey};
+
 /// At most this many names and resolved addresses are remembered: more are an attack on memory, not a service.
-const MOST_RESOLVED: usize = 10_000;
+pub(crate) const MOST_RESOLVED: usize = 10_000;
 
 /// The services that are selected; all if none is named.
 #[derive(Debug)]
@@ -19,8 +21,29 @@ pub(crate) struct ServiceSelection {
     /// Host names in lower case, and the aliases they lead to.
     names: BTreeSet<String>,
     resolved: BTreeSet<IpAddr>,
+    queries: NameQueries,
+    /// Whose answers count even if no query for them was seen.
+    resolvers: AddressSet,
     /// All ports if empty.
     ports: Vec<u16>,
+}
+
+/// Whether a DNS message has come from the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sender {
+    Gateway,
+    Other,
+}
+
+/// What became of a DNS message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resolution {
+    /// There is nothing to report.
+    Quiet,
+    /// It tells addresses of a selected name that the gateway was not seen to ask for: they were not taken.
+    Unasked,
+    /// Not all addresses were taken: there are too many.
+    Full,
 }
 
 impl ServiceSelection {
@@ -28,14 +51,16 @@ impl ServiceSelection {
     ///
     /// # Errors
     /// [`ConfigureError::Usage`] for the first text that is not one of these.
-    pub(crate) fn parse(services: &[String], ports: &[u16]) -> Result<Self, ConfigureError> {
+    pub(crate) fn parse(services: &[String], ports: &[u16], resolvers: &[String]) -> Result<Self, ConfigureError> {
         let (mut addresses, mut names) = (AddressSet::default(), BTreeSet::new());
         for service in services {
             if addresses.insert(service).is_err() {
                 names.insert(host_name(service)?);
             }
         }
-        Ok(Self { addresses, names, resolved: BTreeSet::new(), ports: ports.to_vec() })
+        let resolvers = AddressSet::parse(resolvers).map_err(|error| ConfigureError::Usage(error.to_string()))?;
+        let (resolved, queries) = (BTreeSet::new(), NameQueries::default());
+        Ok(Self { addresses, names, resolved, queries, resolvers, ports: ports.to_vec() })
     }
 
     /// Whether a service is selected.
@@ -53,33 +78,65 @@ impl ServiceSelection {
         is_infrastructure(segment) && !is_selected(segment.source) && !is_selected(segment.destination)
     }
 
-    /// Whether DNS responses need to be looked at.
+    /// Whether DNS messages need to be looked at.
     pub(crate) fn has_names(&self) -> bool {
         !self.names.is_empty()
     }
 
-    /// Takes addresses and aliases of the selected names from a DNS response. A response that cannot be read is
-    /// ignored.
-    pub(crate) fn resolve(&mut self, response: &[u8]) {
-        let Ok(packet) = Packet::parse(response) else { return };
+    /// Remembers the gateway's queries for the selected names, and takes addresses and aliases from the answers to
+    /// them. A message that cannot be read is ignored.
+    pub(crate) fn resolve(
+        &mut self,
+        message: &DnsMessage<'_>,
+        sender: Sender,
+        encapsulation: Option<Encapsulation>,
+    ) -> Resolution {
+        let Ok(packet) = Packet::parse(message.bytes) else { return Resolution::Quiet };
+        let query = QueryKey::new(message, encapsulation, &packet);
+        if message.kind == DnsKind::Query {
+            if let Some(query) = query.filter(|query| sender == Sender::Gateway && self.names.contains(query.name())) {
+                self.queries.add(query);
+            }
+            return Resolution::Quiet;
+        }
+        let owner = |record: &simple_dns::ResourceRecord<'_>| record.name.to_string().to_ascii_lowercase();
+        if !packet.answers.iter().any(|record| self.names.contains(&owner(record))) {
+            return Resolution::Quiet;
+        }
+        let is_asked = query.is_some_and(|query| self.queries.contains(&query));
+        if !is_asked && !self.resolvers.contains(message.resolver) {
+            return Resolution::Unasked;
+        }
+        let mut resolution = Resolution::Quiet;
         for record in &packet.answers {
-            let name = record.name.to_string().to_ascii_lowercase();
-            if !self.names.contains(&name) || self.resolved.len() + self.names.len() >= MOST_RESOLVED {
+            if !self.names.contains(&owner(record)) {
                 continue;
             }
-            match &record.rdata {
-                RData::A(address) => {
-                    self.resolved.insert(Ipv4Addr::from(address.address).into());
-                }
-                RData::AAAA(address) => {
-                    self.resolved.insert(Ipv6Addr::from(address.address).into());
-                }
-                RData::CNAME(alias) => {
-                    self.names.insert(alias.0.to_string().to_ascii_lowercase());
-                }
-                _ => {}
+            let is_kept = match &record.rdata {
+                RData::A(address) => self.add_address(Ipv4Addr::from(address.address).into()),
+                RData::AAAA(address) => self.add_address(Ipv6Addr::from(address.address).into()),
+                RData::CNAME(alias) => self.add_name(alias.0.to_string().to_ascii_lowercase()),
+                _ => true,
+            };
+            if !is_kept {
+                resolution = Resolution::Full;
             }
         }
+        resolution
+    }
+
+    /// Adds an address if there is room; whether the address is there now.
+    fn add_address(&mut self, address: IpAddr) -> bool {
+        self.resolved.contains(&address) || self.has_room() && self.resolved.insert(address)
+    }
+
+    /// Adds a name if there is room; whether the name is there now.
+    fn add_name(&mut self, name: String) -> bool {
+        self.names.contains(&name) || self.has_room() && self.names.insert(name)
+    }
+
+    fn has_room(&self) -> bool {
+        self.resolved.len() + self.names.len() < MOST_RESOLVED
     }
 }
 

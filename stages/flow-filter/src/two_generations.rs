@@ -49,6 +49,11 @@ impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
         Some(value)
     }
 
+    /// Whether the map holds a key, which does not count as used by that.
+    pub(crate) fn contains(&self, key: &K) -> bool {
+        self.young.contains_key(key) || self.old.contains_key(key)
+    }
+
     /// Adds a key that is not in the map.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         if self.young.len() >= self.half {

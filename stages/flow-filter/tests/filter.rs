@@ -74,21 +74,27 @@ fn segments_are_found_under_vlan_tags_in_raw_ip_and_in_ipv6() {
 #[test]
 fn services_are_selected_by_address_port_and_name() {
     let other = [203, 0, 113, 99];
+    let name = || simple_dns::Name::new("hub.example").unwrap();
+    let question = || {
+        let (of_type, class) = (simple_dns::TYPE::A.into(), simple_dns::CLASS::IN.into());
+        simple_dns::Question::new(name(), of_type, class, false)
+    };
+    let mut query = simple_dns::Packet::new_query(1);
+    query.questions.push(question());
     let mut response = simple_dns::Packet::new_reply(1);
+    response.questions.push(question());
     response.answers.push(simple_dns::ResourceRecord::new(
-        simple_dns::Name::new("hub.example").unwrap(),
+        name(),
         simple_dns::CLASS::IN,
         60,
         simple_dns::rdata::RData::A(simple_dns::rdata::A { address: u32::from_be_bytes(SERVICE) }),
     ));
-    let mut dns = Vec::new();
-    PacketBuilder::ethernet2([1; 6], [2; 6])
-        .ipv4([192, 168, 1, 1], [192, 168, 1, 77], 64)
-        .udp(53, 4000)
-        .write(&mut dns, &response.build_bytes_vec().unwrap())
-        .unwrap();
+    let resolver = [192, 168, 1, 1];
+    let query = udp(GATEWAY, (4000, 53), resolver, &query.build_bytes_vec().unwrap());
+    let answer = |client, port| udp(resolver, (53, port), client, &response.build_bytes_vec().unwrap());
     let packets = [
-        ethernet(dns),
+        ethernet(query),
+        ethernet(answer(GATEWAY, 4000)),
         ethernet(tcp(GATEWAY, (5000, 443), SERVICE, 1, b"a")),
         ethernet(tcp(GATEWAY, (5001, 443), other, 1, b"b")),
         ethernet(tcp(GATEWAY, (5002, 8883), other, 1, b"c")),
@@ -99,7 +105,15 @@ fn services_are_selected_by_address_port_and_name() {
     assert_eq!(payloads(&Options { port: vec![8883], ..gateway.clone() }), b"c");
     assert_eq!(payloads(&Options { service: vec!["203.0.113.99/32".into()], ..gateway.clone() }), b"bc");
     assert_eq!(payloads(&Options { service: vec!["HUB.example".into()], ..gateway.clone() }), b"a");
-    assert_eq!(payloads(&Options { service: vec!["nobody.example".into()], ..gateway }), b"");
+    assert_eq!(payloads(&Options { service: vec!["nobody.example".into()], ..gateway.clone() }), b"");
+
+    let unasked = [ethernet(answer([192, 168, 1, 77], 4000)), ethernet(tcp(GATEWAY, (5000, 443), SERVICE, 1, b"a"))];
+    let by_name = Options { service: vec!["hub.example".into()], ..gateway };
+    let (frames, counts) = filter(&by_name, &unasked);
+    assert_eq!((segments(&frames).len(), counts["unasked_answers"]), (0, 1));
+    assert!(notices(&frames, "unasked")[0].contains("`--resolver 192.168.1.1`"));
+    let (frames, counts) = filter(&Options { resolver: vec!["192.168.1.1".into()], ..by_name }, &unasked);
+    assert_eq!((segments(&frames).len(), counts["unasked_answers"]), (1, 0));
 }
 
 #[test]

@@ -83,6 +83,26 @@ fn fragments_of_other_hosts_are_neither_counted_nor_reported() {
     assert_eq!((counts["fragments"], notices(&frames, "gap").len()), (0, 0));
 }
 
+/// A flood between strangers that may be a tunnel, and one that a stranger sends to the gateway.
+#[test]
+fn fragments_of_strangers_do_not_evict_the_gateways() {
+    let packet = tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 100]);
+    let parts = fragments(&packet[14..], &[4], 9);
+    let flood = |to| {
+        let of = move |identification| {
+            let packet = udp([198, 51, 100, 7], (5000, 4789), to, &[7; 1400]);
+            captured(RAW, fragments(&packet[14..], &[100], identification).remove(0))
+        };
+        (0..5_000).map(of)
+    };
+    let mut packets = vec![captured(RAW, parts[0].clone())];
+    packets.extend(flood([198, 51, 100, 8]));
+    packets.extend(flood(GATEWAY));
+    packets.push(captured(RAW, parts[1].clone()));
+    let (frames, _) = filter(&gateways(), &packets);
+    assert_eq!(payloads(&frames), [vec![7; 100]]);
+}
+
 #[test]
 fn a_fragment_beyond_the_longest_packet_is_damaged() {
     let packet = tcp(GATEWAY, (5000, 443), SERVICE, 1, &[7; 100]);

@@ -5,6 +5,7 @@ mod traffic;
 
 use etherparse::{IpNumber, PacketBuilder};
 use proptest::prelude::*;
+use sizeleak_flow_filter::Options;
 use sizeleak_frame::Direction;
 use traffic::{
     GATEWAY, SERVICE, TestPacket, captured, ethernet, filter, flows, notices, options, payloads, segments, tcp, udp,
@@ -41,7 +42,15 @@ fn a_gateway_inside_a_tunnel_is_found() {
     let packets: Vec<TestPacket> = tunnels(&frame).into_iter().map(ethernet).collect();
     let (frames, counts) = filter(&options("192.168.1.20"), &packets);
     assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
-    assert_eq!((counts["tunnelled"], counts["gateway_packets"], counts["flows"]), (5, 5, 1));
+    assert_eq!((counts["tunnelled"], counts["gateway_packets"], counts["flows"]), (5, 5, 4), "a flow for each tunnel");
+    assert_eq!((counts["flows_apart"], notices(&frames, "encapsulated").len()), (3, 1));
+    let named = Options { tunnel: vec!["198.51.100.1-198.51.100.2".into()], ..options("192.168.1.20") };
+    let (frames, counts) = filter(&named, &packets);
+    assert_eq!(payloads(&frames), vec![b"hello".to_vec(); packets.len()]);
+    assert_eq!((counts["tunnelled"], counts["flows"], counts["flows_apart"]), (5, 1, 0));
+    let none = Options { tunnel: vec!["none".into()], ..options("192.168.1.20") };
+    let (frames, counts) = filter(&none, &packets);
+    assert_eq!((segments(&frames).len(), counts["closed_tunnels"], counts["tunnelled"]), (0, 5, 0));
     let (_, counts) = filter(&options("192.168.1.21"), &packets);
     assert_eq!(counts["gateway_packets"], 0);
 }
@@ -56,8 +65,28 @@ fn at_the_end_of_a_tunnel_the_inner_end_on_its_side_is_the_gateway() {
         let (frames, _) = filter(&options(gateway), &packets);
         assert!(segments(&frames).iter().all(|row| row.direction == direction));
         let gateways: Vec<String> = flows(&frames).iter().map(|flow| flow.gateway.to_string()).collect();
-        assert_eq!((segments(&frames).len(), gateways), (5, vec![end.to_owned()]));
+        assert_eq!((segments(&frames).len(), gateways), (5, vec![end.to_owned(); 4]));
     }
+}
+
+#[test]
+fn a_strangers_tunnel_never_meets_the_gateways_flow() {
+    let honest = ethernet(tcp(GATEWAY, (5000, 443), SERVICE, 7, b"hello"));
+    let honest_flow = flows(&filter(&options("192.168.1.20"), std::slice::from_ref(&honest)).0).remove(0);
+    let forged = tcp(GATEWAY, (5000, 443), SERVICE, 12, b"forged");
+    let mut packets: Vec<TestPacket> = tunnels(&forged).into_iter().map(ethernet).collect();
+    packets.insert(2, honest);
+    let (frames, counts) = filter(&options("192.168.1.20"), &packets);
+    let flows = flows(&frames);
+    let names: Vec<&str> = flows.iter().map(|flow| flow.encapsulation.as_deref().unwrap_or("none")).collect();
+    let ends = "198.51.100.1-198.51.100.2";
+    let expected = ["ip", "gre", "none", "gre 7", "vxlan 7"].map(|tunnel| match tunnel {
+        "none" => tunnel.to_owned(),
+        _ => format!("{tunnel} {ends}"),
+    });
+    // Both tunnels with key 7 are one, whatever protocol is inside.
+    assert_eq!((names, counts["flows"]), (expected.iter().map(String::as_str).collect(), 5));
+    assert!(flows.contains(&honest_flow), "the number of a flow outside tunnels stays");
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn impossible_frames_are_reported() {
         gateway: [10, 0, 0, 1].into(),
         service: ([10, 0, 0, 2], 443).into(),
         transport: sizeleak_frame::Transport::Tcp,
+        encapsulation: None,
     };
     for (commands, words) in cases {
         let made: Vec<Frame> = commands.into_iter().map(Frame::from).collect();

@@ -64,8 +64,14 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
     vec![
         Hello { schema: u32::MAX, stage: text(), version: text(), upstream: vec![text()] }.into(),
         packets.into(),
-        Flow { flow, gateway: [1, 2, 3, 4].into(), service: ([1, 2, 3, 4], 5).into(), transport: Transport::Udp }
-            .into(),
+        Flow {
+            flow,
+            gateway: [1, 2, 3, 4].into(),
+            service: ([1, 2, 3, 4], 5).into(),
+            transport: Transport::Udp,
+            encapsulation: nulls.of(text()),
+        }
+        .into(),
         segments.into(),
         Session {
             time_ns,

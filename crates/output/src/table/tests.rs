@@ -49,6 +49,7 @@ fn identifications_are_aligned_rows_below_headings() {
         gateway: "192.168.1.20".parse().unwrap(),
         service: "203.0.113.1:443".parse().unwrap(),
         transport: Transport::Tcp,
+        encapsulation: None,
     };
     let mut table = IdentificationTable::new(TextStyle::default());
     table.observe(&flow.into());

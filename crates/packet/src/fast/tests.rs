@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
+use crate::dns::{DnsKind, dns_message};
 use crate::ip::IpPacket;
 use crate::link::ip_bytes;
-use crate::transport::{TransportSegment, dns_response};
-use crate::tunnel::inner_ip_bytes;
+use crate::transport::TransportSegment;
+use crate::tunnel::open_tunnel;
 
 /// Reads a packet with the general parsers.
 fn read_packet(link_type: u16, frame: &[u8]) -> Option<IpPacket<'_>> {
@@ -46,8 +47,8 @@ proptest! {
         let general = read_packet(link_type, &frame);
         if let (Some(fast), Some(packet)) = (addresses(link_type, &frame), &general) {
             prop_assert_eq!(<[IpAddr; 2]>::from(fast), [packet.source, packet.destination]);
-            prop_assert_eq!(inner_ip_bytes(&packet.payload), Ok(None));
-            prop_assert_eq!(dns_response(&packet.payload), None);
+            prop_assert_eq!(open_tunnel(packet), Ok(None));
+            prop_assert!(dns_message(packet).is_none_or(|message| message.kind == DnsKind::Query));
         }
         if let Some(fast) = TcpSegment::read(link_type, &frame) {
             prop_assert!(addresses(link_type, &frame).is_some());

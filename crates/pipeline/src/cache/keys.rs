@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use blake3::{Hash, Hasher};
 use serde_json::{Value, json};
+use sizeleak_capture::content_below;
 use sizeleak_frame::SCHEMA;
 use sizeleak_runtime::StageOptions;
 
@@ -102,8 +103,17 @@ impl CacheKeys {
         for file in files.into_iter().map(Path::new) {
             let cannot = |error: io::Error| format!("{}: {error}", file.display());
             // Notices about files of a folder that are not captures name the path.
-            let (paths, are_named) =
-                if file.is_dir() { (below(file).map_err(cannot)?, true) } else { (vec![file.to_owned()], false) };
+            let (paths, are_named) = if file.is_dir() {
+                let content = content_below(file);
+                if let Some((_, error)) = content.unreadable.into_iter().next() {
+                    return Err(cannot(error));
+                }
+                let special = content.special.iter().map(|special| json!([special.path, special.kind]));
+                read.extend(special);
+                (content.files, true)
+            } else {
+                (vec![file.to_owned()], false)
+            };
             for path in paths {
                 let (digest, bytes) = digest(&path).map_err(cannot)?;
                 read.push(json!([digest.to_string(), are_named.then_some(&path)]));
@@ -127,14 +137,6 @@ fn digested(value: &toml::Value, digest: &mut impl FnMut(&Path) -> io::Result<(H
         toml::Value::Array(values) => values.iter().map(|value| digested(value, digest)).collect(),
         other => Ok(json!(other)),
     }
-}
-
-/// All regular files below a folder, in the order in which `capture --recursive` reads them.
-fn below(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    sizeleak_capture::files_below(folder, &mut files)?;
-    files.sort();
-    Ok(files)
 }
 
 #[cfg(test)]

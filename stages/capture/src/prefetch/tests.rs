@@ -95,6 +95,7 @@ fn no_more_captures_are_prefetched_than_the_limit() {
         starts_ns: i64::from(index),
         is_plain: false,
         progress: FileProgress::default(),
+        read_bytes: 256 << 10,
     };
     let mut waiting: VecDeque<CaptureFile> = files.iter().zip(0..).map(file).collect();
     let mut counts = Vec::new();

@@ -25,12 +25,12 @@ proptest! {
     fn fast_path_equals_general_path(
         max_flows in 2usize..12,
         packets in prop::collection::vec(
-            (0u8..3, 0u16..5, any::<bool>(), 0usize..30,
+            (0u8..3, 0u16..5, any::<bool>(), 0usize..30, any::<bool>(),
              prop::option::weighted(0.1, (12usize..60, any::<u8>()))),
             1..60,
         ),
     ) {
-        let frames = packets.iter().zip(0..).map(|((host, port, reversed, length, change), sequence)| {
+        let frames = packets.iter().zip(0..).map(|((host, port, reversed, length, in_tunnel, change), sequence)| {
             let (gateway, service) = ([10, 0, 0, 1 + *host], [203, 0, 113, 1]);
             let (ends, ports) = if *reversed {
                 ((service, gateway), (443, 5000 + *port))
@@ -40,6 +40,13 @@ proptest! {
             let mut frame = Vec::new();
             let headers = PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4(ends.0, ends.1, 64);
             headers.tcp(ports.0, ports.1, sequence, 9).ack(1).write(&mut frame, &vec![7; *length]).unwrap();
+            if *in_tunnel {
+                let ends = ([198, 51, 100, 1], [198, 51, 100, 2]);
+                let inside = frame.split_off(14);
+                frame.clear();
+                let outer = PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4(ends.0, ends.1, 64);
+                outer.write(&mut frame, etherparse::IpNumber(4), &inside).unwrap();
+            }
             if let Some((at, byte)) = change && let Some(place) = frame.get_mut(*at) {
                 *place = *byte;
             }

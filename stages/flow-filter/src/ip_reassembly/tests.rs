@@ -6,6 +6,8 @@ use sizeleak_packet::{CapturedBytes, IpPayload};
 
 use super::*;
 
+const LIMITS: FragmentLimits = FragmentLimits::GATEWAYS;
+
 fn packet(last_of_source: u8, payload: &[u8]) -> IpPacket<'_> {
     IpPacket {
         source: [10, 0, 0, last_of_source].into(),
@@ -21,12 +23,12 @@ fn fragment(identification: u32, offset: u32, is_last: bool) -> Fragment {
 
 #[test]
 fn the_first_bytes_for_a_position_win_and_data_ends_at_the_first_cut() {
-    let mut reassembly = IpReassembly::default();
-    assert_eq!(reassembly.add(0, &packet(2, &[1; 16]), fragment(7, 8, false), &mut Vec::new()), Ok(None));
+    let mut reassembly = IpReassembly::new(FragmentLimits::GATEWAYS);
+    assert_eq!(reassembly.add(0, &packet(2, &[1; 16]), None, fragment(7, 8, false), &mut Vec::new()), Ok(None));
     let mut cut = packet(2, &[2; 20]);
     cut.payload.bytes = CapturedBytes::new(&[2; 6], 20);
-    assert_eq!(reassembly.add(0, &cut, fragment(7, 20, true), &mut Vec::new()), Ok(None));
-    let whole = reassembly.add(0, &packet(2, &[3; 16]), fragment(7, 0, false), &mut Vec::new()).unwrap().unwrap();
+    assert_eq!(reassembly.add(0, &cut, None, fragment(7, 20, true), &mut Vec::new()), Ok(None));
+    let whole = reassembly.add(0, &packet(2, &[3; 16]), None, fragment(7, 0, false), &mut Vec::new()).unwrap().unwrap();
     assert_eq!(whole.length, 40);
     assert_eq!(whole.data, [&[3; 8][..], &[1; 16], &[2; 2]].concat());
     assert_eq!((reassembly.bytes, reassembly.numbers.len()), (0, 0));
@@ -34,28 +36,65 @@ fn the_first_bytes_for_a_position_win_and_data_ends_at_the_first_cut() {
 
 #[test]
 fn incomplete_packets_are_given_up_after_the_timeout() {
-    let mut reassembly = IpReassembly::default();
+    let mut reassembly = IpReassembly::new(FragmentLimits::GATEWAYS);
     let mut incomplete = Vec::new();
-    reassembly.add(0, &packet(2, &[1; 16]), fragment(7, 0, false), &mut incomplete).unwrap();
-    reassembly.add(TIMEOUT_NS.cast_signed(), &packet(3, &[1; 24]), fragment(7, 0, false), &mut incomplete).unwrap();
-    reassembly.add(TIMEOUT_NS.cast_signed() + 1, &packet(4, &[1; 8]), fragment(7, 0, false), &mut incomplete).unwrap();
+    reassembly.add(0, &packet(2, &[1; 16]), None, fragment(7, 0, false), &mut incomplete).unwrap();
+    reassembly
+        .add(TIMEOUT_NS.cast_signed(), &packet(3, &[1; 24]), None, fragment(7, 0, false), &mut incomplete)
+        .unwrap();
+    reassembly
+        .add(TIMEOUT_NS.cast_signed() + 1, &packet(4, &[1; 8]), None, fragment(7, 0, false), &mut incomplete)
+        .unwrap();
     incomplete.extend(reassembly.finish());
     assert_eq!(incomplete.iter().map(|packet| packet.bytes).collect::<Vec<_>>(), [16, 24, 8]);
-    let invalid = reassembly.add(0, &packet(2, &[1; 16]), fragment(7, 65_528, false), &mut Vec::new());
+    let invalid = reassembly.add(0, &packet(2, &[1; 16]), None, fragment(7, 65_528, false), &mut Vec::new());
     assert_eq!(invalid, Err(InvalidFragment));
 }
 
 #[test]
 fn memory_is_bounded() {
-    let mut reassembly = IpReassembly::default();
+    let mut reassembly = IpReassembly::new(FragmentLimits::GATEWAYS);
     let mut incomplete = Vec::new();
     for identification in 0..5_000 {
         let size = if identification < 2_500 { 8 } else { 60_000 };
         let data = vec![1; size];
-        reassembly.add(0, &packet(2, &data), fragment(identification, 0, false), &mut incomplete).unwrap();
-        assert!(reassembly.partial.len() <= MOST_PACKETS && reassembly.bytes <= MOST_BYTES);
+        reassembly.add(0, &packet(2, &data), None, fragment(identification, 0, false), &mut incomplete).unwrap();
+        assert!(reassembly.partial.len() <= LIMITS.packets && reassembly.bytes <= LIMITS.bytes);
     }
     assert_eq!(incomplete.len() + reassembly.partial.len(), 5_000);
+}
+
+#[test]
+fn a_flood_between_two_hosts_evicts_only_its_own_packets() {
+    for size in [8, 60_000] {
+        let mut reassembly = IpReassembly::new(LIMITS);
+        let (mut incomplete, flood) = (Vec::new(), vec![1; size]);
+        reassembly.add(0, &packet(2, &[1; 1480]), None, fragment(7, 0, false), &mut incomplete).unwrap();
+        for identification in 0..5_000 {
+            let added =
+                reassembly.add(0, &packet(3, &flood), None, fragment(identification, 0, false), &mut incomplete);
+            assert_eq!(added, Ok(None));
+        }
+        assert!(incomplete.iter().all(|packet| packet.source == std::net::Ipv4Addr::new(10, 0, 0, 3)));
+        let whole = reassembly.add(0, &packet(2, &[2; 20]), None, fragment(7, 1480, true), &mut incomplete);
+        assert_eq!(whole.unwrap().unwrap().length, 1500, "{size}");
+        let held: usize = reassembly.pairs.values().map(|held| held.bytes).sum();
+        assert_eq!((held, reassembly.pairs.len()), (reassembly.bytes, 1));
+    }
+}
+
+#[test]
+fn fragments_of_another_encapsulation_are_of_another_packet() {
+    let tunnel = Encapsulation {
+        kind: sizeleak_packet::TunnelKind::Gre,
+        id: None,
+        ends: ["10.9.9.1".parse().unwrap(), "10.9.9.2".parse().unwrap()],
+    };
+    let mut reassembly = IpReassembly::new(LIMITS);
+    reassembly.add(0, &packet(2, &[6; 16]), Some(tunnel), fragment(7, 0, false), &mut Vec::new()).unwrap();
+    reassembly.add(0, &packet(2, &[1; 16]), None, fragment(7, 0, false), &mut Vec::new()).unwrap();
+    let whole = reassembly.add(0, &packet(2, &[2; 4]), None, fragment(7, 16, true), &mut Vec::new()).unwrap().unwrap();
+    assert_eq!(whole.data, [&[1; 16][..], &[2; 4]].concat());
 }
 
 proptest! {
@@ -69,12 +108,12 @@ proptest! {
         parts.extend(cuts.iter().map(|(at, length)| (at.index(whole.len()), *length)));
         let first = order.index(parts.len());
         parts.rotate_left(first);
-        let mut reassembly = IpReassembly::default();
+        let mut reassembly = IpReassembly::new(FragmentLimits::GATEWAYS);
         let mut reassembled = None;
         for (at, length) in parts {
             let end = (at + length).min(whole.len());
             let fragment = fragment(1, at as u32, end == whole.len());
-            let added = reassembly.add(0, &packet(2, &whole[at..end]), fragment, &mut Vec::new());
+            let added = reassembly.add(0, &packet(2, &whole[at..end]), None, fragment, &mut Vec::new());
             if let Some(payload) = added.unwrap() {
                 reassembled.get_or_insert(payload);
             }

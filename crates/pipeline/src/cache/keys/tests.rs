@@ -99,5 +99,5 @@ fn folders_are_read_in_path_order() {
     for name in ["c.pcap", "b/x.pcap", "a.pcap"] {
         fs::write(path(name), name).unwrap();
     }
-    assert_eq!(below(folder.path()).unwrap(), ["a.pcap", "b/x.pcap", "c.pcap"].map(path));
+    assert_eq!(content_below(folder.path()).files, ["a.pcap", "b/x.pcap", "c.pcap"].map(path));
 }
