@@ -34,6 +34,8 @@ impl TlsEvent {
 pub(crate) enum Incident {
     /// Bytes are missing; zero where their number is unknown.
     Gap { bytes: u64 },
+    /// The gap of so many bytes that was reported last was none.
+    NotMissing { bytes: u64 },
     /// Record boundaries were found again after `skipped` captured bytes.
     Resync { skipped: u64 },
     /// Two packets contradict each other.
@@ -47,13 +49,15 @@ pub(crate) enum Incident {
 }
 
 impl Incident {
-    /// Bytes of payload that are not used because of it.
-    pub(crate) fn lost_bytes(self) -> u64 {
-        match self {
+    /// Bytes of payload that are not used because of it, and those that are used after all.
+    pub(crate) fn lost_bytes(self) -> (u64, u64) {
+        let lost = match self {
             Self::Gap { bytes } | Self::Unconfirmed { bytes } => bytes,
             Self::Resync { skipped } => skipped,
+            Self::NotMissing { bytes } => return (0, bytes),
             Self::Conflict(_) | Self::Malformed | Self::NotTls => 0,
-        }
+        };
+        (lost, 0)
     }
 }
 

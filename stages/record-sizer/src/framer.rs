@@ -115,6 +115,10 @@ impl OrderedStream for Framer<'_> {
         }
     }
 
+    fn not_missing(&mut self, bytes: u64, time_ns: i64) {
+        self.incident(time_ns, Incident::NotMissing { bytes });
+    }
+
     fn conflict(&mut self, time_ns: i64) {
         self.incident(time_ns, Incident::Conflict(Conflict::Kept));
     }

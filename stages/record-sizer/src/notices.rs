@@ -55,6 +55,9 @@ pub(crate) fn incident(incident: Incident) -> (&'static str, Option<u64>, String
             (what::GAP, None, "the stream goes on somewhere else: nobody knows how many bytes are missing".into())
         }
         Incident::Gap { bytes } => (what::GAP, Some(bytes), format!("{bytes} bytes are missing from the capture")),
+        Incident::NotMissing { bytes } => {
+            (what::GAP, Some(bytes), format!("{bytes} bytes that were missing came later"))
+        }
         Incident::Resync { skipped } => {
             let detail = format!("record boundaries were found again after {skipped} bytes that had to be skipped");
             (what::RESYNC, Some(skipped), detail)

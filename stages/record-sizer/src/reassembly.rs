@@ -41,6 +41,8 @@ pub(crate) trait OrderedStream {
     fn chunk(&mut self, chunk: Chunk<'_>);
     /// The next `length` bytes of the stream are missing; zero where their number is unknown.
     fn gap(&mut self, length: u64, time_ns: i64);
+    /// The gap of so many bytes that was reported last was none: its bytes come next.
+    fn not_missing(&mut self, bytes: u64, time_ns: i64);
     /// A retransmission differs from the bytes it repeats, which stay.
     fn conflict(&mut self, time_ns: i64);
     /// The last bytes were wrong: others stand in their place, which come next.
@@ -65,8 +67,9 @@ pub(crate) struct StreamPosition {
     last_bytes: u32,
     /// The last acknowledgement number that came with data of this direction, once there was one.
     acknowledgement: u32,
-    /// The sequence number at which the last gap starts, once there was one.
+    /// The sequence number at which the last gap starts, once there was one, and its bytes.
     gap_start: u32,
+    gap_bytes: u32,
     start: StreamStart,
     has_acknowledgement: bool,
     has_gap: bool,
@@ -171,14 +174,20 @@ impl StreamPosition {
         self.has_acknowledgement.then_some(self.acknowledgement)
     }
 
-    /// Notes that a gap starts at the next byte.
-    fn start_gap(&mut self) {
-        (self.gap_start, self.has_gap) = (self.next, self.is_known());
+    /// Notes that a gap of so many bytes, 0 where their number is unknown, starts at the next one.
+    fn start_gap(&mut self, bytes: u64) {
+        (self.gap_start, self.gap_bytes, self.has_gap) = (self.next, bytes as u32, self.is_known());
     }
 
     fn is_gap_start(self, sequence: u32) -> bool {
         self.has_gap && self.gap_start == sequence
     }
+}
+
+/// A segment without its first `bytes` bytes, as far as its payload goes.
+fn behind<'a>(segment: &Segment<'a>, bytes: u64) -> Segment<'a> {
+    let payload = usize::try_from(bytes).ok().and_then(|bytes| segment.payload.get(bytes..)).unwrap_or_default();
+    Segment { payload, ..*segment }
 }
 
 /// The first five bytes of a payload in short: those of a record header, where one starts there. 0 where they were not
@@ -386,7 +395,10 @@ impl Reassembly<'_> {
         if run.claim == Claim::Contradiction {
             out.contradicted(time_ns);
         } else {
-            self.position.start_gap();
+            if self.position.is_gap_start(run.start) {
+                out.not_missing(self.position.gap_bytes.into(), time_ns);
+            }
+            self.position.start_gap(0);
             out.gap(0, time_ns);
         }
         if !self.position.is_known() {
@@ -420,7 +432,7 @@ impl Reassembly<'_> {
             // Whatever contradicts the stream is refuted while the stream goes on.
             self.pending.rivals.drop_all();
             self.pending.has_continued = true;
-            self.position.remember(segment);
+            self.position.remember(&Segment { sequence: self.position.next, ..behind(segment, next - start) });
         }
         self.hold(start, Chunk::of(segment), out);
         self.release_from(next, out);
@@ -513,8 +525,9 @@ impl Reassembly<'_> {
 
     fn give_up_gap(&mut self, out: &mut impl OrderedStream) {
         let Some((start, time_ns)) = self.pending.held.first() else { return };
-        self.position.start_gap();
-        out.gap(start.saturating_sub(self.position_of(self.position.next)), time_ns);
+        let bytes = start.saturating_sub(self.position_of(self.position.next));
+        self.position.start_gap(bytes);
+        out.gap(bytes, time_ns);
         self.release_from(start, out);
     }
 

@@ -35,7 +35,8 @@ impl Reporter {
         self.counters.retransmitted += std::mem::take(&mut findings.retransmitted);
         self.counters.out_of_order += std::mem::take(&mut findings.out_of_order);
         for (time_ns, incident) in findings.incidents.drain(..) {
-            connection.payload.lost = connection.payload.lost.saturating_add(incident.lost_bytes());
+            let (lost, used) = incident.lost_bytes();
+            connection.payload.lost = connection.payload.lost.saturating_add(lost).saturating_sub(used);
             self.incident(flow, time_ns, incident, out)?;
         }
         let mut session = connection.session();
@@ -174,6 +175,9 @@ impl Reporter {
             Incident::Gap { bytes } => {
                 self.counters.gaps += 1;
                 self.counters.gap_bytes = self.counters.gap_bytes.saturating_add(bytes);
+            }
+            Incident::NotMissing { bytes } => {
+                self.counters.gap_bytes = self.counters.gap_bytes.saturating_sub(bytes);
             }
             Incident::Resync { skipped } => {
                 self.counters.resyncs += 1;

@@ -2,8 +2,8 @@
 //!
 //! # When a header is believed
 //!
-//! A position is a *candidate* if a likely header stands there: type 20 to 24, version 3.1 to 3.3 (the direction's
-//! own, once it is known), 1 ≤ length ≤ 18432, change-cipher-spec of length 1 and alerts of at most 512 bytes. In
+//! A position is a *candidate* if a likely header stands there: type 20 to 24, version 3.1 to 3.3 (any of
+//! them: the last one seen may have been forged), 1 ≤ length ≤ 18432, change-cipher-spec of length 1 and alerts of at most 512 bytes. In
 //! random bytes that holds for (3 · 18432 + 512) / 65536 · 3 / 2²⁴ = 1.5·10⁻⁷ of all positions. A candidate becomes
 //! the boundary when
 //!
@@ -147,7 +147,7 @@ impl BoundarySearch {
         unproven: &mut Vec<SizedRecord>,
     ) -> Option<SearchOutcome<'a>> {
         for (offset, bytes) in chunk.payload.windows(HEADER).enumerate().take(positions) {
-            let Some(header) = likely_header(bytes, self.version) else { continue };
+            let Some(header) = likely_header(bytes, None) else { continue };
             let mut rest = chunk;
             rest.advance(offset as u64);
             let skipped = self.searched + offset as u64;
@@ -175,7 +175,7 @@ impl BoundarySearch {
         let joined: Vec<u8> = tail.iter().chain(chunk.payload.iter().take(HEADER - 1)).copied().collect();
         let mut found = None;
         for (offset, bytes) in joined.windows(HEADER).enumerate().take(tail.len()) {
-            let Some(header) = likely_header(bytes, self.version) else { continue };
+            let Some(header) = likely_header(bytes, None) else { continue };
             let first_bytes = tail.get(offset..).unwrap_or_default();
             let walker = RecordWalker::within_header(first_bytes, self.tail_ns);
             let skipped = self.searched.saturating_sub(first_bytes.len() as u64);

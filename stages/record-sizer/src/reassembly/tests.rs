@@ -12,6 +12,7 @@ struct Received {
     conflicts: usize,
     contradictions: usize,
     unconfirmed: u64,
+    not_missing: u64,
     hidden: u32,
 }
 
@@ -27,6 +28,10 @@ impl OrderedStream for Received {
 
     fn conflict(&mut self, _: i64) {
         self.conflicts += 1;
+    }
+
+    fn not_missing(&mut self, bytes: u64, _: i64) {
+        self.not_missing += bytes;
     }
 
     fn contradicted(&mut self, _: i64) {
