@@ -1,5 +1,7 @@
 //! Damages a pcap file as networks and captures do: packets are lost, late or duplicate, payloads cut.
 
+#![allow(dead_code, reason = "not every test uses all of it")]
+
 use std::time::Duration;
 
 use pcap_file::TsResolution;

@@ -30,7 +30,9 @@ impl Notices {
     /// Emits a notice about a flow, after `segments` in all.
     pub(crate) fn emit(&mut self, notice: Notice, segments: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         let allowance = BASE_ALLOWANCE.saturating_add(segments / SEGMENTS_PER_NOTICE);
-        if self.emitted >= allowance || !self.is_allowed(notice.flow.unwrap_or_default()) {
+        // What a connection lost is said at its end, however much was said about it before.
+        let is_due = notice.what == what::LOSS || self.is_allowed(notice.flow.unwrap_or_default());
+        if self.emitted >= allowance || !is_due {
             self.suppressed += 1;
             return Ok(());
         }
