@@ -71,7 +71,7 @@ fn one_damaged_header_costs_one_packet_and_is_reported() {
         let detail = notices[0].detail.clone().unwrap();
         let expected = format!("is damaged at byte {}", places[10]);
         assert!(detail.contains(&expected) && detail.contains(&format!("{skipped} bytes are skipped")), "{detail}");
-        assert!(error.unwrap().contains(&expected), "a damaged capture is an error at the end");
+        assert_eq!(error, None);
     }
 }
 
@@ -110,7 +110,7 @@ fn a_zeroed_sector_and_foreign_bytes_are_skipped() {
     {
         let (read, _, counters, error) = run(&bytes);
         assert!(intact(&read, &written) >= 190, "{name}: {}", read.len());
-        assert!(counter(&counters, "skipped_bytes") > 0 && error.is_some(), "{name}");
+        assert!(counter(&counters, "skipped_bytes") > 0 && error.is_none(), "{name}");
     }
 }
 
