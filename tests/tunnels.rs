@@ -44,7 +44,7 @@ fn a_strangers_tunnel_changes_no_answer() {
         assert!(notices.len() == 1 && notices[0].contains("--tunnel"), "{notices:?}");
         let in_tunnels: Vec<_> =
             answers.kind("flow").into_iter().filter_map(|flow| flow["encapsulation"].as_str()).collect();
-        assert!(in_tunnels.iter().all(|text| text.contains("198.51.100.1-")), "{in_tunnels:?}");
+        assert!(in_tunnels.iter().all(|text| text.contains("198.51.100.1")), "{in_tunnels:?}");
         assert!(!in_tunnels.is_empty());
     }
 }

@@ -25,7 +25,7 @@ pub struct Notice {
 pub mod what {
     /// Bytes of a flow are missing from the capture.
     pub const GAP: &str = "gap";
-    /// Record boundaries were found again after skipped bytes.
+    /// Boundaries of records, or of packets in a capture, were found again after skipped bytes.
     pub const RESYNC: &str = "resync";
     /// Only the beginning is present: of a capture, a connection's last record, a list of candidates.
     pub const TRUNCATED: &str = "truncated";

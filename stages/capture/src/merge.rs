@@ -17,7 +17,7 @@ use crate::window::WINDOW_BYTES;
 const MOST_OPEN: usize = 128;
 
 /// What is read of all open captures together, about, in bytes.
-const MOST_READ_BYTES: usize = MOST_OPEN * WINDOW_BYTES;
+const MOST_READ_BYTES: usize = 8 << 20;
 
 /// What is read of one at once at least.
 const LEAST_READ_BYTES: usize = 4 << 10;

@@ -20,7 +20,8 @@ pub(crate) fn notice(what: &'static str, time_ns: Option<i64>, detail: &impl Dis
 /// At most this many notices report places where a file is damaged. More damage is only counted.
 const MOST_NOTICES_OF_FILE: u64 = 8;
 
-/// Errors so far: each is reported at once; the first is returned after everything readable has been read.
+/// Errors so far: each is reported at once; the first is returned after everything readable has been read. Damage that
+/// packets follow is no error at the end: what it costs is in a notice and a counter.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     first: Option<CaptureError>,
@@ -48,7 +49,9 @@ impl Failures {
                 if *count == MOST_NOTICES_OF_FILE { "; more of these in this file are only counted" } else { "" };
             out.emit(Notice { bytes: skipped, ..notice(what, time_ns, &format!("{error}{more}")) }.into())?;
         }
-        self.first.get_or_insert(error);
+        if skipped.is_none() {
+            self.first.get_or_insert(error);
+        }
         Ok(())
     }
 

@@ -168,9 +168,10 @@ fn errors_name_the_file_and_the_offset() {
     let (read_packets, cut) = read_one(&whole[..whole.len() - 1]);
     assert_eq!(read_packets.len(), 2);
     assert_eq!(cut.unwrap().split(": ").nth(1), Some("is cut at byte 97, 1 bytes before the end of a packet"));
-    let mut claims = whole.clone();
-    claims[24 + 8..24 + 12].copy_from_slice(&3_000_000_000_u32.to_le_bytes());
-    assert!(error(&claims).contains("at byte 24: a packet claims 3000000016 bytes"));
+    let (mut claims, last) = (whole.clone(), whole.len() - 38);
+    claims[last + 8..last + 12].copy_from_slice(&3_000_000_000_u32.to_le_bytes());
+    let expected = format!("at byte {last}: a packet claims 3000000016 bytes");
+    assert!(error(&claims).contains(&expected), "{}", error(&claims));
     assert!(read(&["/no/such.pcap".into()]).1.unwrap().contains("/no/such.pcap: No such file"));
 }
 

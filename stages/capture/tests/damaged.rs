@@ -35,18 +35,23 @@ fn headers(written: &[Written]) -> Vec<usize> {
     written.iter().scan(24, next).collect()
 }
 
-/// What a stage reads of a capture: packets, notices with this word, and counters.
-fn run(content: &[u8]) -> (Vec<Read>, Vec<Notice>, Vec<(&'static str, u64)>, Option<String>) {
+/// The counters of a stage.
+struct Counters(Vec<(&'static str, u64)>);
+
+/// What a stage reads of a capture: packets, notices, counters, and the error, if any.
+fn run(content: &[u8]) -> (Vec<Read>, Vec<Notice>, Counters, Option<String>) {
     let folder = TempDir::new().unwrap();
     let mut capture = Capture::new(vec![file(&folder, "x.pcap", content)]);
     let mut out: Vec<Frame> = Vec::new();
     let error = capture.run(&mut out, &Interrupt::new()).err().map(|error| error.to_string());
     let notices = out.iter().filter_map(|frame| Notice::try_from(frame.clone()).ok()).collect();
-    (out.into_iter().flat_map(packets).collect(), notices, capture.counters(), error)
+    (out.into_iter().flat_map(packets).collect(), notices, Counters(capture.counters()), error)
 }
 
-fn counter(counters: &[(&str, u64)], name: &str) -> u64 {
-    counters.iter().find(|(counter, _)| *counter == name).unwrap().1
+impl Counters {
+    fn named(&self, name: &str) -> u64 {
+        self.0.iter().find(|(counter, _)| *counter == name).unwrap().1
+    }
 }
 
 /// How many of the packets that were written are read, data and time.
@@ -66,12 +71,12 @@ fn one_damaged_header_costs_one_packet_and_is_reported() {
         assert_eq!((read.len(), intact(&read, &written)), (39, 39));
         assert!(read.is_sorted_by_key(|packet| packet.0));
         let skipped = (places[11] - places[10]) as u64;
-        assert_eq!((counter(&counters, "skipped_bytes"), counter(&counters, "damaged_files")), (skipped, 1));
+        assert_eq!((counters.named("skipped_bytes"), counters.named("damaged_files")), (skipped, 1));
         assert_eq!((notices.len(), notices[0].what.as_ref(), notices[0].bytes), (1, "resync", Some(skipped)));
         let detail = notices[0].detail.clone().unwrap();
         let expected = format!("is damaged at byte {}", places[10]);
         assert!(detail.contains(&expected) && detail.contains(&format!("{skipped} bytes are skipped")), "{detail}");
-        assert!(error.unwrap().contains(&expected), "a damaged capture is an error at the end");
+        assert_eq!(error, None);
     }
 }
 
@@ -110,7 +115,7 @@ fn a_zeroed_sector_and_foreign_bytes_are_skipped() {
     {
         let (read, _, counters, error) = run(&bytes);
         assert!(intact(&read, &written) >= 190, "{name}: {}", read.len());
-        assert!(counter(&counters, "skipped_bytes") > 0 && error.is_some(), "{name}");
+        assert!(counters.named("skipped_bytes") > 0 && error.is_none(), "{name}");
     }
 }
 
@@ -163,7 +168,7 @@ fn a_file_with_much_damage_is_reported_a_few_times() {
         bytes[place + 8..place + 12].fill(0xff);
     }
     let (read, notices, counters, _) = run(&bytes);
-    assert_eq!((intact(&read, &written), notices.len(), counter(&counters, "damaged_files")), (360, 8, 1));
+    assert_eq!((intact(&read, &written), notices.len(), counters.named("damaged_files")), (360, 8, 1));
     assert!(notices[7].detail.as_ref().unwrap().contains("only counted"));
 }
 
@@ -199,7 +204,7 @@ fn behind_a_damaged_block_of_pcapng_packets_are_found_again() {
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             let (read, _, counters, _) = run(&bytes);
             assert_eq!(intact(&read, &written), 39, "packet {packet}, field {field}, {value}");
-            let is_told = counter(&counters, "skipped_bytes") > 0 || counter(&counters, "skipped_blocks") > 2;
+            let is_told = counters.named("skipped_bytes") > 0 || counters.named("skipped_blocks") > 2;
             assert!(is_told, "packet {packet}, field {field}, {value}");
         }
     }
