@@ -39,6 +39,8 @@ pub mod what {
     pub const UNSUPPORTED: &str = "unsupported";
     /// Retransmitted bytes that differ from the first ones.
     pub const CONFLICT: &str = "conflict";
+    /// Times that the rest of the traffic contradicts, or a step of all times.
+    pub const CLOCK: &str = "clock";
     /// No packet is from or to the gateway.
     pub const ABSENT: &str = "absent";
     /// Something unobserved was assumed to be as in the model.

@@ -117,6 +117,15 @@ impl Connection {
         }
     }
 
+    /// Continues records that have begun at an earlier time, because all times have gone back.
+    pub(crate) fn go_back(&mut self, time_ns: i64) {
+        for direction in Direction::BOTH {
+            let walker = &mut self.streams.of_mut(direction).walker;
+            walker.last_ns = walker.last_ns.min(time_ns);
+            walker.start_ns = walker.start_ns.min(time_ns);
+        }
+    }
+
     fn give_up(&mut self, direction: Direction, findings: &mut Findings) -> bool {
         let (mut reassembly, mut framer) = self.direction(direction, findings);
         reassembly.give_up(&mut framer)
