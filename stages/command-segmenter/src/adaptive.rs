@@ -81,6 +81,13 @@ impl AdaptiveAlgorithm {
         self.waiting.pop_front()
     }
 
+    /// Forgets the times of earlier records, of which none waits; what was learned from them stays.
+    pub(crate) fn restart_time(&mut self) {
+        self.now_ns = None;
+        self.learned.clear();
+        self.classified.clear();
+    }
+
     /// Classifies a record.
     pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> RecordClass {
         let flow = sized.record.flow;

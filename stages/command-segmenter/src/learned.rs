@@ -68,6 +68,12 @@ impl LearnedAlgorithm {
         self.endpoints.add(flow);
     }
 
+    /// Forgets the times of earlier records.
+    pub(crate) fn restart_time(&mut self) {
+        self.timers.clear();
+        self.flows.clear();
+    }
+
     /// How many flows were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.flows.evicted()

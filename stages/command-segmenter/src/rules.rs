@@ -57,6 +57,11 @@ impl RuleAlgorithm {
         }
     }
 
+    /// Forgets the times of earlier records.
+    pub(crate) fn restart_time(&mut self) {
+        self.flows.clear();
+    }
+
     /// How many flows were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted

@@ -4,9 +4,7 @@ mod clock;
 mod fast;
 
 use sizeleak_frame::{Segment, Segments, what};
-use sizeleak_runtime::{
-    Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock,
-};
+use sizeleak_runtime::{Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
 use crate::connection::Connection;
 use crate::findings::Findings;
