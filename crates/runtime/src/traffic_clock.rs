@@ -67,6 +67,8 @@ pub enum ClockEvent<T> {
     },
     /// All traffic goes on at another time.
     Step {
+        /// The first flow there.
+        flow: u64,
         /// The time until then.
         from_ns: i64,
         /// The time from then on.
@@ -301,7 +303,7 @@ impl<T> TrafficClock<T> {
     fn step(&mut self) {
         let Some(first) = self.held.front() else { return };
         let (from_ns, to_ns) = (self.now_ns, first.time_ns);
-        self.events.push_back(ClockEvent::Step { from_ns, to_ns });
+        self.events.push_back(ClockEvent::Step { flow: first.flow, from_ns, to_ns });
         (self.now_ns, self.last_ns, self.leap) = (to_ns, to_ns, None);
         (self.flow, self.has_several_flows) = (Some(first.flow), false);
         if to_ns < from_ns {

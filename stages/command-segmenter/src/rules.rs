@@ -57,6 +57,11 @@ impl RuleAlgorithm {
         }
     }
 
+    /// Whether records of a flow were seen.
+    pub(crate) fn knows(&self, flow: u64) -> bool {
+        self.flows.contains_key(&flow)
+    }
+
     /// Forgets the times of earlier records.
     pub(crate) fn restart_time(&mut self) {
         self.flows.clear();

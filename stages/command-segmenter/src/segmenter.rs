@@ -51,6 +51,15 @@ impl AlgorithmState {
         }
     }
 
+    /// Whether records of a flow were seen.
+    fn knows(&self, flow: u64) -> bool {
+        match self {
+            Self::Rules(rules) => rules.knows(flow),
+            Self::Adaptive(adaptive) => adaptive.knows(flow),
+            Self::Learned(learned) => learned.knows(flow),
+        }
+    }
+
     /// Forgets the times of earlier records, because all times have gone back.
     fn restart_time(&mut self) {
         match self {

@@ -10,7 +10,7 @@ macro_rules! counters {
         pub(crate) struct SizerCounters {
             /// Segments and datagrams; not part of `summary`.
             pub(crate) segments: u64,
-            /// Flows found with times that the rest of the traffic contradicts, and steps of all times; only part of
+            /// Flows found with times that the rest of the traffic contradicts, and how often all times went back; only part of
             /// `summary` if there were any.
             pub(crate) odd_times: u64,
             pub(crate) clock_steps: u64,

@@ -32,7 +32,7 @@ impl CommandSegmenter {
                     self.counts.odd_times += 1;
                     self.notice(time_ns, Some(flow), odd_time(ahead_ns), out)?;
                 }
-                ClockEvent::Step { from_ns, to_ns } => self.step(from_ns, to_ns, out)?,
+                ClockEvent::Step { flow, from_ns, to_ns } => self.step(flow, [from_ns, to_ns], out)?,
             }
         }
         Ok(())
@@ -45,8 +45,9 @@ impl CommandSegmenter {
         self.process_record(&Record { time_ns, start_ns, ..record }, out)
     }
 
-    /// Goes on at another time. A step forward may be a silence, in which nothing needs to be said or done.
-    fn step(&mut self, from_ns: i64, to_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
+    /// Goes on at another time. A step forward is mostly a silence; only one that is unusual is reported, and only where
+    /// a flow goes on behind it: else this may be another capture.
+    fn step(&mut self, flow: u64, [from_ns, to_ns]: [i64; 2], out: &mut dyn Emit) -> Result<(), StageError> {
         if to_ns < from_ns {
             self.counts.clock_steps += 1;
             self.complete_all(out)?;
@@ -59,7 +60,9 @@ impl CommandSegmenter {
             return self.notice(to_ns, None, detail, out);
         }
         let silence_ns = to_ns.saturating_sub(from_ns);
-        let Some(longest_ns) = self.silences.exceeded_by(silence_ns) else { return Ok(()) };
+        let Some(longest_ns) = self.silences.exceeded_by(silence_ns).filter(|_| self.algorithm.knows(flow)) else {
+            return Ok(());
+        };
         self.counts.clock_steps += 1;
         let detail = format!(
             "nothing was captured for {}, but never for more than {} before: the capture paused, or its clock was set",

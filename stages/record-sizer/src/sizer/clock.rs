@@ -35,12 +35,9 @@ impl RecordSizer {
                     let detail = odd_time(ahead_ns);
                     self.reporter.notice(flow, time_ns, (what::CLOCK, None, detail), out)?;
                 }
-                ClockEvent::Step { from_ns, to_ns } => {
-                    self.reporter.counters.clock_steps += 1;
-                    if to_ns < from_ns {
-                        self.go_back(to_ns, out)?;
-                    }
-                }
+                ClockEvent::Step { from_ns, to_ns, .. } if to_ns < from_ns => self.go_back(to_ns, out)?,
+                // A silence.
+                ClockEvent::Step { .. } => {}
             }
         }
         Ok(())
@@ -54,6 +51,7 @@ impl RecordSizer {
 
     /// Ends all that waits for a time that will not come soon, because all times have gone back.
     fn go_back(&mut self, to_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.reporter.counters.clock_steps += 1;
         self.now_ns = i64::MAX;
         while let Some(flow) = self.held_flows.overdue(self.now_ns) {
             self.expire(flow, out)?;
