@@ -18,6 +18,9 @@ use crate::record_class::{Decision, RecordClass};
 use crate::rules::{MAX_FLOWS, RuleAlgorithm};
 use crate::silences::Silences;
 
+/// How far times may go back in nanoseconds, besides the wait for missing bytes.
+const LAG_NS: i64 = 2_000_000_000;
+
 /// Finds commands among records and counts the replies to them.
 #[derive(Debug)]
 pub struct CommandSegmenter {
@@ -133,7 +136,7 @@ impl CommandSegmenter {
             limits,
             algorithm,
             commands: OpenCommands::default(),
-            clock: TrafficClock::new(limits.hole_wait_ns.saturating_add(clock::LAG_NS)),
+            clock: TrafficClock::new(limits.hole_wait_ns.saturating_add(LAG_NS)),
             silences: Silences::default(),
             now_ns: i64::MIN,
             counts: RecordCounts::default(),

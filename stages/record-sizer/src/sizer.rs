@@ -18,6 +18,10 @@ use crate::reassembly::SynMeaning;
 use crate::reporter::Reporter;
 use crate::udp_flow::UdpFlow;
 
+/// How far times may go back, in nanoseconds: the buffers of several interfaces are written with delays of about a
+/// second.
+const LAG_NS: i64 = 2_000_000_000;
+
 /// Sizes the TLS records of a gateway's connections.
 #[derive(Debug)]
 pub struct RecordSizer {
@@ -50,7 +54,7 @@ impl RecordSizer {
             held_flows: HeldFlows::default(),
             findings: Findings::default(),
             reporter: Reporter::default(),
-            clock: TrafficClock::new(clock::LAG_NS),
+            clock: TrafficClock::new(LAG_NS),
             now_ns: i64::MIN,
         })
     }

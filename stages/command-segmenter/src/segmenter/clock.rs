@@ -5,9 +5,6 @@ use sizeleak_runtime::{ClockEvent, Emit, Stage, StageError};
 
 use super::CommandSegmenter;
 
-/// How far times may go back in nanoseconds, besides the wait for missing bytes.
-pub(super) const LAG_NS: i64 = 2_000_000_000;
-
 /// The most notices about clocks; more are only counted.
 const MOST_NOTICES: u64 = 64;
 
@@ -39,10 +36,10 @@ impl CommandSegmenter {
     }
 
     /// Processes a record whose times are ahead of the clock.
-    fn redated(&mut self, record: Record, ahead_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
-        let time_ns = record.time_ns.saturating_sub(ahead_ns);
-        let start_ns = record.start_ns.saturating_sub(ahead_ns);
-        self.process_record(&Record { time_ns, start_ns, ..record }, out)
+    fn redated(&mut self, mut record: Record, ahead_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
+        record.time_ns = record.time_ns.saturating_sub(ahead_ns);
+        record.start_ns = record.start_ns.saturating_sub(ahead_ns);
+        self.process_record(&record, out)
     }
 
     /// Goes on at another time. A step forward is mostly a silence; only one that is unusual is reported, and only where

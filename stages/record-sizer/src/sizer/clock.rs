@@ -6,10 +6,6 @@ use sizeleak_runtime::{ClockEvent, Closed, Emit};
 use super::RecordSizer;
 use crate::owned_segment::OwnedSegment;
 
-/// How far times may go back, in nanoseconds: the buffers of several interfaces are written with delays of about a
-/// second.
-pub(super) const LAG_NS: i64 = 2_000_000_000;
-
 impl RecordSizer {
     /// Handles a segment that is not close in time to the one before.
     #[cold]
