@@ -177,6 +177,15 @@ fn a_clock_that_is_set_costs_at_most_the_commands_in_progress() {
 }
 
 #[test]
+fn a_hole_before_the_clock_is_set_back_silences_no_flow() {
+    let mut packets = home();
+    let middle = nth_data(&packets, HUB, packets.len() / 2, 0);
+    packets[middle + 1..].iter_mut().for_each(|packet| packet.timestamp -= HOUR);
+    packets.remove(middle);
+    Found::in_packets(&packets).assert_kept("one segment is lost before a step back", 2, "went back by");
+}
+
+#[test]
 fn a_clock_that_is_set_often_costs_at_most_the_commands_in_progress() {
     let mut packets = home();
     let count = packets.len();
