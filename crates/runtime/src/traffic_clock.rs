@@ -4,7 +4,7 @@
 //! late would end whatever waits on all other flows. Here a time far from the others is held, together with what
 //! follows it, until other observations decide:
 //!
-//! - Another flow agrees, or the only flow does so twice, or nothing else comes for a minute: the clock has stepped, or
+//! - Another flow agrees, or the only flow does so twice, or one goes on alone for a while: the clock has stepped, or
 //!   nothing was captured for a while. All held times are right.
 //! - An observation near the old time: what was held is odd. It is dated back to the others, and so is what its flow
 //!   sends with that offset later: a flow may have a clock of its own.
@@ -14,9 +14,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Times at most this much ahead of the clock move it at once, in nanoseconds: a minute. Nearly all connections
-/// are kept alive more often, so longer silences are rare.
-pub const STEP_NS: i64 = 60_000_000_000;
+/// Times at most this much ahead of the clock move it at once, in nanoseconds: two minutes. Most connections are kept
+/// alive once a minute or more often, so longer silences are rare.
+pub const STEP_NS: i64 = 120_000_000_000;
+
+/// How long one of several flows must go on alone to show a step, in nanoseconds: a flow that is late sends more than one
+/// packet before another flow contradicts it.
+const ALONE_NS: i64 = 20_000_000_000;
 
 /// The most items that are held.
 const MOST_HELD: usize = 64;
@@ -295,7 +299,7 @@ impl<T> TrafficClock<T> {
         let is_only_flow = !self.has_several_flows && !have_several && self.flow == Some(first.flow);
         (have_several && (is_forward || self.held.len() >= STEP_BACK))
             || (is_only_flow && self.held.len() > 1)
-            || last.time_ns.saturating_sub(first.time_ns) >= STEP_NS
+            || last.time_ns.saturating_sub(first.time_ns) >= ALONE_NS
             || self.held.len() >= MOST_HELD
     }
 

@@ -79,20 +79,20 @@ fn a_lone_packet_after_a_quiet_hour_is_confirmed_by_what_follows() {
 }
 
 #[test]
-fn the_only_flow_confirms_itself_and_one_of_several_after_a_minute() {
+fn the_only_flow_confirms_itself_and_one_of_several_after_a_while() {
     let alone = clocked(&[(1, 0), (1, 10), (1, HOUR_MS), (1, HOUR_MS + 20)]);
     assert_eq!((alone.times(), alone.most_held), (vec![0, 10, HOUR_MS, HOUR_MS + 20], 1));
     let mut observations: Vec<_> = turns(0, 10).collect();
     observations.extend((0..80).map(|n| (1, HOUR_MS + n * 1_000)));
     let one_of_several = clocked(&observations);
     assert_eq!(one_of_several.steps.len(), 1);
-    assert!((30..64).contains(&one_of_several.most_held), "{}", one_of_several.most_held);
+    assert!((15..25).contains(&one_of_several.most_held), "{}", one_of_several.most_held);
     assert!(one_of_several.times().is_sorted());
 }
 
 #[test]
 fn an_odd_time_is_dated_to_its_neighbours_and_moves_no_other() {
-    for ahead in [HOUR_MS, -HOUR_MS, 70_000, -5_000, i64::MAX / 4_000_000, i64::MIN / 4_000_000] {
+    for ahead in [HOUR_MS, -HOUR_MS, 130_000, -5_000, i64::MAX / 4_000_000, i64::MIN / 4_000_000] {
         for at in 0..12 {
             let mut observations: Vec<_> = turns(0, 20).collect();
             observations[at].1 += ahead;
@@ -109,7 +109,7 @@ fn an_odd_time_is_dated_to_its_neighbours_and_moves_no_other() {
 }
 
 #[test]
-fn a_flow_that_leaps_less_than_a_minute_moves_the_clock_until_another_contradicts_it() {
+fn a_flow_that_leaps_less_than_two_minutes_moves_the_clock_until_another_contradicts_it() {
     let clocked = clocked(&[(1, 0), (2, 100), (1, 30_200), (2, 300), (1, 30_400), (2, 500), (1, 600), (2, 700)]);
     assert_eq!(clocked.odd, [(1, 30_100)]);
     assert_eq!(clocked.times(), [0, 100, 30_200, 300, 300, 500, 600, 700], "the offset is known from the second on");
@@ -159,7 +159,7 @@ proptest! {
 
     #[test]
     fn ordinary_traffic_is_never_held_or_dated(
-        steps in prop::collection::vec((0u64..4, -900i64..1_000, 0i64..59_000), 1..200),
+        steps in prop::collection::vec((0u64..4, -900i64..1_000, 0i64..119_000), 1..200),
     ) {
         let mut now = 0;
         let observations: Vec<_> = steps.iter().map(|(flow, jitter, silence)| {
