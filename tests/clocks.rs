@@ -198,8 +198,8 @@ fn a_clock_that_is_set_often_costs_at_most_the_commands_in_progress() {
 
 #[test]
 fn a_flow_with_a_clock_of_its_own_changes_no_other() {
-    // The other service has four connections. A time up to two minutes ahead moves the clock at once, until other traffic
-    // contradicts it, which costs the command in progress.
+    // The other service has four connections. A time up to two minutes ahead moves the clock at once, until other
+    // traffic contradicts it, which costs the command in progress.
     for (service, seconds, at_most_lost) in
         [(OTHER, 3600, 0), (OTHER, -3600, 0), (OTHER, 30, 4), (HUB, 3600, 1), (HUB, 30, 1)]
     {

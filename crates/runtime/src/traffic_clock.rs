@@ -1,7 +1,7 @@
 //! The clock of all traffic: the time that the flows of a capture agree on.
 //!
-//! A stage that took the greatest time of any flow for the present would believe every odd one: a packet stamped an hour
-//! late would end whatever waits on all other flows. Here a time far from the others is held, together with what
+//! A stage that took the greatest time of any flow for the present would believe every odd one: a packet stamped an
+//! hour late would end whatever waits on all other flows. Here a time far from the others is held, together with what
 //! follows it, until other observations decide:
 //!
 //! - Another flow agrees, or the only flow does so twice, or one goes on alone for a while: the clock has stepped, or
@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// alive once a minute or more often, so longer silences are rare.
 pub const STEP_NS: i64 = 120_000_000_000;
 
-/// How long one of several flows must go on alone to show a step, in nanoseconds: a flow that is late sends more than one
-/// packet before another flow contradicts it.
+/// How long one of several flows must go on alone to show a step, in nanoseconds: a flow that is late sends more than
+/// one packet before another flow contradicts it.
 const ALONE_NS: i64 = 20_000_000_000;
 
 /// The most items that are held.

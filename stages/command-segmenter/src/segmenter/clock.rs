@@ -42,8 +42,8 @@ impl CommandSegmenter {
         self.process_record(&record, out)
     }
 
-    /// Goes on at another time. A step forward is mostly a silence; only one that is unusual is reported, and only where
-    /// a flow goes on behind it: else this may be another capture.
+    /// Goes on at another time. A step forward is mostly a silence; only one that is unusual is reported, and only
+    /// where a flow goes on behind it: else this may be another capture.
     fn step(&mut self, flow: u64, [from_ns, to_ns]: [i64; 2], out: &mut dyn Emit) -> Result<(), StageError> {
         if to_ns < from_ns {
             self.counts.clock_steps += 1;
