@@ -22,8 +22,11 @@ use std::path::{Path, PathBuf};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Mutated inputs per target; the four together get a million.
+/// Mutated inputs per target for data of the network; the four together get a million.
 const MUTATIONS: u64 = 250_000;
+
+/// Mutated inputs per target for files, which take longer.
+const MUTATED_FILES: u64 = 10_000;
 
 fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
@@ -37,14 +40,14 @@ fn inputs(target: &str) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Runs a target on its corpus and on mutations of it. A panic names the seed that reproduces the input.
-fn run(target: &str, call: impl Fn(&[u8])) {
+fn run(target: &str, mutations: u64, call: impl Fn(&[u8])) {
     let inputs = inputs(target);
     for (name, input) in &inputs {
         println!("{name}");
         call(input);
     }
     let inputs: Vec<Vec<u8>> = inputs.into_values().collect();
-    for seed in 0..MUTATIONS {
+    for seed in 0..mutations {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let input = &inputs[seed as usize % inputs.len()];
         let mutated = mutation::mutated(input, &inputs, &mut random);
@@ -69,22 +72,47 @@ impl Drop for Named<'_> {
 
 #[test]
 fn capture_reader_survives_corpus_and_mutations() {
-    run("capture_reader", targets::capture_reader);
+    run("capture_reader", MUTATIONS, targets::capture_reader);
 }
 
 #[test]
 fn packet_parser_survives_corpus_and_mutations() {
-    run("packet_parser", targets::packet_parser);
+    run("packet_parser", MUTATIONS, targets::packet_parser);
 }
 
 #[test]
 fn record_finder_survives_corpus_and_mutations() {
-    run("record_finder", targets::record_finder);
+    run("record_finder", MUTATIONS, targets::record_finder);
 }
 
 #[test]
 fn frame_decoder_survives_corpus_and_mutations() {
-    run("frame_decoder", targets::frame_decoder);
+    run("frame_decoder", MUTATIONS, targets::frame_decoder);
+}
+
+#[test]
+fn model_file_survives_corpus_and_mutations() {
+    run("model_file", MUTATED_FILES, targets::model_file);
+}
+
+#[test]
+fn label_file_survives_corpus_and_mutations() {
+    run("label_file", MUTATED_FILES, targets::label_file);
+}
+
+#[test]
+fn inventory_file_survives_corpus_and_mutations() {
+    run("inventory_file", MUTATED_FILES, targets::inventory_file);
+}
+
+#[test]
+fn pipeline_file_survives_corpus_and_mutations() {
+    run("pipeline_file", MUTATED_FILES, targets::pipeline_file);
+}
+
+#[test]
+fn latency_histogram_survives_corpus_and_mutations() {
+    run("latency_histogram", MUTATED_FILES, targets::latency_histogram);
 }
 
 #[test]

@@ -8,10 +8,16 @@
 mod capture;
 mod frames;
 mod input;
+mod latency;
+mod model;
 mod packets;
 mod records;
+mod tables;
 
 pub use capture::capture_reader;
 pub use frames::frame_decoder;
+pub use latency::latency_histogram;
+pub use model::model_file;
 pub use packets::{packet_parser, packets};
 pub use records::{flows, record_finder, segments};
+pub use tables::{inventory_file, label_file, pipeline_file};

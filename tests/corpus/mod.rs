@@ -1,7 +1,9 @@
 //! The inputs that fuzzing starts from, made from simulated homes and by hand; never from anyone's captures.
 
 mod captures;
+mod files;
 mod frames;
+mod histograms;
 mod packets;
 mod segments;
 
@@ -23,6 +25,11 @@ pub(crate) fn inputs() -> Vec<Input> {
         ("packet_parser", packets::inputs(&homes[0])),
         ("record_finder", segments::inputs(&homes)),
         ("frame_decoder", frames::inputs()),
+        ("model_file", files::models()),
+        ("label_file", files::labels()),
+        ("inventory_file", files::inventories()),
+        ("pipeline_file", files::pipelines()),
+        ("latency_histogram", histograms::inputs()),
     ];
     let named =
         |(target, inputs): (_, Vec<(_, _)>)| inputs.into_iter().map(move |(name, bytes)| Input { target, name, bytes });

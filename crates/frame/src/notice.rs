@@ -47,6 +47,8 @@ pub mod what {
     pub const LOSS: &str = "loss";
     /// Packets that contradict each other: retransmitted bytes that differ, or a hello in the middle of a session.
     pub const CONFLICT: &str = "conflict";
+    /// Times that the rest of the traffic contradicts, or a step of all times.
+    pub const CLOCK: &str = "clock";
     /// No packet is from or to the gateway.
     pub const ABSENT: &str = "absent";
     /// Something unobserved was assumed to be as in the model.

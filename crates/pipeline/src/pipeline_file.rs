@@ -48,7 +48,11 @@ impl Pipeline {
         Self::parse(&text, file)
     }
 
-    fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
+    /// Reads the text of a pipeline file; `file` is where it is.
+    ///
+    /// # Errors
+    /// [`ConfigError`], as from [`read`](Self::read).
+    pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
         let source = FileText { text, file };
         let document = DeTable::parse(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);

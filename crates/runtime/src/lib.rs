@@ -47,6 +47,7 @@ mod stage;
 mod stage_runner;
 mod stream;
 mod stream_end_check;
+mod traffic_clock;
 mod two_generation_cache;
 
 pub use build_with_model::build_with_model;
@@ -64,4 +65,5 @@ pub use sizeleak_telemetry::{FileProgress, Progress, ProgressReader};
 pub use source::{Source, SourceEmit, SourceNode};
 pub use stage::{Stage, StageError};
 pub use stream::{StreamInput, StreamOutput, widen_pipe};
+pub use traffic_clock::{ClockEvent, STEP_NS, TrafficClock};
 pub use two_generation_cache::TwoGenerationCache;

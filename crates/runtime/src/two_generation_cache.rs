@@ -43,6 +43,13 @@ impl<K: Eq + Hash + Copy, V> TwoGenerationCache<K, V> {
         }
     }
 
+    /// Removes all values, which does not count as eviction.
+    pub fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+        self.young_weight = 0;
+    }
+
     /// The value of a key; this counts as a use.
     pub fn recall(&mut self, key: &K) -> Option<&V> {
         if !self.old.is_empty()

@@ -81,6 +81,18 @@ impl AdaptiveAlgorithm {
         self.waiting.pop_front()
     }
 
+    /// Whether records of a flow were seen.
+    pub(crate) fn knows(&self, flow: u64) -> bool {
+        self.learned.peek(&flow).is_some()
+    }
+
+    /// Forgets the times of earlier records, of which none waits; what was learned from them stays.
+    pub(crate) fn restart_time(&mut self) {
+        self.now_ns = None;
+        self.learned.clear();
+        self.classified.clear();
+    }
+
     /// Classifies a record.
     pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> RecordClass {
         let flow = sized.record.flow;

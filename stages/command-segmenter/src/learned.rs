@@ -68,6 +68,17 @@ impl LearnedAlgorithm {
         self.endpoints.add(flow);
     }
 
+    /// Whether records of a flow were seen.
+    pub(crate) fn knows(&self, flow: u64) -> bool {
+        self.flows.peek(&flow).is_some()
+    }
+
+    /// Forgets the times of earlier records.
+    pub(crate) fn restart_time(&mut self) {
+        self.timers.clear();
+        self.flows.clear();
+    }
+
     /// How many flows were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.flows.evicted()

@@ -51,6 +51,7 @@ mod record_class;
 mod rules;
 mod segmenter;
 mod service_classifier;
+mod silences;
 #[cfg(test)]
 mod testing;
 mod traffic_profile;

@@ -57,6 +57,16 @@ impl RuleAlgorithm {
         }
     }
 
+    /// Whether records of a flow were seen.
+    pub(crate) fn knows(&self, flow: u64) -> bool {
+        self.flows.contains_key(&flow)
+    }
+
+    /// Forgets the times of earlier records.
+    pub(crate) fn restart_time(&mut self) {
+        self.flows.clear();
+    }
+
     /// How many flows were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted

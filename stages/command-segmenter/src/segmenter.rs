@@ -1,10 +1,12 @@
 //! The stage: it finds commands among records and counts the replies to them.
 
+mod clock;
+
 use std::path::Path;
 
 use sizeleak_frame::{ContentType, Flow, Frame, Notice, Record, what};
 use sizeleak_model::Model;
-use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions};
+use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
 use crate::adaptive::AdaptiveAlgorithm;
 use crate::flow_history::{SizeClass, SizedRecord};
@@ -14,6 +16,10 @@ use crate::open_commands::{FinishedCommand, OpenCommands};
 use crate::options::{Algorithm, Options, TimeLimits};
 use crate::record_class::{Decision, RecordClass};
 use crate::rules::{MAX_FLOWS, RuleAlgorithm};
+use crate::silences::Silences;
+
+/// How far times may go back in nanoseconds, besides the wait for missing bytes.
+const LAG_NS: i64 = 2_000_000_000;
 
 /// Finds commands among records and counts the replies to them.
 #[derive(Debug)]
@@ -22,6 +28,8 @@ pub struct CommandSegmenter {
     limits: TimeLimits,
     algorithm: AlgorithmState,
     commands: OpenCommands,
+    clock: TrafficClock<Record>,
+    silences: Silences,
     /// The greatest time of the records that were classified.
     now_ns: i64,
     counts: RecordCounts,
@@ -43,6 +51,24 @@ impl AlgorithmState {
             Self::Rules(rules) => rules.evicted(),
             Self::Adaptive(adaptive) => adaptive.evicted(),
             Self::Learned(learned) => learned.evicted(),
+        }
+    }
+
+    /// Whether records of a flow were seen.
+    fn knows(&self, flow: u64) -> bool {
+        match self {
+            Self::Rules(rules) => rules.knows(flow),
+            Self::Adaptive(adaptive) => adaptive.knows(flow),
+            Self::Learned(learned) => learned.knows(flow),
+        }
+    }
+
+    /// Forgets the times of earlier records, because all times have gone back.
+    fn restart_time(&mut self) {
+        match self {
+            Self::Rules(rules) => rules.restart_time(),
+            Self::Adaptive(adaptive) => adaptive.restart_time(),
+            Self::Learned(learned) => learned.restart_time(),
         }
     }
 }
@@ -80,6 +106,8 @@ struct RecordCounts {
     unprompted: u64,
     unexplained: u64,
     evicted_flows: u64,
+    odd_times: u64,
+    clock_steps: u64,
 }
 
 impl CommandSegmenter {
@@ -108,12 +136,15 @@ impl CommandSegmenter {
             limits,
             algorithm,
             commands: OpenCommands::default(),
+            clock: TrafficClock::new(limits.hole_wait_ns.saturating_add(LAG_NS)),
+            silences: Silences::default(),
             now_ns: i64::MIN,
             counts: RecordCounts::default(),
         })
     }
 
     fn process_record(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
+        self.silences.add(record.time_ns);
         let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
         self.counts.handshake += u64::from(!is_data);
         if let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm {
@@ -146,6 +177,20 @@ impl CommandSegmenter {
         self.now_ns = self.now_ns.max(record.time_ns);
         self.commands.advance(record.flow, record.time_ns, &self.limits);
         while let Some(finished) = self.commands.next_complete(self.now_ns, &self.limits) {
+            self.emit(finished, out)?;
+        }
+        Ok(())
+    }
+
+    /// Classifies the records that wait, and emits all commands.
+    fn complete_all(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        while let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm
+            && let Some(record) = adaptive.next()
+        {
+            self.advance(&record, out)?;
+            self.classify(&record, out)?;
+        }
+        for finished in self.commands.drain() {
             self.emit(finished, out)?;
         }
         Ok(())
@@ -250,7 +295,13 @@ impl Stage for CommandSegmenter {
 
     fn process(&mut self, input: SegmenterInput, out: &mut dyn Emit) -> Result<(), StageError> {
         match input {
-            SegmenterInput::Record(ref record) => self.process_record(record, out),
+            SegmenterInput::Record(record) => {
+                if self.clock.follows(record.flow, record.time_ns) {
+                    self.process_record(&record, out)
+                } else {
+                    self.record_of_odd_time(record, out)
+                }
+            }
             SegmenterInput::Flow(flow) => {
                 match &mut self.algorithm {
                     AlgorithmState::Rules(_) => {}
@@ -263,16 +314,9 @@ impl Stage for CommandSegmenter {
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
-        while let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm
-            && let Some(record) = adaptive.next()
-        {
-            self.advance(&record, out)?;
-            self.classify(&record, out)?;
-        }
-        for finished in self.commands.drain() {
-            self.emit(finished, out)?;
-        }
-        Ok(())
+        self.clock.finish();
+        self.clock_events(out)?;
+        self.complete_all(out)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -280,7 +324,7 @@ impl Stage for CommandSegmenter {
             AlgorithmState::Adaptive(adaptive) => adaptive.decided_early,
             AlgorithmState::Rules(_) | AlgorithmState::Learned(_) => 0,
         };
-        vec![
+        let mut counters = vec![
             ("commands", self.counts.commands),
             ("replies", self.counts.replies),
             ("answers", self.counts.answers),
@@ -291,7 +335,10 @@ impl Stage for CommandSegmenter {
             ("unexplained", self.counts.unexplained),
             ("decided_early", decided_early),
             ("evicted_flows", self.counts.evicted_flows),
-        ]
+        ];
+        let rare = [("odd_times", self.counts.odd_times), ("clock_steps", self.counts.clock_steps)];
+        counters.extend(rare.into_iter().filter(|(_, count)| *count > 0));
+        counters
     }
 }
 

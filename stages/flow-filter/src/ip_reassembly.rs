@@ -82,6 +82,8 @@ pub(crate) struct IpReassembly {
     pairs: HashMap<[IpAddr; 2], Held, RandomState>,
     /// The number of the packet that began last.
     last_number: u64,
+    /// When the last fragment was captured. One odd time shows no timeout: two in a row do.
+    last_ns: Option<i64>,
     bytes: usize,
 }
 
@@ -115,7 +117,7 @@ struct Piece {
 impl IpReassembly {
     pub(crate) fn new(limits: FragmentLimits) -> Self {
         let (numbers, pairs) = (HashMap::default(), HashMap::default());
-        Self { limits, partial: BTreeMap::new(), numbers, pairs, last_number: 0, bytes: 0 }
+        Self { limits, partial: BTreeMap::new(), numbers, pairs, last_number: 0, last_ns: None, bytes: 0 }
     }
 
     /// Adds a fragment and returns the payload that it completes, if any. Packets that are given up meanwhile are
@@ -131,8 +133,10 @@ impl IpReassembly {
         fragment: Fragment,
         incomplete: &mut Vec<IncompletePacket>,
     ) -> Result<Option<ReassembledPayload>, InvalidFragment> {
+        let times = [time_ns, self.last_ns.replace(time_ns).unwrap_or(time_ns)];
+        let is_over = |since_ns: i64| times.iter().all(|time_ns| time_ns.abs_diff(since_ns) > TIMEOUT_NS);
         while let Some((_, oldest)) = self.partial.first_key_value()
-            && time_ns.abs_diff(oldest.since_ns) > TIMEOUT_NS
+            && is_over(oldest.since_ns)
         {
             self.give_up_oldest(incomplete);
         }
@@ -148,6 +152,13 @@ impl IpReassembly {
             identification: fragment.identification,
             protocol: packet.payload.protocol,
         };
+        // An identification is used again after a while: what is left of the packet before is not part of this one.
+        let earlier = self.numbers.get(&key).copied();
+        if let Some((number, partial)) = earlier.and_then(|number| Some((number, self.partial.get(&number)?)))
+            && partial.since_ns.abs_diff(time_ns) > TIMEOUT_NS
+        {
+            self.give_up(Some(number), incomplete);
+        }
         let number = *self.numbers.entry(key).or_insert_with(|| {
             self.last_number += 1;
             self.last_number

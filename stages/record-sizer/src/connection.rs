@@ -9,6 +9,7 @@ use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::handshake::HandshakeReader;
 use crate::options::Limits;
+use crate::owned_segment::OwnedSegment;
 use crate::payload_use::PayloadUse;
 use crate::per_direction::PerDirection;
 use crate::reassembly::{PendingSegments, Reassembly, StreamContext, StreamPosition, SynMeaning};
@@ -88,10 +89,9 @@ impl Successor {
     }
 
     /// Its segments in the order of time.
-    pub(crate) fn segments(&self, flow: u64) -> Vec<Segment<'_>> {
-        let runs = self.runs.iter().map(|(direction, run)| (*direction, &run.segments));
+    pub(crate) fn segments(&self) -> Vec<Segment<'_>> {
         let mut segments: Vec<_> =
-            runs.flat_map(|(direction, kept)| kept.iter().map(move |kept| kept.segment(flow, direction))).collect();
+            self.runs.iter().flat_map(|(_, run)| run.segments.iter().map(OwnedSegment::segment)).collect();
         segments.sort_by_key(|segment| segment.time_ns);
         segments
     }
@@ -99,10 +99,10 @@ impl Successor {
 
 impl Connection {
     /// The connection that these segments start.
-    pub(crate) fn after(successor: &Successor, flow: u64, findings: &mut Findings) -> Self {
+    pub(crate) fn after(successor: &Successor, findings: &mut Findings) -> Self {
         let mut connection = Self::default();
         connection.open_both(successor.syns(), findings);
-        for segment in successor.segments(flow) {
+        for segment in successor.segments() {
             // Whatever does not fit stays in its rivals.
             connection.segment(&segment, findings);
         }
@@ -187,7 +187,10 @@ impl Connection {
     /// The connection that a confirmed run starts, with the run of the other direction that it acknowledges.
     fn successor(&mut self, direction: Direction, run: Run) -> Successor {
         let others = self.parts().2.streams.of_mut(direction.reversed()).pending.rivals.take_other_connections();
-        let acknowledges = |other: &Run| run.segments.iter().any(|kept| kept.acknowledges(other));
+        let acknowledges = |other: &Run| {
+            let mut numbers = run.segments.iter().filter_map(|owned| owned.segment().acknowledgement);
+            numbers.any(|number| other.covers(number))
+        };
         let other = others.into_iter().rev().find(acknowledges);
         Successor {
             runs: vec![(direction, run)].into_iter().chain(other.map(|run| (direction.reversed(), run))).collect(),
@@ -211,6 +214,15 @@ impl Connection {
             reassembly.release_all(time_ns, &mut framer);
             reassembly.drop_rivals(time_ns, &mut framer);
             framer.handshake.bytes_lost();
+        }
+    }
+
+    /// Continues records that have begun at an earlier time, because all times have gone back.
+    pub(crate) fn go_back(&mut self, time_ns: i64) {
+        for direction in Direction::BOTH {
+            let walker = &mut self.streams.of_mut(direction).walker;
+            walker.last_ns = walker.last_ns.min(time_ns);
+            walker.start_ns = walker.start_ns.min(time_ns);
         }
     }
 

@@ -10,13 +10,19 @@ macro_rules! counters {
         pub(crate) struct SizerCounters {
             /// Segments and datagrams; not part of `summary`.
             pub(crate) segments: u64,
+            /// Flows found with times that the rest of the traffic contradicts, and how often all times went back; only part of
+            /// `summary` if there were any.
+            pub(crate) odd_times: u64,
+            pub(crate) clock_steps: u64,
             $(pub(crate) $name: u64,)*
         }
 
         impl SizerCounters {
             /// Each with its name in `summary`.
             pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name)),*]
+                let rare = [("odd_times", self.odd_times), ("clock_steps", self.clock_steps)];
+                let rare = rare.into_iter().filter(|(_, count)| *count > 0);
+                [$((stringify!($name), self.$name)),*].into_iter().chain(rare).collect()
             }
         }
     };

@@ -109,6 +109,12 @@ impl<V> FlowTable<V> {
         std::mem::take(&mut self.values).into_iter().collect()
     }
 
+    /// Forgets when the last sweep was, because time went back, and returns all values.
+    pub(crate) fn restart_time(&mut self) -> impl Iterator<Item = &mut V> {
+        self.last_sweep = None;
+        self.values.values_mut()
+    }
+
     fn evict_unused_since(&mut self, period: u32) -> Vec<(u64, V)> {
         let mut used = self.used.iter();
         let is_unused = |_: &u64, _: &mut V| used.next().is_some_and(|used| *used <= period);

@@ -41,6 +41,7 @@ mod hello_scan;
 mod notices;
 mod options;
 mod overhead;
+mod owned_segment;
 mod payload_use;
 mod per_direction;
 mod plaintext;

@@ -14,6 +14,7 @@ use sizeleak_frame::Segment;
 
 use crate::chunk::Chunk;
 use crate::held_segments::HeldSegments;
+use crate::owned_segment::OwnedSegment;
 use crate::record::{HEADER, OpenRecord, is_whole_records};
 use crate::rivals::{Claim, Proof, Rivals, Run};
 
@@ -390,7 +391,7 @@ impl Reassembly<'_> {
     /// Continues the stream with a run of the same connection.
     fn continue_with(&mut self, run: &Run, out: &mut impl OrderedStream) {
         let Some(first) = run.segments.first() else { return };
-        let time_ns = first.time_ns();
+        let time_ns = first.segment().time_ns;
         self.release_all(time_ns, out);
         if run.claim == Claim::Contradiction {
             out.contradicted(time_ns);
@@ -404,8 +405,7 @@ impl Reassembly<'_> {
         if !self.position.is_known() {
             (self.position.first, self.position.start) = (run.start, StreamStart::Assumed);
         }
-        for kept in &run.segments {
-            let segment = kept.segment(0, sizeleak_frame::Direction::ToGateway);
+        for segment in run.segments.iter().map(OwnedSegment::segment) {
             self.position.remember(&segment);
             out.chunk(Chunk::of(&segment));
         }

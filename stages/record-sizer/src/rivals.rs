@@ -4,7 +4,9 @@
 //! A run changes nothing until it is confirmed: the other side acknowledges it, or several of its segments follow each
 //! other. Until then its segments are kept, so that nothing of it is lost.
 
-use sizeleak_frame::{Direction, Segment};
+use sizeleak_frame::Segment;
+
+use crate::owned_segment::OwnedSegment;
 
 /// The number of runs kept for a direction; the oldest makes room.
 const MAX_RUNS: usize = 4;
@@ -41,49 +43,6 @@ pub(crate) enum Claim {
     OtherConnection,
 }
 
-/// A segment that is kept.
-#[derive(Debug, Clone)]
-pub(crate) struct KeptSegment {
-    time_ns: i64,
-    sequence: u32,
-    flags: u8,
-    length: u32,
-    acknowledgement: Option<u32>,
-    payload: Box<[u8]>,
-}
-
-impl KeptSegment {
-    fn of(segment: &Segment<'_>) -> Self {
-        let Segment { time_ns, sequence, flags, length, acknowledgement, payload, .. } = *segment;
-        Self { time_ns, sequence, flags, length, acknowledgement, payload: payload.into() }
-    }
-
-    /// Whether it acknowledges a run of the other direction.
-    pub(crate) fn acknowledges(&self, run: &Run) -> bool {
-        self.acknowledgement.is_some_and(|number| run.covers(number))
-    }
-
-    /// When it was captured.
-    pub(crate) fn time_ns(&self) -> i64 {
-        self.time_ns
-    }
-
-    /// The segment, of this flow and direction.
-    pub(crate) fn segment(&self, flow: u64, direction: Direction) -> Segment<'_> {
-        let Self { time_ns, sequence, flags, length, acknowledgement, payload } = self;
-        Segment {
-            time_ns: *time_ns,
-            flow,
-            direction,
-            sequence: *sequence,
-            flags: *flags,
-            length: *length,
-            payload,
-            acknowledgement: *acknowledgement,
-        }
-    }
-}
-
 /// Segments that follow each other.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
@@ -94,7 +53,7 @@ pub(crate) struct Run {
     pub(crate) start: u32,
     /// The sequence number behind its last byte.
     pub(crate) next: u32,
-    pub(crate) segments: Vec<KeptSegment>,
+    pub(crate) segments: Vec<OwnedSegment>,
     is_acknowledged: bool,
 }
 
@@ -113,11 +72,11 @@ impl Run {
     }
 
     fn payload_bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| u64::from(segment.length)).sum()
+        self.segments.iter().map(|owned| u64::from(owned.segment().length)).sum()
     }
 
     fn memory_bytes(&self) -> usize {
-        let segments = self.segments.iter().map(|segment| SEGMENT_COST + segment.payload.len());
+        let segments = self.segments.iter().map(|owned| SEGMENT_COST + owned.segment().payload.len());
         RUN_COST + segments.sum::<usize>()
     }
 }
@@ -152,7 +111,7 @@ impl Rivals {
         }
         if let Some(run) = self.runs.get_mut(index) {
             run.next = sequence.wrapping_add(segment.length);
-            run.segments.push(KeptSegment::of(segment));
+            run.segments.push(OwnedSegment::of(segment));
         }
         true
     }
@@ -160,7 +119,7 @@ impl Rivals {
     /// Starts a run with a segment, given the sequence number of its first byte.
     pub(crate) fn start(&mut self, claim: Claim, segment: &Segment<'_>, sequence: u32) {
         let next = sequence.wrapping_add(segment.length);
-        let segments = vec![KeptSegment::of(segment)];
+        let segments = vec![OwnedSegment::of(segment)];
         self.add(Run { claim, syn: None, start: sequence, next, segments, is_acknowledged: false });
     }
 
@@ -231,12 +190,15 @@ impl Rivals {
 }
 
 /// Whether a segment repeats a kept one.
-fn is_same(kept: &KeptSegment, segment: &Segment<'_>) -> bool {
-    kept.sequence == segment.sequence && kept.length == segment.length && *kept.payload == *segment.payload
+fn is_same(kept: &OwnedSegment, segment: &Segment<'_>) -> bool {
+    let kept = kept.segment();
+    kept.sequence == segment.sequence && kept.length == segment.length && kept.payload == segment.payload
 }
 
 #[cfg(test)]
 mod tests {
+    use sizeleak_frame::Direction;
+
     use super::*;
 
     fn data(sequence: u32, length: u32) -> Segment<'static> {

@@ -1,9 +1,10 @@
 //! The stage: TCP segments and UDP datagrams in, TLS sessions and records out.
 
+mod clock;
 mod fast;
 
 use sizeleak_frame::{Segment, Segments, what};
-use sizeleak_runtime::{Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions};
+use sizeleak_runtime::{Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
 use crate::connection::{Connection, Successor};
 use crate::findings::Findings;
@@ -11,10 +12,15 @@ use crate::flow_table::FlowTable;
 use crate::held_flows::HeldFlows;
 use crate::notices::notice;
 use crate::options::{Limits, Options};
+use crate::owned_segment::OwnedSegment;
 use crate::per_direction::PerDirection;
 use crate::reassembly::{SynMeaning, WINDOW};
 use crate::reporter::Reporter;
 use crate::udp_flow::UdpFlow;
+
+/// How far times may go back, in nanoseconds: the buffers of several interfaces are written with delays of about a
+/// second.
+const LAG_NS: i64 = 2_000_000_000;
 
 /// Sizes the TLS records of a gateway's connections.
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub struct RecordSizer {
     held_flows: HeldFlows,
     findings: Findings,
     reporter: Reporter,
+    clock: TrafficClock<OwnedSegment>,
+    /// The time of the present segment.
     now_ns: i64,
 }
 
@@ -46,6 +54,7 @@ impl RecordSizer {
             held_flows: HeldFlows::default(),
             findings: Findings::default(),
             reporter: Reporter::default(),
+            clock: TrafficClock::new(LAG_NS),
             now_ns: i64::MIN,
         })
     }
@@ -53,6 +62,14 @@ impl RecordSizer {
     /// Bytes of memory that segments out of order, incomplete hellos and the like need now.
     pub fn held_bytes(&self) -> usize {
         self.held_flows.bytes()
+    }
+
+    /// Handles a segment or datagram in the order of the capture.
+    fn segment(&mut self, segment: Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        match self.prepare(segment, out)? {
+            Some(segment) => self.tcp_segment(&segment, out),
+            None => Ok(()),
+        }
     }
 
     /// Counts a segment, does the work that is due at its time, and handles datagrams. Returns the segment if it is
@@ -164,7 +181,7 @@ impl RecordSizer {
         connection.release(time_ns, findings);
         self.reporter.findings(flow, connection, findings, out)?;
         self.reporter.ending(flow, time_ns, connection.ending(), out)?;
-        *connection = Connection::after(successor, flow, findings);
+        *connection = Connection::after(successor, findings);
         Ok(())
     }
 
@@ -276,7 +293,7 @@ impl RecordSizer {
                 connection.release(self.now_ns, &mut self.findings);
                 self.reporter.findings(flow, &mut connection, &mut self.findings, out)?;
                 self.reporter.ending(flow, self.now_ns, connection.ending(), out)?;
-                connection = Connection::after(&successor, flow, &mut self.findings);
+                connection = Connection::after(&successor, &mut self.findings);
             }
             connection.release(self.now_ns, &mut self.findings);
             self.reporter.findings(flow, &mut connection, &mut self.findings, out)?;
@@ -310,13 +327,17 @@ impl Stage for RecordSizer {
                 continue;
             }
             let Some(segment) = segments.next() else { return Ok(()) };
-            if let Some(segment) = self.prepare(segment, out)? {
-                self.tcp_segment(&segment, out)?;
+            if self.clock.follows(segment.flow, segment.time_ns) {
+                self.segment(segment, out)?;
+            } else {
+                self.segment_of_odd_time(&segment, out)?;
             }
         }
     }
 
     fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        self.clock.finish();
+        self.clock_events(out)?;
         let connections = self.connections.drain();
         self.end(connections, out)?;
         let suppressed = self.reporter.notices.suppressed;

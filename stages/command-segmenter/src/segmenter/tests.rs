@@ -174,6 +174,50 @@ fn the_time_of_other_flows_completes_a_command_on_a_silent_flow() {
 }
 
 #[test]
+fn a_record_of_another_flow_an_hour_late_ends_no_replies() {
+    for algorithm in [Algorithm::Gap, Algorithm::Adaptive] {
+        let options = Options { algorithm: Some(algorithm), ..Options::default() };
+        let mut segmenter = CommandSegmenter::new(&options).unwrap();
+        let late = on(2, from(HOUR, 90));
+        let mut out = process(&mut segmenter, [on(2, from(-500, 90)), to(0, 300), late, from(50, 60), from(300, 70)]);
+        segmenter.finish(&mut out).unwrap();
+        let notices: Vec<_> = out.iter().filter(|frame| matches!(frame, Frame::Notice(_))).collect();
+        let [Frame::Notice(notice)] = &notices[..] else { panic!("{out:?}") };
+        assert_eq!((&*notice.what, notice.flow), (what::CLOCK, Some(2)));
+        let commands: Vec<_> = out.into_iter().filter_map(|frame| Command::try_from(frame).ok()).collect();
+        assert_eq!(commands.iter().map(|command| command.replies).collect::<Vec<_>>(), [2], "{algorithm:?}");
+        assert!(segmenter.counters().contains(&("odd_times", 1)));
+    }
+}
+
+#[test]
+fn a_step_back_of_all_times_completes_the_commands_before_and_keeps_those_behind() {
+    for algorithm in [Algorithm::Gap, Algorithm::Adaptive] {
+        let options = Options { algorithm: Some(algorithm), ..Options::default() };
+        let mut segmenter = CommandSegmenter::new(&options).unwrap();
+        let day = times(20).flat_map(|at| command(at, 300));
+        let again = times(20).flat_map(|at| command(at - HOUR, 300));
+        let mut out = process(&mut segmenter, day.chain(again));
+        segmenter.finish(&mut out).unwrap();
+        assert!(segmenter.counters().contains(&("clock_steps", 1)));
+        let commands: Vec<_> = out.into_iter().filter_map(|frame| Command::try_from(frame).ok()).collect();
+        assert_eq!(commands.iter().map(|command| command.replies).collect::<Vec<_>>(), [2; 40], "{algorithm:?}");
+        let (before, behind) = commands.split_at(20);
+        assert!([before, behind].iter().all(|commands| commands.is_sorted_by_key(|command| command.time_ns)));
+    }
+}
+
+#[test]
+fn a_usual_silence_is_not_reported_and_costs_nothing() {
+    let records: Vec<Record> = (0..200).flat_map(|n| command(n * HOUR, 300)).collect();
+    let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
+    let mut out = process(&mut segmenter, records);
+    segmenter.finish(&mut out).unwrap();
+    let replies: Vec<_> = out.iter().map(|frame| Command::try_from(frame.clone()).unwrap().replies).collect();
+    assert_eq!(replies, [2; 200]);
+}
+
+#[test]
 fn memory_is_bounded_while_time_stands_still() {
     let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
     let mut out = process(&mut segmenter, (0..10_000).map(|flow| on(flow, to(0, 300))));

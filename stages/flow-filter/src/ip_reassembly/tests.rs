@@ -121,3 +121,24 @@ proptest! {
         prop_assert_eq!(reassembled.map(|payload| payload.data), Some(whole));
     }
 }
+
+#[test]
+fn one_odd_time_gives_up_no_packet_but_its_own() {
+    let mut reassembly = IpReassembly::new(LIMITS);
+    let mut incomplete = Vec::new();
+    let hour_ns = 3_600_000_000_000;
+    for odd_ns in [hour_ns, -hour_ns] {
+        reassembly.add(0, &packet(2, &[1; 16]), None, fragment(7, 0, false), &mut incomplete).unwrap();
+        reassembly.add(odd_ns, &packet(3, &[1; 24]), None, fragment(7, 0, false), &mut incomplete).unwrap();
+        let whole = reassembly.add(1, &packet(2, &[2; 16]), None, fragment(7, 16, true), &mut incomplete).unwrap();
+        assert_eq!(whole.unwrap().length, 32);
+        assert_eq!(reassembly.add(1, &packet(3, &[2; 8]), None, fragment(7, 24, true), &mut incomplete), Ok(None));
+        assert_eq!(
+            incomplete.pop().map(|packet| packet.bytes),
+            Some(24),
+            "the packet of another time is not continued"
+        );
+        reassembly.finish();
+    }
+    assert_eq!(incomplete, []);
+}

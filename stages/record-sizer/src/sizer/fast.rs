@@ -25,6 +25,9 @@ impl RecordSizer {
             if time_ns >= idle_until_ns || flags == 0 || flags & Segment::SYN != 0 {
                 break;
             }
+            if !self.clock.follows(flow, time_ns) {
+                break;
+            }
             let mut rest = Chunk::of(&segment);
             let length = rest.length();
             if segment.length > 0 {

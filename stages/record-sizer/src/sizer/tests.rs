@@ -119,8 +119,10 @@ fn plain(options: &Options, segments: &[Segment<'_>]) -> (Vec<Frame>, Vec<(&'sta
     let mut sizer = RecordSizer::new(options).unwrap();
     let mut out = Vec::new();
     for segment in segments {
-        if let Some(segment) = sizer.prepare(*segment, &mut out).unwrap() {
-            sizer.tcp_segment(&segment, &mut out).unwrap();
+        if sizer.clock.follows(segment.flow, segment.time_ns) {
+            sizer.segment(*segment, &mut out).unwrap();
+        } else {
+            sizer.segment_of_odd_time(segment, &mut out).unwrap();
         }
     }
     sizer.finish(&mut out).unwrap();

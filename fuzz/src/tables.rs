@@ -1,0 +1,41 @@
+//! Files that people write: labels, inventories and pipelines.
+
+use std::path::Path;
+
+use sizeleak_model::{Action, Inventory, Labels};
+use sizeleak_pipeline::Pipeline;
+
+/// Reads bytes as labels, which must read back from what they are written as.
+pub fn label_file(bytes: &[u8]) {
+    let Ok(mut labels) = Labels::read(bytes) else { return };
+    let mut written = Vec::new();
+    labels.write(&mut written).expect("memory takes it");
+    let mut again = Labels::read(&written[..]).expect("what was read can be written");
+    // Empty lines are not kept.
+    labels.rows.iter_mut().chain(&mut again.rows).for_each(|row| row.line = 0);
+    assert_eq!(labels, again);
+}
+
+/// Reads bytes as an inventory, and finds the commands that it allows.
+pub fn inventory_file(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    let Ok(inventory) = Inventory::from_toml(text) else { return };
+    let names = inventory.action_names();
+    let actions: Vec<Action> = names.iter().map(|name| Action { name: (*name).to_owned(), size: 40 }).collect();
+    assert!(inventory.unlearned(&actions).is_empty(), "an action that has no name");
+    if let Ok(limits) = inventory.limits(&actions) {
+        assert!(limits.admits(&vec![0; actions.len()]), "the command without an action");
+    }
+}
+
+/// Reads bytes as a pipeline file.
+pub fn pipeline_file(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    match Pipeline::parse(text, Path::new("folder/pipeline.toml")) {
+        Ok(pipeline) => {
+            pipeline.resolved_stages();
+            pipeline.makes();
+        }
+        Err(error) => assert!(error.to_string().contains("pipeline.toml"), "an error without its file: {error}"),
+    }
+}

@@ -1,0 +1,97 @@
+//! Records whose time the rest of the traffic does not confirm, and steps of all times.
+
+use sizeleak_frame::{Frame, Notice, Record, what};
+use sizeleak_runtime::{ClockEvent, Emit, Stage, StageError};
+
+use super::CommandSegmenter;
+
+/// The most notices about clocks; more are only counted.
+const MOST_NOTICES: u64 = 64;
+
+impl CommandSegmenter {
+    /// Processes a record that is not close in time to the one before.
+    #[cold]
+    pub(super) fn record_of_odd_time(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
+        if let Some(ahead_ns) = self.clock.place(record.flow, record.time_ns) {
+            self.clock_events(out)?;
+            return self.redated(record, ahead_ns, out);
+        }
+        self.clock.hold(record.flow, record.time_ns, record);
+        self.clock_events(out)
+    }
+
+    /// Processes what the clock found out, and the records that it held until then.
+    pub(super) fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        while let Some(event) = self.clock.next_event() {
+            match event {
+                ClockEvent::Item { item, ahead_ns } => self.redated(item, ahead_ns, out)?,
+                ClockEvent::Odd { flow, time_ns, ahead_ns } => {
+                    self.counts.odd_times += 1;
+                    self.notice(time_ns, Some(flow), odd_time(ahead_ns), out)?;
+                }
+                ClockEvent::Step { flow, from_ns, to_ns } => self.step(flow, [from_ns, to_ns], out)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Processes a record whose times are ahead of the clock.
+    fn redated(&mut self, mut record: Record, ahead_ns: i64, out: &mut dyn Emit) -> Result<(), StageError> {
+        record.time_ns = record.time_ns.saturating_sub(ahead_ns);
+        record.start_ns = record.start_ns.saturating_sub(ahead_ns);
+        self.process_record(&record, out)
+    }
+
+    /// Goes on at another time. A step forward is mostly a silence; only one that is unusual is reported, and only
+    /// where a flow goes on behind it: else this may be another capture.
+    fn step(&mut self, flow: u64, [from_ns, to_ns]: [i64; 2], out: &mut dyn Emit) -> Result<(), StageError> {
+        if to_ns < from_ns {
+            self.counts.clock_steps += 1;
+            self.complete_all(out)?;
+            self.algorithm.restart_time();
+            self.now_ns = i64::MIN;
+            let detail = format!(
+                "the time of all traffic went back by {}: the commands before that end there",
+                seconds(from_ns.saturating_sub(to_ns))
+            );
+            return self.notice(to_ns, None, detail, out);
+        }
+        let silence_ns = to_ns.saturating_sub(from_ns);
+        let Some(longest_ns) = self.silences.exceeded_by(silence_ns).filter(|_| self.algorithm.knows(flow)) else {
+            return Ok(());
+        };
+        self.counts.clock_steps += 1;
+        let detail = format!(
+            "nothing was captured for {}, but never for more than {} before: the capture paused, or its clock was set",
+            seconds(silence_ns),
+            seconds(longest_ns)
+        );
+        self.notice(to_ns, None, detail, out)
+    }
+
+    fn notice(&self, time_ns: i64, flow: Option<u64>, detail: String, out: &mut dyn Emit) -> Result<(), StageError> {
+        if self.counts.odd_times + self.counts.clock_steps > MOST_NOTICES {
+            return Ok(());
+        }
+        let notice = Notice {
+            time_ns: Some(time_ns),
+            stage: Self::NAME.into(),
+            flow,
+            what: what::CLOCK.into(),
+            bytes: None,
+            detail: Some(detail),
+        };
+        Ok(out.emit(Frame::from(notice))?)
+    }
+}
+
+fn seconds(ns: i64) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
+}
+
+/// What a notice says about a flow whose times are ahead of all others.
+fn odd_time(ahead_ns: i64) -> String {
+    let (side, way) = if ahead_ns < 0 { ("behind", "forward") } else { ("ahead of", "back") };
+    let distance = seconds(ahead_ns.saturating_abs());
+    format!("its time is {distance} {side} that of all other traffic, which goes on: it is dated {way} by that")
+}

@@ -1,0 +1,68 @@
+//! Segments whose time the rest of the traffic does not confirm, and steps of all times.
+
+use sizeleak_frame::{Segment, what};
+use sizeleak_runtime::{ClockEvent, Closed, Emit};
+
+use super::RecordSizer;
+use crate::owned_segment::OwnedSegment;
+
+impl RecordSizer {
+    /// Handles a segment that is not close in time to the one before.
+    #[cold]
+    pub(super) fn segment_of_odd_time(&mut self, segment: &Segment<'_>, out: &mut dyn Emit) -> Result<(), Closed> {
+        let placed = self.clock.place(segment.flow, segment.time_ns);
+        if placed.is_none() {
+            self.clock.hold(segment.flow, segment.time_ns, OwnedSegment::of(segment));
+        }
+        self.clock_events(out)?;
+        match placed {
+            Some(ahead_ns) => self.redated(*segment, ahead_ns, out),
+            None => Ok(()),
+        }
+    }
+
+    /// Handles what the clock found out, and the segments that it held until then.
+    pub(super) fn clock_events(&mut self, out: &mut dyn Emit) -> Result<(), Closed> {
+        while let Some(event) = self.clock.next_event() {
+            match event {
+                ClockEvent::Item { item, ahead_ns } => self.redated(item.segment(), ahead_ns, out)?,
+                ClockEvent::Odd { flow, time_ns, ahead_ns } => {
+                    self.reporter.counters.odd_times += 1;
+                    let detail = odd_time(ahead_ns);
+                    self.reporter.notice(flow, time_ns, (what::CLOCK, None, detail), out)?;
+                }
+                ClockEvent::Step { from_ns, to_ns, .. } if to_ns < from_ns => self.go_back(to_ns, out)?,
+                // A silence.
+                ClockEvent::Step { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles a segment whose time is ahead of the clock.
+    fn redated(&mut self, segment: Segment<'_>, ahead_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
+        let time_ns = segment.time_ns.saturating_sub(ahead_ns);
+        self.segment(Segment { time_ns, ..segment }, out)
+    }
+
+    /// Ends all that waits for a time that will not come soon, because all times have gone back.
+    fn go_back(&mut self, to_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
+        self.reporter.counters.clock_steps += 1;
+        self.now_ns = i64::MAX;
+        while let Some(flow) = self.held_flows.overdue(self.now_ns) {
+            self.expire(flow, out)?;
+        }
+        self.now_ns = to_ns;
+        self.connections.restart_time().for_each(|connection| connection.go_back(to_ns));
+        self.syns.restart_time().for_each(drop);
+        self.udp_flows.restart_time().for_each(drop);
+        Ok(())
+    }
+}
+
+/// What a notice says about a flow whose times are ahead of all others.
+fn odd_time(ahead_ns: i64) -> String {
+    let seconds = ahead_ns.unsigned_abs() as f64 / 1e9;
+    let (side, way) = if ahead_ns < 0 { ("behind", "forward") } else { ("ahead of", "back") };
+    format!("its time is {seconds:.3} s {side} that of all other traffic, which goes on: it is dated {way} by that")
+}
