@@ -1,0 +1,242 @@
+//! The files that one run reads and writes: no output may be an input, and no two outputs the same file.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::output_file::{descriptor, partial, resolved, stdout};
+use crate::pending_file::folder_of;
+
+/// An output that would destroy another file of the same run.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum FileConflict {
+    /// It is an input.
+    #[error("{output} {path} is {input}, which this run reads: name another file", path = path.display())]
+    Input {
+        /// The option or key that names the output.
+        output: String,
+        /// The output.
+        path: PathBuf,
+        /// What the run reads.
+        input: String,
+    },
+    /// It is another output.
+    #[error("{output} {path} and {other} are the same file: name two", path = path.display())]
+    Output {
+        /// The option or key that names the output.
+        output: String,
+        /// The output.
+        path: PathBuf,
+        /// The option or key that names the other one, and its path.
+        other: String,
+    },
+}
+
+/// The files that one run reads and writes.
+#[derive(Debug, Default)]
+pub struct RunFiles {
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+}
+
+#[derive(Debug)]
+enum Input {
+    /// A file, or a folder with everything below it.
+    Path {
+        role: String,
+        path: PathBuf,
+    },
+    Stdin,
+}
+
+#[derive(Debug)]
+struct Output {
+    role: String,
+    path: PathBuf,
+}
+
+/// A regular file, whatever its names are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    /// `None` for pipes and devices: writing to them destroys nothing.
+    fn of(metadata: &Metadata) -> Option<Self> {
+        metadata.is_file().then(|| Self { device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    fn of_path(path: &Path) -> Option<Self> {
+        path.metadata().ok().as_ref().and_then(Self::of)
+    }
+
+    fn of_file(file: io::Result<File>) -> Option<Self> {
+        file.and_then(|file| file.metadata()).ok().as_ref().and_then(Self::of)
+    }
+}
+
+impl RunFiles {
+    /// A run without files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an input: a file, or a folder whose files are read; `-` is stdin. `role` says what it is, as in `the model`.
+    pub fn reads(&mut self, role: &str, path: &Path) {
+        if path.as_os_str() == "-" {
+            return self.reads_stdin();
+        }
+        self.inputs.push(Input::Path { role: role.to_owned(), path: path.to_owned() });
+    }
+
+    /// Adds standard input.
+    pub fn reads_stdin(&mut self) {
+        self.inputs.push(Input::Stdin);
+    }
+
+    /// Adds an output; `-` is stdout. `role` is the option or key that names it.
+    pub fn writes(&mut self, role: &str, path: &Path) {
+        self.outputs.push(Output { role: role.to_owned(), path: path.to_owned() });
+    }
+
+    /// Adds the files of another part of the same run.
+    pub fn extend(&mut self, other: Self) {
+        self.inputs.extend(other.inputs);
+        self.outputs.extend(other.outputs);
+    }
+
+    /// Finds an output that is an input or another output. Call it before the first output is created.
+    ///
+    /// # Errors
+    /// [`FileConflict`].
+    pub fn check(&self) -> Result<(), FileConflict> {
+        self.check_inputs()?;
+        self.check_outputs()
+    }
+
+    fn check_inputs(&self) -> Result<(), FileConflict> {
+        let targets = self.outputs.iter().flat_map(|output| {
+            // A run that fails leaves what it wrote under the second name.
+            let partial = resolved(&output.path).ok().and_then(|path| FileIdentity::of_path(&partial(&path)));
+            output.identity().into_iter().chain(partial).map(move |identity| (output, identity))
+        });
+        let targets: Vec<(&Output, FileIdentity)> = targets.collect();
+        if targets.is_empty() {
+            return Ok(());
+        }
+        let check = |input: &str, identity: Option<FileIdentity>| match targets
+            .iter()
+            .find(|(_, target)| Some(*target) == identity)
+        {
+            None => Ok(()),
+            Some((output, _)) => Err(FileConflict::Input {
+                output: output.role.clone(),
+                path: output.path.clone(),
+                input: input.to_owned(),
+            }),
+        };
+        for input in &self.inputs {
+            match input {
+                Input::Stdin => {
+                    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+                    check("stdin", FileIdentity::of_file(stdin))?;
+                }
+                Input::Path { role, path } if path.is_dir() => {
+                    for_each_below(path, &mut |below| check(&named(role, below), FileIdentity::of_path(below)))?;
+                }
+                Input::Path { role, path } => {
+                    let input = if targets.iter().any(|(output, _)| output.path == *path) {
+                        role.clone()
+                    } else {
+                        named(role, path)
+                    };
+                    check(&input, FileIdentity::of_path(path))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_outputs(&self) -> Result<(), FileConflict> {
+        for (at, output) in self.outputs.iter().enumerate() {
+            let earlier = self.outputs.get(..at).unwrap_or_default();
+            if let Some(other) = earlier.iter().find(|other| output.is_same_file(other)) {
+                let other = named(&other.role, &other.path);
+                return Err(FileConflict::Output { output: output.role.clone(), path: output.path.clone(), other });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Output {
+    /// The file that is there already.
+    fn identity(&self) -> Option<FileIdentity> {
+        match descriptor_identity(&self.path) {
+            Some(identity) => identity,
+            None => FileIdentity::of_path(&self.path),
+        }
+    }
+
+    /// The folder and the name of the file that it becomes, if it is one that is renamed into place.
+    fn place(&self) -> Option<(u64, u64, OsString)> {
+        if descriptor_identity(&self.path).is_some() {
+            return None;
+        }
+        let path = resolved(&self.path).ok()?;
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return None;
+        }
+        let folder = folder_of(&path).metadata().ok()?;
+        Some((folder.dev(), folder.ino(), path.file_name()?.to_owned()))
+    }
+
+    fn is_same_file(&self, other: &Self) -> bool {
+        let same_place = self.place().is_some_and(|place| other.place() == Some(place));
+        // Two hard links are two names: each gets its own file. A descriptor has the file itself.
+        let is_descriptor = |output: &Self| descriptor_identity(&output.path).is_some();
+        let shares_descriptor = is_descriptor(self) != is_descriptor(other)
+            && self.identity().is_some_and(|identity| other.identity() == Some(identity));
+        same_place || shares_descriptor
+    }
+}
+
+/// The file behind a name of a file descriptor; `None` if the path is no such name.
+fn descriptor_identity(path: &Path) -> Option<Option<FileIdentity>> {
+    if path.as_os_str() == "-" {
+        return Some(FileIdentity::of_file(stdout()));
+    }
+    descriptor(path).map(FileIdentity::of_file)
+}
+
+fn named(role: &str, path: &Path) -> String {
+    format!("{role} {}", path.display())
+}
+
+/// Calls `check` for every file below a folder that is read with all below it. What cannot be read is reported by
+/// whoever reads it.
+fn for_each_below(
+    folder: &Path,
+    check: &mut impl FnMut(&Path) -> Result<(), FileConflict>,
+) -> Result<(), FileConflict> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ => check(&entry.path())?,
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Tests of `run_files`.
+
+use std::fs::{create_dir, hard_link, write};
+use std::os::unix::fs::symlink;
+
+use tempfile::{TempDir, tempdir};
+
+use super::*;
+
+/// A folder with a capture, a second name and a link of it, and a model.
+fn folder() -> TempDir {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    write(path("a.pcap"), "a capture").unwrap();
+    write(path("model.toml"), "a model").unwrap();
+    hard_link(path("a.pcap"), path("hard.pcap")).unwrap();
+    symlink("a.pcap", path("soft.pcap")).unwrap();
+    create_dir(path("below")).unwrap();
+    hard_link(path("a.pcap"), path("below/b.pcap")).unwrap();
+    folder
+}
+
+fn check(folder: &TempDir, inputs: &[&str], outputs: &[&str]) -> Result<(), FileConflict> {
+    let mut files = RunFiles::new();
+    inputs.iter().for_each(|name| files.reads("the capture", &folder.path().join(name)));
+    outputs.iter().for_each(|name| files.writes("`-o`", &folder.path().join(name)));
+    files.check()
+}
+
+#[test]
+fn output_is_never_an_input_under_any_name() {
+    let folder = folder();
+    for output in ["a.pcap", "hard.pcap", "soft.pcap", "below/../a.pcap", "below/b.pcap"] {
+        for input in ["a.pcap", "hard.pcap", "soft.pcap", "below", "."] {
+            let conflict = check(&folder, &["model.toml", input], &["new", output]);
+            assert!(matches!(conflict, Err(FileConflict::Input { .. })), "{input} and {output}: {conflict:?}");
+        }
+        assert_eq!(check(&folder, &["model.toml"], &[output]), Ok(()));
+    }
+    for output in ["new", "no/such/folder", "model.toml.new", "below/new"] {
+        assert_eq!(check(&folder, &["a.pcap", "model.toml", "below", "missing"], &[output]), Ok(()));
+    }
+    let error = check(&folder, &["model.toml"], &["model.toml"]).unwrap_err().to_string();
+    let path = folder.path().join("model.toml");
+    assert_eq!(error, format!("`-o` {} is the capture, which this run reads: name another file", path.display()));
+    let error = check(&folder, &["below"], &["soft.pcap"]).unwrap_err().to_string();
+    assert!(error.contains("soft.pcap is the capture ") && error.contains("below/b.pcap, which"), "{error}");
+}
+
+#[test]
+fn output_that_is_not_whole_spares_inputs_too() {
+    let folder = folder();
+    symlink("a.pcap", folder.path().join("out.partial")).unwrap();
+    assert!(check(&folder, &["a.pcap"], &["out"]).is_err());
+}
+
+#[test]
+fn two_outputs_are_two_files() {
+    let folder = folder();
+    for (one, other) in [
+        ("a.pcap", "a.pcap"),
+        ("a.pcap", "soft.pcap"),
+        ("new", "new"),
+        ("new", "below/../new"),
+        ("/dev/stdout/../stdout", "/dev/stdout/../stdout"),
+    ] {
+        let conflict = check(&folder, &[], &["model.toml", one, other]);
+        let is_same = !one.starts_with("/dev");
+        assert_eq!(matches!(conflict, Err(FileConflict::Output { .. })), is_same, "{one} and {other}: {conflict:?}");
+    }
+    // Each gets its own file in place of the shared one; and nothing is lost by writing to a device twice.
+    assert_eq!(check(&folder, &[], &["a.pcap", "hard.pcap"]), Ok(()));
+    assert_eq!(check(&folder, &["/dev/null"], &["/dev/null", "/dev/null"]), Ok(()));
+}
