@@ -12,7 +12,7 @@ use sizeleak_pipeline::cache::{CacheEntry, StoredEntry};
 
 use super::cache_folder::CacheFolder;
 use super::failure::Failure;
-use super::output_file::print;
+use super::output_option::print;
 use super::text_table::words;
 
 /// List and remove cache entries of earlier runs

@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use sizeleak_conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
 
 use super::failure::Failure;
-use super::output_file::print;
+use super::output_option::print;
 
 /// Check a stage of your own against the contract of docs/frames.md
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ mod init;
 mod labelled_captures;
 mod learn;
 mod notices;
-mod output_file;
+mod output_option;
 mod pipeline_variant;
 mod plot;
 mod progress;

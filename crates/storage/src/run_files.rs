@@ -1,6 +1,5 @@
 //! The files that one run reads and writes: no output may be an input, and no two outputs the same file.
 
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
@@ -24,6 +23,16 @@ pub enum FileConflict {
         path: PathBuf,
         /// What the run reads.
         input: String,
+    },
+    /// It is in a folder that is read, where its temporary file might be taken for an input.
+    #[error("{output} {path} is in {folder}, whose files this run reads: name a file elsewhere", path = path.display())]
+    Member {
+        /// The option or key that names the output.
+        output: String,
+        /// The output.
+        path: PathBuf,
+        /// The folder.
+        folder: String,
     },
     /// It is another output.
     #[error("{output} {path} and {other} are the same file: name two", path = path.display())]
@@ -128,9 +137,6 @@ impl RunFiles {
             output.identity().into_iter().chain(partial).map(move |identity| (output, identity))
         });
         let targets: Vec<(&Output, FileIdentity)> = targets.collect();
-        if targets.is_empty() {
-            return Ok(());
-        }
         let check = |input: &str, identity: Option<FileIdentity>| match targets
             .iter()
             .find(|(_, target)| Some(*target) == identity)
@@ -149,7 +155,10 @@ impl RunFiles {
                     check("stdin", FileIdentity::of_file(stdin))?;
                 }
                 Input::Path { role, path } if path.is_dir() => {
-                    for_each_below(path, &mut |below| check(&named(role, below), FileIdentity::of_path(below)))?;
+                    if !targets.is_empty() {
+                        for_each_below(path, &mut |below| check(&named(role, below), FileIdentity::of_path(below)))?;
+                    }
+                    self.check_folder(path)?;
                 }
                 Input::Path { role, path } => {
                     let input = if targets.iter().any(|(output, _)| output.path == *path) {
@@ -162,6 +171,19 @@ impl RunFiles {
             }
         }
         Ok(())
+    }
+
+    /// Finds an output below a folder that is read.
+    fn check_folder(&self, folder: &Path) -> Result<(), FileConflict> {
+        let Ok(read) = folder.canonicalize() else { return Ok(()) };
+        match self.outputs.iter().find(|output| output.folder().is_some_and(|of_output| of_output.starts_with(&read))) {
+            None => Ok(()),
+            Some(output) => Err(FileConflict::Member {
+                output: output.role.clone(),
+                path: output.path.clone(),
+                folder: folder.display().to_string(),
+            }),
+        }
     }
 
     fn check_outputs(&self) -> Result<(), FileConflict> {
@@ -185,26 +207,27 @@ impl Output {
         }
     }
 
-    /// The folder and the name of the file that it becomes, if it is one that is renamed into place.
-    fn place(&self) -> Option<(u64, u64, OsString)> {
+    /// The path of the file that it becomes, if it is one that is renamed into place.
+    fn target(&self) -> Option<PathBuf> {
         if descriptor_identity(&self.path).is_some() {
             return None;
         }
         let path = resolved(&self.path).ok()?;
-        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return None;
-        }
-        let folder = folder_of(&path).metadata().ok()?;
-        Some((folder.dev(), folder.ino(), path.file_name()?.to_owned()))
+        path.metadata().map_or(true, |metadata| metadata.is_file()).then_some(path)
+    }
+
+    /// The folder of that file, without links.
+    fn folder(&self) -> Option<PathBuf> {
+        folder_of(&self.target()?).canonicalize().ok()
     }
 
     fn is_same_file(&self, other: &Self) -> bool {
-        let same_place = self.place().is_some_and(|place| other.place() == Some(place));
+        let place = |output: &Self| Some(output.folder()?.join(output.target()?.file_name()?));
+        let has_same_place = place(self).is_some_and(|same| place(other) == Some(same));
         // Two hard links are two names: each gets its own file. A descriptor has the file itself.
-        let is_descriptor = |output: &Self| descriptor_identity(&output.path).is_some();
-        let shares_descriptor = is_descriptor(self) != is_descriptor(other)
+        let shares_descriptor = [self, other].iter().any(|output| descriptor_identity(&output.path).is_some())
             && self.identity().is_some_and(|identity| other.identity() == Some(identity));
-        same_place || shares_descriptor
+        has_same_place || shares_descriptor
     }
 }
 
