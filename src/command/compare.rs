@@ -11,6 +11,7 @@ use sizeleak_evaluation::{ComparedRun, Comparison, ComparisonOptions, Evaluation
 use sizeleak_pipeline::RunError;
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
+use sizeleak_text::{escaped_json, escaped_lines};
 
 use super::evaluate::COVERED;
 use super::evaluation_input::EvaluationInput;
@@ -108,11 +109,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let comparison = Comparison::new(&labels, runs, &ComparisonOptions { confidence, seed, samples });
     let mut text = Vec::new();
     match arguments.format {
-        ComparisonFormat::Table => text.extend(table::table(&comparison).into_bytes()),
+        ComparisonFormat::Table => text.extend(escaped_lines(&table::table(&comparison)).bytes()),
         ComparisonFormat::Csv => comparison.write_csv(&mut text)?,
         ComparisonFormat::Json => {
-            serde_json::to_writer_pretty(&mut text, &comparison).map_err(anyhow::Error::from)?;
-            text.push(b'\n');
+            let json = serde_json::to_string_pretty(&comparison).map_err(anyhow::Error::from)? + "\n";
+            text.extend(escaped_json(&json).bytes());
         }
     }
     arguments.output.write(&text)?;

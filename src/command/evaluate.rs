@@ -16,7 +16,7 @@ use sizeleak_telemetry::log::say;
 use super::evaluation_input::EvaluationInput;
 use super::failure::Failure;
 use super::notices::NoticeReport;
-use super::output_option::{print, write, writes_stdout};
+use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::pipeline_variant::PipelineVariant;
 
 /// What the figures of damaged captures cover.
@@ -83,12 +83,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     arguments.write_details(&run)?;
     let evaluation = Evaluation::new(&run, evaluator.prior_bits(&pipeline), limit);
-    let text = if arguments.json {
-        serde_json::to_string_pretty(&evaluation).map_err(anyhow::Error::from)? + "\n"
+    if arguments.json {
+        print_json(&(serde_json::to_string_pretty(&evaluation).map_err(anyhow::Error::from)? + "\n"))?;
     } else {
-        table::table(&evaluation)
-    };
-    print(text.as_bytes())?;
+        print_text(&table::table(&evaluation))?;
+    }
     run.damage().map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(damage, COVERED)))
 }
 

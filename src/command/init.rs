@@ -11,6 +11,7 @@ use sizeleak_model::{Device, Inventory, Label, Labels};
 
 use sizeleak_pipeline::registry::{STAGES, StageEntry};
 use sizeleak_storage::replace;
+use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
 use super::schema;
@@ -58,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         replace(&path, text.as_bytes())?;
     }
     let names = files.map(|(name, _)| name).join(", ");
-    eprintln!("{}: {names}", folder.display());
+    say(&folder.display().to_string(), &names);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -19,7 +19,7 @@ use sizeleak_telemetry::log::show;
 use super::failure::Failure;
 use super::labelled_captures::LabelledCaptures;
 use super::notices::NoticeReport;
-use super::output_option::{print, write, writes_stdout};
+use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::text_table::{NONE, numbers};
 
 /// Learn a gateway's sizes from captures whose commands are labelled
@@ -188,8 +188,10 @@ impl Arguments {
     }
 
     fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {
-        let text = if self.json { serde_json::to_string_pretty(curve)? + "\n" } else { curve_table(curve) };
-        print(text.as_bytes())
+        if self.json {
+            return print_json(&(serde_json::to_string_pretty(curve)? + "\n"));
+        }
+        print_text(&curve_table(curve))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Writes results to stdout or to a file.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
 use sizeleak_storage::{OutputFile, RunFiles, replace};
+use sizeleak_text::{escaped_json, escaped_lines};
 
 /// The role of stdout among the files of a run.
 const STDOUT: &str = "stdout";
@@ -52,8 +53,21 @@ pub(super) fn write(path: &Path, result: &[u8]) -> anyhow::Result<()> {
     if path.as_os_str() == "-" { print(result) } else { Ok(replace(path, result)?) }
 }
 
-/// Writes a complete result to stdout. It is not an error if the reader is gone.
+/// Prints a table or another text for people.
+pub(super) fn print_text(text: &str) -> anyhow::Result<()> {
+    print(escaped_lines(text).as_bytes())
+}
+
+/// Prints JSON.
+pub(super) fn print_json(json: &str) -> anyhow::Result<()> {
+    print(escaped_json(json).as_bytes())
+}
+
+/// Writes a complete result to stdout, as it is unless that is a terminal. It is not an error if the reader is gone.
 pub(super) fn print(result: &[u8]) -> anyhow::Result<()> {
+    let shown = String::from_utf8_lossy(result);
+    let shown = if io::stdout().is_terminal() { escaped_lines(&shown) } else { "".into() };
+    let result = if shown.is_empty() { result } else { shown.as_bytes() };
     let written = OutputFile::stdout().and_then(|mut stdout| {
         stdout.writer().map_err(io::Error::other).and_then(|mut writer| writer.write_all(result))
     });

@@ -10,6 +10,7 @@ use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, read, write_svg};
 use sizeleak_pipeline::recording::open;
 use sizeleak_storage::RunFiles;
+use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
 use super::output_option::OutputOption;
@@ -106,10 +107,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn report_omissions(timeline: &Timeline) {
     let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
     if accepted == 0 && rejected > 0 {
-        eprintln!("sizeleak: none of {rejected} commands has the times, gateways and flows to draw");
+        say("sizeleak", &format!("none of {rejected} commands has the times, gateways and flows to draw"));
     } else if accepted == 0 {
-        eprintln!("sizeleak: there is no identification to draw: the decomposer and the pruner make them");
+        say("sizeleak", "there is no identification to draw: the decomposer and the pruner make them");
     } else if drawn < accepted {
-        eprintln!("sizeleak: the first {drawn} of {accepted} commands are drawn (--limit sets how many)");
+        say("sizeleak", &format!("the first {drawn} of {accepted} commands are drawn (--limit sets how many)"));
     }
 }

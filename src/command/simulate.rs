@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use sizeleak_simulator::{Scenario, Simulation, simulate};
 use sizeleak_storage::RunFiles;
+use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
 
@@ -54,8 +55,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     simulation.write_to(&arguments.output)?;
     if !arguments.quiet {
         let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());
-        let folder = arguments.output.display();
-        eprintln!("{folder}: {learn} labelled commands to learn from, {test} to test on");
+        let folder = arguments.output.display().to_string();
+        say(&folder, &format!("{learn} labelled commands to learn from, {test} to test on"));
     }
     Ok(ExitCode::SUCCESS)
 }

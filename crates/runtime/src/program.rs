@@ -14,7 +14,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use sizeleak_frame::{Notice, Summary};
 use sizeleak_storage::{RunFiles, replace};
 
-use sizeleak_telemetry::log::{self, LogFlags, complain, say};
+use sizeleak_telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
 use sizeleak_telemetry::metrics::MetricsFlags;
 use sizeleak_telemetry::{FileProgress, Telemetry, write_latency_log};
 
@@ -52,12 +52,12 @@ pub fn command<O: StageOptions>() -> Command {
 
 /// Runs a stage's program to its end.
 pub fn main<O: StageOptions>() -> ExitCode {
-    let matches = command::<O>().get_matches();
+    let matches = command::<O>().try_get_matches().unwrap_or_else(|error| exit_with_usage(error));
     let parsed =
         O::from_arg_matches(&matches).and_then(|options| Ok((options, CommonFlags::from_arg_matches(&matches)?)));
     match parsed {
         Ok((options, flags)) => run(&options, &flags, &run_files::<O>(&matches)),
-        Err(error) => error.exit(),
+        Err(error) => exit_with_usage(error),
     }
 }
 
