@@ -53,27 +53,24 @@ impl StartPoint {
         interrupt: &Interrupt,
         log: &'a LogFlags,
     ) -> Result<(PreparedRun, RunCompletion<'a>), Failure> {
-        let (session, options) = match &self.from {
-            Some(file) => {
-                let replay = SavedStream::open(file, interrupt).map_err(|error| {
-                    if interrupt.is_set() {
-                        Failure::with_code(130, anyhow::anyhow!("stopped before the first frame"))
-                    } else {
-                        error.into()
-                    }
-                })?;
-                let position = pipeline.index_of(&replay)?;
-                files.reads("the saved stream", file);
-                files.extend(pipeline.files(Some(position + 1)));
-                files.check()?;
-                report(log, &format!("{} from {}", pipeline.output_of(position), replay.name()));
-                (None, RunOptions { from: Some((position, replay)), recorders: Vec::new() })
-            }
-            None => {
-                files.extend(pipeline.files(None));
-                files.check()?;
-                self.from_cache(pipeline, log)?
-            }
+        let (session, options) = if let Some(file) = &self.from {
+            let replay = SavedStream::open(file, interrupt).map_err(|error| {
+                if interrupt.is_set() {
+                    Failure::with_code(130, anyhow::anyhow!("stopped before the first frame"))
+                } else {
+                    error.into()
+                }
+            })?;
+            let position = pipeline.index_of(&replay)?;
+            files.reads("the saved stream", file);
+            files.extend(pipeline.files(Some(position + 1)));
+            files.check()?;
+            report(log, &format!("{} from {}", pipeline.output_of(position), replay.name()));
+            (None, RunOptions { from: Some((position, replay)), recorders: Vec::new() })
+        } else {
+            files.extend(pipeline.files(None));
+            files.check()?;
+            self.use_cache(pipeline, log)?
         };
         let prepared = pipeline.prepare_with(options)?;
         let saves = prepared.saves();
@@ -81,7 +78,7 @@ impl StartPoint {
     }
 
     /// The session of the cache, if it is used, and where it lets the run start.
-    fn from_cache(&self, pipeline: &Pipeline, log: &LogFlags) -> Result<(Option<CacheSession>, RunOptions), Failure> {
+    fn use_cache(&self, pipeline: &Pipeline, log: &LogFlags) -> Result<(Option<CacheSession>, RunOptions), Failure> {
         if !self.cache && (!pipeline.cache || self.no_cache) {
             return Ok(Default::default());
         }

@@ -55,18 +55,16 @@ impl OutputFile {
     /// [`OutputError`].
     pub fn create(path: &Path) -> Result<Self, OutputError> {
         let fault = |error| OutputError::new(path, error);
-        let target = match descriptor(path) {
-            Some(direct) => Target::Direct(direct.map_err(fault)?),
-            None => {
-                let resolved = resolved(path).map_err(fault)?;
-                match resolved.metadata() {
-                    Ok(metadata) if metadata.is_dir() => return Err(fault(ErrorKind::IsADirectory.into())),
-                    Ok(metadata) if !metadata.is_file() => {
-                        Target::Direct(File::options().write(true).open(&resolved).map_err(fault)?)
-                    }
-                    _ => Target::Pending(PendingFile::create(&resolved, Durability::Lasting).map_err(fault)?),
-                }
+        if let Some(direct) = descriptor(path) {
+            return Ok(Self { path: path.to_owned(), target: Target::Direct(direct.map_err(fault)?) });
+        }
+        let resolved = resolved(path).map_err(fault)?;
+        let target = match resolved.metadata() {
+            Ok(metadata) if metadata.is_dir() => return Err(fault(ErrorKind::IsADirectory.into())),
+            Ok(metadata) if !metadata.is_file() => {
+                Target::Direct(File::options().write(true).open(&resolved).map_err(fault)?)
             }
+            _ => Target::Pending(PendingFile::create(&resolved, Durability::Lasting).map_err(fault)?),
         };
         Ok(Self { path: path.to_owned(), target })
     }
@@ -136,7 +134,7 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<(), OutputError> {
     output.keep()
 }
 
-pub(crate) fn stdout() -> io::Result<File> {
+fn stdout() -> io::Result<File> {
     io::stdout().as_fd().try_clone_to_owned().map(File::from)
 }
 

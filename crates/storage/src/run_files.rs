@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::output_file::{descriptor, partial, resolved, stdout};
+use crate::output_file::{descriptor, partial, resolved};
 use crate::pending_file::folder_of;
 
 /// An output that would destroy another file of the same run.
@@ -201,15 +201,15 @@ impl RunFiles {
 impl Output {
     /// The file that is there already.
     fn identity(&self) -> Option<FileIdentity> {
-        match descriptor_identity(&self.path) {
-            Some(identity) => identity,
+        match descriptor(&self.path) {
+            Some(file) => FileIdentity::of_file(file),
             None => FileIdentity::of_path(&self.path),
         }
     }
 
     /// The path of the file that it becomes, if it is one that is renamed into place.
     fn target(&self) -> Option<PathBuf> {
-        if descriptor_identity(&self.path).is_some() {
+        if descriptor(&self.path).is_some() {
             return None;
         }
         let path = resolved(&self.path).ok()?;
@@ -225,18 +225,10 @@ impl Output {
         let place = |output: &Self| Some(output.folder()?.join(output.target()?.file_name()?));
         let has_same_place = place(self).is_some_and(|same| place(other) == Some(same));
         // Two hard links are two names: each gets its own file. A descriptor has the file itself.
-        let shares_descriptor = [self, other].iter().any(|output| descriptor_identity(&output.path).is_some())
+        let shares_descriptor = [self, other].iter().any(|output| descriptor(&output.path).is_some())
             && self.identity().is_some_and(|identity| other.identity() == Some(identity));
         has_same_place || shares_descriptor
     }
-}
-
-/// The file behind a name of a file descriptor; `None` if the path is no such name.
-fn descriptor_identity(path: &Path) -> Option<Option<FileIdentity>> {
-    if path.as_os_str() == "-" {
-        return Some(FileIdentity::of_file(stdout()));
-    }
-    descriptor(path).map(FileIdentity::of_file)
 }
 
 fn named(role: &str, path: &Path) -> String {

@@ -22,8 +22,12 @@ fn folder() -> TempDir {
 
 fn check(folder: &TempDir, inputs: &[&str], outputs: &[&str]) -> Result<(), FileConflict> {
     let mut files = RunFiles::new();
-    inputs.iter().for_each(|name| files.reads("the capture", &folder.path().join(name)));
-    outputs.iter().for_each(|name| files.writes("`-o`", &folder.path().join(name)));
+    for name in inputs {
+        files.reads("the capture", &folder.path().join(name));
+    }
+    for name in outputs {
+        files.writes("`-o`", &folder.path().join(name));
+    }
     files.check()
 }
 

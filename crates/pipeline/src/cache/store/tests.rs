@@ -170,12 +170,18 @@ fn leftovers_of_killed_runs_are_removed_and_those_of_live_runs_never() {
     drop(killed);
     let (trash, new_trash) = (store.entries().join(".old-1"), store.entries().join(".old-2"));
     let (digests, new_digests) = (folder.path().join(".digests.json.1-1"), folder.path().join(".digests.json.2-1"));
-    [&trash, &new_trash].iter().for_each(|path| fs::create_dir(path).unwrap());
-    [&digests, &new_digests].iter().for_each(|path| fs::write(path, "[").unwrap());
+    for path in [&trash, &new_trash] {
+        fs::create_dir(path).unwrap();
+    }
+    for path in [&digests, &new_digests] {
+        fs::write(path, "[").unwrap();
+    }
     store.prepare().unwrap();
     assert!(left.is_dir(), "it may not be locked yet");
     aged(&left, 2);
-    [&trash, &digests].iter().for_each(|path| aged(path, 60 * 25));
+    for path in [&trash, &digests] {
+        aged(path, 60 * 25);
+    }
     store.prepare().unwrap();
     let is_there = [live.folder.path(), &left, &trash, &new_trash, &digests, &new_digests].map(Path::exists);
     assert_eq!(is_there, [true, false, false, true, false, true]);
