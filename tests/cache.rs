@@ -4,8 +4,9 @@
 
 mod programs;
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -125,6 +126,36 @@ fn the_cache_is_the_same_in_both_modes() {
         words("corrections of epsilon-corrector")
     );
     assert_eq!(experiment.reused("--mode threads --set decomposer.limit=7"), words("identifications of pruner"));
+}
+
+#[test]
+fn unsafe_folder_is_not_used_and_a_new_one_is_private() {
+    let experiment = Experiment::new();
+    let usual = stdout(&mut experiment.run("--no-cache"));
+    fs::create_dir(experiment.path("cache")).unwrap();
+    fs::set_permissions(experiment.path("cache"), Permissions::from_mode(0o777)).unwrap();
+    let output = experiment.run("--cache").output().unwrap();
+    assert!(output.status.success() && output.stdout == usual);
+    let said = stderr(&output);
+    assert!(said.contains("the cache is not used: ") && said.contains("can be written by other users"), "{said}");
+    assert!(experiment.entries().is_empty());
+    for command in ["cache list", "cache clear"] {
+        let refused = experiment.command(command).output().unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{command}: {}", stderr(&refused));
+    }
+    fs::remove_dir(experiment.path("cache")).unwrap();
+    let open = format!("umask 000; exec {:?} run p.toml --cache --quiet", sizeleak("").get_program());
+    let folders = [("SIZELEAK_CACHE_DIR", experiment.path("cache"))];
+    let run = Command::new("sh").args(["-c", &open]).current_dir(experiment.0.path()).envs(folders).output().unwrap();
+    assert!(run.status.success(), "{}", stderr(&run));
+    let mut paths = vec![experiment.path("cache")];
+    while let Some(path) = paths.pop() {
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, expected, "{}", path.display());
+        if path.is_dir() {
+            paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
 }
 
 #[test]

@@ -160,6 +160,29 @@ fn runner_counts_the_output_of_stages_in_processes() {
     assert!(served.end().contains("identification 307"));
 }
 
+/// A page of another host whose name resolves to this machine.
+#[test]
+fn requests_to_other_hosts_get_no_metrics() {
+    let mut served = Served::start(&mut run("threads"));
+    served.send(&capture());
+    let ask = |host: &str| {
+        let mut stream = TcpStream::connect(&served.address).unwrap();
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    for host in ["rebound.example", "rebound.example:9464", "192.168.1.20"] {
+        let answer = ask(host);
+        assert!(answer.starts_with("HTTP/1.1 403 ") && !answer.contains("sizeleak_frames"), "{host}: {answer}");
+    }
+    for host in ["localhost:9464", &served.address] {
+        assert!(ask(host).starts_with("HTTP/1.1 200 "), "{host}");
+    }
+    served.end();
+}
+
 #[test]
 fn silent_client_does_not_delay_the_end() {
     let mut served = Served::start(&mut run("threads"));

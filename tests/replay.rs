@@ -230,7 +230,7 @@ fn unwritable_file_is_one_sentence() {
     fails(&save("a.pcap"), 1, "a.pcap exists and holds no frames");
     assert!(fs::read(&capture).unwrap() == before);
     let twice = format!("--set record-sizer.save={0}/r --set pruner.save={0}/r", folder.path().display());
-    fails(&home("threads", &twice).output().unwrap(), 2, "saves to");
+    fails(&home("threads", &twice).output().unwrap(), 2, "are the same file: name two");
     let text = "[[stage]]\nrun = \"capture\"\nfiles = [\"a.pcap\"]\nsave = \"no/such.frames\"\n";
     let file = write(folder.path(), "p.toml", text).display().to_string();
     fails(&sizeleak(&format!("run {file} --quiet")).output().unwrap(), 1, "p.toml, line 4: `capture`: ");

@@ -9,10 +9,11 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use serde_json::json;
 
 use sizeleak_pipeline::cache::{CacheEntry, StoredEntry};
+use sizeleak_telemetry::log::say;
 
 use super::cache_folder::CacheFolder;
 use super::failure::Failure;
-use super::output_file::print;
+use super::output_option::{print, print_json, print_text};
 use super::text_table::words;
 
 /// List and remove cache entries of earlier runs
@@ -67,14 +68,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.operation {
         Operation::List { json } => {
             let entries = store.list()?;
-            print(if *json { as_json(&entries)? } else { table(&entries) }.as_bytes())?;
+            if *json { print_json(&as_json(&entries)?)? } else { print_text(&table(&entries))? }
         }
         Operation::Clear { older_than } => {
             let before = older_than.map(|time| Timestamp::now().checked_sub(time));
             let before = before.transpose().map_err(|error| Failure::usage(anyhow!("--older-than: {error}")))?;
             let removed = store.clear(before)?;
             let bytes = ByteSize(removed.iter().map(|stored| stored.entry.bytes).sum());
-            eprintln!("sizeleak: {} removed, {}", counted(removed.len(), "entry", "entries"), bytes.display().si());
+            let removed = counted(removed.len(), "entry", "entries");
+            say("sizeleak", &format!("{removed} removed, {}", bytes.display().si()));
         }
         Operation::Path => print(format!("{}\n", store.root().display()).as_bytes())?,
     }

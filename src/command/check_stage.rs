@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 use sizeleak_conformance::{ConformanceReport, ConsumedKind, RecordedStream, TestedProgram, check};
 
 use super::failure::Failure;
-use super::output_file::print;
+use super::output_option::{print_json, print_text};
 
 /// Check a stage of your own against the contract of docs/frames.md
 #[derive(Debug, Args)]
@@ -75,16 +75,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let program = command.first().map(|program| program.display().to_string()).unwrap_or_default();
         Failure::usage(anyhow!("`{program}` cannot be run: {error}"))
     })?;
-    print(arguments.text(&report).as_bytes())?;
+    arguments.print(&report)?;
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 impl Arguments {
-    fn text(&self, report: &ConformanceReport) -> String {
+    fn print(&self, report: &ConformanceReport) -> anyhow::Result<()> {
         if !self.json {
-            return report.to_string();
+            return print_text(&report.to_string());
         }
         let command: Vec<_> = self.command.iter().map(|part| part.to_string_lossy()).collect();
-        format!("{:#}\n", report.to_json(&command.join(" "), self.kind.name()))
+        print_json(&format!("{:#}\n", report.to_json(&command.join(" "), self.kind.name())))
     }
 }

@@ -9,13 +9,15 @@ use clap::{Args, ValueEnum};
 use sizeleak_evaluation::statistics::Confidence;
 use sizeleak_evaluation::{ComparedRun, Comparison, ComparisonOptions, Evaluation, Evaluator, JudgedRun};
 use sizeleak_pipeline::RunError;
+use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
+use sizeleak_text::{escaped_json, escaped_lines};
 
 use super::evaluate::COVERED;
 use super::evaluation_input::EvaluationInput;
 use super::failure::Failure;
 use super::notices::NoticeReport;
-use super::output_file::OutputFile;
+use super::output_option::OutputOption;
 use super::pipeline_variant::PipelineVariant;
 
 /// At least this many samples lie beyond either end of an interval; with fewer, its ends would be random.
@@ -72,7 +74,7 @@ pub(crate) struct Arguments {
     format: ComparisonFormat,
 
     #[command(flatten)]
-    output: OutputFile,
+    output: OutputOption,
 }
 
 /// The format of a comparison.
@@ -96,6 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let (model, labels) = arguments.input.read()?;
     let evaluator = arguments.input.evaluator(&model, &labels)?;
+    arguments.check_files()?;
     let (mut runs, mut first_damage) = (Vec::new(), None);
     for (number, variant) in (1..).zip(&arguments.variants) {
         let run = arguments.judge(&evaluator, number, variant);
@@ -106,11 +109,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let comparison = Comparison::new(&labels, runs, &ComparisonOptions { confidence, seed, samples });
     let mut text = Vec::new();
     match arguments.format {
-        ComparisonFormat::Table => text.extend(table::table(&comparison).into_bytes()),
+        ComparisonFormat::Table => text.extend(escaped_lines(&table::table(&comparison)).bytes()),
         ComparisonFormat::Csv => comparison.write_csv(&mut text)?,
         ComparisonFormat::Json => {
-            serde_json::to_writer_pretty(&mut text, &comparison).map_err(anyhow::Error::from)?;
-            text.push(b'\n');
+            let json = serde_json::to_string_pretty(&comparison).map_err(anyhow::Error::from)? + "\n";
+            text.extend(escaped_json(&json).bytes());
         }
     }
     arguments.output.write(&text)?;
@@ -118,6 +121,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
+    /// Checks that the figures replace no file that a pipeline reads.
+    fn check_files(&self) -> Result<(), Failure> {
+        let mut files = RunFiles::new();
+        for variant in &self.variants {
+            let pipeline = self.input.pipeline(variant);
+            let pipeline = pipeline.map_err(|failure| failure.context(format!("with `{variant}`")))?;
+            files.extend(self.input.captures.files(&pipeline));
+        }
+        self.output.add_to(&mut files);
+        Ok(files.check()?)
+    }
+
     /// Runs a pipeline. Notices are reported for the first one only: the captures are the same.
     fn judge(
         &self,

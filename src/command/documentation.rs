@@ -1,17 +1,20 @@
 //! `sizeleak completions` and `sizeleak man`: shell completions and manual pages of all programs.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Command};
 use clap_complete::Shell;
+use clap_mangen::generate_to;
 
 use sizeleak_pipeline::registry::{STAGES, StageEntry};
+use sizeleak_storage::replace;
 
 use super::failure::Failure;
-use super::output_file::print;
+use super::output_option::print;
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
@@ -67,16 +70,27 @@ fn programs(sizeleak: Command) -> Vec<Command> {
     [sizeleak].into_iter().chain(STAGES.iter().map(StageEntry::command)).collect()
 }
 
+/// Writes the files that `generate` makes in a folder into this one, each completely or not at all.
+fn write_all(folder: &Path, generate: impl FnOnce(&Path) -> io::Result<()>) -> Result<ExitCode, Failure> {
+    let made = tempfile::tempdir()?;
+    generate(made.path())?;
+    for entry in fs::read_dir(made.path())? {
+        let entry = entry?;
+        replace(&folder.join(entry.file_name()), &fs::read(entry.path())?)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Completions; `sizeleak` is the command line of this program.
 pub(crate) fn completions(arguments: &Completions, sizeleak: Command) -> Result<ExitCode, Failure> {
     let (shell, programs) = (arguments.shell, programs(sizeleak));
     if let Some(folder) = arguments.target.folder()? {
-        for mut program in programs {
-            let name = program.get_name().to_owned();
-            clap_complete::generate_to(shell, &mut program, name, folder)
-                .with_context(|| folder.display().to_string())?;
-        }
-        return Ok(ExitCode::SUCCESS);
+        return write_all(folder, |made| {
+            programs.into_iter().try_for_each(|mut program| {
+                let name = program.get_name().to_owned();
+                clap_complete::generate_to(shell, &mut program, name, made).map(drop)
+            })
+        });
     }
     let mut program = arguments.target.program(programs)?;
     let mut text = Vec::new();
@@ -90,11 +104,8 @@ pub(crate) fn completions(arguments: &Completions, sizeleak: Command) -> Result<
 pub(crate) fn man(arguments: &Man, sizeleak: Command) -> Result<ExitCode, Failure> {
     let programs = programs(sizeleak);
     if let Some(folder) = arguments.target.folder()? {
-        for program in programs {
-            // Subcommands have their own pages.
-            clap_mangen::generate_to(program, folder).with_context(|| folder.display().to_string())?;
-        }
-        return Ok(ExitCode::SUCCESS);
+        // Subcommands have their own pages.
+        return write_all(folder, |made| programs.into_iter().try_for_each(|program| generate_to(program, made)));
     }
     let mut text = Vec::new();
     clap_mangen::Man::new(arguments.target.program(programs)?).render(&mut text)?;

@@ -2,20 +2,21 @@
 
 mod table;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_evaluation::{Evaluation, JudgedRun, write_details};
+use sizeleak_pipeline::Pipeline;
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 use sizeleak_telemetry::log::say;
 
 use super::evaluation_input::EvaluationInput;
 use super::failure::Failure;
 use super::notices::NoticeReport;
-use super::output_file::print;
+use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::pipeline_variant::PipelineVariant;
 
 /// What the figures of damaged captures cover.
@@ -71,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let evaluator = input.evaluator(&model, &labels)?;
     let limit = arguments.limit()?;
     let pipeline = input.pipeline(&PipelineVariant::Options(Vec::new()))?;
+    arguments.check_files(&pipeline)?;
     let log = &input.captures.log;
     let mut notices = NoticeReport::new(log);
     let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
@@ -81,16 +83,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     arguments.write_details(&run)?;
     let evaluation = Evaluation::new(&run, evaluator.prior_bits(&pipeline), limit);
-    let text = if arguments.json {
-        serde_json::to_string_pretty(&evaluation).map_err(anyhow::Error::from)? + "\n"
+    if arguments.json {
+        print_json(&(serde_json::to_string_pretty(&evaluation).map_err(anyhow::Error::from)? + "\n"))?;
     } else {
-        table::table(&evaluation)
-    };
-    print(text.as_bytes())?;
+        print_text(&table::table(&evaluation))?;
+    }
     run.damage().map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(damage, COVERED)))
 }
 
 impl Arguments {
+    /// Checks that the details replace no file that is read.
+    fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
+        let mut files = self.input.captures.files(pipeline);
+        if let Some(scenario) = &self.scenario {
+            files.reads("the scenario", scenario);
+        }
+        writes_stdout(&mut files);
+        if let Some(details) = &self.details {
+            files.writes("`--details`", details);
+        }
+        Ok(files.check()?)
+    }
+
     fn limit(&self) -> anyhow::Result<Option<BayesLimit>> {
         let Some(path) = &self.scenario else { return Ok(None) };
         let name = || path.display().to_string();
@@ -102,6 +116,8 @@ impl Arguments {
     fn write_details(&self, run: &JudgedRun<'_>) -> anyhow::Result<()> {
         let Some(path) = &self.details else { return Ok(()) };
         let name = || path.display().to_string();
-        write_details(run, File::create(path).with_context(name)?).with_context(name)
+        let mut details = Vec::new();
+        write_details(run, &mut details).with_context(name)?;
+        write(path, &details)
     }
 }

@@ -10,6 +10,7 @@ use sizeleak_learning::LearningError;
 use sizeleak_model::ModelError;
 use sizeleak_pipeline::{ConfigError, RunError};
 use sizeleak_simulator::SimulateError;
+use sizeleak_storage::{FileConflict, OutputError};
 
 /// Why a command failed: one sentence for the user, and an exit code.
 #[derive(Debug)]
@@ -56,7 +57,13 @@ macro_rules! input {
     )*};
 }
 
-input!(anyhow::Error, io::Error, csv::Error, LabelFileError, ModelError, SimulateError);
+input!(anyhow::Error, io::Error, csv::Error, LabelFileError, ModelError, OutputError, SimulateError);
+
+impl From<FileConflict> for Failure {
+    fn from(conflict: FileConflict) -> Self {
+        Self::usage(conflict)
+    }
+}
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {

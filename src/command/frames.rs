@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -11,9 +11,10 @@ use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns};
 use sizeleak_pipeline::recording::open;
+use sizeleak_storage::{OutputFile, RunFiles};
 
 use super::failure::Failure;
-use super::output_file::stdout;
+use super::output_option::writes_stdout;
 use super::text_style::TextStyleOptions;
 
 /// Show a frame stream as text, at any point of a pipe
@@ -51,7 +52,8 @@ enum TextFormat {
     Table,
     /// A JSON object for each frame (or row of a batch)
     Ndjson,
-    /// Comma-separated values of frames of one kind, with a header
+    /// Comma-separated values of frames of one kind, with a header. Controls in texts are escaped, and an apostrophe
+    /// goes before a text that a spreadsheet would take for a formula
     Csv,
     /// A Parquet file of frames of one kind, for pandas, Polars or DuckDB
     Parquet,
@@ -78,7 +80,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     check_columns(format, &selection)?;
     let binary = if arguments.whole { HexLength::Whole } else { HexLength::default() };
-    let stdout = stdout()?;
+    let mut files = RunFiles::new();
+    files.reads("the stream", arguments.file.as_deref().unwrap_or(Path::new("-")));
+    writes_stdout(&mut files);
+    files.check()?;
+    let stdout = OutputFile::stdout()?.writer()?;
     check_target(format, &stdout)?;
     let style = arguments.style.style(binary, &stdout)?;
     let (input, name) = open(arguments.file.as_deref())?;

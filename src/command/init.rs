@@ -1,8 +1,7 @@
 //! `sizeleak init`: templates for the files of an experiment.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
@@ -11,6 +10,8 @@ use serde_json::{Value, json};
 use sizeleak_model::{Device, Inventory, Label, Labels};
 
 use sizeleak_pipeline::registry::{STAGES, StageEntry};
+use sizeleak_storage::replace;
+use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
 use super::schema;
@@ -55,27 +56,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     for (name, text) in &files {
         let path = folder.join(name);
-        write(&path, text, arguments).with_context(|| path.display().to_string())?;
+        replace(&path, text.as_bytes())?;
     }
     let names = files.map(|(name, _)| name).join(", ");
-    eprintln!("{}: {names}", folder.display());
+    say(&folder.display().to_string(), &names);
     Ok(ExitCode::SUCCESS)
-}
-
-fn write(path: &Path, text: &str, arguments: &Arguments) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if arguments.force {
-        options.create(true).truncate(true)
-    } else {
-        options.create_new(true)
-    };
-    match options.open(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            Err(io::Error::new(error.kind(), "exists already: `--force` overwrites it"))
-        }
-        opened => opened?.write_all(text.as_bytes()),
-    }
 }
 
 /// The seven stages with all options; those in comments are the defaults.

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use sizeleak_evaluation::Tolerance;
 use sizeleak_pipeline::Pipeline;
+use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::LogFlags;
 
 use super::failure::Failure;
@@ -39,6 +40,14 @@ pub(super) struct LabelledCaptures {
 }
 
 impl LabelledCaptures {
+    /// The files that are read: the captures, their labels, and what the pipeline reads.
+    pub(super) fn files(&self, pipeline: &Pipeline) -> RunFiles {
+        let mut files = RunFiles::new();
+        files.reads("the labels", &self.labels);
+        files.extend(pipeline.files(None));
+        files
+    }
+
     /// The pipeline over these captures, of another file than the arguments' or with further options.
     pub(super) fn pipeline(&self, file: Option<&Path>, options: &[String]) -> Result<Pipeline, Failure> {
         let mut pipeline = match file.or(self.pipeline.as_deref()) {
@@ -52,7 +61,8 @@ impl LabelledCaptures {
         self.options.set_gateway(&mut pipeline)?;
         self.options.set_others(&mut pipeline)?;
         options.iter().try_for_each(|option| pipeline.set_text(option))?;
-        // Files that a pipeline saves belong to `sizeleak run`.
+        // Files that a pipeline writes belong to `sizeleak run`.
+        pipeline.latency_log = None;
         Ok(pipeline.without_saves())
     }
 }

@@ -19,7 +19,7 @@ use sizeleak_telemetry::log::show;
 use super::failure::Failure;
 use super::labelled_captures::LabelledCaptures;
 use super::notices::NoticeReport;
-use super::output_file::{print, replace};
+use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::text_table::{NONE, numbers};
 
 /// Learn a gateway's sizes from captures whose commands are labelled
@@ -116,6 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let cipher = arguments.cipher.as_deref().map(CipherSuite::named).transpose()?;
     let pipeline = captures.pipeline(None, &[])?;
+    arguments.check_files(&pipeline)?;
     let run = LearningRun {
         labels: &labels,
         tolerance: captures.tolerance,
@@ -135,13 +136,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Ok(learned) => learned.plan.clone(),
             Err(_) => training_set.plan(run.inventory.as_ref())?,
         };
-        replace(path, &plan.label_template()?)?;
+        write(path, &plan.label_template()?)?;
     }
     let learned = learned.map_err(|error| match &damage {
         None => error.into(),
         Some(damage) => Failure::damaged(damage, &format!("and from everything before that: {error}")),
     })?;
-    replace(&arguments.output, learned.model.to_toml().as_bytes())?;
+    write(&arguments.output, learned.model.to_toml().as_bytes())?;
     if !captures.log.is_quiet() {
         show(&summary::summary(&learned));
     }
@@ -158,6 +159,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
+    /// Checks that neither the model nor the plan replaces a file that is read.
+    fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
+        let mut files = self.captures.files(pipeline);
+        self.inventory.iter().for_each(|path| files.reads("the inventory", path));
+        self.test_capture.iter().for_each(|path| files.reads("the capture", path));
+        self.test_labels.iter().for_each(|path| files.reads("the labels", path));
+        files.writes("`--output`", &self.output);
+        self.record.iter().for_each(|path| files.writes("`--record`", path));
+        if self.curve.is_some() {
+            writes_stdout(&mut files);
+        }
+        Ok(files.check()?)
+    }
+
     fn inventory(&self) -> anyhow::Result<Option<Inventory>> {
         let Some(path) = &self.inventory else { return Ok(None) };
         let name = || path.display().to_string();
@@ -173,8 +188,10 @@ impl Arguments {
     }
 
     fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {
-        let text = if self.json { serde_json::to_string_pretty(curve)? + "\n" } else { curve_table(curve) };
-        print(text.as_bytes())
+        if self.json {
+            return print_json(&(serde_json::to_string_pretty(curve)? + "\n"));
+        }
+        print_text(&curve_table(curve))
     }
 }
 

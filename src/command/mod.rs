@@ -14,7 +14,7 @@ mod labelled_captures;
 mod learn;
 mod loss;
 mod notices;
-mod output_file;
+mod output_option;
 mod pipeline_variant;
 mod plot;
 mod progress;
@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sizeleak_runtime::program::EXIT_CODES;
-use sizeleak_telemetry::log::{LogFlags, complain};
+use sizeleak_telemetry::log::{LogFlags, complain, exit_with_usage};
 
 pub use failure::Failure;
 
@@ -92,7 +92,8 @@ fn command() -> Command {
 
 /// Runs the program to its end.
 pub fn main() -> ExitCode {
-    let parsed = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
+    let parsed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = parsed.unwrap_or_else(|error| exit_with_usage(error));
     let screen = parsed.command.log().install("sizeleak");
     let result = match parsed.command {
         Subcommands::Run(arguments) => run::run(&arguments, &screen),

@@ -1,7 +1,7 @@
 //! `sizeleak plot`: a timeline of the commands of a stream and their probabilities.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -9,9 +9,11 @@ use clap::Args;
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, read, write_svg};
 use sizeleak_pipeline::recording::open;
+use sizeleak_storage::RunFiles;
+use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
-use super::output_file::OutputFile;
+use super::output_option::OutputOption;
 use super::text_style::ClockOption;
 
 /// Draw the commands of a frame stream over time, as SVG
@@ -28,7 +30,7 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
 
     #[command(flatten)]
-    output: OutputFile,
+    output: OutputOption,
 
     #[command(flatten)]
     clock: ClockOption,
@@ -84,6 +86,10 @@ impl FilterOptions {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let times = arguments.clock.times()?;
     let mut timeline = Timeline::new(arguments.limit as usize, arguments.filter.filter(&times)?);
+    let mut files = RunFiles::new();
+    files.reads("the stream", arguments.file.as_deref().unwrap_or(Path::new("-")));
+    arguments.output.add_to(&mut files);
+    files.check()?;
     let (input, name) = open(arguments.file.as_deref())?;
     let read = read(input, &mut timeline);
     report_omissions(&timeline);
@@ -101,10 +107,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn report_omissions(timeline: &Timeline) {
     let (drawn, accepted, rejected) = (timeline.drawn(), timeline.accepted(), timeline.rejected());
     if accepted == 0 && rejected > 0 {
-        eprintln!("sizeleak: none of {rejected} commands has the times, gateways and flows to draw");
+        say("sizeleak", &format!("none of {rejected} commands has the times, gateways and flows to draw"));
     } else if accepted == 0 {
-        eprintln!("sizeleak: there is no identification to draw: the decomposer and the pruner make them");
+        say("sizeleak", "there is no identification to draw: the decomposer and the pruner make them");
     } else if drawn < accepted {
-        eprintln!("sizeleak: the first {drawn} of {accepted} commands are drawn (--limit sets how many)");
+        say("sizeleak", &format!("the first {drawn} of {accepted} commands are drawn (--limit sets how many)"));
     }
 }

@@ -12,6 +12,7 @@ use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, Pipeline, RunEnding, RunReport};
 use sizeleak_runtime::program::save_latency_log;
 use sizeleak_runtime::{ConfigureError, Interrupt};
+use sizeleak_storage::{OutputFile, RunFiles};
 use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
 use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
@@ -19,7 +20,7 @@ use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 use super::failure::Failure;
 use super::frames::{check_columns, check_target, kind};
 use super::loss::{LossLimit, PayloadLoss};
-use super::output_file::OutputFile;
+use super::output_option::OutputOption;
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
 use super::start_point::StartPoint;
@@ -69,7 +70,7 @@ pub(crate) struct Arguments {
     kind: Vec<String>,
 
     #[command(flatten)]
-    output: OutputFile,
+    output: OutputOption,
 
     #[command(flatten)]
     style: TextStyleOptions,
@@ -97,13 +98,16 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
     let pipeline = configure(arguments)?;
+    let mut files = RunFiles::new();
+    arguments.output.add_to(&mut files);
     let selection = select(arguments, &pipeline);
     check_columns(arguments.format, &selection)?;
     let telemetry = Telemetry::new();
     let served = arguments.serve(&telemetry)?;
     let interrupt = Interrupt::on_signals()?;
-    let (mut prepared, completion) = arguments.start.prepare(&pipeline, &interrupt, &arguments.log)?;
-    let output = arguments.output.create()?;
+    let (mut prepared, completion) = arguments.start.prepare(&pipeline, files, &interrupt, &arguments.log)?;
+    let mut file = arguments.output.create()?;
+    let output = file.writer()?;
     check_target(arguments.format, &output)?;
     let style = arguments.style.style(HexLength::default(), &output)?;
     let bar = arguments.progress.begin(telemetry.progress(), screen, &output, &arguments.log);
@@ -130,13 +134,21 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         sink.print_counts(loss);
     }
     completion.finish(run.as_ref().ok());
-    let report = run?;
+    let report = match run {
+        Ok(report) => report,
+        Err(error) => {
+            keep_partial(file, &arguments.log)?;
+            return Err(error.into());
+        }
+    };
     if let Err(error) = finished
         && report.ending != RunEnding::Closed
         && error.kind() != io::ErrorKind::BrokenPipe
     {
         return Err(anyhow::anyhow!("the output cannot be written: {error}").into());
     }
+    // Also of a run that was stopped: it has everything read until then.
+    file.keep()?;
     report_latency(arguments, &pipeline, &report)?;
     match report.ending {
         RunEnding::Done => arguments.max_loss.check(loss).map(|()| ExitCode::SUCCESS),
@@ -154,6 +166,17 @@ impl Arguments {
         let served = self.metrics.serve(telemetry).map_err(ConfigureError::from);
         served.map_err(|error| Failure::with_code(error.exit_code(), error))
     }
+}
+
+/// Leaves the earlier output of a run that failed as it is, and this one beside it.
+fn keep_partial(file: OutputFile, log: &LogFlags) -> Result<(), Failure> {
+    match file.keep_partial()? {
+        Some(path) if !log.is_quiet() => {
+            say("sizeleak", &format!("the output until the failure is in {}", path.display()));
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The pipeline of the file, with the options of the command line.
@@ -174,6 +197,9 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
     arguments.options.set_others(&mut pipeline)?;
     if let Some(mode) = arguments.mode {
         pipeline.mode = mode;
+    }
+    if let Some(log) = &arguments.latency_log {
+        pipeline.latency_log = Some(log.clone());
     }
     Ok(pipeline)
 }
@@ -197,7 +223,7 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport
     if arguments.latency {
         say_latency("sizeleak", summary, arguments.log.format());
     }
-    let Some(log) = arguments.latency_log.as_ref().or(pipeline.latency_log.as_ref()) else { return Ok(()) };
+    let Some(log) = &pipeline.latency_log else { return Ok(()) };
     save_latency_log(log, summary, report.start, report.clock).map_err(|message| anyhow::anyhow!(message).into())
 }
 

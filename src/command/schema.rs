@@ -6,7 +6,7 @@ use clap::Args;
 use sizeleak_pipeline::schema;
 
 use super::failure::Failure;
-use super::output_file::print;
+use super::output_option::print;
 
 /// Print the JSON Schema of pipeline.toml, for editors
 #[derive(Debug, Args)]

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use sizeleak_simulator::{Scenario, simulate};
+use sizeleak_simulator::{Scenario, Simulation, simulate};
+use sizeleak_storage::RunFiles;
+use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
 
@@ -41,12 +43,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         None => Scenario::default(),
     };
+    let mut files = RunFiles::new();
+    if let Some(scenario) = &arguments.scenario {
+        files.reads("the scenario", scenario);
+    }
+    for name in Simulation::FILES {
+        files.writes("the simulated file", &arguments.output.join(name));
+    }
+    files.check()?;
     let simulation = simulate(&scenario, arguments.seed)?;
     simulation.write_to(&arguments.output)?;
     if !arguments.quiet {
         let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());
-        let folder = arguments.output.display();
-        eprintln!("{folder}: {learn} labelled commands to learn from, {test} to test on");
+        let folder = arguments.output.display().to_string();
+        say(&folder, &format!("{learn} labelled commands to learn from, {test} to test on"));
     }
     Ok(ExitCode::SUCCESS)
 }

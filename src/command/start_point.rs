@@ -7,6 +7,7 @@ use clap::Args;
 use sizeleak_pipeline::cache::CacheSession;
 use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunOptions, RunReport, SavedStream};
 use sizeleak_runtime::Interrupt;
+use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::cache_folder::CacheFolder;
@@ -44,36 +45,46 @@ pub(super) struct RunCompletion<'a> {
 }
 
 impl StartPoint {
-    /// Prepares the run of a pipeline.
+    /// Prepares the run of a pipeline whose other `files` these are. Nothing is written if two of them conflict.
     pub(super) fn prepare<'a>(
         &self,
         pipeline: &Pipeline,
+        mut files: RunFiles,
         interrupt: &Interrupt,
         log: &'a LogFlags,
     ) -> Result<(PreparedRun, RunCompletion<'a>), Failure> {
-        let (session, options) = match &self.from {
-            Some(file) => {
-                let replay = SavedStream::open(file, interrupt).map_err(|error| {
-                    if interrupt.is_set() {
-                        Failure::with_code(130, anyhow::anyhow!("stopped before the first frame"))
-                    } else {
-                        error.into()
-                    }
-                })?;
-                let position = pipeline.index_of(&replay)?;
-                report(log, &format!("{} from {}", pipeline.output_of(position), replay.name()));
-                (None, RunOptions { from: Some((position, replay)), recorders: Vec::new() })
-            }
-            None if self.cache || pipeline.cache && !self.no_cache => {
-                let store = self.cache_folder.open(self.cache_size.as_u64())?;
-                let cached = CacheSession::begin(store, pipeline, |text| report(log, &text));
-                cached.map_or_else(Default::default, |(session, options)| (Some(session), options))
-            }
-            None => Default::default(),
+        let (session, options) = if let Some(file) = &self.from {
+            let replay = SavedStream::open(file, interrupt).map_err(|error| {
+                if interrupt.is_set() {
+                    Failure::with_code(130, anyhow::anyhow!("stopped before the first frame"))
+                } else {
+                    error.into()
+                }
+            })?;
+            let position = pipeline.index_of(&replay)?;
+            files.reads("the saved stream", file);
+            files.extend(pipeline.files(Some(position + 1)));
+            files.check()?;
+            report(log, &format!("{} from {}", pipeline.output_of(position), replay.name()));
+            (None, RunOptions { from: Some((position, replay)), recorders: Vec::new() })
+        } else {
+            files.extend(pipeline.files(None));
+            files.check()?;
+            self.use_cache(pipeline, log)?
         };
         let prepared = pipeline.prepare_with(options)?;
         let saves = prepared.saves();
         Ok((prepared, RunCompletion { saves, session, log }))
+    }
+
+    /// The session of the cache, if it is used, and where it lets the run start.
+    fn use_cache(&self, pipeline: &Pipeline, log: &LogFlags) -> Result<(Option<CacheSession>, RunOptions), Failure> {
+        if !self.cache && (!pipeline.cache || self.no_cache) {
+            return Ok(Default::default());
+        }
+        let store = self.cache_folder.open(self.cache_size.as_u64())?;
+        let cached = CacheSession::begin(store, pipeline, |text| report(log, &text));
+        Ok(cached.map_or_else(Default::default, |(session, options)| (Some(session), options)))
     }
 }
 

@@ -1,9 +1,23 @@
 //! Aligned text tables, without lines.
 
+use std::borrow::Cow;
+
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use sizeleak_text::{escaped, shortened};
 
 /// A missing value.
 pub(super) const NONE: &str = "–";
+
+/// Wider cells are cut: a table of them could not be read.
+const MOST_COLUMNS: usize = 120;
+
+/// A name from outside as it is shown in a table: on one line, and not too wide.
+pub(super) fn name_cell(name: &str) -> Cow<'_, str> {
+    match escaped(name) {
+        Cow::Borrowed(name) => shortened(name, MOST_COLUMNS),
+        Cow::Owned(name) => shortened(&name, MOST_COLUMNS).into_owned().into(),
+    }
+}
 
 /// A table whose first column is aligned to the left and whose other columns are aligned to the right.
 pub(super) fn numbers<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
@@ -22,6 +36,7 @@ fn table<const N: usize>(
 ) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let rows = rows.into_iter().map(|row| row.map(|cell| name_cell(&cell).into_owned()));
     table.set_header(header.map(str::to_owned)).add_rows(rows);
     for (column, at) in table.column_iter_mut().zip(0..) {
         column.set_padding((0, 2));
@@ -62,6 +77,15 @@ mod tests {
     fn less_than_all_is_never_100_percent() {
         assert_eq!([1.0, 0.9999, 0.9123, 0.0].map(percent), ["100.0 %", "99.9 %", "91.2 %", "0.0 %"]);
         assert_eq!((percent_of(0, 0), percent_of(1, 3)), (NONE.to_owned(), "33.3 %".to_owned()));
+    }
+
+    #[test]
+    fn very_long_and_hostile_names_are_cut_and_shown_as_text() {
+        let rows = ["x".repeat(100_000), "a\nb\u{1b}[2J".to_owned()].map(|name| [name, "7".to_owned()]);
+        let table = words(["action", "count"], rows);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!((lines.len(), lines[1].chars().count()), (3, MOST_COLUMNS + 3));
+        assert!(lines[1].contains("x…  7") && lines[2].starts_with(r"a\nb\u{1b}[2J  "), "{table}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
+use sizeleak_text::cell;
 
 use crate::judge::TruthRank;
 use crate::judged_command::JudgedCommand;
@@ -57,6 +58,7 @@ fn label_details(run: &JudgedRun<'_>, row: usize) -> CommandDetails {
         let named = labels.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
         named.map(|(action, count)| format!("{action}={count}")).collect::<Vec<_>>().join(" ")
     };
+    let actions = |counts: &[u32]| cell(&actions(counts)).into_owned();
     let details = CommandDetails {
         line: label.map(|label| label.line),
         label_time_ns: label.map(|label| label.time_ns),

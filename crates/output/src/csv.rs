@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 use sizeleak_frame::Frame;
 
-use crate::columns::{Column, cell, columns, rows, text};
+use crate::columns::{Column, ColumnType, cell, columns, rows, text};
 use crate::text_format::TextFormat;
 use crate::{HexLength, KindSelection, json};
 
@@ -22,7 +22,12 @@ impl Csv {
     }
 
     fn row(&self, body: &Value, output: &mut dyn Write) -> io::Result<()> {
-        let cells = self.columns.iter().map(|column| cell(body, column.name).as_ref().map_or_else(String::new, text));
+        let cells = self.columns.iter().map(|column| match cell(body, column.name) {
+            None => String::new(),
+            // Anything can be in a text, such as a formula in the name of a server.
+            Some(value) if column.content == ColumnType::Text => sizeleak_text::cell(&text(&value)).into_owned(),
+            Some(value) => text(&value),
+        });
         write_record(cells, output)
     }
 }
@@ -54,7 +59,7 @@ fn write_record(cells: impl Iterator<Item = impl AsRef<[u8]>>, output: &mut dyn 
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, Candidate, Command, Hello, Identification, Notice};
+    use sizeleak_frame::{Actions, Candidate, Command, Hello, Identification, Notice, Session};
 
     use super::*;
 
@@ -91,6 +96,19 @@ mod tests {
         let frame = Identification { command, candidates, candidate_count: 10, listed: 1, min_actions, max_actions };
         let text = written("identification", &[frame.into()]);
         assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,10,1,1,,on=2 a b=1,-1,0.5"));
+    }
+
+    #[test]
+    fn texts_are_no_formulas_and_numbers_stay_numbers() {
+        let session = Session {
+            time_ns: -5,
+            flow: 3,
+            tls_version: Some("1.3".into()),
+            cipher_suite: None,
+            server_name: Some("=HYPERLINK(\"http://x\",\"a\u{1b}[2J\")".into()),
+        };
+        let expected = "-5,3,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,\n";
+        assert!(written("session", &[session.into()]).ends_with(expected));
     }
 
     #[test]

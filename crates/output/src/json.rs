@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sizeleak_frame::{Frame, Packet, Segment, StageSummary};
+use sizeleak_text::escaped_json;
 
 use crate::HexLength;
 use crate::text_format::TextFormat;
@@ -25,7 +26,7 @@ impl TextFormat for JsonLines {
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
         for (kind, body) in rows(frame, self.binary)? {
             let row = Value::Object(Map::from_iter([(kind, body)]));
-            serde_json::to_writer(&mut *output, &row)?;
+            output.write_all(escaped_json(&serde_json::to_string(&row)?).as_bytes())?;
             output.write_all(b"\n")?;
         }
         Ok(())

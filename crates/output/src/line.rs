@@ -1,6 +1,7 @@
 //! A frame as one line of text: its kind, its time and its fields.
 
 use sizeleak_frame::{Command, Correction, Flow, Frame, Packet, Record, Segment, Session, Summary, Transport};
+use sizeleak_text::escaped;
 
 use crate::text_style::hex;
 use crate::{TextStyle, TimeFormat};
@@ -37,7 +38,8 @@ pub(crate) fn lines(frame: &Frame, style: &TextStyle) -> Vec<String> {
 }
 
 fn kind(kind: &str, text: &str) -> String {
-    format!("{kind:<10}  {text}")
+    // Names and details come from captures and from foreign stages.
+    format!("{:<10}  {}", escaped(kind), escaped(text))
 }
 
 fn packet(row: &Packet<'_>, style: &TextStyle) -> String {

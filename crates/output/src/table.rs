@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use sizeleak_frame::{Actions, Flow, Frame, Identification};
+use sizeleak_text::escaped;
 
 use crate::colours::painted;
 use crate::text_format::TextFormat;
@@ -67,7 +68,7 @@ impl IdentificationTable {
 
 /// `2 on, 1 colour`.
 fn named(actions: &Actions) -> String {
-    let each: Vec<String> = actions.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let each: Vec<String> = actions.iter().map(|(name, count)| format!("{count} {}", escaped(name))).collect();
     if each.is_empty() { "none".to_owned() } else { each.join(", ") }
 }
 

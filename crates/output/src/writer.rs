@@ -21,7 +21,8 @@ pub enum OutputFormat {
     Table,
     /// One JSON object per frame (or row of a batch)
     Ndjson,
-    /// Comma-separated values of frames of one kind, with a header
+    /// Comma-separated values of frames of one kind, with a header. Controls in texts are escaped, and an apostrophe
+    /// goes before a text that a spreadsheet would take for a formula
     Csv,
     /// A Parquet file of frames of one kind, for pandas, Polars, DuckDB and the like
     Parquet,

@@ -41,6 +41,7 @@ mod recorder;
 pub mod recording;
 pub mod registry;
 mod run;
+mod run_files;
 mod save;
 mod saved_stream;
 pub mod schema;

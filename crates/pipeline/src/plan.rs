@@ -58,6 +58,11 @@ impl Pipeline {
         })?;
         // All stages can be built: only now create files.
         let first_save = if head.as_ref().is_some_and(SavedStream::is_named) { first } else { skipped.unwrap_or(0) };
+        let mut files = self.files(Some(first_save));
+        if let Some(stream) = head.as_ref().and_then(SavedStream::path) {
+            files.reads("the saved stream", stream);
+        }
+        files.check().map_err(|conflict| ConfigError::usage(conflict.to_string()))?;
         let saves = self.begin_saves(first_save, &mut recorders)?;
         let mut all = Vec::new();
         let of_head = skipped.and_then(|index| recorders.remove(&index)).unwrap_or_default();
@@ -142,10 +147,6 @@ impl Pipeline {
             let located = |error: ConfigError| {
                 error.at(self.file.as_deref().filter(|_| line.is_some()), line).quoting(&self.text)
             };
-            if let Some(other) = saves.iter().find(|save| save.path == *path) {
-                let fault = format!("`{}` saves to {} already", other.stage, path.display());
-                return Err(located(ConfigError::usage(format!("`{}`: {fault}", stage.name()))));
-            }
             let save = PendingSave::begin(stage.name(), path);
             let (save, recorder) =
                 save.map_err(|fault| located(ConfigError::input(format!("`{}`: {fault}", stage.name()))))?;

@@ -1,14 +1,12 @@
 //! `save`: the file a stage's output is also written to. It appears complete or not at all.
 
-use std::ffi::OsString;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crossbeam_channel::Receiver;
 use sizeleak_frame::FrameReader;
-use tempfile::{Builder, NamedTempFile};
+use sizeleak_storage::OutputFile;
 
 use crate::recorder::{OnRecordingFailure, OutputRecorder};
 use crate::recording::{Compression, FinishedRecording, Recording, decompressed};
@@ -17,7 +15,7 @@ use crate::recording::{Compression, FinishedRecording, Recording, decompressed};
 pub(crate) struct PendingSave {
     pub(crate) stage: String,
     pub(crate) path: PathBuf,
-    file: NamedTempFile,
+    file: OutputFile,
     finished: Receiver<io::Result<FinishedRecording>>,
 }
 
@@ -34,24 +32,9 @@ impl PendingSave {
                 path.display()
             ));
         }
-        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        let mut prefix = OsString::from(".");
-        prefix.push(path.file_name().ok_or_else(|| format!("{} is not a file name", path.display()))?);
-        prefix.push(".");
-        // The usual permissions: temporary files are private.
-        let permissions = Permissions::from_mode(0o666);
-        let created = Builder::new().prefix(&prefix).permissions(permissions).tempfile_in(folder);
-        // Its own message would name the temporary file.
-        let cannot = |error: io::Error| {
-            let why = if folder.is_dir() {
-                io::Error::from(error.kind()).to_string()
-            } else {
-                "there is no such folder".into()
-            };
-            format!("{} cannot be written: {why}", path.display())
-        };
-        let file = created.map_err(cannot)?;
-        let copy = file.as_file().try_clone().map_err(cannot)?;
+        let mut file = OutputFile::create(path).map_err(|error| error.to_string())?;
+        let copy = file.writer().map_err(|error| error.to_string())?;
+        let cannot = |error: io::Error| format!("{} cannot be written: {error}", path.display());
         let recording = Recording::new(copy, Compression::of_name(path), None).map_err(cannot)?;
         let (recorder, finished) = OutputRecorder::new(recording, path.display().to_string(), OnRecordingFailure::Fail);
         Ok((Self { stage: stage.to_owned(), path: path.to_owned(), file, finished }, recorder))
@@ -63,11 +46,8 @@ impl PendingSave {
     /// One sentence that names the file.
     pub(crate) fn keep(self) -> Result<Option<PathBuf>, String> {
         let Ok(Ok(_)) = self.finished.try_recv() else { return Ok(None) };
-        let path = self.path;
-        match self.file.persist(&path) {
-            Ok(_) => Ok(Some(path)),
-            Err(failed) => Err(format!("{} cannot be written: {}", path.display(), failed.error)),
-        }
+        self.file.keep().map_err(|error| error.to_string())?;
+        Ok(Some(self.path))
     }
 }
 

@@ -74,6 +74,11 @@ impl SavedStream {
         &self.name
     }
 
+    /// The file, if the user named it; `-` is stdin.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// Whether the user named the file, so that it need not be saved again.
     pub(crate) fn is_named(&self) -> bool {
         self.path.is_some()

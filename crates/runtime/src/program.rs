@@ -1,18 +1,20 @@
 //! A command-line program of a stage: flags, frames on stdin and stdout, everything else on stderr, exit codes.
 
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
-use clap::{Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use sizeleak_frame::{Notice, Summary};
+use sizeleak_storage::{RunFiles, replace};
 
-use sizeleak_telemetry::log::{self, LogFlags, complain, say};
+use sizeleak_telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
 use sizeleak_telemetry::metrics::MetricsFlags;
 use sizeleak_telemetry::{FileProgress, Telemetry, write_latency_log};
 
@@ -50,17 +52,40 @@ pub fn command<O: StageOptions>() -> Command {
 
 /// Runs a stage's program to its end.
 pub fn main<O: StageOptions>() -> ExitCode {
-    let matches = command::<O>().get_matches();
+    let matches = command::<O>().try_get_matches().unwrap_or_else(|error| exit_with_usage(error));
     let parsed =
         O::from_arg_matches(&matches).and_then(|options| Ok((options, CommonFlags::from_arg_matches(&matches)?)));
     match parsed {
-        Ok((options, flags)) => run(&options, &flags),
-        Err(error) => error.exit(),
+        Ok((options, flags)) => run(&options, &flags, &run_files::<O>(&matches)),
+        Err(error) => exit_with_usage(error),
     }
 }
 
-fn run<O: StageOptions>(options: &O, flags: &CommonFlags) -> ExitCode {
+/// The files that the program reads and writes: the values of all options that are paths.
+fn run_files<O: StageOptions>(matches: &ArgMatches) -> RunFiles {
+    let (mut files, command) = (RunFiles::new(), command::<O>());
+    files.reads_stdin();
+    files.writes("stdout", Path::new("-"));
+    let paths =
+        command.get_arguments().filter(|argument| argument.get_value_parser().type_id() == TypeId::of::<PathBuf>());
+    for id in paths.map(|argument| argument.get_id().as_str()) {
+        for path in matches.get_many::<PathBuf>(id).into_iter().flatten() {
+            if id == "latency_log" {
+                files.writes("`--latency-log`", path);
+            } else {
+                files.reads(&format!("the value of `{id}`"), path);
+            }
+        }
+    }
+    files
+}
+
+fn run<O: StageOptions>(options: &O, flags: &CommonFlags, files: &RunFiles) -> ExitCode {
     flags.log.install(O::NAME);
+    if let Err(conflict) = files.check() {
+        complain(O::NAME, &conflict.to_string());
+        return ExitCode::from(2);
+    }
     let (start, clock) = (SystemTime::now(), Instant::now());
     match run_on_stdio(options, flags) {
         Ok((outcome, report)) => {
@@ -148,12 +173,10 @@ fn say_outcome(stage: &str, outcome: &Outcome) {
 /// # Errors
 /// One sentence that names the file.
 pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock: Instant) -> Result<(), String> {
-    let write = || {
-        let mut file = BufWriter::new(File::create(path)?);
-        write_latency_log(&mut file, summary, start, clock.elapsed())?;
-        file.flush()
-    };
-    write().map_err(|error| format!("the latency log {} cannot be written: {error}", path.display()))
+    let mut log = Vec::new();
+    let written = write_latency_log(&mut log, summary, start, clock.elapsed()).map_err(|error| error.to_string());
+    let written = written.and_then(|()| replace(path, &log).map_err(|error| error.to_string()));
+    written.map_err(|fault| format!("the latency log {fault}"))
 }
 
 struct StageReport {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use sizeleak_storage::OutputError;
 use thiserror::Error;
 
 /// Why a scenario cannot be simulated.
@@ -70,12 +71,15 @@ pub enum SimulateError {
         /// The cause.
         reason: String,
     },
-    /// A file cannot be written.
-    #[error("{} cannot be written: {source}", path.display())]
-    File {
-        /// The file.
+    /// The folder cannot be created.
+    #[error("{} cannot be created: {source}", path.display())]
+    Folder {
+        /// The folder.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
+    /// A file cannot be written.
+    #[error(transparent)]
+    File(#[from] OutputError),
 }

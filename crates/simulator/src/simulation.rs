@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rand::RngExt;
 use rand_chacha::ChaCha20Rng;
+use sizeleak_storage::replace;
 
 use crate::application::{self, MessageInput, MessageRole};
 use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};
@@ -88,28 +89,25 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateEr
 }
 
 impl Simulation {
-    /// Writes `learn.pcap`, `learn.csv`, `test.pcap`, `test.csv` and `inventory.toml` into a folder, which is created
-    /// if it does not exist.
+    /// The names of the files that [`Simulation::write_to`] writes.
+    pub const FILES: [&'static str; 5] = ["learn.pcap", "learn.csv", "test.pcap", "test.csv", "inventory.toml"];
+
+    /// Writes [`Simulation::FILES`] into a folder, which is created if it does not exist.
     ///
     /// # Errors
-    /// [`SimulateError::File`].
+    /// [`SimulateError::Folder`] and [`SimulateError::File`].
     pub fn write_to(&self, folder: impl AsRef<Path>) -> Result<(), SimulateError> {
         let folder = folder.as_ref();
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| SimulateError::File { path, source }
-        };
-        fs::create_dir_all(folder).map_err(failed(folder))?;
-        let files: [(&str, &[u8]); 5] = [
-            ("learn.pcap", &self.learn.pcap),
-            ("learn.csv", self.learn.labels.as_bytes()),
-            ("test.pcap", &self.test.pcap),
-            ("test.csv", self.test.labels.as_bytes()),
-            ("inventory.toml", self.inventory.as_bytes()),
+        fs::create_dir_all(folder).map_err(|source| SimulateError::Folder { path: folder.to_owned(), source })?;
+        let contents: [&[u8]; 5] = [
+            &self.learn.pcap,
+            self.learn.labels.as_bytes(),
+            &self.test.pcap,
+            self.test.labels.as_bytes(),
+            self.inventory.as_bytes(),
         ];
-        for (name, content) in files {
-            let path = folder.join(name);
-            fs::write(&path, content).map_err(failed(&path))?;
+        for (name, content) in Self::FILES.iter().zip(contents) {
+            replace(&folder.join(name), content)?;
         }
         Ok(())
     }

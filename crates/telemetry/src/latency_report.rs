@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use sizeleak_frame::{StageSummary, Summary};
+use sizeleak_text::{escaped, fitted, width};
 
 use crate::Latency;
 
@@ -14,19 +15,25 @@ use crate::Latency;
 #[derive(Debug, Clone, Copy)]
 pub struct LatencyTable<'a>(pub &'a Summary);
 
+/// The names of stages are cut at this many columns.
+const MOST_COLUMNS: usize = 40;
+
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("max", 1.0)];
 
 impl Display for LatencyTable<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        let width = self.0.stages.iter().map(|row| row.stage.len()).max().unwrap_or(0).max("stage".len());
-        write!(formatter, "{:<width$}  {:>11}  {:>11}", "stage", "frames in", "frames out")?;
+        let names: Vec<_> = self.0.stages.iter().map(|row| escaped(&row.stage)).collect();
+        let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
+        let columns = widest.clamp("stage".len(), MOST_COLUMNS);
+        write!(formatter, "{}  {:>11}  {:>11}", fitted("stage", columns), "frames in", "frames out")?;
         for heading in ["service", "queue"] {
             for (name, _) in QUANTILES {
                 write!(formatter, "  {:>12}", format!("{heading} {name}"))?;
             }
         }
-        for row in &self.0.stages {
-            write!(formatter, "\n{:<width$}  {:>11}  {:>11}", row.stage, row.frames_in, row.frames_out)?;
+        for (row, name) in self.0.stages.iter().zip(&names) {
+            let name = fitted(name, columns);
+            write!(formatter, "\n{name}  {:>11}  {:>11}", row.frames_in, row.frames_out)?;
             write_quantiles(formatter, &row.latency)?;
             write_quantiles(formatter, &row.queue)?;
         }
@@ -112,6 +119,20 @@ mod tests {
         let row = table.lines().nth(1).unwrap();
         assert!(row.starts_with("my segmenter,x            3            0"), "{row}");
         assert!(row.contains("20.0 µs") && row.ends_with('-'), "{row}");
+    }
+
+    /// Formatting to a width above 65,535 panics.
+    #[test]
+    fn very_long_and_hostile_names_are_cut_and_shown_as_text() {
+        let mut summary = summary();
+        for stage in ["x".repeat(100_000), "a\nb\u{1b}[2J".to_owned()] {
+            summary.stages.push(StageSummary { stage, ..StageSummary::default() });
+        }
+        let table = LatencyTable(&summary).to_string();
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{table}");
+        assert!(lines[2].contains("xxx…  ") && lines[3].starts_with(r"a\nb\u{1b}[2J  "), "{table}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod screen;
 mod text;
+mod usage;
 
 use std::io;
 
@@ -16,6 +17,9 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry;
 
 pub use screen::{Drawing, Screen};
+pub use usage::exit_with_usage;
+
+use screen::JsonScreen;
 use text::LineFormat;
 
 use crate::{Latency, LatencyTable};
@@ -83,15 +87,16 @@ impl LogFlags {
             .with_default(level)
             .with_targets([(SAID, LevelFilter::INFO), (text::BARE, LevelFilter::INFO)]);
         let writer = screen.clone();
-        let lines = fmt::layer().with_writer(move || writer.clone());
         let lines = match self.log_format {
             LogFormat::Text => {
                 let has_colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
                 let text = LineFormat { program, colours: has_colours.into() };
+                let lines = fmt::layer().with_writer(move || writer.clone());
                 lines.event_format(text).with_filter(targets).boxed()
             }
             LogFormat::Json => {
                 let json = fmt::format().json().flatten_event(true).with_current_span(false).with_span_list(false);
+                let lines = fmt::layer().with_writer(move || JsonScreen(writer.clone()));
                 lines.event_format(json).fmt_fields(fmt::format::JsonFields::new()).with_filter(targets).boxed()
             }
         };

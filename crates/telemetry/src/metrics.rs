@@ -3,8 +3,11 @@
 mod address;
 mod exposition;
 mod flags;
+mod request;
 mod server;
 
 pub use address::MetricsError;
 pub use flags::MetricsFlags;
+#[doc(hidden)]
+pub use request::{ReceivedRequest, RequestVerdict, parse_request};
 pub use server::MetricsServer;

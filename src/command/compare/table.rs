@@ -2,13 +2,14 @@
 
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{Comparison, FIGURES, Figure, FigureDifference, FigureValue, Unit};
+use sizeleak_text::escaped;
 
 use crate::command::text_table::{NONE, numbers, percent};
 
 /// The table of a comparison, below a list of the pipelines.
 pub(super) fn table(comparison: &Comparison) -> String {
     let Comparison { commands, confidence, pipelines, .. } = comparison;
-    let names = (1..).zip(pipelines).map(|(number, compared)| format!("[{number}] {}", compared.pipeline));
+    let names = (1..).zip(pipelines).map(|(number, compared)| format!("[{number}] {}", escaped(&compared.pipeline)));
     let names = names.collect::<Vec<_>>().join("\n");
     let level = 100.0 * confidence.share();
     let mut rows = Vec::new();

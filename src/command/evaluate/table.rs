@@ -4,7 +4,7 @@ use sizeleak_evaluation::{
     ActionScore, CalibrationBin, Confusion, Evaluation, LimitComparison, MatchCounts, Misattribution, Score,
 };
 
-use crate::command::text_table::{NONE, numbers, optional_decimals, optional_percent, percent, percent_of};
+use crate::command::text_table::{NONE, name_cell, numbers, optional_decimals, optional_percent, percent, percent_of};
 
 /// How many misattributions are shown.
 const SHOWN: usize = 8;
@@ -84,7 +84,9 @@ fn action_scores(actions: &[ActionScore]) -> String {
 
 /// The most frequent misattributions; the whole matrix is in the JSON.
 fn misattributions(actions: &[ActionScore], confusion: &Confusion) -> String {
-    let name = |at: Option<usize>| at.and_then(|at| actions.get(at)).map_or("nothing", |score| &*score.action);
+    let name = |at: Option<usize>| {
+        at.and_then(|at| actions.get(at)).map_or("nothing".into(), |score| name_cell(&score.action))
+    };
     let line = |Misattribution { truth, answer, times }: &Misattribution| {
         format!("{times:>8.1} × {} for {}\n", name(*answer), name(*truth))
     };

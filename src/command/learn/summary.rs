@@ -4,9 +4,15 @@ use std::collections::BTreeMap;
 
 use sizeleak_learning::LearnedModel;
 use sizeleak_model::{Basis, FitMethod, Model, ReplyBytesModel, Smoothing};
+use sizeleak_text::{escaped, fitted, shortened, width};
 
 /// How many values of ε are shown.
 const SHOWN: usize = 6;
+
+/// Longer names of actions are cut, in columns of a terminal.
+const MOST_COLUMNS: usize = 60;
+
+const OVERHEAD: &str = "overhead |ac|";
 
 /// A summary in several lines.
 pub(super) fn summary(learned: &LearnedModel) -> String {
@@ -29,11 +35,12 @@ pub(super) fn summary(learned: &LearnedModel) -> String {
 
 fn sizes(learned: &LearnedModel) -> Vec<String> {
     let LearnedModel { model, occurrences, .. } = learned;
-    let names = model.actions.iter().map(|action| action.name.chars().count());
-    let width = names.max().unwrap_or(0).max("overhead |ac|".len());
-    let overhead = format!("  {:<width$}  {:>6} bytes", "overhead |ac|", model.overhead);
+    let widest = model.actions.iter().map(|action| width(&escaped(&action.name))).max().unwrap_or(0);
+    let columns = widest.clamp(OVERHEAD.len(), MOST_COLUMNS);
+    let overhead = format!("  {}  {:>6} bytes", fitted(OVERHEAD, columns), model.overhead);
     let actions = model.actions.iter().zip(occurrences).map(|(action, commands)| {
-        format!("  {:<width$}  {:>6} bytes, in {commands} commands", action.name, action.size)
+        let name = fitted(&escaped(&action.name), columns);
+        format!("  {name}  {:>6} bytes, in {commands} commands", action.size)
     });
     [overhead].into_iter().chain(actions).collect()
 }
@@ -87,7 +94,9 @@ fn replies(model: &Model) -> Vec<String> {
     let bytes = model.reply_bytes.as_ref().map(|bytes| {
         let ReplyBytesModel { fixed, per_reply, spread, per_action, .. } = bytes;
         let actions = model.actions.iter().zip(per_action);
-        let actions: Vec<String> = actions.map(|(action, bytes)| format!("{bytes} for {}", action.name)).collect();
+        let actions: Vec<String> = actions
+            .map(|(action, bytes)| format!("{bytes} for {}", shortened(&escaped(&action.name), MOST_COLUMNS)))
+            .collect();
         format!("bytes of replies: {fixed}, {per_reply} per reply, {}; ± {spread}", actions.join(", "))
     });
     [count].into_iter().chain(bytes).collect()

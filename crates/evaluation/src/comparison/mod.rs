@@ -8,6 +8,7 @@ pub(crate) mod value;
 use std::io::Write;
 
 use serde::Serialize;
+use sizeleak_text::cell;
 
 use crate::evaluation::Evaluation;
 use crate::judged_run::MatchCounts;
@@ -118,7 +119,7 @@ impl Comparison {
                 let difference = difference.as_ref();
                 let between = difference.and_then(|difference| difference.interval);
                 writer.serialize(CsvRow {
-                    pipeline,
+                    pipeline: &cell(pipeline),
                     figure,
                     value: *value,
                     low: interval.map(|interval| interval.low),

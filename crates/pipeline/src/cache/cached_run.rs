@@ -44,6 +44,7 @@ impl CacheSession {
         pipeline: &Pipeline,
         print: &mut impl FnMut(String),
     ) -> Result<(Self, RunOptions), String> {
+        store.prepare().map_err(|error| format!("{error:#}"))?;
         let mut digests = store.digests();
         // Another build of the same version may behave differently.
         let program = env::current_exe().and_then(|program| digests.of(&program)).map_err(|error| error.to_string())?;

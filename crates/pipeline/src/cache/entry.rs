@@ -22,7 +22,7 @@ pub struct CacheEntry {
     pub made: Timestamp,
     /// Its size on disk in bytes.
     pub bytes: u64,
-    /// The digest of those bytes.
+    /// The digest of those bytes; in the store, of the key and that digest, so that it fits no other entry.
     #[serde(with = "super::hex")]
     pub digest: Hash,
     /// The captures it was made from.

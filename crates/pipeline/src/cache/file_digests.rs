@@ -1,15 +1,15 @@
 //! Digests of files, remembered while size, times and inode stay the same, so that large files are read once.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use blake3::{Hash, Hasher};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
+use sizeleak_storage::{Durability, PendingFile};
 
 /// At most this many files are remembered; the least recently used are dropped.
 const MAX_FILES: usize = 10_000;
@@ -109,10 +109,11 @@ impl FileDigests {
         let mut known: Vec<(&PathBuf, &KnownDigest)> = self.known.iter().collect();
         known.sort_by(|one, other| other.1.used.cmp(&one.1.used).then(one.0.cmp(other.0)));
         known.truncate(MAX_FILES);
-        let mut file = NamedTempFile::new_in(self.file.parent().unwrap_or(Path::new(".")))?;
+        let mut pending = PendingFile::create(&self.file, Durability::Disposable)?;
+        let file = pending.file();
+        file.set_permissions(Permissions::from_mode(0o600))?;
         file.write_all(&serde_json::to_vec(&known)?)?;
-        file.persist(&self.file)?;
-        Ok(())
+        pending.keep()
     }
 }
 

@@ -14,7 +14,7 @@ use super::CachedCapture;
 use crate::{Pipeline, ResolvedStage};
 
 /// The version of the key derivation; another value invalidates all keys.
-const CONTEXT: &str = "sizeleak cache 1";
+const CONTEXT: &str = "sizeleak cache 2";
 
 /// Kinds that are as large as the captures themselves and are not cached.
 const BULK: [&str; 2] = ["packets", "segments"];

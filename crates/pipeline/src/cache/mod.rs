@@ -9,6 +9,7 @@ mod entry;
 mod file_digests;
 mod hex;
 mod keys;
+mod private_folder;
 mod store;
 
 use std::env;
@@ -21,6 +22,7 @@ pub use cached_run::CacheSession;
 pub use entry::{CacheEntry, CachedCapture};
 pub use file_digests::FileDigests;
 pub use keys::{CacheKeys, CacheableOutput};
+pub use private_folder::UnsafeFolder;
 pub use store::{CacheLookup, CacheStore, StoredEntry};
 
 /// The environment variable that overrides the default folder of the cache.

@@ -1,8 +1,9 @@
 //! The entries on disk: one folder each, created and removed by a rename, so that concurrent runs never see a partial
 //! one.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Seek};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, ErrorKind, Seek, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -11,14 +12,20 @@ use blake3::{Hash, Hasher};
 use jiff::{SignedDuration, Timestamp};
 use tempfile::{Builder, TempDir};
 
-use super::{CacheEntry, FileDigests};
+use super::{CacheEntry, FileDigests, private_folder};
 use crate::recording::{Compression, Recording};
 
 const STREAM: &str = "stream.frames.zst";
 const DESCRIPTION: &str = "entry.json";
 
-/// Files left by killed runs are removed after this time.
-const REMOVE_LEFTOVERS_AFTER: SignedDuration = SignedDuration::from_hours(24);
+/// What a killed run left is removed after this time: a live run may not have locked its file yet.
+const REMOVE_UNLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+/// What has no lock, or lies on a file system without locks, is removed after this time.
+const REMOVE_OTHERS_AFTER: SignedDuration = SignedDuration::from_hours(24);
+
+/// The beginning of the names of folders that are not entries.
+const TEMPORARY: &[u8] = b".";
 
 /// The folder of the cache.
 #[derive(Debug, Clone)]
@@ -51,6 +58,8 @@ pub struct StoredEntry {
 /// An entry that is being written; removed when dropped.
 pub(super) struct EntryDraft {
     folder: TempDir,
+    /// Its stream, locked as long as the run lives.
+    _locked: File,
 }
 
 impl CacheStore {
@@ -75,6 +84,16 @@ impl CacheStore {
     /// The digests of files that earlier runs read.
     pub fn digests(&self) -> FileDigests {
         FileDigests::read(self.root.join("digests.json"))
+    }
+
+    /// Creates the folder if it is missing, and removes what killed runs left in it.
+    ///
+    /// # Errors
+    /// [`UnsafeFolder`](super::UnsafeFolder), and errors of the system.
+    pub(super) fn prepare(&self) -> anyhow::Result<()> {
+        private_folder::create(&self.root)?;
+        private_folder::create(&self.entries())?;
+        self.remove_leftovers()
     }
 
     /// Looks up an entry. Its stream is read to check the digest, and its last use is set to now.
@@ -105,18 +124,25 @@ impl CacheStore {
         }
     }
 
-    /// Starts a new entry.
+    /// Starts a new entry, in a folder that is prepared.
     pub(super) fn draft(&self) -> io::Result<(EntryDraft, Recording)> {
-        fs::create_dir_all(self.entries())?;
-        let folder = Builder::new().prefix(".new-").tempdir_in(self.entries())?;
-        let file = File::create(folder.path().join(STREAM))?;
+        let folder = private_builder().prefix(".new-").tempdir_in(self.entries())?;
+        let file = new_file(&folder.path().join(STREAM))?;
+        match file.try_lock() {
+            // Without locks, age tells what is left.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+            Err(TryLockError::WouldBlock) => return Err(ErrorKind::WouldBlock.into()),
+        }
+        let locked = file.try_clone()?;
         let recording = Recording::new(file, Compression::Zstd, Some(self.limit))?;
-        Ok((EntryDraft { folder }, recording))
+        Ok((EntryDraft { folder, _locked: locked }, recording))
     }
 
     /// Turns a draft into an entry. An entry that a concurrent run has made stays.
     pub(super) fn keep(&self, draft: EntryDraft, entry: &CacheEntry) -> anyhow::Result<()> {
-        fs::write(draft.folder.path().join(DESCRIPTION), serde_json::to_vec_pretty(entry)?)?;
+        let sealed = CacheEntry { digest: sealed(entry.key, entry.digest), ..entry.clone() };
+        let mut description = new_file(&draft.folder.path().join(DESCRIPTION))?;
+        description.write_all(&serde_json::to_vec_pretty(&sealed)?)?;
         match fs::rename(draft.folder.path(), self.folder_of(entry.key)) {
             Ok(()) => {
                 // The draft has moved: there is nothing to remove.
@@ -133,6 +159,8 @@ impl CacheStore {
     /// # Errors
     /// If the folder cannot be read.
     pub fn list(&self) -> anyhow::Result<Vec<StoredEntry>> {
+        private_folder::check(&self.root)?;
+        private_folder::check(&self.entries())?;
         let mut all = Vec::new();
         for folder in self.folders()? {
             // An entry may be removed by a concurrent run; a damaged one is reported when it is looked up.
@@ -179,11 +207,22 @@ impl CacheStore {
                 self.remove(&stored.folder)?;
             }
         }
-        let before = SystemTime::from(Timestamp::now() - REMOVE_LEFTOVERS_AFTER);
+        self.remove_leftovers()
+    }
+
+    /// Removes what killed runs left, but nothing of a run that lives.
+    fn remove_leftovers(&self) -> anyhow::Result<()> {
         for folder in self.folders()? {
-            let is_leftover = folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-            if is_leftover && folder.metadata().is_ok_and(|left| left.modified().is_ok_and(|time| time < before)) {
+            let is_temporary = folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(TEMPORARY));
+            if is_temporary && is_left(&folder) {
                 self.remove(&folder)?;
+            }
+        }
+        for entry in fs::read_dir(&self.root)? {
+            let path = entry?.path();
+            let is_temporary = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(TEMPORARY));
+            if is_temporary && path.is_file() && is_older(&path, REMOVE_OTHERS_AFTER) {
+                fs::remove_file(&path).with_context(|| path.display().to_string())?;
             }
         }
         Ok(())
@@ -200,7 +239,7 @@ impl CacheStore {
 
     /// Renames a folder, then removes it. A concurrent run may have removed it already.
     fn remove(&self, folder: &Path) -> anyhow::Result<()> {
-        let trash = Builder::new().prefix(".old-").tempdir_in(self.entries());
+        let trash = private_builder().prefix(".old-").tempdir_in(self.entries());
         let trash = trash.with_context(|| folder.display().to_string())?;
         match fs::rename(folder, trash.path().join("entry")) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -209,6 +248,38 @@ impl CacheStore {
             _ => Ok(()),
         }
     }
+}
+
+/// Makes folders that only the user can enter.
+fn private_builder() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.permissions(Permissions::from_mode(0o700));
+    builder
+}
+
+/// A new file that only the user can read.
+fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// The digest of an entry's bytes, bound to its key.
+fn sealed(key: Hash, digest: Hash) -> Hash {
+    blake3::keyed_hash(key.as_bytes(), digest.as_bytes())
+}
+
+/// Whether nobody is writing this draft any more.
+fn is_left(folder: &Path) -> bool {
+    let lock = File::open(folder.join(STREAM)).map(|file| file.try_lock());
+    match lock {
+        Ok(Ok(())) => is_older(folder, REMOVE_UNLOCKED_AFTER),
+        Ok(Err(TryLockError::WouldBlock)) => false,
+        Ok(Err(TryLockError::Error(_))) | Err(_) => is_older(folder, REMOVE_OTHERS_AFTER),
+    }
+}
+
+fn is_older(path: &Path, age: SignedDuration) -> bool {
+    let before = SystemTime::from(Timestamp::now() - age);
+    path.metadata().is_ok_and(|left| left.modified().is_ok_and(|time| time < before))
 }
 
 /// The description of an entry; `None` if there is no entry.
@@ -231,7 +302,7 @@ fn open_stream(folder: &Path, entry: &CacheEntry) -> Result<Option<File>, String
     };
     let of_stream = |error: io::Error| format!("{STREAM}: {error}");
     let digest = Hasher::new().update_reader(&file).map_err(of_stream)?.finalize();
-    if digest != entry.digest {
+    if sealed(entry.key, digest) != entry.digest {
         return Err("its digest has changed".to_owned());
     }
     file.rewind().map_err(of_stream)?;

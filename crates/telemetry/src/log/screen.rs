@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sizeleak_text::escaped_json;
+
 /// Standard error, written line by line. Clones share the drawing.
 #[derive(Clone, Default)]
 pub struct Screen(Arc<Mutex<Option<Box<dyn Drawing>>>>);
@@ -26,6 +28,21 @@ impl Screen {
 
     fn drawing(&self) -> MutexGuard<'_, Option<Box<dyn Drawing>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes lines of JSON to a screen, without characters that would steer a terminal.
+#[derive(Clone)]
+pub(super) struct JsonScreen(pub(super) Screen);
+
+impl Write for JsonScreen {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(lines);
+        self.0.write_all(escaped_json(&text).as_bytes()).map(|()| lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

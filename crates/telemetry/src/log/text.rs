@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Result};
 
 use anstyle::{AnsiColor, Style};
+use sizeleak_text::{escaped, escaped_lines};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
@@ -45,17 +46,30 @@ where
         let mut parts = Parts::default();
         event.record(&mut parts);
         if event.metadata().target() == BARE {
-            return writeln!(writer, "{}", parts.message);
+            return writeln!(writer, "{}", escaped_lines(&parts.message));
         }
         let level = *event.metadata().level();
         let style = if self.colours == LineColours::On { style(level) } else { Style::new() };
         let speaker = if parts.stage.is_empty() { self.program } else { &parts.stage };
-        write!(writer, "{style}{speaker}:{style:#} {}", parts.message)?;
+        write!(writer, "{style}{}:{style:#} {}", escaped(speaker), sentence(&parts.message))?;
         if event.metadata().target() != NOTICE {
-            writer.write_str(&parts.fields)?;
+            writer.write_str(&escaped(&parts.fields))?;
         }
         writeln!(writer)
     }
+}
+
+/// A message on one line, except for the line of a file that an error quotes below it.
+fn sentence(message: &str) -> String {
+    let mut parts = message.split("\n  ");
+    let mut text = escaped(parts.next().unwrap_or_default()).into_owned();
+    for part in parts {
+        let number = part.split(" | ").next().unwrap_or_default();
+        let is_quote = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        text += if is_quote { "\n  " } else { r"\n  " };
+        text += &escaped(part);
+    }
+    text
 }
 
 fn style(level: Level) -> Style {
@@ -93,5 +107,16 @@ impl Visit for Parts {
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.add(field, format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_quoted_line_begins_another_line() {
+        assert_eq!(sentence("p.toml, line 7: no\n  7 | gap = \t1"), "p.toml, line 7: no\n  7 | gap = \\t1");
+        assert_eq!(sentence("a\nsizeleak: forged\n  b\u{1b}[2J"), r"a\nsizeleak: forged\n  b\u{1b}[2J");
     }
 }

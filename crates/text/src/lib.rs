@@ -1,0 +1,18 @@
+//! Text from outside (names in frames, labels and files, messages of foreign programs) made safe for what shows it:
+//! terminals and logs, spreadsheets, and columns of limited width.
+//!
+//! ```
+//! use sizeleak_text::{cell, escaped, fitted};
+//!
+//! assert_eq!(escaped("\u{1b}[2J evil\u{202e}\n"), r"\u{1b}[2J evil\u{202e}\n");
+//! assert_eq!(cell("=HYPERLINK(1)"), "'=HYPERLINK(1)");
+//! assert_eq!(fitted("kitchen lamp", 8), "kitchen…");
+//! ```
+
+mod escape;
+mod spreadsheet;
+mod width;
+
+pub use escape::{escaped, escaped_json, escaped_lines, needs_escape};
+pub use spreadsheet::cell;
+pub use width::{fitted, shortened, width};

@@ -1,0 +1,67 @@
+//! Text in columns: how wide it is on a terminal, and how it is cut to fit.
+
+use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The columns that a text takes on a terminal.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text, or as much of it as fits with `…` at its end, in at most this many columns.
+pub fn shortened(text: &str, columns: usize) -> Cow<'_, str> {
+    // A byte takes a column at most: most texts need no closer look.
+    if text.len() <= columns || text.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    let Some(room) = columns.checked_sub(1) else { return Cow::Borrowed("") };
+    let mut taken = 0;
+    let end = text.char_indices().find(|(_, character)| {
+        taken += character.width().unwrap_or(0);
+        taken > room
+    });
+    let kept = end.and_then(|(end, _)| text.get(..end)).unwrap_or(text);
+    Cow::Owned(format!("{kept}…"))
+}
+
+/// The text in exactly this many columns: shortened, or with spaces at its end.
+pub fn fitted(text: &str, columns: usize) -> String {
+    let mut fitted = shortened(text, columns).into_owned();
+    let spaces = columns.saturating_sub(fitted.width());
+    fitted.extend(std::iter::repeat_n(' ', spaces));
+    fitted
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn text_is_cut_by_its_width_on_a_terminal() {
+        assert_eq!(shortened("lamp", 4), "lamp");
+        assert_eq!(shortened("lamps", 4), "lam…");
+        assert_eq!(shortened("灯灯灯", 6), "灯灯灯");
+        assert_eq!(shortened("灯灯灯", 5), "灯灯…");
+        assert_eq!(shortened("灯灯灯", 4), "灯…");
+        assert_eq!((shortened("lamp", 1), shortened("lamp", 0)), ("…".into(), "".into()));
+        assert_eq!(fitted("灯", 4), "灯  ");
+    }
+
+    #[test]
+    fn very_long_names_fit() {
+        let name = "x".repeat(100_000);
+        assert_eq!(fitted(&name, 40), "x".repeat(39) + "…");
+        assert_eq!(width(&fitted("x", 100_000)), 100_000);
+    }
+
+    proptest! {
+        #[test]
+        fn fitted_text_has_exactly_the_width(text in "\\PC*", columns in 0_usize..40) {
+            prop_assert!(width(&shortened(&text, columns)) <= columns);
+            prop_assert_eq!(width(&fitted(&text, columns)), columns);
+        }
+    }
+}

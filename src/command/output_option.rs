@@ -1,0 +1,80 @@
+//! Writes results to stdout or to a file.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::Args;
+use sizeleak_storage::{OutputFile, RunFiles, replace};
+use sizeleak_text::{escaped_json, escaped_lines};
+
+/// The role of stdout among the files of a run.
+const STDOUT: &str = "stdout";
+
+/// Where a result goes.
+#[derive(Debug, Args)]
+pub(super) struct OutputOption {
+    /// Write to FILE instead of stdout. FILE is replaced when everything is written; of a run that fails, the rest
+    /// is left in FILE.partial. Pipes and devices are written to directly
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl OutputOption {
+    /// Adds the output to the files of a run.
+    pub(super) fn add_to(&self, files: &mut RunFiles) {
+        match &self.output {
+            Some(path) => files.writes("`--output`", path),
+            None => writes_stdout(files),
+        }
+    }
+
+    /// Begins the output.
+    pub(super) fn create(&self) -> anyhow::Result<OutputFile> {
+        Ok(match &self.output {
+            Some(path) => OutputFile::create(path)?,
+            None => OutputFile::stdout()?,
+        })
+    }
+
+    /// Writes a complete result.
+    pub(super) fn write(&self, result: &[u8]) -> anyhow::Result<()> {
+        self.output.as_deref().map_or_else(|| print(result), |path| write(path, result))
+    }
+}
+
+/// Adds stdout to the files of a run: it may be a file.
+pub(super) fn writes_stdout(files: &mut RunFiles) {
+    files.writes(STDOUT, Path::new("-"));
+}
+
+/// Writes a complete result to a file, completely or not at all; `-` is stdout.
+pub(super) fn write(path: &Path, result: &[u8]) -> anyhow::Result<()> {
+    if path.as_os_str() == "-" { print(result) } else { Ok(replace(path, result)?) }
+}
+
+/// Prints a table or another text for people.
+pub(super) fn print_text(text: &str) -> anyhow::Result<()> {
+    print(escaped_lines(text).as_bytes())
+}
+
+/// Prints JSON.
+pub(super) fn print_json(json: &str) -> anyhow::Result<()> {
+    print(escaped_json(json).as_bytes())
+}
+
+/// Writes a complete result to stdout, as it is unless that is a terminal. It is not an error if the reader is gone.
+pub(super) fn print(result: &[u8]) -> anyhow::Result<()> {
+    let shown = String::from_utf8_lossy(result);
+    let shown = if io::stdout().is_terminal() { escaped_lines(&shown) } else { "".into() };
+    let result = if shown.is_empty() { result } else { shown.as_bytes() };
+    let written = OutputFile::stdout().and_then(|mut stdout| {
+        stdout.writer().map_err(io::Error::other).and_then(|mut writer| writer.write_all(result))
+    });
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow!("the output cannot be written: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
