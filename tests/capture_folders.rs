@@ -76,7 +76,7 @@ fn a_capture_that_cannot_be_read_is_named_and_the_others_go_on() {
     }
 }
 
-/// One header in a hundred places of the capture is damaged, one at a time, in each of three ways.
+/// One header is damaged, in each of twelve places and three ways.
 #[test]
 fn one_damaged_header_costs_few_commands() {
     let bytes = bundled();

@@ -38,7 +38,8 @@ impl Traffic {
     /// Inserts frames right behind a packet.
     pub(crate) fn insert_behind(&mut self, packet: usize, frames: impl IntoIterator<Item = Vec<u8>>) {
         let time = self.0[packet].0;
-        self.0.splice(packet + 1..packet + 1, frames.into_iter().map(|frame| (time, frame)));
+        let behind = packet + 1;
+        self.0.splice(behind..behind, frames.into_iter().map(|frame| (time, frame)));
     }
 
     /// The gateway's segments with data to its service: their place, sequence number and ports.

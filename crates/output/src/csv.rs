@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn header_is_written_without_frames() {
-        assert_eq!(written("flow", &[]), "flow,gateway,service,transport\n");
+        assert_eq!(written("flow", &[]), "flow,gateway,service,transport,encapsulation\n");
     }
 
     #[test]
