@@ -20,6 +20,7 @@ use crate::process::StageProgram;
 use crate::recorder::OutputRecorder;
 use crate::run::PreparedRun;
 use crate::save::PendingSave;
+use crate::settings::fault_of_queue_depth;
 use crate::stage::{PipelineStage, SAVE, StageKind};
 use crate::{ConfigError, Mode, Pipeline, SavedStream, order};
 
@@ -47,6 +48,9 @@ impl Pipeline {
     /// As [`Pipeline::prepare`].
     pub fn prepare_with(&self, options: RunOptions) -> Result<PreparedRun, ConfigError> {
         order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
+        if let Some(fault) = fault_of_queue_depth(self.queue_depth) {
+            return Err(ConfigError::usage(fault));
+        }
         let (skipped, head) = options.from.map_or((None, None), |(index, stream)| (Some(index), Some(stream)));
         let first = skipped.map_or(0, |index| index + 1);
         let mut recorders: BTreeMap<usize, Vec<OutputRecorder>> = BTreeMap::new();
