@@ -1,6 +1,5 @@
 //! `sizeleak run`: a whole pipeline in one command.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,9 +11,9 @@ use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, Pipeline, RunEnding, RunReport};
 use sizeleak_runtime::program::save_latency_log;
 use sizeleak_runtime::{ConfigureError, Interrupt};
-use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
 use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
+use sizeleak_telemetry::{Tally, Telemetry};
 
 use super::failure::Failure;
 use super::frames::{check_columns, check_target, kind};
@@ -112,8 +111,8 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let mut sink = OutputSink {
         writer: OutputWriter::new(arguments.format, selection, style, output)?,
         is_verbose: arguments.log.is_verbose(),
-        notices: BTreeMap::new(),
-        rows: BTreeMap::new(),
+        notices: Tally::default(),
+        rows: Tally::default(),
         telemetry: served.is_some().then(|| telemetry.clone()),
         unreported: 0,
     };
@@ -198,9 +197,9 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport
 struct OutputSink {
     writer: OutputWriter<File>,
     is_verbose: bool,
-    notices: BTreeMap<String, u64>,
+    notices: Tally,
     /// How many of each kind, counting the rows of batches.
-    rows: BTreeMap<String, u64>,
+    rows: Tally,
     /// Where counts are reported during the run, if metrics are served.
     telemetry: Option<Telemetry>,
     /// How many rows have not been reported there yet.
@@ -228,7 +227,7 @@ impl OutputSink {
             match first {
                 Frame::Notice(_) => same_kind.iter().for_each(|frame| self.note(frame)),
                 Frame::Hello(_) | Frame::Summary(_) => {}
-                _ => self.count(first.kind(), rows),
+                _ => self.rows.add(first.kind(), rows),
             }
             self.unreported += rows;
             self.writer.write_kind(first.kind(), same_kind)?;
@@ -248,32 +247,20 @@ impl OutputSink {
 
     fn note(&mut self, frame: &Frame) {
         let Frame::Notice(notice) = frame else { return };
-        *self.notices.entry(notice.what.to_string()).or_default() += 1;
+        self.notices.add(&notice.what, 1);
         if let Some(telemetry) = &self.telemetry {
             telemetry.count_notice(notice);
         }
         log::notice(notice);
     }
 
-    fn count(&mut self, kind: &str, rows: u64) {
-        match self.rows.get_mut(kind) {
-            Some(before) => *before += rows,
-            None if rows > 0 => _ = self.rows.insert(kind.to_owned(), rows),
-            None => {}
-        }
-    }
-
     fn print_counts(&self) {
-        let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { listed(&self.rows) };
+        let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { self.rows.to_string() };
         let notices = match (self.notices.is_empty(), self.is_verbose) {
             (true, _) => String::new(),
-            (false, true) => format!("; notices: {}", listed(&self.notices)),
-            (false, false) => format!("; notices: {} (-v prints each)", listed(&self.notices)),
+            (false, true) => format!("; notices: {}", self.notices),
+            (false, false) => format!("; notices: {} (-v prints each)", self.notices),
         };
         say("sizeleak", &format!("{rows}{notices}"));
     }
-}
-
-fn listed(counts: &BTreeMap<String, u64>) -> String {
-    counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,5 @@
 //! A command-line program of a stage: flags, frames on stdin and stdout, everything else on stderr, exit codes.
 
-use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -14,7 +13,7 @@ use sizeleak_frame::{Notice, Summary};
 
 use sizeleak_telemetry::log::{self, LogFlags, complain, say};
 use sizeleak_telemetry::metrics::MetricsFlags;
-use sizeleak_telemetry::{FileProgress, Telemetry, write_latency_log};
+use sizeleak_telemetry::{FileProgress, Tally, Telemetry, write_latency_log};
 
 use crate::{ConfigureError, Interrupt, Observer, Outcome, StageOptions, StreamInput, StreamOutput, widen_pipe};
 
@@ -127,7 +126,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     }
     let mut report = StageReport {
         is_verbose: flags.log.is_verbose(),
-        notices: BTreeMap::new(),
+        notices: Tally::default(),
         summary: None,
         telemetry: served.is_some().then_some(telemetry),
     };
@@ -158,7 +157,7 @@ pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock
 
 struct StageReport {
     is_verbose: bool,
-    notices: BTreeMap<String, u64>,
+    notices: Tally,
     summary: Option<Summary>,
     /// Also counts notices, if metrics are served.
     telemetry: Option<Telemetry>,
@@ -169,14 +168,13 @@ impl StageReport {
         if self.notices.is_empty() || self.is_verbose {
             return;
         }
-        let counts: Vec<String> = self.notices.iter().map(|(what, count)| format!("{what} {count}")).collect();
-        say(stage, &format!("notices: {} (-v prints each)", counts.join(", ")));
+        say(stage, &format!("notices: {} (-v prints each)", self.notices));
     }
 }
 
 impl Observer for StageReport {
     fn notice(&mut self, notice: &Notice) {
-        *self.notices.entry(notice.what.to_string()).or_default() += 1;
+        self.notices.add(&notice.what, 1);
         if let Some(telemetry) = &self.telemetry {
             telemetry.count_notice(notice);
         }

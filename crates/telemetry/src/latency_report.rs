@@ -14,11 +14,15 @@ use crate::Latency;
 #[derive(Debug, Clone, Copy)]
 pub struct LatencyTable<'a>(pub &'a Summary);
 
+/// Longer names of stages are cut in tables and logs, in characters.
+const MAX_NAME: usize = 64;
+
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("max", 1.0)];
 
 impl Display for LatencyTable<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        let width = self.0.stages.iter().map(|row| row.stage.len()).max().unwrap_or(0).max("stage".len());
+        let names = self.0.stages.iter().map(|row| shown_name(&row.stage).chars().count());
+        let width = names.max().unwrap_or(0).max("stage".len());
         write!(formatter, "{:<width$}  {:>11}  {:>11}", "stage", "frames in", "frames out")?;
         for heading in ["service", "queue"] {
             for (name, _) in QUANTILES {
@@ -26,12 +30,18 @@ impl Display for LatencyTable<'_> {
             }
         }
         for row in &self.0.stages {
-            write!(formatter, "\n{:<width$}  {:>11}  {:>11}", row.stage, row.frames_in, row.frames_out)?;
+            let name = shown_name(&row.stage);
+            write!(formatter, "\n{name:<width$}  {:>11}  {:>11}", row.frames_in, row.frames_out)?;
             write_quantiles(formatter, &row.latency)?;
             write_quantiles(formatter, &row.queue)?;
         }
         Ok(())
     }
+}
+
+/// The beginning of a stage's name: names of streams can be as long as a frame.
+fn shown_name(name: &str) -> &str {
+    name.char_indices().nth(MAX_NAME).and_then(|(end, _)| name.get(..end)).unwrap_or(name)
 }
 
 fn write_quantiles(formatter: &mut Formatter<'_>, histogram: &[u8]) -> std::fmt::Result {
@@ -84,7 +94,8 @@ pub fn write_latency_log(
 }
 
 fn tagged(row: &StageSummary) -> [(String, &[u8]); 2] {
-    [(format!("{}.service", row.stage), &row.latency), (format!("{}.queue", row.stage), &row.queue)]
+    let name = shown_name(&row.stage);
+    [(format!("{name}.service"), &row.latency), (format!("{name}.queue"), &row.queue)]
 }
 
 #[cfg(test)]
@@ -112,6 +123,17 @@ mod tests {
         let row = table.lines().nth(1).unwrap();
         assert!(row.starts_with("my segmenter,x            3            0"), "{row}");
         assert!(row.contains("20.0 µs") && row.ends_with('-'), "{row}");
+    }
+
+    #[test]
+    fn long_name_is_cut() {
+        let row = StageSummary { stage: "ä".repeat(100_000), ..StageSummary::default() };
+        let summary = Summary { stages: vec![row] };
+        let table = LatencyTable(&summary).to_string();
+        assert!(table.lines().all(|line| line.chars().count() < 250), "{} characters", table.len());
+        let mut log = Vec::new();
+        write_latency_log(&mut log, &summary, SystemTime::UNIX_EPOCH, Duration::from_secs(2)).unwrap();
+        assert!(log.len() < 10_000, "{} bytes", log.len());
     }
 
     #[test]
