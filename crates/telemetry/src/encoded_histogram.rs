@@ -75,7 +75,7 @@ fn check_counts(mut counts: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The first number of some bytes (ZigZag LEB128 of at most nine bytes, the last one with eight bits), and the rest.
+/// The first number of some bytes (`ZigZag` LEB128 of at most nine bytes, the last one with eight bits), and the rest.
 fn split_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0;
     for (at, byte) in bytes.iter().take(COUNT_BYTES).enumerate() {
