@@ -18,6 +18,11 @@ pub(super) struct OutputFile {
 }
 
 impl OutputFile {
+    /// The file, unless it is stdout.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.output.as_deref()
+    }
+
     /// Opens the file, or stdout.
     pub(super) fn create(&self) -> anyhow::Result<File> {
         match &self.output {

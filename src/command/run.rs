@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use clap::Args;
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
-use sizeleak_pipeline::{Mode, Pipeline, RunEnding, RunReport};
+use sizeleak_pipeline::{Mode, Pipeline, PreparedRun, RunEnding, RunReport};
+use sizeleak_runtime::confinement::{self, SandboxFlags, leave_root};
 use sizeleak_runtime::program::save_latency_log;
-use sizeleak_runtime::{ConfigureError, Interrupt};
+use sizeleak_runtime::{Access, ConfigureError, Interrupt, Sandbox};
 use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
 use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 use sizeleak_telemetry::{Tally, Telemetry};
@@ -20,7 +21,7 @@ use super::frames::{check_columns, check_target, kind};
 use super::output_file::OutputFile;
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
-use super::start_point::StartPoint;
+use super::start_point::{RunCompletion, StartPoint};
 use super::text_style::TextStyleOptions;
 
 /// Run a pipeline: captures in, the users' commands out
@@ -84,6 +85,9 @@ pub(crate) struct Arguments {
     metrics: MetricsFlags,
 
     #[command(flatten)]
+    sandbox: SandboxFlags,
+
+    #[command(flatten)]
     progress: ProgressFlags,
 
     #[command(flatten)]
@@ -95,12 +99,18 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let selection = select(arguments, &pipeline);
     check_columns(arguments.format, &selection)?;
     let telemetry = Telemetry::new();
-    let served = arguments.serve(&telemetry)?;
     let interrupt = Interrupt::on_signals()?;
     let (mut prepared, completion) = arguments.start.prepare(&pipeline, &interrupt, &arguments.log)?;
+    let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion)).flatten();
+    if let Some(access) = &access {
+        leave_root(access, |user| prepared.give_saves_to(user)).map_err(of_configuration)?;
+    }
     let output = arguments.output.create()?;
     check_target(arguments.format, &output)?;
     let style = arguments.style.style(HexLength::default(), &output)?;
+    // Before any thread starts, and after everything but the captures is open.
+    let sandbox = access.as_ref().map(Sandbox::limit_files);
+    let served = arguments.serve(&telemetry)?;
     let bar = arguments.progress.begin(telemetry.progress(), screen, &output, &arguments.log);
     if served.is_some() || bar.is_some() {
         prepared.report_to(&telemetry);
@@ -116,6 +126,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         telemetry: served.is_some().then(|| telemetry.clone()),
         unreported: 0,
     };
+    confinement::complete(sandbox, "sizeleak", &arguments.log);
     let run = prepared.run(&interrupt, &mut sink);
     let finished = sink.writer.finish();
     drop((bar, served));
@@ -141,11 +152,27 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 }
 
 impl Arguments {
+    /// What a run opens; `None` if it starts programs.
+    fn access(&self, prepared: &PreparedRun, completion: &RunCompletion<'_>) -> Option<Access> {
+        let mut access = prepared.access()?.clone();
+        for file in self.output.path().into_iter().chain(self.latency_log.as_deref()) {
+            access.write_beside(file);
+        }
+        if let Some(folder) = completion.cache_folder() {
+            access.write_in(folder);
+        }
+        Some(access)
+    }
+
     /// Starts to serve metrics, if asked for.
     fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, Failure> {
         let served = self.metrics.serve(telemetry).map_err(ConfigureError::from);
-        served.map_err(|error| Failure::with_code(error.exit_code(), error))
+        served.map_err(of_configuration)
     }
+}
+
+fn of_configuration(error: ConfigureError) -> Failure {
+    Failure::with_code(error.exit_code(), error)
 }
 
 /// The pipeline of the file, with the options of the command line.
@@ -167,6 +194,7 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
     if let Some(mode) = arguments.mode {
         pipeline.mode = mode;
     }
+    pipeline.sandbox &= arguments.sandbox.are_on();
     Ok(pipeline)
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::BatchLimit;
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, has_several_processors};
+use sizeleak_runtime::{Access, ConfigureError, Node, Runnable, StageOptions, has_several_processors};
 use toml::Value;
 use tracing::debug;
 
@@ -63,6 +63,7 @@ impl Pipeline {
         // All stages can be built: only now create files.
         let first_save = if head.as_ref().is_some_and(SavedStream::is_named) { first } else { skipped.unwrap_or(0) };
         let saves = self.begin_saves(first_save, &mut recorders)?;
+        let access = self.access(first, &placements, &saves);
         let mut all = Vec::new();
         let of_head = skipped.and_then(|index| recorders.remove(&index)).unwrap_or_default();
         if let Some(stream) = &head
@@ -88,7 +89,7 @@ impl Pipeline {
                 all.push(Placement::Forwarder(ByteForwarder { stage, recorders }));
             }
         }
-        Ok(PreparedRun { head, placements: all, queue_depth: self.queue_depth, saves })
+        Ok(PreparedRun { head, placements: all, queue_depth: self.queue_depth, saves, access })
     }
 
     /// Places the stages from index `first` on; each placement comes with the index of its last stage. No stage is
@@ -120,7 +121,7 @@ impl Pipeline {
                 placements.push((Placement::Thread(thread), filter_index));
                 continue;
             }
-            let placement = stage.place(self.mode, self.file.as_deref()).map_err(|error| self.locate(stage, error))?;
+            let placement = stage.place(self).map_err(|error| self.locate(stage, error))?;
             match (placement, placements.last_mut()) {
                 (Placement::Thread(thread), Some((Placement::Thread(before), last)))
                     if stage.shares_thread() && !is_recorded(*last) =>
@@ -132,6 +133,24 @@ impl Pipeline {
             }
         }
         Ok(placements)
+    }
+
+    /// What a run of these placements, the first of which is of the stage at index `first`, opens while it runs; `None`
+    /// if some of them start programs, which need what they need.
+    fn access(&self, first: usize, placements: &[(Placement, usize)], saves: &[PendingSave]) -> Option<Access> {
+        if placements.iter().any(|(placement, _)| matches!(placement, Placement::Process(_))) {
+            return None;
+        }
+        let mut access = Access::default();
+        for stage in self.stages.iter().skip(first) {
+            if let StageKind::BuiltIn { entry, options } = &stage.kind {
+                access.extend(entry.configure(options.clone()).ok()?.access());
+            }
+        }
+        for file in saves.iter().map(|save| &save.path).chain(&self.latency_log) {
+            access.write_beside(file);
+        }
+        Some(access)
     }
 
     /// How large the batches of the filter at this index may be: only stages on its own thread may see large ones.
@@ -222,12 +241,12 @@ impl PipelineStage {
         }
     }
 
-    fn place(&self, mode: Mode, file: Option<&Path>) -> Result<Placement, ConfigError> {
+    fn place(&self, pipeline: &Pipeline) -> Result<Placement, ConfigError> {
         let (entry, options) = match &self.kind {
             StageKind::BuiltIn { entry, options } => (entry, options),
             StageKind::Embedded { build, .. } => return Ok(Placement::Thread(StageThread::new((build.0)()))),
             StageKind::External { name, command } => {
-                let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+                let folder = pipeline.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
                 return Ok(Placement::Process(StageProgram::external(name, command, folder)?));
             }
         };
@@ -235,9 +254,13 @@ impl PipelineStage {
             entry.configure(options.clone()).map_err(|error| ConfigError::usage(error.message().to_owned()))?;
         // Its process would find the same faults, but later, and without the line.
         let runnable = configured.build().map_err(|error| self.fault(error))?;
-        match mode {
+        match pipeline.mode {
             Mode::Threads => Ok(Placement::Thread(StageThread::new(runnable))),
-            Mode::Processes => Ok(Placement::Process(StageProgram::built_in(entry.name, entry.arguments(options))?)),
+            Mode::Processes => {
+                let unconfined = (!pipeline.sandbox).then(|| "--no-sandbox".into());
+                let arguments = unconfined.into_iter().chain(entry.arguments(options)).collect();
+                Ok(Placement::Process(StageProgram::built_in(entry.name, arguments)?))
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use rustix::process::Signal;
 use sizeleak_frame::{FrameSink, Summary};
-use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, processors, run_fused};
+use sizeleak_runtime::{Access, Input, Interrupt, LesserUser, Outcome, Output, Received, processors, run_fused};
 use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::say;
 
@@ -57,6 +57,7 @@ pub struct PreparedRun {
     pub(crate) placements: Vec<Placement>,
     pub(crate) queue_depth: usize,
     pub(crate) saves: Vec<PendingSave>,
+    pub(crate) access: Option<Access>,
 }
 
 impl PreparedRun {
@@ -73,6 +74,18 @@ impl PreparedRun {
     /// The files that its stages will save to.
     pub fn saves(&self) -> Vec<PathBuf> {
         self.saves.iter().map(|save| save.path.clone()).collect()
+    }
+
+    /// What it opens while it runs; `None` if it starts programs, whose needs are unknown.
+    pub fn access(&self) -> Option<&Access> {
+        self.access.as_ref()
+    }
+
+    /// Makes a user the owner of the files that its stages will save to.
+    pub fn give_saves_to(&self, user: &LesserUser) {
+        for save in &self.saves {
+            save.give_to(user);
+        }
     }
 
     /// Runs it to its end; `sink` gets the frames of the last stage. If the run ends early for any reason, `interrupt`
@@ -347,7 +360,7 @@ mod tests {
         for others in [0, processors()] {
             let sound = std::iter::repeat_with(placement::<false>).take(others);
             let placements = sound.chain([placement::<true>()]).collect();
-            let prepared = PreparedRun { head: None, placements, queue_depth: 4, saves: Vec::new() };
+            let prepared = PreparedRun { head: None, placements, queue_depth: 4, saves: Vec::new(), access: None };
             let error = prepared.run(&Interrupt::new(), &mut |_: Frame| Ok(())).unwrap_err();
             assert_eq!(error.code, 1);
             assert!(error.to_string().starts_with("`broken`: it, or a stage on the same thread, panicked"), "{error}");

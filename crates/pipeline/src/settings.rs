@@ -34,11 +34,14 @@ pub(crate) struct RunSettings {
     pub(crate) queue_depth: usize,
     /// Write the stages' latencies to this file, as an HdrHistogram interval log
     pub(crate) latency_log: Option<PathBuf>,
+    /// Give up the files and system calls that are not needed, once everything is open; not where a stage is a program
+    /// of your own. Without it, a live capture also keeps root
+    pub(crate) sandbox: bool,
 }
 
 impl Default for RunSettings {
     fn default() -> Self {
-        Self { mode: Mode::default(), queue_depth: 16, latency_log: None }
+        Self { mode: Mode::default(), queue_depth: 16, latency_log: None, sandbox: true }
     }
 }
 
