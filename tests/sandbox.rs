@@ -123,9 +123,10 @@ fn pipes_without_a_name_and_devices_are_read_and_written() {
     let capture = example("test.pcap");
     let shell = |input: &str| {
         let mut shell = Command::new("bash");
-        shell.args(["-c", &format!("{input} | \"$2\" --gateway {GATEWAY}")]).arg(program("capture").get_program());
-        shell.arg(&capture).arg(program("flow-filter").get_program()).current_dir(root());
-        timeless(&stdout(&mut shell))
+        let pipe = format!("{input} | \"$2\" --gateway {GATEWAY} | \"$3\" | \"$4\" frames --format ndjson");
+        shell.args(["-c", &pipe]).arg(program("capture").get_program()).arg(&capture).current_dir(root());
+        shell.args(["flow-filter", "record-sizer", "sizeleak"].map(|name| program(name).get_program().to_owned()));
+        stdout(&mut shell)
     };
     let expected = shell("\"$0\" \"$1\"");
     for input in [

@@ -17,7 +17,7 @@ use crate::suggestion::{did_you_mean, fault_of_option};
 pub struct Pipeline {
     /// Where its stages run.
     pub mode: Mode,
-    /// How many parcels (of about 256 frames or rows) a channel holds before its sender waits; at most 1024.
+    /// How many parcels (of about 256 frames or rows) a channel holds before its sender waits; at most 4096.
     pub queue_depth: usize,
     /// Where to write the stages' latencies as an `HdrHistogram` interval log.
     pub latency_log: Option<PathBuf>,

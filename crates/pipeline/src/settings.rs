@@ -19,7 +19,7 @@ pub enum Mode {
 }
 
 /// The most parcels that a channel may hold. Each may hold hundreds of frames.
-const MAX_QUEUE_DEPTH: usize = 1024;
+const MAX_QUEUE_DEPTH: usize = 4096;
 
 /// How the pipeline is run
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
