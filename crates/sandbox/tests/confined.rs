@@ -132,7 +132,7 @@ fn leaves_root() {
     let mut access = Access::default();
     access.write_in(Path::new("."));
     access.check_folders(user.name()).unwrap();
-    let before = thread::spawn(|| thread::park());
+    let before = thread::spawn(thread::park);
     user.enter().unwrap();
     give_up_capabilities().unwrap();
     for ids in [status("Uid:"), status("Gid:")] {
