@@ -1,4 +1,5 @@
-//! A flood of a million flows through the real programs: they succeed within a memory limit.
+//! Floods of flows and of names, and lengths that are only claimed, through the real programs: they succeed within a
+//! memory limit.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod tool;
@@ -8,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, Packet, Packets, SCHEMA, Summary};
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, Notice, Packet, Packets, SCHEMA, StageSummary, Summary};
 
 const TEST: &str = "bounded_memory";
 const FLOWS: u32 = 1_000_000;
@@ -77,6 +78,53 @@ fn a_million_flows_pass_through_one_process_within_bounds() {
     assert!(run.wait().unwrap().success());
     assert_eq!(summary.stages[0].frames_in, 2 * u64::from(FLOWS));
     assert!(notices.contains_key(&("record-sizer".to_owned(), "evicted".to_owned())));
+}
+
+/// Saved streams that make a reader believe a length or remember a name: `run` takes them within the same limit.
+#[test]
+fn claimed_lengths_and_distinct_names_take_no_memory() {
+    if !tool::are_here(TEST, &["prlimit"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("saved.frames");
+    let words = (0..300_000).map(|number| notice(format!("a word of no stage {number:060}"), None));
+    let long = (0..300).map(|number| notice(format!("{number}{}", "x".repeat(1 << 20)), Some("y".repeat(1 << 20))));
+    for (frames, latency, shown) in [
+        (Vec::new(), claiming_histogram(), "pruner"),
+        (words.collect::<Vec<Notice>>(), Vec::new(), "other 299800"),
+        (long.collect(), Vec::new(), "other 300"),
+    ] {
+        let mut writer = FrameWriter::new(BufWriter::new(std::fs::File::create(&saved).unwrap()));
+        let (stage, version) = ("pruner".to_owned(), "0".to_owned());
+        writer.write(&Hello { schema: SCHEMA, stage, version, upstream: vec![] }.into()).unwrap();
+        for notice in frames {
+            writer.write(&notice.into()).unwrap();
+        }
+        let row = StageSummary { stage: "pruner".to_owned(), latency, ..StageSummary::default() };
+        writer.write(&Summary { stages: vec![row] }.into()).unwrap();
+        writer.flush().unwrap();
+        let mut run = Command::new("prlimit");
+        run.arg(format!("--data={RUN_BYTES}")).args(["--", env!("CARGO_BIN_EXE_sizeleak"), "run", "--from"]);
+        let output = run.arg(&saved).args(["--latency", "--format", "ndjson"]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && stderr.contains(shown),
+            "{shown}: {}",
+            stderr.get(..1000).unwrap_or(&stderr)
+        );
+    }
+}
+
+fn notice(what: String, detail: Option<String>) -> Notice {
+    Notice { time_ns: None, stage: "pruner".into(), flow: None, what: what.into(), bytes: None, detail }
+}
+
+/// A histogram of a few bytes that claims to have two gigabytes of counts.
+fn claiming_histogram() -> Vec<u8> {
+    let header = [0x1c84_9313, i32::MAX.cast_unsigned(), 0, 3].map(u32::to_be_bytes).concat();
+    let bounds = [1, 1 << 40, 1.0_f64.to_bits()].map(u64::to_be_bytes).concat();
+    [header, bounds, vec![2; 200]].concat()
 }
 
 /// Counts the notices of each stage and kind, and returns them with the summary.

@@ -1,23 +1,22 @@
 //! Reports the notices of stages on stderr.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use sizeleak_frame::{Notice, what};
 use sizeleak_pipeline::RunError;
+use sizeleak_telemetry::NoticeTally;
 use sizeleak_telemetry::log::{self, LogFlags, say};
 
 /// The notices of a run: printed one by one, counted by stage and kind, or dropped, depending on the flags.
 #[derive(Debug)]
 pub(super) struct NoticeReport<'a> {
     flags: &'a LogFlags,
-    /// By stage and kind, with the detail of the first one.
-    counted: BTreeMap<(String, String), (u64, Option<String>)>,
+    counted: NoticeTally,
 }
 
 impl<'a> NoticeReport<'a> {
     pub(super) fn new(flags: &'a LogFlags) -> Self {
-        Self { flags, counted: BTreeMap::new() }
+        Self { flags, counted: NoticeTally::default() }
     }
 
     /// Takes the next notice.
@@ -30,9 +29,7 @@ impl<'a> NoticeReport<'a> {
         if [what::CUT, what::FAILED].contains(&&*notice.what) {
             return;
         }
-        let kind = (notice.stage.to_string(), notice.what.to_string());
-        let (times, _) = self.counted.entry(kind).or_insert_with(|| (0, notice.detail.clone()));
-        *times += 1;
+        self.counted.add(notice);
     }
 
     /// Prints the counted notices, except those whose detail the error or the damage of the run repeats.
@@ -44,12 +41,12 @@ impl<'a> NoticeReport<'a> {
             Ok(run) => damage(run).map_or_else(String::new, ToString::to_string),
             Err(error) => error.to_string(),
         };
-        for ((stage, what), (times, detail)) in &self.counted {
-            let detail = detail.as_deref().unwrap_or_default();
+        for (stage, what, counted) in self.counted.iter() {
+            let detail = counted.detail.as_deref().unwrap_or_default();
             if !detail.is_empty() && error.contains(detail) {
                 continue;
             }
-            let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+            let times = if counted.times > 1 { format!(" ({} times)", counted.times) } else { String::new() };
             let colon = if detail.is_empty() { "" } else { ": " };
             say("note", &format!("{stage}: {what}{times}{colon}{detail}"));
         }

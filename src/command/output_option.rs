@@ -29,6 +29,11 @@ impl OutputOption {
         }
     }
 
+    /// The file, unless it is stdout.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.output.as_deref()
+    }
+
     /// Begins the output.
     pub(super) fn create(&self) -> anyhow::Result<OutputFile> {
         Ok(match &self.output {

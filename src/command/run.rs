@@ -1,6 +1,5 @@
 //! `sizeleak run`: a whole pipeline in one command.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,13 +8,14 @@ use std::process::ExitCode;
 use clap::Args;
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
-use sizeleak_pipeline::{Mode, Pipeline, RunEnding, RunReport};
+use sizeleak_pipeline::{Mode, Pipeline, PreparedRun, RunEnding, RunReport};
+use sizeleak_runtime::confinement::{self, SandboxFlags, leave_root};
 use sizeleak_runtime::program::save_latency_log;
-use sizeleak_runtime::{ConfigureError, Interrupt};
+use sizeleak_runtime::{Access, ConfigureError, Interrupt, Sandbox};
 use sizeleak_storage::{OutputFile, RunFiles};
-use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
 use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
+use sizeleak_telemetry::{Tally, Telemetry};
 
 use super::failure::Failure;
 use super::frames::{check_columns, check_target, kind};
@@ -23,7 +23,7 @@ use super::loss::{LossLimit, PayloadLoss};
 use super::output_option::OutputOption;
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
-use super::start_point::StartPoint;
+use super::start_point::{RunCompletion, StartPoint};
 use super::text_style::TextStyleOptions;
 
 /// Run a pipeline: captures in, the users' commands out
@@ -90,6 +90,9 @@ pub(crate) struct Arguments {
     metrics: MetricsFlags,
 
     #[command(flatten)]
+    sandbox: SandboxFlags,
+
+    #[command(flatten)]
     progress: ProgressFlags,
 
     #[command(flatten)]
@@ -103,13 +106,19 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let selection = select(arguments, &pipeline);
     check_columns(arguments.format, &selection)?;
     let telemetry = Telemetry::new();
-    let served = arguments.serve(&telemetry)?;
     let interrupt = Interrupt::on_signals()?;
     let (mut prepared, completion) = arguments.start.prepare(&pipeline, files, &interrupt, &arguments.log)?;
+    let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion)).flatten();
+    if let Some(access) = &access {
+        leave_root(access, |user| prepared.give_saves_to(user)).map_err(of_configuration)?;
+    }
     let mut file = arguments.output.create()?;
     let output = file.writer()?;
     check_target(arguments.format, &output)?;
     let style = arguments.style.style(HexLength::default(), &output)?;
+    // Before any thread starts, and after everything but the captures is open.
+    let sandbox = access.as_ref().map(Sandbox::limit_files);
+    let served = arguments.serve(&telemetry)?;
     let bar = arguments.progress.begin(telemetry.progress(), screen, &output, &arguments.log);
     if served.is_some() || bar.is_some() {
         prepared.report_to(&telemetry);
@@ -120,11 +129,12 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let mut sink = OutputSink {
         writer: OutputWriter::new(arguments.format, selection, style, output)?,
         is_verbose: arguments.log.is_verbose(),
-        notices: BTreeMap::new(),
-        rows: BTreeMap::new(),
+        notices: Tally::default(),
+        rows: Tally::default(),
         telemetry: served.is_some().then(|| telemetry.clone()),
         unreported: 0,
     };
+    confinement::complete(sandbox, "sizeleak", &arguments.log);
     let run = prepared.run(&interrupt, &mut sink);
     let finished = sink.writer.finish();
     drop((bar, served));
@@ -161,10 +171,22 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 }
 
 impl Arguments {
+    /// What a run opens; `None` if it starts programs.
+    fn access(&self, prepared: &PreparedRun, completion: &RunCompletion<'_>) -> Option<Access> {
+        let mut access = prepared.access()?.clone();
+        for file in self.output.path().into_iter().chain(self.latency_log.as_deref()) {
+            access.write_beside(file);
+        }
+        if let Some(folder) = completion.cache_folder() {
+            access.write_in(folder);
+        }
+        Some(access)
+    }
+
     /// Starts to serve metrics, if asked for.
     fn serve(&self, telemetry: &Telemetry) -> Result<Option<MetricsServer>, Failure> {
         let served = self.metrics.serve(telemetry).map_err(ConfigureError::from);
-        served.map_err(|error| Failure::with_code(error.exit_code(), error))
+        served.map_err(of_configuration)
     }
 }
 
@@ -177,6 +199,10 @@ fn keep_partial(file: OutputFile, log: &LogFlags) -> Result<(), Failure> {
         _ => {}
     }
     Ok(())
+}
+
+fn of_configuration(error: ConfigureError) -> Failure {
+    Failure::with_code(error.exit_code(), error)
 }
 
 /// The pipeline of the file, with the options of the command line.
@@ -201,6 +227,7 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
     if let Some(log) = &arguments.latency_log {
         pipeline.latency_log = Some(log.clone());
     }
+    pipeline.sandbox &= arguments.sandbox.are_on();
     Ok(pipeline)
 }
 
@@ -231,9 +258,9 @@ fn report_latency(arguments: &Arguments, pipeline: &Pipeline, report: &RunReport
 struct OutputSink {
     writer: OutputWriter<File>,
     is_verbose: bool,
-    notices: BTreeMap<String, u64>,
+    notices: Tally,
     /// How many of each kind, counting the rows of batches.
-    rows: BTreeMap<String, u64>,
+    rows: Tally,
     /// Where counts are reported during the run, if metrics are served.
     telemetry: Option<Telemetry>,
     /// How many rows have not been reported there yet.
@@ -261,7 +288,7 @@ impl OutputSink {
             match first {
                 Frame::Notice(_) => same_kind.iter().for_each(|frame| self.note(frame)),
                 Frame::Hello(_) | Frame::Summary(_) => {}
-                _ => self.count(first.kind(), rows),
+                _ => self.rows.add(first.kind(), rows),
             }
             self.unreported += rows;
             self.writer.write_kind(first.kind(), same_kind)?;
@@ -281,33 +308,21 @@ impl OutputSink {
 
     fn note(&mut self, frame: &Frame) {
         let Frame::Notice(notice) = frame else { return };
-        *self.notices.entry(notice.what.to_string()).or_default() += 1;
+        self.notices.add(&notice.what, 1);
         if let Some(telemetry) = &self.telemetry {
             telemetry.count_notice(notice);
         }
         log::notice(notice);
     }
 
-    fn count(&mut self, kind: &str, rows: u64) {
-        match self.rows.get_mut(kind) {
-            Some(before) => *before += rows,
-            None if rows > 0 => _ = self.rows.insert(kind.to_owned(), rows),
-            None => {}
-        }
-    }
-
     fn print_counts(&self, loss: Option<PayloadLoss>) {
-        let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { listed(&self.rows) };
+        let rows = if self.rows.is_empty() { "nothing came out".to_owned() } else { self.rows.to_string() };
         let notices = match (self.notices.is_empty(), self.is_verbose) {
             (true, _) => String::new(),
-            (false, true) => format!("; notices: {}", listed(&self.notices)),
-            (false, false) => format!("; notices: {} (-v prints each)", listed(&self.notices)),
+            (false, true) => format!("; notices: {}", self.notices),
+            (false, false) => format!("; notices: {} (-v prints each)", self.notices),
         };
         let loss = loss.and_then(PayloadLoss::describe).map_or_else(String::new, |loss| format!("; {loss}"));
         say("sizeleak", &format!("{rows}{notices}{loss}"));
     }
-}
-
-fn listed(counts: &BTreeMap<String, u64>) -> String {
-    counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,6 @@
 //! Where `sizeleak run` starts: at the captures, at a saved stream, or after a cached output.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytesize::ByteSize;
 use clap::Args;
@@ -89,6 +89,11 @@ impl StartPoint {
 }
 
 impl RunCompletion<'_> {
+    /// The folder of the cache, if that is used.
+    pub(super) fn cache_folder(&self) -> Option<&Path> {
+        self.session.as_ref().map(CacheSession::folder)
+    }
+
     /// Reports files that were not saved, and completes the cache; `run` is `None` if the run failed.
     pub(super) fn finish(self, run: Option<&RunReport>) {
         let saved = run.map_or(&[][..], |run| &run.saved);

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use error::{FitError, MAX_FITTED_ACTIONS};
 
 use crate::labelled_command::action_bytes;
+use crate::neighbours::MAX_TUPLES;
 use crate::{Action, EpsilonTuple, LabelledCommand, Neighbours, Smoothing};
 
 /// How sizes are learned.
@@ -74,6 +75,9 @@ impl Fit {
         let kept = commands.iter().zip(&sizes.remainders).enumerate();
         let kept = kept.filter(|(at, _)| sizes.outliers.binary_search(at).is_err()).map(|(_, command)| tuple(command));
         let neighbours = Neighbours::new(kept).ok_or(FitError::NoCommands)?;
+        if neighbours.tuples().len() > MAX_TUPLES {
+            return Err(FitError::TooManyTuples(neighbours.tuples().len()));
+        }
         let actions = names.iter().zip(&sizes.actions).map(|(name, size)| Action { name: name.clone(), size: *size });
         Ok(Self {
             overhead: sizes.overhead,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::labelled_command::LARGEST_SIZE;
+use crate::neighbours::MAX_TUPLES;
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Model, Neighbours,
     NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Smoothing, toml_error,
@@ -259,6 +260,9 @@ impl ModelFile {
         }
         if !(0.0..=MAX_STRENGTH).contains(&self.strength) {
             return bounds(format!("`strength` must be 0 to {MAX_STRENGTH}, it is {}", self.strength));
+        }
+        if self.tuples.len() > MAX_TUPLES {
+            return bounds(format!("a model has at most {MAX_TUPLES} tuples, this one has {}", self.tuples.len()));
         }
         for [size, epsilon, times] in &self.tuples {
             within("a tuple's size", *size)?;

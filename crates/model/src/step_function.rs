@@ -51,11 +51,11 @@ impl StepFunction {
     /// Fits `residuals`, which are in order of `sizes`, by a level that rises only between different sizes. A residual
     /// is a range; its cost is the distance of the level from that range.
     pub(crate) fn fit(sizes: &[i64], residuals: &[[i64; 2]]) -> Self {
-        // For each command the level it came from, by the level it is at.
-        let mut previous: Vec<[usize; LEVELS]> = vec![std::array::from_fn(|level| level); residuals.len()];
+        // For each command the level it came from, by the level it is at; in bytes, because there may be millions.
+        let mut previous: Vec<[u8; LEVELS]> = vec![std::array::from_fn(|level| level as u8); residuals.len()];
         let costs = level_costs(sizes, residuals, |command, to, from| {
             if let Some(previous) = previous.get_mut(command).and_then(|levels| levels.get_mut(to)) {
-                *previous = from;
+                *previous = from as u8;
             }
         });
         let (mut level, cost) = costs.iter().copied().enumerate().min_by_key(|(_, cost)| *cost).unwrap_or((0, 0));
@@ -63,7 +63,7 @@ impl StepFunction {
         let mut levels: Vec<i64> = Vec::with_capacity(residuals.len());
         for previous in previous.iter().rev() {
             levels.push(lowest + level.cast_signed() as i64);
-            level = previous.get(level).copied().unwrap_or(level);
+            level = previous.get(level).map_or(level, |from| usize::from(*from));
         }
         levels.reverse();
         Self { levels, cost }

@@ -1,9 +1,10 @@
-//! Forwards a byte stream unchanged between processes, and records it on the way.
+//! Forwards a byte stream unchanged between processes, and records it on the way. Next to an external program there
+//! always is one: it does not wait for what that program leaves behind.
 //!
 //! An external program may write fields that this version does not know and a later stage does: decoding and encoding
 //! would drop them.
 
-use std::io::{self, BufWriter, ErrorKind, PipeWriter, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 
 use sizeleak_frame::{BATCH_BYTES, Frame, FrameReader, FrameWriter, ReadError, Summary};
 use sizeleak_runtime::{Interrupt, Outcome};
@@ -20,9 +21,13 @@ pub(crate) struct ByteForwarder {
 impl ByteForwarder {
     /// Forwards the whole stream; the next stage reports faults in it. With `interrupt`, for a file that no process
     /// upstream would end, the stream ends with a summary once that is set.
-    pub(crate) fn run(self, input: Box<dyn Read + Send>, output: PipeWriter, interrupt: Option<&Interrupt>) -> Outcome {
+    pub(crate) fn run(self, input: Box<dyn Read + Send>, output: impl Write, interrupt: Option<&Interrupt>) -> Outcome {
         let mut output = BufWriter::with_capacity(BATCH_BYTES, output);
-        let ended = forward(FrameReader::new(input), &mut output, ByteRecorders::new(self.recorders), interrupt);
+        let ended = if self.recorders.is_empty() && interrupt.is_none() {
+            forward_bytes(input, &mut output)
+        } else {
+            forward(FrameReader::new(input), &mut output, ByteRecorders::new(self.recorders), interrupt)
+        };
         match ended.and_then(|outcome| output.flush().map(|()| outcome)) {
             Ok(outcome) => outcome,
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Outcome::Closed,
@@ -70,6 +75,22 @@ fn forward(
                 io::copy(&mut input, output)?;
                 return Ok(Outcome::Done);
             }
+        }
+    }
+}
+
+/// Forwards bytes as they come.
+fn forward_bytes(mut input: impl Read, output: &mut impl Write) -> io::Result<Outcome> {
+    let mut buffer = vec![0; BATCH_BYTES];
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(Outcome::Done),
+            Ok(length) => {
+                output.write_all(buffer.get(..length).unwrap_or_default())?;
+                output.flush()?;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Ok(Outcome::Failed(format!("cannot be read on: {error}"))),
         }
     }
 }

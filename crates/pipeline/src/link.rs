@@ -1,6 +1,6 @@
 //! The link between two neighbouring stages: a channel between threads, a pipe wherever a process is involved.
 
-use std::io::{self, PipeReader, PipeWriter, Read, pipe};
+use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::process::Stdio;
 
 use sizeleak_runtime::{
@@ -8,6 +8,7 @@ use sizeleak_runtime::{
 };
 
 use crate::SavedStream;
+use crate::held_pipe::{HeldPipe, ProgramEnd};
 
 /// What frames travel through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,18 +23,27 @@ pub(crate) enum LinkKind {
 pub(crate) enum LinkSender {
     Channel(ChannelOutput),
     Pipe(PipeWriter),
+    /// To an external program.
+    Program(HeldPipe<PipeWriter>),
 }
 
 /// The receiving end.
 pub(crate) enum LinkReceiver {
     Channel(ChannelInput),
     Pipe(PipeReader),
+    /// From an external program.
+    Program(HeldPipe<PipeReader>),
     /// A saved stream in place of stages; it ends early when the run is interrupted.
     Saved(SavedStream, Interrupt),
 }
 
-/// A link; a channel holds at most `depth` parcels, a pipe as much as the system allows.
-pub(crate) fn link(kind: LinkKind, depth: usize) -> io::Result<(LinkSender, LinkReceiver)> {
+/// A link; a channel holds at most `depth` parcels, a pipe as much as the system allows. `ends` are the external programs
+/// before and after it.
+pub(crate) fn link(
+    kind: LinkKind,
+    depth: usize,
+    ends: [Option<&ProgramEnd>; 2],
+) -> io::Result<(LinkSender, LinkReceiver)> {
     match kind {
         LinkKind::Channel => {
             let (output, input) = channel(depth);
@@ -42,7 +52,16 @@ pub(crate) fn link(kind: LinkKind, depth: usize) -> io::Result<(LinkSender, Link
         LinkKind::Pipe => {
             let (reader, writer) = pipe()?;
             widen_pipe(&writer);
-            Ok((LinkSender::Pipe(writer), LinkReceiver::Pipe(reader)))
+            let [before, after] = ends.map(Option::<&ProgramEnd>::cloned);
+            let sender = match after {
+                Some(program) => LinkSender::Program(HeldPipe::writer(writer, program)?),
+                None => LinkSender::Pipe(writer),
+            };
+            let receiver = match before {
+                Some(program) => LinkReceiver::Program(HeldPipe::reader(reader, program)),
+                None => LinkReceiver::Pipe(reader),
+            };
+            Ok((sender, receiver))
         }
     }
 }
@@ -53,20 +72,26 @@ impl LinkSender {
         match self {
             Self::Channel(output) => Box::new(output),
             Self::Pipe(writer) => Box::new(StreamOutput::new(writer)),
+            Self::Program(writer) => Box::new(StreamOutput::new(writer)),
         }
     }
 
     /// The pipe, if it is one.
-    pub(crate) fn into_pipe(self) -> Option<PipeWriter> {
+    pub(crate) fn into_pipe(self) -> Option<Box<dyn Write + Send>> {
         match self {
             Self::Channel(_) => None,
-            Self::Pipe(writer) => Some(writer),
+            Self::Pipe(writer) => Some(Box::new(writer)),
+            Self::Program(writer) => Some(Box::new(writer)),
         }
     }
 
-    /// For the stdout of another process, which a channel cannot be.
+    /// For the stdout of another process: neither a channel nor, without a forwarder between them, an external program
+    /// comes after one.
     pub(crate) fn into_stdout(self) -> Stdio {
-        self.into_pipe().map_or_else(Stdio::null, Into::into)
+        match self {
+            Self::Channel(_) | Self::Program(_) => Stdio::null(),
+            Self::Pipe(writer) => writer.into(),
+        }
     }
 }
 
@@ -76,6 +101,7 @@ impl LinkReceiver {
         match self {
             Self::Channel(input) => Box::new(input),
             Self::Pipe(reader) => Box::new(StreamInput::new(reader)),
+            Self::Program(reader) => Box::new(StreamInput::new(reader)),
             Self::Saved(stream, interrupt) => Box::new(StreamInput::new(stream.into_input()).until(interrupt)),
         }
     }
@@ -85,14 +111,15 @@ impl LinkReceiver {
         match self {
             Self::Channel(_) => Box::new(io::empty()),
             Self::Pipe(reader) => Box::new(reader),
+            Self::Program(reader) => Box::new(reader),
             Self::Saved(stream, _) => stream.into_input(),
         }
     }
 
-    /// For the stdin of another process; a saved stream gets there through a forwarder.
+    /// For the stdin of another process; a saved stream and an external program's output get there through a forwarder.
     pub(crate) fn into_stdin(self) -> Stdio {
         match self {
-            Self::Channel(_) | Self::Saved(..) => Stdio::null(),
+            Self::Channel(_) | Self::Program(_) | Self::Saved(..) => Stdio::null(),
             Self::Pipe(reader) => reader.into(),
         }
     }

@@ -17,10 +17,12 @@ use crate::suggestion::{did_you_mean, fault_of_option};
 pub struct Pipeline {
     /// Where its stages run.
     pub mode: Mode,
-    /// How many parcels (of about 256 frames or rows) a channel holds before its sender waits.
+    /// How many parcels (of about 256 frames or rows) a channel holds before its sender waits; at most 4096.
     pub queue_depth: usize,
     /// Where to write the stages' latencies as an `HdrHistogram` interval log.
     pub latency_log: Option<PathBuf>,
+    /// Whether a program that runs it gives up what it does not need. Its stages' programs do so by themselves.
+    pub sandbox: bool,
     /// Whether runs read from and write to the cache.
     pub cache: bool,
     /// The file it was read from.
@@ -48,8 +50,8 @@ impl Pipeline {
 
     /// A pipeline of these stages that comes from no file.
     pub(crate) fn new(stages: Vec<PipelineStage>, settings: RunSettings) -> Self {
-        let RunSettings { mode, queue_depth, latency_log } = settings;
-        Self { mode, queue_depth, latency_log, cache: false, file: None, text: String::new(), stages }
+        let RunSettings { mode, queue_depth, latency_log, sandbox } = settings;
+        Self { mode, queue_depth, latency_log, sandbox, cache: false, file: None, text: String::new(), stages }
     }
 
     /// Runs a stage of the calling program, in process, in place of every stage of this name. `build` is called once

@@ -4,6 +4,7 @@ use sizeleak_runtime::Runnable;
 
 use crate::OutputRecorder;
 use crate::forwarder::ByteForwarder;
+use crate::held_pipe::ProgramEnd;
 use crate::link::LinkKind;
 use crate::process::{ProgramOrigin, StageProgram};
 use crate::registry;
@@ -69,6 +70,14 @@ impl Placement {
         match self {
             Self::Thread(_) => LinkKind::Channel,
             Self::Process(_) | Self::Forwarder(_) => LinkKind::Pipe,
+        }
+    }
+
+    /// The end of its program, if that is external: one of ours starts no processes.
+    pub(crate) fn external_end(&self) -> Option<ProgramEnd> {
+        match self {
+            Self::Process(program) if program.origin == ProgramOrigin::External => Some(ProgramEnd::of(&program.name)),
+            _ => None,
         }
     }
 

@@ -10,16 +10,17 @@ use std::path::Path;
 
 use sizeleak_flow_filter::FlowFilter;
 use sizeleak_frame::BatchLimit;
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, has_several_processors};
+use sizeleak_runtime::{Access, ConfigureError, Node, Runnable, StageOptions, has_several_processors};
 use toml::Value;
 use tracing::debug;
 
 use crate::forwarder::ByteForwarder;
 use crate::placement::{Placement, StageThread};
-use crate::process::StageProgram;
+use crate::process::{ProgramOrigin, StageProgram};
 use crate::recorder::OutputRecorder;
 use crate::run::PreparedRun;
 use crate::save::PendingSave;
+use crate::settings::fault_of_queue_depth;
 use crate::stage::{PipelineStage, SAVE, StageKind};
 use crate::{ConfigError, Mode, Pipeline, SavedStream, order};
 
@@ -47,6 +48,9 @@ impl Pipeline {
     /// As [`Pipeline::prepare`].
     pub fn prepare_with(&self, options: RunOptions) -> Result<PreparedRun, ConfigError> {
         order::check(&self.stages).map_err(|(line, error)| error.at(self.file.as_deref(), line).quoting(&self.text))?;
+        if let Some(fault) = fault_of_queue_depth(self.queue_depth) {
+            return Err(ConfigError::usage(fault));
+        }
         let (skipped, head) = options.from.map_or((None, None), |(index, stream)| (Some(index), Some(stream)));
         let first = skipped.map_or(0, |index| index + 1);
         let mut recorders: BTreeMap<usize, Vec<OutputRecorder>> = BTreeMap::new();
@@ -64,6 +68,7 @@ impl Pipeline {
         }
         files.check().map_err(|conflict| ConfigError::usage(conflict.to_string()))?;
         let saves = self.begin_saves(first_save, &mut recorders)?;
+        let access = self.access(first, &placements, &saves);
         let mut all = Vec::new();
         let of_head = skipped.and_then(|index| recorders.remove(&index)).unwrap_or_default();
         if let Some(stream) = &head
@@ -77,12 +82,19 @@ impl Pipeline {
                 thread.recorders.append(&mut recorders);
             }
             let stage = placement.name().to_owned();
+            if let Some(before @ Placement::Process(_)) = all.last()
+                && matches!(placement, Placement::Process(_))
+                && [before, &placement].iter().any(|process| process.origin() == ProgramOrigin::External)
+            {
+                let stage = before.name().to_owned();
+                all.push(Placement::Forwarder(ByteForwarder { stage, recorders: Vec::new() }));
+            }
             all.push(placement);
             if !recorders.is_empty() {
                 all.push(Placement::Forwarder(ByteForwarder { stage, recorders }));
             }
         }
-        Ok(PreparedRun { head, placements: all, queue_depth: self.queue_depth, saves })
+        Ok(PreparedRun { head, placements: all, queue_depth: self.queue_depth, saves, access })
     }
 
     /// Places the stages from index `first` on; each placement comes with the index of its last stage. No stage is
@@ -114,7 +126,7 @@ impl Pipeline {
                 placements.push((Placement::Thread(thread), filter_index));
                 continue;
             }
-            let placement = stage.place(self.mode, self.file.as_deref()).map_err(|error| self.locate(stage, error))?;
+            let placement = stage.place(self).map_err(|error| self.locate(stage, error))?;
             match (placement, placements.last_mut()) {
                 (Placement::Thread(thread), Some((Placement::Thread(before), last)))
                     if stage.shares_thread() && !is_recorded(*last) =>
@@ -126,6 +138,24 @@ impl Pipeline {
             }
         }
         Ok(placements)
+    }
+
+    /// What a run of these placements, the first of which is of the stage at index `first`, opens while it runs; `None`
+    /// if some of them start programs, which need what they need.
+    fn access(&self, first: usize, placements: &[(Placement, usize)], saves: &[PendingSave]) -> Option<Access> {
+        if placements.iter().any(|(placement, _)| matches!(placement, Placement::Process(_))) {
+            return None;
+        }
+        let mut access = Access::default();
+        for stage in self.stages.iter().skip(first) {
+            if let StageKind::BuiltIn { entry, options } = &stage.kind {
+                access.extend(entry.configure(options.clone()).ok()?.access());
+            }
+        }
+        for file in saves.iter().map(|save| &save.path).chain(&self.latency_log) {
+            access.write_beside(file);
+        }
+        Some(access)
     }
 
     /// How large the batches of the filter at this index may be: only stages on its own thread may see large ones.
@@ -212,12 +242,12 @@ impl PipelineStage {
         }
     }
 
-    fn place(&self, mode: Mode, file: Option<&Path>) -> Result<Placement, ConfigError> {
+    fn place(&self, pipeline: &Pipeline) -> Result<Placement, ConfigError> {
         let (entry, options) = match &self.kind {
             StageKind::BuiltIn { entry, options } => (entry, options),
             StageKind::Embedded { build, .. } => return Ok(Placement::Thread(StageThread::new((build.0)()))),
             StageKind::External { name, command } => {
-                let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+                let folder = pipeline.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
                 return Ok(Placement::Process(StageProgram::external(name, command, folder)?));
             }
         };
@@ -225,9 +255,13 @@ impl PipelineStage {
             entry.configure(options.clone()).map_err(|error| ConfigError::usage(error.message().to_owned()))?;
         // Its process would find the same faults, but later, and without the line.
         let runnable = configured.build().map_err(|error| self.fault(error))?;
-        match mode {
+        match pipeline.mode {
             Mode::Threads => Ok(Placement::Thread(StageThread::new(runnable))),
-            Mode::Processes => Ok(Placement::Process(StageProgram::built_in(entry.name, entry.arguments(options))?)),
+            Mode::Processes => {
+                let unconfined = (!pipeline.sandbox).then(|| "--no-sandbox".into());
+                let arguments = unconfined.into_iter().chain(entry.arguments(options)).collect();
+                Ok(Placement::Process(StageProgram::built_in(entry.name, arguments)?))
+            }
         }
     }
 

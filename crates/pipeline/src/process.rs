@@ -6,11 +6,14 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{self, Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 use sizeleak_runtime::Outcome;
 
 use crate::ConfigError;
+use crate::held_pipe::{Messages, ProgramEnd};
+use crate::process_group::ProcessGroup;
 
 /// Longer lines on the stderr of a process are split, in bytes.
 const LONGEST_LINE: u64 = 4096;
@@ -69,21 +72,28 @@ impl StageProgram {
         Ok(Self { name: name.to_owned(), origin: ProgramOrigin::External, file, arguments, folder: Some(folder) })
     }
 
-    /// Starts it in its own process group: a SIGINT from the terminal goes to the runner, which stops the first stage
-    /// and lets the others finish.
-    pub(crate) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<Child> {
+    /// Starts it in a process group of its own: a SIGINT from the terminal goes to the runner, which stops the first
+    /// stage and lets the others finish.
+    pub(crate) fn start(&self, stdin: Stdio, stdout: Stdio) -> io::Result<StageProcess> {
         let mut command = Command::new(&self.file);
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        command.args(&self.arguments).stdin(stdin).stdout(stdout).stderr(Stdio::piped()).process_group(0).spawn()
+        command.args(&self.arguments).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
+        let guarded = ProcessGroup::begin(&self.name);
+        let child = match &guarded {
+            Some(group) => group.spawn(&mut command)?,
+            None => command.process_group(0).spawn()?,
+        };
+        let group = StageGroup { leader: Pid::from_child(&child), guarded, origin: self.origin };
+        Ok(StageProcess { child, group: Arc::new(group) })
     }
 
-    /// Waits until it ends. The stderr of an external program goes to `print`, line by line.
-    pub(crate) fn wait(&self, child: &mut Child, mut print: impl FnMut(&str)) -> Outcome {
+    /// Waits until it ends, and sets `end` then. The stderr of an external program goes to `print`, line by line.
+    pub(crate) fn wait(&self, mut child: Child, end: &ProgramEnd, mut print: impl FnMut(&str)) -> Outcome {
         let mut last = String::new();
-        if let Some(stderr) = child.stderr.take() {
-            for line in lines(stderr) {
+        if let Some(pipe) = child.stderr.take() {
+            for line in lines(Messages { pipe, child: &mut child, program: end.clone(), ended: None }) {
                 if self.origin == ProgramOrigin::External {
                     print(&line);
                 }
@@ -92,7 +102,9 @@ impl StageProgram {
                 }
             }
         }
-        match child.wait() {
+        let status = child.wait();
+        end.set();
+        match status {
             Ok(status) => self.outcome(status, &last),
             Err(error) => Outcome::Failed(format!("waiting for it failed: {error}")),
         }
@@ -109,7 +121,7 @@ impl StageProgram {
             (Some(1 | 2), _) if self.origin == ProgramOrigin::BuiltIn && !message.is_empty() => {
                 return Outcome::Failed(message.to_owned());
             }
-            (_, Some(2)) if self.origin == ProgramOrigin::External => return Outcome::Interrupted,
+            (_, Some(1 | 2)) if self.origin == ProgramOrigin::External => return Outcome::Interrupted,
             (Some(code), _) => format!("ended with exit code {code}"),
             (None, Some(signal)) => format!("was killed by signal {signal}"),
             (None, None) => "ended for an unknown reason".to_owned(),
@@ -118,10 +130,27 @@ impl StageProgram {
     }
 }
 
-/// Sends SIGINT to a process, which may be gone already.
-pub(crate) fn interrupt(id: u32) {
-    if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
-        let _gone = kill_process(pid, Signal::INT);
+/// A program of a stage that runs.
+pub(crate) struct StageProcess {
+    pub(crate) child: Child,
+    pub(crate) group: Arc<StageGroup>,
+}
+
+/// The processes of a stage: its program, and what that has started.
+pub(crate) struct StageGroup {
+    /// The program itself; without a guard, its group has the same number.
+    leader: Pid,
+    guarded: Option<ProcessGroup>,
+    pub(crate) origin: ProgramOrigin,
+}
+
+impl StageGroup {
+    /// Sends a signal to all of them, which may be gone already.
+    pub(crate) fn signal(&self, signal: Signal) {
+        match &self.guarded {
+            Some(group) => group.signal(signal),
+            None => _ = kill_process_group(self.leader, signal),
+        }
     }
 }
 
@@ -142,9 +171,9 @@ mod tests {
     fn end(script: &str) -> (Outcome, Vec<String>) {
         let program =
             StageProgram::external("mine", &["sh".into(), "-c".into(), script.into()], Path::new("")).unwrap();
-        let mut child = program.start(Stdio::null(), Stdio::null()).unwrap();
+        let StageProcess { child, group: _group } = program.start(Stdio::null(), Stdio::null()).unwrap();
         let mut lines = Vec::new();
-        let outcome = program.wait(&mut child, |line| lines.push(line.to_owned()));
+        let outcome = program.wait(child, &ProgramEnd::of("mine"), |line| lines.push(line.to_owned()));
         (outcome, lines)
     }
 
@@ -165,7 +194,8 @@ mod tests {
         std::fs::write(folder.path().join("data.txt"), "found").unwrap();
         let program = StageProgram::external("mine", &["sh".into(), "mine.sh".into()], folder.path()).unwrap();
         let mut lines = Vec::new();
-        program.wait(&mut program.start(Stdio::null(), Stdio::null()).unwrap(), |line| lines.push(line.to_owned()));
+        let StageProcess { child, group: _group } = program.start(Stdio::null(), Stdio::null()).unwrap();
+        program.wait(child, &ProgramEnd::of("mine"), |line| lines.push(line.to_owned()));
         assert_eq!(lines, [folder.path().canonicalize().unwrap().display().to_string(), "found".to_owned()]);
     }
 

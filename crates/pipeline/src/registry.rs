@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command};
 use schemars::JsonSchema;
-use sizeleak_runtime::{ConfigureError, Runnable, StageOptions, program};
+use sizeleak_runtime::{Access, ConfigureError, Runnable, StageOptions, program};
 use toml::{Table, Value};
 
 use crate::type_schema;
@@ -151,6 +151,9 @@ pub trait StageConfig: Send {
     /// [`ConfigureError`] if an option is wrong or a file it names cannot be used.
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError>;
 
+    /// What the stage opens while it runs.
+    fn access(&self) -> Access;
+
     /// The options as a table, with relative paths made relative to the current folder instead of `folder`.
     ///
     /// # Errors
@@ -161,6 +164,10 @@ pub trait StageConfig: Send {
 impl<O: StageOptions + Send> StageConfig for O {
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         StageOptions::build(self)
+    }
+
+    fn access(&self) -> Access {
+        StageOptions::access(self)
     }
 
     fn resolved_in(&mut self, folder: &Path) -> Result<Table, toml::ser::Error> {

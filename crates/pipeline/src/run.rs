@@ -4,21 +4,23 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use rustix::process::Signal;
 use sizeleak_frame::{FrameSink, Summary};
-use sizeleak_runtime::{Input, Interrupt, Outcome, Output, Received, processors, run_fused};
+use sizeleak_runtime::{Access, Input, Interrupt, LesserUser, Outcome, Output, Received, processors, run_fused};
 use sizeleak_telemetry::Telemetry;
 use sizeleak_telemetry::log::say;
 
 use crate::cause::{RunEnding, StageOutcome, first_cause};
 use crate::forwarder::ByteForwarder;
+use crate::held_pipe::ProgramEnd;
 use crate::link::{LinkKind, LinkReceiver, LinkSender, link};
 use crate::placement::{Placement, StageThread};
-use crate::process::{ProgramOrigin, StageProgram, interrupt as interrupt_process};
+use crate::process::{ProgramOrigin, StageGroup, StageProcess, StageProgram};
 use crate::recorder::RecordedOutput;
 use crate::save::PendingSave;
 use crate::sink_output::{SinkOutcome, SinkOutput};
@@ -26,6 +28,9 @@ use crate::{RunError, SavedStream};
 
 /// How often to check for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long an external stage may take to end after its terminal is gone.
+const HANG_UP_GRACE: Duration = Duration::from_secs(5);
 
 /// The most parcels of batches that wait in a link: they hold the buffers that are read into.
 const MAX_WAITING_BATCHES: usize = 4;
@@ -52,6 +57,7 @@ pub struct PreparedRun {
     pub(crate) placements: Vec<Placement>,
     pub(crate) queue_depth: usize,
     pub(crate) saves: Vec<PendingSave>,
+    pub(crate) access: Option<Access>,
 }
 
 impl PreparedRun {
@@ -70,6 +76,18 @@ impl PreparedRun {
         self.saves.iter().map(|save| save.path.clone()).collect()
     }
 
+    /// What it opens while it runs; `None` if it starts programs, whose needs are unknown.
+    pub fn access(&self) -> Option<&Access> {
+        self.access.as_ref()
+    }
+
+    /// Makes a user the owner of the files that its stages will save to.
+    pub fn give_saves_to(&mut self, user: &LesserUser) {
+        for save in &mut self.saves {
+            save.give_to(user);
+        }
+    }
+
     /// Runs it to its end; `sink` gets the frames of the last stage. If the run ends early for any reason, `interrupt`
     /// is set afterwards.
     ///
@@ -83,10 +101,11 @@ impl PreparedRun {
         let last = self.take_last();
         let (sink_outcome, summary) = thread::scope(|scope| {
             let (running, finished) = bounded(0);
-            let mut first_process = None;
-            let started = self.start(scope, &outcomes, interrupt, &mut first_process);
-            if let Some(id) = first_process {
-                scope.spawn(move || forward_interrupt(interrupt, id, &finished));
+            let mut processes = Vec::new();
+            let started = self.start(scope, &outcomes, interrupt, &mut processes);
+            let first = processes.iter().find(|(index, _)| *index == 0).map(|(_, group)| Arc::clone(group));
+            if !processes.is_empty() {
+                scope.spawn(move || forward_signals(interrupt, &processes, &finished));
             }
             let ended = started.and_then(|input| match (last, input.map(LinkReceiver::into_input)) {
                 (Some((index, thread)), input) => {
@@ -102,7 +121,9 @@ impl PreparedRun {
             if !matches!(ended, Ok((SinkOutcome::Complete, Some(_)))) {
                 // The first stage may be waiting for input that never comes, and would not notice the end.
                 interrupt.set();
-                first_process.into_iter().for_each(interrupt_process);
+                if let Some(group) = &first {
+                    group.signal(Signal::INT);
+                }
             }
             drop(running);
             ended
@@ -124,20 +145,21 @@ impl PreparedRun {
         Some((self.placements.iter().map(Placement::stage_count).sum(), thread))
     }
 
-    /// Starts all placements. Returns the receiving end of the last link, or the saved stream. `first_process` is set
-    /// to the process id of the first stage, if it has one.
+    /// Starts all placements. Returns the receiving end of the last link, or the saved stream. `processes` gets those
+    /// that were started, with the indices of their stages.
     fn start<'scope, 'env: 'scope>(
         self,
         scope: &'scope Scope<'scope, 'env>,
         outcomes: &'env Outcomes,
         interrupt: &'env Interrupt,
-        first_process: &mut Option<u32>,
+        processes: &mut Vec<(usize, Arc<StageGroup>)>,
     ) -> Result<Option<LinkReceiver>, RunError> {
         let kinds: Vec<LinkKind> =
             self.placements.iter().map(Placement::link_kind).chain([LinkKind::Channel]).collect();
+        let ends: Vec<Option<ProgramEnd>> = self.placements.iter().map(Placement::external_end).chain([None]).collect();
         let mut input = self.head.map(|stream| LinkReceiver::Saved(stream, interrupt.clone()));
         let mut stages_before = 0;
-        for (placement, neighbours) in self.placements.into_iter().zip(kinds.windows(2)) {
+        for ((placement, neighbours), ends) in self.placements.into_iter().zip(kinds.windows(2)).zip(ends.windows(2)) {
             let index = stages_before;
             stages_before += placement.stage_count();
             let kind = if neighbours.contains(&LinkKind::Pipe) { LinkKind::Pipe } else { LinkKind::Channel };
@@ -147,7 +169,9 @@ impl PreparedRun {
                 code: 1,
             };
             let depth = self.queue_depth.min(if placement.makes_batches() { MAX_WAITING_BATCHES } else { usize::MAX });
-            let (sender, receiver) = link(kind, depth).map_err(|error| fail(placement.name(), &error))?;
+            let [before, after] = [ends.first(), ends.last()].map(|end| end.and_then(Option::as_ref));
+            let linked = link(kind, depth, [before, after]);
+            let (sender, receiver) = linked.map_err(|error| fail(placement.name(), &error))?;
             let origin = placement.origin();
             let report =
                 move |position: usize, stage: &str, outcome| outcomes.add(index + position, origin, stage, outcome);
@@ -165,12 +189,11 @@ impl PreparedRun {
                 }
                 Placement::Process(program) => {
                     let stdin = input.map_or_else(std::process::Stdio::inherit, LinkReceiver::into_stdin);
-                    let child = program.start(stdin, sender.into_stdout());
-                    let child = child.map_err(|error| fail(&program.name, &error))?;
-                    if index == 0 {
-                        *first_process = Some(child.id());
-                    }
-                    scope.spawn(move || report(0, &program.name, wait_for(&program, child)));
+                    let started = program.start(stdin, sender.into_stdout());
+                    let StageProcess { child, group } = started.map_err(|error| fail(&program.name, &error))?;
+                    processes.push((index, group));
+                    let end = before.cloned().unwrap_or_else(|| ProgramEnd::of(&program.name));
+                    scope.spawn(move || report(0, &program.name, wait_for(&program, child, &end)));
                 }
             }
             input = Some(receiver);
@@ -259,16 +282,29 @@ fn run_last(
     sink.end(SinkOutcome::Complete)
 }
 
-fn wait_for(program: &StageProgram, mut child: Child) -> Outcome {
-    program.wait(&mut child, |line| say(&program.name, line))
+fn wait_for(program: &StageProgram, child: Child, end: &ProgramEnd) -> Outcome {
+    program.wait(child, end, |line| say(&program.name, line))
 }
 
-/// Forwards an interrupt to the process of the first stage, until the run is over.
-fn forward_interrupt(interrupt: &Interrupt, id: u32, finished: &Receiver<()>) {
+/// Forwards signals to processes until the run is over: an interrupt to the first stage, so that all others finish; a
+/// hang-up to all external ones, since their terminal is gone too, and that cannot be repeated: who ignores it is killed
+/// after a while.
+fn forward_signals(interrupt: &Interrupt, processes: &[(usize, Arc<StageGroup>)], finished: &Receiver<()>) {
+    let external = || processes.iter().filter(|(_, group)| group.origin == ProgramOrigin::External);
+    let (mut is_interrupted, mut hung_up, mut is_killed) = (false, None, false);
     while let Err(RecvTimeoutError::Timeout) = finished.recv_timeout(POLL_INTERVAL) {
-        if interrupt.is_set() {
-            interrupt_process(id);
-            return;
+        if interrupt.is_set() && !std::mem::replace(&mut is_interrupted, true) {
+            processes.iter().filter(|(index, _)| *index == 0).for_each(|(_, group)| group.signal(Signal::INT));
+        }
+        match hung_up {
+            None if interrupt.is_hung_up() => {
+                hung_up = Some(Instant::now());
+                external().for_each(|(_, group)| group.signal(Signal::HUP));
+            }
+            Some(since) if since.elapsed() >= HANG_UP_GRACE && !std::mem::replace(&mut is_killed, true) => {
+                external().for_each(|(_, group)| group.signal(Signal::KILL));
+            }
+            _ => {}
         }
     }
 }
@@ -324,7 +360,7 @@ mod tests {
         for others in [0, processors()] {
             let sound = std::iter::repeat_with(placement::<false>).take(others);
             let placements = sound.chain([placement::<true>()]).collect();
-            let prepared = PreparedRun { head: None, placements, queue_depth: 4, saves: Vec::new() };
+            let prepared = PreparedRun { head: None, placements, queue_depth: 4, saves: Vec::new(), access: None };
             let error = prepared.run(&Interrupt::new(), &mut |_: Frame| Ok(())).unwrap_err();
             assert_eq!(error.code, 1);
             assert!(error.to_string().starts_with("`broken`: it, or a stage on the same thread, panicked"), "{error}");

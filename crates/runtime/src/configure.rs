@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sizeleak_sandbox::{Access, AccessError, UserError};
 use sizeleak_telemetry::metrics::MetricsError;
 use thiserror::Error;
 
@@ -23,6 +24,11 @@ pub trait StageOptions: clap::Args + Serialize + DeserializeOwned + Default {
     /// Makes relative paths relative to `folder`, which holds the pipeline file.
     fn resolve_paths(&mut self, folder: &Path) {
         let _ = folder;
+    }
+
+    /// What the stage opens while it runs: by default nothing, since its files are read when it is built.
+    fn access(&self) -> Access {
+        Access::default()
     }
 
     /// Builds the stage.
@@ -50,6 +56,18 @@ impl ConfigureError {
             Self::Usage(_) => 2,
             Self::Input(_) => 1,
         }
+    }
+}
+
+impl From<AccessError> for ConfigureError {
+    fn from(error: AccessError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl From<UserError> for ConfigureError {
+    fn from(error: UserError) -> Self {
+        Self::Input(error.to_string())
     }
 }
 

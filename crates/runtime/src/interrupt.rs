@@ -1,17 +1,21 @@
-//! Ends a run early on SIGINT and keeps its results so far.
+//! Ends a run early on SIGINT, SIGTERM or SIGHUP, and keeps its results so far.
 
+use std::fs;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// Whether the run is to end early. Clones share the state.
 #[derive(Debug, Clone, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    is_set: Arc<AtomicBool>,
+    is_hung_up: Arc<AtomicBool>,
+}
 
 impl Interrupt {
     /// An interrupt that only [`Interrupt::set`] sets.
@@ -19,28 +23,45 @@ impl Interrupt {
         Self::default()
     }
 
-    /// An interrupt that SIGINT and SIGTERM set. A second signal ends the process at once.
+    /// An interrupt that SIGINT, SIGTERM and SIGHUP set. A second signal ends the process at once. A SIGHUP that is
+    /// ignored, as under `nohup`, stays so.
     ///
     /// # Errors
     /// If the signal handlers cannot be installed.
     pub fn on_signals() -> io::Result<Self> {
         let interrupt = Self::new();
-        for (signal, status) in [(SIGINT, 130), (SIGTERM, 143)] {
-            flag::register_conditional_shutdown(signal, status, Arc::clone(&interrupt.0))?;
-            flag::register(signal, Arc::clone(&interrupt.0))?;
+        let hang_up = (!ignores_hang_up()).then_some((SIGHUP, 129));
+        for (signal, status) in [(SIGINT, 130), (SIGTERM, 143)].into_iter().chain(hang_up) {
+            flag::register_conditional_shutdown(signal, status, Arc::clone(&interrupt.is_set))?;
+            flag::register(signal, Arc::clone(&interrupt.is_set))?;
+        }
+        if hang_up.is_some() {
+            flag::register(SIGHUP, Arc::clone(&interrupt.is_hung_up))?;
         }
         Ok(interrupt)
     }
 
     /// Interrupts the run.
     pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_set.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the terminal of this process is gone (SIGHUP).
+    pub fn is_hung_up(&self) -> bool {
+        self.is_hung_up.load(Ordering::Relaxed)
     }
 
     /// Whether the run has been interrupted.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.is_set.load(Ordering::Relaxed)
     }
+}
+
+/// Whether SIGHUP is ignored; where the system does not tell, its default stays in force.
+fn ignores_hang_up() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    ignored.is_none_or(|signals| signals >> (SIGHUP - 1) & 1 == 1)
 }
 
 /// A reader that ends on interrupt, even while it waits for a silent pipe.

@@ -32,6 +32,7 @@
 mod build_with_model;
 mod channel;
 mod configure;
+pub mod confinement;
 mod fused;
 mod input;
 mod interrupt;
@@ -61,6 +62,7 @@ pub use outcome::{Observer, Outcome, SilentObserver};
 pub use output::{Closed, Emit, Output};
 pub use processors::{has_several_processors, processors};
 pub use runnable::{FusedStage, Runnable};
+pub use sizeleak_sandbox::{Access, LesserUser, Sandbox};
 pub use sizeleak_telemetry::{FileProgress, Progress, ProgressReader};
 pub use source::{Source, SourceEmit, SourceNode};
 pub use stage::{Stage, StageError};

@@ -1,11 +1,13 @@
 //! How many processors this process may use.
 
 use std::num::NonZero;
+use std::sync::OnceLock;
 use std::thread;
 
-/// How many processors this process may use; 1 if that is unknown.
+/// How many processors this process may use; 1 if that is unknown. Asked once: a confined process gets another answer.
 pub fn processors() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
 
 /// Whether this process may use more than one processor.

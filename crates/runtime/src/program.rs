@@ -1,7 +1,6 @@
 //! A command-line program of a stage: flags, frames on stdin and stdout, everything else on stderr, exit codes.
 
 use std::any::TypeId;
-use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -16,9 +15,12 @@ use sizeleak_storage::{RunFiles, replace};
 
 use sizeleak_telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
 use sizeleak_telemetry::metrics::MetricsFlags;
-use sizeleak_telemetry::{FileProgress, Telemetry, write_latency_log};
+use sizeleak_telemetry::{FileProgress, Tally, Telemetry, write_latency_log};
 
-use crate::{ConfigureError, Interrupt, Observer, Outcome, StageOptions, StreamInput, StreamOutput, widen_pipe};
+use crate::confinement::{self, SandboxFlags, leave_root};
+use crate::{
+    Access, ConfigureError, Interrupt, Observer, Outcome, Sandbox, StageOptions, StreamInput, StreamOutput, widen_pipe,
+};
 
 /// The flags of every stage.
 #[derive(Debug, Clone, Default, Args)]
@@ -33,6 +35,21 @@ pub struct CommonFlags {
     latency_log: Option<PathBuf>,
     #[command(flatten)]
     metrics: MetricsFlags,
+    #[command(flatten)]
+    sandbox: SandboxFlags,
+}
+
+impl CommonFlags {
+    /// What a stage's program opens while it runs; `None` without a sandbox.
+    fn access(&self, options: &impl StageOptions) -> Option<Access> {
+        self.sandbox.are_on().then(|| {
+            let mut access = options.access();
+            if let Some(log) = &self.latency_log {
+                access.write_beside(log);
+            }
+            access
+        })
+    }
 }
 
 /// The meaning of the exit codes of all programs, for help texts.
@@ -119,7 +136,6 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     let arguments: Vec<_> = env::args_os().skip(1).collect();
     tracing::debug!(stage = O::NAME, ?arguments, "configured");
     let telemetry = Telemetry::new();
-    let served = flags.metrics.serve(&telemetry)?;
     let mut runnable = options.build()?;
     let stdout = io::stdout();
     if stdout.is_terminal() {
@@ -129,13 +145,20 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
                 .into(),
         ));
     }
+    let interrupt = Interrupt::on_signals().map_err(system)?;
+    let access = flags.access(options);
+    if let Some(access) = &access {
+        leave_root(access, |_| ())?;
+    }
+    // Before any thread starts.
+    let sandbox = access.as_ref().map(Sandbox::limit_files);
+    let served = flags.metrics.serve(&telemetry)?;
     if let Some(served) = &served {
         runnable.set_meter(telemetry.meter(O::NAME));
         if !flags.log.is_quiet() {
             say(O::NAME, &format!("metrics at {}", served.url()));
         }
     }
-    let interrupt = Interrupt::on_signals().map_err(system)?;
     // Standard output as a file: the standard library would buffer it by lines.
     let output = File::from(stdout.as_fd().try_clone_to_owned().map_err(system)?);
     widen_pipe(&output);
@@ -152,10 +175,11 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     }
     let mut report = StageReport {
         is_verbose: flags.log.is_verbose(),
-        notices: BTreeMap::new(),
+        notices: Tally::default(),
         summary: None,
         telemetry: served.is_some().then_some(telemetry),
     };
+    confinement::complete(sandbox, O::NAME, &flags.log);
     let outcome = runnable.run(Some(&mut input), &mut StreamOutput::new(output), &interrupt, &mut report);
     Ok((outcome, report))
 }
@@ -181,7 +205,7 @@ pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock
 
 struct StageReport {
     is_verbose: bool,
-    notices: BTreeMap<String, u64>,
+    notices: Tally,
     summary: Option<Summary>,
     /// Also counts notices, if metrics are served.
     telemetry: Option<Telemetry>,
@@ -192,14 +216,13 @@ impl StageReport {
         if self.notices.is_empty() || self.is_verbose {
             return;
         }
-        let counts: Vec<String> = self.notices.iter().map(|(what, count)| format!("{what} {count}")).collect();
-        say(stage, &format!("notices: {} (-v prints each)", counts.join(", ")));
+        say(stage, &format!("notices: {} (-v prints each)", self.notices));
     }
 }
 
 impl Observer for StageReport {
     fn notice(&mut self, notice: &Notice) {
-        *self.notices.entry(notice.what.to_string()).or_default() += 1;
+        self.notices.add(&notice.what, 1);
         if let Some(telemetry) = &self.telemetry {
             telemetry.count_notice(notice);
         }

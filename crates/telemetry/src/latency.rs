@@ -6,6 +6,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use thiserror::Error;
 
+use crate::encoded_histogram::checked;
+
 /// Nanoseconds per frame, from 1 ns to 60 s with three significant digits; longer times count as 60 s.
 #[derive(Debug, Clone)]
 pub struct Latency {
@@ -17,7 +19,7 @@ const LONGEST_NS: u64 = 60_000_000_000;
 /// The initial upper bound, which grows on demand: most stages never see a longer time.
 const INITIAL_MAX_NS: u64 = 100_000;
 
-/// Bytes that are not a histogram.
+/// Bytes that are not a histogram, or one that is not safe to decode.
 #[derive(Debug, Error)]
 #[error("a latency histogram that cannot be read: {0}")]
 pub struct LatencyError(String);
@@ -61,12 +63,14 @@ impl Latency {
         }
     }
 
-    /// Decodes the result of [`Latency::to_bytes`].
+    /// Decodes the result of [`Latency::to_bytes`], or any histogram of at most three significant digits.
     ///
     /// # Errors
-    /// [`LatencyError`] if the bytes are not in that format.
-    pub fn from_bytes(mut bytes: &[u8]) -> Result<Self, LatencyError> {
-        let histogram = Deserializer::new().deserialize(&mut bytes).map_err(|error| LatencyError(error.to_string()))?;
+    /// [`LatencyError`] if the bytes are not in that format, or declare more than is there.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LatencyError> {
+        let plain = checked(bytes).map_err(|fault| LatencyError(fault.to_owned()))?;
+        let decoded = Deserializer::new().deserialize(&mut &*plain);
+        let histogram = decoded.map_err(|error| LatencyError(error.to_string()))?;
         Ok(Self { histogram })
     }
 }

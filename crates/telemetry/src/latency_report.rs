@@ -17,6 +17,8 @@ pub struct LatencyTable<'a>(pub &'a Summary);
 
 /// The names of stages are cut at this many columns.
 const MOST_COLUMNS: usize = 40;
+/// Longer names of stages are cut in tables and logs, in characters.
+const MAX_NAME: usize = 64;
 
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("max", 1.0)];
 
@@ -39,6 +41,11 @@ impl Display for LatencyTable<'_> {
         }
         Ok(())
     }
+}
+
+/// The beginning of a stage's name: names of streams can be as long as a frame.
+fn shown_name(name: &str) -> &str {
+    name.char_indices().nth(MAX_NAME).and_then(|(end, _)| name.get(..end)).unwrap_or(name)
 }
 
 fn write_quantiles(formatter: &mut Formatter<'_>, histogram: &[u8]) -> std::fmt::Result {
@@ -91,7 +98,8 @@ pub fn write_latency_log(
 }
 
 fn tagged(row: &StageSummary) -> [(String, &[u8]); 2] {
-    [(format!("{}.service", row.stage), &row.latency), (format!("{}.queue", row.stage), &row.queue)]
+    let name = shown_name(&row.stage);
+    [(format!("{name}.service"), &row.latency), (format!("{name}.queue"), &row.queue)]
 }
 
 #[cfg(test)]
@@ -133,6 +141,17 @@ mod tests {
         assert_eq!(lines.len(), 4);
         assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{table}");
         assert!(lines[2].contains("xxx…  ") && lines[3].starts_with(r"a\nb\u{1b}[2J  "), "{table}");
+    }
+
+    #[test]
+    fn long_name_is_cut() {
+        let row = StageSummary { stage: "ä".repeat(100_000), ..StageSummary::default() };
+        let summary = Summary { stages: vec![row] };
+        let table = LatencyTable(&summary).to_string();
+        assert!(table.lines().all(|line| line.chars().count() < 250), "{} characters", table.len());
+        let mut log = Vec::new();
+        write_latency_log(&mut log, &summary, SystemTime::UNIX_EPOCH, Duration::from_secs(2)).unwrap();
+        assert!(log.len() < 10_000, "{} bytes", log.len());
     }
 
     #[test]

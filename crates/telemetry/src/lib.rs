@@ -15,16 +15,21 @@
 //! assert_eq!(telemetry.meters()[0].counts().frames_out, 100);
 //! ```
 
+mod encoded_histogram;
 mod latency;
 mod latency_report;
 pub mod log;
 mod meter;
 pub mod metrics;
+mod notice_tally;
 mod progress;
+mod tally;
 mod telemetry;
 
 pub use latency::{Latency, LatencyError};
 pub use latency_report::{LatencyTable, write_latency_log};
 pub use meter::{BOUNDS_NS, FrameCounts, Meter, TimeHistogram};
+pub use notice_tally::{CountedNotice, NoticeTally};
 pub use progress::{FileProgress, Progress, ProgressReader};
+pub use tally::Tally;
 pub use telemetry::Telemetry;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sizeleak_frame::Notice;
 
-use crate::{Meter, Progress};
+use crate::{Meter, NoticeTally, Progress, Tally};
 
 /// The figures of a run. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -15,15 +15,9 @@ pub struct Telemetry(Arc<Shared>);
 struct Shared {
     progress: Progress,
     meters: Mutex<Vec<Meter>>,
-    notices: Mutex<BTreeMap<(String, String), u64>>,
+    notices: Mutex<NoticeTally>,
     output: Mutex<BTreeMap<String, u64>>,
 }
-
-/// At most this many names from outside are counted separately, all others together.
-const MAX_NAMES: usize = 200;
-
-/// The name of all others.
-const OTHER: &str = "other";
 
 impl Telemetry {
     /// The figures of a run that has not started.
@@ -54,34 +48,23 @@ impl Telemetry {
 
     /// Counts a notice.
     pub fn count_notice(&self, notice: &Notice) {
-        let mut notices = lock(&self.0.notices);
-        let mut name = (notice.stage.to_string(), notice.what.to_string());
-        if notices.len() >= MAX_NAMES && !notices.contains_key(&name) {
-            name = (OTHER.to_owned(), OTHER.to_owned());
-        }
-        *notices.entry(name).or_default() += 1;
+        lock(&self.0.notices).add(notice);
     }
 
-    /// The number of notices by stage and [`Notice::what`].
+    /// The number of notices by stage and [`Notice::what`]; beyond a number of names the rest is `other`.
     pub fn notices(&self) -> BTreeMap<(String, String), u64> {
-        lock(&self.0.notices).clone()
+        let notices = lock(&self.0.notices);
+        notices.iter().map(|(stage, what, counted)| ((stage.to_owned(), what.to_owned()), counted.times)).collect()
     }
 
     /// Sets how many frames of each kind the last stage has made; each row of a batch counts.
-    pub fn set_output(&self, counts: &BTreeMap<String, u64>) {
+    pub fn set_output(&self, counts: &Tally) {
         let mut output = lock(&self.0.output);
-        let mut others = 0;
-        for (kind, count) in counts {
-            if let Some(shown) = output.get_mut(kind) {
-                *shown = *count;
-            } else if output.len() < MAX_NAMES {
-                output.insert(kind.clone(), *count);
-            } else {
-                others += count;
+        for (kind, count) in counts.iter() {
+            match output.get_mut(kind) {
+                Some(shown) => *shown = count,
+                None => _ = output.insert(kind.to_owned(), count),
             }
-        }
-        if others > 0 {
-            output.insert(OTHER.to_owned(), others);
         }
     }
 
@@ -120,21 +103,17 @@ mod tests {
     }
 
     #[test]
-    fn number_of_names_is_bounded() {
+    fn figures_of_the_output_are_replaced_and_notices_counted() {
         let telemetry = Telemetry::new();
-        for number in 0..1000 {
-            telemetry.count_notice(&notice("mine", format!("word {number}")));
+        for what in ["gap", "gap", "cut"] {
+            telemetry.count_notice(&notice("mine", what.to_owned()));
         }
-        telemetry.count_notice(&notice("mine", "word 0".to_owned()));
-        let notices = telemetry.notices();
-        assert_eq!(notices.len(), MAX_NAMES + 1);
-        assert_eq!(notices.values().sum::<u64>(), 1001);
-        assert_eq!(notices[&("mine".to_owned(), "word 0".to_owned())], 2);
-        let kinds: BTreeMap<String, u64> = (0..1000).map(|number| (format!("kind {number}"), 2)).collect();
+        assert_eq!(telemetry.notices()[&("mine".to_owned(), "gap".to_owned())], 2);
+        let mut kinds = Tally::default();
         for _ in 0..2 {
+            kinds.add("command", 5);
             telemetry.set_output(&kinds);
         }
-        let output = telemetry.output();
-        assert_eq!((output.len(), output.values().sum::<u64>()), (MAX_NAMES + 1, 2000));
+        assert_eq!(telemetry.output(), [("command".to_owned(), 10)].into());
     }
 }

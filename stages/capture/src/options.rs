@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_frame::BatchLimit;
 use sizeleak_packet::{AddressPrefilter, AddressSet};
-use sizeleak_runtime::{ConfigureError, Runnable, SourceNode, StageOptions};
+use sizeleak_runtime::{Access, ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
+use crate::folder::content_below;
 use crate::packet_batcher::Selection;
 
 /// Which captures to read.
@@ -140,6 +141,22 @@ impl StageOptions for Options {
         for file in self.files.iter_mut().filter(|file| file.as_os_str() != "-") {
             *file = folder.join(&*file);
         }
+    }
+
+    fn access(&self) -> Access {
+        let mut access = Access::default();
+        for file in self.files.iter().filter(|file| file.as_os_str() != "-") {
+            // A link may lead out of its folder.
+            let below = if file.is_dir() { content_below(file).files } else { Vec::new() };
+            below.into_iter().filter(|file| file.is_symlink()).for_each(|link| access.read(link));
+            access.read(file);
+        }
+        if let Some(interface) = &self.interface {
+            access.capture_live();
+            // Where libpcap finds how many packets the interface has dropped.
+            access.read(Path::new("/sys/class/net").join(interface).join("statistics"));
+        }
+        access
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {

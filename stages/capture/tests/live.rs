@@ -8,9 +8,12 @@ use std::thread;
 use clap::Parser;
 use sizeleak_capture::{LiveCapture, Options};
 use sizeleak_frame::{Frame, Packets};
+use sizeleak_runtime::confinement::{complete, leave_root};
 use sizeleak_runtime::{
-    ChannelInput, Input, Interrupt, Outcome, Received, Runnable, SilentObserver, SourceNode, StageOptions, channel,
+    ChannelInput, Input, Interrupt, Outcome, Received, Runnable, Sandbox, SilentObserver, SourceNode, StageOptions,
+    channel,
 };
+use sizeleak_telemetry::log::LogFlags;
 
 /// Runs one of the ignored tests below in its own namespace.
 fn in_namespace(test: &str) {
@@ -37,6 +40,11 @@ fn in_namespace(test: &str) {
 #[test]
 fn packets_are_emitted_as_they_arrive_until_the_user_stops() {
     in_namespace("packets_in_namespace");
+}
+
+#[test]
+fn a_capture_that_has_left_root_and_is_confined_goes_on() {
+    in_namespace("confined_in_namespace");
 }
 
 #[test]
@@ -100,6 +108,33 @@ fn packets_in_namespace() {
     let Some(Frame::Summary(summary)) = frames.last() else { panic!("{frames:?}") };
     let counters = &summary.stages[0].counters;
     assert_eq!((summary.stages[0].frames_in, counters["snaplen_cut"], counters["kernel_drops"]), (5, 5, 0));
+}
+
+#[test]
+#[ignore = "run by another test, in a namespace"]
+fn confined_in_namespace() {
+    let socket = cable();
+    let options = Options { interface: Some("far".into()), bpf: Some("udp port 9999".into()), ..Options::default() };
+    let capture = options.build().unwrap();
+    let access = options.access();
+    leave_root(&access, |_| ()).unwrap();
+    complete(Some(Sandbox::limit_files(&access)), "capture", &LogFlags::DEFAULT);
+    let status = std::fs::read_to_string("/proc/self/status");
+    assert!(status.is_err() && std::fs::read("/etc/passwd").is_err(), "{status:?}");
+    // Only root may use a port below 1024.
+    assert!(UdpSocket::bind("10.99.0.1:99").is_err());
+    let (mut output, mut input) = channel(8);
+    let interrupt = Interrupt::new();
+    let stop = interrupt.clone();
+    let node = thread::spawn(move || capture.run(None, &mut output, &stop, &mut SilentObserver));
+    socket.send(&[7; 100]).unwrap();
+    assert_eq!(receive(&mut input, 1)[0][42..], [7; 100]);
+    interrupt.set();
+    let mut frames = Vec::new();
+    while !matches!(input.receive(&mut frames, &mut || {}), Ok(Received::End)) {}
+    assert_eq!(node.join().unwrap(), Outcome::Interrupted);
+    let Some(Frame::Summary(summary)) = frames.last() else { panic!("{frames:?}") };
+    assert_eq!((summary.stages[0].frames_in, summary.stages[0].counters["kernel_drops"]), (1, 0));
 }
 
 #[test]

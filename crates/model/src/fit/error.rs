@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::LabelledCommand;
 use crate::labelled_command::{LARGEST_COUNT, LARGEST_SIZE};
+use crate::neighbours::MAX_TUPLES;
 
 /// The largest number of actions that one fit accepts.
 pub const MAX_FITTED_ACTIONS: usize = 256;
@@ -40,6 +41,12 @@ pub enum FitError {
          not need"
     )]
     TooManyActions(usize),
+    /// Too many distinct sizes for one model.
+    #[error(
+        "the labelled commands have {0} distinct pairs of a size and an ε, the limit of a model is {MAX_TUPLES}: learn \
+         from fewer captures"
+    )]
+    TooManyTuples(usize),
     /// A command that cannot be a message.
     #[error(
         "labelled command {0} (from 0) is out of bounds: sizes must be at most {LARGEST_SIZE} bytes, counts at most \

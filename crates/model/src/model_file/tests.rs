@@ -34,6 +34,8 @@ fn errors_name_the_fault() {
     }
     assert!(changed("[100, 0, 2]", "[100, 0, 99999999999999]").contains("99999999999999 times"));
     assert!(changed("[100, 0, 2]", "[100, 0, -1]").contains("-1 times"));
+    let too_many = "[100, 0, 2], ".repeat(MAX_TUPLES);
+    assert!(changed("[100, 0, 2]", &format!("{too_many}[100, 0, 2]")).contains("at most 100000 tuples, this one has"));
     for figure in ["numbers = [0.5", "decay = 0.5", "shares = [0.75", "concentration = 9.0"] {
         let key = figure.split_inclusive(['=', '[']).next().unwrap_or(figure);
         let open = if figure.contains('[') { "[" } else { "" };

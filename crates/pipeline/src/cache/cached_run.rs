@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io;
+use std::path::Path;
 
 use crossbeam_channel::Receiver;
 use jiff::Timestamp;
@@ -62,6 +63,11 @@ impl CacheSession {
         let (recorder, finished) = OutputRecorder::new(recording, "the cache".into(), OnRecordingFailure::GiveUp);
         self.pending.push(PendingEntry { output, draft, finished });
         Ok(recorder)
+    }
+
+    /// The folder of the cache.
+    pub fn folder(&self) -> &Path {
+        self.store.root()
     }
 
     /// Stores the recorded outputs of a completed run, unless a file it read has changed since.

@@ -47,6 +47,7 @@ fn errors_name_and_quote_the_line() {
         ("[[stage]]\nrun = \"decomposer\"\nlimit = 99999999999999999999", 3, "too large"),
         ("[[stage]]\nrun = \"capture\"\nsave = 3", 3, "the file to write to"),
         ("cache = \"yes\"", 1, "true or false"),
+        ("[pipeline]\nqueue-depth = 4097", 2, "at most 4096 parcels can wait in a channel, not 4097"),
     ] {
         let error = parse(text).unwrap_err();
         assert_eq!((error.line, error.exit_code()), (Some(line), 2), "{text}: {error}");

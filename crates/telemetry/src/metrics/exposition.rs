@@ -127,7 +127,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::FrameCounts;
+    use crate::{FrameCounts, Tally};
 
     #[test]
     fn text_holds_every_figure() {
@@ -141,7 +141,9 @@ mod tests {
         let before = text(&telemetry);
         assert!(!before.contains("input_size"), "{before}");
         telemetry.progress().expect(70);
-        telemetry.set_output(&[("command".to_owned(), 5)].into());
+        let mut output = Tally::default();
+        output.add("command", 5);
+        telemetry.set_output(&output);
         let after = lines(&text(&telemetry));
         for line in [
             "sizeleak_build_info{version=\"0.1.0\"} 1",
