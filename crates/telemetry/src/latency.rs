@@ -71,6 +71,10 @@ impl Latency {
         let plain = checked(bytes).map_err(|fault| LatencyError(fault.to_owned()))?;
         let decoded = Deserializer::new().deserialize(&mut &*plain);
         let histogram = decoded.map_err(|error| LatencyError(error.to_string()))?;
+        // The sum of the counts ends there: beyond it no quantile can be found.
+        if histogram.len() == u64::MAX {
+            return Err(LatencyError("it counts more than 64 bits hold".to_owned()));
+        }
         Ok(Self { histogram })
     }
 }
@@ -96,5 +100,16 @@ mod tests {
         assert_eq!(read.histogram().value_at_quantile(0.5), 10);
         assert!(read.histogram().max() >= LONGEST_NS);
         assert!(Latency::from_bytes(b"no histogram").is_err());
+    }
+
+    #[test]
+    fn a_histogram_whose_counts_overflow_is_refused() {
+        let mut latency = Latency::new();
+        for each_ns in 1..4 {
+            latency.record_each(Duration::from_nanos(each_ns), 1 << 62);
+        }
+        assert!(Latency::from_bytes(&latency.to_bytes()).is_ok());
+        latency.record_each(Duration::from_nanos(4), 1 << 62);
+        assert!(Latency::from_bytes(&latency.to_bytes()).is_err());
     }
 }
