@@ -14,6 +14,12 @@ use super::input::Bytes;
 const IS_UDP: u16 = 1 << 8;
 const FROM_GATEWAY: u16 = 1 << 9;
 const LATER: u16 = 1 << 10;
+/// Its time alone is an hour ahead.
+const ODD_TIME: u16 = 1 << 11;
+/// From here on all times are an hour earlier.
+const STEP_BACK: u16 = 1 << 12;
+/// Nanoseconds.
+const HOUR: i64 = 3_600_000_000_000;
 /// The longest body of a record (RFC 5246, section 6.2.3).
 const MOST_BODY: u32 = (1 << 14) + 2048;
 
@@ -70,8 +76,14 @@ pub fn segments(bytes: &[u8]) -> Segments {
             payload.len() as u32 + u32::from(cut),
         );
         time_ns += if kind & LATER == 0 { 1_000_000 } else { 10_000_000_000 };
+        time_ns -= if kind & STEP_BACK == 0 { 0 } else { HOUR };
         *at = sequence.wrapping_add(length).wrapping_add(u32::from(flags & Segment::SYN != 0));
+<<<<<<< HEAD
         segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement: None });
+=======
+        let time_ns = time_ns + if kind & ODD_TIME == 0 { 0 } else { HOUR };
+        segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload });
+>>>>>>> clock
     }
     segments
 }

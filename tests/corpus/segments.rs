@@ -5,6 +5,8 @@ use pcap_file::pcap::PcapPacket;
 const IS_UDP: u16 = 1 << 8;
 const FROM_GATEWAY: u16 = 1 << 9;
 const LATER: u16 = 1 << 10;
+const ODD_TIME: u16 = 1 << 11;
+const STEP_BACK: u16 = 1 << 12;
 const PUSH: u16 = 0x18;
 
 /// A segment.
@@ -45,6 +47,10 @@ pub(super) fn inputs(homes: &[Vec<PcapPacket<'_>>; 2]) -> Vec<(&'static str, Vec
         row.cut = (row.payload.len() - kept) as u16;
         row.payload.truncate(kept);
     }
+    let mut clocks = new.clone();
+    let middle = clocks.len() / 2;
+    clocks.iter_mut().step_by(9).for_each(|row| row.kind |= ODD_TIME);
+    clocks[middle].kind |= STEP_BACK;
     let in_the_middle: Vec<Row> = old.iter().rev().take(12).rev().cloned().collect();
     vec![
         ("tls12", encode(&old)),
@@ -52,6 +58,7 @@ pub(super) fn inputs(homes: &[Vec<PcapPacket<'_>>; 2]) -> Vec<(&'static str, Vec
         ("gap", encode(&gap)),
         ("twice", encode(&twice)),
         ("snaplen", encode(&cut)),
+        ("clocks", encode(&clocks)),
         ("middle", encode(&in_the_middle)),
         ("dtls", encode(&dtls())),
         ("ssl2", encode(&[Row::new(PUSH | FROM_GATEWAY, ssl2_hello()), Row::new(PUSH, record(22, &[2, 0, 0, 0]))])),
