@@ -18,6 +18,8 @@ const LATER: u16 = 1 << 10;
 const ODD_TIME: u16 = 1 << 11;
 /// From here on all times are an hour earlier.
 const STEP_BACK: u16 = 1 << 12;
+/// Its acknowledgement number is that of another connection.
+const FOREIGN_ACKNOWLEDGEMENT: u16 = 1 << 13;
 /// Nanoseconds.
 const HOUR: i64 = 3_600_000_000_000;
 /// The longest body of a record (RFC 5246, section 6.2.3).
@@ -78,12 +80,11 @@ pub fn segments(bytes: &[u8]) -> Segments {
         time_ns += if kind & LATER == 0 { 1_000_000 } else { 10_000_000_000 };
         time_ns -= if kind & STEP_BACK == 0 { 0 } else { HOUR };
         *at = sequence.wrapping_add(length).wrapping_add(u32::from(flags & Segment::SYN != 0));
-<<<<<<< HEAD
-        segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement: None });
-=======
+        let expected = next[usize::from(direction.reversed().number()) + 2 * usize::from(kind & IS_UDP != 0)];
+        let number = if kind & FOREIGN_ACKNOWLEDGEMENT == 0 { expected } else { !expected };
+        let acknowledgement = (flags & Segment::ACK != 0).then_some(number);
         let time_ns = time_ns + if kind & ODD_TIME == 0 { 0 } else { HOUR };
-        segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload });
->>>>>>> clock
+        segments.push(Segment { time_ns, flow, direction, sequence, flags, length, payload, acknowledgement });
     }
     segments
 }

@@ -27,8 +27,8 @@ const FIRST_SEGMENTS: usize = 4;
 /// So many held segments that follow each other are believed without an acknowledgement.
 const PROOF: usize = 3;
 
-/// The same where nothing of the other side was captured.
-const ONE_SIDED_PROOF: usize = 2;
+/// The same where the capture holds no acknowledgements of the other side.
+const UNACKNOWLEDGED_PROOF: usize = 2;
 
 /// Data that the other side acknowledged this long ago, in nanoseconds, is not retransmitted.
 const OLD_NS: i64 = 3_000_000_000;
@@ -191,6 +191,11 @@ fn behind<'a>(segment: &Segment<'a>, bytes: u64) -> Segment<'a> {
     Segment { payload, ..*segment }
 }
 
+/// Whether two sequence numbers are less than a window apart.
+fn is_near(one: u32, other: u32) -> bool {
+    i64::from(one.wrapping_sub(other).cast_signed()).abs() <= WINDOW
+}
+
 /// The first five bytes of a payload in short: those of a record header, where one starts there. 0 where they were not
 /// captured.
 #[inline]
@@ -335,14 +340,17 @@ impl Reassembly<'_> {
     }
 
     /// Whether a segment acknowledges what the other side may have sent (RFC 5961, section 5.2). Somebody who cannot
-    /// see the connection does not know that.
+    /// see the connection does not know that. The first number of a direction is believed: some captures hold none that
+    /// is right.
     fn acknowledges_other_side(&self, segment: &Segment<'_>) -> bool {
-        let Some(acknowledgement) = segment.acknowledgement else { return true };
-        let is_near = |known: u32| i64::from(acknowledgement.wrapping_sub(known).cast_signed()).abs() <= WINDOW;
-        match (self.context.other_next, self.position.acknowledgement()) {
-            (None, None) => true,
-            (other_next, own) => other_next.is_some_and(is_near) || own.is_some_and(is_near),
-        }
+        let (Some(number), Some(own)) = (segment.acknowledgement, self.position.acknowledgement()) else { return true };
+        is_near(number, own) || self.context.other_next.is_some_and(|next| is_near(number, next))
+    }
+
+    /// Whether the other side's acknowledgements say what it has received.
+    fn is_acknowledged(&self) -> bool {
+        let number = self.context.other_acknowledgement;
+        self.position.is_known() && number.is_some_and(|number| is_near(number, self.position.next))
     }
 
     /// Whether a segment repeats bytes that the other side has received long ago. A probe that keeps the connection
@@ -372,9 +380,8 @@ impl Reassembly<'_> {
 
     /// Lets a confirmed run take over, if there is one; returns it if it belongs to another connection.
     fn take_over(&mut self, out: &mut impl OrderedStream) -> Option<Run> {
-        // Where both directions were captured, so were the acknowledgements of another connection.
-        let has_both = self.context.other_next.is_some() && self.position.acknowledgement().is_some();
-        let needed = if has_both { Proof::Acknowledgement } else { Proof::Pieces };
+        // Where acknowledgements were captured, so were those of another connection.
+        let needed = if self.is_acknowledged() { Proof::Acknowledgement } else { Proof::Pieces };
         if let Some(run) = self.pending.rivals.take_confirmed(needed) {
             if run.claim == Claim::OtherConnection {
                 return Some(run);
@@ -511,9 +518,7 @@ impl Reassembly<'_> {
 
     /// So many held segments that follow each other are believed without an acknowledgement.
     fn proof(&self) -> usize {
-        let StreamContext { other_next, other_acknowledgement, .. } = self.context;
-        let is_one_sided = other_next.is_none() && other_acknowledgement.is_none();
-        if is_one_sided || self.position.acknowledgement().is_none() { ONE_SIDED_PROOF } else { PROOF }
+        if self.is_acknowledged() { PROOF } else { UNACKNOWLEDGED_PROOF }
     }
 
     fn start_at_first_held(&mut self, out: &mut impl OrderedStream) {

@@ -309,7 +309,8 @@ fn plausible_syns(syns: PerDirection<Option<u32>>, data: &Segment<'_>) -> PerDir
     let mut plausible = PerDirection::default();
     let next = [Some(data.sequence), data.acknowledgement];
     for (direction, next) in [data.direction, data.direction.reversed()].into_iter().zip(next) {
-        let is_near = |syn: &u32| next.is_none_or(|next| next.wrapping_sub(*syn) <= WINDOW as u32);
+        // An acknowledgement number of 0 says nothing.
+        let is_near = |syn: &u32| next.is_none_or(|next| next == 0 || next.wrapping_sub(*syn) <= WINDOW as u32);
         *plausible.of_mut(direction) = syns.of(direction).filter(is_near);
     }
     plausible
