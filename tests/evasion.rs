@@ -57,8 +57,8 @@ fn every_ten_seconds(mut forge: impl FnMut(usize) -> Vec<Vec<u8>>) -> Traffic {
 }
 
 /// An answer without the plaintext sizes, which are not known where the handshake was not seen.
-fn essential(answer: String) -> String {
-    let mut answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+fn essential(answer: &str) -> String {
+    let mut answer: serde_json::Value = serde_json::from_str(answer).unwrap();
     answer.as_object_mut().unwrap().remove("plaintext");
     answer.to_string()
 }
@@ -66,9 +66,13 @@ fn essential(answer: String) -> String {
 /// How many of the honest answers are missing or different.
 fn changed(honest: &Answers, attacked: &Answers) -> usize {
     let mut left: BTreeMap<String, usize> = BTreeMap::new();
-    attacked.untunnelled().into_iter().map(essential).for_each(|answer| *left.entry(answer).or_default() += 1);
+    attacked
+        .untunnelled()
+        .iter()
+        .map(|answer| essential(answer))
+        .for_each(|answer| *left.entry(answer).or_default() += 1);
     let mut missing = 0;
-    for answer in honest.untunnelled().into_iter().map(essential) {
+    for answer in honest.untunnelled().iter().map(|answer| essential(answer)) {
         match left.get_mut(&answer) {
             Some(count) if *count > 0 => *count -= 1,
             _ => missing += 1,
@@ -236,7 +240,7 @@ fn hellos_in_the_middle_of_a_session_change_nothing() {
 #[test]
 fn differing_retransmissions_change_nothing() {
     let target = target();
-    let back = -(target.payload.len() as i32);
+    let back = -i32::try_from(target.payload.len()).unwrap();
     let again = |payload: &[u8]| target.forged(back, payload);
     let keep_alives = (0..40).map(|number| target.forged(-1, &[number]));
     hold(vec![
