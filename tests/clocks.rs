@@ -2,7 +2,6 @@
 //! changes no other command, and each is reported.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
-#[allow(dead_code, reason = "not every test needs all of it")]
 mod programs;
 
 use std::collections::BTreeMap;
@@ -206,7 +205,8 @@ fn a_flow_with_a_clock_of_its_own_changes_no_other() {
         let mut packets = home();
         for packet in packets.iter_mut().filter(|packet| is_of(packet, service)) {
             let step = Duration::from_secs(i64::unsigned_abs(seconds));
-            packet.timestamp = if seconds < 0 { packet.timestamp - step } else { packet.timestamp + step };
+            packet.timestamp =
+                if seconds < 0 { packet.timestamp.saturating_sub(step) } else { packet.timestamp + step };
         }
         let found = Found::in_packets(&packets);
         found.assert_kept(&format!("{service:?} is {seconds} s late"), at_most_lost, "of all other traffic");
