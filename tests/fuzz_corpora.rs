@@ -116,6 +116,11 @@ fn latency_histogram_survives_corpus_and_mutations() {
 }
 
 #[test]
+fn http_request_survives_corpus_and_mutations() {
+    run("http_request", MUTATED_FILES, targets::http_request);
+}
+
+#[test]
 #[ignore = "writes the committed corpora"]
 fn write_corpora() {
     for corpus::Input { target, name, bytes } in corpus::inputs() {

@@ -7,6 +7,7 @@
 
 mod capture;
 mod frames;
+mod http;
 mod input;
 mod latency;
 mod model;
@@ -16,6 +17,7 @@ mod tables;
 
 pub use capture::capture_reader;
 pub use frames::frame_decoder;
+pub use http::http_request;
 pub use latency::latency_histogram;
 pub use model::model_file;
 pub use packets::{packet_parser, packets};

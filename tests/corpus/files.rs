@@ -98,3 +98,16 @@ pub(super) fn pipelines() -> Inputs {
         ("dotted", "[[stage]]\nrun.run.run = \"a\"\n[pipeline.mode]\n".to_owned()),
     ])
 }
+
+/// Requests to the metrics server.
+pub(crate) fn requests() -> Vec<(&'static str, Vec<u8>)> {
+    let many_headers = ["GET /metrics HTTP/1.1\r\n", &"X: y\r\n".repeat(200), "\r\n"].concat();
+    vec![
+        ("scrape", b"GET /metrics HTTP/1.1\r\nHost: localhost:9464\r\nAccept: */*\r\n\r\n".to_vec()),
+        ("foreign_host", b"GET /metrics HTTP/1.1\r\nHost: example.org\r\n\r\n".to_vec()),
+        ("no_host", b"GET /metrics HTTP/1.0\r\n\r\n".to_vec()),
+        ("other_method", b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 99\r\n\r\n".to_vec()),
+        ("cut", b"GET /met".to_vec()),
+        ("headers", many_headers.into_bytes()),
+    ]
+}

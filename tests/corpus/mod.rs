@@ -30,6 +30,7 @@ pub(crate) fn inputs() -> Vec<Input> {
         ("inventory_file", files::inventories()),
         ("pipeline_file", files::pipelines()),
         ("latency_histogram", histograms::inputs()),
+        ("http_request", files::requests()),
     ];
     let named =
         |(target, inputs): (_, Vec<(_, _)>)| inputs.into_iter().map(move |(name, bytes)| Input { target, name, bytes });

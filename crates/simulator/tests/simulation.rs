@@ -390,7 +390,7 @@ fn simulations_are_written_as_five_files() {
     assert_eq!(read("test.csv"), simulation.test.labels.as_bytes());
     assert_eq!(read("inventory.toml"), simulation.inventory.as_bytes());
     let error = simulation.write_to(path.join("test.csv")).unwrap_err().to_string();
-    assert!(error.contains("test.csv cannot be written"), "{error}");
+    assert!(error.contains("test.csv cannot be created"), "{error}");
 }
 
 proptest! {
