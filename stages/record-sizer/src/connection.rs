@@ -12,11 +12,12 @@ use crate::options::Limits;
 use crate::owned_segment::OwnedSegment;
 use crate::payload_use::PayloadUse;
 use crate::per_direction::PerDirection;
-use crate::reassembly::{PendingSegments, Reassembly, StreamContext, StreamPosition, SynMeaning};
+use crate::reassembly::{PendingSegments, Reassembly, StreamContext, SynMeaning};
 use crate::record::RecordWalker;
 use crate::rivals::Run;
 use crate::session::{Negotiation, TlsSession};
 use crate::session_keys::SessionKeys;
+use crate::stream_position::StreamPosition;
 
 /// How long a connection seen from the middle waits for earlier segments, in nanoseconds.
 const START_WAIT_NS: i64 = 100_000_000;

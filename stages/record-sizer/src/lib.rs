@@ -53,6 +53,7 @@ mod rivals;
 mod session;
 mod session_keys;
 mod sizer;
+mod stream_position;
 mod tls13;
 mod udp_flow;
 

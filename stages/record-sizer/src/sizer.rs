@@ -14,8 +14,9 @@ use crate::notices::notice;
 use crate::options::{Limits, Options};
 use crate::owned_segment::OwnedSegment;
 use crate::per_direction::PerDirection;
-use crate::reassembly::{SynMeaning, WINDOW};
+use crate::reassembly::SynMeaning;
 use crate::reporter::Reporter;
+use crate::stream_position::WINDOW;
 use crate::udp_flow::UdpFlow;
 
 /// How far times may go back, in nanoseconds: the buffers of several interfaces are written with delays of about a

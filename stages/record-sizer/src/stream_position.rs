@@ -1,0 +1,105 @@
+//! How far a direction of a connection has come; kept as long as the connection is.
+
+use sizeleak_frame::Segment;
+
+use crate::record::HEADER;
+
+/// A segment further than this from the next byte is outside any window: no sender has this much in flight.
+pub(crate) const WINDOW: i64 = 16 << 20;
+
+/// The progress of a direction; kept as long as the connection is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StreamPosition {
+    /// The sequence number of the next byte, once the first is known.
+    pub(crate) next: u32,
+    /// The sequence number of the first byte, once it is known.
+    pub(crate) first: u32,
+    /// The sequence number of the last segment accepted, and its first bytes, by which a repetition is recognised.
+    pub(crate) last: u32,
+    pub(crate) last_bytes: u32,
+    /// The last acknowledgement number that came with data of this direction, once there was one.
+    pub(crate) acknowledgement: u32,
+    /// The sequence number at which the last gap starts, once there was one, and its bytes.
+    pub(crate) gap_start: u32,
+    pub(crate) gap_bytes: u32,
+    pub(crate) start: StreamStart,
+    pub(crate) has_acknowledgement: bool,
+    pub(crate) has_gap: bool,
+}
+
+/// How the first byte of a direction is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum StreamStart {
+    #[default]
+    Unknown,
+    /// It is the first byte that was seen.
+    Assumed,
+    /// From a SYN.
+    Syn,
+}
+
+impl StreamPosition {
+    /// Whether its first byte is known.
+    pub(crate) fn is_known(self) -> bool {
+        self.start != StreamStart::Unknown
+    }
+
+    /// Whether its SYN was seen.
+    pub(crate) fn saw_syn(self) -> bool {
+        self.start == StreamStart::Syn
+    }
+
+    /// Remembers an accepted segment, to recognise repetitions of it.
+    #[inline]
+    pub(crate) fn remember(&mut self, segment: &Segment<'_>) {
+        (self.last, self.last_bytes) = (segment.sequence, first_bytes(segment.payload));
+        self.remember_acknowledgement(segment);
+    }
+
+    #[inline]
+    pub(crate) fn remember_acknowledgement(&mut self, segment: &Segment<'_>) {
+        let Some(number) = segment.acknowledgement else { return };
+        // Acknowledgements never go back within a connection.
+        let advance = i64::from(number.wrapping_sub(self.acknowledgement).cast_signed());
+        if !self.has_acknowledgement || !(-WINDOW..0).contains(&advance) {
+            (self.acknowledgement, self.has_acknowledgement) = (number, true);
+        }
+    }
+
+    /// The last acknowledgement number that came with data of this direction.
+    pub(crate) fn acknowledgement(self) -> Option<u32> {
+        self.has_acknowledgement.then_some(self.acknowledgement)
+    }
+
+    /// Notes that a gap of so many bytes, 0 where their number is unknown, starts at the next one.
+    pub(crate) fn start_gap(&mut self, bytes: u64) {
+        (self.gap_start, self.gap_bytes, self.has_gap) = (self.next, bytes as u32, self.is_known());
+    }
+
+    pub(crate) fn is_gap_start(self, sequence: u32) -> bool {
+        self.has_gap && self.gap_start == sequence
+    }
+}
+
+/// A segment without its first `bytes` bytes, as far as its payload goes.
+pub(crate) fn behind<'a>(segment: &Segment<'a>, bytes: u64) -> Segment<'a> {
+    let payload = usize::try_from(bytes).ok().and_then(|bytes| segment.payload.get(bytes..)).unwrap_or_default();
+    Segment { payload, ..*segment }
+}
+
+/// Whether two sequence numbers are less than a window apart.
+pub(crate) fn is_near(one: u32, other: u32) -> bool {
+    i64::from(one.wrapping_sub(other).cast_signed()).abs() <= WINDOW
+}
+
+/// The first five bytes of a payload in short: those of a record header, where one starts there. 0 where they were not
+/// captured.
+#[inline]
+pub(crate) fn first_bytes(payload: &[u8]) -> u32 {
+    payload.first_chunk().map_or(0, |header| header_digest(*header))
+}
+
+#[inline]
+pub(crate) fn header_digest([kind, major, minor, high, low]: [u8; HEADER]) -> u32 {
+    u32::from_be_bytes([kind, major ^ minor, high, low])
+}
