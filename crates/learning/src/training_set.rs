@@ -100,6 +100,7 @@ impl TrainingSet<'_> {
         let mut model = Model {
             overhead,
             actions,
+            kinds: None,
             inventory,
             neighbours,
             smoothing,

@@ -26,6 +26,7 @@ mod epsilon_distribution;
 mod experiment_design;
 mod fit;
 mod inventory;
+mod kinds;
 mod labelled_command;
 mod labels;
 mod least_absolute_deviations;
@@ -44,12 +45,14 @@ mod step_function;
 #[cfg(test)]
 mod testing;
 mod toml_error;
+mod two_sided;
 
 pub use basis::{Basis, SizeError, WireSize};
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
 pub use experiment_design::ExperimentDesign;
 pub use fit::{Fit, FitError, FitMethod, MAX_FITTED_ACTIONS};
 pub use inventory::{Action, Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
+pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::LabelledCommand;
 pub use labels::{Label, LabelError, Labels};
 pub use limits::{Condition, Limits};

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Action, Basis, FitMethod, Inventory, InventoryError, Limits, Neighbours, NoiseStatistics, Prior, ReplyBytesModel,
-    ReplyCountModel, SizeError, Smoothing,
+    Action, Basis, FitMethod, Inventory, InventoryError, Kinds, Limits, Neighbours, NoiseStatistics, Prior,
+    ReplyBytesModel, ReplyCountModel, SizeError, Smoothing,
 };
 
 /// Everything learned about a gateway.
@@ -12,8 +12,10 @@ use crate::{
 pub struct Model {
     /// |ac| in bytes.
     pub overhead: i64,
-    /// The actions with their sizes.
+    /// The actions with their sizes, in sums of which commands are taken apart; none if the labels determine no size.
     pub actions: Vec<Action>,
+    /// Labelled commands whose parts the labels do not separate; `None` if they determine every size.
+    pub kinds: Option<Kinds>,
     /// The devices; `None` if any number of any action is possible.
     pub inventory: Option<Inventory>,
     /// The ⟨size, ε⟩ tuples.
@@ -58,7 +60,35 @@ pub struct CaptureDigest {
 }
 
 impl Model {
-    /// The commands that the inventory allows.
+    /// The names of all actions it can answer: those with sizes, then others that only kinds have.
+    pub fn action_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.actions.iter().map(|action| action.name.as_str()).collect();
+        let of_kinds = self.kinds.iter().flat_map(|kinds| &kinds.list).flat_map(|kind| &kind.actions);
+        for (name, _) in of_kinds {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The commands that the inventory allows, of all actions in the order of [`Self::action_names`].
+    ///
+    /// # Errors
+    /// [`InventoryError`] if an action has no device.
+    pub fn limits_of_all(&self) -> Result<Limits, InventoryError> {
+        let names = self.action_names();
+        match &self.inventory {
+            Some(inventory) => {
+                let actions: Vec<Action> =
+                    names.iter().map(|name| Action { name: (*name).to_owned(), size: 1 }).collect();
+                inventory.limits(&actions)
+            }
+            None => Ok(Limits::free(names.len())),
+        }
+    }
+
+    /// The commands of [`Self::actions`] that the inventory allows.
     ///
     /// # Errors
     /// [`InventoryError`] if an action has no device.

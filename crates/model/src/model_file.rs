@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::labelled_command::LARGEST_SIZE;
 use crate::neighbours::MAX_TUPLES;
 use crate::{
-    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Model, Neighbours,
+    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, Model, Neighbours,
     NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Smoothing, toml_error,
 };
 
@@ -92,6 +92,7 @@ struct ModelFile {
     actions: Vec<Action>,
     #[serde(default, rename = "device")]
     devices: Vec<Device>,
+    kinds: Option<Kinds>,
     prior: Option<Prior>,
     replies: ReplyCountModel,
     reply_bytes: Option<ReplyBytesModel>,
@@ -176,6 +177,7 @@ impl Model {
             neighbours: neighbours.map_or_else(|| bounds("a model needs at least one tuple".to_owned()), Ok)?,
             smoothing: Smoothing { k: file.k, strength: file.strength },
             actions: file.actions,
+            kinds: file.kinds,
             inventory: Some(Inventory { devices: file.devices }).filter(|inventory| !inventory.devices.is_empty()),
             prior: file.prior,
             replies: file.replies,
@@ -183,7 +185,7 @@ impl Model {
             noise: file.noise,
             learned: file.learned.try_into()?,
         };
-        model.limits()?;
+        model.limits_of_all()?;
         Ok(model)
     }
 
@@ -216,6 +218,9 @@ impl Model {
             write!(text, "\n[[device]]\nname = {}\ncount = {}\n", quoted(&device.name), device.count)?;
             writeln!(text, "actions = [{}]", actions.join(", "))?;
         }
+        if let Some(kinds) = &self.kinds {
+            write_kinds(text, kinds)?;
+        }
         if let Some(prior) = &self.prior {
             text.push_str("\n# Shares of commands with 1, 2, 3… actions; shares of the actions, in the order above.\n");
             write_table(text, "prior", prior);
@@ -242,8 +247,14 @@ impl ModelFile {
     /// Checks the bounds of all values: model files are untrusted input.
     fn check(&self) -> Result<(), ModelFault> {
         within("`overhead`", self.overhead)?;
-        if self.actions.is_empty() || self.actions.len() > MAX_ACTIONS {
-            return bounds(format!("a model has 1 to {MAX_ACTIONS} [[action]], this one has {}", self.actions.len()));
+        if (self.actions.is_empty() && self.kinds.is_none()) || self.actions.len() > MAX_ACTIONS {
+            return bounds(format!(
+                "a model has 1 to {MAX_ACTIONS} [[action]], or [kinds]; this one has {} [[action]]",
+                self.actions.len()
+            ));
+        }
+        if let Some(fault) = self.kinds.as_ref().and_then(Kinds::fault) {
+            return bounds(fault.to_owned());
         }
         let mut names = BTreeSet::new();
         for action in &self.actions {
@@ -361,6 +372,29 @@ fn bounds<T>(fault: String) -> Result<T, ModelFault> {
 
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Writes the kinds, one command seen after the other.
+fn write_kinds(text: &mut String, kinds: &Kinds) -> std::fmt::Result {
+    text.push_str(
+        "\n# Labelled commands whose parts the labels do not separate. Deviation of sizes in bytes; the share of \
+         commands\n# that are none of them; what replies tell.\n",
+    );
+    write!(text, "[kinds]\nspread = {:?}\nother = {:?}\n", kinds.spread, kinds.other)?;
+    if let Some(replies) = &kinds.replies {
+        writeln!(text, "replies = {{ spread = {:?}, strength = {:?} }}", replies.spread, replies.strength)?;
+    }
+    for kind in &kinds.list {
+        let actions: Vec<String> =
+            kind.actions.iter().map(|(name, count)| format!("[{}, {count}]", quoted(name))).collect();
+        writeln!(text, "\n[[kinds.kind]]\nactions = [{}]", actions.join(", "))?;
+        text.push_str("# [size, replies, bytes of replies, how many labelled commands]\nseen = [\n");
+        for seen in &kind.seen {
+            writeln!(text, "    [{}, {}, {}, {}],", seen.size, seen.replies, seen.reply_bytes, seen.times)?;
+        }
+        text.push_str("]\n");
+    }
+    Ok(())
 }
 
 /// Writes a part of the model as a table. The parts are plain data, which TOML can always represent.

@@ -39,6 +39,7 @@ pub(crate) fn model() -> Model {
     Model {
         overhead: 60,
         actions: vec![Action { name: "on".into(), size: 40 }, Action { name: "o\"ff".into(), size: 41 }],
+        kinds: None,
         inventory: Some(Inventory { devices: vec![device("plug", 12, &["on", "o\"ff"])] }),
         neighbours: Neighbours::new(tuples).unwrap(),
         smoothing: Smoothing { k: 3, strength: 30.0 },

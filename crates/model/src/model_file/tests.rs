@@ -99,6 +99,7 @@ prop_compose! {
             smoothing: Smoothing { k, strength },
             prior,
             actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
+            kinds: None,
             inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
             neighbours: Neighbours::new(tuples).unwrap(),
             replies: ReplyCountModel { fixed, per_action, missing, surplus },
