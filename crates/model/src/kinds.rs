@@ -27,7 +27,7 @@ pub(crate) const MAX_SEEN: usize = 4096;
 const SPREADS: [f64; 2] = [0.02, 1e6];
 
 /// What no kind explains has any size up to this multiple of the largest one.
-const OTHER_RANGE: f64 = 4.0;
+const OTHER_RANGE: f64 = 2.0;
 
 /// The kinds of a model, in order of first occurrence among the labels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ const OTHER_RANGE: f64 = 4.0;
 pub struct Kinds {
     /// Mean absolute deviation of sizes from those seen, in bytes.
     pub spread: f64,
-    /// The share of commands that are none of the kinds.
+    /// The share of commands that are none of the kinds (Good and Turing: that of kinds labelled once).
     pub other: f64,
     /// How replies depend on the kind; `None` if they tell nothing.
     pub replies: Option<KindReplies>,
@@ -177,7 +177,7 @@ impl Kinds {
             return Some("[kinds] needs 1 to 4096 [[kinds.kind]], each with `actions` and 1 to 4096 entries in `seen`");
         }
         let [least, most] = SPREADS;
-        if !(least / 2.0..=most).contains(&self.spread) || !(1e-9..=0.5).contains(&self.other) {
+        if !(least / 2.0..=most).contains(&self.spread) || !(1e-9..=0.99).contains(&self.other) {
             return Some("`spread` or `other` of [kinds] is out of bounds");
         }
         self.replies.as_ref().filter(|replies| !replies.is_valid()).map(|_| "[kinds.replies] is out of bounds")

@@ -41,6 +41,7 @@ mod rank;
 mod reply_bytes_model;
 mod reply_count_model;
 mod reply_deviation;
+mod separation;
 mod step_function;
 #[cfg(test)]
 mod testing;
@@ -67,3 +68,4 @@ pub use prior::Prior;
 pub use rank::Rank;
 pub use reply_bytes_model::ReplyBytesModel;
 pub use reply_count_model::ReplyCountModel;
+pub use separation::Separation;

@@ -13,13 +13,16 @@ const SPREADS_TRIED: [f64; 14] = [0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0
 const STRENGTHS_TRIED: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 20.0];
 
 /// Before any command is seen again, its size is taken to vary by about this many bytes.
-const USUAL_SPREAD: f64 = 1.0;
+const USUAL_SPREAD: f64 = 1.5;
 
 /// The smallest probability in cross-validation, so that a single odd command does not decide.
 const MIN_PROBABILITY: f64 = 1e-6;
 
 /// The gain in log-likelihood (in nats) that makes replies informative.
 const MIN_GAIN: f64 = 3.0;
+
+/// The greatest share of commands of unseen kinds.
+const MOST_OTHER: f64 = 0.9;
 
 /// The most commands that cross-validation leaves out one by one.
 const MOST_LEFT_OUT: usize = 512;
@@ -59,8 +62,9 @@ impl Kinds {
             return None;
         }
         let spread = size_spread(&list);
-        // One odd command more than seen.
-        let other = rounded(1.0 / (commands as f64 + 2.0)).clamp(1e-4, 0.25);
+        // Good and Turing: as often as kinds were seen once, commands are of a kind that was never seen.
+        let once = list.iter().filter(|kind| kind.commands() == 1).count() as f64;
+        let other = rounded((once + 0.5) / (commands as f64 + 1.0)).clamp(1e-4, MOST_OTHER);
         let replies = reply_smoothing(&list);
         Some(Self { spread, other, replies, list })
     }
