@@ -126,13 +126,12 @@ impl Kinds {
         (self.list.iter().map(weight).collect(), self.other / (OTHER_RANGE * largest))
     }
 
-    /// The kind with exactly these actions, by its index.
-    pub fn position<'a>(&self, actions: impl Iterator<Item = (&'a str, u32)> + Clone) -> Option<usize> {
-        let actions = actions.filter(|(_, count)| *count > 0);
+    /// The kind with exactly these actions, each named once, by its index.
+    pub fn position(&self, actions: &[(&str, u32)]) -> Option<usize> {
+        let known = |kind: &Kind, name: &str| kind.actions.iter().find(|(own, _)| own == name).map_or(0, |(_, n)| *n);
+        let occurring = actions.iter().filter(|(_, count)| *count > 0).count();
         let is_same = |kind: &Kind| {
-            let known = |name: &str| kind.actions.iter().find(|(own, _)| own == name).map(|(_, count)| *count);
-            actions.clone().count() == kind.actions.len()
-                && actions.clone().all(|(name, count)| known(name) == Some(count))
+            occurring == kind.actions.len() && actions.iter().all(|(name, count)| known(kind, name) == *count)
         };
         self.list.iter().position(is_same)
     }

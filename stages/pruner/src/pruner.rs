@@ -132,7 +132,11 @@ impl Pruner {
             plaintext: command.plaintext,
             records: command.records,
             replies: command.replies,
-            reply_bytes: if self.model.reply_bytes.is_some() { command.reply_bytes } else { 0 },
+            reply_bytes: if self.model.reply_bytes.is_some() || self.model.kinds.is_some() {
+                command.reply_bytes
+            } else {
+                0
+            },
             candidate_count: *candidate_count,
         };
         if let Some((cached, result)) = self.cache.recall(&key)
@@ -153,7 +157,7 @@ impl Pruner {
             u64::MAX => u64::MAX,
             count => count.saturating_sub(candidates.len() as u64),
         };
-        let mut posterior = Posterior::new(candidates, unlisted);
+        let mut posterior = Posterior::new(candidates, unlisted > 0 || self.model.kinds.is_some());
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
         let is_possible = posterior.len() > 0;

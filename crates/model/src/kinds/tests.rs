@@ -57,7 +57,7 @@ fn replies_that_do_not_depend_on_the_kind_tell_nothing() {
 fn a_kind_is_found_by_its_actions() {
     let commands = [command(100, [1, 0], 0, 0), command(140, [2, 1], 0, 0), command(60, [0, 0], 0, 0)];
     let kinds = Kinds::learn(&names(), commands.iter()).unwrap();
-    let position = |actions: &[(&str, u32)]| kinds.position(actions.iter().copied());
+    let position = |actions: &[(&str, u32)]| kinds.position(actions);
     assert_eq!(position(&[("unlock", 1), ("lock", 2)]), Some(1));
     assert_eq!(position(&[("lock", 1), ("unlock", 0)]), Some(0));
     assert_eq!(position(&[]), Some(2));
