@@ -11,6 +11,7 @@ mod size_search;
 use serde::{Deserialize, Serialize};
 
 pub use error::{FitError, MAX_FITTED_ACTIONS};
+pub(crate) use remainders::Remainders;
 
 use crate::labelled_command::action_bytes;
 use crate::neighbours::MAX_TUPLES;

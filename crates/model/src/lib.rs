@@ -21,6 +21,7 @@
 //! # Ok::<(), sizeleak_model::FitError>(())
 //! ```
 
+mod additivity;
 mod basis;
 mod epsilon_distribution;
 mod experiment_design;
@@ -48,6 +49,7 @@ mod testing;
 mod toml_error;
 mod two_sided;
 
+pub use additivity::{Additivity, padding};
 pub use basis::{Basis, SizeError, WireSize};
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
 pub use experiment_design::ExperimentDesign;
