@@ -3,7 +3,7 @@
 use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_model::{
     Action, Basis, CaptureDigest, ExperimentDesign, Fit, FitError, FitMethod, Inventory, LabelledCommand, Limits,
-    Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel,
+    Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope,
 };
 
 use crate::error::LearningError;
@@ -98,6 +98,7 @@ impl TrainingSet<'_> {
         };
         let Fit { overhead, actions, neighbours, smoothing, .. } = fit;
         let mut model = Model {
+            scope: Scope::default(),
             overhead,
             actions,
             inventory,

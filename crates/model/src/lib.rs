@@ -33,6 +33,7 @@ mod limits;
 mod matching;
 mod model;
 mod model_file;
+mod model_set;
 mod neighbours;
 mod noise_statistics;
 mod prior;
@@ -40,6 +41,7 @@ mod rank;
 mod reply_bytes_model;
 mod reply_count_model;
 mod reply_deviation;
+mod scope;
 mod step_function;
 #[cfg(test)]
 mod testing;
@@ -56,6 +58,7 @@ pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
 pub use model::{CaptureDigest, Model, Provenance};
 pub use model_file::{ModelError, ModelFault, SCHEMA};
+pub use model_set::{Assumption, Choice, FlowEnds, GatewaysSeen, ModelSet, Scopes, Uncovered};
 pub use neighbours::{EpsilonTuple, Neighbours, WeightedEpsilon};
 pub use noise_statistics::{
     GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, NoiseStatistics, RecordLayout, ServiceRecords,
@@ -64,3 +67,4 @@ pub use prior::Prior;
 pub use rank::Rank;
 pub use reply_bytes_model::ReplyBytesModel;
 pub use reply_count_model::ReplyCountModel;
+pub use scope::{Scope, ServiceName, ServiceNameError};

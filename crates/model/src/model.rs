@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Action, Basis, FitMethod, Inventory, InventoryError, Limits, Neighbours, NoiseStatistics, Prior, ReplyBytesModel,
-    ReplyCountModel, SizeError, Smoothing,
+    ReplyCountModel, Scope, SizeError, Smoothing,
 };
 
 /// Everything learned about a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
+    /// The gateway and the services it was learned on; empty for any.
+    pub scope: Scope,
     /// |ac| in bytes.
     pub overhead: i64,
     /// The actions with their sizes.
