@@ -44,9 +44,10 @@ impl LabelFile {
     /// # Errors
     /// If the model lacks an action.
     pub fn check_actions(&self, model: &Model) -> Result<(), LabelFileError> {
-        let is_unknown = |name: &&String| model.actions.iter().all(|action| action.name != **name);
+        let known = model.action_names();
+        let is_unknown = |name: &&String| !known.contains(&name.as_str());
         let Some(name) = self.labels.actions.iter().find(is_unknown) else { return Ok(()) };
-        let known = model.actions.iter().map(|action| &*action.name).collect::<Vec<_>>().join(", ");
+        let known = known.join(", ");
         Err(self.fault(format!("the model does not know the action `{name}`, it has {known}: learn again with it")))
     }
 

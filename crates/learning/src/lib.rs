@@ -20,6 +20,7 @@ mod error;
 mod learning_run;
 mod recording_plan;
 mod size_basis;
+mod size_learning;
 mod training_set;
 
 pub use capture_digest::digest_capture;

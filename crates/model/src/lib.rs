@@ -35,6 +35,7 @@ mod limits;
 mod matching;
 mod model;
 mod model_file;
+mod model_set;
 mod neighbours;
 mod noise_statistics;
 mod prior;
@@ -42,6 +43,7 @@ mod rank;
 mod reply_bytes_model;
 mod reply_count_model;
 mod reply_deviation;
+mod scope;
 mod separation;
 mod step_function;
 #[cfg(test)]
@@ -60,8 +62,9 @@ pub use labelled_command::LabelledCommand;
 pub use labels::{Label, LabelError, Labels};
 pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
-pub use model::{CaptureDigest, Model, Provenance};
+pub use model::{CaptureDigest, Model, Provenance, before_padding};
 pub use model_file::{ModelError, ModelFault, SCHEMA};
+pub use model_set::{Assumption, Choice, FlowEnds, GatewaysSeen, ModelSet, Scopes, Uncovered};
 pub use neighbours::{EpsilonTuple, Neighbours, WeightedEpsilon};
 pub use noise_statistics::{
     GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, NoiseStatistics, RecordLayout, ServiceRecords,
@@ -70,4 +73,5 @@ pub use prior::Prior;
 pub use rank::Rank;
 pub use reply_bytes_model::ReplyBytesModel;
 pub use reply_count_model::ReplyCountModel;
+pub use scope::{Scope, ServiceName, ServiceNameError};
 pub use separation::Separation;

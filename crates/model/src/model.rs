@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Action, Basis, FitMethod, Inventory, InventoryError, Kinds, Limits, Neighbours, NoiseStatistics, Prior,
-    ReplyBytesModel, ReplyCountModel, SizeError, Smoothing,
+    ReplyBytesModel, ReplyCountModel, Scope, SizeError, Smoothing,
 };
 
 /// Everything learned about a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
+    /// The gateway and the services it was learned on; empty for any.
+    pub scope: Scope,
     /// |ac| in bytes.
     pub overhead: i64,
     /// The actions with their sizes, in sums of which commands are taken apart; none if the labels determine no size.
@@ -47,6 +49,10 @@ pub struct Provenance {
     pub basis: Basis,
     /// The captures.
     pub captures: Vec<CaptureDigest>,
+    /// The multiple in bytes to which messages are padded, so that sizes are known as ranges; `None` without padding.
+    pub padding: Option<u32>,
+    /// What the labels leave uncertain, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// A capture from which a model was learned.
@@ -99,11 +105,18 @@ impl Model {
         }
     }
 
-    /// The possible sizes of a command in this model's basis, as [`Basis::sizes`].
+    /// The possible sizes of a command in this model's basis, as [`Basis::sizes`]; of a padded message those before the
+    /// padding.
     ///
     /// # Errors
     /// [`SizeError`] if the model knows only wire sizes and the session's cipher suite is known.
     pub fn sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
-        self.learned.basis.sizes(wire, records, plaintext)
+        let sizes = self.learned.basis.sizes(wire, records, plaintext)?;
+        Ok(self.learned.padding.map_or(sizes, |padding| before_padding(sizes, padding)))
     }
+}
+
+/// The sizes that a message may have had before it was padded to a multiple of `padding` bytes.
+pub fn before_padding([least, most]: [i64; 2], padding: u32) -> [i64; 2] {
+    [least.saturating_sub(i64::from(padding) - 1).max(0), most]
 }

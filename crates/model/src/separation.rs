@@ -43,6 +43,14 @@ impl Separation {
         Self { separate, tied, absent }
     }
 
+    /// The same with no action separate.
+    #[must_use]
+    pub fn tying_all(&self) -> Self {
+        let mut tied = [self.separate.as_slice(), &self.tied].concat();
+        tied.sort_unstable();
+        Self { separate: Vec::new(), tied, absent: self.absent.clone() }
+    }
+
     /// The command with the counts of the separate actions alone; `None` if it has no action, or others.
     pub fn project(&self, command: &LabelledCommand) -> Option<LabelledCommand> {
         project(command, &self.separate)

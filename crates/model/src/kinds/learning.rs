@@ -28,9 +28,14 @@ const MOST_OTHER: f64 = 0.9;
 const MOST_LEFT_OUT: usize = 512;
 
 impl Kinds {
-    /// The kinds of labelled commands whose counts are in the order of `names`; `None` without commands. Of more than
-    /// 4096 kinds, or 4096 different commands of a kind, the first are kept.
-    pub fn learn<'a>(names: &[String], commands: impl Iterator<Item = &'a LabelledCommand>) -> Option<Self> {
+    /// The kinds of labelled commands whose counts are in the order of `names`; `None` without commands. Besides them,
+    /// `others` commands were labelled. Of more than 4096 kinds, or 4096 different commands of a kind, the first are
+    /// kept.
+    pub fn learn<'a>(
+        names: &[String],
+        commands: impl Iterator<Item = &'a LabelledCommand>,
+        others: usize,
+    ) -> Option<Self> {
         let mut order: Vec<&[u32]> = Vec::new();
         let mut seen: BTreeMap<&[u32], BTreeMap<SeenCommand, u64>> = BTreeMap::new();
         for command in commands {
@@ -64,7 +69,7 @@ impl Kinds {
         let spread = size_spread(&list);
         // Good and Turing: as often as kinds were seen once, commands are of a kind that was never seen.
         let once = list.iter().filter(|kind| kind.commands() == 1).count() as f64;
-        let other = rounded((once + 0.5) / (commands as f64 + 1.0)).clamp(1e-4, MOST_OTHER);
+        let other = rounded((once + 0.5) / (commands as f64 + others as f64 + 1.0)).clamp(1e-4, MOST_OTHER);
         let replies = reply_smoothing(&list);
         Some(Self { spread, other, replies, list })
     }

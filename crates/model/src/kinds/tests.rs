@@ -15,7 +15,7 @@ fn command(size: i64, counts: [u32; 2], replies: u32, reply_bytes: i64) -> Label
 fn lock() -> Kinds {
     let commands: Vec<LabelledCommand> =
         (0..12).flat_map(|at| [command(213, [1, 0], 1, 102 + at % 2), command(213, [0, 1], 1, 237 + at % 2)]).collect();
-    Kinds::learn(&names(), commands.iter()).unwrap()
+    Kinds::learn(&names(), commands.iter(), 0).unwrap()
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_size_far_from_all_kinds_is_none_of_them() {
 #[test]
 fn sizes_that_were_labelled_once_may_vary_by_a_byte() {
     let commands = [command(163, [1, 0], 2, 856), command(201, [0, 1], 2, 868)];
-    let kinds = Kinds::learn(&names(), commands.iter()).unwrap();
+    let kinds = Kinds::learn(&names(), commands.iter(), 0).unwrap();
     assert_eq!(kinds.replies, None, "one command of each says nothing about replies");
     let (weights, other) = kinds.weights(162);
     assert!(weights[0] > 5.0 * other && weights[0] > 1000.0 * weights[1], "{weights:?} {other}");
@@ -50,13 +50,13 @@ fn replies_that_do_not_depend_on_the_kind_tell_nothing() {
     let commands: Vec<LabelledCommand> = (0..40)
         .map(|at| command(100 + 10 * (at % 2), [u32::from(at % 2 == 0), u32::from(at % 2 == 1)], 1, 50 + at % 3))
         .collect();
-    assert_eq!(Kinds::learn(&names(), commands.iter()).unwrap().replies, None);
+    assert_eq!(Kinds::learn(&names(), commands.iter(), 0).unwrap().replies, None);
 }
 
 #[test]
 fn a_kind_is_found_by_its_actions() {
     let commands = [command(100, [1, 0], 0, 0), command(140, [2, 1], 0, 0), command(60, [0, 0], 0, 0)];
-    let kinds = Kinds::learn(&names(), commands.iter()).unwrap();
+    let kinds = Kinds::learn(&names(), commands.iter(), 0).unwrap();
     let position = |actions: &[(&str, u32)]| kinds.position(actions);
     assert_eq!(position(&[("unlock", 1), ("lock", 2)]), Some(1));
     assert_eq!(position(&[("lock", 1), ("unlock", 0)]), Some(0));
@@ -70,7 +70,7 @@ proptest! {
     fn weights_are_a_distribution_over_sizes(sizes in prop::collection::vec(50i64..300, 1..20)) {
         let commands: Vec<LabelledCommand> =
             sizes.iter().zip(0_u32..).map(|(size, at)| command(*size, [at % 2, 1], 0, 0)).collect();
-        let kinds = Kinds::learn(&names(), commands.iter()).unwrap();
+        let kinds = Kinds::learn(&names(), commands.iter(), 0).unwrap();
         prop_assert!(kinds.fault().is_none(), "{:?}", kinds);
         let sum: f64 = (-3000..6000).map(|size| kinds.weights(size).0.iter().sum::<f64>()).sum();
         prop_assert!((sum + kinds.other - 1.0).abs() < 1e-3, "{}", sum);
