@@ -36,6 +36,8 @@ pub struct LearnedModel {
     pub warnings: Vec<String>,
     /// For each action with a size, the credible interval (95 %) of that size in bytes.
     pub intervals: Vec<[i64; 2]>,
+    /// The services it was learned on, by their indices among those observed.
+    pub(crate) services: Vec<usize>,
     /// The indices of the commands it was learned from.
     pub(crate) learned_from: Vec<usize>,
     /// The indices of labelled commands that were left out.
@@ -128,6 +130,7 @@ impl TrainingSet<'_> {
             remarks,
             warnings,
             intervals,
+            services: Vec::new(),
             learned_from,
             left_out,
             mismatches,

@@ -17,8 +17,19 @@ const MOST_COLUMNS: usize = 60;
 
 const OVERHEAD: &str = "overhead |ac|";
 
+/// A summary of all sections.
+pub(super) fn summary(sections: &[LearnedModel]) -> String {
+    let several = sections.len() > 1;
+    let text = |section: &LearnedModel| {
+        let of_section = of_section(section);
+        let scope = escaped(&section.model.scope.to_string()).into_owned();
+        if several { format!("for {scope}:\n{of_section}") } else { of_section }
+    };
+    sections.iter().map(text).collect::<Vec<_>>().join("\n\n")
+}
+
 /// A summary in several lines.
-pub(super) fn summary(learned: &LearnedModel) -> String {
+fn of_section(learned: &LearnedModel) -> String {
     let LearnedModel { model, labels, remarks, .. } = learned;
     let method = match model.learned.method {
         FitMethod::Robust => "by a robust fit",
