@@ -21,6 +21,9 @@ const SIGNIFICANT: f64 = 0.01;
 /// Smaller mean deviations in bytes are ε.
 const USUAL_DEVIATION: f64 = 1.0;
 
+/// With smaller mean deviations in bytes, nearly all sizes are sums.
+const NO_DEVIATION: f64 = 0.1;
+
 /// How many names a sentence lists; the others are counted.
 const SHOWN: usize = 8;
 
@@ -124,7 +127,8 @@ impl SummedCommands {
         let Some(padding) = padding.and_then(|bytes| u32::try_from(bytes).ok()).filter(|_| is_exact) else {
             return Ok((exact?, None));
         };
-        let adds_up = |fit: &Fit| Additivity::of(fit, &self.commands).mean_deviation <= USUAL_DEVIATION;
+        // Sizes alike modulo some bytes deviate by so many bytes or not at all.
+        let adds_up = |fit: &Fit| Additivity::of(fit, &self.commands).mean_deviation <= NO_DEVIATION;
         if exact.as_ref().is_ok_and(adds_up) {
             return Ok((exact?, None));
         }
