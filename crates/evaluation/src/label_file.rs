@@ -39,14 +39,20 @@ impl LabelFile {
         Ok(Self { path: path.to_owned(), labels })
     }
 
-    /// Checks that the model has a size for every action.
+    /// Checks that some section of the model has a size for every action.
     ///
     /// # Errors
-    /// If the model lacks an action.
-    pub fn check_actions(&self, model: &Model) -> Result<(), LabelFileError> {
-        let is_unknown = |name: &&String| model.actions.iter().all(|action| action.name != **name);
+    /// If all sections lack an action.
+    pub fn check_actions(&self, models: &[Model]) -> Result<(), LabelFileError> {
+        let mut known: Vec<&str> = Vec::new();
+        for action in models.iter().flat_map(|model| &model.actions) {
+            if !known.contains(&&*action.name) {
+                known.push(&action.name);
+            }
+        }
+        let is_unknown = |name: &&String| !known.contains(&&***name);
         let Some(name) = self.labels.actions.iter().find(is_unknown) else { return Ok(()) };
-        let known = model.actions.iter().map(|action| &*action.name).collect::<Vec<_>>().join(", ");
+        let known = known.join(", ");
         Err(self.fault(format!("the model does not know the action `{name}`, it has {known}: learn again with it")))
     }
 
