@@ -105,13 +105,15 @@ impl Model {
         }
     }
 
-    /// The possible sizes of a command in this model's basis, as [`Basis::sizes`]; of a padded message those before the
-    /// padding.
+    /// The possible sizes of a command in this model's basis, as [`Basis::sizes`]. Where the model knows its services,
+    /// a session with them is taken to use the cipher suite that the model was learned on, as long as one end decides it.
+    /// Of a padded message they are those before the padding.
     ///
     /// # Errors
-    /// [`SizeError`] if the model knows only wire sizes and the session's cipher suite is known.
+    /// [`SizeError`] if the model knows only wire sizes of an unknown service and the session's cipher suite is known.
     pub fn sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
-        let sizes = self.learned.basis.sizes(wire, records, plaintext)?;
+        let is_of_service = self.learned.basis == Basis::Wire && !self.scope.services.is_empty();
+        let sizes = self.learned.basis.sizes(wire, records, plaintext.filter(|_| !is_of_service))?;
         Ok(self.learned.padding.map_or(sizes, |padding| before_padding(sizes, padding)))
     }
 }

@@ -158,7 +158,18 @@ pub struct Scopes {
     scopes: Vec<Scope>,
 }
 
+impl From<Vec<Scope>> for Scopes {
+    fn from(scopes: Vec<Scope>) -> Self {
+        Self { scopes }
+    }
+}
+
 impl Scopes {
+    /// Whether there is one section, which covers everything.
+    pub fn cover_all(&self) -> bool {
+        matches!(self.scopes.as_slice(), [only] if only.is_empty())
+    }
+
     /// The section for a flow.
     ///
     /// A section of the flow's own gateway comes before one of any gateway. A gateway address that no section has is taken

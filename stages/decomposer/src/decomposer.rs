@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Candidate, Correction, Identification, Notice, SharedList, WeightedEpsilon, what};
+use sizeleak_flow_models::SectionStage;
+use sizeleak_frame::{
+    Candidate, Command, Correction, Frame, Identification, Notice, SharedList, WeightedEpsilon, what,
+};
 use sizeleak_model::Model;
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 use thiserror::Error;
@@ -228,7 +231,13 @@ impl Stage for Decomposer {
     type Input = Correction;
 
     fn process(&mut self, Correction { command, epsilons }: Correction, out: &mut dyn Emit) -> Result<(), StageError> {
-        let sizes = self.model.sizes(command.size, command.records, command.plaintext).map_err(StageError::failed)?;
+        let Ok(sizes) = self.model.sizes(command.size, command.records, command.plaintext) else {
+            // The corrector has said why.
+            return Ok(out.emit(unanswered(command))?);
+        };
+        if epsilons.is_empty() {
+            return Ok(out.emit(unanswered(command))?);
+        }
         let Decomposition { candidates, unused_epsilons } = self.decompose(sizes, &epsilons);
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
@@ -262,6 +271,23 @@ impl Stage for Decomposer {
             ("cut_lists", self.counters.cut_lists),
             ("unused_epsilons", self.counters.unused_epsilons),
         ]
+    }
+}
+
+/// A command that the model says nothing about.
+fn unanswered(command: Command) -> Frame {
+    let candidates = SharedList::default();
+    let (min_actions, max_actions) = (None, None);
+    Identification { command, candidates, candidate_count: 0, listed: 0, min_actions, max_actions }.into()
+}
+
+impl SectionStage for Decomposer {
+    fn flow_and_time(Correction { command, .. }: &Correction) -> (u64, i64) {
+        (command.flow, command.time_ns)
+    }
+
+    fn without_model(Correction { command, .. }: Correction) -> Frame {
+        unanswered(command)
     }
 }
 
