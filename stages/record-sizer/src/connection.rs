@@ -161,24 +161,17 @@ impl Connection {
         Some(self.successor(direction, run))
     }
 
-    /// Another connection that was not contradicted, at the end of the traffic. Other rivals are dropped.
-    pub(crate) fn likely_successor(&mut self, time_ns: i64, findings: &mut Findings) -> Option<Successor> {
-        let mut successor = None;
+    /// Another connection that was not contradicted, at the end of the traffic.
+    pub(crate) fn likely_successor(&mut self, findings: &mut Findings) -> Option<Successor> {
         for direction in Direction::BOTH {
-            if successor.is_none() && self.has_rivals(direction) {
+            if self.has_rivals(direction) {
                 let (mut reassembly, mut framer) = self.direction(direction, findings);
-                let run = reassembly.take_likely(&mut framer);
-                successor = run.map(|run| self.successor(direction, run));
+                if let Some(run) = reassembly.take_likely(&mut framer) {
+                    return Some(self.successor(direction, run));
+                }
             }
         }
-        for direction in Direction::BOTH {
-            if self.busy.is_none() {
-                break;
-            }
-            let (mut reassembly, mut framer) = self.direction(direction, findings);
-            reassembly.drop_rivals(time_ns, &mut framer);
-        }
-        successor
+        None
     }
 
     fn has_rivals(&self, direction: Direction) -> bool {

@@ -287,7 +287,7 @@ impl RecordSizer {
     /// Reports what is left of connections that are over.
     fn end(&mut self, connections: Vec<(u64, Connection)>, out: &mut dyn Emit) -> Result<(), Closed> {
         for (flow, mut connection) in connections {
-            while let Some(successor) = connection.likely_successor(self.now_ns, &mut self.findings) {
+            while let Some(successor) = connection.likely_successor(&mut self.findings) {
                 close((flow, &mut connection), self.now_ns, &mut self.findings, &mut self.reporter, out)?;
                 connection = Connection::after(&successor, &mut self.findings);
             }
