@@ -131,7 +131,7 @@ impl RecordSizer {
             }
             None => {
                 let syns = self.syns.remove(segment.flow).unwrap_or_default();
-                let connection = self.connections.insert(segment.flow, Connection::default());
+                let connection = self.connections.insert(segment.flow, Connection::new(self.limits.burst_gap_ns));
                 connection.open_both(plausible_syns(syns, segment), findings);
                 connection
             }
@@ -179,7 +179,7 @@ impl RecordSizer {
     fn supersede(&mut self, flow: u64, successor: &Successor, time_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
         let Some(connection) = self.connections.find(flow) else { return Ok(()) };
         close((flow, &mut *connection), time_ns, &mut self.findings, &mut self.reporter, out)?;
-        *connection = Connection::after(successor, &mut self.findings);
+        *connection = Connection::after(successor, self.limits.burst_gap_ns, &mut self.findings);
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl RecordSizer {
         for (flow, mut connection) in connections {
             while let Some(successor) = connection.likely_successor(&mut self.findings) {
                 close((flow, &mut connection), self.now_ns, &mut self.findings, &mut self.reporter, out)?;
-                connection = Connection::after(&successor, &mut self.findings);
+                connection = Connection::after(&successor, self.limits.burst_gap_ns, &mut self.findings);
             }
             close((flow, &mut connection), self.now_ns, &mut self.findings, &mut self.reporter, out)?;
             self.held_flows.update(flow, None, 0);

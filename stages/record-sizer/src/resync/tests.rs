@@ -3,7 +3,7 @@
 use super::*;
 
 fn chunk(payload: &[u8]) -> Chunk<'_> {
-    Chunk { time_ns: 1, payload, hidden: 0, starts_segment: true, ends_segment: true }
+    Chunk { starts_segment: true, ends_segment: true, ..Chunk::fragment(1, payload) }
 }
 
 fn record(length: u8) -> Vec<u8> {
