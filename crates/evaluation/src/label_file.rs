@@ -96,7 +96,7 @@ impl LabelFile {
     #[must_use]
     pub fn subset(&self, rows: &[usize]) -> Self {
         let rows = rows.iter().filter_map(|row| self.labels.rows.get(*row)).cloned().collect();
-        Self { path: self.path.clone(), labels: Labels { actions: self.labels.actions.clone(), rows } }
+        Self { path: self.path.clone(), labels: Labels { actions: self.labels.actions.clone(), rows, ..self.labels } }
     }
 
     /// Matches the rows with commands.

@@ -59,7 +59,7 @@ pub use fit::{Fit, FitError, FitMethod, MAX_FITTED_ACTIONS};
 pub use inventory::{Action, Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::LabelledCommand;
-pub use labels::{Label, LabelError, Labels};
+pub use labels::{Label, LabelError, LabelZone, Labels};
 pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
 pub use model::{CaptureDigest, Model, Provenance, before_padding};
