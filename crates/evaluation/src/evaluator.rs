@@ -11,6 +11,7 @@ use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
 use crate::judged_run::{JudgedRun, MatchedCommands};
 use crate::label_file::{LabelFile, Tolerance};
 use crate::observe::observe;
+use crate::traffic_seen::TrafficSeen;
 
 /// Judges pipelines by the same model and labels.
 #[derive(Debug)]
@@ -50,9 +51,9 @@ impl<'a> Evaluator<'a> {
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<JudgedRun<'a>, EvaluationError> {
         let matched = |commands| MatchedCommands::new(commands, self.labels, self.tolerance);
-        let FoundCommands { mut commands, has_candidates, damage } = self.find(pipeline, on_notice)?;
+        let FoundCommands { mut commands, has_candidates, seen, damage } = self.find(pipeline, on_notice)?;
         if commands.is_empty() {
-            return Err(damage.map_or(EvaluationError::NoCommands, EvaluationError::from));
+            return Err(damage.map_or_else(|| EvaluationError::NoCommands(Box::new(seen)), EvaluationError::from));
         }
         let mut before = None;
         if pipeline.has("pruner") {
@@ -78,14 +79,20 @@ impl<'a> Evaluator<'a> {
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<FoundCommands, EvaluationError> {
         let (mut identified, mut unidentified) = (Vec::new(), Vec::new());
+        let mut seen = TrafficSeen::default();
         let damage = observe(pipeline, on_notice, |frame| match &frame {
             Frame::Identification(identification) => identified.push(self.index.judge(identification)),
             Frame::Correction(correction) => unidentified.push(JudgedCommand::unidentified(&correction.command)),
             Frame::Command(command) => unidentified.push(JudgedCommand::unidentified(command)),
-            _ => {}
+            frame => seen.add(frame),
         })?;
         let has_candidates = !identified.is_empty();
-        Ok(FoundCommands { commands: if has_candidates { identified } else { unidentified }, has_candidates, damage })
+        Ok(FoundCommands {
+            commands: if has_candidates { identified } else { unidentified },
+            has_candidates,
+            seen,
+            damage,
+        })
     }
 }
 
@@ -93,5 +100,6 @@ impl<'a> Evaluator<'a> {
 struct FoundCommands {
     commands: Vec<JudgedCommand>,
     has_candidates: bool,
+    seen: TrafficSeen,
     damage: Option<RunError>,
 }

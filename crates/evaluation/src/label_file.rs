@@ -108,7 +108,7 @@ impl LabelFile {
         if !matching.pairs.is_empty() {
             return Ok(matching);
         }
-        let first = command_times.first().ok_or(EvaluationError::NoCommands)?;
+        let first = command_times.first().ok_or_else(|| EvaluationError::NoCommands(Box::default()))?;
         let fault = self.fault(format!(
             "none of its {} labels is within {tolerance} of a command: its first label is at {}, the first of {} \
             commands at {}",

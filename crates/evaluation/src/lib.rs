@@ -30,6 +30,7 @@ mod observe;
 mod probability;
 mod score;
 pub mod statistics;
+mod traffic_seen;
 
 pub use bayes_limit::LimitComparison;
 pub use calibration::{Calibration, CalibrationBin};
@@ -47,3 +48,4 @@ pub use judged_run::{JudgedRun, MatchCounts};
 pub use label_file::{LabelFile, Tolerance};
 pub use observe::observe;
 pub use score::{ActionScore, CandidateCounts, CredibleSet, Score};
+pub use traffic_seen::TrafficSeen;
