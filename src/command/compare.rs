@@ -96,8 +96,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let share = confidence.share();
         return Err(Failure::usage(anyhow!("an interval of {share} needs at least `--samples {fewest}`")));
     }
-    let (model, labels) = arguments.input.read()?;
-    let evaluator = arguments.input.evaluator(&model, &labels)?;
+    let (models, labels) = arguments.input.read()?;
+    let evaluator = arguments.input.evaluator(&models, &labels)?;
     arguments.check_files()?;
     let (mut runs, mut first_damage) = (Vec::new(), None);
     for (number, variant) in (1..).zip(&arguments.variants) {

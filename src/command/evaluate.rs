@@ -68,8 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(anyhow!("`--compare` is now a separate command: `sizeleak compare {settings} …`")));
     }
     let input = &arguments.input;
-    let (model, labels) = input.read()?;
-    let evaluator = input.evaluator(&model, &labels)?;
+    let (models, labels) = input.read()?;
+    let evaluator = input.evaluator(&models, &labels)?;
     let limit = arguments.limit()?;
     let pipeline = input.pipeline(&PipelineVariant::Options(Vec::new()))?;
     arguments.check_files(&pipeline)?;

@@ -12,7 +12,7 @@ use sizeleak_evaluation::LabelFile;
 use sizeleak_learning::{
     CipherSuite, CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, LearningRun, digest_capture,
 };
-use sizeleak_model::{Action, FitMethod, Inventory};
+use sizeleak_model::{Action, FitMethod, Inventory, ModelSet};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::show;
 
@@ -129,11 +129,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut notices = NoticeReport::new(&captures.log);
     let outcome = run.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
     notices.print(&outcome, |outcome| outcome.damage.as_ref());
-    let LearningOutcome { learned, commands, damage } = outcome?;
+    let LearningOutcome { learned, commands, damage, .. } = outcome?;
     let training_set = run.training_set(&commands);
     if let Some(path) = &arguments.record {
         let plan = match &learned {
-            Ok(learned) => learned.plan.clone(),
+            Ok(sections) => sections.first().map(|learned| learned.plan.clone()).unwrap_or_default(),
             Err(_) => training_set.plan(run.inventory.as_ref())?,
         };
         write(path, &plan.label_template()?)?;
@@ -142,11 +142,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         None => error.into(),
         Some(damage) => Failure::damaged(damage, &format!("and from everything before that: {error}")),
     })?;
-    write(&arguments.output, learned.model.to_toml().as_bytes())?;
+    let models = ModelSet::new(learned.iter().map(|section| section.model.clone()).collect());
+    let models = models.with_context(|| labels.path().display().to_string())?;
+    write(&arguments.output, models.to_toml().as_bytes())?;
     if !captures.log.is_quiet() {
         show(&summary::summary(&learned));
     }
-    if let Some(counts) = &arguments.curve {
+    if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {
         let (pipeline, test) = arguments.test(pipeline)?;
         let (method, model) = (run.method, &learned.model);
         let (cipher, inventory) = (run.cipher.as_ref(), run.inventory.as_ref());

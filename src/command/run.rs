@@ -52,9 +52,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     options: StageOptionArguments,
 
-    /// The model of the gateway, made by `sizeleak learn`
+    /// The model of the gateway, made by `sizeleak learn`; several files for several services or gateways
     #[arg(long, value_name = "FILE")]
-    model: Option<PathBuf>,
+    model: Vec<PathBuf>,
 
     /// Where the stages run [default: as in the pipeline file, else threads]
     #[arg(long, value_enum)]
@@ -217,8 +217,8 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
         pipeline.read_captures(&arguments.input)?;
     }
     arguments.options.set_gateway(&mut pipeline)?;
-    if let Some(model) = &arguments.model {
-        pipeline.use_model(model)?;
+    if !arguments.model.is_empty() {
+        pipeline.use_models(&arguments.model)?;
     }
     arguments.options.set_others(&mut pipeline)?;
     if let Some(mode) = arguments.mode {

@@ -15,27 +15,28 @@ use crate::observe::observe;
 /// Judges pipelines by the same model and labels.
 #[derive(Debug)]
 pub struct Evaluator<'a> {
-    model: &'a Model,
+    /// The sections of the model.
+    models: &'a [Model],
     labels: &'a LabelFile,
     tolerance: Tolerance,
     index: LabelIndex<'a>,
 }
 
 impl<'a> Evaluator<'a> {
-    /// An evaluator of pipelines that use `model`; `credible` is the probability that a credible set holds.
+    /// An evaluator of pipelines that use these sections of a model; `credible` is the probability that a credible set holds.
     ///
     /// # Errors
     /// [`EvaluationError::Inventory`], if the inventory of the model contradicts itself.
     pub fn new(
-        model: &'a Model,
+        models: &'a [Model],
         labels: &'a LabelFile,
         tolerance: Tolerance,
         credible: f64,
     ) -> Result<Self, EvaluationError> {
-        let judge = CandidateJudge::new(model, &labels.labels().actions, credible)?;
+        let judge = CandidateJudge::new(models, &labels.labels().actions, credible)?;
         let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
         let index = LabelIndex::new(judge, rows, tolerance.nanoseconds());
-        Ok(Self { model, labels, tolerance, index })
+        Ok(Self { models, labels, tolerance, index })
     }
 
     /// Runs a pipeline and judges its commands. A pipeline with a pruner runs twice, the second time without the pruner
@@ -65,9 +66,10 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds
-    /// it.
+    /// it, or where each of several sections knows something else.
     pub fn prior_bits(&self, pipeline: &Pipeline) -> Option<f64> {
-        prior_bits(pipeline, self.model)
+        let [only] = self.models else { return None };
+        prior_bits(pipeline, only)
     }
 
     fn find(

@@ -1,5 +1,6 @@
 //! Labels of a file and the commands they belong to.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -39,15 +40,29 @@ impl LabelFile {
         Ok(Self { path: path.to_owned(), labels })
     }
 
-    /// Checks that the model has a size for every action.
+    /// Checks that some section of the model knows the actions; returns a sentence about those that none knows, whose
+    /// commands cannot be recognised.
     ///
     /// # Errors
-    /// If the model lacks an action.
-    pub fn check_actions(&self, model: &Model) -> Result<(), LabelFileError> {
-        let is_unknown = |name: &&String| model.actions.iter().all(|action| action.name != **name);
-        let Some(name) = self.labels.actions.iter().find(is_unknown) else { return Ok(()) };
-        let known = model.actions.iter().map(|action| &*action.name).collect::<Vec<_>>().join(", ");
-        Err(self.fault(format!("the model does not know the action `{name}`, it has {known}: learn again with it")))
+    /// If no action is known.
+    pub fn check_actions(&self, models: &[Model]) -> Result<Option<String>, LabelFileError> {
+        let known: BTreeSet<&str> = models.iter().flat_map(Model::action_names).collect();
+        let unknown: Vec<String> = self
+            .labels
+            .actions
+            .iter()
+            .filter(|name| !known.contains(name.as_str()))
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let names = unknown.join(", ");
+        if unknown.len() < self.labels.actions.len() {
+            let file = self.path.display();
+            return Ok((!unknown.is_empty()).then(|| {
+                format!("{file}: the model does not know {names}: commands with them count as not found out")
+            }));
+        }
+        let known = known.into_iter().collect::<Vec<_>>().join(", ");
+        Err(self.fault(format!("the model knows none of the actions {names}, it has {known}: learn again with them")))
     }
 
     /// An error that names this file.

@@ -180,7 +180,7 @@ impl CurveInput<'_> {
         fs::write(&path, model.to_toml())?;
         let mut pipeline = self.pipeline.clone();
         pipeline.use_model(&path)?;
-        let evaluator = Evaluator::new(&model, test, self.training_set.tolerance, 1.0)?;
+        let evaluator = Evaluator::new(std::slice::from_ref(&model), test, self.training_set.tolerance, 1.0)?;
         let run = evaluator.judge(&pipeline, &mut |_| {})?.with_candidates()?;
         let Evaluation { before_pruning, after_pruning, .. } = Evaluation::new(&run, None, None);
         let score = ModelScore {

@@ -18,14 +18,18 @@ mod capture_digest;
 mod curve;
 mod error;
 mod learning_run;
+mod observed_service;
 mod recording_plan;
+mod sections;
 mod size_basis;
+mod size_learning;
 mod training_set;
 
 pub use capture_digest::digest_capture;
 pub use curve::{CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
 pub use error::LearningError;
 pub use learning_run::{LearningOutcome, LearningRun};
+pub use observed_service::ObservedService;
 pub use recording_plan::RecordingPlan;
 pub use size_basis::{CipherSuite, ObservedCommand};
 pub use training_set::{LearnedModel, TrainingSet};
