@@ -1,47 +1,46 @@
-//! Tables of sizes of real gateways' messages as frame streams: `tests/real_gateways/*.sizes.csv`.
+//! Tables of sizes as frame streams: `tests/real_gateways/*.sizes.csv`.
 //!
 //! A line is `flow,NUMBER,GATEWAY,SERVICE,TRANSPORT`, `session,TIME,FLOW,SERVER NAME,VERSION,SUITE`,
 //! `record,TIME,DURATION,FLOW,DIRECTION,CONTENT TYPE,LENGTH,LEAST PLAINTEXT,MOST PLAINTEXT,HANDSHAKE` or
 //! `segment,TIME,FLOW,DIRECTION,SEQUENCE,FLAGS,LENGTH,ACKNOWLEDGEMENT`. Times are microseconds after the second that
 //! the head of the file names.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, reason = "each program uses a part of it")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 
 use sizeleak_frame::{
     Direction, Flow, Frame, FrameWriter, Hello, Record, SCHEMA, Segment, Segments, Session, StageSummary, Summary,
     Transport,
 };
 
-use crate::programs::root;
-
-/// The lines of a table, and the second that its times begin at.
+/// The lines of a table as frames.
 pub(crate) struct SizeTable {
-    pub(crate) base_ns: i64,
+    /// In the order of the lines.
     pub(crate) frames: Vec<Frame>,
     /// The stage that such a stream comes from.
     stage: &'static str,
 }
 
 impl SizeTable {
-    /// Reads a table of `tests/real_gateways` by its name.
-    pub(crate) fn read(name: &str) -> Self {
-        let text = fs::read_to_string(data(&format!("{name}.sizes.csv"))).unwrap();
+    /// Reads a table.
+    pub(crate) fn read(path: &Path) -> Self {
+        let text = fs::read_to_string(path).unwrap();
         let seconds = text.split_once("microseconds after ").unwrap().1.split_once(' ').unwrap().0;
         let base_ns = seconds.parse::<i64>().unwrap() * 1_000_000_000;
         let lines = || text.lines().filter(|line| !line.starts_with('#'));
         let stage = if lines().any(|line| line.starts_with("segment")) { "flow-filter" } else { "record-sizer" };
         let frames = lines().map(|line| frame(&line.split(',').collect::<Vec<_>>(), base_ns)).collect();
-        Self { base_ns, frames, stage }
+        Self { frames, stage }
     }
 
     /// Writes the stream that the stage would write.
-    pub(crate) fn write(&self, path: &Path) {
+    pub(crate) fn write(&self, output: impl Write) {
         let upstream = ["capture", "flow-filter"].map(str::to_owned);
         let upstream = upstream.into_iter().take_while(|stage| stage != self.stage).collect();
         let hello = Hello { schema: SCHEMA, stage: self.stage.to_owned(), version: "0.1.0".to_owned(), upstream };
-        let mut writer = FrameWriter::new(Vec::new());
+        let mut writer = FrameWriter::new(output);
         writer.write(&Frame::Hello(Box::new(hello))).unwrap();
         writer.write_all(&self.frames).unwrap();
         let stage = |stage: &str| StageSummary { stage: stage.to_owned(), ..StageSummary::default() };
@@ -50,13 +49,8 @@ impl SizeTable {
         writer
             .write(&Frame::Summary(Summary { stages: stages[..=last].iter().map(|name| stage(name)).collect() }))
             .unwrap();
-        fs::write(path, writer.into_output().unwrap()).unwrap();
+        writer.flush().unwrap();
     }
-}
-
-/// A file of `tests/real_gateways`.
-pub(crate) fn data(file: &str) -> PathBuf {
-    root().join("tests/real_gateways").join(file)
 }
 
 fn frame(fields: &[&str], base_ns: i64) -> Frame {
