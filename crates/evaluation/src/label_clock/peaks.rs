@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-use super::shift::ClockShift;
 use super::FARTHEST_NS;
+use super::shift::ClockShift;
 
 /// The most differences between a label and a command that are held at once.
 const MOST_DIFFERENCES: usize = 1 << 21;

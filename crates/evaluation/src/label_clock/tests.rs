@@ -114,9 +114,8 @@ fn random_labels_get_no_confident_shift() {
     for seed in 0..300 {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let (labels, commands) = (random.random_range(3..60), random.random_range(3..400));
-        let mut times = |count: usize| -> Vec<i64> {
-            (0..count).map(|_| START + random.random_range(0..7200 * SECOND)).collect()
-        };
+        let mut times =
+            |count: usize| -> Vec<i64> { (0..count).map(|_| START + random.random_range(0..7200 * SECOND)).collect() };
         let (labels, commands) = (times(labels), times(commands));
         let clock = LabelClock::estimate(&labels, &commands, TOLERANCE);
         alarms += usize::from(clock.shift().is_some());
