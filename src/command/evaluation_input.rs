@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use sizeleak_evaluation::{Evaluator, LabelFile};
+use sizeleak_evaluation::{Evaluator, LabelFile, PipelineInput};
 use sizeleak_model::ModelSet;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::say;
@@ -36,7 +36,7 @@ impl EvaluationInput {
     /// Reads the models and the labels.
     pub(super) fn read(&self) -> Result<(ModelSet, LabelFile), Failure> {
         let models = ModelSet::read(&self.model)?;
-        let labels = LabelFile::read(&self.captures.labels)?;
+        let labels = self.captures.read_labels()?;
         let unknown = labels.check_actions(models.sections())?;
         let warnings = models.sections().iter().flat_map(|model| &model.learned.warnings);
         let warnings = warnings.map(|warning| format!("the model was learned with a warning: {warning}"));
@@ -47,8 +47,14 @@ impl EvaluationInput {
     }
 
     /// The evaluator of all pipelines.
-    pub(super) fn evaluator<'a>(&self, models: &'a ModelSet, labels: &'a LabelFile) -> Result<Evaluator<'a>, Failure> {
-        let evaluator = Evaluator::new(models.sections(), labels, self.captures.tolerance, self.credible);
+    pub(super) fn evaluator<'a>(
+        &self,
+        models: &'a ModelSet,
+        labels: &'a LabelFile,
+        input: &'a PipelineInput,
+    ) -> Result<Evaluator<'a>, Failure> {
+        let tolerance = labels.tolerance(self.captures.tolerance);
+        let evaluator = Evaluator::new(models.sections(), labels, tolerance, self.credible, input);
         evaluator.map_err(|error| Failure::from(error).context(self.names()))
     }
 

@@ -9,7 +9,7 @@ use std::io::Write;
 
 use serde::Deserialize;
 use sizeleak_command_segmenter::{LabelledTraffic, Options};
-use sizeleak_evaluation::{EvaluationError, LabelFile, Tolerance, TrafficSeen, observe};
+use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance, TrafficSeen};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, Scope};
 use sizeleak_pipeline::{Pipeline, RunError};
@@ -37,6 +37,8 @@ const MOST_RECORDS: usize = 1 << 22;
 pub struct LearningRun<'a> {
     /// The labels of the captures.
     pub labels: &'a LabelFile,
+    /// The captures, or streams saved from them.
+    pub input: &'a PipelineInput,
     /// How far a command may be from its label.
     pub tolerance: Tolerance,
     /// How sizes are learned.
@@ -56,6 +58,8 @@ pub struct LearningOutcome {
     pub learned: Result<Vec<LearnedModel>, LearningError>,
     /// The commands that were found.
     pub commands: Vec<ObservedCommand>,
+    /// The labels, on the clock of the commands.
+    pub labels: LabelFile,
     /// The services that they came from.
     pub services: Vec<ObservedService>,
     /// What is wrong with the captures. Everything before the damage was learned from.
@@ -92,7 +96,7 @@ impl LearningRun<'_> {
     ) -> Result<LearningOutcome, LearningError> {
         let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
         let is_chosen = algorithm.is_some_and(|algorithm| algorithm != LEARNED);
-        if is_chosen || !pipeline.has(SEGMENTER) {
+        if is_chosen || !pipeline.has(SEGMENTER) || !self.input.has_records(pipeline)? {
             // The model holds for the commands of this algorithm, and no other is to be used with it.
             return self.learn_without_noise(pipeline, on_notice);
         }
@@ -124,9 +128,9 @@ impl LearningRun<'_> {
         Ok(default)
     }
 
-    /// The commands as a training set.
-    pub fn training_set<'a>(&'a self, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
-        TrainingSet { labels: self.labels, commands, tolerance: self.tolerance }
+    /// Labels and commands as a training set.
+    pub fn training_set<'a>(&self, labels: &'a LabelFile, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
+        TrainingSet { labels, commands, tolerance: self.tolerance }
     }
 
     /// Learns from the commands that a pipeline finds.
@@ -139,7 +143,7 @@ impl LearningRun<'_> {
         let mut flows = ObservedFlows::default();
         let mut commands = Vec::new();
         let mut seen = TrafficSeen::default();
-        let damage = observe(pipeline, on_notice, |frame| match frame {
+        let damage = self.input.observe(pipeline, on_notice, |frame| match frame {
             Frame::Session(session) => {
                 flows.add_session(&session);
                 suites.insert(session.flow, session.cipher_suite);
@@ -159,8 +163,10 @@ impl LearningRun<'_> {
         for observed in &mut commands {
             observed.service = of_flow.get(&observed.command.flow).copied();
         }
+        let times: Vec<i64> = commands.iter().map(|observed| observed.command.time_ns).collect();
+        let labels = self.labels.aligned(&times, self.tolerance);
         let input = SectionInput {
-            labels: self.labels,
+            labels: &labels,
             tolerance: self.tolerance,
             method: self.method,
             cipher: self.cipher.as_ref(),
@@ -170,9 +176,21 @@ impl LearningRun<'_> {
         let learned = if commands.is_empty() {
             Err(EvaluationError::NoCommands(Box::new(seen)).into())
         } else {
-            input.learn(&commands, &services)
+            let used = match &damage {
+                None => self.check_use(&labels, &times),
+                // Before the damage there need not be commands of all labels.
+                Some(_) => Ok(()),
+            };
+            used.and_then(|()| input.learn(&commands, &services))
         };
-        Ok(LearningOutcome { learned, commands, services, damage })
+        Ok(LearningOutcome { learned, commands, labels, services, damage })
+    }
+
+    /// Checks that most labels have a command.
+    fn check_use(&self, labels: &LabelFile, times: &[i64]) -> Result<(), LearningError> {
+        let matching = labels.matching(times, self.tolerance)?;
+        let used = labels.check_use(&matching, times, self.tolerance);
+        used.map_err(|error| LearningError::Evaluation(error.into()))
     }
 
     /// Learns noise from the best outcome so far, and a model from the commands found with it; `None` if that outcome
@@ -227,7 +245,7 @@ impl LearningRun<'_> {
     /// The records of the captures, with their flows. Damage was reported with the first run.
     fn traffic(&self, pipeline: &Pipeline) -> Result<ObservedTraffic, LearningError> {
         let mut traffic = ObservedTraffic::default();
-        observe(&pipeline.before(SEGMENTER), &mut |_| {}, |frame| match frame {
+        self.input.observe(&pipeline.before(SEGMENTER), &mut |_| {}, |frame| match frame {
             Frame::Record(record) if traffic.records.len() < MOST_RECORDS => traffic.records.push(record),
             Frame::Record(_) => traffic.surplus += 1,
             Frame::Flow(flow) => traffic.flows.push(*flow),
@@ -262,7 +280,7 @@ impl LearningRun<'_> {
         let own: BTreeSet<u64> = flows.iter().map(|flow| flow.flow).collect();
         let records: Vec<Record> =
             traffic.records.iter().filter(|record| own.contains(&record.flow)).cloned().collect();
-        let span = self.training_set(&outcome.commands).span();
+        let span = self.training_set(&outcome.labels, &outcome.commands).span();
         let traffic =
             LabelledTraffic { records: &records, flows: &flows, commands: &commands, doubtful: &doubtful, span };
         Ok(traffic.learn(&section.model.learned.basis, options)?)

@@ -6,7 +6,7 @@ use crate::additivity::p_value;
 use crate::two_sided::two_sided;
 
 /// A label is doubted if the size of its command is so many times more likely for another kind.
-const DOUBTED_RATIO: f64 = 300.0;
+const DOUBTED_RATIO: f64 = 100.0;
 
 /// ...and if its own kind and the other one were labelled so often.
 const LEAST_COMMANDS: u64 = 4;
