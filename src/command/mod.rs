@@ -8,6 +8,7 @@ mod documentation;
 mod evaluate;
 mod evaluation_input;
 mod failure;
+mod fit;
 mod frames;
 mod init;
 mod labelled_captures;

@@ -10,6 +10,7 @@ use crate::judge::CandidateJudge;
 use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
 use crate::judged_run::{JudgedRun, MatchedCommands};
 use crate::label_file::{LabelFile, Tolerance};
+use crate::model_fit::ModelFit;
 use crate::observe::observe;
 
 /// Judges pipelines by the same model and labels.
@@ -50,7 +51,7 @@ impl<'a> Evaluator<'a> {
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<JudgedRun<'a>, EvaluationError> {
         let matched = |commands| MatchedCommands::new(commands, self.labels, self.tolerance);
-        let FoundCommands { mut commands, has_candidates, damage } = self.find(pipeline, on_notice)?;
+        let FoundCommands { mut commands, has_candidates, damage, fit } = self.find(pipeline, on_notice)?;
         if commands.is_empty() {
             return Err(damage.map_or(EvaluationError::NoCommands, EvaluationError::from));
         }
@@ -62,7 +63,7 @@ impl<'a> Evaluator<'a> {
         }
         let after = matched(commands)?;
         let before = before.map(matched).transpose()?;
-        Ok(JudgedRun { labels: self.labels, tolerance: self.tolerance, after, before, has_candidates, damage })
+        Ok(JudgedRun { labels: self.labels, tolerance: self.tolerance, after, before, has_candidates, damage, fit })
     }
 
     /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds
@@ -77,15 +78,17 @@ impl<'a> Evaluator<'a> {
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<FoundCommands, EvaluationError> {
-        let (mut identified, mut unidentified) = (Vec::new(), Vec::new());
+        let (mut identified, mut unidentified, mut fit) = (Vec::new(), Vec::new(), ModelFit::All);
         let damage = observe(pipeline, on_notice, |frame| match &frame {
             Frame::Identification(identification) => identified.push(self.index.judge(identification)),
             Frame::Correction(correction) => unidentified.push(JudgedCommand::unidentified(&correction.command)),
             Frame::Command(command) => unidentified.push(JudgedCommand::unidentified(command)),
+            Frame::Summary(summary) => fit = ModelFit::of(summary),
             _ => {}
         })?;
         let has_candidates = !identified.is_empty();
-        Ok(FoundCommands { commands: if has_candidates { identified } else { unidentified }, has_candidates, damage })
+        let commands = if has_candidates { identified } else { unidentified };
+        Ok(FoundCommands { commands, has_candidates, damage, fit })
     }
 }
 
@@ -94,4 +97,5 @@ struct FoundCommands {
     commands: Vec<JudgedCommand>,
     has_candidates: bool,
     damage: Option<RunError>,
+    fit: ModelFit,
 }

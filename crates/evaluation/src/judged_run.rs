@@ -8,6 +8,7 @@ use crate::error::EvaluationError;
 use crate::judge::{JudgedLabel, Judgement};
 use crate::judged_command::JudgedCommand;
 use crate::label_file::{LabelFile, Tolerance};
+use crate::model_fit::ModelFit;
 
 /// The commands that a pipeline found in labelled captures, judged by their labels.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub struct JudgedRun<'a> {
     pub(crate) before: Option<MatchedCommands>,
     pub(crate) has_candidates: bool,
     pub(crate) damage: Option<RunError>,
+    pub(crate) fit: ModelFit,
 }
 
 impl JudgedRun<'_> {
@@ -39,6 +41,11 @@ impl JudgedRun<'_> {
     /// What is wrong with the captures. The run covers everything before the damage.
     pub fn damage(&self) -> Option<&RunError> {
         self.damage.as_ref()
+    }
+
+    /// Whether the model fits what it was asked of.
+    pub fn fit(&self) -> ModelFit {
+        self.fit
     }
 
     /// A sentence for each kind of label or command without a partner.

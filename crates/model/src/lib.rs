@@ -25,6 +25,7 @@ mod basis;
 mod epsilon_distribution;
 mod experiment_design;
 mod fit;
+mod fit_judgement;
 mod inventory;
 mod labelled_command;
 mod labels;
@@ -51,6 +52,9 @@ pub use basis::{Basis, SizeError, WireSize};
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
 pub use experiment_design::ExperimentDesign;
 pub use fit::{Fit, FitError, FitMethod, MAX_FITTED_ACTIONS};
+pub use fit_judgement::{
+    ENOUGH_COMMANDS, FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, SizeExplanation,
+};
 pub use inventory::{Action, Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
 pub use labelled_command::LabelledCommand;
 pub use labels::{Label, LabelError, Labels};

@@ -51,6 +51,8 @@ struct DecomposerCounters {
 struct Decomposition {
     candidates: Result<FoundCandidates, Unexplained>,
     unused_epsilons: u64,
+    /// The probability of the size, 0 if nothing explains it; `None` where the model does not say.
+    size_probability: Option<f64>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -58,6 +60,8 @@ struct FoundCandidates {
     listed: SharedList<Candidate>,
     /// How many there are, listed or not; `u64::MAX` stands for that many or more.
     count: u64,
+    /// The probability of the size; `None` where the model has no prior.
+    probability: Option<f64>,
 }
 
 /// Why nothing explains a command, as its notice says.
@@ -108,9 +112,19 @@ impl Decomposer {
         let [least, most] = sizes;
         let decomposition = match target_sums(sizes, self.model.overhead, epsilons) {
             Some((sums, unused_epsilons)) => {
-                Decomposition { candidates: self.candidates(sizes, sums), unused_epsilons }
+                let heaviest = epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite());
+                let candidates = self.candidates(sizes, sums, heaviest.fold(0.0, f64::max));
+                let size_probability = match &candidates {
+                    Ok(found) => found.probability,
+                    Err(Unexplained::NoSolution(_) | Unexplained::NoSolutionInRange(..)) => Some(0.0),
+                    Err(_) => None,
+                };
+                Decomposition { candidates, unused_epsilons, size_probability }
             }
-            None => Decomposition { candidates: Err(Unexplained::InvalidRange(least, most)), unused_epsilons: 0 },
+            None => {
+                let candidates = Err(Unexplained::InvalidRange(least, most));
+                Decomposition { candidates, unused_epsilons: 0, size_probability: None }
+            }
         };
         let list_bytes = decomposition.candidates.as_ref().map_or(0, |found| found.listed.memory_bytes());
         let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + list_bytes;
@@ -118,7 +132,13 @@ impl Decomposer {
         decomposition
     }
 
-    fn candidates(&mut self, [least, most]: [i64; 2], sums: Vec<TargetSum>) -> Result<FoundCandidates, Unexplained> {
+    /// The candidates for these sums, whose weights are multiples of `heaviest`.
+    fn candidates(
+        &mut self,
+        [least, most]: [i64; 2],
+        sums: Vec<TargetSum>,
+        heaviest: f64,
+    ) -> Result<FoundCandidates, Unexplained> {
         let explained = self.explained(sums)?;
         if explained.is_empty() {
             let is_range = least != most;
@@ -129,11 +149,11 @@ impl Decomposer {
             });
         }
         let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
-        let listed = match self.most_probable(&explained, count) {
-            Some(listed) => listed,
-            None => self.in_solver_order(&explained)?,
+        let (listed, probability) = match self.most_probable(&explained, count) {
+            Some((listed, ln_total)) => (listed, Some((ln_total + heaviest.ln()).exp().min(1.0))),
+            None => (self.in_solver_order(&explained)?, None),
         };
-        Ok(FoundCandidates { listed, count })
+        Ok(FoundCandidates { listed, count, probability })
     }
 
     /// The sums that some multisets of actions have, heaviest first.
@@ -143,8 +163,8 @@ impl Decomposer {
     }
 
     /// The candidates by the prior, most probable first; `None` without a prior, or without room for its weights.
-    /// Probabilities are among all candidates, listed or not.
-    fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<SharedList<Candidate>> {
+    /// Probabilities are among all candidates, listed or not. Returns the logarithm of their total weight too.
+    fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<(SharedList<Candidate>, f64)> {
         let bytes = |explained: &ExplainedSum| usize::try_from(explained.sum.bytes).ok();
         let largest = explained.iter().map(bytes).max().flatten()?;
         let weights = self.weight_tables.iter_mut().find_map(|table| table.prepare(largest).then_some(&*table))?;
@@ -161,7 +181,7 @@ impl Decomposer {
             list.push(way.actions.iter().copied(), sum.epsilon, probability);
             list.has_room()
         });
-        Some(list.into_candidates())
+        Some((list.into_candidates(), ln_total))
     }
 
     /// The candidates with a flat prior: those of the heaviest sum first.
@@ -194,7 +214,7 @@ impl Stage for Decomposer {
         if epsilons.is_empty() {
             return Ok(out.emit(unanswered(command))?);
         }
-        let Decomposition { candidates, unused_epsilons } = self.decompose(sizes, &epsilons);
+        let Decomposition { candidates, unused_epsilons, size_probability } = self.decompose(sizes, &epsilons);
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
             self.counters.unexplained += 1;
@@ -209,11 +229,17 @@ impl Stage for Decomposer {
             };
             out.emit(notice.into())?;
         }
-        let FoundCandidates { listed: candidates, count: candidate_count } = candidates.unwrap_or_default();
+        let FoundCandidates { listed: candidates, count: candidate_count, .. } = candidates.unwrap_or_default();
         let listed = candidates.len() as u64;
         self.counters.cut_lists += u64::from(listed < candidate_count);
-        let (min_actions, max_actions) = (None, None);
-        Ok(out.emit(Identification { command, candidates, candidate_count, listed, min_actions, max_actions }.into())?)
+        let identification = Identification {
+            candidates,
+            candidate_count,
+            listed,
+            size_probability,
+            ..Identification::unanswered(command)
+        };
+        Ok(out.emit(identification.into())?)
     }
 
     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
@@ -232,9 +258,7 @@ impl Stage for Decomposer {
 
 /// A command that the model says nothing about.
 fn unanswered(command: Command) -> Frame {
-    let candidates = SharedList::default();
-    let (min_actions, max_actions) = (None, None);
-    Identification { command, candidates, candidate_count: 0, listed: 0, min_actions, max_actions }.into()
+    Identification::unanswered(command).into()
 }
 
 impl SectionStage for Decomposer {
