@@ -53,9 +53,8 @@ fn hostile_stream(folder: &Path) -> String {
     };
     let actions = Actions::from(vec![(Arc::from(text()), 2)]);
     let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();
-    let (min_actions, max_actions) = (None, None);
     let identification =
-        Identification { command, candidates, candidate_count: 1, listed: 1, min_actions, max_actions };
+        Identification { candidates, candidate_count: 1, listed: 1, ..Identification::unanswered(command) };
     let frames: [Frame; 5] =
         [hello.into(), session.into(), notice.into(), identification.into(), Summary::default().into()];
     let mut bytes = Vec::new();

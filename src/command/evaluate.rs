@@ -8,13 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use sizeleak_evaluation::{Evaluation, JudgedRun, write_details};
+use sizeleak_evaluation::{Evaluation, JudgedRun, ModelFit, write_details};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 use sizeleak_telemetry::log::say;
 
 use super::evaluation_input::EvaluationInput;
 use super::failure::Failure;
+use super::fit::check_fit;
 use super::notices::NoticeReport;
 use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::pipeline_variant::PipelineVariant;
@@ -84,13 +85,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         run.remarks().iter().for_each(|remark| say("note", remark));
     }
     arguments.write_details(&run)?;
-    let evaluation = Evaluation::new(&run, evaluator.prior_bits(&pipeline), limit);
+    let fit = run.fit();
+    // What a model that does not fit takes to be known is not given away.
+    let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
+    let evaluation = Evaluation::new(&run, prior_bits, limit);
     if arguments.json {
         print_json(&(serde_json::to_string_pretty(&evaluation).map_err(anyhow::Error::from)? + "\n"))?;
     } else {
         print_text(&table::table(&evaluation))?;
     }
-    run.damage().map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(damage, COVERED)))
+    if let Some(damage) = run.damage() {
+        return Err(Failure::damaged(damage, COVERED));
+    }
+    check_fit(fit, log)
 }
 
 impl Arguments {

@@ -9,6 +9,7 @@ mod documentation;
 mod evaluate;
 mod evaluation_input;
 mod failure;
+mod fit;
 mod frames;
 mod init;
 mod labelled_captures;

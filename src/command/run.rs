@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sizeleak_evaluation::TrafficSeen;
+use sizeleak_evaluation::{ModelFit, TrafficSeen};
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, Pipeline, PreparedRun, RunEnding, RunReport};
@@ -19,6 +19,7 @@ use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 use sizeleak_telemetry::{Tally, Telemetry};
 
 use super::failure::Failure;
+use super::fit::check_fit;
 use super::frames::{check_columns, check_target, kind};
 use super::loss::{LossLimit, PayloadLoss};
 use super::output_option::OutputOption;
@@ -166,7 +167,10 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     file.keep()?;
     report_latency(arguments, &pipeline, &report)?;
     match report.ending {
-        RunEnding::Done => arguments.max_loss.check(loss).map(|()| ExitCode::SUCCESS),
+        RunEnding::Done => {
+            arguments.max_loss.check(loss)?;
+            check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of), &arguments.log)
+        }
         RunEnding::Closed => Ok(ExitCode::SUCCESS),
         RunEnding::Interrupted => {
             let stopped = anyhow::anyhow!("stopped; everything read until then is processed");

@@ -182,7 +182,7 @@ fn identified(command: Command) -> Identification {
         probability,
     };
     let candidates = [candidate("on", 0, 0.75), candidate("off", -1, 0.25)].into();
-    Identification { command, candidates, candidate_count: 2, listed: 2, min_actions: None, max_actions: None }
+    Identification { candidates, candidate_count: 2, listed: 2, ..Identification::unanswered(command) }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::judge::CandidateJudge;
 use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
 use crate::judged_run::{JudgedRun, MatchedCommands};
 use crate::label_file::LabelFile;
+use crate::model_fit::ModelFit;
 use crate::tolerance::Tolerance;
 use crate::traffic_seen::TrafficSeen;
 
@@ -59,7 +60,8 @@ impl<'a> Evaluator<'a> {
         let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
         let index = LabelIndex::new(judge, rows, self.tolerance.nanoseconds());
         let matched = |commands| MatchedCommands::new(commands, &labels, self.tolerance);
-        let FoundCommands { mut commands, has_candidates, seen, damage } = self.find(&index, pipeline, on_notice)?;
+        let FoundCommands { mut commands, has_candidates, seen, damage, fit } =
+            self.find(&index, pipeline, on_notice)?;
         if commands.is_empty() {
             return Err(damage.map_or_else(|| EvaluationError::NoCommands(Box::new(seen)), EvaluationError::from));
         }
@@ -71,7 +73,7 @@ impl<'a> Evaluator<'a> {
         }
         let after = matched(commands)?;
         let before = before.map(matched).transpose()?;
-        Ok(JudgedRun { labels, tolerance: self.tolerance, after, before, has_candidates, damage })
+        Ok(JudgedRun { labels, tolerance: self.tolerance, after, before, has_candidates, damage, fit })
     }
 
     /// The labels on the clock of the commands that a pipeline finds.
@@ -102,12 +104,18 @@ impl<'a> Evaluator<'a> {
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<FoundCommands, EvaluationError> {
         let (mut identified, mut unidentified) = (Vec::new(), Vec::new());
+        let mut fit = ModelFit::All;
         let mut seen = TrafficSeen::default();
         let damage = self.input.observe(pipeline, on_notice, |frame| match &frame {
             Frame::Identification(identification) => identified.push(index.judge(identification)),
             Frame::Correction(correction) => unidentified.push(JudgedCommand::unidentified(&correction.command)),
             Frame::Command(command) => unidentified.push(JudgedCommand::unidentified(command)),
-            frame => seen.add(frame),
+            frame => {
+                if let Frame::Summary(summary) = frame {
+                    fit = ModelFit::of(summary);
+                }
+                seen.add(frame);
+            }
         })?;
         let has_candidates = !identified.is_empty();
         Ok(FoundCommands {
@@ -115,6 +123,7 @@ impl<'a> Evaluator<'a> {
             has_candidates,
             seen,
             damage,
+            fit,
         })
     }
 }
@@ -125,4 +134,5 @@ struct FoundCommands {
     has_candidates: bool,
     seen: TrafficSeen,
     damage: Option<RunError>,
+    fit: ModelFit,
 }

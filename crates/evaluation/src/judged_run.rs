@@ -8,6 +8,7 @@ use crate::error::EvaluationError;
 use crate::judge::{JudgedLabel, Judgement};
 use crate::judged_command::JudgedCommand;
 use crate::label_file::LabelFile;
+use crate::model_fit::ModelFit;
 use crate::tolerance::Tolerance;
 
 /// The commands that a pipeline found in labelled captures, judged by their labels.
@@ -22,6 +23,7 @@ pub struct JudgedRun {
     pub(crate) before: Option<MatchedCommands>,
     pub(crate) has_candidates: bool,
     pub(crate) damage: Option<RunError>,
+    pub(crate) fit: ModelFit,
 }
 
 impl JudgedRun {
@@ -52,6 +54,11 @@ impl JudgedRun {
             return Ok(());
         }
         Ok(self.labels.check_use(&self.after.matching, &self.after.times(), self.tolerance)?)
+    }
+
+    /// Whether the model fits what it was asked of.
+    pub fn fit(&self) -> ModelFit {
+        self.fit
     }
 
     /// A sentence for each kind of label or command without a partner.

@@ -28,6 +28,26 @@ pub struct Identification {
     pub min_actions: Option<u32>,
     /// The greatest number of actions the traffic allows.
     pub max_actions: Option<u32>,
+    /// How probable a command of this size is by the model, all candidates together: 0 where nothing explains it, and
+    /// `None` where the model does not say.
+    /// Old streams lack it.
+    #[serde(default)]
+    pub size_probability: Option<f64>,
+}
+
+impl Identification {
+    /// A command without candidates, of which nothing else is known.
+    pub fn unanswered(command: Command) -> Self {
+        Self {
+            command,
+            candidates: SharedList::default(),
+            candidate_count: 0,
+            listed: 0,
+            min_actions: None,
+            max_actions: None,
+            size_probability: None,
+        }
+    }
 }
 
 /// One way to make up a command's size.

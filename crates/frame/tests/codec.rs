@@ -162,6 +162,7 @@ fn body() -> impl Strategy<Value = Frame> {
                     listed,
                     min_actions,
                     max_actions,
+                    size_probability: min_actions.map(|count| f64::from(count) / 3.0),
                 })
             }
         ),

@@ -27,6 +27,9 @@ pub(crate) const MAX_SEEN: usize = 4096;
 /// The least and the greatest width of a kernel, in bytes.
 const SPREADS: [f64; 2] = [0.02, 1e6];
 
+/// If a greater share of commands is none of the kinds, a size that none has is nothing special.
+const MOST_UNKNOWN: f64 = 0.2;
+
 /// What no kind explains has any size up to this multiple of the largest one.
 const OTHER_RANGE: f64 = 2.0;
 
@@ -125,6 +128,11 @@ impl Kinds {
         let weight = |kind: &Kind| (1.0 - self.other) * share(kind) * kind.size_density(size, self.spread);
         let largest = self.list.iter().map(|kind| kind.size_range()[1]).max().unwrap_or(0).max(1) as f64;
         (self.list.iter().map(weight).collect(), self.other / (OTHER_RANGE * largest))
+    }
+
+    /// How probable a size is that no kind has: 0 where the kinds are known, `None` where there are too many others.
+    pub fn probability_of_none(&self) -> Option<f64> {
+        (self.other <= MOST_UNKNOWN).then_some(0.0)
     }
 
     /// The kind with exactly these actions, each named once, by its index.

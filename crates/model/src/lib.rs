@@ -26,6 +26,7 @@ mod basis;
 mod epsilon_distribution;
 mod experiment_design;
 mod fit;
+mod fit_judgement;
 mod inventory;
 mod kinds;
 mod labelled_command;
@@ -56,6 +57,9 @@ pub use basis::{Basis, SizeError, WireSize};
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
 pub use experiment_design::ExperimentDesign;
 pub use fit::{Fit, FitError, FitMethod, MAX_FITTED_ACTIONS};
+pub use fit_judgement::{
+    ENOUGH_COMMANDS, FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, SizeExplanation,
+};
 pub use inventory::{Action, Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::LabelledCommand;

@@ -93,8 +93,13 @@ mod tests {
         };
         let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("a b"), 1)]);
         let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();
-        let (min_actions, max_actions) = (Some(1), None);
-        let frame = Identification { command, candidates, candidate_count: 10, listed: 1, min_actions, max_actions };
+        let frame = Identification {
+            candidates,
+            candidate_count: 10,
+            listed: 1,
+            min_actions: Some(1),
+            ..Identification::unanswered(command)
+        };
         let text = written("identification", &[frame.into()]);
         assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,to_gateway,10,1,1,,on=2 a b=1,-1,0.5"));
     }

@@ -6,13 +6,13 @@ use sizeleak_flow_models::SectionStage;
 use sizeleak_frame::{
     Candidate, Command, Correction, Frame, Identification, Notice, SharedList, WeightedEpsilon, what,
 };
-use sizeleak_model::Model;
+use sizeleak_model::{Kinds, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 use thiserror::Error;
 
 use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
-use crate::kind_candidates::{AdditiveCandidates, KindCandidates};
+use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
 use crate::weight_table::WeightTable;
@@ -55,6 +55,8 @@ struct DecomposerCounters {
 struct Decomposition {
     candidates: Result<FoundCandidates, Unexplained>,
     unused_epsilons: u64,
+    /// The probability of the size, 0 if nothing explains it; `None` where the model does not say.
+    size_probability: Option<f64>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -62,6 +64,8 @@ struct FoundCandidates {
     listed: SharedList<Candidate>,
     /// How many there are, listed or not; `u64::MAX` stands for that many or more.
     count: u64,
+    /// The probability of the size; `None` where the model has no prior.
+    probability: Option<f64>,
 }
 
 /// Why nothing explains a command, as its notice says.
@@ -119,10 +123,20 @@ impl Decomposer {
         let [least, most] = sizes;
         let decomposition = match target_sums(sizes, self.model.overhead, epsilons) {
             Some((sums, unused_epsilons)) => {
-                let heaviest = epsilons.iter().map(|value| value.weight).fold(0.0, f64::max);
-                Decomposition { candidates: self.candidates(sizes, sums, heaviest), unused_epsilons }
+                let heaviest = epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite());
+                let candidates = self.candidates(sizes, sums, heaviest.fold(0.0, f64::max));
+                let size_probability = match &candidates {
+                    Ok(found) => found.probability,
+                    Err(Unexplained::NoSolution(_) | Unexplained::NoSolutionInRange(..)) => Some(0.0),
+                    Err(Unexplained::NoKind(_)) => self.model.kinds.as_ref().and_then(Kinds::probability_of_none),
+                    Err(_) => None,
+                };
+                Decomposition { candidates, unused_epsilons, size_probability }
             }
-            None => Decomposition { candidates: Err(Unexplained::InvalidRange(least, most)), unused_epsilons: 0 },
+            None => {
+                let candidates = Err(Unexplained::InvalidRange(least, most));
+                Decomposition { candidates, unused_epsilons: 0, size_probability: None }
+            }
         };
         let list_bytes = decomposition.candidates.as_ref().map_or(0, |found| found.listed.memory_bytes());
         let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + list_bytes;
@@ -130,36 +144,42 @@ impl Decomposer {
         decomposition
     }
 
-    /// The kinds and the sums that explain a command.
+    /// The kinds and the sums that explain a command; the weights of sums are multiples of `heaviest`.
     fn candidates(
         &mut self,
         sizes: [i64; 2],
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
-        let additive =
-            if self.solver.is_some() { self.sums_of_actions(sizes, sums) } else { Err(Unexplained::NoKind(sizes[1])) };
-        let Some(kinds) = &self.kinds else { return Ok(additive?.0) };
+        let additive = if self.solver.is_some() {
+            self.sums_of_actions(sizes, sums, heaviest)
+        } else {
+            Err(Unexplained::NoKind(sizes[1]))
+        };
+        let Some(kinds) = &self.kinds else { return additive };
         // A sum too large to look at leaves the kinds.
-        let (found, size_probability) = additive.unwrap_or_default();
+        let found = additive.unwrap_or_default();
         let unlisted = found.count.saturating_sub(found.listed.len() as u64);
-        let additive = AdditiveCandidates { listed: found.listed, size_probability: size_probability * heaviest };
-        let mut listed = kinds.candidates(&self.model, sizes[1], &additive);
+        // Without a prior every size up to twice this one is taken to be equally likely.
+        let flat = if found.count > 0 { 0.5 / sizes[1].max(1) as f64 } else { 0.0 };
+        let size_probability = found.probability.unwrap_or(flat);
+        let additive = AdditiveCandidates { listed: found.listed, size_probability };
+        let KindAnswer { mut listed, size_probability } = kinds.candidates(&self.model, sizes[1], &additive);
         if listed.is_empty() {
             return Err(Unexplained::NoKind(sizes[1]));
         }
         let count = unlisted.saturating_add(listed.len() as u64);
         listed.truncate(self.limit);
-        Ok(FoundCandidates { listed: listed.into(), count })
+        Ok(FoundCandidates { listed: listed.into(), count, probability: Some(size_probability) })
     }
 
-    /// The multisets of actions that explain a command, and the probability of its size, as a multiple of the heaviest
-    /// value of ε.
+    /// The multisets of actions that explain a command, for sums whose weights are multiples of `heaviest`.
     fn sums_of_actions(
         &mut self,
         [least, most]: [i64; 2],
         sums: Vec<TargetSum>,
-    ) -> Result<(FoundCandidates, f64), Unexplained> {
+        heaviest: f64,
+    ) -> Result<FoundCandidates, Unexplained> {
         let explained = self.explained(sums)?;
         if explained.is_empty() {
             let is_range = least != most;
@@ -170,12 +190,11 @@ impl Decomposer {
             });
         }
         let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
-        let (listed, size_probability) = match self.most_probable(&explained, count) {
-            Some(found) => found,
-            // Without a prior every size up to twice this one is taken to be equally likely.
-            None => (self.in_solver_order(&explained)?, 0.5 / most.max(1) as f64),
+        let (listed, probability) = match self.most_probable(&explained, count) {
+            Some((listed, ln_total)) => (listed, Some((ln_total + heaviest.ln()).exp().min(1.0))),
+            None => (self.in_solver_order(&explained)?, None),
         };
-        Ok((FoundCandidates { listed, count }, size_probability))
+        Ok(FoundCandidates { listed, count, probability })
     }
 
     /// The sums that some multisets of actions have, heaviest first.
@@ -185,8 +204,8 @@ impl Decomposer {
         counted.filter(|explained| !matches!(explained, Ok(ExplainedSum { count: 0, .. }))).collect()
     }
 
-    /// The candidates by the prior, most probable first, and the total weight of their sums; `None` without a prior, or
-    /// without room for its weights. Probabilities are among all candidates, listed or not.
+    /// The candidates by the prior, most probable first; `None` without a prior, or without room for its weights.
+    /// Probabilities are among all candidates, listed or not. Returns the logarithm of their total weight too.
     fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<(SharedList<Candidate>, f64)> {
         let bytes = |explained: &ExplainedSum| usize::try_from(explained.sum.bytes).ok();
         let largest = explained.iter().map(bytes).max().flatten()?;
@@ -204,7 +223,7 @@ impl Decomposer {
             list.push(way.actions.iter().copied(), sum.epsilon, probability);
             list.has_room()
         });
-        Some((list.into_candidates(), ln_total.exp()))
+        Some((list.into_candidates(), ln_total))
     }
 
     /// The candidates with a flat prior: those of the heaviest sum first.
@@ -238,7 +257,7 @@ impl Stage for Decomposer {
         if epsilons.is_empty() {
             return Ok(out.emit(unanswered(command))?);
         }
-        let Decomposition { candidates, unused_epsilons } = self.decompose(sizes, &epsilons);
+        let Decomposition { candidates, unused_epsilons, size_probability } = self.decompose(sizes, &epsilons);
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
             self.counters.unexplained += 1;
@@ -253,11 +272,17 @@ impl Stage for Decomposer {
             };
             out.emit(notice.into())?;
         }
-        let FoundCandidates { listed: candidates, count: candidate_count } = candidates.unwrap_or_default();
+        let FoundCandidates { listed: candidates, count: candidate_count, .. } = candidates.unwrap_or_default();
         let listed = candidates.len() as u64;
         self.counters.cut_lists += u64::from(listed < candidate_count);
-        let (min_actions, max_actions) = (None, None);
-        Ok(out.emit(Identification { command, candidates, candidate_count, listed, min_actions, max_actions }.into())?)
+        let identification = Identification {
+            candidates,
+            candidate_count,
+            listed,
+            size_probability,
+            ..Identification::unanswered(command)
+        };
+        Ok(out.emit(identification.into())?)
     }
 
     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
@@ -276,9 +301,7 @@ impl Stage for Decomposer {
 
 /// A command that the model says nothing about.
 fn unanswered(command: Command) -> Frame {
-    let candidates = SharedList::default();
-    let (min_actions, max_actions) = (None, None);
-    Identification { command, candidates, candidate_count: 0, listed: 0, min_actions, max_actions }.into()
+    Identification::unanswered(command).into()
 }
 
 impl SectionStage for Decomposer {

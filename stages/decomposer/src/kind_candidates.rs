@@ -26,6 +26,15 @@ pub(crate) struct AdditiveCandidates {
     pub(crate) size_probability: f64,
 }
 
+/// What explains a command.
+#[derive(Debug, Default)]
+pub(crate) struct KindAnswer {
+    /// Most probable first; none if the command most probably is something else.
+    pub(crate) listed: Vec<Candidate>,
+    /// The probability of its size.
+    pub(crate) size_probability: f64,
+}
+
 impl KindCandidates {
     /// `None` for a model without kinds; `names` are those of [`Model::action_names`].
     pub(crate) fn new(model: &Model, names: &SharedList<Arc<str>>) -> Option<Self> {
@@ -45,17 +54,17 @@ impl KindCandidates {
         Some(Self { actions: kinds.list.iter().map(counts).collect(), additive_share })
     }
 
-    /// The candidates of a command of this size, most probable first: kinds, and the sums given. Their probabilities
-    /// sum to less than 1, since the command may be none of them. None if it most probably is.
-    pub(crate) fn candidates(&self, model: &Model, size: i64, additive: &AdditiveCandidates) -> Vec<Candidate> {
-        let Some(kinds) = &model.kinds else { return additive.listed.to_vec() };
+    /// The candidates of a command of this size: kinds, and the sums given. Their probabilities sum to less than 1, since
+    /// the command may be none of them.
+    pub(crate) fn candidates(&self, model: &Model, size: i64, additive: &AdditiveCandidates) -> KindAnswer {
+        let Some(kinds) = &model.kinds else { return KindAnswer::default() };
         let (weights, other) = kinds.weights(size);
         let of_kinds = 1.0 - self.additive_share;
         let sums = self.additive_share * additive.size_probability * (1.0 - kinds.other);
         let explained = sums + of_kinds * weights.iter().sum::<f64>();
         let all = explained + other;
         if all <= 0.0 || explained / all < LEAST_EXPLAINED {
-            return Vec::new();
+            return KindAnswer::default();
         }
         let of_kind = |((kind, actions), weight): ((&Kind, &Actions), &f64)| Candidate {
             actions: actions.clone(),
@@ -70,7 +79,7 @@ impl KindCandidates {
         candidates.extend(additive.listed.iter().map(scaled));
         // Equal ones stay in the order of the labels.
         candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        candidates
+        KindAnswer { listed: candidates, size_probability: explained.min(1.0) }
     }
 }
 
@@ -93,7 +102,7 @@ mod tests {
     fn candidates(model: &Model, size: i64, additive: &AdditiveCandidates) -> Vec<(String, f64)> {
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let kinds = KindCandidates::new(model, &names).unwrap();
-        let found = kinds.candidates(model, size, additive);
+        let found = kinds.candidates(model, size, additive).listed;
         found.iter().map(|candidate| (format!("{:?}", candidate.actions), candidate.probability)).collect()
     }
 

@@ -33,10 +33,9 @@
 //!     epsilon: 0,
 //!     probability: 0.5,
 //! });
-//! let (min_actions, max_actions) = (None, None);
 //! let candidates = candidates.into();
 //! let identification =
-//!     Identification { command, candidates, candidate_count: 2, listed: 2, min_actions, max_actions };
+//!     Identification { candidates, candidate_count: 2, listed: 2, ..Identification::unanswered(command) };
 //!
 //! let mut out: Vec<Frame> = Vec::new();
 //! pruner.process(identification.into(), &mut out)?;
@@ -45,6 +44,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod fit_judge;
 mod inventory_filter;
 mod options;
 mod posterior;

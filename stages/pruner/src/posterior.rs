@@ -72,6 +72,17 @@ impl<'a> Posterior<'a> {
         self.normalise();
     }
 
+    /// The probability of the number of replies before they are used, over all candidates; `None` if it says nothing
+    /// about actions or there are no candidates. Those that are not listed have the greatest likelihood.
+    pub(crate) fn probability_of_replies(&self, evidence: &ReplyEvidence<'_>) -> Option<f64> {
+        let greatest = evidence.greatest_of_number().filter(|_| !self.left.is_empty())?;
+        let of = |left: &LeftCandidate| {
+            let candidate = self.listed.get(left.index)?;
+            Some(left.probability * evidence.likelihood_of_number(&candidate.actions))
+        };
+        Some(self.left.iter().filter_map(of).sum::<f64>() + self.unlisted * greatest)
+    }
+
     /// Orders the candidates, most probable first and equal ones as listed, and keeps the fewest that have the
     /// probability `share` together. Those as probable as the last one are kept too, since nothing distinguishes them.
     /// Probabilities stay relative to all candidates. Returns whether the kept ones have the share; if not, candidates

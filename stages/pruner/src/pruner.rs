@@ -10,6 +10,7 @@ use sizeleak_frame::{Candidate, Frame, Identification, Notice, SharedList, what}
 use sizeleak_model::{InventoryError, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
+use crate::fit_judge::{FitJudge, weighed};
 use crate::inventory_filter::InventoryFilter;
 use crate::posterior::Posterior;
 use crate::reply_evidence::ReplyEvidence;
@@ -47,6 +48,7 @@ pub struct Pruner {
     /// and replies.
     cache: TwoGenerationCache<PruningKey, (SharedList<Candidate>, PruningResult)>,
     is_cut_reported: bool,
+    fit: FitJudge,
     counters: PrunerCounters,
 }
 
@@ -83,6 +85,8 @@ struct PruningResult {
     beyond_inventory: u64,
     /// Whether it allowed any.
     is_possible: bool,
+    /// The probability of the number of replies given the size; `None` if it says nothing about actions.
+    reply_probability: Option<f64>,
 }
 
 impl Pruner {
@@ -98,14 +102,20 @@ impl Pruner {
             inventory: InventoryFilter::new(model)?,
             cache: TwoGenerationCache::new(MAX_CACHE_BYTES),
             is_cut_reported: false,
+            fit: FitJudge::new(),
             counters: PrunerCounters::default(),
         })
     }
 
     /// Keeps the candidates that inventory and replies allow.
-    fn prune(&mut self, identification: &mut Identification, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn prune(
+        &mut self,
+        identification: &mut Identification,
+        result: PruningResult,
+        out: &mut dyn Emit,
+    ) -> Result<(), StageError> {
         let had_candidates = identification.candidate_count > 0;
-        let PruningResult { candidates, unlisted, bounds, beyond_inventory, is_possible } = self.result(identification);
+        let PruningResult { candidates, unlisted, bounds, beyond_inventory, is_possible, .. } = result;
         self.counters.beyond_inventory += beyond_inventory;
         identification.candidate_count = unlisted.saturating_add(candidates.len() as u64);
         identification.candidates = candidates;
@@ -162,22 +172,24 @@ impl Pruner {
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
         let is_possible = posterior.len() > 0;
-        let (bounds, is_enough) =
-            match (ReplyEvidence::new(&self.model, command, self.inventory.max_actions()), self.mode) {
-                (None, _) => (None, false),
-                (Some(evidence), PruningMode::Paper) => {
-                    let bounds = evidence.paper_bounds();
-                    let total = |candidate: &Candidate| u32::try_from(candidate.actions.total()).unwrap_or(u32::MAX);
-                    posterior.retain(|candidate| bounds.contains(&total(candidate)));
-                    (Some(bounds), false)
-                }
-                (Some(evidence), _) => {
-                    posterior.weigh(&evidence);
-                    (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
-                }
-            };
+        let evidence = ReplyEvidence::new(&self.model, command, self.inventory.max_actions());
+        let reply_probability = evidence.as_ref().and_then(|evidence| posterior.probability_of_replies(evidence));
+        let (bounds, is_enough) = match (evidence, self.mode) {
+            (None, _) => (None, false),
+            (Some(evidence), PruningMode::Paper) => {
+                let bounds = evidence.paper_bounds();
+                let total = |candidate: &Candidate| u32::try_from(candidate.actions.total()).unwrap_or(u32::MAX);
+                posterior.retain(|candidate| bounds.contains(&total(candidate)));
+                (Some(bounds), false)
+            }
+            (Some(evidence), _) => {
+                posterior.weigh(&evidence);
+                (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
+            }
+        };
         let unlisted = if is_enough { 0 } else { unlisted };
-        PruningResult { candidates: posterior.candidates(), unlisted, bounds, beyond_inventory, is_possible }
+        let candidates = posterior.candidates();
+        PruningResult { candidates, unlisted, bounds, beyond_inventory, is_possible, reply_probability }
     }
 }
 
@@ -190,11 +202,17 @@ impl Stage for Pruner {
         self.counters.candidates_in = self.counters.candidates_in.saturating_add(identification.candidate_count);
         let is_cut = identification.candidate_count > identification.candidates.len() as u64;
         self.counters.cut_lists += u64::from(is_cut);
+        let result = self.result(&identification);
+        let (weight, misfit) = self.fit.judge(&self.model, &identification, result.reply_probability);
+        if let Some(detail) = misfit {
+            out.emit(notice(&identification, what::MISFIT, detail).into())?;
+        }
         if self.mode == PruningMode::None {
             (identification.min_actions, identification.max_actions) = (None, None);
         } else {
-            self.prune(&mut identification, out)?;
+            self.prune(&mut identification, result, out)?;
         }
+        identification.candidates = weighed(&identification.candidates, weight);
         identification.listed = identification.candidates.len() as u64;
         self.counters.candidates_out = self.counters.candidates_out.saturating_add(identification.candidate_count);
         Ok(out.emit(Frame::Identification(identification))?)
@@ -205,13 +223,15 @@ impl Stage for Pruner {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![
+        let mut counters = vec![
             ("candidates_in", self.counters.candidates_in),
             ("candidates_out", self.counters.candidates_out),
             ("beyond_inventory", self.counters.beyond_inventory),
             ("cut_lists", self.counters.cut_lists),
             ("emptied", self.counters.emptied),
-        ]
+        ];
+        counters.extend(self.fit.counters());
+        counters
     }
 }
 

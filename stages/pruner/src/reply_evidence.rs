@@ -88,10 +88,21 @@ impl<'a> ReplyEvidence<'a> {
             let counts = bytes.names.iter().map(|name| actions.count(name));
             bytes.model.likelihood(bytes.seen, self.replies, counts)
         });
+        (of_bytes * self.likelihood_of_number(actions)).max(f64::MIN_POSITIVE)
+    }
+
+    /// P(number of replies | these actions).
+    pub(crate) fn likelihood_of_number(&self, actions: &Actions) -> f64 {
         let total = u32::try_from(actions.total()).unwrap_or(u32::MAX);
         let of_number = self.likelihoods.get(total as usize).copied();
-        let of_number = of_number.unwrap_or_else(|| self.model.likelihood(self.replies, total));
-        (of_bytes * of_number).max(f64::MIN_POSITIVE)
+        of_number.unwrap_or_else(|| self.model.likelihood(self.replies, total))
+    }
+
+    /// The greatest P(number of replies | actions) that a command can have; `None` if the number says nothing about
+    /// actions.
+    pub(crate) fn greatest_of_number(&self) -> Option<f64> {
+        let greatest = || self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
+        self.model.is_informative().then(greatest)
     }
 
     /// The greatest likelihood that a command can have; beside kinds, the likelihood of anything else.

@@ -42,6 +42,7 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
         listed: candidates.len() as u64,
         min_actions: None,
         max_actions: None,
+        size_probability: None,
     }
 }
 

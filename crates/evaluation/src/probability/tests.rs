@@ -25,6 +25,7 @@ fn summary(probabilities: &[f64], candidate_count: u64) -> ProbabilitySummary {
         listed: probabilities.len() as u64,
         min_actions: None,
         max_actions: None,
+        size_probability: None,
     };
     ProbabilitySummary::new(&identification, 0.95)
 }

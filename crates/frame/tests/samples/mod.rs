@@ -96,6 +96,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             listed: u64::MAX,
             min_actions: nulls.of(u32::MAX),
             max_actions: nulls.of(u32::MAX),
+            size_probability: nulls.of(0.25),
         }
         .into(),
         Notice {

@@ -199,7 +199,7 @@ mod tests {
             .map(|pairs| Candidate { actions: named(pairs), epsilon: 0, probability: 0.5 })
             .collect();
         let listed = candidates.len() as u64;
-        Identification { command, candidates, candidate_count: listed, listed, min_actions: None, max_actions: None }
+        Identification { candidates, candidate_count: listed, listed, ..Identification::unanswered(command) }
     }
 
     #[test]

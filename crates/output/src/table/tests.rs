@@ -40,6 +40,7 @@ fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
         candidate_count: count,
         min_actions: None,
         max_actions: None,
+        size_probability: None,
     })
 }
 

@@ -1,0 +1,79 @@
+//! Whether the model fitted what a run asked of it, as the pruner judged it.
+
+use std::fmt;
+
+use sizeleak_frame::Summary;
+
+/// What the last stage says of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelFit {
+    /// It fits every flow that had enough commands to judge by, or there was none.
+    All,
+    /// It does not fit some of the flows.
+    Some {
+        /// How many it does not fit.
+        misfits: u64,
+        /// How many had enough commands.
+        judged: u64,
+    },
+    /// It fits no flow that had enough commands.
+    None {
+        /// How many had enough commands.
+        judged: u64,
+    },
+}
+
+impl ModelFit {
+    /// What a run's summary says.
+    pub fn of(summary: &Summary) -> Self {
+        let count = |name: &str| {
+            let counts = summary.stages.iter().filter_map(|stage| stage.counters.get(name).copied());
+            counts.fold(0, u64::saturating_add)
+        };
+        let (misfits, judged) = (count("misfit_flows"), count("judged_flows"));
+        match misfits {
+            0 => Self::All,
+            _ if misfits < judged => Self::Some { misfits, judged },
+            _ => Self::None { judged },
+        }
+    }
+}
+
+/// For people: what does not fit, and what to do.
+impl fmt::Display for ModelFit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flows = |number: u64| if number == 1 { "flow" } else { "flows" };
+        match self {
+            Self::All => formatter.write_str("the model fits"),
+            Self::Some { misfits, judged } => write!(
+                formatter,
+                "this model does not fit {misfits} of {judged} flows: their answers are not to be trusted; learn them \
+                 with labels of their own, or leave them out (`flow-filter --service`)"
+            ),
+            Self::None { judged } => write!(
+                formatter,
+                "this model does not fit this gateway: none of {judged} {} has the sizes and replies that it knows; its \
+                 answers are not to be trusted; learn a model of this gateway",
+                flows(*judged)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::StageSummary;
+
+    use super::*;
+
+    #[test]
+    fn fit_is_what_the_counters_say() {
+        let fit = |counters: &[(&str, u64)]| {
+            let counters = counters.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+            ModelFit::of(&Summary { stages: vec![StageSummary { counters, ..StageSummary::default() }] })
+        };
+        assert_eq!(fit(&[]), ModelFit::All);
+        assert_eq!(fit(&[("judged_flows", 3), ("misfit_flows", 1)]), ModelFit::Some { misfits: 1, judged: 3 });
+        assert_eq!(fit(&[("judged_flows", 2), ("misfit_flows", 2)]), ModelFit::None { judged: 2 });
+    }
+}

@@ -1,0 +1,242 @@
+//! Whether a flow's commands fit the model that they are asked of: a sequential test with a bounded rate of false alarms.
+//!
+//! Two things are tested, each as long as the flow lasts:
+//!
+//! - **Sizes.** Every size counts once, when it first occurs: a poll that comes again and again says nothing about the
+//!   actions. If the model fits, at most half of the sizes that have not occurred before are odd, that is without an
+//!   explanation, or with one that the model holds for nearly impossible. If it does
+//!   not fit, most are.
+//! - **Replies.** If the model fits, the numbers of replies have the probabilities that it gives them for the command's
+//!   size, except for at most half of the commands, whose replies are lost or not theirs. If it does not fit, numbers
+//!   occur as often as they did before on the flow.
+//!
+//! The evidence against the fit is the ratio of the probabilities of all that was seen, with the share of odd commands
+//! that speaks most for the fit. The expectation of such a ratio is at most 1 at any time where the model fits
+//! (Wasserman, Ramdas and Balakrishnan: *Universal inference*, PNAS 117, 2020), so that the probability that it ever
+//! reaches 1/α is at most α (Ville's inequality). Sizes and replies are tested apart; the mean of both ratios counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The greatest probability that the test ever rejects a flow that fits.
+pub const FALSE_ALARMS: f64 = 0.001;
+
+/// A flow with fewer commands is not judged, unless it is rejected.
+pub const ENOUGH_COMMANDS: u64 = 10;
+
+/// The shares of odd commands that a model which fits may have.
+const ODD_SHARES: [f64; 8] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5];
+
+/// The share of odd ones among new sizes where a model does not fit.
+const ODD_OF_MISFIT: f64 = 0.8;
+
+/// A size is odd if the model holds it for less probable than this part of the probability that it has where nothing is
+/// known. Habits may differ from those of the labels by as much.
+const BARELY: f64 = 0.01;
+
+/// How many commands what was not seen yet weighs as.
+const NEW: f64 = 2.0;
+
+/// The most sizes, and the most numbers of replies, of a flow that are remembered. Later ones are not tested.
+const MAX_VALUES: usize = 256;
+
+/// A message is shorter than 2 to this power, in bytes.
+const SIZE_BITS: f64 = 24.0;
+
+/// How a model explains the size of a command.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SizeExplanation {
+    /// By the probability that a command has this size, 0 if nothing explains it.
+    Probability(f64),
+    /// Some actions have it; how probable that is, the model does not say.
+    Possible,
+}
+
+/// A command as the test sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JudgedSize {
+    /// Smallest and largest possible size, in bytes.
+    pub sizes: [i64; 2],
+    /// How the model explains it.
+    pub explanation: SizeExplanation,
+    /// How many records the gateway sent in reply, and the probability of that given the size; `None` if the model says
+    /// nothing about replies.
+    pub replies: Option<(u32, f64)>,
+}
+
+/// The evidence of one flow.
+#[derive(Debug, Clone, Default)]
+pub struct FitJudgement {
+    commands: u64,
+    unexplained: u64,
+    of_sizes: LikelihoodRatio,
+    of_replies: LikelihoodRatio,
+    sizes: BTreeSet<[i64; 2]>,
+    replies: Recurrence<u32>,
+    odd_replies: Recurrence<u32>,
+    is_rejected: bool,
+    /// The greatest evidence since the flow was rejected.
+    ln_worst: f64,
+}
+
+/// What a command changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FitChange {
+    /// Nothing that is new.
+    None,
+    /// The flow is rejected from now on.
+    Rejected,
+}
+
+/// What contradicts the fit most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MisfitCause {
+    /// The sizes.
+    Sizes,
+    /// The number of replies.
+    Replies,
+}
+
+impl FitJudgement {
+    /// Adds the next command of the flow.
+    pub fn add(&mut self, command: JudgedSize) -> FitChange {
+        self.commands += 1;
+        self.add_size(command);
+        if let Some((replies, probability)) = command.replies {
+            self.add_replies(replies, probability);
+        }
+        let ln_evidence = self.ln_evidence();
+        if self.is_rejected {
+            self.ln_worst = self.ln_worst.max(ln_evidence);
+        } else if ln_evidence >= -FALSE_ALARMS.ln() {
+            (self.is_rejected, self.ln_worst) = (true, ln_evidence);
+            return FitChange::Rejected;
+        }
+        FitChange::None
+    }
+
+    fn add_size(&mut self, JudgedSize { sizes, explanation, .. }: JudgedSize) {
+        let (is_explained, is_odd) = match explanation {
+            SizeExplanation::Probability(probability) => (probability > 0.0, probability <= BARELY * broad_size(sizes)),
+            SizeExplanation::Possible => (true, false),
+        };
+        self.unexplained += u64::from(!is_explained);
+        if self.sizes.len() < MAX_VALUES && self.sizes.insert(sizes) {
+            let of = |odd: f64| if is_odd { odd } else { 1.0 - odd };
+            self.of_sizes.add(of(ODD_OF_MISFIT), of);
+        }
+    }
+
+    fn add_replies(&mut self, replies: u32, probability: f64) {
+        let broad = broad_count(replies);
+        let seen = self.replies.probability(replies, broad);
+        let odd_ones = self.odd_replies.probability(replies, broad);
+        self.of_replies.add(seen, |odd| (1.0 - odd) * probability + odd * odd_ones);
+        self.replies.add(replies);
+        if probability <= broad {
+            self.odd_replies.add(replies);
+        }
+    }
+
+    /// The natural logarithm of the evidence that the model does not fit.
+    pub fn ln_evidence(&self) -> f64 {
+        let (greater, less) =
+            (self.of_sizes.ln().max(self.of_replies.ln()), self.of_sizes.ln().min(self.of_replies.ln()));
+        greater + ((less - greater).exp() / 2.0 + 0.5).ln()
+    }
+
+    /// What the probabilities of candidates are multiplied by: exactly 1 as long as the evidence E does not speak against
+    /// the fit, 1 / (1 + (αE)²) otherwise. That is above 0.9999 for one in ten of the flows that fit and rarely less; one
+    /// half where the flow is rejected; and soon next to nothing where commands go on not to fit.
+    pub fn weight(&self) -> f64 {
+        let ln_evidence = self.ln_evidence().max(if self.is_rejected { self.ln_worst } else { f64::NEG_INFINITY });
+        if ln_evidence <= 0.0 { 1.0 } else { 1.0 / (1.0 + (FALSE_ALARMS * ln_evidence.exp_m1()).powi(2)) }
+    }
+
+    /// Whether the flow is rejected; it stays so.
+    pub fn is_rejected(&self) -> bool {
+        self.is_rejected
+    }
+
+    /// Whether there are enough commands to judge by.
+    pub fn is_judged(&self) -> bool {
+        self.is_rejected || self.commands >= ENOUGH_COMMANDS
+    }
+
+    /// How many commands there were, and how many of them nothing explains.
+    pub fn commands(&self) -> (u64, u64) {
+        (self.commands, self.unexplained)
+    }
+
+    /// What contradicts the fit most.
+    pub fn cause(&self) -> MisfitCause {
+        if self.of_replies.ln() > self.of_sizes.ln() { MisfitCause::Replies } else { MisfitCause::Sizes }
+    }
+}
+
+/// The ratio of the predictions of a misfit and of a fit, in natural logarithms.
+#[derive(Debug, Clone, Default)]
+struct LikelihoodRatio {
+    ln_misfit: f64,
+    /// For each of [`ODD_SHARES`].
+    ln_fit: [f64; ODD_SHARES.len()],
+}
+
+impl LikelihoodRatio {
+    fn add(&mut self, misfit: f64, fit: impl Fn(f64) -> f64) {
+        self.ln_misfit += misfit.max(f64::MIN_POSITIVE).ln();
+        for (ln_fit, odd) in self.ln_fit.iter_mut().zip(ODD_SHARES) {
+            *ln_fit += fit(odd).ln();
+        }
+    }
+
+    fn ln(&self) -> f64 {
+        self.ln_misfit - self.ln_fit.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
+/// How often each value was seen.
+#[derive(Debug, Clone)]
+struct Recurrence<K> {
+    times: BTreeMap<K, u64>,
+    total: u64,
+}
+
+impl<K> Default for Recurrence<K> {
+    fn default() -> Self {
+        Self { times: BTreeMap::new(), total: 0 }
+    }
+}
+
+impl<K: Ord + Copy> Recurrence<K> {
+    /// The probability that the next value is this one, which has the probability `new` if it recurs by chance alone.
+    fn probability(&self, value: K, new: f64) -> f64 {
+        let times = self.times.get(&value).copied().unwrap_or(0) as f64;
+        (times + NEW * new) / (self.total as f64 + NEW)
+    }
+
+    fn add(&mut self, value: K) {
+        let has_room = self.times.len() < MAX_VALUES;
+        if let Some(times) = self.times.get_mut(&value) {
+            *times += 1;
+            self.total += 1;
+        } else if has_room {
+            self.times.insert(value, 1);
+            self.total += 1;
+        }
+    }
+}
+
+/// The probability of a range of sizes of which nothing is known: every order of magnitude is as likely.
+fn broad_size([least, most]: [i64; 2]) -> f64 {
+    let bits = |size: i64| (size.max(1) as f64).log2().min(SIZE_BITS);
+    let width = bits(most.max(least).saturating_add(1)) - bits(least);
+    (width / SIZE_BITS).clamp(f64::MIN_POSITIVE, 1.0)
+}
+
+/// The probability of a count of which nothing is known: 1/2, 1/6, 1/12 …
+fn broad_count(count: u32) -> f64 {
+    1.0 / ((f64::from(count) + 1.0) * (f64::from(count) + 2.0))
+}
+
+#[cfg(test)]
+mod tests;

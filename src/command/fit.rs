@@ -1,0 +1,20 @@
+//! What a command makes of a model that does not fit.
+
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use sizeleak_evaluation::ModelFit;
+use sizeleak_telemetry::log::{LogFlags, say};
+
+use super::failure::Failure;
+
+/// Fails where the model fits nothing; says so where it does not fit some flows.
+pub(super) fn check_fit(fit: ModelFit, log: &LogFlags) -> Result<ExitCode, Failure> {
+    match fit {
+        ModelFit::All => {}
+        ModelFit::Some { .. } if log.is_quiet() => {}
+        ModelFit::Some { .. } => say("note", &fit.to_string()),
+        ModelFit::None { .. } => return Err(Failure::with_code(1, anyhow!("{fit}"))),
+    }
+    Ok(ExitCode::SUCCESS)
+}

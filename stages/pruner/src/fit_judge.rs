@@ -1,0 +1,82 @@
+//! Whether the model fits the flows, and what that makes of their candidates' probabilities.
+
+use sizeleak_frame::{Candidate, Identification, SharedList};
+use sizeleak_model::{FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, Model, SizeExplanation};
+use sizeleak_runtime::TwoGenerationCache;
+
+/// The most flows with a judgement; at least the half used last is kept. Each takes up to 20 kB, most of them far less.
+const MAX_FLOWS: usize = 8192;
+
+/// The judgements of all flows.
+#[derive(Debug)]
+pub(crate) struct FitJudge {
+    flows: TwoGenerationCache<u64, FitJudgement>,
+    /// How many flows had enough commands to be judged.
+    judged: u64,
+    /// How many of them the model does not fit.
+    misfits: u64,
+}
+
+impl FitJudge {
+    pub(crate) fn new() -> Self {
+        Self { flows: TwoGenerationCache::new(MAX_FLOWS), judged: 0, misfits: 0 }
+    }
+
+    /// Judges the flow of an identification that has come in, and whose replies have a probability if the model says
+    /// anything about them. Returns what its candidates' probabilities are to be multiplied by, and what is wrong where
+    /// the flow is rejected.
+    pub(crate) fn judge(
+        &mut self,
+        model: &Model,
+        Identification { command, size_probability, candidate_count, .. }: &Identification,
+        reply_probability: Option<f64>,
+    ) -> (f64, Option<String>) {
+        let explanation = match size_probability {
+            Some(probability) => SizeExplanation::Probability(probability.clamp(0.0, 1.0)),
+            None if *candidate_count > 0 => SizeExplanation::Possible,
+            None => return (1.0, None),
+        };
+        let Ok(sizes) = model.sizes(command.size, command.records, command.plaintext) else { return (1.0, None) };
+        let replies = reply_probability.map(|probability| (command.replies, probability));
+        let flow = self.flows.get_or_default(command.flow);
+        let was_judged = flow.is_judged();
+        let change = flow.add(JudgedSize { sizes, explanation, replies });
+        self.judged += u64::from(flow.is_judged() && !was_judged);
+        let is_rejected = change == FitChange::Rejected;
+        self.misfits += u64::from(is_rejected);
+        (flow.weight(), is_rejected.then(|| describe(flow)))
+    }
+
+    /// How many flows were judged and how many of them the model does not fit; nothing where it fits all.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counters = [("judged_flows", self.judged), ("misfit_flows", self.misfits)];
+        counters.into_iter().filter(|_| self.misfits > 0)
+    }
+}
+
+/// What is wrong, and what to do.
+fn describe(flow: &FitJudgement) -> String {
+    let (commands, unexplained) = flow.commands();
+    let cause = match flow.cause() {
+        MisfitCause::Sizes => "their sizes are not those of its actions",
+        MisfitCause::Replies => "their replies are not those of the actions that their sizes show",
+    };
+    format!(
+        "this model does not fit this gateway: {unexplained} of {commands} commands unexplained, and {cause} (false \
+         alarms: {FALSE_ALARMS} of flows); probabilities are lowered from here on: learn a model of this gateway and \
+         service"
+    )
+}
+
+/// Candidates whose probabilities are multiplied by a weight: the list itself where that is 1.
+pub(crate) fn weighed(candidates: &SharedList<Candidate>, weight: f64) -> SharedList<Candidate> {
+    if weight >= 1.0 {
+        return candidates.clone();
+    }
+    let weigh = |Candidate { actions, epsilon, probability }: &Candidate| Candidate {
+        actions: actions.clone(),
+        epsilon: *epsilon,
+        probability: probability * weight,
+    };
+    candidates.iter().map(weigh).collect()
+}
