@@ -8,7 +8,7 @@ use sizeleak_frame::what;
 use sizeleak_runtime::{Interrupt, Source, SourceEmit, StageError};
 
 use crate::capture_driver::{CaptureDriver, fast};
-use crate::dating::LOST_BEFORE_NS;
+use crate::dating::{Dating, LOST_BEFORE_NS};
 use crate::error::{CaptureError, Damage};
 use crate::folder::{content_below, is_named_capture};
 use crate::merge::Merge;
@@ -80,7 +80,8 @@ impl Source for Capture {
         let mut driver = CaptureDriver::new(merge, &self.selection, &mut failures, out, interrupt);
         match self.order {
             CaptureOrder::Time => fast::run(&mut driver)?,
-            CaptureOrder::Given => driver.run_in_given_order()?,
+            CaptureOrder::Given => driver.run_in_given_order(Dating::default())?,
+            CaptureOrder::Untimed => driver.run_in_given_order(Dating::untimed())?,
         }
         let CaptureDriver { merge, batcher, .. } = driver;
         (self.bytes, self.packets) = (merge.bytes, batcher.counts.packets);

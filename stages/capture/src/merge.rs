@@ -88,7 +88,7 @@ impl Merge {
                 Err(error) => errors.push(error),
             }
         }
-        if order == CaptureOrder::Given {
+        if order != CaptureOrder::Time {
             // None begins while another one is open.
             waiting.iter_mut().for_each(|file| file.starts_ns = i64::MAX);
         }
