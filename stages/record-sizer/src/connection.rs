@@ -53,8 +53,14 @@ struct BusyState {
     queue: Vec<TlsEvent>,
     /// Whether it was reported that no record was found.
     is_reported_not_tls: bool,
-    /// What stands for records, once that was reported.
-    sized_by: Option<MessageEnd>,
+    /// What is known where messages stand for records.
+    sized: Option<Box<SizedMessages>>,
+}
+
+/// The state of a connection where messages stand for records.
+#[derive(Debug)]
+struct SizedMessages {
+    end: MessageEnd,
     turns: HandshakeTurns,
 }
 
@@ -293,7 +299,7 @@ impl Connection {
         let has_data = directions().any(|(busy, _)| !matches!(busy.framing, Framing::Unstarted));
         let unframed: u64 = directions().map(|(busy, _)| busy.framing.unframed_bytes()).sum();
         let is_not_tls = has_data && busy.may_report_not_tls(is_tls);
-        let is_sized = is_tls || busy.sized_by.is_some();
+        let is_sized = is_tls || busy.sized.is_some();
         self.payload.lost = self.payload.lost.saturating_add(if is_tls { unframed } else { 0 });
         let payload = is_sized.then_some(self.payload);
         Ending { incomplete: incomplete as u64, is_not_tls, payload }
@@ -307,7 +313,8 @@ impl Connection {
     /// Whether the next message, of which no header was read, belongs to the handshake of a connection seen from its SYN.
     pub(crate) fn is_handshake(&mut self, direction: Direction) -> bool {
         let saw_syn = self.streams.both().iter().any(|stream| stream.position.saw_syn());
-        self.parts().2.turns.message(direction) && saw_syn
+        let sized = self.busy.as_mut().and_then(|busy| busy.sized.as_mut());
+        sized.is_some_and(|sized| sized.turns.message(direction)) && saw_syn
     }
 
     /// The session between the two ends.
@@ -414,8 +421,7 @@ impl BusyState {
             negotiation: Negotiation::default(),
             queue: Vec::new(),
             is_reported_not_tls: false,
-            sized_by: None,
-            turns: HandshakeTurns::default(),
+            sized: None,
         })
     }
 
@@ -438,7 +444,13 @@ impl BusyState {
     fn may_report(&mut self, incident: Incident, is_tls: bool) -> bool {
         match incident {
             Incident::NotTls => self.may_report_not_tls(is_tls),
-            Incident::SizedBySegments(end) => self.may_report_not_tls(is_tls) && self.sized_by.replace(end).is_none(),
+            Incident::SizedBySegments(end) => {
+                let is_new = self.sized.as_ref().is_none_or(|sized| sized.end != end);
+                if is_new {
+                    self.sized = Some(Box::new(SizedMessages { end, turns: HandshakeTurns::default() }));
+                }
+                self.may_report_not_tls(is_tls) && is_new
+            }
             _ => true,
         }
     }
@@ -456,6 +468,6 @@ mod tests {
     #[test]
     fn documented_memory_of_a_connection_holds() {
         let (resting, busy) = (size_of::<Connection>(), size_of::<BusyState>());
-        assert!(resting <= 152 && busy <= 376, "{resting} bytes, and {busy} while busy");
+        assert!(resting <= 152 && busy <= 368, "{resting} bytes, and {busy} while busy");
     }
 }
