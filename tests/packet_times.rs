@@ -37,7 +37,7 @@ fn found_in_all(files: &[PathBuf], more: &[&str]) -> injected::Answers {
 #[test]
 fn one_file_an_event_that_begins_at_zero_gives_the_commands_of_the_whole_capture() {
     let whole = sizes(&found_in("command-segmenter", &Traffic::bundled().to_pcap(), &[]));
-    let (_folder, files) = events(|_, start, time| time - start);
+    let (_folder, files) = events(|_, start, time| time.saturating_sub(start));
     let given = found_in_all(&files, &GIVEN);
     assert_eq!(given.code, Some(0), "{}", given.stderr);
     assert_eq!(sizes(&given), whole);
@@ -48,7 +48,7 @@ fn one_file_an_event_that_begins_at_zero_gives_the_commands_of_the_whole_capture
 
 #[test]
 fn captures_that_begin_at_one_time_are_reported_where_they_would_be_mixed() {
-    let (_folder, files) = events(|_, start, time| time - start);
+    let (_folder, files) = events(|_, start, time| time.saturating_sub(start));
     let mixed = found_in_all(&files, &[]);
     let notices = mixed.notices("clock");
     assert!(notices.iter().any(|notice| notice.contains("--order given")), "{notices:?}");
@@ -68,7 +68,7 @@ fn files_at_their_true_times_keep_them_in_the_order_given() {
 /// As a publisher has rewritten them: a millisecond between packets.
 #[test]
 fn packets_a_millisecond_apart_give_each_event_its_command() {
-    let (_folder, files) = events(|_, start, time| time - start);
+    let (_folder, files) = events(|_, start, time| time.saturating_sub(start));
     let expected = sizes(&found_in_all(&files, &GIVEN)).len();
     let folder = tempfile::tempdir().unwrap();
     let rewritten = files.iter().enumerate().map(|(at, file)| {
@@ -98,10 +98,10 @@ fn records_come_in_order_whatever_their_times_are() {
     let whole = found::data(&found_in("record-sizer", &Traffic::bundled().to_pcap(), &[]));
     let all_equal = |_: usize, _: Duration| Duration::from_secs(1_700_000_000);
     let all_zero = |_: usize, _: Duration| Duration::ZERO;
-    let wild = |at: usize, time: Duration| if at % 7 == 3 { time - Duration::from_hours(9_000) } else { time };
-    let cases: [(&str, &dyn Fn(usize, Duration) -> Duration); 3] =
-        [("equal", &all_equal), ("zero", &all_zero), ("wild", &wild)];
-    for (name, change) in cases {
+    let wild =
+        |at: usize, time: Duration| if at % 7 == 3 { time.saturating_sub(Duration::from_hours(9_000)) } else { time };
+    let changes: [&dyn Fn(usize, Duration) -> Duration; 3] = [&all_equal, &all_zero, &wild];
+    for (name, change) in ["equal", "zero", "wild"].into_iter().zip(changes) {
         let mut traffic = Traffic::bundled();
         traffic.0.iter_mut().enumerate().for_each(|(at, (time, _))| *time = change(at, *time));
         let records = found::data(&found_in("record-sizer", &traffic.to_pcap(), &GIVEN));

@@ -15,8 +15,8 @@ const STAGES: [&str; 4] = ["capture", "flow-filter", "record-sizer", "command-se
 pub(crate) fn found(last: &str, inputs: &[&Path], more: &[&str]) -> Answers {
     let folder = tempfile::tempdir().unwrap();
     let end = STAGES.iter().position(|stage| *stage == last).unwrap();
-    let stages: String = STAGES[..=end].iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect();
-    let pipeline = write(folder.path(), "pipeline.toml", stages);
+    let stages: Vec<String> = STAGES[..=end].iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect();
+    let pipeline = write(folder.path(), "pipeline.toml", stages.concat());
     let mut command = sizeleak("run");
     command.arg(pipeline).arg("--input").args(inputs).args(["--gateway", GATEWAY, "--format", "ndjson"]);
     command.args(["--kind", "flow,record,command,notice,summary"]).args(more);

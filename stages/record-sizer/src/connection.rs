@@ -369,6 +369,7 @@ impl Connection {
 
     /// Reassembly and framer of a direction.
     fn direction<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (Reassembly<'a>, Framer<'a>) {
+        let is_tls = self.is_tls();
         let (streams, _, busy) = self.parts();
         let context = context(streams, busy, direction);
         let Stream { position, walker } = streams.of_mut(direction);
@@ -377,7 +378,7 @@ impl Connection {
         let saw_syn = position.saw_syn();
         (
             Reassembly { position, pending, context },
-            Framer { direction, saw_syn, walker, framing, handshake, follows_data, messages, findings },
+            Framer { direction, saw_syn, is_tls, walker, framing, handshake, follows_data, messages, findings },
         )
     }
 }
@@ -431,7 +432,9 @@ impl BusyState {
             Incident::NotTls => self.may_report_not_tls(is_tls),
             Incident::SizedBySegments(end) => {
                 let is_new = self.messages.as_mut().is_some_and(|messages| messages.is_new(end));
-                self.may_report_not_tls(is_tls) && is_new
+                // That says it.
+                _ = self.may_report_not_tls(is_tls);
+                is_new
             }
             _ => true,
         }

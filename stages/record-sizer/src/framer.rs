@@ -75,6 +75,8 @@ pub(crate) struct Framer<'a> {
     pub(crate) direction: Direction,
     /// Whether the SYN was seen, so that the stream starts with its first byte.
     pub(crate) saw_syn: bool,
+    /// Whether a record was found in either direction.
+    pub(crate) is_tls: bool,
     pub(crate) walker: &'a mut RecordWalker,
     pub(crate) framing: &'a mut Framing,
     pub(crate) handshake: &'a mut HandshakeReader,
@@ -164,10 +166,10 @@ impl Framer<'_> {
         let is_hidden = chunk.hidden > 0 && chunk.payload.len() < HEADER;
         let is_unread = match self.framing {
             Framing::Unstarted => true,
-            Framing::Search(search) => search.searched() == 0 && self.walker.version().is_none(),
+            Framing::Search(search) => search.searched() == 0,
             _ => false,
         };
-        if is_unread && is_hidden {
+        if is_unread && is_hidden && !self.is_tls {
             *self.framing = Framing::Hidden;
             let sizers = &mut self.messages.get_or_insert_default().sizers;
             *sizers.of_mut(self.direction) = Some(MessageSizer::new(MessageEnd::Write));
