@@ -301,7 +301,9 @@ impl OutputSink {
                 _ => self.rows.add(first.kind(), rows),
             }
             if matches!(first, Frame::Flow(_) | Frame::Summary(_)) {
-                same_kind.iter().for_each(|frame| self.seen.add(frame));
+                for frame in same_kind {
+                    self.seen.add(frame);
+                }
             }
             self.unreported += rows;
             self.writer.write_kind(first.kind(), same_kind)?;

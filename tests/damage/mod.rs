@@ -71,3 +71,15 @@ fn rewrite(pcap: &[u8], change: impl FnOnce(&mut Vec<PcapPacket<'static>>)) -> V
     }
     writer.into_writer()
 }
+
+/// Repeats each packet so much later, cut to `snaplen` bytes.
+pub(crate) fn repeat_cut_packets(pcap: &[u8], snaplen: usize, later: Duration) -> Vec<u8> {
+    rewrite(pcap, |packets| {
+        let mut again = packets.clone();
+        for packet in &mut again {
+            packet.timestamp += later;
+            packet.data.to_mut().truncate(snaplen);
+        }
+        packets.extend(again);
+    })
+}

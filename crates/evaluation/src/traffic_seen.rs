@@ -1,6 +1,6 @@
 //! What a run saw of a gateway's traffic, for the sentence that says why it found no command.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use sizeleak_frame::{Flow, Frame, Summary, Transport};
@@ -8,13 +8,14 @@ use sizeleak_frame::{Flow, Frame, Summary, Transport};
 /// The most ports that are named.
 const MOST_NAMED: usize = 5;
 
-/// The most flows that are counted one by one; a flow that was forgotten is announced again.
-const MOST_FLOWS: usize = 100_000;
+/// The most ports that are told apart.
+const MOST_PORTS: usize = 1024;
 
 /// The gateway's flows by port, and what the stages counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrafficSeen {
-    flows: BTreeSet<u64>,
+    /// Announced flows; one that was forgotten is announced again.
+    flows: u64,
     ports: BTreeMap<(&'static str, u16), u64>,
     /// Records, and those of them that stand for segments or bursts; `None` if no stage counted any.
     records: Option<u64>,
@@ -32,9 +33,10 @@ impl TrafficSeen {
     }
 
     fn add_flow(&mut self, flow: &Flow) {
-        if self.flows.len() < MOST_FLOWS && self.flows.insert(flow.flow) {
-            let transport = if flow.transport == Transport::Udp { "UDP" } else { "TCP" };
-            *self.ports.entry((transport, flow.service.port())).or_default() += 1;
+        self.flows += 1;
+        let port = (if flow.transport == Transport::Udp { "UDP" } else { "TCP" }, flow.service.port());
+        if self.ports.len() < MOST_PORTS || self.ports.contains_key(&port) {
+            *self.ports.entry(port).or_default() += 1;
         }
     }
 
@@ -63,7 +65,7 @@ impl TrafficSeen {
 /// Why there was no command, and what to do.
 impl fmt::Display for TrafficSeen {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (flows, ports) = (self.flows.len(), self.named_ports());
+        let (flows, ports) = (self.flows, self.named_ports());
         let connections = if flows == 1 { "connection" } else { "connections" };
         match self.records {
             None if flows == 0 => out.write_str("nothing is known of the gateway's traffic"),
@@ -116,7 +118,7 @@ mod tests {
     fn cause_is_what_was_not_there() {
         assert!(sentence(&[summary(&[("records", 0)])]).contains("is the gateway's address right?"));
         let (tcp, udp) = (Transport::Tcp, Transport::Udp);
-        let flows = [flow(1, 1883, tcp), flow(2, 1883, tcp), flow(2, 1883, tcp), flow(3, 5683, udp)];
+        let flows = [flow(1, 1883, tcp), flow(2, 1883, tcp), flow(3, 5683, udp)];
         let plain = sentence(&[&flows[..], &[summary(&[("records", 0)])]].concat());
         assert!(plain.contains("3 connections (TCP port 1883 (2 times), UDP port 5683) carry no TLS"), "{plain}");
         assert!(plain.contains("plain-tcp") && !plain.contains("address right"), "{plain}");

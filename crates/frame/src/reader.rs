@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use sizeleak_text::stand_in;
+use sizeleak_text::{may_be_stand_in, stand_in};
 use thiserror::Error;
 
 use crate::extent::Extent;
@@ -233,9 +233,20 @@ impl<R: Read> FrameReader<R> {
         Ok(())
     }
 
+    /// What the file is if it stands in the place of a stream.
+    fn stand_in(&mut self) -> Option<&'static str> {
+        if self.offset > 0 {
+            return None;
+        }
+        // A pipe may bring a few bytes at once.
+        while may_be_stand_in(self.buffer.unread())
+            && self.buffer.fill(&mut self.input, READ_BYTES).is_ok_and(|read| read > 0)
+        {}
+        stand_in(self.buffer.unread())
+    }
+
     fn malformed(&mut self, fault: String) -> ReadError {
-        let stand_in = if self.offset == 0 { stand_in(self.buffer.unread()) } else { None };
-        let fault = match stand_in {
+        let fault = match self.stand_in() {
             Some(what) => format!("this is {what}"),
             None if self.state == State::BeforeHello => {
                 format!("{fault}; this is no stream of a sizeleak stage (captures go through `capture` first)")

@@ -25,6 +25,14 @@ pub fn stand_in(beginning: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Whether more of a file that begins so is needed to know what [`stand_in`] says of it.
+pub fn may_be_stand_in(beginning: &[u8]) -> bool {
+    let beginning = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(beginning).trim_ascii_start();
+    let continues =
+        |whole: &[u8]| whole.get(..beginning.len()).is_some_and(|part| part.eq_ignore_ascii_case(beginning));
+    continues(LFS_POINTER) || WEB_PAGES.into_iter().any(continues)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +45,16 @@ mod tests {
             (b"\xef\xbb\xbf\r\n\n<html lang=\"en\">", "web page"),
         ] {
             assert!(stand_in(beginning).unwrap().contains(word));
+        }
+    }
+
+    #[test]
+    fn beginnings_of_stand_ins_need_more() {
+        for beginning in [&b"v"[..], b"version https:", b"<!DOC", b"\n", b""] {
+            assert!(may_be_stand_in(beginning));
+        }
+        for beginning in [&b"time"[..], b"version 1", b"\x81", b"version https://git-lfs.github.com/spec/v1"] {
+            assert!(!may_be_stand_in(beginning));
         }
     }
 

@@ -8,7 +8,7 @@ use sizeleak_frame::what;
 use sizeleak_runtime::{Interrupt, Source, SourceEmit, StageError};
 
 use crate::capture_driver::{CaptureDriver, fast};
-use crate::dating::LOST_BEFORE_NS;
+use crate::dating::{Dating, LOST_BEFORE_NS};
 use crate::error::{CaptureError, Damage};
 use crate::folder::{content_below, is_named_capture};
 use crate::merge::Merge;
@@ -80,7 +80,8 @@ impl Source for Capture {
         let mut driver = CaptureDriver::new(merge, &self.selection, &mut failures, out, interrupt);
         match self.order {
             CaptureOrder::Time => fast::run(&mut driver)?,
-            CaptureOrder::Given => driver.run_in_given_order()?,
+            CaptureOrder::Given => driver.run_in_given_order(Dating::default())?,
+            CaptureOrder::Untimed => driver.run_in_given_order(Dating::untimed())?,
         }
         let CaptureDriver { merge, batcher, .. } = driver;
         (self.bytes, self.packets) = (merge.bytes, batcher.counts.packets);
@@ -141,22 +142,21 @@ impl Capture {
     }
 }
 
+/// The fewest captures that begin at the same time because their times were rewritten: a few may be of several interfaces.
+const SAME_START: usize = 4;
+
 /// What to tell the user where captures have lost their times, and would be mixed by them.
 fn lost_times(merge: &Merge) -> Option<String> {
-    let starts: Vec<i64> = merge.waiting.iter().map(|file| file.starts_ns).filter(|start| *start > i64::MIN).collect();
     // They are sorted.
-    let is_shared = |(at, start): (usize, &i64)| {
-        let neighbours = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
-        neighbours.filter_map(|at| starts.get(at)).any(|other| other == start)
-    };
-    let shared = starts.iter().enumerate().filter(|start| is_shared(*start)).count();
+    let starts: Vec<i64> = merge.waiting.iter().map(|file| file.starts_ns).filter(|start| *start > i64::MIN).collect();
+    let same = starts.chunk_by(|one, next| one == next).map(<[i64]>::len).filter(|same| *same >= SAME_START).sum();
     let lost = starts.iter().filter(|start| **start < LOST_BEFORE_NS).count();
-    (shared.max(lost) > 1).then(|| {
+    let affected = lost.max(same);
+    (affected > 1).then(|| {
         format!(
-            "{} of {} captures begin at the same time, or within a year of the epoch: their times were lost or \
+            "{affected} of {} captures begin at the same time, or within a year of the epoch: their times were lost or \
              rewritten, and their packets may be mixed by them; `--order given` (`order = \"given\"` in \
              pipeline.toml) reads one after the other",
-            shared.max(lost),
             starts.len()
         )
     })

@@ -44,8 +44,7 @@ impl<'a> CaptureDriver<'a> {
     }
 
     /// Emits all packets, dated so that their order is that of the captures.
-    pub(crate) fn run_in_given_order(&mut self) -> Result<(), StageError> {
-        let mut dating = Dating::default();
+    pub(crate) fn run_in_given_order(&mut self, mut dating: Dating) -> Result<(), StageError> {
         while !self.interrupt.is_set() {
             if self.merge.may_wait() {
                 self.send()?;

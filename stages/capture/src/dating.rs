@@ -12,9 +12,15 @@ pub(crate) const DISTANCE_NS: i64 = 60_000_000_000;
 /// Captures that begin before this time, one year after the epoch, in nanoseconds, have lost their times.
 pub(crate) const LOST_BEFORE_NS: i64 = 365 * 86_400 * 1_000_000_000;
 
+/// How far packets are apart where no time is used, in nanoseconds: more than an answer or the next part of a message
+/// takes, and less than the wait for a reply.
+const SPACING_NS: i64 = 200_000_000;
+
 /// The times of packets in the order given.
 #[derive(Debug, Default)]
 pub(crate) struct Dating {
+    /// Whether no time is used but that of the first packet.
+    is_untimed: bool,
     capture: Option<u32>,
     /// What is added to the times of the present capture.
     shift_ns: i64,
@@ -24,12 +30,29 @@ pub(crate) struct Dating {
     pub(crate) moved_captures: u64,
     /// Steps back within captures.
     pub(crate) steps_back: u64,
+    /// Packets, and those with the time of the one before.
+    packets: u64,
+    standing: u64,
+    before_ns: Option<i64>,
 }
 
 impl Dating {
+    /// For packets of which no time is to be used but that of the first.
+    pub(crate) fn untimed() -> Self {
+        Self { is_untimed: true, ..Self::default() }
+    }
+
     /// The time of the next packet, which is of this capture.
     pub(crate) fn date(&mut self, capture: u32, time_ns: i64) -> i64 {
         let is_first = self.capture.replace(capture) != Some(capture);
+        self.packets += 1;
+        self.standing += u64::from(self.before_ns.replace(time_ns) == Some(time_ns));
+        if self.is_untimed {
+            let distance_ns = if is_first { DISTANCE_NS } else { SPACING_NS };
+            let dated_ns = self.last_ns.map_or(time_ns, |last_ns| last_ns.saturating_add(distance_ns));
+            self.last_ns = Some(dated_ns);
+            return dated_ns;
+        }
         if is_first {
             self.shift_ns = 0;
         }
@@ -54,16 +77,32 @@ impl Dating {
 
     /// What to tell the user, if times were not used; of so many captures.
     pub(crate) fn describe(&self, captures: u64) -> Option<String> {
-        if self.moved_captures == 0 && self.steps_back == 0 {
+        if self.is_untimed {
+            return Some(format!(
+                "no time of the {} packets is used: they are dated {} ms apart, in the order given",
+                self.packets,
+                SPACING_NS / 1_000_000
+            ));
+        }
+        let stands_still = self.standing > self.packets / 2;
+        if self.moved_captures == 0 && self.steps_back == 0 && !stands_still {
             return None;
         }
+        let standing = if stands_still {
+            format!(
+                "; {} of {} packets have the time of the one before: `--order untimed` uses no time at all",
+                self.standing, self.packets
+            )
+        } else {
+            String::new()
+        };
         let steps = match self.steps_back {
             0 => String::new(),
             steps => format!("; {steps} steps back within a capture are passed over"),
         };
         Some(format!(
             "the captures are read in the order given: the times of {} of {captures}, which go back, are not used, only \
-             the distances between their packets: each of these begins {} s after the end of the one before{steps}",
+             the distances between their packets: each of these begins {} s after the end of the one before{steps}{standing}",
             self.moved_captures,
             DISTANCE_NS / 1_000_000_000,
         ))
@@ -104,10 +143,25 @@ mod tests {
     }
 
     #[test]
+    fn times_that_stand_still_are_reported() {
+        assert!(dated(&[(0, 7), (0, 7), (0, 7)]).1.describe(1).unwrap().contains("--order untimed"));
+        assert_eq!(dated(&[(0, 7), (0, 7), (0, 8), (0, 9)]).1.describe(1), None);
+    }
+
+    #[test]
+    fn untimed_packets_are_evenly_apart() {
+        let mut dating = Dating::untimed();
+        let times =
+            [(0, 5), (0, 5), (0, 1), (1, 0)].map(|(capture, time)| dating.date(capture, time * SECOND) / 1_000_000);
+        assert_eq!(times, [5000, 5200, 5400, 65_400]);
+    }
+
+    #[test]
     fn extreme_times_are_dated() {
-        let mut dating = Dating::default();
-        for (capture, time_ns) in [(0, i64::MAX), (0, i64::MIN), (1, i64::MIN), (2, i64::MAX), (3, 0)] {
-            dating.date(capture, time_ns);
+        for mut dating in [Dating::default(), Dating::untimed()] {
+            for (capture, time_ns) in [(0, i64::MAX), (0, i64::MIN), (1, i64::MIN), (2, i64::MAX), (3, 0)] {
+                dating.date(capture, time_ns);
+            }
         }
     }
 }

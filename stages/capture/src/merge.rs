@@ -88,9 +88,11 @@ impl Merge {
                 Err(error) => errors.push(error),
             }
         }
-        if order == CaptureOrder::Given {
+        if order != CaptureOrder::Time {
             // None begins while another one is open.
-            waiting.iter_mut().for_each(|file| file.starts_ns = i64::MAX);
+            for file in &mut waiting {
+                file.starts_ns = i64::MAX;
+            }
         }
         waiting.sort_by_key(|file| (file.starts_ns, file.index));
         let merge = Self {

@@ -14,4 +14,7 @@ pub enum CaptureOrder {
     /// As they are named, and those of a folder by their paths, one after the other. Times that go back are moved to
     /// follow: for captures whose times were lost or rewritten, such as one file an event that begins at zero
     Given,
+    /// As they are named, and no time is used: packets are dated 200 ms apart, so that each message stands alone. For
+    /// captures whose times are all equal, or make no sense
+    Untimed,
 }

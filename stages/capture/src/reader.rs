@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use sizeleak_text::stand_in;
+use sizeleak_text::{may_be_stand_in, stand_in};
 
 use crate::byte_source::ByteSource;
 use crate::error::Damage;
@@ -54,7 +54,13 @@ impl CaptureReader {
             | [0x4d, 0x3c, 0xb2, 0xa1]
             | [0xa1, 0xb2, 0x3c, 0x4d]
             | [0x34, 0xcd, 0xb2, 0xa1] => Format::Pcap(Pcap::read_header(&mut window)?),
-            _ => return Err(not_capture(window.available())),
+            _ => {
+                // A pipe may bring a few bytes at once.
+                while may_be_stand_in(window.available())
+                    && window.peek(window.available().len() as u64 + 1, "capture").is_ok()
+                {}
+                return Err(not_capture(window.available()));
+            }
         };
         Ok(Self { window, format, skipped_blocks: 0, skipped_bytes: 0, is_over: false })
     }

@@ -8,8 +8,7 @@ use sizeleak_frame::{Direction, Segment};
 use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::handshake::HandshakeReader;
-use crate::handshake_turns::HandshakeTurns;
-use crate::messages::{MessageEnd, MessageSizer};
+use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer};
 use crate::options::Limits;
 use crate::owned_segment::OwnedSegment;
 use crate::payload_use::PayloadUse;
@@ -51,11 +50,8 @@ struct BusyState {
     negotiation: Negotiation,
     /// Events of one direction that wait for segments of the other.
     queue: Vec<TlsEvent>,
-    /// Whether it was reported that no record was found.
-    is_reported_not_tls: bool,
-    /// What stands for records, once that was reported.
-    sized_by: Option<MessageEnd>,
-    turns: HandshakeTurns,
+    /// What stands for records where none can be read.
+    messages: Option<Box<ConnectionMessages>>,
 }
 
 /// The further state of a direction while its connection does not rest.
@@ -66,8 +62,9 @@ struct BusyStream {
     handshake: HandshakeReader,
     /// Whether application data came before, without a loss in between.
     follows_data: bool,
-    /// Sizes messages while no record was found, if their segments are to be used.
-    messages: Option<Box<MessageSizer>>,
+    /// Of the direction to the gateway: whether it was reported that the connection shows no record. It is here because
+    /// there is room.
+    is_reported_not_tls: bool,
 }
 
 /// How a connection ended.
@@ -112,11 +109,7 @@ impl Connection {
     pub(crate) fn new(burst_gap_ns: Option<i64>) -> Self {
         let mut connection = Self::default();
         if let Some(gap_ns) = burst_gap_ns {
-            let (_, _, busy) = connection.parts();
-            for direction in Direction::BOTH {
-                let messages = MessageSizer::new(MessageEnd::Silence { gap_ns });
-                busy.streams.of_mut(direction).messages = Some(Box::new(messages));
-            }
+            connection.parts().2.messages = Some(ConnectionMessages::both(MessageEnd::Silence { gap_ns }));
         }
         connection
     }
@@ -171,10 +164,9 @@ impl Connection {
     pub(crate) fn segment(&mut self, segment: &Segment<'_>, findings: &mut Findings) -> Option<Successor> {
         self.payload.seen += u64::from(segment.length);
         let (mut reassembly, mut framer) = self.direction(segment.direction, findings);
-        let taken = |framer: &Framer<'_>| framer.messages.as_ref().map(|messages| messages.taken);
-        let before = taken(&framer);
+        let before = framer.sizer().map(|sizer| sizer.taken);
         let run = reassembly.segment(segment, &mut framer);
-        if taken(&framer) > before {
+        if framer.sizer().map(|sizer| sizer.taken) > before {
             self.end_burst(segment.direction.reversed(), findings);
         }
         Some(self.successor(segment.direction, run?))
@@ -183,7 +175,7 @@ impl Connection {
     /// Ends the burst of a direction, because the other side sends.
     fn end_burst(&mut self, direction: Direction, findings: &mut Findings) {
         let (_, mut framer) = self.direction(direction, findings);
-        if framer.messages.as_ref().is_some_and(|messages| messages.end != MessageEnd::Write) {
+        if framer.sizer().is_some_and(|sizer| sizer.end != MessageEnd::Write) {
             framer.end_message();
         }
     }
@@ -256,9 +248,9 @@ impl Connection {
             let walker = &mut self.streams.of_mut(direction).walker;
             walker.last_ns = walker.last_ns.min(time_ns);
             walker.start_ns = walker.start_ns.min(time_ns);
-            let busy = self.busy.as_mut().and_then(|busy| busy.streams.of_mut(direction).messages.as_mut());
-            if let Some(messages) = busy {
-                messages.go_back(time_ns);
+            let messages = self.busy.as_mut().and_then(|busy| busy.messages.as_mut());
+            if let Some(sizer) = messages.and_then(|messages| messages.sizers.of_mut(direction).as_mut()) {
+                sizer.go_back(time_ns);
             }
         }
     }
@@ -293,7 +285,7 @@ impl Connection {
         let has_data = directions().any(|(busy, _)| !matches!(busy.framing, Framing::Unstarted));
         let unframed: u64 = directions().map(|(busy, _)| busy.framing.unframed_bytes()).sum();
         let is_not_tls = has_data && busy.may_report_not_tls(is_tls);
-        let is_sized = is_tls || busy.sized_by.is_some();
+        let is_sized = is_tls || busy.messages.as_ref().is_some_and(|messages| messages.reported.is_some());
         self.payload.lost = self.payload.lost.saturating_add(if is_tls { unframed } else { 0 });
         let payload = is_sized.then_some(self.payload);
         Ending { incomplete: incomplete as u64, is_not_tls, payload }
@@ -307,7 +299,8 @@ impl Connection {
     /// Whether the next message, of which no header was read, belongs to the handshake of a connection seen from its SYN.
     pub(crate) fn is_handshake(&mut self, direction: Direction) -> bool {
         let saw_syn = self.streams.both().iter().any(|stream| stream.position.saw_syn());
-        self.parts().2.turns.message(direction) && saw_syn
+        let messages = self.busy.as_mut().and_then(|busy| busy.messages.as_mut());
+        messages.is_some_and(|messages| messages.turns.message(direction)) && saw_syn
     }
 
     /// The session between the two ends.
@@ -327,7 +320,7 @@ impl Connection {
 
     /// When the open message of a direction is over.
     fn end_of_message(&self, direction: Direction) -> Option<i64> {
-        self.busy.as_ref()?.streams.of(direction).messages.as_ref()?.deadline_ns()
+        self.busy.as_ref()?.messages.as_ref()?.sizers.of(direction).as_ref()?.deadline_ns()
     }
 
     /// When the wait of a direction for missing bytes or an earlier start ends.
@@ -376,14 +369,16 @@ impl Connection {
 
     /// Reassembly and framer of a direction.
     fn direction<'a>(&'a mut self, direction: Direction, findings: &'a mut Findings) -> (Reassembly<'a>, Framer<'a>) {
+        let is_tls = self.is_tls();
         let (streams, _, busy) = self.parts();
         let context = context(streams, busy, direction);
         let Stream { position, walker } = streams.of_mut(direction);
-        let BusyStream { pending, framing, handshake, follows_data, messages } = busy.streams.of_mut(direction);
+        let BusyState { streams: busy_streams, messages, .. } = busy;
+        let BusyStream { pending, framing, handshake, follows_data, .. } = busy_streams.of_mut(direction);
         let saw_syn = position.saw_syn();
         (
             Reassembly { position, pending, context },
-            Framer { direction, saw_syn, walker, framing, handshake, follows_data, messages, findings },
+            Framer { direction, saw_syn, is_tls, walker, framing, handshake, follows_data, messages, findings },
         )
     }
 }
@@ -407,15 +402,13 @@ impl BusyState {
             framing: Framing::of(&stream.walker),
             handshake: HandshakeReader::default(),
             follows_data: stream.walker.version().is_some(),
-            messages: None,
+            is_reported_not_tls: false,
         };
         Box::new(Self {
             streams: PerDirection { to_gateway: of(&streams.to_gateway), from_gateway: of(&streams.from_gateway) },
             negotiation: Negotiation::default(),
             queue: Vec::new(),
-            is_reported_not_tls: false,
-            sized_by: None,
-            turns: HandshakeTurns::default(),
+            messages: None,
         })
     }
 
@@ -427,25 +420,29 @@ impl BusyState {
     }
 
     fn held_bytes(&self) -> usize {
-        let streams = self.streams.both().map(|stream| {
-            let messages = stream.messages.as_ref().map_or(0, |messages| messages.held_bytes());
-            stream.pending.bytes() + stream.handshake.held_bytes() + messages
-        });
-        streams.iter().sum::<usize>() + self.queue.capacity() * size_of::<TlsEvent>()
+        let streams = self.streams.both().map(|stream| stream.pending.bytes() + stream.handshake.held_bytes());
+        let sizers = self.messages.iter().flat_map(|messages| messages.sizers.both());
+        let messages: usize = sizers.flatten().map(MessageSizer::held_bytes).sum();
+        streams.iter().sum::<usize>() + messages + self.queue.capacity() * size_of::<TlsEvent>()
     }
 
     /// Whether to report an incident: what stands for records once, and that there are none not after that.
     fn may_report(&mut self, incident: Incident, is_tls: bool) -> bool {
         match incident {
             Incident::NotTls => self.may_report_not_tls(is_tls),
-            Incident::SizedBySegments(end) => self.may_report_not_tls(is_tls) && self.sized_by.replace(end).is_none(),
+            Incident::SizedBySegments(end) => {
+                let is_new = self.messages.as_mut().is_some_and(|messages| messages.is_new(end));
+                // That says it.
+                _ = self.may_report_not_tls(is_tls);
+                is_new
+            }
             _ => true,
         }
     }
 
     /// Whether to report that this is not TLS: once, and not if it is.
     fn may_report_not_tls(&mut self, is_tls: bool) -> bool {
-        !is_tls && !std::mem::replace(&mut self.is_reported_not_tls, true)
+        !is_tls && !std::mem::replace(&mut self.streams.to_gateway.is_reported_not_tls, true)
     }
 }
 
@@ -456,6 +453,6 @@ mod tests {
     #[test]
     fn documented_memory_of_a_connection_holds() {
         let (resting, busy) = (size_of::<Connection>(), size_of::<BusyState>());
-        assert!(resting <= 152 && busy <= 376, "{resting} bytes, and {busy} while busy");
+        assert!(resting <= 152 && busy <= 344, "{resting} bytes, and {busy} while busy");
     }
 }

@@ -7,7 +7,7 @@ use crate::chunk::Chunk;
 use crate::findings::{Conflict, Findings, Incident, TlsEvent};
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HelloScan, ScanOutcome, ssl2_hello_length};
-use crate::messages::{MessageEnd, MessageSizer, SizedMessage};
+use crate::messages::{ConnectionMessages, MessageEnd, MessageSizer, SizedMessage};
 use crate::reassembly::OrderedStream;
 use crate::record::{GapEffect, HEADER, OpenRecord, RecordWalker, SizedRecord, Step};
 use crate::resync::{BoundarySearch, SearchOutcome};
@@ -75,13 +75,15 @@ pub(crate) struct Framer<'a> {
     pub(crate) direction: Direction,
     /// Whether the SYN was seen, so that the stream starts with its first byte.
     pub(crate) saw_syn: bool,
+    /// Whether a record was found in either direction.
+    pub(crate) is_tls: bool,
     pub(crate) walker: &'a mut RecordWalker,
     pub(crate) framing: &'a mut Framing,
     pub(crate) handshake: &'a mut HandshakeReader,
     /// Whether application data came before, without a loss in between.
     pub(crate) follows_data: &'a mut bool,
     /// Sizes messages while no record was found, if their segments are to be used.
-    pub(crate) messages: &'a mut Option<Box<MessageSizer>>,
+    pub(crate) messages: &'a mut Option<Box<ConnectionMessages>>,
     pub(crate) findings: &'a mut Findings,
 }
 
@@ -99,10 +101,8 @@ impl OrderedStream for Framer<'_> {
     fn gap(&mut self, length: u64, time_ns: i64) {
         self.incident(time_ns, Incident::Gap { bytes: length });
         self.start();
-        if let Some(messages) = self.messages {
-            let message = messages.gap(length, time_ns);
-            self.message(message);
-        }
+        let message = self.sizer().and_then(|sizer| sizer.gap(length, time_ns));
+        self.message(message);
         let length = if length == 0 { u64::MAX } else { length };
         match self.framing {
             Framing::Hidden => {}
@@ -166,38 +166,51 @@ impl Framer<'_> {
         let is_hidden = chunk.hidden > 0 && chunk.payload.len() < HEADER;
         let is_unread = match self.framing {
             Framing::Unstarted => true,
-            Framing::Search(search) => search.searched() == 0 && self.walker.version().is_none(),
+            Framing::Search(search) => search.searched() == 0,
             _ => false,
         };
-        if is_unread && is_hidden {
+        if is_unread && is_hidden && !self.is_tls {
             *self.framing = Framing::Hidden;
-            *self.messages = Some(Box::new(MessageSizer::new(MessageEnd::Write)));
+            let sizers = &mut self.messages.get_or_insert_default().sizers;
+            *sizers.of_mut(self.direction) = Some(MessageSizer::new(MessageEnd::Write));
         } else if matches!(self.framing, Framing::Hidden) && chunk.starts_segment && chunk.payload.len() >= HEADER {
             self.end_message();
-            (*self.framing, *self.messages) = (Framing::search(None), None);
+            self.drop_sizer();
+            *self.framing = Framing::search(None);
         }
     }
 
     /// Adds bytes to their message, unless there are records.
     fn size_message(&mut self, chunk: &Chunk<'_>) {
-        let Some(messages) = self.messages else { return };
         if self.walker.version().is_some() {
-            *self.messages = None;
-            return;
+            return self.drop_sizer();
         }
-        let [over, complete] = messages.chunk(chunk);
+        let Some(sizer) = self.sizer() else { return };
+        let [over, complete] = sizer.chunk(chunk);
         self.message(over);
         self.message(complete);
     }
 
+    /// What sizes the messages of this direction.
+    pub(crate) fn sizer(&mut self) -> Option<&mut MessageSizer> {
+        self.messages.as_mut()?.sizers.of_mut(self.direction).as_mut()
+    }
+
+    /// Messages of this direction stand for records no longer.
+    fn drop_sizer(&mut self) {
+        if let Some(messages) = self.messages {
+            *messages.sizers.of_mut(self.direction) = None;
+        }
+    }
+
     /// Ends the message that is open.
     pub(crate) fn end_message(&mut self) {
-        let message = self.messages.as_mut().and_then(|messages| messages.end());
+        let message = self.sizer().and_then(MessageSizer::end);
         self.message(message);
     }
 
     fn message(&mut self, message: Option<SizedMessage>) {
-        let (Some(message), Some(end)) = (message, self.messages.as_ref().map(|messages| messages.end)) else { return };
+        let (Some(message), Some(end)) = (message, self.sizer().map(|sizer| sizer.end)) else { return };
         self.incident(message.time_ns, Incident::SizedBySegments(end));
         self.findings.events.push(TlsEvent::Message { direction: self.direction, message, end });
     }

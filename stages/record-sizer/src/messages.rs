@@ -2,6 +2,8 @@
 //! the connection carries no TLS.
 
 use crate::chunk::Chunk;
+use crate::handshake_turns::HandshakeTurns;
+use crate::per_direction::PerDirection;
 
 /// How long the rest of a write may take, in nanoseconds: a sender that has more to send waits for an acknowledgement
 /// at most.
@@ -28,6 +30,29 @@ pub(crate) struct SizedMessage {
     pub(crate) time_ns: i64,
     /// Its bytes on the wire.
     pub(crate) bytes: u64,
+}
+
+/// What stands for records in a connection that shows none.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionMessages {
+    /// Finds the messages of each direction, if they are to be used.
+    pub(crate) sizers: PerDirection<Option<MessageSizer>>,
+    /// What was reported to stand for records, once something was.
+    pub(crate) reported: Option<MessageEnd>,
+    pub(crate) turns: HandshakeTurns,
+}
+
+impl ConnectionMessages {
+    /// Messages of both directions that end so.
+    pub(crate) fn both(end: MessageEnd) -> Box<Self> {
+        let sizer = || Some(MessageSizer::new(end));
+        Box::new(Self { sizers: PerDirection { to_gateway: sizer(), from_gateway: sizer() }, ..Self::default() })
+    }
+
+    /// Notes what stands for records; returns whether that is new.
+    pub(crate) fn is_new(&mut self, end: MessageEnd) -> bool {
+        self.reported.replace(end) != Some(end)
+    }
 }
 
 /// Finds the messages of one direction.

@@ -255,11 +255,13 @@ impl Reassembly<'_> {
     }
 
     /// Whether a segment repeats bytes that the other side has received long ago. A probe that keeps the connection
-    /// alive repeats one.
+    /// alive repeats one. Where the snaplen cut even a record's header nothing tells other bytes from a late
+    /// retransmission, which is more likely.
     fn is_acknowledged_for_long(&self, segment: &Segment<'_>, sequence: u32) -> bool {
         let end = sequence.wrapping_add(segment.length);
         let is_received = |received: u32| received.wrapping_sub(end).cast_signed() >= 0;
         segment.length > 1
+            && first_bytes(segment.payload) != 0
             && segment.time_ns.saturating_sub(self.context.last_ns) > OLD_NS
             && self.context.other_acknowledgement.is_some_and(is_received)
     }

@@ -23,7 +23,9 @@ pub enum LabelError {
     #[error("is {0}")]
     StandIn(&'static str),
     /// The file has no bytes.
-    #[error("is empty: labels begin with the header `time,<action>,<action>…` or `time,action[,count]`")]
+    #[error(
+        "line 1: the file is empty: labels begin with the header `time,<action>,<action>…` or `time,action[,count]`"
+    )]
     Empty,
     /// The header is wrong.
     #[error("line 1: the header must be `time,<action>,<action>…` or `time,action[,count]`, it is `{0}`")]

@@ -193,6 +193,18 @@ fn segments_repeated_long_after_their_acknowledgement_are_another_stream() {
 }
 
 #[test]
+fn late_retransmissions_that_the_snaplen_cut_are_no_other_stream() {
+    let (mut stream, mut seen) = opened(0);
+    stream.work().segment(&segment(1, &[b'a'; 1000]), &mut seen);
+    (stream.2.other_acknowledgement, stream.2.last_ns) = (Some(1001), 1);
+    for sequence in [101, 201, 301, 401] {
+        let late = Segment { time_ns: 10_000_000_000, length: 100, ..segment(sequence, b"aaaa") };
+        stream.work().segment(&late, &mut seen);
+    }
+    assert_eq!((seen.bytes.len(), seen.gaps.len()), (1000, 0));
+}
+
+#[test]
 fn stream_seen_from_the_middle_waits_for_earlier_segments() {
     let (mut stream, mut seen) = (DirectionState::default(), Received::default());
     stream.work().segment(&segment(1005, b"fgh"), &mut seen);

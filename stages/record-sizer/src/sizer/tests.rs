@@ -140,12 +140,14 @@ proptest! {
     /// Also where flows are evicted, because there are too many or because they are idle.
     #[test]
     fn fast_path_equals_the_plain_way(
-        mut segments in traffic(), flows in prop::collection::vec(1u64..7, 1..30), seconds in 1i64..60, one_flow: bool,
+        mut segments in traffic(), flows in prop::collection::vec(1u64..7, 1..30), seconds in 1i64..60,
+        one_flow: bool, plain_tcp: bool,
     ) {
         for (segment, flow) in segments.iter_mut().zip(flows.iter().cycle()).filter(|_| !one_flow) {
             segment.flow = *flow;
         }
-        let options = Options { max_flows: 4, idle_timeout: SignedDuration::from_secs(seconds), ..Options::default() };
+        let idle_timeout = SignedDuration::from_secs(seconds);
+        let options = Options { max_flows: 4, idle_timeout, plain_tcp, ..Options::default() };
         let ((found, counted), (expected, expected_counts)) = (fast(&options, &segments), plain(&options, &segments));
         prop_assert_eq!(separate_notices(found), separate_notices(expected));
         prop_assert_eq!(counted, expected_counts);
