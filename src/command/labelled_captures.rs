@@ -20,7 +20,7 @@ use super::stage_options::StageOptionArguments;
 #[command(mut_arg("gateway", |gateway| gateway.required_unless_present_any(["pipeline", "from"])))]
 pub(super) struct LabelledCaptures {
     /// The captures (pcap or pcapng, also compressed)
-    #[arg(long = "capture", value_name = "FILE", num_args = 1.., required_unless_present = "from")]
+    #[arg(id = "capture", long, value_name = "FILE", num_args = 1.., required_unless_present = "from")]
     captures: Vec<PathBuf>,
 
     /// Read these frame streams instead of captures: saved after any stage up to command-segmenter, also compressed; all
