@@ -16,7 +16,8 @@ impl Stage for EveryRecord {
         let Record { time_ns: end_ns, start_ns: time_ns, flow, plaintext, .. } = record;
         if record.direction == Direction::ToGateway && record.content_type == ContentType::ApplicationData {
             let (size, records) = (record.length.into(), 1);
-            let command = Command { time_ns, end_ns, flow, size, plaintext, records, replies: 0, reply_bytes: 0 };
+            let (replies, reply_bytes, direction) = (0, 0, record.direction);
+            let command = Command { time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes, direction };
             out.emit(command.into())?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use programs::{GATEWAY, example, root, sizeleak, stderr, stdout, with, write};
 use sizeleak::frame::{
-    Actions, Candidate, Command, Frame, FrameWriter, Hello, Identification, Notice, Session, Summary,
+    Actions, Candidate, Command, Direction, Frame, FrameWriter, Hello, Identification, Notice, Session, Summary,
 };
 
 /// What a terminal would obey: clear the screen, turn the text around, go back, begin a new line.
@@ -40,8 +40,17 @@ fn hostile_stream(folder: &Path) -> String {
         bytes: None,
         detail: Some(text()),
     };
-    let command =
-        Command { time_ns: 1, end_ns: 2, flow: 1, size: 4, plaintext: None, records: 1, replies: 1, reply_bytes: 1 };
+    let command = Command {
+        time_ns: 1,
+        end_ns: 2,
+        flow: 1,
+        size: 4,
+        plaintext: None,
+        records: 1,
+        replies: 1,
+        reply_bytes: 1,
+        direction: Direction::ToGateway,
+    };
     let actions = Actions::from(vec![(Arc::from(text()), 2)]);
     let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();
     let (min_actions, max_actions) = (None, None);

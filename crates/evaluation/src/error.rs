@@ -6,6 +6,8 @@ use sizeleak_model::InventoryError;
 use sizeleak_pipeline::{ConfigError, RunError};
 use thiserror::Error;
 
+use crate::traffic_seen::TrafficSeen;
+
 /// Why labels cannot be used: one sentence that names the file and, if there is one, the line.
 #[derive(Debug, Error)]
 #[error("{file}: {fault}")]
@@ -75,8 +77,8 @@ pub enum EvaluationError {
     )]
     UnknownFront,
     /// The captures hold no command.
-    #[error("there is no command in the captures: is the gateway's address right?")]
-    NoCommands,
+    #[error("there is no command in the captures: {0}")]
+    NoCommands(Box<TrafficSeen>),
     /// The pipeline names no candidates.
     #[error(
         "the pipeline ends before candidates are made: answers start with the decomposer; `sizeleak compare` compares \

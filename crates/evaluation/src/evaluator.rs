@@ -12,6 +12,7 @@ use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
 use crate::judged_run::{JudgedRun, MatchedCommands};
 use crate::label_file::LabelFile;
 use crate::tolerance::Tolerance;
+use crate::traffic_seen::TrafficSeen;
 
 /// The stages that work on commands, in order.
 const INFERENCE: [&str; 3] = ["epsilon-corrector", "decomposer", "pruner"];
@@ -58,9 +59,9 @@ impl<'a> Evaluator<'a> {
         let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
         let index = LabelIndex::new(judge, rows, self.tolerance.nanoseconds());
         let matched = |commands| MatchedCommands::new(commands, &labels, self.tolerance);
-        let FoundCommands { mut commands, has_candidates, damage } = self.find(&index, pipeline, on_notice)?;
+        let FoundCommands { mut commands, has_candidates, seen, damage } = self.find(&index, pipeline, on_notice)?;
         if commands.is_empty() {
-            return Err(damage.map_or(EvaluationError::NoCommands, EvaluationError::from));
+            return Err(damage.map_or_else(|| EvaluationError::NoCommands(Box::new(seen)), EvaluationError::from));
         }
         let mut before = None;
         if pipeline.has("pruner") {
@@ -101,14 +102,20 @@ impl<'a> Evaluator<'a> {
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<FoundCommands, EvaluationError> {
         let (mut identified, mut unidentified) = (Vec::new(), Vec::new());
+        let mut seen = TrafficSeen::default();
         let damage = self.input.observe(pipeline, on_notice, |frame| match &frame {
             Frame::Identification(identification) => identified.push(index.judge(identification)),
             Frame::Correction(correction) => unidentified.push(JudgedCommand::unidentified(&correction.command)),
             Frame::Command(command) => unidentified.push(JudgedCommand::unidentified(command)),
-            _ => {}
+            frame => seen.add(frame),
         })?;
         let has_candidates = !identified.is_empty();
-        Ok(FoundCommands { commands: if has_candidates { identified } else { unidentified }, has_candidates, damage })
+        Ok(FoundCommands {
+            commands: if has_candidates { identified } else { unidentified },
+            has_candidates,
+            seen,
+            damage,
+        })
     }
 }
 
@@ -116,5 +123,6 @@ impl<'a> Evaluator<'a> {
 struct FoundCommands {
     commands: Vec<JudgedCommand>,
     has_candidates: bool,
+    seen: TrafficSeen,
     damage: Option<RunError>,
 }

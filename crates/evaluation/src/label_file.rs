@@ -230,7 +230,7 @@ impl LabelFile {
     /// If no row is near a command: the clocks or files are wrong, and every figure would be too.
     pub fn matching(&self, command_times: &[i64], tolerance: Tolerance) -> Result<Matching, EvaluationError> {
         if command_times.is_empty() {
-            return Err(EvaluationError::NoCommands);
+            return Err(EvaluationError::NoCommands(Box::default()));
         }
         let aligned = self.aligned(command_times, tolerance);
         let matching = match_labels(&aligned.times(), command_times, tolerance.nanoseconds());

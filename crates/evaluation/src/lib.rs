@@ -32,6 +32,7 @@ mod probability;
 mod score;
 pub mod statistics;
 mod tolerance;
+mod traffic_seen;
 
 pub use bayes_limit::LimitComparison;
 pub use calibration::{Calibration, CalibrationBin};
@@ -51,3 +52,4 @@ pub use label_clock::{ClockFit, ClockShift, LabelClock};
 pub use label_file::{LabelFile, LabelTimes};
 pub use score::{ActionScore, CandidateCounts, CredibleSet, Score};
 pub use tolerance::Tolerance;
+pub use traffic_seen::TrafficSeen;

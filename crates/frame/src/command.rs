@@ -1,8 +1,11 @@
-//! `command`: one message from the service that makes devices act, seen by its sizes.
+//! `command`: one message that makes devices act or reports what they did, seen by its sizes.
 
 use serde::{Deserialize, Serialize};
 
-/// One command: the records that carry it, and what the gateway sent in reply.
+use crate::Direction;
+
+/// One command: the records that carry it, and what the other side sent in reply. A command from the gateway is a report
+/// of what its devices did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// When its first record began, in nanoseconds since the epoch.
@@ -17,8 +20,11 @@ pub struct Command {
     pub plaintext: Option<[u64; 2]>,
     /// How many TLS records carry it.
     pub records: u32,
-    /// How many records the gateway sent in reply.
+    /// How many records the other side sent in reply: the gateway to a command, the service to a report.
     pub replies: u32,
     /// The sum of those records' lengths, in bytes.
     pub reply_bytes: u64,
+    /// Who sent it: the service a command, the gateway a report. Old streams lack it and hold commands alone.
+    #[serde(default)]
+    pub direction: Direction,
 }

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// The direction of a segment or record. In `segments` rows it is 0 or 1, elsewhere a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the service to the gateway, like commands. 0 in rows.
+    #[default]
     ToGateway,
     /// From the gateway to the service, like replies. 1 in rows.
     FromGateway,

@@ -65,9 +65,9 @@ fn direction() -> impl Strategy<Value = Direction> {
 prop_compose! {
     fn command()(
         time_ns: i64, end_ns: i64, flow: u64, size: u64, plaintext: Option<[u64; 2]>,
-        records: u32, replies: u32, reply_bytes: u64,
+        records: u32, replies: u32, reply_bytes: u64, direction in direction(),
     ) -> Command {
-        Command { time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes }
+        Command { time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes, direction }
     }
 }
 

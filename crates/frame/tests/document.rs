@@ -144,6 +144,7 @@ fn worked_stream() -> Vec<Frame> {
         records: 1,
         replies: 2,
         reply_bytes: 180,
+        direction: Direction::ToGateway,
     };
     let stage = StageSummary { stage: "demo".into(), frames_out: 1, ..StageSummary::default() };
     vec![
@@ -225,8 +226,17 @@ fn documented_variants_of_encoding_are_accepted() {
     let fields = ["reply_bytes", "replies", "records", "size", "flow", "end_ns", "time_ns"];
     let mut entries: Vec<(&str, Value)> = vec![("new", Value::Nil), ("epsilons", Value::Array(vec![epsilon]))];
     entries.extend(fields.map(|name| (name, Value::from(5))));
-    let command =
-        Command { time_ns: 5, end_ns: 5, flow: 5, size: 5, plaintext: None, records: 5, replies: 5, reply_bytes: 5 };
+    let command = Command {
+        time_ns: 5,
+        end_ns: 5,
+        flow: 5,
+        size: 5,
+        plaintext: None,
+        records: 5,
+        replies: 5,
+        reply_bytes: 5,
+        direction: Direction::ToGateway,
+    };
     let epsilons = [WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
     let read = stream(&map(&[("correction", map(&entries))])).unwrap();
     assert_eq!(read, Correction { command, epsilons }.into());

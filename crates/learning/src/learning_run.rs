@@ -9,7 +9,7 @@ use std::io::Write;
 
 use serde::Deserialize;
 use sizeleak_command_segmenter::{LabelledTraffic, Options};
-use sizeleak_evaluation::{LabelFile, PipelineInput, Tolerance};
+use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance, TrafficSeen};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, Scope};
 use sizeleak_pipeline::{Pipeline, RunError};
@@ -142,8 +142,8 @@ impl LearningRun<'_> {
         let mut suites: BTreeMap<u64, Option<String>> = BTreeMap::new();
         let mut flows = ObservedFlows::default();
         let mut commands = Vec::new();
+        let mut seen = TrafficSeen::default();
         let damage = self.input.observe(pipeline, on_notice, |frame| match frame {
-            Frame::Flow(flow) => flows.add_flow(&flow),
             Frame::Session(session) => {
                 flows.add_session(&session);
                 suites.insert(session.flow, session.cipher_suite);
@@ -152,7 +152,12 @@ impl LearningRun<'_> {
                 let cipher_suite = suites.get(&command.flow).cloned().flatten();
                 commands.push(ObservedCommand { command: *command, cipher_suite, service: None });
             }
-            _ => {}
+            frame => {
+                seen.add(&frame);
+                if let Frame::Flow(flow) = frame {
+                    flows.add_flow(&flow);
+                }
+            }
         })?;
         let (services, of_flow) = flows.services();
         for observed in &mut commands {
@@ -168,12 +173,16 @@ impl LearningRun<'_> {
             inventory: self.inventory.as_ref(),
             captures: &self.captures,
         };
-        let used = match &damage {
-            None => self.check_use(&labels, &times),
-            // Before the damage there need not be commands of all labels.
-            Some(_) => Ok(()),
+        let learned = if commands.is_empty() {
+            Err(EvaluationError::NoCommands(Box::new(seen)).into())
+        } else {
+            let used = match &damage {
+                None => self.check_use(&labels, &times),
+                // Before the damage there need not be commands of all labels.
+                Some(_) => Ok(()),
+            };
+            used.and_then(|()| input.learn(&commands, &services))
         };
-        let learned = used.and_then(|()| input.learn(&commands, &services));
         Ok(LearningOutcome { learned, commands, labels, services, damage })
     }
 

@@ -18,6 +18,7 @@ mod capture_digest;
 mod curve;
 mod error;
 mod learning_run;
+mod merged_messages;
 mod observed_service;
 mod recording_plan;
 mod sections;

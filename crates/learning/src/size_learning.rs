@@ -189,7 +189,25 @@ impl LearnedSizes {
 
     /// Every labelled command as it is.
     fn of_kinds(names: &[String], commands: &[LabelledCommand], separation: Separation) -> Result<Self, FitError> {
-        let kinds = Kinds::learn(names, commands.iter(), 0).ok_or(FitError::NoCommands)?;
+        let all = Kinds::learn(names, commands.iter(), 0).ok_or(FitError::NoCommands)?;
+        let doubted = all.doubted_labels(names, commands);
+        let is_kept = |(at, _): &(usize, &LabelledCommand)| doubted.binary_search(at).is_err();
+        let kept = commands.iter().enumerate().filter(is_kept).map(|(_, command)| command);
+        let kinds = Kinds::learn(names, kept, 0).ok_or(FitError::NoCommands)?;
+        let mut warnings = Vec::new();
+        if doubted.len() as f64 > DOUBTFUL_SHARE * commands.len() as f64 {
+            warnings.push(format!(
+                "the commands of {} of {} labels have the size of another kind: labels may be wrong, or shifted in time",
+                doubted.len(),
+                commands.len()
+            ));
+        }
+        if let Some(p_value) = kinds.size_dependence().filter(|p_value| *p_value > SIGNIFICANT) {
+            warnings.push(format!(
+                "sizes do not depend on the labels more than by chance (p = {p_value:.3}): the labels may be those of \
+                 other commands, or of another gateway"
+            ));
+        }
         let seen = kinds.list.iter().flat_map(|kind| &kind.seen);
         let tuples = seen.map(|seen| EpsilonTuple { size: seen.size, epsilon: 0, times: seen.times });
         Ok(Self {
@@ -200,12 +218,12 @@ impl LearnedSizes {
             kinds: Some(kinds),
             smoothing: Smoothing::NEAREST,
             padding: None,
-            outliers: Vec::new(),
+            outliers: doubted,
             ambiguous_shifts: Vec::new(),
             additive: Vec::new(),
             separation,
             remarks: Vec::new(),
-            warnings: Vec::new(),
+            warnings,
         })
     }
 

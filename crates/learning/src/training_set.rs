@@ -7,6 +7,7 @@ use sizeleak_model::{
 };
 
 use crate::error::LearningError;
+use crate::merged_messages::merged_messages;
 use crate::recording_plan::RecordingPlan;
 use crate::size_basis::{self, CipherSuite, ObservedCommand};
 use crate::size_learning::{LearnedSizes, learn_sizes};
@@ -79,6 +80,9 @@ impl TrainingSet<'_> {
         remarks.extend(self.left_out(&sizes, &matching));
         let mut warnings = sizes.warnings.clone();
         warnings.extend(growing_length_fields(&sizes, &plan));
+        let sizes_of: Vec<i64> = commands.iter().map(|command| command.sizes[1]).collect();
+        let within_ns = self.tolerance.nanoseconds();
+        warnings.extend(merged_messages(self.labels.labels(), &matching, &sizes, &sizes_of, within_ns));
         let pairs = matching.pairs.iter().map(|(_, command)| *command).enumerate();
         let is_outlier = |pair: &usize| sizes.outliers.contains(pair);
         let (left_out, learned_from): (Vec<_>, Vec<_>) = pairs.partition(|(pair, _)| is_outlier(pair));

@@ -92,9 +92,9 @@ fn greatest_common_divisor(one: i64, other: i64) -> i64 {
     if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
-/// A permutation test: how often do residuals differ between groups as much if they are assigned at random? The
+/// A permutation test: how often do values differ between groups as much if they are assigned at random? The
 /// statistic is Σ (sum of a group's ranks)² / its commands.
-fn p_value(residuals: &[i64], groups: &[Vec<u32>]) -> f64 {
+pub(crate) fn p_value(residuals: &[i64], groups: &[Vec<u32>]) -> f64 {
     let mut index: BTreeMap<&[u32], usize> = BTreeMap::new();
     let mut group_of = Vec::with_capacity(groups.len());
     for group in groups {

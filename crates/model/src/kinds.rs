@@ -8,6 +8,7 @@
 //! each command seen, whose width all kinds share. It is chosen by leave-one-out cross-validation. Sizes that no kind
 //! had belong to something else with a small share, so that a size far from all kinds has no answer.
 
+mod doubts;
 mod learning;
 mod replies;
 

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sizeleak_text::stand_in;
 use thiserror::Error;
 
 use crate::labelled_command::LARGEST_SIZE;
@@ -295,6 +296,8 @@ pub(crate) fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Mo
     opened.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(fail)?;
     let parsed = if text.len() as u64 > MAX_FILE_BYTES {
         bounds(format!("a model file has at most {MAX_FILE_BYTES} bytes"))
+    } else if let Some(what) = stand_in(text.as_bytes()) {
+        Err(ModelFault::Syntax(format!("this is {what}")))
     } else {
         parse(&text)
     };

@@ -35,6 +35,7 @@ const COMMAND: &[(&str, ColumnType)] = &[
     ("records", Unsigned),
     ("replies", Unsigned),
     ("reply_bytes", Unsigned),
+    ("direction", Text),
 ];
 
 const RECORD: &[(&str, ColumnType)] = &[

@@ -59,7 +59,7 @@ fn write_record(cells: impl Iterator<Item = impl AsRef<[u8]>>, output: &mut dyn 
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, Candidate, Command, Hello, Identification, Notice, Session};
+    use sizeleak_frame::{Actions, Candidate, Command, Direction, Hello, Identification, Notice, Session};
 
     use super::*;
 
@@ -89,13 +89,14 @@ mod tests {
             records: 7,
             replies: 8,
             reply_bytes: 9,
+            direction: Direction::ToGateway,
         };
         let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("a b"), 1)]);
         let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();
         let (min_actions, max_actions) = (Some(1), None);
         let frame = Identification { command, candidates, candidate_count: 10, listed: 1, min_actions, max_actions };
         let text = written("identification", &[frame.into()]);
-        assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,10,1,1,,on=2 a b=1,-1,0.5"));
+        assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,to_gateway,10,1,1,,on=2 a b=1,-1,0.5"));
     }
 
     #[test]

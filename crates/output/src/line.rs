@@ -1,6 +1,8 @@
 //! A frame as one line of text: its kind, its time and its fields.
 
-use sizeleak_frame::{Command, Correction, Flow, Frame, Packet, Record, Segment, Session, Summary, Transport};
+use sizeleak_frame::{
+    Command, Correction, Direction, Flow, Frame, Packet, Record, Segment, Session, Summary, Transport,
+};
 use sizeleak_text::escaped;
 
 use crate::text_style::hex;
@@ -104,14 +106,15 @@ fn record(record: &Record, times: &TimeFormat) -> String {
 
 fn command(command: &Command, times: &TimeFormat) -> String {
     format!(
-        "{}  flow {:<20}  {:>5} bytes  plaintext {}  {} records  {} replies of {} bytes",
+        "{}  flow {:<20}  {:>5} bytes  plaintext {}  {} records  {} replies of {} bytes{}",
         times.format(command.time_ns),
         command.flow,
         command.size,
         range(command.plaintext),
         command.records,
         command.replies,
-        command.reply_bytes
+        command.reply_bytes,
+        if command.direction == Direction::FromGateway { "  report" } else { "" }
     )
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use sizeleak_frame::{
-    Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
+    Command, Direction, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
 use sizeleak_runtime::{
     Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, SilentObserver, Source, SourceEmit, SourceNode,
@@ -43,7 +43,17 @@ impl Stage for Doubler {
 }
 
 fn command(size: u64) -> Command {
-    Command { time_ns: 1, end_ns: 2, flow: 3, size, plaintext: None, records: 1, replies: 0, reply_bytes: 0 }
+    Command {
+        time_ns: 1,
+        end_ns: 2,
+        flow: 3,
+        size,
+        plaintext: None,
+        records: 1,
+        replies: 0,
+        reply_bytes: 0,
+        direction: Direction::ToGateway,
+    }
 }
 
 fn hello() -> Frame {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
-use sizeleak_frame::{Command, Record};
+use sizeleak_frame::{Command, Direction, Record};
 
 use crate::options::TimeLimits;
 use crate::record_class::CommandCondition;
@@ -174,6 +174,7 @@ fn first_record(record: &Record) -> Command {
         records: 1,
         replies: 0,
         reply_bytes: 0,
+        direction: Direction::ToGateway,
     }
 }
 

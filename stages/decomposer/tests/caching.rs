@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use sizeleak_decomposer::Decomposer;
-use sizeleak_frame::{Command, Correction, Frame, FrameWriter, WeightedEpsilon};
+use sizeleak_frame::{Command, Correction, Direction, Frame, FrameWriter, WeightedEpsilon};
 use sizeleak_model::Model;
 use sizeleak_runtime::Stage;
 
@@ -26,6 +26,7 @@ fn correction(size: u64, width: u64, epsilons: &[(i64, f64)]) -> Correction {
         records: 1,
         replies: 0,
         reply_bytes: 0,
+        direction: Direction::ToGateway,
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     Correction { command, epsilons: epsilons.collect() }

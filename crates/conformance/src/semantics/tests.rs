@@ -14,6 +14,7 @@ fn command(time_ns: i64) -> Command {
         records: 1,
         replies: 1,
         reply_bytes: 60,
+        direction: Direction::ToGateway,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::Command;
+use sizeleak_frame::{Command, Direction};
 
 use super::TruthRank::{Absent, Listed, Undecided, Unlisted};
 use super::*;
@@ -33,6 +33,7 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
         records: 1,
         replies: 0,
         reply_bytes: 0,
+        direction: Direction::ToGateway,
     };
     Identification {
         command,

@@ -28,6 +28,7 @@ fn command(nulls: Nulls) -> Command {
         records: u32::MAX,
         replies: u32::MAX,
         reply_bytes: u64::MAX,
+        direction: Direction::ToGateway,
     }
 }
 

@@ -53,6 +53,34 @@ fn replies_that_do_not_depend_on_the_kind_tell_nothing() {
     assert_eq!(Kinds::learn(&names(), commands.iter(), 0).unwrap().replies, None);
 }
 
+/// Three kinds with sizes of their own, and labels that `label` gives for each command's true kind.
+fn labelled(label: impl Fn(usize, usize) -> usize) -> (Kinds, Vec<LabelledCommand>) {
+    let commands: Vec<LabelledCommand> = (0..60)
+        .map(|at| {
+            let counts = [[1, 0], [0, 1], [1, 1]][label(at, at % 3)];
+            command([444, 452, 484][at % 3] + at as i64 % 4 / 2, counts, 0, 0)
+        })
+        .collect();
+    (Kinds::learn(&names(), commands.iter(), 0).unwrap(), commands)
+}
+
+#[test]
+fn single_wrong_labels_are_doubted_by_their_size() {
+    let (kinds, commands) = labelled(|at, kind| if at % 17 == 3 { (kind + 1) % 3 } else { kind });
+    assert_eq!(kinds.doubted_labels(&names(), &commands), [3, 20, 37, 54]);
+    assert!(kinds.size_dependence().unwrap() < 0.01);
+    let (kinds, commands) = labelled(|_, kind| kind);
+    assert_eq!(kinds.doubted_labels(&names(), &commands), [0; 0]);
+}
+
+#[test]
+fn labels_at_random_do_not_explain_sizes() {
+    let (kinds, commands) = labelled(|at, _| at * 7 % 11 % 3);
+    assert!(kinds.size_dependence().unwrap() > 0.05, "{:?}", kinds.size_dependence());
+    assert!(kinds.doubted_labels(&names(), &commands).len() < 6);
+    assert_eq!(lock().size_dependence(), None, "all commands have one size");
+}
+
 #[test]
 fn a_kind_is_found_by_its_actions() {
     let commands = [command(100, [1, 0], 0, 0), command(140, [2, 1], 0, 0), command(60, [0, 0], 0, 0)];

@@ -19,6 +19,12 @@ pub(crate) const MAX_LISTED_COUNTS: usize = 1 << 26;
 /// Why labels cannot be read.
 #[derive(Debug, Error)]
 pub enum LabelError {
+    /// The file stands in the place of the labels.
+    #[error("is {0}")]
+    StandIn(&'static str),
+    /// The file has no bytes.
+    #[error("is empty: labels begin with the header `time,<action>,<action>…` or `time,action[,count]`")]
+    Empty,
     /// The header is wrong.
     #[error("line 1: the header must be `time,<action>,<action>…` or `time,action[,count]`, it is `{0}`")]
     Header(String),

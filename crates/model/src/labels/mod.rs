@@ -15,6 +15,7 @@ use columns::Columns;
 pub use error::LabelError;
 use error::MAX_FILE_BYTES;
 use line_counter::LineCounter;
+use sizeleak_text::stand_in;
 use written_time::TimeReader;
 pub use zone::LabelZone;
 
@@ -59,7 +60,13 @@ impl Labels {
         if text.len() as u64 > MAX_FILE_BYTES {
             return Err(LabelError::TooLarge);
         }
+        if let Some(what) = stand_in(&text) {
+            return Err(LabelError::StandIn(what));
+        }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+        if text.trim_ascii().is_empty() {
+            return Err(LabelError::Empty);
+        }
         let mut lines = LineCounter::new(text);
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
         let mut columns = Columns::of(reader.headers().map_err(|error| lines.locate(error))?)?;

@@ -176,7 +176,7 @@ impl Timeline {
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, Candidate, Command, SharedList};
+    use sizeleak_frame::{Actions, Candidate, Command, Direction, SharedList};
 
     use super::*;
 
@@ -190,6 +190,7 @@ mod tests {
             records: 1,
             replies: 0,
             reply_bytes: 0,
+            direction: Direction::ToGateway,
         };
         let named =
             |pairs: Vec<_>| pairs.into_iter().map(|(name, count)| (Arc::from(name), count)).collect::<Actions>();

@@ -28,6 +28,7 @@ fn command() -> Command {
         records: 1,
         replies: 2,
         reply_bytes: 90,
+        direction: Direction::ToGateway,
     }
 }
 

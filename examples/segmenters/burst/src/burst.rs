@@ -71,6 +71,7 @@ impl BurstSegmenter {
             records: 1,
             replies: 0,
             reply_bytes: 0,
+            direction: Direction::ToGateway,
         };
         self.waiting.insert(start, command);
         self.last.insert(record.flow, start);

@@ -1,6 +1,6 @@
 //! Lists, counts, probabilities and notices of the stage.
 
-use sizeleak_frame::{Actions, Command, Frame, FrameWriter};
+use sizeleak_frame::{Actions, Command, Direction, Frame, FrameWriter};
 
 use super::*;
 
@@ -37,6 +37,7 @@ fn decompose(
         records: 1,
         replies: 0,
         reply_bytes: 0,
+        direction: Direction::ToGateway,
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     let mut out: Vec<Frame> = Vec::new();

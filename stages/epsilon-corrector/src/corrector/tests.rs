@@ -1,6 +1,6 @@
 //! Estimates, assumptions and notices of the stage.
 
-use sizeleak_frame::SharedList;
+use sizeleak_frame::{Direction, SharedList};
 
 use super::*;
 
@@ -24,7 +24,17 @@ fn nearest() -> EpsilonCorrector {
 }
 
 fn command(size: u64, plaintext: Option<[u64; 2]>) -> Command {
-    Command { time_ns: 1, end_ns: 2, flow: 3, size, plaintext, records: 1, replies: 0, reply_bytes: 0 }
+    Command {
+        time_ns: 1,
+        end_ns: 2,
+        flow: 3,
+        size,
+        plaintext,
+        records: 1,
+        replies: 0,
+        reply_bytes: 0,
+        direction: Direction::ToGateway,
+    }
 }
 
 /// The values of ε, and the notices that came with them.

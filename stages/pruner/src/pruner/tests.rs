@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use sizeleak_frame::{Actions, Command};
+use sizeleak_frame::{Actions, Command, Direction};
 
 use super::*;
 
@@ -37,6 +37,7 @@ fn identification(candidates: &[(u32, &str)], count: u64) -> Identification {
             records: 1,
             replies: 3,
             reply_bytes: 0,
+            direction: Direction::ToGateway,
         },
         candidates: candidates.iter().map(candidate).collect(),
         candidate_count: count,

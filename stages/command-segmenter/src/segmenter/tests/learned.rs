@@ -28,6 +28,7 @@ fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64
         records: 1,
         replies: 0,
         reply_bytes: 0,
+        direction: Direction::ToGateway,
     };
     let commands: Vec<Command> = labels.into_iter().map(command).collect();
     learn_traffic(&records, &commands, &[], [i64::MIN, i64::MAX])
