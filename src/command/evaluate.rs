@@ -36,11 +36,14 @@ pub(super) const COVERED: &str = "the figures cover everything before the damage
     JSON keys: schema, commands, matched, missed, ambiguous, spurious, before_pruning (null without a pruner) and \
     after_pruning (each: commands, among, precision, undecided, unique, unique_correct, top_1, top_5, unexplained, \
     cut_lists, candidates {mean, median, max}, credible_set {among, coverage, size {mean, median, max}}, calibration \
-    {expected_error, by_chance, bins (a list: from, to, answers, probability, right)}, information {prior_bits, \
-    posterior_bits, leaked_bits, is_bound}), actions (a list: action, commands, among, precision, count, top_1_count, \
-    top_1_recall, top_1_precision), confusion {taken (a row for each true action), missed, invented}, bayes_limit \
-    (null without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, prior_bits, leaked_bits, \
-    leaked_bits_with_replies), paper (commands, precision_before_pruning, precision_after_pruning).")]
+    {expected_error, by_chance, bins (a list: from, to, answers, probability, right, interval)}, information {prior_bits, \
+    posterior_bits, leaked_bits, is_bound}, intervals {precision, \
+    top_1, top_5, unique, unique_correct, coverage: each low, high}), actions (a list: action, commands, among, precision, count, top_1_count, \
+    top_1_recall, top_1_precision, intervals), confusion {taken (a row for each true action), missed, invented}, bayes_limit \
+    (null without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, reached_interval, reached_in_the_end_interval, prior_bits, leaked_bits, \
+    leaked_bits_with_replies), clock (null if the labels' clock was not corrected: offset_seconds, drift, matched, \
+    matched_without, by_chance), paper (null without --published: commands, precision_before_pruning, \
+    precision_after_pruning).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) input: EvaluationInput,
@@ -48,6 +51,10 @@ pub(crate) struct Arguments {
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
+
+    /// Show the figures that the paper published in 2019 beside these; its home, gateway and labels were others
+    #[arg(long)]
+    published: bool,
 
     /// Write the outcome of every single command to FILE, as CSV
     #[arg(long, value_name = "FILE")]
@@ -84,12 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         run.remarks().iter().for_each(|remark| say("note", remark));
     }
     arguments.write_details(&run)?;
-    let evaluation = Evaluation::new(&run, evaluator.prior_bits(&pipeline), limit);
-    if arguments.json {
-        print_json(&(serde_json::to_string_pretty(&evaluation).map_err(anyhow::Error::from)? + "\n"))?;
-    } else {
-        print_text(&table::table(&evaluation))?;
-    }
+    arguments.print(Evaluation::new(&run, evaluator.prior_bits(&pipeline), limit))?;
     run.damage().map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(damage, COVERED)))
 }
 
@@ -113,6 +115,14 @@ impl Arguments {
         let text = fs::read_to_string(path).with_context(name)?;
         let scenario = Scenario::from_toml(&text).with_context(name)?;
         bayes_limit(&scenario).with_context(name).map(Some)
+    }
+
+    fn print(&self, evaluation: Evaluation) -> anyhow::Result<()> {
+        let evaluation = if self.published { evaluation.with_published() } else { evaluation };
+        if self.json {
+            return print_json(&(serde_json::to_string_pretty(&evaluation)? + "\n"));
+        }
+        print_text(&table::table(&evaluation))
     }
 
     fn write_details(&self, run: &JudgedRun) -> anyhow::Result<()> {

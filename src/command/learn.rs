@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
+use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{InputSource, LabelFile};
 use sizeleak_learning::{
     CipherSuite, CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, LearningRun, digest_capture,
@@ -41,7 +42,7 @@ use super::text_table::{NONE, numbers};
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
     JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else \
     null), and if something was learned: commands, before_pruning (null without a pruner) and after_pruning (each: \
-    precision, top_1, top_5, candidates)).")]
+    precision, top_1, top_5, candidates, intervals {precision, top_1, top_5: each low, high})).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
@@ -211,18 +212,22 @@ fn curve_table(curve: &LearningCurve) -> String {
         let (Some(sizes), Some(score)) = (point.sizes, &point.score) else {
             return [&*labels, NONE, NONE, NONE, NONE, NONE, NONE].map(str::to_owned);
         };
-        let percent = |share: f64| format!("{:.1}", 100.0 * share);
-        let share = |part: u64| percent(part as f64 / score.commands.max(1) as f64);
-        let before = score.before_pruning.as_ref().map_or(NONE.to_owned(), |before| percent(before.precision));
+        let percent = |share: f64, Interval { low, high }: Interval| {
+            format!("{:.1} ({:.0}–{:.0})", 100.0 * share, (100.0 * low).floor(), (100.0 * high).ceil())
+        };
+        let share = |part: u64, interval| percent(part as f64 / score.commands.max(1) as f64, interval);
+        let before = score.before_pruning.as_ref();
+        let before = before.map_or(NONE.to_owned(), |before| percent(before.precision, before.intervals.precision));
         let after = &score.after_pruning;
+        let between = &after.intervals;
         let candidates = format!("{:.1}", after.candidates);
         [
             labels,
             sizes.to_string(),
             before,
-            percent(after.precision),
-            share(after.top_1),
-            share(after.top_5),
+            percent(after.precision, between.precision),
+            share(after.top_1, between.top_1),
+            share(after.top_5, between.top_5),
             candidates,
         ]
     };
@@ -232,7 +237,7 @@ fn curve_table(curve: &LearningCurve) -> String {
     format!(
         "models of the first labels only, tried on {} other commands\n\n{}{faults}\nsizes: actions with the same \
         size as in the model of all labels; before, after: the truth among the candidates before and after pruning; \
-        first, five: the truth the first candidate, or among the first five; candidates: their mean number\n",
+        first, five: the truth the first candidate, or among the first five; candidates: their mean number; in brackets: intervals of 95 % (Wilson)\n",
         curve.tested,
         numbers(header, curve.points.iter().map(row)),
         faults = faults.concat(),

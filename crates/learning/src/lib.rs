@@ -27,7 +27,7 @@ mod size_learning;
 mod training_set;
 
 pub use capture_digest::digest_capture;
-pub use curve::{CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
+pub use curve::{CandidateIntervals, CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
 pub use error::LearningError;
 pub use learning_run::{LearningOutcome, LearningRun};
 pub use observed_service::ObservedService;

@@ -91,11 +91,7 @@ impl JoinedWriter {
             match frame {
                 Frame::Hello(_) if std::mem::replace(&mut self.has_hello, true) => {}
                 Frame::Flow(flow) if !self.flows.insert(flow.flow) => {}
-                Frame::Summary(summary) => {
-                    if self.summary.stages.is_empty() {
-                        self.summary = summary;
-                    }
-                }
+                Frame::Summary(summary) => self.add_summary(summary),
                 mut frame => {
                     move_by(&mut frame, shift);
                     self.write(&frame)?;
@@ -109,6 +105,23 @@ impl JoinedWriter {
             self.write_hello()?;
         }
         self.writer.write(frame).map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    /// Adds what the stages counted; latencies are those of the first part.
+    fn add_summary(&mut self, summary: Summary) {
+        for stage in summary.stages {
+            let Some(known) = self.summary.stages.iter_mut().find(|known| known.stage == stage.stage) else {
+                self.summary.stages.push(stage);
+                continue;
+            };
+            known.frames_in = known.frames_in.saturating_add(stage.frames_in);
+            known.frames_out = known.frames_out.saturating_add(stage.frames_out);
+            known.bytes_in = known.bytes_in.saturating_add(stage.bytes_in);
+            for (name, count) in stage.counters {
+                let all = known.counters.entry(name).or_default();
+                *all = all.saturating_add(count);
+            }
+        }
     }
 
     /// A run that failed at once may not even have said who it is.
