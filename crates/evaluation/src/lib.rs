@@ -15,6 +15,7 @@
 
 mod bayes_limit;
 mod calibration;
+mod capture_names;
 mod comparison;
 mod confusion;
 mod details;
@@ -28,6 +29,7 @@ mod judged_command;
 mod judged_run;
 mod label_clock;
 mod label_file;
+mod label_remarks;
 mod probability;
 mod score;
 pub mod statistics;
@@ -36,6 +38,7 @@ mod traffic_seen;
 
 pub use bayes_limit::LimitComparison;
 pub use calibration::{Calibration, CalibrationBin};
+pub use capture_names::NameRule;
 pub use comparison::figure::{FIGURES, Figure, Unit};
 pub use comparison::run::ComparedRun;
 pub use comparison::value::{FigureDifference, FigureValue};
