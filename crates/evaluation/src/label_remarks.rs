@@ -14,6 +14,9 @@ const SHOWN: usize = 5;
 /// With fewer labels, chance says little.
 const FEWEST_FOR_CHANCE: usize = 5;
 
+/// No smaller probability is named: labels are not as independent as that.
+const LEAST_CHANCE: f64 = 1e-9;
+
 /// Labels that match as well by chance with this probability are doubtful.
 const DOUBTFUL: f64 = 0.01;
 
@@ -119,10 +122,11 @@ impl LabelFile {
                 let ClockFit { matched, matched_without, matched_by_next, next_ns, by_chance, .. } = fit;
                 format!(
                     "labels are {}: {matched} of {rows} labels match, {matched_without} without the shift, \
-                     {matched_by_next} by the next best of {}; chance finds such a shift with p < {by_chance:.0e} \
+                     {matched_by_next} by the next best of {}; chance finds such a shift with p < {:.0e} \
                      (`--label-offset` sets another)",
                     self.distance(&fit.shift),
                     signed(next_ns),
+                    by_chance.max(LEAST_CHANCE),
                 )
             }
         };
