@@ -18,9 +18,13 @@ fn home_with_model(seed: u64) -> Home {
 }
 
 #[test]
-fn table_shows_the_papers_figures_beside_ours() {
+fn published_figures_are_shown_beside_ours_where_asked_for() {
     let home = home_with_model(3);
     let output = home.evaluate("model.toml", &["--quiet"]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(!table.contains("98.4 %") && !table.contains("published"), "{table}");
+    assert_eq!(home.figures("model.toml", &["--quiet"])["paper"], serde_json::Value::Null);
+    let output = home.evaluate("model.toml", &["--quiet", "--published"]);
     assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.starts_with("40 labelled commands: 40 found, 0 missed, 0 ambiguous; 0 commands without"), "{table}");
@@ -36,7 +40,23 @@ fn table_shows_the_papers_figures_beside_ours() {
     assert_eq!(row("commands"), ["307", "40", "307", "40"]);
     assert_eq!(row("truth among the candidates")[0], "98.4 %");
     assert_eq!(row("truth among the candidates")[2], "91.2 %");
+    assert!(table.contains("published 2019"), "{table}");
     assert_eq!(row("colour").len(), 5);
+}
+
+#[test]
+fn shares_have_intervals() {
+    let home = home_with_model(3);
+    let figures = home.figures("model.toml", &["--quiet"]);
+    for when in ["before_pruning", "after_pruning"] {
+        let score = &figures[when];
+        let [low, high] = ["low", "high"].map(|end| score["intervals"]["top_1"][end].as_f64().unwrap());
+        let share = score["top_1"].as_f64().unwrap() / 40.0;
+        assert!(low < share && share < high && high - low > 0.1 && high - low < 0.4, "{low} {share} {high}");
+    }
+    let table = String::from_utf8(home.evaluate("model.toml", &["--quiet"]).stdout).unwrap();
+    let line = table.lines().find(|line| line.starts_with("truth the first candidate")).unwrap();
+    assert_eq!(line.matches('–').count(), 2, "{line}");
 }
 
 #[test]
@@ -83,7 +103,7 @@ fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
 fn help_lists_every_json_key() {
     let home = home_with_model(3);
     fs::write(home.path("scenario.toml"), "").unwrap();
-    let figures = home.figures("model.toml", &["--scenario", home.path("scenario.toml").to_str().unwrap()]);
+    let figures = home.figures("model.toml", &["--published", "--scenario", home.path("scenario.toml").to_str().unwrap()]);
     let help = String::from_utf8(run(sizeleak("evaluate").arg("--help")).stdout).unwrap();
     let help = help.split_once("JSON keys").unwrap().1;
     let mut found = Vec::new();

@@ -13,8 +13,7 @@ use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
 use sizeleak_text::{escaped_json, escaped_lines};
 
-use super::evaluate::COVERED;
-use super::evaluation_input::EvaluationInput;
+use super::evaluation_input::{COVERED, EvaluationInput};
 use super::failure::Failure;
 use super::notices::NoticeReport;
 use super::output_option::OutputOption;
@@ -96,9 +95,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let share = confidence.share();
         return Err(Failure::usage(anyhow!("an interval of {share} needs at least `--samples {fewest}`")));
     }
-    let (models, labels) = arguments.input.read()?;
     let first = arguments.check_files()?;
     let traffic = arguments.input.captures.input(&first)?;
+    let (models, labels) = arguments.input.read(&traffic, &first)?;
     let evaluator = arguments.input.evaluator(&models, &labels, &traffic)?;
     let (mut runs, mut first_damage) = (Vec::new(), None);
     for (number, variant) in (1..).zip(&arguments.variants) {

@@ -1,5 +1,6 @@
 //! `sizeleak evaluate`: how good a model's answers are on captures whose commands are labelled.
 
+mod folds;
 mod table;
 
 use std::fs;
@@ -7,29 +8,34 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use sizeleak_evaluation::{Evaluation, JudgedRun, ModelFit, write_details};
+use sizeleak_learning::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 use sizeleak_telemetry::log::say;
 
-use super::evaluation_input::EvaluationInput;
+use folds::FoldedRun;
+
+use super::evaluation_input::{COVERED, EvaluationInput};
 use super::failure::Failure;
 use super::fit::check_fit;
+use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::pipeline_variant::PipelineVariant;
 
-/// What the figures of damaged captures cover.
-pub(super) const COVERED: &str = "the figures cover everything before the damage";
-
 /// Compare the answers of a model with the true actions
 #[derive(Debug, Args)]
+#[command(mut_arg("model", |model| {
+    model.required(false).required_unless_present("folds").conflicts_with("folds")
+}))]
 #[command(after_help = "Examples:\n  \
     sizeleak evaluate --model model.toml --capture test.pcap --labels test.csv --gateway 192.168.1.20\n  \
     sizeleak evaluate --model model.toml --capture test.pcap --labels test.csv --pipeline pipeline.toml --json\n  \
     sizeleak evaluate --model paper.toml --capture test.pcap --labels test.csv --gateway fd00::20 \
-    --set pruner.mode=paper\n\n\
+    --set pruner.mode=paper\n  \
+    sizeleak evaluate --folds 5 --from records.frames.zst --labels labels.csv\n\n\
     All shares are shares of the labelled commands, found or not. A command counts as found out if its true actions \
     are among its candidates, listed or not. Where a truncated list does not show that, the command does not count \
     and is reported as undecided (`--set decomposer.limit=N` lists more). `sizeleak compare` compares several \
@@ -37,18 +43,38 @@ pub(super) const COVERED: &str = "the figures cover everything before the damage
     JSON keys: schema, commands, matched, missed, ambiguous, spurious, before_pruning (null without a pruner) and \
     after_pruning (each: commands, among, precision, undecided, unique, unique_correct, top_1, top_5, unexplained, \
     cut_lists, candidates {mean, median, max}, credible_set {among, coverage, size {mean, median, max}}, calibration \
-    {expected_error, by_chance, bins (a list: from, to, answers, probability, right)}, information {prior_bits, \
-    posterior_bits, leaked_bits, is_bound}), actions (a list: action, commands, among, precision, count, top_1_count, \
-    top_1_recall, top_1_precision), confusion {taken (a row for each true action), missed, invented}, bayes_limit \
-    (null without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, prior_bits, leaked_bits, \
-    leaked_bits_with_replies), paper (commands, precision_before_pruning, precision_after_pruning).")]
+    {expected_error, by_chance, bins (a list: from, to, answers, probability, right, interval)}, information \
+    {prior_bits, posterior_bits, leaked_bits, is_bound}, intervals {precision, top_1, top_5, unique, unique_correct, \
+    coverage: each low, high}), actions (a list: action, commands, among, precision, count, top_1_count, \
+    top_1_recall, top_1_precision, intervals), confusion {taken (a row for each true action), missed, invented}, \
+    bayes_limit (null without --scenario: top_1, top_1_with_replies, reached, reached_in_the_end, reached_interval, \
+    reached_in_the_end_interval, prior_bits, leaked_bits, leaked_bits_with_replies), clock (null if the labels' clock \
+    was not corrected: offset_seconds, drift, matched, matched_without, by_chance), folds (only with --folds, a list: \
+    labels, learned, top_1, interval, fault), paper (null without --published: commands, precision_before_pruning, \
+    precision_after_pruning).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) input: EvaluationInput,
 
+    /// Without a model: learn from all labels but one of K parts and test on that part, for each part; `captures`
+    /// divides by the capture that the commands are in
+    #[arg(long, value_name = "K|captures", conflicts_with_all = ["details", "scenario"])]
+    folds: Option<FoldCount>,
+
+    /// Which labels, in order of time, belong to the same part
+    #[arg(long, value_enum, default_value_t, requires = "folds")]
+    fold_order: PartOrder,
+
+    #[command(flatten, next_help_heading = "Options with --folds")]
+    learning: LearningOptions,
+
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
+
+    /// Show the figures that the paper published in 2019 beside these; its home, gateway and labels were others
+    #[arg(long)]
+    published: bool,
 
     /// Write the outcome of every single command to FILE, as CSV
     #[arg(long, value_name = "FILE")]
@@ -63,17 +89,43 @@ pub(crate) struct Arguments {
     scenario: Option<PathBuf>,
 }
 
+/// Which labels belong to the same part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum PartOrder {
+    /// Each belongs to another part than the one before
+    #[default]
+    Alternate,
+    /// Those that follow each other: how well does a model last?
+    Contiguous,
+}
+
+impl From<PartOrder> for FoldOrder {
+    fn from(order: PartOrder) -> Self {
+        match order {
+            PartOrder::Alternate => Self::Alternate,
+            PartOrder::Contiguous => Self::Contiguous,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if !arguments.compare.is_empty() {
         let settings = arguments.compare.join(" ");
         return Err(Failure::usage(anyhow!("`--compare` is now a separate command: `sizeleak compare {settings} …`")));
     }
     let input = &arguments.input;
-    let (models, labels) = input.read()?;
     let limit = arguments.limit()?;
     let pipeline = input.pipeline(&PipelineVariant::Options(Vec::new()))?;
     arguments.check_files(&pipeline)?;
+    if let Some(count) = arguments.folds {
+        let order = arguments.fold_order.into();
+        let folded = FoldedRun { input, learning: &arguments.learning, count, order }.evaluate(&pipeline)?;
+        let FoldedEvaluation { evaluation, folds } = folded.figures;
+        arguments.print(evaluation, Some(&folds))?;
+        return folded.damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
+    }
     let traffic = input.captures.input(&pipeline)?;
+    let (models, labels) = input.read(&traffic, &pipeline)?;
     let evaluator = input.evaluator(&models, &labels, &traffic)?;
     let log = &input.captures.log;
     let mut notices = NoticeReport::new(log);
@@ -88,12 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let fit = run.fit();
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
-    let evaluation = Evaluation::new(&run, prior_bits, limit);
-    if arguments.json {
-        print_json(&(serde_json::to_string_pretty(&evaluation).map_err(anyhow::Error::from)? + "\n"))?;
-    } else {
-        print_text(&table::table(&evaluation))?;
-    }
+    arguments.print(Evaluation::new(&run, prior_bits, limit), None)?;
     if let Some(damage) = run.damage() {
         return Err(Failure::damaged(damage, COVERED));
     }
@@ -107,6 +154,7 @@ impl Arguments {
         if let Some(scenario) = &self.scenario {
             files.reads("the scenario", scenario);
         }
+        self.learning.add_to(&mut files);
         writes_stdout(&mut files);
         if let Some(details) = &self.details {
             files.writes("`--details`", details);
@@ -120,6 +168,19 @@ impl Arguments {
         let text = fs::read_to_string(path).with_context(name)?;
         let scenario = Scenario::from_toml(&text).with_context(name)?;
         bayes_limit(&scenario).with_context(name).map(Some)
+    }
+
+    /// Prints the figures, of parts of the labels if there are any.
+    fn print(&self, evaluation: Evaluation, folds: Option<&[Fold]>) -> anyhow::Result<()> {
+        let evaluation = if self.published { evaluation.with_published() } else { evaluation };
+        if self.json {
+            let json = match folds {
+                None => serde_json::to_string_pretty(&evaluation)?,
+                Some(folds) => serde_json::to_string_pretty(&FoldedEvaluation { evaluation, folds: folds.to_vec() })?,
+            };
+            return print_json(&(json + "\n"));
+        }
+        print_text(&format!("{}{}", folds.map_or_else(String::new, folds::table), table::table(&evaluation)))
     }
 
     fn write_details(&self, run: &JudgedRun) -> anyhow::Result<()> {

@@ -12,6 +12,9 @@ use super::failure::Failure;
 use super::labelled_captures::LabelledCaptures;
 use super::pipeline_variant::PipelineVariant;
 
+/// What the figures of damaged captures cover.
+pub(super) const COVERED: &str = "the figures cover everything before the damage";
+
 /// Labelled captures, and the model that pipelines use.
 #[derive(Debug, Args)]
 pub(super) struct EvaluationInput {
@@ -24,7 +27,7 @@ pub(super) struct EvaluationInput {
 
     /// The probability that a credible set holds
     #[arg(long, value_name = "P", default_value = "0.95", value_parser = probability)]
-    credible: f64,
+    pub(super) credible: f64,
 }
 
 fn probability(text: &str) -> Result<f64, String> {
@@ -34,9 +37,9 @@ fn probability(text: &str) -> Result<f64, String> {
 
 impl EvaluationInput {
     /// Reads the models and the labels.
-    pub(super) fn read(&self) -> Result<(ModelSet, LabelFile), Failure> {
+    pub(super) fn read(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<(ModelSet, LabelFile), Failure> {
         let models = ModelSet::read(&self.model)?;
-        let labels = self.captures.read_labels()?;
+        let labels = self.captures.read_labels(input, pipeline)?;
         let unknown = labels.check_actions(models.sections())?;
         let warnings = models.sections().iter().flat_map(|model| &model.learned.warnings);
         let warnings = warnings.map(|warning| format!("the model was learned with a warning: {warning}"));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use jiff::SignedDuration;
-use sizeleak_evaluation::{InputSource, LabelFile, LabelTimes, PipelineInput, Tolerance};
+use sizeleak_evaluation::{InputSource, LabelFile, LabelTimes, NameRule, Overlap, PipelineInput, Tolerance};
 use sizeleak_model::LabelZone;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_storage::RunFiles;
@@ -20,7 +20,7 @@ use super::stage_options::StageOptionArguments;
 #[command(mut_arg("gateway", |gateway| gateway.required_unless_present_any(["pipeline", "from"])))]
 pub(super) struct LabelledCaptures {
     /// The captures (pcap or pcapng, also compressed)
-    #[arg(long = "capture", value_name = "FILE", num_args = 1.., required_unless_present = "from")]
+    #[arg(id = "capture", long, value_name = "FILE", num_args = 1.., required_unless_present = "from")]
     captures: Vec<PathBuf>,
 
     /// Read these frame streams instead of captures: saved after any stage up to command-segmenter, also compressed; all
@@ -33,8 +33,17 @@ pub(super) struct LabelledCaptures {
 
     /// The true actions of each command, as CSV: `time,<action>,<action>…` with a row for each command, or
     /// `time,action[,count]` with a row for each action
-    #[arg(long, value_name = "FILE")]
-    pub(super) labels: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "labels_from_names")]
+    labels: Option<PathBuf>,
+
+    /// Every capture or stream holds one command, and its file's name is the action (toggle.pcap, toggle_001.pcap,
+    /// 2023-08-06_toggle-1.pcap), or that of its folder (toggle/001.pcap); only the order of its packets counts
+    #[arg(long, conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset"])]
+    labels_from_names: bool,
+
+    /// Where names have the action: a regular expression with a group (?<action>…), and perhaps one (?<count>…)
+    #[arg(long, value_name = "REGEX", requires = "labels_from_names")]
+    label_pattern: Option<NameRule>,
 
     /// How far a command may be from its label [default: 2s; 90s if the labels' times have no seconds]
     #[arg(long, value_name = "TIME")]
@@ -59,6 +68,15 @@ pub(super) struct LabelledCaptures {
     pub(super) log: LogFlags,
 }
 
+/// How several captures are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReadOrder {
+    /// As one, in order of time.
+    Together,
+    /// One after another.
+    OneByOne,
+}
+
 /// A duration in nanoseconds.
 fn offset(text: &str) -> Result<i64, String> {
     let duration: SignedDuration = text.parse().map_err(|_| "write it like 23s or -1h".to_owned())?;
@@ -69,7 +87,7 @@ impl LabelledCaptures {
     /// The files that are read: the captures or streams, their labels, and what the pipeline reads.
     pub(super) fn files(&self, pipeline: &Pipeline) -> RunFiles {
         let mut files = RunFiles::new();
-        files.reads("the labels", &self.labels);
+        self.labels.iter().for_each(|path| files.reads("the labels", path));
         self.from.iter().for_each(|path| files.reads("the saved stream", path));
         files.extend(pipeline.files(None));
         files
@@ -80,9 +98,13 @@ impl LabelledCaptures {
         if self.from.is_empty() { &self.captures } else { &self.from }
     }
 
-    /// Reads the labels.
-    pub(super) fn read_labels(&self) -> Result<LabelFile, Failure> {
-        Ok(LabelFile::read(&self.labels, &self.label_times())?)
+    /// Reads the labels; `input` is that of `pipeline`, in which names are those of captures.
+    pub(super) fn read_labels(&self, input: &PipelineInput, pipeline: &Pipeline) -> Result<LabelFile, Failure> {
+        if let Some(labels) = &self.labels {
+            return Ok(LabelFile::read(labels, &self.label_times())?);
+        }
+        let rule = self.label_pattern.clone().unwrap_or_default();
+        Ok(LabelFile::of_names(&input.parts(pipeline)?, &rule)?)
     }
 
     /// How the times of labels are read.
@@ -92,12 +114,18 @@ impl LabelledCaptures {
 
     /// What the pipelines read.
     pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
-        self.input_from(self.source(), pipeline)
+        self.input_from(self.source(ReadOrder::Together), pipeline)
+    }
+
+    /// The same, with captures read one after another.
+    pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
+        self.input_from(self.source(ReadOrder::OneByOne), pipeline)
     }
 
     /// The same of another source.
     pub(super) fn input_from(&self, source: InputSource, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
-        let input = PipelineInput::new(source);
+        let overlap = if self.labels_from_names { Overlap::Shifted } else { Overlap::Refused };
+        let input = PipelineInput::new(source).with_overlap(overlap);
         let Some((folder, limit)) = self.cache.chosen(pipeline)? else { return Ok(input) };
         let is_quiet = self.log.is_quiet();
         Ok(input.with_cache(&folder, limit, move |text| {
@@ -107,8 +135,14 @@ impl LabelledCaptures {
         }))
     }
 
-    fn source(&self) -> InputSource {
-        if self.from.is_empty() { InputSource::Captures } else { InputSource::Streams(self.from.clone()) }
+    fn source(&self, order: ReadOrder) -> InputSource {
+        if !self.from.is_empty() {
+            return InputSource::Streams(self.from.clone());
+        }
+        match order {
+            ReadOrder::Together if !self.labels_from_names => InputSource::Captures,
+            ReadOrder::Together | ReadOrder::OneByOne => InputSource::CaptureByCapture(self.captures.clone()),
+        }
     }
 
     /// The pipeline over these captures, of another file than the arguments' or with further options.

@@ -2,22 +2,23 @@
 
 mod summary;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{InputSource, LabelFile};
 use sizeleak_learning::{
-    CipherSuite, CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, LearningRun, digest_capture,
+    CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, LearningRun, digest_capture,
 };
-use sizeleak_model::{FitMethod, Inventory, ModelSet};
+use sizeleak_model::ModelSet;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::show;
 
 use super::failure::Failure;
 use super::labelled_captures::LabelledCaptures;
+use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::text_table::{NONE, numbers};
@@ -41,23 +42,13 @@ use super::text_table::{NONE, numbers};
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
     JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else \
     null), and if something was learned: commands, before_pruning (null without a pruner) and after_pruning (each: \
-    precision, top_1, top_5, candidates)).")]
+    precision, top_1, top_5, candidates, intervals {precision, top_1, top_5: each low, high})).")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
 
-    /// The devices behind the gateway and their actions: TOML, `[[device]]` with `name`, `count`, `actions` [default:
-    /// any number of any action]
-    #[arg(long, value_name = "FILE")]
-    inventory: Option<PathBuf>,
-
-    /// How sizes are learned
-    #[arg(long, value_enum, default_value_t = LearningMethod::Robust)]
-    method: LearningMethod,
-
-    /// The cipher suite, by its IANA name, of sessions whose handshake was not captured
-    #[arg(long, value_name = "SUITE")]
-    cipher: Option<String>,
+    #[command(flatten)]
+    options: LearningOptions,
 
     /// Where to write the model; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
@@ -86,44 +77,26 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// How sizes are learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LearningMethod {
-    /// A fit over all labelled commands that outliers and growing length fields do not bias
-    Robust,
-    /// The paper's procedure, from commands of one action on one device and on two
-    Paper,
-}
-
-impl From<LearningMethod> for FitMethod {
-    fn from(method: LearningMethod) -> Self {
-        match method {
-            LearningMethod::Robust => FitMethod::Robust,
-            LearningMethod::Paper => FitMethod::Paper,
-        }
-    }
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let captures = &arguments.captures;
     if arguments.curve.is_some() && arguments.output.as_os_str() == "-" {
         return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
     }
-    let inventory = arguments.inventory()?;
-    let mut labels = captures.read_labels()?;
-    if let Some(inventory) = &inventory {
-        labels = labels.within(inventory)?;
-    }
-    let cipher = arguments.cipher.as_deref().map(CipherSuite::named).transpose()?;
+    let inventory = arguments.options.inventory()?;
+    let cipher = arguments.options.cipher()?;
     let pipeline = captures.pipeline(None, &[])?;
     arguments.check_files(&pipeline)?;
     let traffic = captures.input(&pipeline)?;
+    let mut labels = captures.read_labels(&traffic, &pipeline)?;
+    if let Some(inventory) = &inventory {
+        labels = labels.within(inventory)?;
+    }
     let tolerance = labels.tolerance(captures.tolerance);
     let run = LearningRun {
         labels: &labels,
         input: &traffic,
         tolerance,
-        method: arguments.method.into(),
+        method: arguments.options.method(),
         cipher,
         inventory,
         captures: captures.named().iter().map(|capture| digest_capture(capture)).collect::<Result<_, _>>()?,
@@ -171,7 +144,7 @@ impl Arguments {
     /// Checks that neither the model nor the plan replaces a file that is read.
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         let mut files = self.captures.files(pipeline);
-        self.inventory.iter().for_each(|path| files.reads("the inventory", path));
+        self.options.add_to(&mut files);
         self.test_capture.iter().for_each(|path| files.reads("the capture", path));
         self.test_labels.iter().for_each(|path| files.reads("the labels", path));
         files.writes("`--output`", &self.output);
@@ -180,13 +153,6 @@ impl Arguments {
             writes_stdout(&mut files);
         }
         Ok(files.check()?)
-    }
-
-    fn inventory(&self) -> anyhow::Result<Option<Inventory>> {
-        let Some(path) = &self.inventory else { return Ok(None) };
-        let name = || path.display().to_string();
-        let text = fs::read_to_string(path).with_context(name)?;
-        Inventory::from_toml(&text).with_context(name).map(Some)
     }
 
     /// The pipeline over the captures to test on and their labels, if there are any.
@@ -211,18 +177,22 @@ fn curve_table(curve: &LearningCurve) -> String {
         let (Some(sizes), Some(score)) = (point.sizes, &point.score) else {
             return [&*labels, NONE, NONE, NONE, NONE, NONE, NONE].map(str::to_owned);
         };
-        let percent = |share: f64| format!("{:.1}", 100.0 * share);
-        let share = |part: u64| percent(part as f64 / score.commands.max(1) as f64);
-        let before = score.before_pruning.as_ref().map_or(NONE.to_owned(), |before| percent(before.precision));
+        let percent = |share: f64, Interval { low, high }: Interval| {
+            format!("{:.1} ({:.0}–{:.0})", 100.0 * share, (100.0 * low).floor(), (100.0 * high).ceil())
+        };
+        let share = |part: u64, interval| percent(part as f64 / score.commands.max(1) as f64, interval);
+        let before = score.before_pruning.as_ref();
+        let before = before.map_or(NONE.to_owned(), |before| percent(before.precision, before.intervals.precision));
         let after = &score.after_pruning;
+        let between = &after.intervals;
         let candidates = format!("{:.1}", after.candidates);
         [
             labels,
             sizes.to_string(),
             before,
-            percent(after.precision),
-            share(after.top_1),
-            share(after.top_5),
+            percent(after.precision, between.precision),
+            share(after.top_1, between.top_1),
+            share(after.top_5, between.top_5),
             candidates,
         ]
     };
@@ -232,7 +202,7 @@ fn curve_table(curve: &LearningCurve) -> String {
     format!(
         "models of the first labels only, tried on {} other commands\n\n{}{faults}\nsizes: actions with the same \
         size as in the model of all labels; before, after: the truth among the candidates before and after pruning; \
-        first, five: the truth the first candidate, or among the first five; candidates: their mean number\n",
+        first, five: the truth the first candidate, or among the first five; candidates: their mean number; in brackets: intervals of 95 % (Wilson)\n",
         curve.tested,
         numbers(header, curve.points.iter().map(row)),
         faults = faults.concat(),

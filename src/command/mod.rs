@@ -14,6 +14,7 @@ mod frames;
 mod init;
 mod labelled_captures;
 mod learn;
+mod learning_options;
 mod loss;
 mod notices;
 mod output_option;

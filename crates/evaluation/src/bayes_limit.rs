@@ -4,6 +4,7 @@ use serde::Serialize;
 use sizeleak_simulator::BayesLimit;
 
 use crate::score::Score;
+use crate::statistics::Interval;
 
 /// The best that any method can do on a scenario, and the shares of it that were reached.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -16,6 +17,10 @@ pub struct LimitComparison {
     pub reached: Option<f64>,
     /// The share of right first candidates at the end, relative to `top_1_with_replies`; without a pruner, to `top_1`.
     pub reached_in_the_end: f64,
+    /// The 95 % interval of `reached`.
+    pub reached_interval: Option<Interval>,
+    /// The 95 % interval of `reached_in_the_end`.
+    pub reached_in_the_end_interval: Interval,
     /// The entropy of a command's actions, in bits.
     pub prior_bits: f64,
     /// The information that the size gives away, in bits.
@@ -35,6 +40,8 @@ impl LimitComparison {
             top_1_with_replies,
             reached: before.map(|before| reached(before, top_1)),
             reached_in_the_end: reached(after, in_the_end),
+            reached_interval: before.map(|before| before.intervals.top_1.scaled(1.0 / top_1)),
+            reached_in_the_end_interval: after.intervals.top_1.scaled(1.0 / in_the_end),
             prior_bits,
             leaked_bits,
             leaked_bits_with_replies,

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use crate::statistics::share::wilson;
+use crate::statistics::{Confidence, Interval};
+
 /// The bins of the reliability table, of equal width.
 const BINS: usize = 10;
 
@@ -29,6 +32,8 @@ pub struct CalibrationBin {
     pub probability: f64,
     /// The share of them that is right.
     pub right: f64,
+    /// The 95 % interval of that share.
+    pub interval: Interval,
 }
 
 /// The sums over a bin.
@@ -75,6 +80,7 @@ impl BinSums {
             answers: self.answers,
             probability: self.probability / answers,
             right: self.right as f64 / answers,
+            interval: wilson(self.right, self.answers, Confidence::USUAL),
         }
     }
 }

@@ -1,11 +1,15 @@
 //! All figures of one evaluated pipeline.
 
 use serde::Serialize;
+use sizeleak_model::Matching;
 use sizeleak_simulator::BayesLimit;
 
 use crate::bayes_limit::LimitComparison;
 use crate::confusion::Confusion;
-use crate::judged_run::{JudgedRun, MatchCounts};
+use crate::judge::JudgedLabel;
+use crate::judged_run::{JudgedRun, MatchCounts, MatchedCommands};
+use crate::label_clock::LabelClock;
+use crate::label_file::LabelFile;
 use crate::score::{ActionScore, Score};
 
 /// The version of the JSON keys.
@@ -30,8 +34,10 @@ pub struct Evaluation {
     pub confusion: Confusion,
     /// The best that any method can do; `None` without a scenario.
     pub bayes_limit: Option<LimitComparison>,
-    /// The paper's own figures.
-    pub paper: PaperFigures,
+    /// What is known of the labels' clock, if it was corrected.
+    pub clock: Option<ClockCorrection>,
+    /// The figures that the paper published in 2019, where they are asked for.
+    pub paper: Option<PaperFigures>,
 }
 
 /// The paper's own figures: 12 plugs with 4 actions and 4 lamps with 7, behind one gateway.
@@ -55,17 +61,100 @@ impl Evaluation {
         let after = run.judged(&run.after);
         let before_pruning = run.before.as_ref().map(|before| Score::new(&run.judged(before), prior_bits));
         let after_pruning = Score::new(&after, prior_bits);
-        let labels = run.labels.labels();
+        let labels = &run.labels;
         Self {
             schema: SCHEMA,
-            commands: labels.rows.len(),
+            commands: labels.labels().rows.len(),
             matches: MatchCounts::new(&run.after.matching),
             bayes_limit: limit.map(|limit| LimitComparison::new(limit, before_pruning.as_ref(), &after_pruning)),
             before_pruning,
             after_pruning,
-            actions: ActionScore::of_each(&labels.actions, &after),
-            confusion: Confusion::new(labels.actions.len(), &after),
-            paper: PAPER,
+            actions: ActionScore::of_each(&labels.labels().actions, &after),
+            confusion: Confusion::new(labels.labels().actions.len(), &after),
+            clock: ClockCorrection::of(labels),
+            paper: None,
         }
+    }
+
+    /// The figures of labels that were judged by several models: each row by one of them. `matching` says which
+    /// commands the labels belong to.
+    pub fn pooled(labels: &LabelFile, matching: &Matching, parts: &[JudgedPart]) -> Self {
+        let rows = &labels.labels().rows;
+        let judged = |commands_of: &dyn Fn(&JudgedRun) -> Option<&MatchedCommands>| {
+            let mut all: Vec<JudgedLabel<'_>> =
+                rows.iter().map(|row| JudgedLabel { truth: &row.counts, judgement: None }).collect();
+            let mut is_judged = false;
+            for part in parts {
+                let Some(commands) = part.run.as_ref().and_then(commands_of) else { continue };
+                is_judged = true;
+                for at in &part.rows {
+                    let Some(label) = all.get_mut(*at) else { continue };
+                    label.judgement = commands.judgement(*at);
+                }
+            }
+            is_judged.then_some(all)
+        };
+        let after = judged(&|run| Some(&run.after)).unwrap_or_default();
+        let before = judged(&|run| run.before.as_ref());
+        Self {
+            schema: SCHEMA,
+            commands: rows.len(),
+            matches: MatchCounts::new(matching),
+            bayes_limit: None,
+            before_pruning: before.map(|before| Score::new(&before, None)),
+            after_pruning: Score::new(&after, None),
+            actions: ActionScore::of_each(&labels.labels().actions, &after),
+            confusion: Confusion::new(labels.labels().actions.len(), &after),
+            clock: ClockCorrection::of(labels),
+            paper: None,
+        }
+    }
+
+    /// The same with the figures that the paper published.
+    #[must_use]
+    pub fn with_published(self) -> Self {
+        Self { paper: Some(PAPER), ..self }
+    }
+}
+
+/// Rows of a label file, and how a model answered for their commands.
+#[derive(Debug)]
+pub struct JudgedPart {
+    /// The rows.
+    pub rows: Vec<usize>,
+    /// The answers of their model to all commands; `None` if there is no model, so that nothing is found out.
+    pub run: Option<JudgedRun>,
+}
+
+/// How the labels' clock was corrected.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClockCorrection {
+    /// What was added to the times of the labels, in seconds; at the middle of the labels, if it drifts.
+    pub offset_seconds: f64,
+    /// What was added besides for each second from there on.
+    pub drift: f64,
+    /// Labels with a command by this correction; null if the user set it.
+    pub matched: Option<usize>,
+    /// Labels with a command without it.
+    pub matched_without: Option<usize>,
+    /// The probability that chance finds one as good.
+    pub by_chance: Option<f64>,
+}
+
+impl ClockCorrection {
+    fn of(labels: &LabelFile) -> Option<Self> {
+        let clock = labels.clock()?;
+        let shift = clock.shift()?;
+        let fit = match clock {
+            LabelClock::Differs(fit) => Some(fit),
+            _ => None,
+        };
+        Some(Self {
+            offset_seconds: shift.offset_ns as f64 / 1e9,
+            drift: shift.drift,
+            matched: fit.map(|fit| fit.matched),
+            matched_without: fit.map(|fit| fit.matched_without),
+            by_chance: fit.map(|fit| fit.by_chance),
+        })
     }
 }

@@ -61,6 +61,13 @@ impl JudgedRun {
         self.fit
     }
 
+    /// Of how many of these labels the first candidate is the truth.
+    pub fn first_is_truth(&self, rows: &[usize]) -> u64 {
+        let is_first =
+            |row: &&usize| self.after.judgement(**row).is_some_and(|judgement| judgement.rank.position() == Some(1));
+        rows.iter().filter(is_first).count() as u64
+    }
+
     /// A sentence for each kind of label or command without a partner.
     pub fn remarks(&self) -> Vec<String> {
         self.labels.unmatched(&self.after.matching, &self.after.times(), self.tolerance)

@@ -4,30 +4,28 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use jiff::{SignedDuration, Timestamp};
-use sizeleak_model::{Action, Inventory, InventoryError, LabelZone, Labels, Matching, Model, match_labels};
+use sizeleak_model::{Action, Inventory, InventoryError, Label, LabelZone, Labels, Matching, Model, match_labels};
 
+use crate::capture_names::NameRule;
 use crate::error::{EvaluationError, LabelFileError};
-use crate::label_clock::{ClockFit, ClockShift, LabelClock, chance_of_matches};
+use crate::input::InputPart;
+use crate::label_clock::{ClockShift, LabelClock};
 use crate::tolerance::Tolerance;
 
 #[cfg(test)]
 mod tests;
-
-/// How many labels or commands a remark names; the others are counted.
-const SHOWN: usize = 5;
-
-/// With fewer labels, chance says little.
-const FEWEST_FOR_CHANCE: usize = 5;
-
-/// Labels that match as well by chance with this probability are doubtful.
-const DOUBTFUL: f64 = 0.01;
 
 /// At most this many decisive shares of labels may be unused: half of those within the time of the captures' commands…
 const MOST_UNUSED_WITHIN: usize = 2;
 
 /// …and three quarters of all.
 const MOST_UNUSED: usize = 4;
+
+/// What labels in names are called in messages.
+const NAMES: &str = "the captures' names";
+
+/// The most counts (captures times actions) that names may stand for.
+const MOST_NAMED_COUNTS: usize = 1 << 26;
 
 /// How the times of a label file are to be read.
 #[derive(Debug, Clone, Default)]
@@ -41,15 +39,17 @@ pub struct LabelTimes {
 /// The labels of a file, at least one.
 #[derive(Debug, Clone)]
 pub struct LabelFile {
-    path: PathBuf,
-    labels: Labels,
+    pub(crate) path: PathBuf,
+    pub(crate) labels: Labels,
     /// What the user set the clock to, in nanoseconds to add.
-    offset_ns: Option<i64>,
+    pub(crate) offset_ns: Option<i64>,
     /// What is known of the clock; `None` before it was compared with commands. The times of the rows are corrected by
     /// it.
-    clock: Option<LabelClock>,
+    pub(crate) clock: Option<LabelClock>,
     /// What was left out, a sentence each.
-    left_out: Vec<String>,
+    pub(crate) left_out: Vec<String>,
+    /// The captures, by the lines of the rows from 1, if their names are the labels.
+    pub(crate) captures: Vec<InputPart>,
 }
 
 impl LabelFile {
@@ -64,9 +64,39 @@ impl LabelFile {
         Self::of(path.to_owned(), labels, times.offset_ns)
     }
 
+    /// Labels that are the names of captures of one command each. A label belongs to the first command in its capture.
+    ///
+    /// # Errors
+    /// [`LabelFileError`], for the first name without an action.
+    pub fn of_names(captures: &[InputPart], rule: &NameRule) -> Result<Self, LabelFileError> {
+        let mut labels = Labels::default();
+        for (capture, line) in captures.iter().zip(1..) {
+            let fault =
+                |fault: &str| LabelFileError { file: capture.path.display().to_string(), fault: fault.to_owned() };
+            let (action, times) = rule.action(&capture.path).ok_or_else(|| {
+                fault("neither its name nor that of its folder is an action: name it, or give a `--label-pattern`")
+            })?;
+            let at = labels.actions.iter().position(|known| *known == action).unwrap_or_else(|| {
+                labels.actions.push(action);
+                labels.actions.len() - 1
+            });
+            let mut counts = vec![0; at + 1];
+            counts.iter_mut().skip(at).for_each(|count| *count = times);
+            let time_ns = capture.span.map_or(0, |[first, _]| first);
+            labels.rows.push(Label { time_ns, counts, line });
+        }
+        let actions = labels.actions.len();
+        if labels.rows.len().saturating_mul(actions) > MOST_NAMED_COUNTS {
+            let fault = "too many different actions: name them alike, or give a `--label-pattern`".to_owned();
+            return Err(LabelFileError { file: NAMES.to_owned(), fault });
+        }
+        labels.rows.iter_mut().for_each(|row| row.counts.resize(actions, 0));
+        Ok(Self { captures: captures.to_vec(), ..Self::of(PathBuf::from(NAMES), labels, None)? })
+    }
+
     /// Labels that come from `path`, a file or whatever else names them.
-    pub(crate) fn of(path: PathBuf, labels: Labels, offset_ns: Option<i64>) -> Result<Self, LabelFileError> {
-        let file = Self { path, labels, offset_ns, clock: None, left_out: Vec::new() };
+    fn of(path: PathBuf, labels: Labels, offset_ns: Option<i64>) -> Result<Self, LabelFileError> {
+        let file = Self { path, labels, offset_ns, clock: None, left_out: Vec::new(), captures: Vec::new() };
         if file.labels.rows.is_empty() {
             return Err(file.fault("there is no row below the header: label at least one command".to_owned()));
         }
@@ -128,7 +158,7 @@ impl LabelFile {
             if pick(&row.counts, &unknown).iter().any(|count| *count > 0) {
                 without_device.push(at);
             } else if limits.admits(&counts) {
-                kept.push(sizeleak_model::Label { counts, ..row.clone() });
+                kept.push(Label { counts, ..row.clone() });
             } else {
                 beyond.push(at);
             }
@@ -161,7 +191,7 @@ impl LabelFile {
     }
 
     /// An error that names this file.
-    fn fault(&self, fault: String) -> LabelFileError {
+    pub(crate) fn fault(&self, fault: String) -> LabelFileError {
         LabelFileError { file: self.path.display().to_string(), fault }
     }
 
@@ -192,11 +222,16 @@ impl LabelFile {
     pub fn subset(&self, rows: &[usize]) -> Self {
         let rows = rows.iter().filter_map(|row| self.labels.rows.get(*row)).cloned().collect();
         let labels = Labels { actions: self.labels.actions.clone(), rows, ..self.labels };
-        Self { path: self.path.clone(), labels, left_out: Vec::new(), ..*self }
+        let captures = self.captures.clone();
+        Self { path: self.path.clone(), labels, left_out: Vec::new(), captures, ..*self }
     }
 
     /// The tolerance that was given, or the usual one of labels with or without seconds.
     pub fn tolerance(&self, given: Option<Tolerance>) -> Tolerance {
+        if !self.captures.is_empty() {
+            // Aligned labels have the times of their commands.
+            return Tolerance::EXACT;
+        }
         given.unwrap_or(if self.labels.is_to_the_minute { Tolerance::OF_MINUTES } else { Tolerance::USUAL })
     }
 
@@ -207,6 +242,9 @@ impl LabelFile {
         if self.clock.is_some() {
             return self.clone();
         }
+        if !self.captures.is_empty() {
+            return self.aligned_by_capture(command_times);
+        }
         let clock = match self.offset_ns {
             Some(offset_ns) => LabelClock::Given(offset_ns),
             None => LabelClock::estimate(&self.times(), command_times, tolerance.nanoseconds()),
@@ -216,6 +254,30 @@ impl LabelFile {
             aligned.labels.rows.iter_mut().for_each(|row| row.time_ns = shift.apply(row.time_ns));
         }
         aligned.clock = Some(clock);
+        aligned
+    }
+
+    /// Each label with the time of the first command in its capture.
+    fn aligned_by_capture(&self, command_times: &[i64]) -> Self {
+        let mut commands = command_times.to_vec();
+        commands.sort_unstable();
+        let mut aligned = Self { clock: Some(LabelClock::Agrees), ..self.clone() };
+        let mut with_several = 0;
+        for row in &mut aligned.labels.rows {
+            let at = usize::try_from(row.line).ok().and_then(|line| line.checked_sub(1));
+            let Some([first, last]) = at.and_then(|at| self.captures.get(at)?.span) else { continue };
+            let start = commands.partition_point(|time| *time < first);
+            let mut within = commands.iter().skip(start).take_while(|time| **time <= last);
+            // Without a command its time is the capture's first, at which there is none.
+            row.time_ns = within.next().copied().unwrap_or(first);
+            with_several += usize::from(within.next().is_some());
+        }
+        if with_several > 0 {
+            let all = self.labels.rows.len();
+            aligned.left_out.push(format!(
+                "{with_several} of {all} captures hold several commands: the label is taken for the first of each"
+            ));
+        }
         aligned
     }
 
@@ -258,180 +320,7 @@ impl LabelFile {
     }
 
     /// How many rows lie between the first command and the last.
-    fn within_time(&self, command_times: &[i64], tolerance: Tolerance) -> usize {
+    pub(crate) fn within_time(&self, command_times: &[i64], tolerance: Tolerance) -> usize {
         ClockShift::default().labels_within(&self.times(), command_times, tolerance.nanoseconds())
     }
-
-    /// Why most rows of aligned labels have no command.
-    fn unused(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> LabelFileError {
-        let (all, matched) = (self.labels.rows.len(), matching.pairs.len());
-        let within = self.within_time(command_times, tolerance);
-        let share = if matched == 0 { "none".to_owned() } else { format!("only {matched}") };
-        let first_command = || command_times.iter().min().map_or_else(String::new, |time| timestamp(*time));
-        let place = if within == 0 {
-            format!(
-                "its first label is at {}, the first of {} commands at {}",
-                self.labels.rows.first().map_or(String::new(), |row| timestamp(row.time_ns)),
-                command_times.len(),
-                first_command(),
-            )
-        } else {
-            let last = command_times.iter().max().map_or_else(String::new, |time| timestamp(*time));
-            format!(
-                "{} of them lie outside the time of the captures' commands, {} to {last}",
-                all - within,
-                first_command()
-            )
-        };
-        let reason = self.reason(within * 2 < all);
-        self.fault(format!("{share} of its {all} labels is within {tolerance} of a command: {place}; {reason}"))
-    }
-
-    /// Why most labels have no command, as far as it can be told.
-    fn reason(&self, are_outside: bool) -> String {
-        match self.clock.unwrap_or_default() {
-            LabelClock::Given(_) => "is the `--label-offset` right?".to_owned(),
-            LabelClock::Ambiguous(fit) => format!(
-                "their clock may be off, but a shift by {} fits as well as one by {} (labels at equal distances): give \
-                 the right one with `--label-offset`",
-                signed(fit.shift.offset_ns),
-                signed(fit.next_ns),
-            ),
-            LabelClock::Agrees | LabelClock::Differs(_) if are_outside => {
-                "name the captures that cover the labels, or correct the labels' clock (`--label-offset`, \
-                 `--label-zone`)"
-                    .to_owned()
-            }
-            LabelClock::Agrees | LabelClock::Differs(_) => {
-                "no shift of their clock up to 26 h helps: are these the captures of the labels, is it the right \
-                 gateway, and does the segmenter find its commands (`--set command-segmenter.…`)?"
-                    .to_owned()
-            }
-        }
-    }
-
-    /// A sentence for the clock, for labels that were left out, and for each kind of label or command without a partner,
-    /// with the first few of each.
-    pub fn unmatched(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> Vec<String> {
-        let aligned = self.aligned(command_times, tolerance);
-        let (file, rows) = (self.path.display(), self.labels.rows.len());
-        let mut remarks = self.left_out.clone();
-        if self.labels.is_to_the_minute && tolerance == Tolerance::OF_MINUTES {
-            remarks.push(format!(
-                "{file}: the times have no seconds, so a command may be {tolerance} away (`--tolerance` sets another \
-                 limit)"
-            ));
-        }
-        remarks.extend(aligned.clock_in_words());
-        remarks.extend(aligned.doubt(matching, command_times, tolerance));
-        if !matching.missed.is_empty() {
-            let (count, lines) = (matching.missed.len(), aligned.lines(&matching.missed));
-            remarks.push(format!("{file}: {count} of {rows} labels have no command within {tolerance}: {lines}"));
-        }
-        let count = rows.saturating_sub(aligned.within_time(command_times, tolerance));
-        if count > 0 {
-            remarks.push(format!("{file}: {count} of these lie outside the time of the captures' commands"));
-        }
-        if !matching.ambiguous.is_empty() {
-            let (count, lines) = (matching.ambiguous.len(), aligned.lines(&matching.ambiguous));
-            remarks.push(format!("{file}: {count} of {rows} labels are only near commands of other labels: {lines}"));
-        }
-        if !matching.spurious.is_empty() {
-            let (count, all) = (matching.spurious.len(), command_times.len());
-            let times = matching.spurious.iter().filter_map(|at| command_times.get(*at)).map(|time| timestamp(*time));
-            remarks.push(format!("{count} of {all} commands have no label: {}", first_few(times, count)));
-        }
-        remarks
-    }
-
-    /// What is known of the clock, if it is not simply right.
-    fn clock_in_words(&self) -> Option<String> {
-        let (file, rows) = (self.path.display(), self.labels.rows.len());
-        let text = match self.clock.unwrap_or_default() {
-            LabelClock::Agrees => return None,
-            LabelClock::Given(offset_ns) => format!("{} is added to all times, as given", signed(offset_ns)),
-            LabelClock::Ambiguous(fit) => format!(
-                "the clock may be off: a shift by {} gives {} labels a command, one by {} gives {}, and none {}; none is \
-                 applied (`--label-offset` sets one)",
-                signed(fit.shift.offset_ns),
-                fit.matched,
-                signed(fit.next_ns),
-                fit.matched_by_next,
-                fit.matched_without,
-            ),
-            LabelClock::Differs(fit) => {
-                let ClockFit { matched, matched_without, matched_by_next, next_ns, by_chance, .. } = fit;
-                format!(
-                    "labels are {}: {matched} of {rows} labels match, {matched_without} without the shift, \
-                     {matched_by_next} by the next best of {}; chance finds such a shift with p < {by_chance:.0e} \
-                     (`--label-offset` sets another)",
-                    self.distance(&fit.shift),
-                    signed(next_ns),
-                )
-            }
-        };
-        Some(format!("{file}: {text}"))
-    }
-
-    /// How far the clock is from that of the captures, in words.
-    fn distance(&self, shift: &ClockShift) -> String {
-        let ends = [
-            self.labels.rows.iter().map(|row| row.time_ns).min(),
-            self.labels.rows.iter().map(|row| row.time_ns).max(),
-        ];
-        let at = |time: Option<i64>| {
-            let offset_ns = time.map_or(shift.offset_ns, |time| shift.at(time));
-            let side = if offset_ns < 0 { "ahead of" } else { "behind" };
-            format!("{} {side} the capture", duration(offset_ns))
-        };
-        let [first, last] = ends.map(at);
-        if shift.drift == 0.0 { first } else { format!("{first} at first and {last} in the end (their clock drifts)") }
-    }
-
-    /// A warning, if chance would give as many labels a command.
-    fn doubt(&self, matching: &Matching, command_times: &[i64], tolerance: Tolerance) -> Option<String> {
-        let matched = matching.pairs.len();
-        let chance = chance_of_matches(&self.times(), command_times, tolerance.nanoseconds(), matched);
-        (self.labels.rows.len() >= FEWEST_FOR_CHANCE && chance > DOUBTFUL).then(|| {
-            format!(
-                "{}: commands are so frequent that chance gives {matched} labels a command within {tolerance} with \
-                 probability {chance:.2}: check the labels' clock, or find fewer commands",
-                self.path.display()
-            )
-        })
-    }
-
-    /// The first few of these rows, by line and time.
-    pub fn lines(&self, rows: &[usize]) -> String {
-        let named = rows.iter().filter_map(|row| self.labels.rows.get(*row));
-        let named = named.map(|row| format!("line {} ({})", row.line, timestamp(row.time_ns)));
-        first_few(named, rows.len())
-    }
-}
-
-/// A time in RFC 3339.
-fn timestamp(time_ns: i64) -> String {
-    Timestamp::from_nanosecond(time_ns.into()).map_or_else(|_| format!("{time_ns} ns"), |time| time.to_string())
-}
-
-/// Decimals of seconds are shown below this.
-const LONG_NS: i64 = 120_000_000_000;
-
-/// A duration without its sign, to a tenth of a second.
-fn duration(nanoseconds: i64) -> String {
-    let nanoseconds = nanoseconds.saturating_abs();
-    if nanoseconds < LONG_NS {
-        return format!("{:.1} s", nanoseconds as f64 / 1e9);
-    }
-    let tenth = 100_000_000;
-    format!("{:#}", SignedDuration::from_nanos(nanoseconds.saturating_add(tenth / 2) / tenth * tenth))
-}
-
-fn signed(nanoseconds: i64) -> String {
-    format!("{}{}", if nanoseconds < 0 { '-' } else { '+' }, duration(nanoseconds))
-}
-
-fn first_few(named: impl Iterator<Item = String>, all: usize) -> String {
-    let text = named.take(SHOWN).collect::<Vec<_>>().join(", ");
-    if all > SHOWN { format!("{text} and {} more", all - SHOWN) } else { text }
 }

@@ -5,6 +5,8 @@ use serde::Serialize;
 use crate::calibration::Calibration;
 use crate::information::Information;
 use crate::judge::{JudgedLabel, Judgement, TruthRank};
+use crate::statistics::share::wilson;
+use crate::statistics::{Confidence, Interval};
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +42,25 @@ pub struct Score {
     pub calibration: Calibration,
     /// How much is given away.
     pub information: Information,
+    /// The 95 % intervals of the shares of labelled commands.
+    pub intervals: ScoreIntervals,
+}
+
+/// Wilson's 95 % intervals of shares of the labelled commands.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ScoreIntervals {
+    /// Of those with the truth among their candidates.
+    pub precision: Interval,
+    /// Of those whose first candidate is the truth.
+    pub top_1: Interval,
+    /// Of those with the truth among the first five candidates.
+    pub top_5: Interval,
+    /// Of those with exactly one candidate.
+    pub unique: Interval,
+    /// Of those whose only candidate is the truth.
+    pub unique_correct: Interval,
+    /// Of those with the truth in the credible set.
+    pub coverage: Interval,
 }
 
 /// The fewest candidates, most probable first, that hold a given probability.
@@ -83,6 +104,19 @@ pub struct ActionScore {
     pub top_1_recall: Option<f64>,
     /// The share of its occurrences in first candidates that are true; null without any.
     pub top_1_precision: Option<f64>,
+    /// The 95 % intervals of these shares.
+    pub intervals: ActionIntervals,
+}
+
+/// Wilson's 95 % intervals of an action's shares; 0 to 1 where there is no share.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ActionIntervals {
+    /// Of [`ActionScore::precision`].
+    pub precision: Interval,
+    /// Of [`ActionScore::top_1_recall`].
+    pub top_1_recall: Interval,
+    /// Of [`ActionScore::top_1_precision`].
+    pub top_1_precision: Interval,
 }
 
 impl Score {
@@ -93,19 +127,33 @@ impl Score {
             |is_counted: &dyn Fn(&Judgement) -> bool| found().filter(|judgement| is_counted(judgement)).count() as u64;
         let (commands, among) = (labels.len() as u64, count(&|judgement| judgement.rank.is_candidate()));
         let is_top = |judgement: &Judgement| judgement.rank == TruthRank::Listed(1);
+        let unique = count(&|judgement| judgement.candidates == 1);
+        let unique_correct = count(&|judgement| judgement.candidates == 1 && judgement.rank.is_candidate());
+        let top_1 = count(&is_top);
+        let top_5 = count(&|judgement| judgement.rank.position().is_some_and(|position| position <= 5));
+        let credible_set = CredibleSet::new(labels);
+        let interval = |part: u64| wilson(part, commands, Confidence::USUAL);
         Self {
+            intervals: ScoreIntervals {
+                precision: interval(among),
+                top_1: interval(top_1),
+                top_5: interval(top_5),
+                unique: interval(unique),
+                unique_correct: interval(unique_correct),
+                coverage: interval(credible_set.among),
+            },
             commands,
             among,
             precision: share(among, commands).unwrap_or(0.0),
             undecided: count(&|judgement| judgement.rank == TruthRank::Undecided),
-            unique: count(&|judgement| judgement.candidates == 1),
-            unique_correct: count(&|judgement| judgement.candidates == 1 && judgement.rank.is_candidate()),
-            top_1: count(&is_top),
-            top_5: count(&|judgement| judgement.rank.position().is_some_and(|position| position <= 5)),
+            unique,
+            unique_correct,
+            top_1,
+            top_5,
             unexplained: count(&|judgement| judgement.candidates == 0),
             cut_lists: count(&|judgement| judgement.is_truncated),
             candidates: CandidateCounts::new(found().map(|judgement| judgement.candidates)),
-            credible_set: CredibleSet::new(labels),
+            credible_set,
             calibration: Calibration::new(found().filter_map(|judgement| {
                 judgement.probabilities.first.map(|probability| (probability, is_top(judgement)))
             })),
@@ -172,6 +220,11 @@ impl ActionScore {
             top_1_count,
             top_1_recall: share(agreed, count),
             top_1_precision: share(agreed, top_1_count),
+            intervals: ActionIntervals {
+                precision: wilson(among, commands, Confidence::USUAL),
+                top_1_recall: wilson(agreed, count, Confidence::USUAL),
+                top_1_precision: wilson(agreed, top_1_count, Confidence::USUAL),
+            },
         }
     }
 }

@@ -7,6 +7,9 @@ use jiff::SignedDuration;
 pub struct Tolerance(i64);
 
 impl Tolerance {
+    /// None.
+    pub(crate) const EXACT: Self = Self(0);
+
     /// That of labels whose times have seconds: people write down what they do as they do it.
     pub const USUAL: Self = Self(2_000_000_000);
 

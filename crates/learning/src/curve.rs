@@ -5,7 +5,8 @@ use std::fs;
 use std::str::FromStr;
 
 use serde::Serialize;
-use sizeleak_evaluation::{Evaluation, Evaluator, LabelFile, PipelineInput, Score, Tolerance};
+use sizeleak_evaluation::statistics::Interval;
+use sizeleak_evaluation::{Evaluation, Evaluator, LabelFile, PipelineInput, Score, ScoreIntervals, Tolerance};
 use sizeleak_model::{FitMethod, Inventory, Model};
 use sizeleak_pipeline::Pipeline;
 
@@ -132,12 +133,27 @@ pub struct CandidateScore {
     pub top_5: u64,
     /// The mean number of candidates.
     pub candidates: f64,
+    /// The 95 % intervals of the shares.
+    pub intervals: CandidateIntervals,
+}
+
+/// Wilson's 95 % intervals of shares of the labelled commands.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CandidateIntervals {
+    /// Of those with the truth among the candidates.
+    pub precision: Interval,
+    /// Of those whose first candidate is the truth.
+    pub top_1: Interval,
+    /// Of those with the truth among the first five candidates.
+    pub top_5: Interval,
 }
 
 impl From<&Score> for CandidateScore {
     fn from(score: &Score) -> Self {
-        let Score { precision, top_1, top_5, candidates, .. } = score;
-        Self { precision: *precision, top_1: *top_1, top_5: *top_5, candidates: candidates.mean }
+        let Score { precision, top_1, top_5, candidates, intervals, .. } = score;
+        let ScoreIntervals { precision: of_precision, top_1: of_top_1, top_5: of_top_5, .. } = *intervals;
+        let intervals = CandidateIntervals { precision: of_precision, top_1: of_top_1, top_5: of_top_5 };
+        Self { precision: *precision, top_1: *top_1, top_5: *top_5, candidates: candidates.mean, intervals }
     }
 }
 

@@ -165,14 +165,6 @@ impl LearningRun<'_> {
         }
         let times: Vec<i64> = commands.iter().map(|observed| observed.command.time_ns).collect();
         let labels = self.labels.aligned(&times, self.tolerance);
-        let input = SectionInput {
-            labels: &labels,
-            tolerance: self.tolerance,
-            method: self.method,
-            cipher: self.cipher.as_ref(),
-            inventory: self.inventory.as_ref(),
-            captures: &self.captures,
-        };
         let learned = if commands.is_empty() {
             Err(EvaluationError::NoCommands(Box::new(seen)).into())
         } else {
@@ -181,9 +173,27 @@ impl LearningRun<'_> {
                 // Before the damage there need not be commands of all labels.
                 Some(_) => Ok(()),
             };
-            used.and_then(|()| input.learn(&commands, &services))
+            used.and_then(|()| self.sections(&labels, &commands, &services))
         };
         Ok(LearningOutcome { learned, commands, labels, services, damage })
+    }
+
+    /// The sections that labels and commands teach; without noise.
+    pub(crate) fn sections(
+        &self,
+        labels: &LabelFile,
+        commands: &[ObservedCommand],
+        services: &[ObservedService],
+    ) -> Result<Vec<LearnedModel>, LearningError> {
+        let input = SectionInput {
+            labels,
+            tolerance: self.tolerance,
+            method: self.method,
+            cipher: self.cipher.as_ref(),
+            inventory: self.inventory.as_ref(),
+            captures: &self.captures,
+        };
+        input.learn(commands, services)
     }
 
     /// Checks that most labels have a command.
@@ -288,7 +298,7 @@ impl LearningRun<'_> {
 }
 
 /// Whether two scopes have a service in common.
-fn shares_service(one: &Scope, other: &Scope) -> bool {
+pub(crate) fn shares_service(one: &Scope, other: &Scope) -> bool {
     (one.services.is_empty() && other.services.is_empty())
         || one.services.iter().any(|service| other.services.contains(service))
 }

@@ -17,6 +17,7 @@
 mod capture_digest;
 mod curve;
 mod error;
+mod folds;
 mod learning_run;
 mod merged_messages;
 mod observed_service;
@@ -27,8 +28,9 @@ mod size_learning;
 mod training_set;
 
 pub use capture_digest::digest_capture;
-pub use curve::{CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
+pub use curve::{CandidateIntervals, CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
 pub use error::LearningError;
+pub use folds::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
 pub use learning_run::{LearningOutcome, LearningRun};
 pub use observed_service::ObservedService;
 pub use recording_plan::RecordingPlan;

@@ -1,10 +1,14 @@
-//! An evaluation as human-readable tables: the paper's figures next to those of these captures.
+//! An evaluation as human-readable tables, with the intervals of shares.
 
 use sizeleak_evaluation::{
     ActionScore, CalibrationBin, Confusion, Evaluation, LimitComparison, MatchCounts, Misattribution, Score,
 };
 
-use crate::command::text_table::{NONE, name_cell, numbers, optional_decimals, optional_percent, percent, percent_of};
+use sizeleak_evaluation::statistics::Interval;
+
+use crate::command::text_table::{
+    NONE, name_cell, numbers, optional_decimals, optional_percent_within, percent, percent_of_within, percent_within,
+};
 
 /// How many misattributions are shown.
 const SHOWN: usize = 8;
@@ -17,7 +21,7 @@ pub(super) fn table(evaluation: &Evaluation) -> String {
         format!("{commands} labelled commands: {matched} found, {missed} missed, {ambiguous} ambiguous; "),
         format!("{spurious} commands without a label\n\n"),
         scores(evaluation),
-        "\n".to_owned(),
+        "in brackets: intervals of 95 % (Wilson)\n\n".to_owned(),
         action_scores(actions),
         misattributions(actions, &evaluation.confusion),
         "\n".to_owned(),
@@ -32,15 +36,23 @@ struct ScoreRow(&'static str, fn(&Score) -> String);
 
 const ROWS: [ScoreRow; 15] = [
     ScoreRow("  not decided, list cut", |score| score.undecided.to_string()),
-    ScoreRow("truth the first candidate", |score| percent_of(score.top_1, score.commands)),
-    ScoreRow("truth among the first five", |score| percent_of(score.top_5, score.commands)),
-    ScoreRow("exactly one candidate", |score| percent_of(score.unique, score.commands)),
-    ScoreRow("  and that the truth", |score| percent_of(score.unique_correct, score.commands)),
+    ScoreRow("truth the first candidate", |score| {
+        percent_of_within(score.top_1, score.commands, score.intervals.top_1)
+    }),
+    ScoreRow("truth among the first five", |score| {
+        percent_of_within(score.top_5, score.commands, score.intervals.top_5)
+    }),
+    ScoreRow("exactly one candidate", |score| percent_of_within(score.unique, score.commands, score.intervals.unique)),
+    ScoreRow("  and that the truth", |score| {
+        percent_of_within(score.unique_correct, score.commands, score.intervals.unique_correct)
+    }),
     ScoreRow("no candidate", |score| score.unexplained.to_string()),
     ScoreRow("candidates, mean", |score| format!("{:.1}", score.candidates.mean)),
     ScoreRow("candidates, median", |score| score.candidates.median.to_string()),
     ScoreRow("candidates, most", |score| score.candidates.max.to_string()),
-    ScoreRow("truth in the credible set", |score| percent(score.credible_set.coverage)),
+    ScoreRow("truth in the credible set", |score| {
+        percent_within(score.credible_set.coverage, score.intervals.coverage)
+    }),
     ScoreRow("credible set, mean size", |score| format!("{:.1}", score.credible_set.size.mean)),
     ScoreRow("calibration error", |score| optional_decimals(score.calibration.expected_error, 3)),
     ScoreRow("  of perfect answers, by chance", |score| optional_decimals(score.calibration.by_chance, 3)),
@@ -53,22 +65,34 @@ const ROWS: [ScoreRow; 15] = [
 
 fn scores(evaluation: &Evaluation) -> String {
     let Evaluation { before_pruning, after_pruning, paper, .. } = evaluation;
-    let row = |name: &str, papers: [String; 2], figure: &dyn Fn(&Score) -> String| {
-        let [paper_before, paper_after] = papers;
+    let row = |name: &str, figure: &dyn Fn(&Score) -> String| {
         let before = before_pruning.as_ref().map_or_else(|| NONE.to_owned(), figure);
-        [name.to_owned(), paper_before, before, paper_after, figure(after_pruning)]
+        [name.to_owned(), before, figure(after_pruning)]
     };
-    let commands = row("commands", [(); 2].map(|()| paper.commands.to_string()), &|score| score.commands.to_string());
-    let precisions = [paper.precision_before_pruning, paper.precision_after_pruning].map(percent);
-    let precision = row("truth among the candidates", precisions, &|score| percent(score.precision));
-    let others = ROWS.iter().map(|ScoreRow(name, figure)| row(name, [NONE, NONE].map(str::to_owned), figure));
-    let header = ["", "before pruning:\npaper", "\nhere", "after pruning:\npaper", "\nhere"];
-    numbers(header, [commands, precision].into_iter().chain(others))
+    let commands = row("commands", &|score| score.commands.to_string());
+    let precision =
+        row("truth among the candidates", &|score| percent_within(score.precision, score.intervals.precision));
+    let others = ROWS.iter().map(|ScoreRow(name, figure)| row(name, figure));
+    let rows = [commands, precision].into_iter().chain(others);
+    let Some(paper) = paper else { return numbers(["", "before pruning", "after pruning"], rows) };
+    let published = |at: usize| match at {
+        0 => [(); 2].map(|()| paper.commands.to_string()),
+        1 => [paper.precision_before_pruning, paper.precision_after_pruning].map(percent),
+        _ => [NONE; 2].map(str::to_owned),
+    };
+    let rows = rows.enumerate().map(|(at, [name, before, after])| {
+        let [paper_before, paper_after] = published(at);
+        [name, paper_before, before, paper_after, after]
+    });
+    numbers(["", "before pruning:\npublished 2019", "\nhere", "after pruning:\npublished 2019", "\nhere"], rows)
 }
 
 fn action_scores(actions: &[ActionScore]) -> String {
     let row = |score: &ActionScore| {
-        let [among, recall, right] = [score.precision, score.top_1_recall, score.top_1_precision].map(optional_percent);
+        let between = &score.intervals;
+        let among = optional_percent_within(score.precision, between.precision);
+        let recall = optional_percent_within(score.top_1_recall, between.top_1_recall);
+        let right = optional_percent_within(score.top_1_precision, between.top_1_precision);
         [score.action.clone(), score.commands.to_string(), among, score.count.to_string(), recall, right]
     };
     let header = [
@@ -95,19 +119,30 @@ fn misattributions(actions: &[ActionScore], confusion: &Confusion) -> String {
 }
 
 fn calibration(bins: &[CalibrationBin]) -> String {
-    let row = |CalibrationBin { from, to, answers, probability, right }: &CalibrationBin| {
-        [format!("{from:.1} to {to:.1}"), answers.to_string(), format!("{probability:.3}"), format!("{right:.3}")]
+    let row = |CalibrationBin { from, to, answers, probability, right, interval }: &CalibrationBin| {
+        let right = decimals_within(*right, *interval);
+        [format!("{from:.1} to {to:.1}"), answers.to_string(), format!("{probability:.3}"), right]
     };
     numbers(["probability", "answers", "mean probability", "right"], bins.iter().map(row))
+}
+
+/// A share with its interval.
+fn decimals_within(share: f64, Interval { low, high }: Interval) -> String {
+    format!("{share:.3} ({low:.2}–{high:.2})")
 }
 
 fn limits(limits: &LimitComparison) -> String {
     let LimitComparison { top_1, top_1_with_replies, leaked_bits, leaked_bits_with_replies, .. } = *limits;
     let row = |name: &str, [size, replies]: [String; 2]| [name.to_owned(), size, replies];
-    let reached = [limits.reached, Some(limits.reached_in_the_end)];
+    let reached = [
+        limits.reached.zip(limits.reached_interval),
+        Some((limits.reached_in_the_end, limits.reached_in_the_end_interval)),
+    ];
+    let reached = reached
+        .map(|reached| reached.map_or_else(|| NONE.to_owned(), |(share, interval)| decimals_within(share, interval)));
     let rows = [
         row("truth the first candidate", [top_1, top_1_with_replies].map(percent)),
-        row("  share of it reached", reached.map(|share| optional_decimals(share, 3))),
+        row("  share of it reached", reached),
         row("bits given away", [leaked_bits, leaked_bits_with_replies].map(|bits| format!("{bits:.2}"))),
     ];
     format!("\n{}", numbers(["best possible", "by the size", "and the replies"], rows))

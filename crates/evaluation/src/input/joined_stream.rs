@@ -8,19 +8,27 @@ use std::path::Path;
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};
 use sizeleak_pipeline::recording::{Compression, Recording, decompressed};
 
-use super::Overlap;
 use super::part::InputPart;
 use crate::error::EvaluationError;
+
+/// How captures of the same times are put one after another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlap {
+    /// They are not: that is an error.
+    Refused,
+    /// Their times are shifted: they were rewritten, and order alone counts.
+    Shifted,
+}
 
 /// Silence between parts whose times are shifted: longer than any reply.
 const APART_NS: i64 = 3_600_000_000_000;
 
-/// Joins parts into a file, and puts them into the order of their times; those that overlap are refused, or shifted in
+/// Joins parts, which are the output of `stage`, into a file, and puts them into the order of their times; those that overlap are refused, or shifted in
 /// the order in which they were named.
 ///
 /// # Errors
 /// If parts overlap and are not to be shifted, or a file cannot be read or written.
-pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Result<(), EvaluationError> {
+pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, stage: &str, into: &Path) -> Result<(), EvaluationError> {
     let named: Vec<InputPart> = parts.to_vec();
     // Parts without any traffic come last.
     parts.sort_by_key(|part| part.span.map_or(i64::MAX, |[first, _]| first));
@@ -47,6 +55,7 @@ pub(super) fn join(parts: &mut [InputPart], overlap: Overlap, into: &Path) -> Re
         writer: FrameWriter::new(recording.map_err(EvaluationError::Recording)?),
         flows: BTreeSet::new(),
         has_hello: false,
+        stage: stage.to_owned(),
         summary: Summary::default(),
     };
     for (part, shift) in parts.iter_mut().zip(shifts) {
@@ -74,6 +83,8 @@ struct JoinedWriter {
     /// The flows that have been announced.
     flows: BTreeSet<u64>,
     has_hello: bool,
+    /// The stage that the parts come from.
+    stage: String,
     summary: Summary,
 }
 
@@ -91,11 +102,7 @@ impl JoinedWriter {
             match frame {
                 Frame::Hello(_) if std::mem::replace(&mut self.has_hello, true) => {}
                 Frame::Flow(flow) if !self.flows.insert(flow.flow) => {}
-                Frame::Summary(summary) => {
-                    if self.summary.stages.is_empty() {
-                        self.summary = summary;
-                    }
-                }
+                Frame::Summary(summary) => self.add_summary(summary),
                 mut frame => {
                     move_by(&mut frame, shift);
                     self.write(&frame)?;
@@ -111,11 +118,28 @@ impl JoinedWriter {
         self.writer.write(frame).map_err(|error| io::Error::other(error.to_string()))
     }
 
+    /// Adds what the stages counted; latencies are those of the first part.
+    fn add_summary(&mut self, summary: Summary) {
+        for stage in summary.stages {
+            let Some(known) = self.summary.stages.iter_mut().find(|known| known.stage == stage.stage) else {
+                self.summary.stages.push(stage);
+                continue;
+            };
+            known.frames_in = known.frames_in.saturating_add(stage.frames_in);
+            known.frames_out = known.frames_out.saturating_add(stage.frames_out);
+            known.bytes_in = known.bytes_in.saturating_add(stage.bytes_in);
+            for (name, count) in stage.counters {
+                let all = known.counters.entry(name).or_default();
+                *all = all.saturating_add(count);
+            }
+        }
+    }
+
     /// A run that failed at once may not even have said who it is.
     fn write_hello(&mut self) -> io::Result<()> {
         let hello = Hello {
             schema: SCHEMA,
-            stage: super::LAST_OF_FRONT.to_owned(),
+            stage: self.stage.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             upstream: Vec::new(),
         };

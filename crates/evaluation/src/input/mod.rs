@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sizeleak_frame::{Frame, Notice};
 use sizeleak_packet::AddressSet;
-use sizeleak_pipeline::cache::CacheStore;
 use sizeleak_pipeline::{Pipeline, RunError, RunOptions, SavedStream};
 use sizeleak_runtime::Interrupt;
 
 use crate::error::EvaluationError;
 use gateway_filter::GatewayFilter;
+pub use joined_stream::Overlap;
 use joined_stream::join;
 use observe::observe_run;
 pub use part::InputPart;
@@ -36,15 +36,6 @@ pub enum InputSource {
     CaptureByCapture(Vec<PathBuf>),
     /// Saved streams, one after another.
     Streams(Vec<PathBuf>),
-}
-
-/// How captures of the same times are put one after another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overlap {
-    /// They are not: that is an error.
-    Refused,
-    /// Their times are shifted: they were rewritten, and order alone counts.
-    Shifted,
 }
 
 /// The input of several runs.
@@ -210,7 +201,7 @@ impl PipelineInput {
         filter.check(self.streams())?;
         let (mut parts, damage) = recorder.finish();
         let stream = folder.path().join("joined.frames.zst");
-        join(&mut parts, self.overlap, &stream)?;
+        join(&mut parts, self.overlap, &stage, &stream)?;
         let parts = if self.source == InputSource::Captures { Vec::new() } else { parts };
         Ok(KeptInput { stream, _folder: folder, stage, parts, damage })
     }
@@ -238,9 +229,4 @@ fn gateways_of(front: &Pipeline) -> Result<AddressSet, EvaluationError> {
 
 fn pipeline_words(stage: &str) -> &'static str {
     if stage == LAST_OF_FRONT { "records" } else { "commands" }
-}
-
-/// The cache in a folder.
-fn store((folder, limit): &(PathBuf, u64)) -> CacheStore {
-    CacheStore::new(folder.clone(), *limit)
 }

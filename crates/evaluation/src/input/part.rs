@@ -5,13 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sizeleak_frame::{Frame, FrameWriter};
-use sizeleak_pipeline::cache::CacheSession;
+use sizeleak_pipeline::cache::{CacheSession, CacheStore};
 use sizeleak_pipeline::recording::{Compression, Recording};
 use sizeleak_pipeline::{Pipeline, RunEnding, RunError, RunOptions, SavedStream};
 use sizeleak_runtime::Interrupt;
 
 use super::gateway_filter::GatewayFilter;
-use super::store;
 use crate::error::EvaluationError;
 
 /// A file of an input, and the time that it is from.
@@ -57,8 +56,9 @@ impl<'a> PartRecorder<'a> {
     ) -> Result<(), EvaluationError> {
         let kept = self.folder.join(format!("{}.frames.zst", self.parts.len()));
         let (session, options) = match (from, self.cache) {
-            (None, Some(cache)) => {
-                let cached = CacheSession::begin(store(cache), front, |text| (self.report)(&text));
+            (None, Some((folder, limit))) => {
+                let store = CacheStore::new(folder.clone(), *limit);
+                let cached = CacheSession::begin(store, front, |text| (self.report)(&text));
                 cached.map_or_else(Default::default, |(session, options)| (Some(session), options))
             }
             (from, _) => (None, RunOptions { from, recorders: Vec::new() }),

@@ -12,11 +12,8 @@ use serde::Serialize;
 use sizeleak_model::match_labels;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use peaks::{Search, distinct_peaks, drifting_peaks};
+use peaks::{FARTHEST_NS, Search, distinct_peaks, drifting_peaks};
 pub use shift::ClockShift;
-
-/// Shifts up to this are searched for: every time zone, and some seconds more.
-pub(crate) const FARTHEST_NS: i64 = (26 * 3600 + 120) * 1_000_000_000;
 
 /// A shift is believed if chance finds one as good with less than this probability.
 const MOST_CHANCE: f64 = 0.001;

@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-use super::FARTHEST_NS;
 use super::shift::ClockShift;
+
+/// Shifts up to this are searched for: every time zone, and some seconds more.
+pub(super) const FARTHEST_NS: i64 = (26 * 3600 + 120) * 1_000_000_000;
 
 /// The most differences between a label and a command that are held at once.
 const MOST_DIFFERENCES: usize = 1 << 21;

@@ -55,6 +55,9 @@ impl std::str::FromStr for Confidence {
 }
 
 impl Confidence {
+    /// That of intervals for which the user names none.
+    pub const USUAL: Self = Self(0.95);
+
     /// As a share, above 0 and below 1.
     pub fn share(self) -> f64 {
         self.0

@@ -1,0 +1,87 @@
+//! `sizeleak evaluate --folds`: models of all labels but a part, tested on that part.
+
+use sizeleak_learning::{
+    Fold, FoldCount, FoldOrder, FoldedEvaluation, LearnedModel, LearningError, LearningRun, digest_capture,
+};
+use sizeleak_pipeline::{Pipeline, RunError};
+use sizeleak_telemetry::log::{LogFlags, say};
+
+use crate::command::evaluation_input::EvaluationInput;
+use crate::command::failure::Failure;
+use crate::command::learning_options::LearningOptions;
+use crate::command::notices::NoticeReport;
+use crate::command::text_table::{numbers, percent_of_within};
+
+/// What is learned and tested part by part.
+pub(super) struct FoldedRun<'a> {
+    pub(super) input: &'a EvaluationInput,
+    pub(super) learning: &'a LearningOptions,
+    pub(super) count: FoldCount,
+    pub(super) order: FoldOrder,
+}
+
+/// The figures of all parts, and what is wrong with the captures.
+pub(super) struct FoldedFigures {
+    pub(super) figures: FoldedEvaluation,
+    pub(super) damage: Option<RunError>,
+}
+
+impl FoldedRun<'_> {
+    /// Learns and tests; remarks on the model of all labels are printed.
+    pub(super) fn evaluate(&self, pipeline: &Pipeline) -> Result<FoldedFigures, Failure> {
+        let captures = &self.input.captures;
+        let traffic = match self.count {
+            FoldCount::Captures => captures.input_by_capture(pipeline)?,
+            FoldCount::Parts(_) => captures.input(pipeline)?,
+        };
+        let inventory = self.learning.inventory()?;
+        let mut labels = captures.read_labels(&traffic, pipeline)?;
+        if let Some(inventory) = &inventory {
+            labels = labels.within(inventory)?;
+        }
+        let learning = LearningRun {
+            labels: &labels,
+            input: &traffic,
+            tolerance: labels.tolerance(captures.tolerance),
+            method: self.learning.method(),
+            cipher: self.learning.cipher()?,
+            inventory,
+            captures: captures.named().iter().map(|capture| digest_capture(capture)).collect::<Result<_, _>>()?,
+        };
+        let mut notices = NoticeReport::new(&captures.log);
+        let outcome = learning.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
+        notices.print(&outcome, |outcome| outcome.damage.as_ref());
+        let outcome = outcome?;
+        let folds = learning.folds(&outcome.labels, &traffic.parts(pipeline)?, self.count, self.order)?;
+        let figures = learning.cross_validate(pipeline, &outcome, &folds, self.input.credible)?;
+        report(&outcome.learned, &captures.log);
+        Ok(FoldedFigures { figures, damage: outcome.damage })
+    }
+}
+
+/// Prints what is said of the model of all labels.
+fn report(learned: &Result<Vec<LearnedModel>, LearningError>, log: &LogFlags) {
+    if log.is_quiet() {
+        return;
+    }
+    for section in learned.iter().flatten() {
+        section.remarks.iter().for_each(|remark| say("note", &format!("all labels together: {remark}")));
+        section.warnings.iter().for_each(|warning| say("warning", &format!("all labels together: {warning}")));
+    }
+}
+
+/// The parts as a human-readable table.
+pub(super) fn table(folds: &[Fold]) -> String {
+    let row = |(at, fold): (usize, &Fold)| {
+        let right = percent_of_within(fold.top_1, fold.labels as u64, fold.interval);
+        [at.to_string(), fold.learned.to_string(), fold.labels.to_string(), right]
+    };
+    let header = ["part", "learned from", "tested on", "truth the first candidate"];
+    let faults = (1..).zip(folds).filter_map(|(at, fold)| Some((at, fold.fault.as_deref()?)));
+    let faults: String =
+        faults.map(|(at, fault): (usize, _)| format!("no model without part {at}: {fault}\n")).collect();
+    format!(
+        "every label is tested with a model of the other parts, over the same commands\n\n{}{faults}\n",
+        numbers(header, (1..).zip(folds).map(row)),
+    )
+}

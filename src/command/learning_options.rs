@@ -1,0 +1,69 @@
+//! How a model is learned, as several subcommands name it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use sizeleak_learning::CipherSuite;
+use sizeleak_model::{FitMethod, Inventory};
+use sizeleak_storage::RunFiles;
+
+use super::failure::Failure;
+
+/// How a model is learned.
+#[derive(Debug, Args)]
+pub(super) struct LearningOptions {
+    /// The devices behind the gateway and their actions: TOML, `[[device]]` with `name`, `count`, `actions` [default:
+    /// any number of any action]
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+
+    /// How sizes are learned
+    #[arg(long, value_enum, default_value_t = LearningMethod::Robust)]
+    method: LearningMethod,
+
+    /// The cipher suite, by its IANA name, of sessions whose handshake was not captured
+    #[arg(long, value_name = "SUITE")]
+    cipher: Option<String>,
+}
+
+/// How sizes are learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LearningMethod {
+    /// A fit over all labelled commands that outliers and growing length fields do not bias
+    Robust,
+    /// The paper's procedure, from commands of one action on one device and on two
+    Paper,
+}
+
+impl From<LearningMethod> for FitMethod {
+    fn from(method: LearningMethod) -> Self {
+        match method {
+            LearningMethod::Robust => FitMethod::Robust,
+            LearningMethod::Paper => FitMethod::Paper,
+        }
+    }
+}
+
+impl LearningOptions {
+    /// Adds the files that are read.
+    pub(super) fn add_to(&self, files: &mut RunFiles) {
+        self.inventory.iter().for_each(|path| files.reads("the inventory", path));
+    }
+
+    pub(super) fn inventory(&self) -> anyhow::Result<Option<Inventory>> {
+        let Some(path) = &self.inventory else { return Ok(None) };
+        let name = || path.display().to_string();
+        let text = fs::read_to_string(path).with_context(name)?;
+        Inventory::from_toml(&text).with_context(name).map(Some)
+    }
+
+    pub(super) fn method(&self) -> FitMethod {
+        self.method.into()
+    }
+
+    pub(super) fn cipher(&self) -> Result<Option<CipherSuite>, Failure> {
+        Ok(self.cipher.as_deref().map(CipherSuite::named).transpose()?)
+    }
+}
