@@ -103,7 +103,7 @@ impl ModelSet {
         if let Some((first, second)) = overlap(&sections) {
             let name = |index: usize| {
                 origins.get(index).map_or_else(String::new, |(file, number)| {
-                    let is_alone = origins.iter().filter(|(other, _)| other == file).count() == 1;
+                    let is_alone = origins.iter().all(|(other, number)| other != file || *number == 1);
                     let section = if is_alone { String::new() } else { format!(" (section {number})") };
                     format!("{}{section}", file.display())
                 })

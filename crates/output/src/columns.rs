@@ -38,6 +38,9 @@ const COMMAND: &[(&str, ColumnType)] = &[
     ("direction", Text),
 ];
 
+/// The ends of a result's flow, which other frames name.
+const ENDS: &[(&str, ColumnType)] = &[("gateway", Text), ("service", Text)];
+
 const RECORD: &[(&str, ColumnType)] = &[
     ("time_ns", Time),
     ("start_ns", Time),
@@ -62,7 +65,7 @@ const IDENTIFICATION: &[(&str, ColumnType)] = &[
 
 /// The columns of a kind in order; `None` for an unknown kind.
 pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
-    // The columns of its command, and its own.
+    // The columns of its command, its own, and those of its flow for a result.
     let (of_command, own): (&[_], &[_]) = match kind {
         "hello" => (&[], &[("schema", Unsigned), ("stage", Text), ("version", Text), ("upstream", Text)]),
         "packets" => (
@@ -124,7 +127,8 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
         }
         _ => return None,
     };
-    Some(of_command.iter().chain(own).map(|(name, content)| Column { name, content: *content }).collect())
+    let ends = if of_command.is_empty() { &[] } else { ENDS };
+    Some(of_command.iter().chain(own).chain(ends).map(|(name, content)| Column { name, content: *content }).collect())
 }
 
 /// Whether frames of a kind have columns.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use sizeleak_frame::Frame;
 
 use crate::columns::{Column, ColumnType, cell, columns, rows, text};
+use crate::flow_names::FlowNames;
 use crate::text_format::TextFormat;
 use crate::{HexLength, KindSelection, json};
 
@@ -14,11 +15,17 @@ pub(crate) struct Csv {
     columns: Vec<Column>,
     binary: HexLength,
     has_header: bool,
+    names: FlowNames,
 }
 
 impl Csv {
     pub(crate) fn new(selection: &KindSelection, binary: HexLength) -> Self {
-        Self { columns: selection.only().and_then(columns).unwrap_or_default(), binary, has_header: false }
+        Self {
+            columns: selection.only().and_then(columns).unwrap_or_default(),
+            binary,
+            has_header: false,
+            names: FlowNames::default(),
+        }
     }
 
     fn row(&self, body: &Value, output: &mut dyn Write) -> io::Result<()> {
@@ -42,10 +49,16 @@ impl TextFormat for Csv {
 
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
         self.write_header(output)?;
-        for (_, body) in json::rows(frame, self.binary)? {
+        self.observe(frame);
+        for (_, mut body) in json::rows(frame, self.binary)? {
+            self.names.add_to(frame, &mut body);
             rows(&body).try_for_each(|row| self.row(row, output))?;
         }
         Ok(())
+    }
+
+    fn observe(&mut self, frame: &Frame) {
+        self.names.observe(frame);
     }
 }
 
@@ -101,7 +114,7 @@ mod tests {
             ..Identification::unanswered(command)
         };
         let text = written("identification", &[frame.into()]);
-        assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,to_gateway,10,1,1,,on=2 a b=1,-1,0.5"));
+        assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,to_gateway,10,1,1,,on=2 a b=1,-1,0.5,,"));
     }
 
     #[test]

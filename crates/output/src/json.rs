@@ -1,4 +1,5 @@
-//! JSON lines: exactly the frame, `{"identification": {…}}`; one line per row of a batch.
+//! JSON lines: exactly the frame, `{"identification": {…}}`; one line per row of a batch. Results also have the gateway and
+//! the service of their flow, if the stream says them.
 
 use std::io::{self, Write};
 
@@ -8,28 +9,36 @@ use sizeleak_frame::{Frame, Packet, Segment, StageSummary};
 use sizeleak_text::escaped_json;
 
 use crate::HexLength;
+use crate::flow_names::FlowNames;
 use crate::text_format::TextFormat;
 use crate::text_style::hex;
 
 /// JSON lines.
 pub(crate) struct JsonLines {
     binary: HexLength,
+    names: FlowNames,
 }
 
 impl JsonLines {
     pub(crate) fn new(binary: HexLength) -> Self {
-        Self { binary }
+        Self { binary, names: FlowNames::default() }
     }
 }
 
 impl TextFormat for JsonLines {
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
-        for (kind, body) in rows(frame, self.binary)? {
+        self.observe(frame);
+        for (kind, mut body) in rows(frame, self.binary)? {
+            self.names.add_to(frame, &mut body);
             let row = Value::Object(Map::from_iter([(kind, body)]));
             output.write_all(escaped_json(&serde_json::to_string(&row)?).as_bytes())?;
             output.write_all(b"\n")?;
         }
         Ok(())
+    }
+
+    fn observe(&mut self, frame: &Frame) {
+        self.names.observe(frame);
     }
 }
 

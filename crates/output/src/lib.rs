@@ -17,6 +17,7 @@
 mod colours;
 mod columns;
 mod csv;
+mod flow_names;
 mod json;
 mod line;
 mod parquet;

@@ -17,6 +17,7 @@ use serde_json::Value;
 use sizeleak_frame::Frame;
 
 use crate::columns::{Column, ColumnType, cell, columns, rows, text};
+use crate::flow_names::FlowNames;
 use crate::{HexLength, KindSelection, json};
 
 /// A row group is written once it has this many rows or about this many bytes.
@@ -28,6 +29,7 @@ pub(crate) struct ParquetFile<W: Write + Send> {
     columns: Vec<ColumnBuffer>,
     rows: usize,
     bytes: usize,
+    names: FlowNames,
     /// `None` once it is finished.
     file: Option<SerializedFileWriter<W>>,
 }
@@ -66,19 +68,27 @@ impl<W: Write + Send> ParquetFile<W> {
             columns: columns.into_iter().map(buffer).collect(),
             rows: 0,
             bytes: 0,
+            names: FlowNames::default(),
             file: Some(file.map_err(fault)?),
         })
     }
 
+    /// Observes a frame that is not selected but may describe others.
+    pub(crate) fn observe(&mut self, frame: &Frame) {
+        self.names.observe(frame);
+    }
+
     /// Adds the rows of a frame.
     pub(crate) fn write(&mut self, frame: &Frame) -> io::Result<()> {
+        self.observe(frame);
         // Captured bytes are stored raw, not as digits.
         let mut wire: Box<dyn Iterator<Item = &[u8]>> = match frame {
             Frame::Packets(batch) => Box::new(batch.iter().map(|packet| packet.data)),
             Frame::Segments(batch) => Box::new(batch.iter().map(|segment| segment.payload)),
             _ => Box::new(std::iter::empty()),
         };
-        for (_, body) in json::rows(frame, HexLength::AtMost(0))? {
+        for (_, mut body) in json::rows(frame, HexLength::AtMost(0))? {
+            self.names.add_to(frame, &mut body);
             let wire = wire.next().unwrap_or_default();
             for row in rows(&body) {
                 self.bytes += self.columns.iter_mut().map(|buffer| buffer.push(row, wire)).sum::<usize>();

@@ -1,42 +1,33 @@
 //! The table of identifications; frames of other kinds are lines between its rows.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anstyle::Style;
-use sizeleak_frame::{Actions, Flow, Frame, Identification};
+use sizeleak_frame::{Actions, Frame, Identification};
 use sizeleak_text::escaped;
 
 use crate::colours::painted;
+use crate::flow_names::FlowNames;
 use crate::text_format::TextFormat;
 use crate::{TextStyle, line};
-
-/// The gateways of at most this many flows are kept; beyond that the flow with the lowest number is evicted.
-const MAX_FLOWS: usize = 100_000;
 
 /// A human-readable table.
 pub(crate) struct IdentificationTable {
     style: TextStyle,
-    gateways: BTreeMap<u64, String>,
+    names: FlowNames,
     has_headings: bool,
 }
 
 impl IdentificationTable {
     pub(crate) fn new(style: TextStyle) -> Self {
-        Self { style, gateways: BTreeMap::new(), has_headings: false }
-    }
-
-    fn remember(&mut self, flow: &Flow) {
-        if self.gateways.len() >= MAX_FLOWS {
-            self.gateways.pop_first();
-        }
-        self.gateways.insert(flow.flow, flow.gateway.to_string());
+        Self { style, names: FlowNames::default(), has_headings: false }
     }
 
     fn row(&self, identification: &Identification) -> String {
         let command = &identification.command;
         let unknown = || format!("flow {:08x}", command.flow >> 32);
-        let gateway = self.gateways.get(&command.flow).cloned().unwrap_or_else(unknown);
+        let gateway = self.names.gateway(command.flow).map_or_else(unknown, str::to_owned);
+        let service = escaped(self.names.service(command.flow).unwrap_or("-")).into_owned();
         let count = match identification.candidate_count {
             u64::MAX => "too many".to_owned(),
             count => count.to_string(),
@@ -49,20 +40,20 @@ impl IdentificationTable {
         let time = self.style.times.format(command.time_ns);
         let style = self.style.colours.probability(best.map(|best| best.probability));
         let last = painted(style, &format!("{probability:>11}  {actions}"));
-        self.cells([&time, &gateway, &command.size, &command.replies, &count], &last)
+        self.cells([&time, &gateway, &service, &command.size, &command.replies, &count], &last)
     }
 
     fn headings(&self) -> String {
         let last = format!("{:>11}  most probable actions", "probability");
         let heading = self.style.times.heading();
-        let all = self.cells([&heading, &"gateway", &"size", &"replies", &"candidates"], &last);
+        let all = self.cells([&heading, &"gateway", &"service", &"size", &"replies", &"candidates"], &last);
         painted(self.style.colours.heading(), &all)
     }
 
-    fn cells(&self, cells: [&dyn std::fmt::Display; 5], last: &str) -> String {
-        let [time, gateway, size, replies, candidates] = cells.map(ToString::to_string);
+    fn cells(&self, cells: [&dyn std::fmt::Display; 6], last: &str) -> String {
+        let [time, gateway, service, size, replies, candidates] = cells.map(ToString::to_string);
         let width = self.style.times.width();
-        format!("{time:<width$}  {gateway:<15}  {size:>6}  {replies:>7}  {candidates:>10}  {last}")
+        format!("{time:<width$}  {gateway:<15}  {service:<21}  {size:>6}  {replies:>7}  {candidates:>10}  {last}")
     }
 }
 
@@ -88,9 +79,7 @@ impl TextFormat for IdentificationTable {
     }
 
     fn observe(&mut self, frame: &Frame) {
-        if let Frame::Flow(flow) = frame {
-            self.remember(flow);
-        }
+        self.names.observe(frame);
     }
 }
 

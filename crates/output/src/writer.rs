@@ -79,7 +79,11 @@ impl<W: Write + Send> OutputWriter<W> {
                 Ok(())
             }
             Target::Parquet(file) if is_selected => frames.iter().try_for_each(|frame| file.write(frame)),
-            Target::Frames(_) | Target::Parquet(_) => Ok(()),
+            Target::Parquet(file) => {
+                frames.iter().for_each(|frame| file.observe(frame));
+                Ok(())
+            }
+            Target::Frames(_) => Ok(()),
         }
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sizeleak_frame::{
-    Candidate, Command, ContentType, Correction, Direction, Hello, Notice, Packet, Packets, Record, Segment, Segments,
-    Session, StageSummary, Summary, Transport, Unknown, WeightedEpsilon,
+    Candidate, Command, ContentType, Correction, Direction, Flow, Hello, Notice, Packet, Packets, Record, Segment,
+    Segments, Session, StageSummary, Summary, Transport, Unknown, WeightedEpsilon,
 };
 
 use super::*;
@@ -62,9 +62,9 @@ fn identifications_are_aligned_rows_below_headings() {
     table.write(&identification(vec![], u64::MAX), &mut output).unwrap();
     let text = String::from_utf8(output).unwrap();
     let expected = "\
-time (UTC)                  gateway            size  replies  candidates  probability  most probable actions
-2026-01-05 08:00:00.012345  192.168.1.20        314        2          18        0.412  2 on, 1 colour
-2026-01-05 08:00:00.012345  192.168.1.20        314        2    too many            -  no actions add up to this size
+time (UTC)                  gateway          service                  size  replies  candidates  probability  most probable actions
+2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2          18        0.412  2 on, 1 colour
+2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2    too many            -  no actions add up to this size
 ";
     assert_eq!(text, expected);
     assert!(written(&[identification(vec![], 0)]).contains("flow 00000001"), "an unknown flow");
