@@ -43,7 +43,8 @@ fn commands(home: &Home, algorithm: &str) -> Vec<Value> {
     let pipeline = home.path("pipeline.toml");
     let stages = format!(
         "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\nrun = \"record-sizer\"\n\
-         [[stage]]\nrun = \"command-segmenter\"\nalgorithm = \"{algorithm}\"\nmodel = \"model.toml\"\n"
+         [[stage]]\nrun = \"command-segmenter\"\nalgorithm = \"{algorithm}\"\nmodel = \"model.toml\"\n\
+         look-ahead = \"10min\"\n"
     );
     fs::write(&pipeline, stages).unwrap();
     let mut command = sizeleak("run");

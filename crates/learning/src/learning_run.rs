@@ -25,7 +25,7 @@ const SEGMENTER: &str = "command-segmenter";
 const LEARNED: &str = "learned";
 
 /// The algorithm that is used with a model without noise.
-const DEFAULT: &str = "gap";
+const DEFAULT: &str = "adaptive";
 
 /// Noise is learned from at most this many records.
 const MOST_RECORDS: usize = 1 << 22;
@@ -88,20 +88,27 @@ impl LearningRun<'_> {
             // The model holds for the commands of this algorithm, and no other is to be used with it.
             return self.learn_without_noise(pipeline, on_notice);
         }
-        let learn_with = |algorithm: &str, on_notice: &mut (dyn FnMut(&Notice) + Send)| {
+        let learn_with = |algorithm: &str, look_ahead: Option<&str>, on_notice: &mut (dyn FnMut(&Notice) + Send)| {
             let mut pipeline = pipeline.clone();
             pipeline.set(SEGMENTER, "algorithm", algorithm)?;
-            // Decisions can wait for the end of the captures.
-            pipeline.set(SEGMENTER, "look-ahead", "24h")?;
+            if let Some(look_ahead) = look_ahead {
+                pipeline.set(SEGMENTER, "look-ahead", look_ahead)?;
+            }
             self.learn_without_noise(&pipeline, on_notice)
         };
-        let adaptive = learn_with("adaptive", on_notice)?;
-        let mut default = learn_with(DEFAULT, &mut |_| {})?;
-        let record = learn_with("record", &mut |_| {})?;
+        // Decisions can wait for the end of the captures.
+        let adaptive = learn_with("adaptive", Some("24h"), on_notice)?;
+        let gap = learn_with("gap", None, &mut |_| {})?;
+        let record = learn_with("record", None, &mut |_| {})?;
         // Among equals, the first.
-        let best = [&adaptive, &default, &record].into_iter().min_by_key(|outcome| outcome.mismatches());
+        let best = [&adaptive, &gap, &record].into_iter().min_by_key(|outcome| outcome.mismatches());
         let best = best.unwrap_or(&adaptive);
         let refined = self.learn_with_noise(pipeline, best)?;
+        let refined = match refined {
+            Some(refined) if refined.mismatches() == 0 => return Ok(refined),
+            other => other,
+        };
+        let mut default = learn_with(DEFAULT, None, &mut |_| {})?;
         if let Some(refined) = refined.filter(|refined| refined.mismatches() <= default.mismatches()) {
             return Ok(refined);
         }

@@ -16,7 +16,7 @@ pub(crate) const SAME_PACKET_NS: i64 = 500_000;
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// How records become commands [default: `learned` with a model that has `[noise]`, else `gap`]
+    /// How records become commands [default: `learned` with a model that has `[noise]`, else `adaptive`]
     #[arg(long, value_enum)]
     pub algorithm: Option<Algorithm>,
 
@@ -80,7 +80,7 @@ impl Default for Options {
             reply_gap: SignedDuration::from_millis(800),
             reply_within: SignedDuration::from_secs(3),
             hole_wait: SignedDuration::from_secs(3),
-            look_ahead: SignedDuration::from_mins(10),
+            look_ahead: SignedDuration::from_mins(3),
         }
     }
 }

@@ -8,7 +8,7 @@ use sizeleak_frame::{ContentType, Flow, Frame, Notice, Record, what};
 use sizeleak_model::Model;
 use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
-use crate::adaptive::AdaptiveAlgorithm;
+use crate::adaptive::{AdaptiveAlgorithm, Queued};
 use crate::flow_history::{SizeClass, SizedRecord};
 use crate::learned::LearnedAlgorithm;
 use crate::noise_model::NoiseModel;
@@ -127,9 +127,9 @@ impl CommandSegmenter {
         };
         let algorithm = match (options.algorithm, noise_model) {
             (_, Some(noise_model)) => AlgorithmState::Learned(Box::new(LearnedAlgorithm::new(noise_model))),
-            (Some(Algorithm::Adaptive), None) => AlgorithmState::Adaptive(Box::default()),
+            (Some(Algorithm::Adaptive | Algorithm::Learned) | None, None) => AlgorithmState::Adaptive(Box::default()),
             (Some(Algorithm::Record), None) => rules(None),
-            (Some(Algorithm::Gap | Algorithm::Learned) | None, None) => rules(Some(limits.gap_ns)),
+            (Some(Algorithm::Gap), None) => rules(Some(limits.gap_ns)),
         };
         Ok(Self {
             min_size: options.min_size,
@@ -148,10 +148,12 @@ impl CommandSegmenter {
         let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
         self.counts.handshake += u64::from(!is_data);
         if let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm {
-            if !is_data {
-                return Ok(());
+            if is_data {
+                adaptive.add(record);
+            } else {
+                adaptive.add_handshake(record.flow);
             }
-            adaptive.learn(SizedRecord::new(record, SizeClass::of(record, self.min_size)), &self.limits);
+            adaptive.learn(Queued::Due, self.min_size, &self.limits);
             while let Some(record) = self.next_due() {
                 self.advance(&record, out)?;
                 self.classify(&record, out)?;
@@ -184,6 +186,9 @@ impl CommandSegmenter {
 
     /// Classifies the records that wait, and emits all commands.
     fn complete_all(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        if let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm {
+            adaptive.learn(Queued::All, self.min_size, &self.limits);
+        }
         while let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm
             && let Some(record) = adaptive.next()
         {
@@ -213,7 +218,7 @@ impl CommandSegmenter {
         let sized = SizedRecord::new(record, SizeClass::of(record, self.min_size));
         let Decision { class, condition, .. } = match &mut self.algorithm {
             AlgorithmState::Rules(rules) => rules.classify(sized).into(),
-            AlgorithmState::Adaptive(adaptive) => adaptive.classify(sized, &self.limits).into(),
+            AlgorithmState::Adaptive(adaptive) => adaptive.classify(sized, &self.limits),
             AlgorithmState::Learned(learned) => learned.classify(sized, &self.limits),
         };
         match class {

@@ -245,7 +245,7 @@ fn commands_without_a_label_do_not_become_noise() {
 #[test]
 fn nothing_is_learned_outside_of_the_labels_or_from_doubtful_commands() {
     let records = commands(40);
-    let labels: Vec<Command> = run(CommandSegmenter::new(&Options::default()).unwrap(), &records);
+    let labels: Vec<Command> = run(CommandSegmenter::new(&gap()).unwrap(), &records);
     let learn = |commands: &[Command], doubtful: &[Command]| {
         let span = [commands[0].time_ns, commands[commands.len() - 1].time_ns];
         learn_traffic(&records, commands, doubtful, span)
