@@ -21,13 +21,9 @@ const MAX_PROFILES: usize = 2_000;
 const MAX_WAITING: usize = 1 << 16;
 
 /// Learns from each record when it comes, and classifies it when it has learned from later ones too.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AdaptiveAlgorithm {
-    endpoints: FlowEndpoints,
-    profiles: TwoGenerationCache<EndpointPair, TrafficProfile>,
-    /// The history of each flow up to the last record, and up to the last one that was classified.
-    learned: TwoGenerationCache<u64, FlowHistory>,
-    classified: TwoGenerationCache<u64, FlowHistory>,
+    flows: ProfiledFlows,
     /// Records that are not learned from yet, in the order of time and arrival: one with an earlier time may follow.
     unordered: BTreeMap<(i64, u64), Record>,
     arrived: u64,
@@ -36,33 +32,10 @@ pub(crate) struct AdaptiveAlgorithm {
     pub(crate) decided_early: u64,
 }
 
-impl Default for AdaptiveAlgorithm {
-    fn default() -> Self {
-        Self {
-            endpoints: FlowEndpoints::default(),
-            profiles: TwoGenerationCache::new(MAX_PROFILES),
-            learned: TwoGenerationCache::new(MAX_FLOWS),
-            classified: TwoGenerationCache::new(MAX_FLOWS),
-            unordered: BTreeMap::new(),
-            arrived: 0,
-            waiting: VecDeque::new(),
-            now_ns: None,
-            decided_early: 0,
-        }
-    }
-}
-
 impl AdaptiveAlgorithm {
-    /// Remembers the addresses of a flow.
-    pub(crate) fn add_flow(&mut self, flow: &Flow) {
-        self.endpoints.add(flow);
-    }
-
-    /// Remembers that a connection was seen before its application data.
-    pub(crate) fn add_handshake(&mut self, flow: u64) {
-        for histories in [&mut self.learned, &mut self.classified] {
-            histories.get_or_default(flow).is_known_from_start = true;
-        }
+    /// The flows, and what is known about them.
+    pub(crate) fn flows(&mut self) -> &mut ProfiledFlows {
+        &mut self.flows
     }
 
     /// Queues a record.
@@ -72,21 +45,18 @@ impl AdaptiveAlgorithm {
         self.arrived += 1;
     }
 
-    /// Learns from the records that none with an earlier time will follow, or from all.
-    pub(crate) fn learn(&mut self, which: Queued, min_size: u64, limits: &TimeLimits) {
-        let Some(now_ns) = self.now_ns else { return };
-        while let Some(first) = self.unordered.first_entry() {
-            let (time_ns, _) = *first.key();
-            let is_ordered = now_ns.saturating_sub(time_ns) >= limits.hole_wait_ns.min(limits.look_ahead_ns);
-            if which == Queued::Due && !is_ordered && self.waiting.len() < MAX_WAITING {
-                return;
-            }
-            let record = first.remove();
-            let profile = self.profiles.get_or_default(self.endpoints.of(record.flow));
-            let sized = SizedRecord::new(&record, SizeClass::of(&record, min_size));
-            profile.learn(sized, self.learned.get_or_default(record.flow), limits);
-            self.waiting.push_back(record);
+    /// Learns from the next record that none with an earlier time will follow, or from the next one at all.
+    pub(crate) fn learn_next(&mut self, which: Queued, min_size: u64, limits: &TimeLimits) -> Option<&Record> {
+        let first = self.unordered.first_entry()?;
+        let (time_ns, _) = *first.key();
+        let is_ordered = self.now_ns?.saturating_sub(time_ns) >= limits.hole_wait_ns.min(limits.look_ahead_ns);
+        if which == Queued::Due && !is_ordered && self.waiting.len() < MAX_WAITING {
+            return None;
         }
+        let record = first.remove();
+        self.flows.learn(SizedRecord::new(&record, SizeClass::of(&record, min_size)), limits);
+        self.waiting.push_back(record);
+        self.waiting.back()
     }
 
     /// The next record that has waited long enough.
@@ -110,14 +80,70 @@ impl AdaptiveAlgorithm {
 
     /// Whether records of a flow were seen.
     pub(crate) fn knows(&self, flow: u64) -> bool {
-        self.learned.peek(&flow).is_some()
+        self.flows.learned.peek(&flow).is_some()
     }
 
     /// Forgets the times of earlier records, of which none waits; what was learned from them stays.
     pub(crate) fn restart_time(&mut self) {
         self.now_ns = None;
+        self.flows.restart_time();
+    }
+
+    /// How many flows and profiles were evicted.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.flows.evicted()
+    }
+}
+
+/// What was learned about flows, and where each of them is.
+#[derive(Debug)]
+pub(crate) struct ProfiledFlows {
+    endpoints: FlowEndpoints,
+    profiles: TwoGenerationCache<EndpointPair, TrafficProfile>,
+    /// The history of each flow up to the last record, and up to the last one that was classified.
+    learned: TwoGenerationCache<u64, FlowHistory>,
+    classified: TwoGenerationCache<u64, FlowHistory>,
+}
+
+impl Default for ProfiledFlows {
+    fn default() -> Self {
+        Self {
+            endpoints: FlowEndpoints::default(),
+            profiles: TwoGenerationCache::new(MAX_PROFILES),
+            learned: TwoGenerationCache::new(MAX_FLOWS),
+            classified: TwoGenerationCache::new(MAX_FLOWS),
+        }
+    }
+}
+
+impl ProfiledFlows {
+    /// Remembers the addresses of a flow.
+    pub(crate) fn add_flow(&mut self, flow: &Flow) {
+        self.endpoints.add(flow);
+    }
+
+    /// Remembers that a connection was seen before its application data.
+    pub(crate) fn add_handshake(&mut self, flow: u64) {
+        for histories in [&mut self.learned, &mut self.classified] {
+            histories.get_or_default(flow).is_known_from_start = true;
+        }
+    }
+
+    /// Forgets the times of earlier records; what was learned from them stays.
+    pub(crate) fn restart_time(&mut self) {
         self.learned.clear();
         self.classified.clear();
+    }
+
+    fn evicted(&self) -> u64 {
+        self.profiles.evicted() + self.classified.evicted()
+    }
+
+    /// Learns from the next record of a flow.
+    pub(crate) fn learn(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) {
+        let flow = sized.record.flow;
+        let profile = self.profiles.get_or_default(self.endpoints.of(flow));
+        profile.learn(sized, self.learned.get_or_default(flow), limits);
     }
 
     /// Classifies a record.
@@ -145,11 +171,6 @@ impl AdaptiveAlgorithm {
         // connection any more.
         let condition = if is_known { CommandCondition::Always } else { CommandCondition::IfReplied };
         Decision { condition, ..class.into() }
-    }
-
-    /// How many flows and profiles were evicted.
-    pub(crate) fn evicted(&self) -> u64 {
-        self.profiles.evicted() + self.classified.evicted()
     }
 }
 

@@ -48,6 +48,7 @@ mod open_commands;
 mod options;
 mod periodic;
 mod record_class;
+mod reports;
 mod rules;
 mod segmenter;
 mod service_classifier;
@@ -58,6 +59,6 @@ mod traffic_profile;
 mod training;
 mod training_counts;
 
-pub use options::{Algorithm, Options};
+pub use options::{Algorithm, CommandDirection, Options};
 pub use segmenter::{CommandSegmenter, SegmenterInput};
 pub use training::LabelledTraffic;

@@ -24,6 +24,11 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
 
+    /// Whose messages are commands: those to the gateway, those from it, which report what devices did, or both. With
+    /// `both`, what the gateway sends in reply to a command belongs to that command
+    #[arg(long, value_enum, default_value_t = Options::default().direction)]
+    pub direction: CommandDirection,
+
     /// Records that follow each other within this time are one command (with `adaptive` and `learned` only the records
     /// of one message)
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().gap))]
@@ -69,11 +74,25 @@ pub enum Algorithm {
     Learned,
 }
 
+/// Whose messages are commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandDirection {
+    /// The service's: they make devices act
+    #[default]
+    To,
+    /// The gateway's, which nothing prompted: they report what devices did. The replies are the service's
+    From,
+    /// Both: a command with its replies, and a report that is no reply to a command
+    Both,
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             algorithm: None,
             model: None,
+            direction: CommandDirection::To,
             gap: SignedDuration::from_millis(40),
             min_size: 16,
             answer_within: SignedDuration::from_millis(120),

@@ -27,7 +27,7 @@ fn the_replies_decide_whether_a_conditional_command_is_one() {
         commands.start(&to(0, 100), condition);
         commands.start(&to(10, 100), condition);
         commands.add_reply(&from(20, 40));
-        let are_commands = commands.drain().map(|finished| finished != FinishedCommand::NoiseStatistics);
+        let are_commands = commands.drain().map(|finished| finished != FinishedCommand::Noise(Direction::ToGateway));
         assert_eq!(are_commands.collect::<Vec<_>>(), [if_silent, if_replied], "{condition:?}");
     }
 }

@@ -9,6 +9,7 @@ use crate::testing::{MS, from, to};
 
 mod adaptive;
 mod learned;
+mod reports;
 
 /// In milliseconds, like all times of records in these tests.
 const SECOND: i64 = 1_000;
