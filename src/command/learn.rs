@@ -59,6 +59,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SUITE")]
     cipher: Option<String>,
 
+    /// Every command between the first label and the last has a label: what has none is learned as no command. Without
+    /// this, only what is periodic, an answer or of a size that no actions make up is
+    #[arg(long)]
+    labels_are_complete: bool,
+
     /// Where to write the model; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -120,6 +125,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let run = LearningRun {
         labels: &labels,
         tolerance: captures.tolerance,
+        labels_are_complete: arguments.labels_are_complete,
         method: arguments.method.into(),
         cipher,
         inventory,

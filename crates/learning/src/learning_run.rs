@@ -37,6 +37,8 @@ pub struct LearningRun<'a> {
     pub labels: &'a LabelFile,
     /// How far a command may be from its label.
     pub tolerance: Tolerance,
+    /// Whether every command between the first label and the last has a label: then what has none is no command.
+    pub labels_are_complete: bool,
     /// How sizes are learned.
     pub method: FitMethod,
     /// The cipher suite of sessions whose handshake was not captured.
@@ -125,7 +127,12 @@ impl LearningRun<'_> {
 
     /// The commands as a training set.
     pub fn training_set<'a>(&'a self, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
-        TrainingSet { labels: self.labels, commands, tolerance: self.tolerance }
+        TrainingSet {
+            labels: self.labels,
+            commands,
+            tolerance: self.tolerance,
+            labels_are_complete: self.labels_are_complete,
+        }
     }
 
     /// Learns from the commands that a pipeline finds.
@@ -201,9 +208,15 @@ impl LearningRun<'_> {
         let commands = commands_at(&learned.learned_from);
         let doubtful = commands_at(&learned.left_out);
         let span = self.training_set(&outcome.commands).span();
-        let traffic =
-            LabelledTraffic { records: &records, flows: &flows, commands: &commands, doubtful: &doubtful, span };
-        let noise = traffic.learn(&learned.model.learned.basis, &options)?;
+        let traffic = LabelledTraffic {
+            records: &records,
+            flows: &flows,
+            commands: &commands,
+            doubtful: &doubtful,
+            span,
+            labels_are_complete: self.labels_are_complete,
+        };
+        let noise = traffic.learn(&learned.model, &options)?;
         let remark = (surplus > 0)
             .then(|| format!("noise is learned from the first {MOST_RECORDS} records, without {surplus} later ones"));
         Ok(LearnedNoise { noise, remark })

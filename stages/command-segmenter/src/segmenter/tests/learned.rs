@@ -35,8 +35,8 @@ fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64
 }
 
 fn learn_traffic(records: &[Record], commands: &[Command], doubtful: &[Command], span: [i64; 2]) -> NoiseStatistics {
-    let traffic = LabelledTraffic { records, flows: &[], commands, doubtful, span };
-    traffic.learn(&model(NoiseStatistics::default()).learned.basis, &Options::default()).unwrap()
+    let traffic = LabelledTraffic { records, flows: &[], commands, doubtful, span, labels_are_complete: true };
+    traffic.learn(&model(NoiseStatistics::default()), &Options::default()).unwrap()
 }
 
 /// What is learned from 40 commands and other records.
