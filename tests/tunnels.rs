@@ -76,7 +76,7 @@ fn a_capture_inside_a_tunnel_has_the_same_answers_without_an_option() {
 
 /// Where the two directions, or parts of one connection, come by different ways, naming the tunnel joins them.
 #[test]
-fn what_a_named_tunnel_carries_is_as_if_it_came_without() {
+fn traffic_in_a_named_tunnel_is_as_if_it_came_without() {
     let mut traffic = Traffic::bundled();
     for (at, (_, frame)) in traffic.0.iter_mut().enumerate() {
         let ends = if at % 2 == 0 { STRANGERS } else { [STRANGERS[1], [198, 51, 100, 3]] };

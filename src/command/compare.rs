@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use sizeleak_evaluation::statistics::Confidence;
 use sizeleak_evaluation::{ComparedRun, Comparison, ComparisonOptions, Evaluation, Evaluator, JudgedRun};
-use sizeleak_pipeline::RunError;
+use sizeleak_pipeline::{Pipeline, RunError};
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
 use sizeleak_text::{escaped_json, escaped_lines};
@@ -96,9 +96,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let share = confidence.share();
         return Err(Failure::usage(anyhow!("an interval of {share} needs at least `--samples {fewest}`")));
     }
-    let (model, labels) = arguments.input.read()?;
-    let evaluator = arguments.input.evaluator(&model, &labels)?;
-    arguments.check_files()?;
+    let (models, labels) = arguments.input.read()?;
+    let first = arguments.check_files()?;
+    let traffic = arguments.input.captures.input(&first)?;
+    let evaluator = arguments.input.evaluator(&models, &labels, &traffic)?;
     let (mut runs, mut first_damage) = (Vec::new(), None);
     for (number, variant) in (1..).zip(&arguments.variants) {
         let run = arguments.judge(&evaluator, number, variant);
@@ -121,16 +122,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
-    /// Checks that the figures replace no file that a pipeline reads.
-    fn check_files(&self) -> Result<(), Failure> {
-        let mut files = RunFiles::new();
+    /// Checks that the figures replace no file that a pipeline reads. Returns the first pipeline.
+    fn check_files(&self) -> Result<Pipeline, Failure> {
+        let (mut files, mut first) = (RunFiles::new(), None);
         for variant in &self.variants {
             let pipeline = self.input.pipeline(variant);
             let pipeline = pipeline.map_err(|failure| failure.context(format!("with `{variant}`")))?;
             files.extend(self.input.captures.files(&pipeline));
+            first = first.or(Some(pipeline));
         }
         self.output.add_to(&mut files);
-        Ok(files.check()?)
+        files.check()?;
+        Ok(first.unwrap_or_else(Pipeline::standard))
     }
 
     /// Runs a pipeline. Notices are reported for the first one only: the captures are the same.
@@ -150,6 +153,9 @@ impl Arguments {
         });
         notices.print(&run, JudgedRun::damage);
         let run = run?;
+        if number == 1 {
+            run.check_use()?;
+        }
         if !log.is_quiet() {
             run.remarks().iter().for_each(|remark| say("note", &format!("[{number}] {remark}")));
         }

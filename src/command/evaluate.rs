@@ -68,16 +68,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(anyhow!("`--compare` is now a separate command: `sizeleak compare {settings} …`")));
     }
     let input = &arguments.input;
-    let (model, labels) = input.read()?;
-    let evaluator = input.evaluator(&model, &labels)?;
+    let (models, labels) = input.read()?;
     let limit = arguments.limit()?;
     let pipeline = input.pipeline(&PipelineVariant::Options(Vec::new()))?;
     arguments.check_files(&pipeline)?;
+    let traffic = input.captures.input(&pipeline)?;
+    let evaluator = input.evaluator(&models, &labels, &traffic)?;
     let log = &input.captures.log;
     let mut notices = NoticeReport::new(log);
     let run = evaluator.judge(&pipeline, &mut |notice| notices.add(notice)).and_then(JudgedRun::with_candidates);
     notices.print(&run, JudgedRun::damage);
     let run = run?;
+    run.check_use()?;
     if !log.is_quiet() {
         run.remarks().iter().for_each(|remark| say("note", remark));
     }
@@ -113,7 +115,7 @@ impl Arguments {
         bayes_limit(&scenario).with_context(name).map(Some)
     }
 
-    fn write_details(&self, run: &JudgedRun<'_>) -> anyhow::Result<()> {
+    fn write_details(&self, run: &JudgedRun) -> anyhow::Result<()> {
         let Some(path) = &self.details else { return Ok(()) };
         let name = || path.display().to_string();
         let mut details = Vec::new();

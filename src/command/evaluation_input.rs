@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use sizeleak_evaluation::{Evaluator, LabelFile};
-use sizeleak_model::Model;
+use sizeleak_evaluation::{Evaluator, LabelFile, PipelineInput};
+use sizeleak_model::ModelSet;
 use sizeleak_pipeline::Pipeline;
+use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
 use super::labelled_captures::LabelledCaptures;
@@ -14,9 +15,9 @@ use super::pipeline_variant::PipelineVariant;
 /// Labelled captures, and the model that pipelines use.
 #[derive(Debug, Args)]
 pub(super) struct EvaluationInput {
-    /// The model, made by `sizeleak learn`
-    #[arg(long, value_name = "FILE")]
-    model: PathBuf,
+    /// The model, made by `sizeleak learn`; several files for several services or gateways
+    #[arg(long, value_name = "FILE", required = true)]
+    model: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
@@ -32,27 +33,42 @@ fn probability(text: &str) -> Result<f64, String> {
 }
 
 impl EvaluationInput {
-    /// Reads the model and the labels.
-    pub(super) fn read(&self) -> Result<(Model, LabelFile), Failure> {
-        let model = Model::read(&self.model)?;
-        let labels = LabelFile::read(&self.captures.labels)?;
-        labels.check_actions(&model)?;
-        Ok((model, labels))
+    /// Reads the models and the labels.
+    pub(super) fn read(&self) -> Result<(ModelSet, LabelFile), Failure> {
+        let models = ModelSet::read(&self.model)?;
+        let labels = self.captures.read_labels()?;
+        let unknown = labels.check_actions(models.sections())?;
+        let warnings = models.sections().iter().flat_map(|model| &model.learned.warnings);
+        let warnings = warnings.map(|warning| format!("the model was learned with a warning: {warning}"));
+        if !self.captures.log.is_quiet() {
+            unknown.into_iter().chain(warnings).for_each(|text| say("sizeleak", &text));
+        }
+        Ok((models, labels))
     }
 
     /// The evaluator of all pipelines.
-    pub(super) fn evaluator<'a>(&self, model: &'a Model, labels: &'a LabelFile) -> Result<Evaluator<'a>, Failure> {
-        let evaluator = Evaluator::new(model, labels, self.captures.tolerance, self.credible);
-        evaluator.map_err(|error| Failure::from(error).context(self.model.display().to_string()))
+    pub(super) fn evaluator<'a>(
+        &self,
+        models: &'a ModelSet,
+        labels: &'a LabelFile,
+        input: &'a PipelineInput,
+    ) -> Result<Evaluator<'a>, Failure> {
+        let tolerance = labels.tolerance(self.captures.tolerance);
+        let evaluator = Evaluator::new(models.sections(), labels, tolerance, self.credible, input);
+        evaluator.map_err(|error| Failure::from(error).context(self.names()))
     }
 
-    /// A pipeline that uses the model.
+    fn names(&self) -> String {
+        self.model.iter().map(|model| model.display().to_string()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A pipeline that uses the models.
     pub(super) fn pipeline(&self, variant: &PipelineVariant) -> Result<Pipeline, Failure> {
         let mut pipeline = match variant {
             PipelineVariant::Options(options) => self.captures.pipeline(None, options)?,
             PipelineVariant::File(file) => self.captures.pipeline(Some(file), &[])?,
         };
-        pipeline.use_model(&self.model)?;
+        pipeline.use_models(&self.model)?;
         Ok(pipeline)
     }
 }

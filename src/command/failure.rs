@@ -83,7 +83,10 @@ impl From<EvaluationError> for Failure {
             EvaluationError::Config(error) => error.into(),
             EvaluationError::Damaged(error) => error.into(),
             EvaluationError::Interrupted => Self::with_code(130, error),
-            EvaluationError::NoCandidates => Self::usage(error),
+            EvaluationError::NoCandidates
+            | EvaluationError::SeveralGateways { .. }
+            | EvaluationError::Gateway(_)
+            | EvaluationError::UnknownFront => Self::usage(error),
             error => Self { code: 1, error: error.into() },
         }
     }

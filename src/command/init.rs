@@ -156,7 +156,7 @@ fn labels() -> Result<String, Failure> {
     let counts = (0..actions.len()).map(|at| u32::from(at == 0)).collect();
     let rows = vec![Label { time_ns: 1_767_600_000_000_000_000, counts, line: 2 }];
     let mut text = Vec::new();
-    Labels { actions, rows }.write(&mut text).context("the labels")?;
+    Labels { actions, rows, ..Labels::default() }.write(&mut text).context("the labels")?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 

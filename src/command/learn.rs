@@ -8,11 +8,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use sizeleak_evaluation::LabelFile;
+use sizeleak_evaluation::{InputSource, LabelFile};
 use sizeleak_learning::{
     CipherSuite, CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, LearningRun, digest_capture,
 };
-use sizeleak_model::{Action, FitMethod, Inventory};
+use sizeleak_model::{FitMethod, Inventory, ModelSet};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::show;
 
@@ -114,32 +114,35 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.curve.is_some() && arguments.output.as_os_str() == "-" {
         return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
     }
-    let labels = LabelFile::read(&captures.labels)?;
     let inventory = arguments.inventory()?;
+    let mut labels = captures.read_labels()?;
     if let Some(inventory) = &inventory {
-        check_labels(&labels, inventory)?;
+        labels = labels.within(inventory)?;
     }
     let cipher = arguments.cipher.as_deref().map(CipherSuite::named).transpose()?;
     let pipeline = captures.pipeline(None, &[])?;
     arguments.check_files(&pipeline)?;
+    let traffic = captures.input(&pipeline)?;
+    let tolerance = labels.tolerance(captures.tolerance);
     let run = LearningRun {
         labels: &labels,
-        tolerance: captures.tolerance,
+        input: &traffic,
+        tolerance,
         labels_are_complete: arguments.labels_are_complete,
         method: arguments.method.into(),
         cipher,
         inventory,
-        captures: captures.captures.iter().map(|capture| digest_capture(capture)).collect::<Result<_, _>>()?,
+        captures: captures.named().iter().map(|capture| digest_capture(capture)).collect::<Result<_, _>>()?,
     };
 
     let mut notices = NoticeReport::new(&captures.log);
     let outcome = run.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
     notices.print(&outcome, |outcome| outcome.damage.as_ref());
-    let LearningOutcome { learned, commands, damage } = outcome?;
-    let training_set = run.training_set(&commands);
+    let LearningOutcome { learned, commands, labels, damage, .. } = outcome?;
+    let training_set = run.training_set(&labels, &commands);
     if let Some(path) = &arguments.record {
         let plan = match &learned {
-            Ok(learned) => learned.plan.clone(),
+            Ok(sections) => sections.first().map(|learned| learned.plan.clone()).unwrap_or_default(),
             Err(_) => training_set.plan(run.inventory.as_ref())?,
         };
         write(path, &plan.label_template()?)?;
@@ -148,15 +151,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         None => error.into(),
         Some(damage) => Failure::damaged(damage, &format!("and from everything before that: {error}")),
     })?;
-    write(&arguments.output, learned.model.to_toml().as_bytes())?;
+    let models = ModelSet::new(learned.iter().map(|section| section.model.clone()).collect());
+    let models = models.with_context(|| labels.path().display().to_string())?;
+    write(&arguments.output, models.to_toml().as_bytes())?;
     if !captures.log.is_quiet() {
         show(&summary::summary(&learned));
     }
-    if let Some(counts) = &arguments.curve {
+    if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {
         let (pipeline, test) = arguments.test(pipeline)?;
+        let of_test = test.as_ref().map(|_| captures.input_from(InputSource::Captures, &pipeline)).transpose()?;
+        let tolerance = test.as_ref().map_or(tolerance, |labels| labels.tolerance(captures.tolerance));
+        let traffic = of_test.as_ref().unwrap_or(&traffic);
         let (method, model) = (run.method, &learned.model);
         let (cipher, inventory) = (run.cipher.as_ref(), run.inventory.as_ref());
-        let input = CurveInput { training_set, method, cipher, inventory, model, pipeline, test };
+        let input =
+            CurveInput { training_set, method, cipher, inventory, model, pipeline, input: traffic, test, tolerance };
         arguments.print(&LearningCurve::measure(&input, counts)?)?;
     }
     damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
@@ -190,7 +199,7 @@ impl Arguments {
     fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>), Failure> {
         let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
         pipeline.read_captures(&self.test_capture)?;
-        Ok((pipeline, Some(LabelFile::read(labels)?)))
+        Ok((pipeline, Some(LabelFile::read(labels, &self.captures.label_times())?)))
     }
 
     fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {
@@ -198,22 +207,6 @@ impl Arguments {
             return print_json(&(serde_json::to_string_pretty(curve)? + "\n"));
         }
         print_text(&curve_table(curve))
-    }
-}
-
-/// Checks that the inventory allows every label.
-fn check_labels(labels: &LabelFile, inventory: &Inventory) -> anyhow::Result<()> {
-    let name = || labels.path().display().to_string();
-    let action = |name: &String| Action { name: name.clone(), size: 1 };
-    let actions: Vec<Action> = labels.labels().actions.iter().map(action).collect();
-    let limits = inventory.limits(&actions).with_context(name)?;
-    match labels.labels().rows.iter().find(|row| !limits.admits(&row.counts)) {
-        None => Ok(()),
-        Some(row) => Err(anyhow!(
-            "{}: line {}: the inventory has too few devices for these actions: correct one of them",
-            name(),
-            row.line
-        )),
     }
 }
 

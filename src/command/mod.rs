@@ -2,6 +2,7 @@
 
 mod cache;
 mod cache_folder;
+mod cache_use;
 mod check_stage;
 mod compare;
 mod documentation;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use sizeleak_evaluation::TrafficSeen;
 use sizeleak_frame::{BATCH_ROWS, Frame, FrameSink};
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter};
 use sizeleak_pipeline::{Mode, Pipeline, PreparedRun, RunEnding, RunReport};
@@ -52,9 +53,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     options: StageOptionArguments,
 
-    /// The model of the gateway, made by `sizeleak learn`
+    /// The model of the gateway, made by `sizeleak learn`; several files for several services or gateways
     #[arg(long, value_name = "FILE")]
-    model: Option<PathBuf>,
+    model: Vec<PathBuf>,
 
     /// Where the stages run [default: as in the pipeline file, else threads]
     #[arg(long, value_enum)]
@@ -131,6 +132,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         is_verbose: arguments.log.is_verbose(),
         notices: Tally::default(),
         rows: Tally::default(),
+        seen: TrafficSeen::default(),
         telemetry: served.is_some().then(|| telemetry.clone()),
         unreported: 0,
     };
@@ -142,6 +144,9 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let loss = summary.and_then(PayloadLoss::of);
     if !arguments.log.is_quiet() {
         sink.print_counts(loss);
+        if run.as_ref().is_ok_and(|report| report.ending == RunEnding::Done) && pipeline.has("command-segmenter") {
+            sink.explain_silence();
+        }
     }
     completion.finish(run.as_ref().ok());
     let report = match run {
@@ -217,8 +222,8 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
         pipeline.read_captures(&arguments.input)?;
     }
     arguments.options.set_gateway(&mut pipeline)?;
-    if let Some(model) = &arguments.model {
-        pipeline.use_model(model)?;
+    if !arguments.model.is_empty() {
+        pipeline.use_models(&arguments.model)?;
     }
     arguments.options.set_others(&mut pipeline)?;
     if let Some(mode) = arguments.mode {
@@ -261,6 +266,7 @@ struct OutputSink {
     notices: Tally,
     /// How many of each kind, counting the rows of batches.
     rows: Tally,
+    seen: TrafficSeen,
     /// Where counts are reported during the run, if metrics are served.
     telemetry: Option<Telemetry>,
     /// How many rows have not been reported there yet.
@@ -290,6 +296,9 @@ impl OutputSink {
                 Frame::Hello(_) | Frame::Summary(_) => {}
                 _ => self.rows.add(first.kind(), rows),
             }
+            if matches!(first, Frame::Flow(_) | Frame::Summary(_)) {
+                same_kind.iter().for_each(|frame| self.seen.add(frame));
+            }
             self.unreported += rows;
             self.writer.write_kind(first.kind(), same_kind)?;
         }
@@ -313,6 +322,16 @@ impl OutputSink {
             telemetry.count_notice(notice);
         }
         log::notice(notice);
+    }
+
+    /// Says why no command came out, if none did.
+    fn explain_silence(&self) {
+        if !["command", "correction", "identification"]
+            .into_iter()
+            .any(|kind| self.rows.iter().any(|(name, _)| name == kind))
+        {
+            say("note", &format!("there is no command: {}", self.seen));
+        }
     }
 
     fn print_counts(&self, loss: Option<PayloadLoss>) {

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use bytesize::ByteSize;
 use clap::Args;
 use sizeleak_pipeline::cache::CacheSession;
 use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunOptions, RunReport, SavedStream};
@@ -10,7 +9,7 @@ use sizeleak_runtime::Interrupt;
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{LogFlags, say};
 
-use super::cache_folder::CacheFolder;
+use super::cache_use::CacheUse;
 use super::failure::Failure;
 
 /// Where a run starts.
@@ -21,20 +20,8 @@ pub(super) struct StartPoint {
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     from: Option<PathBuf>,
 
-    /// Start after the last stage that is unchanged since an earlier run, and keep the output of stages for later runs
-    #[arg(long, conflicts_with = "from")]
-    cache: bool,
-
-    /// Do not use the cache, even if the pipeline file enables it
-    #[arg(long, conflicts_with = "cache")]
-    no_cache: bool,
-
     #[command(flatten)]
-    cache_folder: CacheFolder,
-
-    /// The size limit of the cache on disk; the least recently used entries are evicted first
-    #[arg(long, value_name = "SIZE", default_value = "4GB")]
-    cache_size: ByteSize,
+    cache: CacheUse,
 }
 
 /// What remains to do after a run.
@@ -79,10 +66,7 @@ impl StartPoint {
 
     /// The session of the cache, if it is used, and where it lets the run start.
     fn use_cache(&self, pipeline: &Pipeline, log: &LogFlags) -> Result<(Option<CacheSession>, RunOptions), Failure> {
-        if !self.cache && (!pipeline.cache || self.no_cache) {
-            return Ok(Default::default());
-        }
-        let store = self.cache_folder.open(self.cache_size.as_u64())?;
+        let Some(store) = self.cache.open(pipeline)? else { return Ok(Default::default()) };
         let cached = CacheSession::begin(store, pipeline, |text| report(log, &text));
         Ok(cached.map_or_else(Default::default, |(session, options)| (Some(session), options)))
     }

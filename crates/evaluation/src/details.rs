@@ -38,7 +38,7 @@ struct CommandDetails {
 ///
 /// # Errors
 /// If the output fails.
-pub fn write_details(run: &JudgedRun<'_>, output: impl Write) -> csv::Result<()> {
+pub fn write_details(run: &JudgedRun, output: impl Write) -> csv::Result<()> {
     let mut writer = csv::Writer::from_writer(output);
     for row in 0..run.labels.labels().rows.len() {
         writer.serialize(label_details(run, row))?;
@@ -51,7 +51,7 @@ pub fn write_details(run: &JudgedRun<'_>, output: impl Write) -> csv::Result<()>
     Ok(())
 }
 
-fn label_details(run: &JudgedRun<'_>, row: usize) -> CommandDetails {
+fn label_details(run: &JudgedRun, row: usize) -> CommandDetails {
     let labels = run.labels.labels();
     let label = labels.rows.get(row);
     let actions = |counts: &[u32]| {

@@ -6,6 +6,8 @@ use sizeleak_model::InventoryError;
 use sizeleak_pipeline::{ConfigError, RunError};
 use thiserror::Error;
 
+use crate::traffic_seen::TrafficSeen;
+
 /// Why labels cannot be used: one sentence that names the file and, if there is one, the line.
 #[derive(Debug, Error)]
 #[error("{file}: {fault}")]
@@ -35,9 +37,48 @@ pub enum EvaluationError {
     /// The captures are damaged before the first command.
     #[error(transparent)]
     Damaged(#[from] RunError),
+    /// A temporary file for what was read cannot be written or read.
+    #[error("a temporary file for the traffic cannot be used: {0}")]
+    Recording(io::Error),
+    /// Files that are read one after another hold the same time.
+    #[error(
+        "{one} and {other} hold traffic of the same time: as captures they are read together (`--capture`), saved \
+         streams only one after another"
+    )]
+    Overlap {
+        /// The first.
+        one: String,
+        /// The other one.
+        other: String,
+    },
+    /// A saved stream holds several gateways, and the user named none.
+    #[error("{files}: there are several gateways ({gateways}): name one with `--gateway`")]
+    SeveralGateways {
+        /// The streams.
+        files: String,
+        /// Their gateways.
+        gateways: String,
+    },
+    /// A saved stream holds no gateway that the user named.
+    #[error("{files}: there is no flow of the gateway that `--gateway` names, but of {gateways}")]
+    OtherGateways {
+        /// The streams.
+        files: String,
+        /// Their gateways.
+        gateways: String,
+    },
+    /// The address of a gateway is invalid.
+    #[error("flow-filter.gateway: {0}")]
+    Gateway(String),
+    /// The first stages are not the usual ones, so that files cannot be read one after another.
+    #[error(
+        "the pipeline's first stages are not `capture`, `flow-filter` and `record-sizer`: it cannot read files one \
+         after another or continue from them"
+    )]
+    UnknownFront,
     /// The captures hold no command.
-    #[error("there is no command in the captures: is the gateway's address right?")]
-    NoCommands,
+    #[error("there is no command in the captures: {0}")]
+    NoCommands(Box<TrafficSeen>),
     /// The pipeline names no candidates.
     #[error(
         "the pipeline ends before candidates are made: answers start with the decomposer; `sizeleak compare` compares \

@@ -51,7 +51,7 @@ const PAPER: PaperFigures =
 impl Evaluation {
     /// The figures of a run; `prior_bits` is the entropy of commands before their sizes are seen, in bits, and `limit`
     /// the best result that any method can reach.
-    pub fn new(run: &JudgedRun<'_>, prior_bits: Option<f64>, limit: Option<BayesLimit>) -> Self {
+    pub fn new(run: &JudgedRun, prior_bits: Option<f64>, limit: Option<BayesLimit>) -> Self {
         let after = run.judged(&run.after);
         let before_pruning = run.before.as_ref().map(|before| Score::new(&run.judged(before), prior_bits));
         let after_pruning = Score::new(&after, prior_bits);

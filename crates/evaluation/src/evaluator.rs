@@ -6,40 +6,46 @@ use sizeleak_pipeline::{Pipeline, RunError};
 
 use crate::error::EvaluationError;
 use crate::information::prior_bits;
+use crate::input::PipelineInput;
 use crate::judge::CandidateJudge;
 use crate::judged_command::{JudgedCommand, LabelIndex, after_pruning};
 use crate::judged_run::{JudgedRun, MatchedCommands};
-use crate::label_file::{LabelFile, Tolerance};
-use crate::observe::observe;
+use crate::label_file::LabelFile;
+use crate::tolerance::Tolerance;
+use crate::traffic_seen::TrafficSeen;
+
+/// The stages that work on commands, in order.
+const INFERENCE: [&str; 3] = ["epsilon-corrector", "decomposer", "pruner"];
 
 /// Judges pipelines by the same model and labels.
 #[derive(Debug)]
 pub struct Evaluator<'a> {
-    model: &'a Model,
+    /// The sections of the model.
+    models: &'a [Model],
     labels: &'a LabelFile,
     tolerance: Tolerance,
-    index: LabelIndex<'a>,
+    credible: f64,
+    input: &'a PipelineInput,
 }
 
 impl<'a> Evaluator<'a> {
-    /// An evaluator of pipelines that use `model`; `credible` is the probability that a credible set holds.
+    /// An evaluator of pipelines that use these sections of a model; `credible` is the probability that a credible set holds.
     ///
     /// # Errors
     /// [`EvaluationError::Inventory`], if the inventory of the model contradicts itself.
     pub fn new(
-        model: &'a Model,
+        models: &'a [Model],
         labels: &'a LabelFile,
         tolerance: Tolerance,
         credible: f64,
+        input: &'a PipelineInput,
     ) -> Result<Self, EvaluationError> {
-        let judge = CandidateJudge::new(model, &labels.labels().actions, credible)?;
-        let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
-        let index = LabelIndex::new(judge, rows, tolerance.nanoseconds());
-        Ok(Self { model, labels, tolerance, index })
+        CandidateJudge::new(models, &labels.labels().actions, credible)?;
+        Ok(Self { models, labels, tolerance, credible, input })
     }
 
-    /// Runs a pipeline and judges its commands. A pipeline with a pruner runs twice, the second time without the pruner
-    /// and without notices.
+    /// Runs a pipeline and judges its commands. It runs first without inference, for the times of the commands, with which
+    /// the labels' clock is compared. A pipeline with a pruner runs once more without it. Notices are those of one run.
     ///
     /// # Errors
     /// If the pipeline does not run, or finds no command near any label.
@@ -47,43 +53,69 @@ impl<'a> Evaluator<'a> {
         &self,
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
-    ) -> Result<JudgedRun<'a>, EvaluationError> {
-        let matched = |commands| MatchedCommands::new(commands, self.labels, self.tolerance);
-        let FoundCommands { mut commands, has_candidates, damage } = self.find(pipeline, on_notice)?;
+    ) -> Result<JudgedRun, EvaluationError> {
+        let labels = self.aligned(pipeline)?;
+        let judge = CandidateJudge::new(self.models, &labels.labels().actions, self.credible)?;
+        let rows = labels.labels().rows.iter().map(|row| (row.time_ns, &*row.counts));
+        let index = LabelIndex::new(judge, rows, self.tolerance.nanoseconds());
+        let matched = |commands| MatchedCommands::new(commands, &labels, self.tolerance);
+        let FoundCommands { mut commands, has_candidates, seen, damage } = self.find(&index, pipeline, on_notice)?;
         if commands.is_empty() {
-            return Err(damage.map_or(EvaluationError::NoCommands, EvaluationError::from));
+            return Err(damage.map_or_else(|| EvaluationError::NoCommands(Box::new(seen)), EvaluationError::from));
         }
         let mut before = None;
         if pipeline.has("pruner") {
-            let unpruned = self.find(&pipeline.before("pruner"), &mut |_| {})?.commands;
+            let unpruned = self.find(&index, &pipeline.before("pruner"), &mut |_| {})?.commands;
             commands = after_pruning(commands, &unpruned);
             before = Some(unpruned);
         }
         let after = matched(commands)?;
         let before = before.map(matched).transpose()?;
-        Ok(JudgedRun { labels: self.labels, tolerance: self.tolerance, after, before, has_candidates, damage })
+        Ok(JudgedRun { labels, tolerance: self.tolerance, after, before, has_candidates, damage })
+    }
+
+    /// The labels on the clock of the commands that a pipeline finds.
+    fn aligned(&self, pipeline: &Pipeline) -> Result<LabelFile, EvaluationError> {
+        let first = INFERENCE.into_iter().find(|stage| pipeline.has(stage));
+        let finding = first.map_or_else(|| pipeline.clone(), |stage| pipeline.before(stage));
+        let mut times = Vec::new();
+        self.input.observe(&finding, &mut |_| {}, |frame| match &frame {
+            Frame::Identification(identification) => times.push(identification.command.time_ns),
+            Frame::Correction(correction) => times.push(correction.command.time_ns),
+            Frame::Command(command) => times.push(command.time_ns),
+            _ => {}
+        })?;
+        Ok(self.labels.aligned(&times, self.tolerance))
     }
 
     /// The entropy of what a pipeline knows of a command before its size is seen, in bits; `None` if nothing bounds
-    /// it.
+    /// it, or where each of several sections knows something else.
     pub fn prior_bits(&self, pipeline: &Pipeline) -> Option<f64> {
-        prior_bits(pipeline, self.model)
+        let [only] = self.models else { return None };
+        prior_bits(pipeline, only)
     }
 
     fn find(
         &self,
+        index: &LabelIndex<'_>,
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<FoundCommands, EvaluationError> {
         let (mut identified, mut unidentified) = (Vec::new(), Vec::new());
-        let damage = observe(pipeline, on_notice, |frame| match &frame {
-            Frame::Identification(identification) => identified.push(self.index.judge(identification)),
+        let mut seen = TrafficSeen::default();
+        let damage = self.input.observe(pipeline, on_notice, |frame| match &frame {
+            Frame::Identification(identification) => identified.push(index.judge(identification)),
             Frame::Correction(correction) => unidentified.push(JudgedCommand::unidentified(&correction.command)),
             Frame::Command(command) => unidentified.push(JudgedCommand::unidentified(command)),
-            _ => {}
+            frame => seen.add(frame),
         })?;
         let has_candidates = !identified.is_empty();
-        Ok(FoundCommands { commands: if has_candidates { identified } else { unidentified }, has_candidates, damage })
+        Ok(FoundCommands {
+            commands: if has_candidates { identified } else { unidentified },
+            has_candidates,
+            seen,
+            damage,
+        })
     }
 }
 
@@ -91,5 +123,6 @@ impl<'a> Evaluator<'a> {
 struct FoundCommands {
     commands: Vec<JudgedCommand>,
     has_candidates: bool,
+    seen: TrafficSeen,
     damage: Option<RunError>,
 }

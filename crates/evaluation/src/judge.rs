@@ -85,8 +85,8 @@ pub(crate) struct JudgedLabel<'a> {
 /// Judges identifications by true actions.
 #[derive(Debug)]
 pub(crate) struct CandidateJudge<'a> {
-    model: &'a Model,
-    limits: Limits,
+    /// The sections of the model, with the commands that their inventories allow.
+    sections: Vec<(&'a Model, Limits)>,
     /// The labels' actions.
     actions: &'a [String],
     /// The probability that a credible set holds.
@@ -94,10 +94,12 @@ pub(crate) struct CandidateJudge<'a> {
 }
 
 impl<'a> CandidateJudge<'a> {
-    /// A judge of candidates made with `model`; `actions` are those of the labels, in their order, and `credible` is
+    /// A judge of candidates made with these sections; `actions` are those of the labels, in their order, and `credible` is
     /// the probability that a credible set holds.
-    pub(crate) fn new(model: &'a Model, actions: &'a [String], credible: f64) -> Result<Self, InventoryError> {
-        Ok(Self { model, limits: model.limits()?, actions, credible })
+    pub(crate) fn new(models: &'a [Model], actions: &'a [String], credible: f64) -> Result<Self, InventoryError> {
+        let sections =
+            models.iter().map(|model| Ok((model, model.limits()?))).collect::<Result<_, InventoryError>>()?;
+        Ok(Self { sections, actions, credible })
     }
 
     /// Judges an identification by the true actions.
@@ -129,36 +131,52 @@ impl<'a> CandidateJudge<'a> {
 
     /// The rank of a truth that a truncated list does not show.
     fn rank_of_unlisted(&self, identification: &Identification, truth: &[u32]) -> TruthRank {
-        let Some(counts) = self.in_model_order(truth).filter(|counts| self.limits.admits(counts)) else {
+        let rank = |(model, limits): &(&Model, Limits)| self.rank_in_section(model, limits, identification, truth);
+        match self.sections.as_slice() {
+            [only] => rank(only),
+            sections if sections.iter().all(|section| rank(section) == TruthRank::Absent) => TruthRank::Absent,
+            // Which section answered is not known here.
+            _ => TruthRank::Undecided,
+        }
+    }
+
+    fn rank_in_section(
+        &self,
+        model: &Model,
+        limits: &Limits,
+        identification: &Identification,
+        truth: &[u32],
+    ) -> TruthRank {
+        let Some(counts) = self.in_order_of(model, truth).filter(|counts| limits.admits(counts)) else {
             return TruthRank::Absent;
         };
         let command = &identification.command;
-        let Ok([least, most]) = self.model.sizes(command.size, command.records, command.plaintext) else {
+        let Ok([least, most]) = model.sizes(command.size, command.records, command.plaintext) else {
             return TruthRank::Undecided;
         };
-        let sum = self.sum_of_sizes(counts.iter().copied());
-        let rest = |size: i64| size.saturating_sub(self.model.overhead).saturating_sub(sum);
+        let sum = sum_of_sizes(model, counts.iter().copied());
+        let rest = |size: i64| size.saturating_sub(model.overhead).saturating_sub(sum);
         let epsilons = rest(least)..=rest(most);
         let matches = |candidate: &Candidate| {
-            let counts = self.model.actions.iter().map(|action| candidate.actions.count(&action.name));
-            epsilons.contains(&candidate.epsilon) || self.sum_of_sizes(counts) == sum
+            let counts = model.actions.iter().map(|action| candidate.actions.count(&action.name));
+            epsilons.contains(&candidate.epsilon) || sum_of_sizes(model, counts) == sum
         };
         if identification.candidates.iter().any(matches) { TruthRank::Unlisted } else { TruthRank::Undecided }
     }
 
-    /// Σ |aᵢ|·nbᵢ of counts in the model's order.
-    fn sum_of_sizes(&self, counts: impl Iterator<Item = u32>) -> i64 {
-        let sizes = self.model.actions.iter().zip(counts);
-        sizes.fold(0, |sum, (action, count)| sum.saturating_add(action.size.saturating_mul(count.into())))
-    }
-
     /// The counts in the order of the model's actions; `None` if the model lacks one of them.
-    fn in_model_order(&self, truth: &[u32]) -> Option<Vec<u32>> {
+    fn in_order_of(&self, model: &Model, truth: &[u32]) -> Option<Vec<u32>> {
         let named = || self.actions.iter().zip(truth);
-        let is_known = |name: &str| self.model.actions.iter().any(|action| action.name == name);
+        let is_known = |name: &str| model.actions.iter().any(|action| action.name == name);
         let count = |name: &str| named().find(|(action, _)| *action == name).map_or(0, |(_, count)| *count);
         named()
             .all(|(action, count)| *count == 0 || is_known(action))
-            .then(|| self.model.actions.iter().map(|action| count(&action.name)).collect())
+            .then(|| model.actions.iter().map(|action| count(&action.name)).collect())
     }
+}
+
+/// Σ |aᵢ|·nbᵢ of counts in the model's order.
+fn sum_of_sizes(model: &Model, counts: impl Iterator<Item = u32>) -> i64 {
+    let sizes = model.actions.iter().zip(counts);
+    sizes.fold(0, |sum, (action, count)| sum.saturating_add(action.size.saturating_mul(count.into())))
 }

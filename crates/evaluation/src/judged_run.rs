@@ -7,12 +7,14 @@ use sizeleak_pipeline::RunError;
 use crate::error::EvaluationError;
 use crate::judge::{JudgedLabel, Judgement};
 use crate::judged_command::JudgedCommand;
-use crate::label_file::{LabelFile, Tolerance};
+use crate::label_file::LabelFile;
+use crate::tolerance::Tolerance;
 
 /// The commands that a pipeline found in labelled captures, judged by their labels.
 #[derive(Debug)]
-pub struct JudgedRun<'a> {
-    pub(crate) labels: &'a LabelFile,
+pub struct JudgedRun {
+    /// On the clock of the captures.
+    pub(crate) labels: LabelFile,
     pub(crate) tolerance: Tolerance,
     /// The output of the pipeline.
     pub(crate) after: MatchedCommands,
@@ -22,7 +24,7 @@ pub struct JudgedRun<'a> {
     pub(crate) damage: Option<RunError>,
 }
 
-impl JudgedRun<'_> {
+impl JudgedRun {
     /// Whether the pipeline makes candidates; otherwise it ends before the decomposer.
     pub fn has_candidates(&self) -> bool {
         self.has_candidates
@@ -39,6 +41,17 @@ impl JudgedRun<'_> {
     /// What is wrong with the captures. The run covers everything before the damage.
     pub fn damage(&self) -> Option<&RunError> {
         self.damage.as_ref()
+    }
+
+    /// Checks that most labels have a command.
+    ///
+    /// # Errors
+    /// As [`LabelFile::check_use`]; damaged captures need not have the commands of all labels.
+    pub fn check_use(&self) -> Result<(), EvaluationError> {
+        if self.damage.is_some() {
+            return Ok(());
+        }
+        Ok(self.labels.check_use(&self.after.matching, &self.after.times(), self.tolerance)?)
     }
 
     /// A sentence for each kind of label or command without a partner.

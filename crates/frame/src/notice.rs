@@ -55,6 +55,10 @@ pub mod what {
     pub const ASSUMED: &str = "assumed";
     /// A command without a candidate, or a message that cannot have one.
     pub const UNEXPLAINED: &str = "unexplained";
+    /// A flow whose commands no model is for: they have no candidates.
+    pub const UNCOVERED: &str = "uncovered";
+    /// The commands of a flow do not fit the model that they are asked of.
+    pub const MISFIT: &str = "misfit";
     /// A stream that ended without its summary.
     pub const CUT: &str = "cut";
     /// The stage ended with an error.

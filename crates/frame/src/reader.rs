@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use sizeleak_text::stand_in;
 use thiserror::Error;
 
 use crate::extent::Extent;
@@ -233,18 +234,16 @@ impl<R: Read> FrameReader<R> {
     }
 
     fn malformed(&mut self, fault: String) -> ReadError {
-        let hint = if self.state == State::BeforeHello {
-            "; this is no stream of a sizeleak stage (captures go through `capture` first)"
-        } else {
-            ""
+        let stand_in = if self.offset == 0 { stand_in(self.buffer.unread()) } else { None };
+        let fault = match stand_in {
+            Some(what) => format!("this is {what}"),
+            None if self.state == State::BeforeHello => {
+                format!("{fault}; this is no stream of a sizeleak stage (captures go through `capture` first)")
+            }
+            None => fault,
         };
         self.state = State::Broken;
-        ReadError::Malformed {
-            stage: self.writer.clone(),
-            number: self.values + 1,
-            offset: self.offset,
-            fault: fault + hint,
-        }
+        ReadError::Malformed { stage: self.writer.clone(), number: self.values + 1, offset: self.offset, fault }
     }
 }
 

@@ -40,6 +40,8 @@ impl Segment<'_> {
     pub const SYN: u8 = 2;
     /// The RST flag.
     pub const RST: u8 = 4;
+    /// The PSH flag.
+    pub const PSH: u8 = 8;
     /// The ACK flag.
     pub const ACK: u8 = 16;
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::str::FromStr;
 
 use serde::Serialize;
-use sizeleak_evaluation::{Evaluation, Evaluator, LabelFile, Score};
+use sizeleak_evaluation::{Evaluation, Evaluator, LabelFile, PipelineInput, Score, Tolerance};
 use sizeleak_model::{FitMethod, Inventory, Model};
 use sizeleak_pipeline::Pipeline;
 
@@ -78,8 +78,12 @@ pub struct CurveInput<'a> {
     pub model: &'a Model,
     /// The pipeline over the captures to test on.
     pub pipeline: Pipeline,
+    /// The captures to test on.
+    pub input: &'a PipelineInput,
     /// The labels to test on; `None` holds out the last of the labels to learn from.
     pub test: Option<LabelFile>,
+    /// How far a command may be from its label, where it is tested.
+    pub tolerance: Tolerance,
 }
 
 /// The precision by number of labels.
@@ -180,7 +184,7 @@ impl CurveInput<'_> {
         fs::write(&path, model.to_toml())?;
         let mut pipeline = self.pipeline.clone();
         pipeline.use_model(&path)?;
-        let evaluator = Evaluator::new(&model, test, self.training_set.tolerance, 1.0)?;
+        let evaluator = Evaluator::new(std::slice::from_ref(&model), test, self.tolerance, 1.0, self.input)?;
         let run = evaluator.judge(&pipeline, &mut |_| {})?.with_candidates()?;
         let Evaluation { before_pruning, after_pruning, .. } = Evaluation::new(&run, None, None);
         let score = ModelScore {

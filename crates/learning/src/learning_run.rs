@@ -4,18 +4,20 @@
 //! that fits the labels best show which records are noise; with that knowledge the commands are found again, and the
 //! model is learned from these. So a model is learned from the commands that it will later be applied to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use serde::Deserialize;
 use sizeleak_command_segmenter::{LabelledTraffic, Options};
-use sizeleak_evaluation::{LabelFile, Tolerance, observe};
+use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance, TrafficSeen};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
-use sizeleak_model::{CaptureDigest, FitMethod, Inventory, NoiseStatistics};
+use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, Scope};
 use sizeleak_pipeline::{Pipeline, RunError};
 use toml::Value;
 
 use crate::error::LearningError;
+use crate::observed_service::{ObservedFlows, ObservedService};
+use crate::sections::SectionInput;
 use crate::size_basis::{CipherSuite, ObservedCommand};
 use crate::training_set::{LearnedModel, TrainingSet};
 
@@ -35,6 +37,8 @@ const MOST_RECORDS: usize = 1 << 22;
 pub struct LearningRun<'a> {
     /// The labels of the captures.
     pub labels: &'a LabelFile,
+    /// The captures, or streams saved from them.
+    pub input: &'a PipelineInput,
     /// How far a command may be from its label.
     pub tolerance: Tolerance,
     /// Whether every command between the first label and the last has a label: then what has none is no command.
@@ -52,24 +56,32 @@ pub struct LearningRun<'a> {
 /// What was learned from captures.
 #[derive(Debug)]
 pub struct LearningOutcome {
-    /// The model, or why there is none.
-    pub learned: Result<LearnedModel, LearningError>,
+    /// The sections of the model, at least one, the one with the most labels first; or why there is none.
+    pub learned: Result<Vec<LearnedModel>, LearningError>,
     /// The commands that were found.
     pub commands: Vec<ObservedCommand>,
+    /// The labels, on the clock of the commands.
+    pub labels: LabelFile,
+    /// The services that they came from.
+    pub services: Vec<ObservedService>,
     /// What is wrong with the captures. Everything before the damage was learned from.
     pub damage: Option<RunError>,
 }
 
-/// Which records are noise, and a remark for the user about that.
-struct LearnedNoise {
-    noise: NoiseStatistics,
-    remark: Option<String>,
+/// The records of the captures that noise is learned from.
+#[derive(Debug, Default)]
+struct ObservedTraffic {
+    records: Vec<Record>,
+    flows: Vec<Flow>,
+    /// How many further records there are.
+    surplus: u64,
 }
 
 impl LearningOutcome {
     /// How badly commands and labels fit.
     fn mismatches(&self) -> usize {
-        self.learned.as_ref().map_or(usize::MAX, |learned| learned.mismatches)
+        let sections = self.learned.as_ref().ok();
+        sections.and_then(|sections| sections.first()).map_or(usize::MAX, |learned| learned.mismatches)
     }
 }
 
@@ -86,7 +98,7 @@ impl LearningRun<'_> {
     ) -> Result<LearningOutcome, LearningError> {
         let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
         let is_chosen = algorithm.is_some_and(|algorithm| algorithm != LEARNED);
-        if is_chosen || !pipeline.has(SEGMENTER) {
+        if is_chosen || !pipeline.has(SEGMENTER) || !self.input.has_records(pipeline)? {
             // The model holds for the commands of this algorithm, and no other is to be used with it.
             return self.learn_without_noise(pipeline, on_notice);
         }
@@ -116,7 +128,7 @@ impl LearningRun<'_> {
         }
         // With a model without noise the default algorithm finds the commands, so the model has to be learned from
         // those.
-        if let Ok(learned) = &mut default.learned {
+        if let Some(learned) = default.learned.as_mut().ok().and_then(|sections| sections.first_mut()) {
             learned.remarks.push(format!(
                 "noise could not be learned well enough to find commands better than the segmenter's algorithm \
                  `{DEFAULT}`, which is used with this model"
@@ -125,14 +137,9 @@ impl LearningRun<'_> {
         Ok(default)
     }
 
-    /// The commands as a training set.
-    pub fn training_set<'a>(&'a self, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
-        TrainingSet {
-            labels: self.labels,
-            commands,
-            tolerance: self.tolerance,
-            labels_are_complete: self.labels_are_complete,
-        }
+    /// Labels and commands as a training set.
+    pub fn training_set<'a>(&self, labels: &'a LabelFile, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
+        TrainingSet { labels, commands, tolerance: self.tolerance, labels_are_complete: self.labels_are_complete }
     }
 
     /// Learns from the commands that a pipeline finds.
@@ -142,21 +149,58 @@ impl LearningRun<'_> {
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<LearningOutcome, LearningError> {
         let mut suites: BTreeMap<u64, Option<String>> = BTreeMap::new();
+        let mut flows = ObservedFlows::default();
         let mut commands = Vec::new();
-        let damage = observe(pipeline, on_notice, |frame| match frame {
+        let mut seen = TrafficSeen::default();
+        let damage = self.input.observe(pipeline, on_notice, |frame| match frame {
             Frame::Session(session) => {
+                flows.add_session(&session);
                 suites.insert(session.flow, session.cipher_suite);
             }
             Frame::Command(command) => {
                 let cipher_suite = suites.get(&command.flow).cloned().flatten();
-                commands.push(ObservedCommand { command: *command, cipher_suite });
+                commands.push(ObservedCommand { command: *command, cipher_suite, service: None });
             }
-            _ => {}
+            frame => {
+                seen.add(&frame);
+                if let Frame::Flow(flow) = frame {
+                    flows.add_flow(&flow);
+                }
+            }
         })?;
-        let training_set = self.training_set(&commands);
-        let learned =
-            training_set.learn(self.method, self.cipher.clone(), self.inventory.clone(), self.captures.clone());
-        Ok(LearningOutcome { learned, commands, damage })
+        let (services, of_flow) = flows.services();
+        for observed in &mut commands {
+            observed.service = of_flow.get(&observed.command.flow).copied();
+        }
+        let times: Vec<i64> = commands.iter().map(|observed| observed.command.time_ns).collect();
+        let labels = self.labels.aligned(&times, self.tolerance);
+        let input = SectionInput {
+            labels: &labels,
+            tolerance: self.tolerance,
+            labels_are_complete: self.labels_are_complete,
+            method: self.method,
+            cipher: self.cipher.as_ref(),
+            inventory: self.inventory.as_ref(),
+            captures: &self.captures,
+        };
+        let learned = if commands.is_empty() {
+            Err(EvaluationError::NoCommands(Box::new(seen)).into())
+        } else {
+            let used = match &damage {
+                None => self.check_use(&labels, &times),
+                // Before the damage there need not be commands of all labels.
+                Some(_) => Ok(()),
+            };
+            used.and_then(|()| input.learn(&commands, &services))
+        };
+        Ok(LearningOutcome { learned, commands, labels, services, damage })
+    }
+
+    /// Checks that most labels have a command.
+    fn check_use(&self, labels: &LabelFile, times: &[i64]) -> Result<(), LearningError> {
+        let matching = labels.matching(times, self.tolerance)?;
+        let used = labels.check_use(&matching, times, self.tolerance);
+        used.map_err(|error| LearningError::Evaluation(error.into()))
     }
 
     /// Learns noise from the best outcome so far, and a model from the commands found with it; `None` if that outcome
@@ -166,48 +210,87 @@ impl LearningRun<'_> {
         pipeline: &Pipeline,
         best: &LearningOutcome,
     ) -> Result<Option<LearningOutcome>, LearningError> {
-        let Ok(learned) = &best.learned else { return Ok(None) };
-        let LearnedNoise { noise, remark } = self.noise(pipeline, best, learned)?;
-        let mut model = learned.model.clone();
-        model.noise = Some(noise.clone());
+        let Ok(sections) = &best.learned else { return Ok(None) };
+        let traffic = self.traffic(pipeline)?;
+        let options = pipeline.options(SEGMENTER).cloned().unwrap_or_default();
+        let options = Options::deserialize(Value::Table(options))?;
+        let mut noises = Vec::with_capacity(sections.len());
+        let mut models = Vec::with_capacity(sections.len());
+        for section in sections {
+            let noise = self.noise(&traffic, &options, best, section)?;
+            models.push(Model { noise: Some(noise.clone()), ..section.model.clone() });
+            noises.push((section.model.scope.clone(), noise));
+        }
+        let models = ModelSet::new(models).map_err(|fault| self.fault(fault.to_string()))?;
         let mut file = tempfile::Builder::new().prefix("sizeleak-").suffix(".toml").tempfile()?;
-        file.write_all(model.to_toml().as_bytes())?;
+        file.write_all(models.to_toml().as_bytes())?;
         let mut pipeline = pipeline.clone();
         pipeline.set(SEGMENTER, "algorithm", LEARNED)?;
         pipeline.set(SEGMENTER, "model", file.path().to_string_lossy().into_owned())?;
         let mut refined = self.learn_without_noise(&pipeline, &mut |_| {})?;
-        if let Ok(learned) = &mut refined.learned {
-            learned.model.noise = Some(noise);
-            learned.remarks.extend(remark);
+        for learned in refined.learned.iter_mut().flatten() {
+            // A section that only now stands out has no noise of its own.
+            let own = noises.iter().find(|(scope, _)| {
+                scope.gateway == learned.model.scope.gateway && shares_service(scope, &learned.model.scope)
+            });
+            let Some((_, noise)) = own else { return Ok(None) };
+            learned.model.noise = Some(noise.clone());
+        }
+        if traffic.surplus > 0
+            && let Some(learned) = refined.learned.as_mut().ok().and_then(|sections| sections.first_mut())
+        {
+            learned.remarks.push(format!(
+                "noise is learned from the first {MOST_RECORDS} records, without {} later ones",
+                traffic.surplus
+            ));
         }
         Ok(Some(refined))
     }
 
-    /// Which records are noise, according to the commands that a model was learned from.
-    fn noise(
-        &self,
-        pipeline: &Pipeline,
-        outcome: &LearningOutcome,
-        learned: &LearnedModel,
-    ) -> Result<LearnedNoise, LearningError> {
-        let options = pipeline.options(SEGMENTER).cloned().unwrap_or_default();
-        let options = Options::deserialize(Value::Table(options))?;
-        let (mut records, mut flows): (Vec<Record>, Vec<Flow>) = (Vec::new(), Vec::new());
-        let mut surplus = 0_u64;
-        // Damage was reported with the first run.
-        observe(&pipeline.before(SEGMENTER), &mut |_| {}, |frame| match frame {
-            Frame::Record(record) if records.len() < MOST_RECORDS => records.push(record),
-            Frame::Record(_) => surplus += 1,
-            Frame::Flow(flow) => flows.push(*flow),
+    /// An error that names the label file.
+    fn fault(&self, fault: String) -> LearningError {
+        LearningError::File { file: self.labels.path().display().to_string(), fault }
+    }
+
+    /// The records of the captures, with their flows. Damage was reported with the first run.
+    fn traffic(&self, pipeline: &Pipeline) -> Result<ObservedTraffic, LearningError> {
+        let mut traffic = ObservedTraffic::default();
+        self.input.observe(&pipeline.before(SEGMENTER), &mut |_| {}, |frame| match frame {
+            Frame::Record(record) if traffic.records.len() < MOST_RECORDS => traffic.records.push(record),
+            Frame::Record(_) => traffic.surplus += 1,
+            Frame::Flow(flow) => traffic.flows.push(*flow),
             _ => {}
         })?;
+        Ok(traffic)
+    }
+
+    /// Which records of a section's services are noise, according to the commands that the section was learned from.
+    fn noise(
+        &self,
+        traffic: &ObservedTraffic,
+        options: &Options,
+        outcome: &LearningOutcome,
+        section: &LearnedModel,
+    ) -> Result<NoiseStatistics, LearningError> {
         let commands_at = |indices: &[usize]| -> Vec<Command> {
             let observed = indices.iter().filter_map(|at| outcome.commands.get(*at));
             observed.map(|observed| observed.command.clone()).collect()
         };
-        let commands = commands_at(&learned.learned_from);
-        let doubtful = commands_at(&learned.left_out);
-        let span = self.training_set(&outcome.commands).span();
+        let commands = commands_at(&section.learned_from);
+        let doubtful = commands_at(&section.left_out);
+        let services: Vec<&ObservedService> =
+            section.services.iter().filter_map(|at| outcome.services.get(*at)).collect();
+        let is_own = |flow: &&Flow| {
+            let is_of = |service: &&ObservedService| {
+                service.gateway == flow.gateway && service.addresses.contains(&flow.service)
+            };
+            services.iter().any(is_of)
+        };
+        let flows: Vec<Flow> = traffic.flows.iter().filter(is_own).cloned().collect();
+        let own: BTreeSet<u64> = flows.iter().map(|flow| flow.flow).collect();
+        let records: Vec<Record> =
+            traffic.records.iter().filter(|record| own.contains(&record.flow)).cloned().collect();
+        let span = self.training_set(&outcome.labels, &outcome.commands).span();
         let traffic = LabelledTraffic {
             records: &records,
             flows: &flows,
@@ -216,9 +299,12 @@ impl LearningRun<'_> {
             span,
             labels_are_complete: self.labels_are_complete,
         };
-        let noise = traffic.learn(&learned.model, &options)?;
-        let remark = (surplus > 0)
-            .then(|| format!("noise is learned from the first {MOST_RECORDS} records, without {surplus} later ones"));
-        Ok(LearnedNoise { noise, remark })
+        Ok(traffic.learn(&section.model, options)?)
     }
+}
+
+/// Whether two scopes have a service in common.
+fn shares_service(one: &Scope, other: &Scope) -> bool {
+    (one.services.is_empty() && other.services.is_empty())
+        || one.services.iter().any(|service| other.services.contains(service))
 }

@@ -17,6 +17,8 @@ pub struct ObservedCommand {
     pub(crate) command: Command,
     /// `None` if the handshake was not captured.
     pub(crate) cipher_suite: Option<String>,
+    /// Its service, by the index among those observed; `None` if its flow was not.
+    pub(crate) service: Option<usize>,
 }
 
 /// A cipher suite and the bytes it adds to a record.

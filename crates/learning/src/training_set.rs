@@ -2,19 +2,18 @@
 
 use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_model::{
-    Action, Basis, CaptureDigest, ExperimentDesign, Fit, FitError, FitMethod, Inventory, LabelledCommand, Limits,
-    Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel,
+    Action, Basis, CaptureDigest, ExperimentDesign, FitError, FitMethod, Inventory, Kind, LabelledCommand, Limits,
+    Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope,
 };
 
 use crate::error::LearningError;
+use crate::merged_messages::merged_messages;
 use crate::recording_plan::RecordingPlan;
 use crate::size_basis::{self, CipherSuite, ObservedCommand};
+use crate::size_learning::{LearnedSizes, learn_sizes};
 
 /// Commands of more actions are not planned.
 const MOST_ACTIONS: u32 = 16;
-
-/// A size with at least this standard deviation, in bytes, is uncertain: it is wrong about as often as right.
-const UNCERTAIN: f64 = 0.7;
 
 /// Labels, and the commands found in their captures.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +34,12 @@ pub struct LearnedModel {
     pub labels: usize,
     /// What was left out or assumed, a sentence each.
     pub remarks: Vec<String>,
+    /// What may be wrong with the model, a sentence each.
+    pub warnings: Vec<String>,
+    /// For each action with a size, the credible interval (95 %) of that size in bytes.
+    pub intervals: Vec<[i64; 2]>,
+    /// The services it was learned on, by their indices among those observed.
+    pub(crate) services: Vec<usize>,
     /// The indices of the commands it was learned from.
     pub(crate) learned_from: Vec<usize>,
     /// The indices of labelled commands that were left out.
@@ -67,40 +72,47 @@ impl TrainingSet<'_> {
         let chosen = size_basis::choose_basis(&matched, assumed);
         remarks.extend(chosen.remarks);
 
-        let actions = &self.labels.labels().actions;
-        let mut commands = self.labelled(&matching, &chosen.basis);
-        let fit = Fit::learn(method, actions, &commands);
-        let fit = fit.map_err(|error| self.explain(error, &matching, inventory.as_ref()))?;
-        let plan = self.plan_longer_commands(&fit, inventory.as_ref())?;
-        remarks.extend(self.uncertainties(&fit, &matching, &plan));
-        for outlier in fit.outliers.iter().rev() {
-            commands.remove(*outlier);
-        }
+        let names = &self.labels.labels().actions;
+        let commands = self.labelled(&matching, &chosen.basis);
+        let sizes = learn_sizes(method, names, &commands);
+        let sizes = sizes.map_err(|error| self.explain(error, &matching, inventory.as_ref()))?;
+        let plan = self.recording_plan(&sizes, &matching, inventory.as_ref())?;
+        remarks.extend(sizes.remarks.iter().cloned());
+        remarks.extend(self.left_out(&sizes, &matching));
+        let mut warnings = sizes.warnings.clone();
+        warnings.extend(growing_length_fields(&sizes, &plan));
+        let sizes_of: Vec<i64> = commands.iter().map(|command| command.sizes[1]).collect();
+        let within_ns = self.tolerance.nanoseconds();
+        warnings.extend(merged_messages(self.labels.labels(), &matching, &sizes, &sizes_of, within_ns));
         let pairs = matching.pairs.iter().map(|(_, command)| *command).enumerate();
-        let is_outlier = |pair: &usize| fit.outliers.contains(pair);
+        let is_outlier = |pair: &usize| sizes.outliers.contains(pair);
         let (left_out, learned_from): (Vec<_>, Vec<_>) = pairs.partition(|(pair, _)| is_outlier(pair));
         let [left_out, learned_from] =
             [left_out, learned_from].map(|pairs| pairs.into_iter().map(|(_, command)| command).collect());
-        let mismatches = self.mismatches(&matching, &times) + fit.outliers.len();
+        let mismatches = self.mismatches(&matching, &times) + sizes.outliers.len();
+        let LearnedSizes { overhead, actions, kinds, additive, neighbours, smoothing, padding, intervals, .. } = sizes;
         let occurrences = (0..actions.len())
-            .map(|at| commands.iter().filter(|command| command.counts.get(at).is_some_and(|count| *count > 0)).count())
+            .map(|at| additive.iter().filter(|command| command.counts.get(at).is_some_and(|count| *count > 0)).count())
             .collect();
-        remarks.extend(inventory.as_ref().and_then(|inventory| unlabelled_actions(inventory, &fit)));
-        let replies = ReplyCountModel::learn(&commands);
-        // The paper uses only the number of replies.
-        let reply_bytes =
-            (method == FitMethod::Robust).then(|| ReplyBytesModel::learn(&commands, actions.len())).flatten();
+        let of_kinds = kinds.iter().flat_map(|kinds| &kinds.list).map(Kind::commands).sum::<u64>();
         let learned = Provenance {
             method,
-            commands: commands.len() as u64,
+            commands: additive.len() as u64 + of_kinds,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             basis: chosen.basis,
             captures,
+            padding,
+            warnings: warnings.clone(),
         };
-        let Fit { overhead, actions, neighbours, smoothing, .. } = fit;
+        let replies = ReplyCountModel::learn(&additive);
+        // The paper uses only the number of replies.
+        let reply_bytes =
+            (method == FitMethod::Robust).then(|| ReplyBytesModel::learn(&additive, actions.len())).flatten();
         let mut model = Model {
+            scope: Scope::default(),
             overhead,
             actions,
+            kinds,
             inventory,
             neighbours,
             smoothing,
@@ -110,13 +122,26 @@ impl TrainingSet<'_> {
             noise: None,
             learned,
         };
+        remarks.extend(unlabelled_actions(&model, names));
         let limits = model.limits().map_err(|error| self.fault(error.to_string()))?;
-        if method == FitMethod::Robust {
+        if method == FitMethod::Robust && !model.actions.is_empty() {
             // The paper takes every multiset of actions to be equally likely.
-            model.prior = Prior::learn(&commands, &model.actions, model.inventory.as_ref(), &limits);
+            model.prior = Prior::learn(&additive, &model.actions, model.inventory.as_ref(), &limits);
         }
         let labels = self.labels.labels().rows.len();
-        Ok(LearnedModel { model, labels, remarks, learned_from, left_out, mismatches, occurrences, plan })
+        Ok(LearnedModel {
+            model,
+            labels,
+            remarks,
+            warnings,
+            intervals,
+            services: Vec::new(),
+            learned_from,
+            left_out,
+            mismatches,
+            occurrences,
+            plan,
+        })
     }
 
     /// The times of the first and the last label.
@@ -167,10 +192,19 @@ impl TrainingSet<'_> {
         (RecordingPlan::new(actions, design.commands), hidden)
     }
 
-    /// Longer commands, if the fit cannot determine what length fields add.
-    fn plan_longer_commands(&self, fit: &Fit, inventory: Option<&Inventory>) -> Result<RecordingPlan, LearningError> {
+    /// Commands that would separate what the labels do not; else longer ones, if the fit cannot determine what length
+    /// fields add.
+    fn recording_plan(
+        &self,
+        sizes: &LearnedSizes,
+        matching: &Matching,
+        inventory: Option<&Inventory>,
+    ) -> Result<RecordingPlan, LearningError> {
         let actions = &self.labels.labels().actions;
-        let commands = if fit.ambiguous_shifts.is_empty() {
+        if sizes.separation.separate.len() < actions.len() {
+            return Ok(self.missing_commands(matching, &self.limits(inventory)?).0);
+        }
+        let commands = if sizes.ambiguous_shifts.is_empty() {
             Vec::new()
         } else {
             ExperimentDesign::long_commands(actions.len(), &self.limits(inventory)?, MOST_ACTIONS).commands
@@ -225,38 +259,31 @@ impl TrainingSet<'_> {
         remedy
     }
 
-    /// What the fit is uncertain about.
-    fn uncertainties(&self, fit: &Fit, matching: &Matching, plan: &RecordingPlan) -> Vec<String> {
-        let mut remarks = Vec::new();
-        if !fit.outliers.is_empty() {
-            let lines = self.labels.lines(&rows(&fit.outliers, matching));
-            let (file, count) = (self.labels.path().display(), fit.outliers.len());
-            remarks.push(format!(
-                "{file}: {count} labels do not explain the size of their command, and were left out (a wrong count, or \
-                 noise taken for a command): {lines}"
-            ));
-        }
-        let uncertain = fit.actions.iter().zip(&fit.deviations).filter(|(_, deviation)| **deviation >= UNCERTAIN);
-        let uncertain: Vec<String> =
-            uncertain.map(|(action, deviation)| format!("`{}` by {deviation:.1}", action.name)).collect();
-        if !uncertain.is_empty() {
-            let uncertain = uncertain.join(", ");
-            remarks.push(format!(
-                "ranges of sizes leave the sizes of actions uncertain: {uncertain} bytes (standard deviations); \
-                label more commands with them"
-            ));
-        }
-        if !fit.ambiguous_shifts.is_empty() {
-            let shifts: Vec<String> = fit.ambiguous_shifts.iter().map(|shift| format!("{shift:+}")).collect();
-            let remedy = if plan.is_empty() { "no longer commands are possible".to_owned() } else { plan.in_words() };
-            remarks.push(format!(
-                "the sizes of all actions may be off together, by {} bytes: a length field may grow between these \
-                 commands; {remedy}",
-                shifts.join(" or "),
-            ));
-        }
-        remarks
+    /// The labels that were left out.
+    fn left_out(&self, sizes: &LearnedSizes, matching: &Matching) -> Option<String> {
+        let count = sizes.outliers.len();
+        (count > 0).then(|| {
+            let (file, lines) = (self.labels.path().display(), self.labels.lines(&rows(&sizes.outliers, matching)));
+            format!(
+                "{file}: {count} labels do not explain the size of their command, and were left out (a wrong count, \
+                 noise taken for a command, or a message of another form): {lines}"
+            )
+        })
     }
+}
+
+/// Whether the sizes of all actions may be off together.
+fn growing_length_fields(sizes: &LearnedSizes, plan: &RecordingPlan) -> Option<String> {
+    if sizes.ambiguous_shifts.is_empty() {
+        return None;
+    }
+    let shifts: Vec<String> = sizes.ambiguous_shifts.iter().map(|shift| format!("{shift:+}")).collect();
+    let remedy = if plan.is_empty() { "no longer commands are possible".to_owned() } else { plan.in_words() };
+    Some(format!(
+        "the sizes of all actions may be off together, by {} bytes: a length field may grow between these commands; \
+         {remedy}",
+        shifts.join(" or "),
+    ))
 }
 
 /// The label rows of some pairs.
@@ -264,9 +291,14 @@ fn rows(pairs: &[usize], matching: &Matching) -> Vec<usize> {
     pairs.iter().filter_map(|at| matching.pairs.get(*at)).map(|(row, _)| *row).collect()
 }
 
-/// A remark on actions of the inventory that the labels lack.
-fn unlabelled_actions(inventory: &Inventory, fit: &Fit) -> Option<String> {
-    let names: Vec<String> = inventory.unlearned(&fit.actions).iter().map(|name| format!("`{name}`")).collect();
+/// A remark on actions of the inventory that no label has.
+fn unlabelled_actions(model: &Model, labels: &[String]) -> Option<String> {
+    let names = model.inventory.as_ref()?.action_names();
+    let names: Vec<String> = names
+        .into_iter()
+        .filter(|name| labels.iter().all(|known| known != name))
+        .map(|name| format!("`{name}`"))
+        .collect();
     (!names.is_empty()).then(|| {
         let names = names.join(", ");
         format!("the labels have no column for {names} of the inventory: commands with them will not be recognised")

@@ -86,6 +86,11 @@ pub(crate) fn undetermined_actions(actions: usize, commands: &[LabelledCommand])
     RowSpace::of(actions, commands).undetermined()
 }
 
+/// Whether the commands determine |ac|.
+pub(crate) fn determines_overhead(actions: usize, commands: &[LabelledCommand]) -> bool {
+    RowSpace::of(actions, commands).contains_unit(0)
+}
+
 /// The row space of the design matrix, as a basis in echelon form.
 struct RowSpace {
     /// The basis, indexed by each row's first non-zero column, which is 1.
@@ -145,14 +150,16 @@ impl RowSpace {
 
     /// The actions whose unit row is outside this space.
     fn undetermined(&self) -> Vec<usize> {
-        let is_outside = |action: &usize| {
-            let mut unit = vec![0; self.rows.len()];
-            if let Some(cell) = unit.get_mut(action + 1) {
-                *cell = 1;
-            }
-            self.reduce(&mut unit).is_some()
-        };
-        (0..self.rows.len().saturating_sub(1)).filter(is_outside).collect()
+        (0..self.rows.len().saturating_sub(1)).filter(|action| !self.contains_unit(action + 1)).collect()
+    }
+
+    /// Whether the space contains the row that is 1 in this column and 0 elsewhere.
+    fn contains_unit(&self, column: usize) -> bool {
+        let mut unit = vec![0; self.rows.len()];
+        if let Some(cell) = unit.get_mut(column) {
+            *cell = 1;
+        }
+        self.reduce(&mut unit).is_none()
     }
 }
 

@@ -11,6 +11,7 @@ mod size_search;
 use serde::{Deserialize, Serialize};
 
 pub use error::{FitError, MAX_FITTED_ACTIONS};
+pub(crate) use remainders::Remainders;
 
 use crate::labelled_command::action_bytes;
 use crate::neighbours::MAX_TUPLES;
@@ -33,8 +34,11 @@ pub struct Fit {
     pub overhead: i64,
     /// The actions with their sizes.
     pub actions: Vec<Action>,
-    /// Standard deviation of each action's size, in bytes; 0 unless command sizes are ranges.
-    pub deviations: Vec<f64>,
+    /// The least and the greatest size of each action in bytes that a credible interval of 95 % holds. The paper's
+    /// procedure has no intervals: its sizes stand alone.
+    pub intervals: Vec<[i64; 2]>,
+    /// The posterior probability that all actions have exactly these sizes; 1 with the paper's procedure.
+    pub certainty: f64,
     /// The ε of each command, without the outliers.
     pub neighbours: Neighbours,
     /// How ε is estimated from them.
@@ -86,7 +90,8 @@ impl Fit {
                 FitMethod::Paper => Smoothing::NEAREST,
                 FitMethod::Robust => Smoothing::choose(&neighbours),
             },
-            deviations: sizes.deviations,
+            intervals: sizes.intervals,
+            certainty: sizes.certainty,
             neighbours,
             outliers: sizes.outliers,
             ambiguous_shifts: sizes.ambiguous_shifts,

@@ -21,11 +21,13 @@
 //! # Ok::<(), sizeleak_model::FitError>(())
 //! ```
 
+mod additivity;
 mod basis;
 mod epsilon_distribution;
 mod experiment_design;
 mod fit;
 mod inventory;
+mod kinds;
 mod labelled_command;
 mod labels;
 mod least_absolute_deviations;
@@ -33,6 +35,7 @@ mod limits;
 mod matching;
 mod model;
 mod model_file;
+mod model_set;
 mod neighbours;
 mod noise_statistics;
 mod prior;
@@ -40,22 +43,28 @@ mod rank;
 mod reply_bytes_model;
 mod reply_count_model;
 mod reply_deviation;
+mod scope;
+mod separation;
 mod step_function;
 #[cfg(test)]
 mod testing;
 mod toml_error;
+mod two_sided;
 
+pub use additivity::{Additivity, padding};
 pub use basis::{Basis, SizeError, WireSize};
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
 pub use experiment_design::ExperimentDesign;
 pub use fit::{Fit, FitError, FitMethod, MAX_FITTED_ACTIONS};
 pub use inventory::{Action, Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
+pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::LabelledCommand;
-pub use labels::{Label, LabelError, Labels};
+pub use labels::{Label, LabelError, LabelZone, Labels};
 pub use limits::{Condition, Limits};
 pub use matching::{Matching, match_labels};
-pub use model::{CaptureDigest, Model, Provenance};
+pub use model::{CaptureDigest, Model, Provenance, before_padding};
 pub use model_file::{ModelError, ModelFault, SCHEMA};
+pub use model_set::{Assumption, Choice, FlowEnds, GatewaysSeen, ModelSet, Scopes, Uncovered};
 pub use neighbours::{EpsilonTuple, Neighbours, WeightedEpsilon};
 pub use noise_statistics::{
     GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, NoiseStatistics, RecordLayout, ServiceRecords,
@@ -64,3 +73,5 @@ pub use prior::Prior;
 pub use rank::Rank;
 pub use reply_bytes_model::ReplyBytesModel;
 pub use reply_count_model::ReplyCountModel;
+pub use scope::{Scope, ServiceName, ServiceNameError};
+pub use separation::Separation;

@@ -3,17 +3,21 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Action, Basis, FitMethod, Inventory, InventoryError, Limits, Neighbours, NoiseStatistics, Prior, ReplyBytesModel,
-    ReplyCountModel, SizeError, Smoothing,
+    Action, Basis, FitMethod, Inventory, InventoryError, Kinds, Limits, Neighbours, NoiseStatistics, Prior,
+    ReplyBytesModel, ReplyCountModel, Scope, SizeError, Smoothing,
 };
 
 /// Everything learned about a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
+    /// The gateway and the services it was learned on; empty for any.
+    pub scope: Scope,
     /// |ac| in bytes.
     pub overhead: i64,
-    /// The actions with their sizes.
+    /// The actions with their sizes, in sums of which commands are taken apart; none if the labels determine no size.
     pub actions: Vec<Action>,
+    /// Labelled commands whose parts the labels do not separate; `None` if they determine every size.
+    pub kinds: Option<Kinds>,
     /// The devices; `None` if any number of any action is possible.
     pub inventory: Option<Inventory>,
     /// The ⟨size, ε⟩ tuples.
@@ -45,6 +49,10 @@ pub struct Provenance {
     pub basis: Basis,
     /// The captures.
     pub captures: Vec<CaptureDigest>,
+    /// The multiple in bytes to which messages are padded, so that sizes are known as ranges; `None` without padding.
+    pub padding: Option<u32>,
+    /// What the labels leave uncertain, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// A capture from which a model was learned.
@@ -58,7 +66,35 @@ pub struct CaptureDigest {
 }
 
 impl Model {
-    /// The commands that the inventory allows.
+    /// The names of all actions it can answer: those with sizes, then others that only kinds have.
+    pub fn action_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.actions.iter().map(|action| action.name.as_str()).collect();
+        let of_kinds = self.kinds.iter().flat_map(|kinds| &kinds.list).flat_map(|kind| &kind.actions);
+        for (name, _) in of_kinds {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The commands that the inventory allows, of all actions in the order of [`Self::action_names`].
+    ///
+    /// # Errors
+    /// [`InventoryError`] if an action has no device.
+    pub fn limits_of_all(&self) -> Result<Limits, InventoryError> {
+        let names = self.action_names();
+        match &self.inventory {
+            Some(inventory) => {
+                let actions: Vec<Action> =
+                    names.iter().map(|name| Action { name: (*name).to_owned(), size: 1 }).collect();
+                inventory.limits(&actions)
+            }
+            None => Ok(Limits::free(names.len())),
+        }
+    }
+
+    /// The commands of [`Self::actions`] that the inventory allows.
     ///
     /// # Errors
     /// [`InventoryError`] if an action has no device.
@@ -69,11 +105,20 @@ impl Model {
         }
     }
 
-    /// The possible sizes of a command in this model's basis, as [`Basis::sizes`].
+    /// The possible sizes of a command in this model's basis, as [`Basis::sizes`]. Where the model knows its services,
+    /// a session with them is taken to use the cipher suite that the model was learned on, as long as one end decides it.
+    /// Of a padded message they are those before the padding.
     ///
     /// # Errors
-    /// [`SizeError`] if the model knows only wire sizes and the session's cipher suite is known.
+    /// [`SizeError`] if the model knows only wire sizes of an unknown service and the session's cipher suite is known.
     pub fn sizes(&self, wire: u64, records: u32, plaintext: Option<[u64; 2]>) -> Result<[i64; 2], SizeError> {
-        self.learned.basis.sizes(wire, records, plaintext)
+        let is_of_service = self.learned.basis == Basis::Wire && !self.scope.services.is_empty();
+        let sizes = self.learned.basis.sizes(wire, records, plaintext.filter(|_| !is_of_service))?;
+        Ok(self.learned.padding.map_or(sizes, |padding| before_padding(sizes, padding)))
     }
+}
+
+/// The sizes that a message may have had before it was padded to a multiple of `padding` bytes.
+pub fn before_padding([least, most]: [i64; 2], padding: u32) -> [i64; 2] {
+    [least.saturating_sub(i64::from(padding) - 1).max(0), most]
 }

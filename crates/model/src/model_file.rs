@@ -1,4 +1,5 @@
-//! The model file, `model.toml`: reading, checking, and writing it in a layout for people.
+//! The model file, `model.toml`: reading, checking, and writing it in a layout for people. A file holds one model, or
+//! several as sections `[[model]]`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,17 +8,25 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sizeleak_text::stand_in;
 use thiserror::Error;
 
 use crate::labelled_command::LARGEST_SIZE;
 use crate::neighbours::MAX_TUPLES;
 use crate::{
-    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Model, Neighbours,
-    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Smoothing, toml_error,
+    Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, Model, Neighbours,
+    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, Smoothing, toml_error,
 };
 
-/// The schema version of the model file.
-pub const SCHEMA: u32 = 1;
+/// The newest schema version of the model file. Files without keys of this version are written as version 1, which
+/// older programs read.
+pub const SCHEMA: u32 = 2;
+
+/// The schema version of files with one section and without a scope.
+const FIRST_SCHEMA: u32 = 1;
+
+/// The most sections of a model file, and of all files together.
+pub(crate) const MAX_SECTIONS: usize = 256;
 
 /// The largest model file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -29,6 +38,9 @@ const MAX_NEIGHBOURS: usize = 100_000;
 const MAX_STRENGTH: f64 = 1e9;
 const MAX_RECORD_OVERHEAD: u32 = 16_640;
 const MAX_REPLIES: f64 = 1e6;
+const MAX_PADDING: u32 = 4096;
+const MAX_WARNINGS: usize = 64;
+const MAX_WARNING_BYTES: usize = 4096;
 
 /// Why a model file cannot be used.
 #[derive(Debug, Error)]
@@ -49,6 +61,22 @@ pub enum ModelError {
         /// What is wrong with it.
         fault: ModelFault,
     },
+    /// Two sections of the models in use are about the same service.
+    #[error(
+        "{first} and {second} are both about {scope}: use one of them, or give each a [scope] with its own `gateway` \
+         and `services`"
+    )]
+    Overlap {
+        /// The first section, with its file.
+        first: String,
+        /// The second section, with its file.
+        second: String,
+        /// What both are about.
+        scope: String,
+    },
+    /// There are too many sections in all files together.
+    #[error("the model files have {0} sections, the limit is {MAX_SECTIONS}: leave some files out")]
+    TooManySections(usize),
 }
 
 /// What is wrong with a model's text.
@@ -74,14 +102,49 @@ pub enum ModelFault {
     /// Its inventory is inconsistent, or does not fit the actions.
     #[error(transparent)]
     Inventory(#[from] InventoryError),
+    /// One of several sections is not a valid model.
+    #[error("section {number} ({scope}): {fault}")]
+    Section {
+        /// The section's number in the file, from 1.
+        number: usize,
+        /// What the section is about.
+        scope: String,
+        /// What is wrong with it.
+        fault: Box<ModelFault>,
+    },
+    /// Two sections of the file are about the same service.
+    #[error(
+        "the sections {first} and {second} are both about {scope}: leave one of them out, or give each a [model.scope] \
+         with its own `gateway` and `services`"
+    )]
+    Overlap {
+        /// The number of the first section, from 1.
+        first: usize,
+        /// The number of the second section.
+        second: usize,
+        /// What both are about.
+        scope: String,
+    },
 }
 
-/// The keys of the file.
+/// The keys of a file with several sections.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SectionsFile {
+    #[serde(rename = "schema")]
+    _schema: u32,
+    #[serde(rename = "model")]
+    sections: Vec<ModelFile>,
+}
+
+/// The keys of a file with one section, and of a section.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelFile {
     #[serde(rename = "schema")]
-    _schema: u32,
+    schema: Option<u32>,
+    #[serde(default)]
+    scope: Scope,
     overhead: i64,
     k: usize,
     #[serde(default)]
@@ -92,6 +155,7 @@ struct ModelFile {
     actions: Vec<Action>,
     #[serde(default, rename = "device")]
     devices: Vec<Device>,
+    kinds: Option<Kinds>,
     prior: Option<Prior>,
     replies: ReplyCountModel,
     reply_bytes: Option<ReplyBytesModel>,
@@ -112,6 +176,10 @@ struct LearnedFile {
     record_overhead: Option<[u32; 2]>,
     #[serde(default, rename = "capture", skip_serializing_if = "Vec::is_empty")]
     captures: Vec<CaptureDigest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    padding: Option<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -124,80 +192,52 @@ enum BasisName {
 #[derive(Deserialize)]
 struct SchemaOnly {
     schema: Option<toml::Value>,
+    /// Present in a file with several sections.
+    model: Option<toml::Value>,
 }
 
 impl Model {
-    /// Reads a model file of at most 64 MiB.
+    /// Reads a model file with one section, of at most 64 MiB.
     ///
     /// # Errors
     /// [`ModelError`], which names the file.
     pub fn read(file: &Path) -> Result<Self, ModelError> {
-        let fail = |source| ModelError::Read { file: file.to_owned(), source };
-        let mut text = String::new();
-        let opened = File::open(file).map_err(fail)?;
-        opened.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(fail)?;
-        let model = if text.len() as u64 > MAX_FILE_BYTES {
-            bounds(format!("a model file has at most {MAX_FILE_BYTES} bytes"))
-        } else {
-            Self::from_toml(&text)
-        };
-        let model = model.map_err(|fault| ModelError::Invalid { file: file.to_owned(), fault })?;
-        tracing::info!(file = %file.display(), actions = model.actions.len(), "the model is read");
-        Ok(model)
+        read_file(file, Self::from_toml)
     }
 
-    /// Reads a model from text.
+    /// Reads a model from text with one section.
     ///
     /// # Errors
     /// [`ModelFault`].
     pub fn from_toml(text: &str) -> Result<Self, ModelFault> {
-        let schema = toml::from_str::<SchemaOnly>(text).map_err(|error| {
-            ModelFault::Syntax(format!("this is not a model: {}", toml_error::describe(text, &error)))
-        })?;
-        match schema.schema {
-            Some(toml::Value::Integer(schema)) if schema == i64::from(SCHEMA) => {}
-            Some(toml::Value::Integer(schema)) if schema > i64::from(SCHEMA) => {
-                return Err(ModelFault::NewerSchema(schema));
-            }
-            Some(schema) => return Err(ModelFault::UnknownSchema(schema.to_string())),
-            None => return Err(ModelFault::NoSchema),
+        let mut sections = read_sections(text)?;
+        match (sections.pop(), sections.len()) {
+            (Some(model), 0) => Ok(model),
+            (_, others) => bounds(format!("one model is needed here, this file has {} sections", others + 1)),
         }
-        let file: ModelFile =
-            toml::from_str(text).map_err(|error| ModelFault::Syntax(toml_error::describe(text, &error)))?;
-        file.check()?;
-        let tuple = |[size, epsilon, times]: &[i64; 3]| EpsilonTuple {
-            size: *size,
-            epsilon: *epsilon,
-            times: times.unsigned_abs(),
-        };
-        let neighbours = Neighbours::new(file.tuples.iter().map(tuple));
-        let model = Self {
-            overhead: file.overhead,
-            neighbours: neighbours.map_or_else(|| bounds("a model needs at least one tuple".to_owned()), Ok)?,
-            smoothing: Smoothing { k: file.k, strength: file.strength },
-            actions: file.actions,
-            inventory: Some(Inventory { devices: file.devices }).filter(|inventory| !inventory.devices.is_empty()),
-            prior: file.prior,
-            replies: file.replies,
-            reply_bytes: file.reply_bytes,
-            noise: file.noise,
-            learned: file.learned.try_into()?,
-        };
-        model.limits()?;
-        Ok(model)
     }
 
     /// The text of the model file.
     pub fn to_toml(&self) -> String {
-        let mut text = String::from("# What sizeleak learned of a gateway. Sizes are bytes.\n");
+        let mut text = format!("{TITLE}schema = {}\n", self.schema());
         // Writing to a string cannot fail.
-        let _infallible = self.write_toml(&mut text);
+        let _infallible = self.write_toml(&mut text, "");
         text
     }
 
-    fn write_toml(&self, text: &mut String) -> std::fmt::Result {
+    /// The lowest schema version that has all keys of this model.
+    fn schema(&self) -> u32 {
+        let has_new_keys = !self.scope.is_empty()
+            || self.kinds.is_some()
+            || self.learned.padding.is_some()
+            || !self.learned.warnings.is_empty();
+        if has_new_keys { SCHEMA } else { FIRST_SCHEMA }
+    }
+
+    /// Writes all keys but the schema. The names of tables begin with `parent`, which is empty or ends with a dot.
+    fn write_toml(&self, text: &mut String, parent: &str) -> std::fmt::Result {
         let Smoothing { k, strength } = self.smoothing;
-        write!(text, "schema = {SCHEMA}\noverhead = {}\n\n", self.overhead)?;
+        write!(text, "overhead = {}\n\n", self.overhead)?;
         text.push_str(
             "# Neighbours asked for ε, and how many labelled commands weigh as much as what all of them have.\n",
         );
@@ -208,42 +248,148 @@ impl Model {
             writeln!(text, "    {}", same_size.iter().map(tuple).collect::<Vec<_>>().join(" "))?;
         }
         text.push_str("]\n");
+        if !self.scope.is_empty() {
+            text.push_str("\n# The gateway and the services (server names, or addresses with ports) that it is for.\n");
+            write_table(text, parent, "scope", &self.scope);
+        }
         for action in &self.actions {
-            write!(text, "\n[[action]]\nname = {}\nsize = {}\n", quoted(&action.name), action.size)?;
+            write!(text, "\n[[{parent}action]]\nname = {}\nsize = {}\n", quoted(&action.name), action.size)?;
         }
         for device in self.inventory.iter().flat_map(|inventory| &inventory.devices) {
             let actions: Vec<String> = device.actions.iter().map(|action| quoted(action)).collect();
-            write!(text, "\n[[device]]\nname = {}\ncount = {}\n", quoted(&device.name), device.count)?;
+            write!(text, "\n[[{parent}device]]\nname = {}\ncount = {}\n", quoted(&device.name), device.count)?;
             writeln!(text, "actions = [{}]", actions.join(", "))?;
+        }
+        if let Some(kinds) = &self.kinds {
+            write_kinds(text, parent, kinds)?;
         }
         if let Some(prior) = &self.prior {
             text.push_str("\n# Shares of commands with 1, 2, 3… actions; shares of the actions, in the order above.\n");
-            write_table(text, "prior", prior);
+            write_table(text, parent, "prior", prior);
         }
         text.push_str("\n# Records in reply = fixed + per_action · actions, less a share missing, and some surplus.\n");
-        write_table(text, "replies", &self.replies);
+        write_table(text, parent, "replies", &self.replies);
         if let Some(bytes) = &self.reply_bytes {
             text.push_str(
                 "\n# Bytes of the replies = fixed + per_reply · replies + Σ per_action · its number, \
                  and a deviation.\n",
             );
-            write_table(text, "reply_bytes", bytes);
+            write_table(text, parent, "reply_bytes", bytes);
         }
         if let Some(noise) = &self.noise {
-            text.push_str(&noise.to_toml());
+            text.push_str(&noise.to_toml(parent));
         }
         text.push('\n');
-        write_table(text, "learned", &LearnedFile::from(&self.learned));
+        write_table(text, parent, "learned", &LearnedFile::from(&self.learned));
         Ok(())
     }
 }
 
+/// The first line of a model file.
+const TITLE: &str = "# What sizeleak learned of a gateway. Sizes are bytes.\n";
+
+/// Reads a file of at most 64 MiB.
+pub(crate) fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, ModelFault>) -> Result<T, ModelError> {
+    let fail = |source| ModelError::Read { file: file.to_owned(), source };
+    let mut text = String::new();
+    let opened = File::open(file).map_err(fail)?;
+    opened.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(fail)?;
+    let parsed = if text.len() as u64 > MAX_FILE_BYTES {
+        bounds(format!("a model file has at most {MAX_FILE_BYTES} bytes"))
+    } else if let Some(what) = stand_in(text.as_bytes()) {
+        Err(ModelFault::Syntax(format!("this is {what}")))
+    } else {
+        parse(&text)
+    };
+    let parsed = parsed.map_err(|fault| ModelError::Invalid { file: file.to_owned(), fault })?;
+    tracing::info!(file = %file.display(), "the model is read");
+    Ok(parsed)
+}
+
+/// Reads the sections of a file; a flat file has one.
+pub(crate) fn read_sections(text: &str) -> Result<Vec<Model>, ModelFault> {
+    let syntax = |error| ModelFault::Syntax(toml_error::describe(text, &error));
+    let start = toml::from_str::<SchemaOnly>(text)
+        .map_err(|error| ModelFault::Syntax(format!("this is not a model: {}", toml_error::describe(text, &error))))?;
+    match start.schema {
+        Some(toml::Value::Integer(schema)) if (FIRST_SCHEMA.into()..=SCHEMA.into()).contains(&schema) => {}
+        Some(toml::Value::Integer(schema)) if schema > i64::from(SCHEMA) => {
+            return Err(ModelFault::NewerSchema(schema));
+        }
+        Some(schema) => return Err(ModelFault::UnknownSchema(schema.to_string())),
+        None => return Err(ModelFault::NoSchema),
+    }
+    if start.model.is_none() {
+        return Ok(vec![toml::from_str::<ModelFile>(text).map_err(syntax)?.into_model()?]);
+    }
+    let sections = toml::from_str::<SectionsFile>(text).map_err(syntax)?.sections;
+    if sections.is_empty() || sections.len() > MAX_SECTIONS {
+        return bounds(format!("a model file has 1 to {MAX_SECTIONS} [[model]], this one has {}", sections.len()));
+    }
+    let section = |(number, section): (usize, ModelFile)| {
+        let scope = section.scope.to_string();
+        let model = match section.schema {
+            Some(_) => bounds("`schema` is a key of the whole file, not of a section".to_owned()),
+            None => section.into_model(),
+        };
+        model.map_err(|fault| ModelFault::Section { number, scope, fault: Box::new(fault) })
+    };
+    (1..).zip(sections).map(section).collect()
+}
+
+/// The text of a file with several sections.
+pub(crate) fn write_sections<'a>(models: impl IntoIterator<Item = &'a Model>) -> String {
+    let mut text = format!("{TITLE}schema = {SCHEMA}\n");
+    for model in models {
+        text.push_str("\n[[model]]\n");
+        // Writing to a string cannot fail.
+        let _infallible = model.write_toml(&mut text, "model.");
+    }
+    text
+}
+
 impl ModelFile {
+    /// The model, if all values are within their bounds.
+    fn into_model(self) -> Result<Model, ModelFault> {
+        self.check()?;
+        let tuple = |[size, epsilon, times]: &[i64; 3]| EpsilonTuple {
+            size: *size,
+            epsilon: *epsilon,
+            times: times.unsigned_abs(),
+        };
+        let neighbours = Neighbours::new(self.tuples.iter().map(tuple));
+        let model = Model {
+            scope: self.scope,
+            overhead: self.overhead,
+            neighbours: neighbours.map_or_else(|| bounds("a model needs at least one tuple".to_owned()), Ok)?,
+            smoothing: Smoothing { k: self.k, strength: self.strength },
+            actions: self.actions,
+            kinds: self.kinds,
+            inventory: Some(Inventory { devices: self.devices }).filter(|inventory| !inventory.devices.is_empty()),
+            prior: self.prior,
+            replies: self.replies,
+            reply_bytes: self.reply_bytes,
+            noise: self.noise,
+            learned: self.learned.try_into()?,
+        };
+        model.limits_of_all()?;
+        Ok(model)
+    }
+
     /// Checks the bounds of all values: model files are untrusted input.
     fn check(&self) -> Result<(), ModelFault> {
         within("`overhead`", self.overhead)?;
-        if self.actions.is_empty() || self.actions.len() > MAX_ACTIONS {
-            return bounds(format!("a model has 1 to {MAX_ACTIONS} [[action]], this one has {}", self.actions.len()));
+        if let Some(fault) = self.scope.fault() {
+            return bounds(fault);
+        }
+        if (self.actions.is_empty() && self.kinds.is_none()) || self.actions.len() > MAX_ACTIONS {
+            return bounds(format!(
+                "a model has 1 to {MAX_ACTIONS} [[action]], or [kinds]; this one has {} [[action]]",
+                self.actions.len()
+            ));
+        }
+        if let Some(fault) = self.kinds.as_ref().and_then(Kinds::fault) {
+            return bounds(fault.to_owned());
         }
         let mut names = BTreeSet::new();
         for action in &self.actions {
@@ -323,8 +469,14 @@ impl TryFrom<LearnedFile> for Provenance {
         if let Some(capture) = file.captures.iter().find(|capture| !is_digest(&capture.sha256)) {
             return bounds(format!("the sha256 of capture `{}` is not 64 lower-case hexadecimal digits", capture.name));
         }
-        let LearnedFile { method, commands, version, captures, .. } = file;
-        Ok(Self { method, commands, version, basis, captures })
+        if file.padding.is_some_and(|padding| !(2..=MAX_PADDING).contains(&padding)) {
+            return bounds(format!("`padding` must be 2 to {MAX_PADDING} bytes"));
+        }
+        if file.warnings.len() > MAX_WARNINGS || file.warnings.iter().any(|text| text.len() > MAX_WARNING_BYTES) {
+            return bounds(format!("`warnings` has at most {MAX_WARNINGS} texts of {MAX_WARNING_BYTES} bytes"));
+        }
+        let LearnedFile { method, commands, version, captures, padding, warnings, .. } = file;
+        Ok(Self { method, commands, version, basis, captures, padding, warnings })
     }
 }
 
@@ -344,6 +496,8 @@ impl From<&Provenance> for LearnedFile {
             cipher_suite,
             record_overhead,
             captures: learned.captures.clone(),
+            padding: learned.padding,
+            warnings: learned.warnings.clone(),
         }
     }
 }
@@ -363,10 +517,36 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
+/// Writes the kinds, one command seen after the other.
+fn write_kinds(text: &mut String, parent: &str, kinds: &Kinds) -> std::fmt::Result {
+    text.push_str(
+        "\n# Labelled commands whose parts the labels do not separate. Deviation of sizes in bytes; the share of \
+         commands\n# that are none of them; what replies tell.\n",
+    );
+    write!(text, "[{parent}kinds]\nspread = {:?}\nother = {:?}\n", kinds.spread, kinds.other)?;
+    if let Some(replies) = &kinds.replies {
+        writeln!(text, "replies = {{ spread = {:?}, strength = {:?} }}", replies.spread, replies.strength)?;
+    }
+    for kind in &kinds.list {
+        let actions: Vec<String> =
+            kind.actions.iter().map(|(name, count)| format!("[{}, {count}]", quoted(name))).collect();
+        writeln!(text, "\n[[{parent}kinds.kind]]\nactions = [{}]", actions.join(", "))?;
+        text.push_str("# [size, replies, bytes of replies, how many labelled commands]\nseen = [\n");
+        for seen in &kind.seen {
+            writeln!(text, "    [{}, {}, {}, {}],", seen.size, seen.replies, seen.reply_bytes, seen.times)?;
+        }
+        text.push_str("]\n");
+    }
+    Ok(())
+}
+
 /// Writes a part of the model as a table. The parts are plain data, which TOML can always represent.
-fn write_table(text: &mut String, name: &str, part: &impl Serialize) {
-    let table = toml::Value::try_from(part).unwrap_or_else(|_| toml::Value::Table(toml::Table::new()));
-    *text += &toml::Table::from_iter([(name.to_owned(), table)]).to_string();
+fn write_table(text: &mut String, parent: &str, name: &str, part: &impl Serialize) {
+    let mut value = toml::Value::try_from(part).unwrap_or_else(|_| toml::Value::Table(toml::Table::new()));
+    for name in [name].into_iter().chain(parent.split_terminator('.').rev()) {
+        value = toml::Value::Table(toml::Table::from_iter([(name.to_owned(), value)]));
+    }
+    *text += &value.as_table().map_or_else(String::new, toml::Table::to_string);
 }
 
 #[cfg(test)]

@@ -150,11 +150,11 @@ impl NoiseStatistics {
         (!is_part).then_some("a part in [noise] is greater than the whole")
     }
 
-    /// The table as TOML, with a line for each size.
-    pub(crate) fn to_toml(&self) -> String {
-        let mut text = String::from(
+    /// The table as TOML, with a line for each size. `parent` is empty, or ends with a dot.
+    pub(crate) fn to_toml(&self, parent: &str) -> String {
+        let mut text = format!(
             "\n# Records beside the labelled commands, by size: how many answered the gateway, how many came alone \
-             and on\n# which beat, how many commands have that size; and what the gateway sends.\n[noise]\n",
+             and on\n# which beat, how many commands have that size; and what the gateway sends.\n[{parent}noise]\n",
         );
         let plain = Self { to_gateway: Vec::new(), from_gateway: Vec::new(), ..self.clone() };
         // Counts and names can always be represented in TOML.
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn each_size_is_one_line() {
-        let text = noise().to_toml();
+        let text = noise().to_toml("");
         assert!(text.contains("\ncommands = 9\n") && text.contains("\nwritten = \"whole\"\n"), "{text}");
         assert!(text.contains("    { size = 23, alone = 40, every_ms = 120000, on_beat = 39 },\n"), "{text}");
         assert!(

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabelledCommand;
 use crate::least_absolute_deviations::least_absolute_deviations;
+use crate::two_sided::two_sided;
 
 /// The gain in log-likelihood (in nats) that makes bytes informative, in addition to the gain that each further
 /// parameter brings by chance.
@@ -168,13 +169,6 @@ impl ReplyBytesModel {
         }
         None
     }
-}
-
-/// The two-sided geometric distribution with this mean absolute deviation, at an integer.
-fn two_sided(deviation: f64, mean: f64) -> f64 {
-    // The mean of |d| is 2r / (1 − r²) for the ratio r of consecutive probabilities.
-    let ratio = ((1.0 + mean * mean).sqrt() - 1.0) / mean;
-    (1.0 - ratio) / (1.0 + ratio) * ratio.powf(deviation)
 }
 
 /// Rounds to thousandths, so that the model file stays readable.

@@ -2,7 +2,7 @@
 
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, GatewayRecords, Inventory, LabelledCommand, Model,
-    Neighbours, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ServiceRecords, Smoothing,
+    Neighbours, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, ServiceRecords, Smoothing,
 };
 
 pub(crate) fn device(name: &str, count: u32, actions: &[&str]) -> Device {
@@ -37,8 +37,10 @@ pub(crate) fn in_blocks(mut commands: Vec<LabelledCommand>) -> Vec<LabelledComma
 pub(crate) fn model() -> Model {
     let tuples = [(100, 0), (100, 0), (100, 1), (150, -1)].map(|(size, epsilon)| EpsilonTuple::new(size, epsilon));
     Model {
+        scope: Scope::default(),
         overhead: 60,
         actions: vec![Action { name: "on".into(), size: 40 }, Action { name: "o\"ff".into(), size: 41 }],
+        kinds: None,
         inventory: Some(Inventory { devices: vec![device("plug", 12, &["on", "o\"ff"])] }),
         neighbours: Neighbours::new(tuples).unwrap(),
         smoothing: Smoothing { k: 3, strength: 30.0 },
@@ -60,6 +62,8 @@ pub(crate) fn model() -> Model {
             version: "0.1.0".into(),
             basis: Basis::Plaintext { cipher_suite: "TLS_AES_128_GCM_SHA256".into(), record_overhead: [17, 18] },
             captures: vec![CaptureDigest { name: "learn.pcap".into(), sha256: "0f".repeat(32) }],
+            padding: None,
+            warnings: Vec::new(),
         },
     }
 }

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_before_the_end_is_read() {
+    fn bytes_written_before_the_end_are_read() {
         let (reader, mut writer) = pipe().unwrap();
         writer.write_all(b"late").unwrap();
         let mut read = Vec::new();

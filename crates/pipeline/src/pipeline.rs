@@ -132,10 +132,22 @@ impl Pipeline {
     /// # Errors
     /// [`ConfigError`] if the path is not UTF-8.
     pub fn use_model(&mut self, model: &Path) -> Result<(), ConfigError> {
-        let model = text_of(model)?;
+        self.use_models(std::slice::from_ref(&model))
+    }
+
+    /// Makes every stage that takes models use these files, whose sections are of different gateways or services.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a path is not UTF-8.
+    pub fn use_models<P: AsRef<Path>>(&mut self, models: &[P]) -> Result<(), ConfigError> {
+        let models = models.iter().map(|model| text_of(model.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        let value = match models.as_slice() {
+            [only] => Value::from(*only),
+            _ => Value::from(models),
+        };
         for stage in ["command-segmenter", "epsilon-corrector", "decomposer", "pruner"] {
             if self.has(stage) {
-                self.set(stage, "model", model)?;
+                self.set(stage, "model", value.clone())?;
             }
         }
         Ok(())

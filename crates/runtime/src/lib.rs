@@ -29,7 +29,6 @@
 //! }
 //! ```
 
-mod build_with_model;
 mod channel;
 mod configure;
 pub mod confinement;
@@ -51,7 +50,6 @@ mod stream_end_check;
 mod traffic_clock;
 mod two_generation_cache;
 
-pub use build_with_model::build_with_model;
 pub use channel::{ChannelInput, ChannelOutput, channel};
 pub use configure::{ConfigureError, StageOptions};
 pub use fused::run_fused;

@@ -1,5 +1,6 @@
 //! Text from outside (names in frames, labels and files, messages of foreign programs) made safe for what shows it:
 //! terminals and logs, spreadsheets, and columns of limited width.
+//! And what a file is that only stands in the place of another.
 //!
 //! ```
 //! use sizeleak_text::{cell, escaped, fitted};
@@ -11,8 +12,10 @@
 
 mod escape;
 mod spreadsheet;
+mod stand_in;
 mod width;
 
 pub use escape::{escaped, escaped_json, escaped_lines, needs_escape};
 pub use spreadsheet::cell;
+pub use stand_in::stand_in;
 pub use width::{fitted, shortened, width};

@@ -3,46 +3,91 @@
 use std::collections::BTreeMap;
 
 use sizeleak_learning::LearnedModel;
-use sizeleak_model::{Basis, FitMethod, Model, ReplyBytesModel, Smoothing};
+use sizeleak_model::{Basis, FitMethod, Kind, Model, ReplyBytesModel, Smoothing};
 use sizeleak_text::{escaped, fitted, shortened, width};
 
 /// How many values of ε are shown.
 const SHOWN: usize = 6;
+
+/// How many kinds of commands are shown.
+const MOST_KINDS: usize = 40;
 
 /// Longer names of actions are cut, in columns of a terminal.
 const MOST_COLUMNS: usize = 60;
 
 const OVERHEAD: &str = "overhead |ac|";
 
+/// A summary of all sections.
+pub(super) fn summary(sections: &[LearnedModel]) -> String {
+    let several = sections.len() > 1;
+    let text = |section: &LearnedModel| {
+        let of_section = of_section(section);
+        let scope = escaped(&section.model.scope.to_string()).into_owned();
+        if several { format!("for {scope}:\n{of_section}") } else { of_section }
+    };
+    sections.iter().map(text).collect::<Vec<_>>().join("\n\n")
+}
+
 /// A summary in several lines.
-pub(super) fn summary(learned: &LearnedModel) -> String {
+fn of_section(learned: &LearnedModel) -> String {
     let LearnedModel { model, labels, remarks, .. } = learned;
     let method = match model.learned.method {
         FitMethod::Robust => "by a robust fit",
         FitMethod::Paper => "by the paper's procedure",
     };
     let mut lines: Vec<String> = remarks.iter().map(|remark| format!("note: {remark}")).collect();
+    lines.extend(learned.warnings.iter().map(|warning| format!("warning: {warning}")));
     lines.push(format!("learned {method} from {} of {labels} labelled commands", model.learned.commands));
     lines.push(format!("sizes are {}", describe_basis(&model.learned.basis)));
     lines.push(String::new());
-    lines.extend(sizes(learned));
-    lines.push(String::new());
-    lines.push(epsilons(model));
-    lines.extend(replies(model));
+    if !model.actions.is_empty() {
+        lines.extend(sizes(learned));
+        lines.push(String::new());
+    }
+    lines.extend(kinds(model));
+    if !model.actions.is_empty() {
+        lines.push(epsilons(model));
+        lines.extend(replies(model));
+    }
     lines.extend(noise(model));
     lines.join("\n")
 }
 
 fn sizes(learned: &LearnedModel) -> Vec<String> {
-    let LearnedModel { model, occurrences, .. } = learned;
+    let LearnedModel { model, occurrences, intervals, .. } = learned;
     let widest = model.actions.iter().map(|action| width(&escaped(&action.name))).max().unwrap_or(0);
     let columns = widest.clamp(OVERHEAD.len(), MOST_COLUMNS);
     let overhead = format!("  {}  {:>6} bytes", fitted(OVERHEAD, columns), model.overhead);
-    let actions = model.actions.iter().zip(occurrences).map(|(action, commands)| {
+    let actions = model.actions.iter().zip(occurrences).zip(intervals).map(|((action, commands), [least, most])| {
         let name = fitted(&escaped(&action.name), columns);
-        format!("  {name}  {:>6} bytes, in {commands} commands", action.size)
+        let interval = if least < most { format!(" ({least} to {most})") } else { String::new() };
+        format!("  {name}  {:>6} bytes{interval}, in {commands} commands", action.size)
     });
     [overhead].into_iter().chain(actions).collect()
+}
+
+/// The kinds of commands with the sizes they were seen with.
+fn kinds(model: &Model) -> Vec<String> {
+    let Some(kinds) = &model.kinds else { return Vec::new() };
+    let named = |kind: &Kind| escaped(&kind.in_words()).into_owned();
+    let widest = kinds.list.iter().map(|kind| width(&named(kind))).max().unwrap_or(0).min(MOST_COLUMNS);
+    let line = |kind: &Kind| {
+        let [least, most] = kind.size_range();
+        let sizes = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        let (name, commands) = (fitted(&named(kind), widest), kind.commands());
+        format!("  {name}  {sizes:>10} bytes, in {commands} commands")
+    };
+    let replies = match &kinds.replies {
+        Some(_) => "replies: their number and bytes tell kinds apart",
+        None => "replies: they do not tell kinds apart",
+    };
+    let mut lines = vec!["whole commands, overhead included:".to_owned()];
+    lines.extend(kinds.list.iter().take(MOST_KINDS).map(line));
+    if kinds.list.len() > MOST_KINDS {
+        lines.push(format!("  and {} more", kinds.list.len() - MOST_KINDS));
+    }
+    lines.extend([replies.to_owned(), String::new()]);
+    lines
 }
 
 fn describe_basis(basis: &Basis) -> String {

@@ -8,16 +8,19 @@ use sizeleak_frame::what;
 use sizeleak_runtime::{Interrupt, Source, SourceEmit, StageError};
 
 use crate::capture_driver::{CaptureDriver, fast};
+use crate::dating::LOST_BEFORE_NS;
 use crate::error::{CaptureError, Damage};
 use crate::folder::{content_below, is_named_capture};
 use crate::merge::Merge;
 use crate::notice::{Failures, NAME, notice};
+use crate::order::CaptureOrder;
 use crate::packet_batcher::Selection;
 
 /// Reads captures and emits their packets in order of time.
 #[derive(Debug)]
 pub struct Capture {
     files: Vec<PathBuf>,
+    order: CaptureOrder,
     selection: Selection,
     bytes: u64,
     packets: u64,
@@ -27,7 +30,13 @@ pub struct Capture {
 impl Capture {
     /// Reads these files, and all files below those that are folders; `-` is stdin.
     pub fn new(files: Vec<PathBuf>) -> Self {
-        Self { files, selection: Selection::All, bytes: 0, packets: 0, counters: Vec::new() }
+        Self { files, order: CaptureOrder::Time, selection: Selection::All, bytes: 0, packets: 0, counters: Vec::new() }
+    }
+
+    /// Reads them in this order.
+    #[must_use]
+    pub fn in_order(self, order: CaptureOrder) -> Self {
+        Self { order, ..self }
     }
 
     /// Passes on this selection of the packets.
@@ -50,10 +59,10 @@ impl Source for Capture {
         if let Some(total) = total_bytes(&files) {
             progress.expect(total);
         }
-        let (merge, errors) = Merge::new(files, interrupt, &progress);
+        let (merge, errors) = Merge::new(files, self.order, interrupt, &progress);
         for error in errors {
             // In a folder there is more than captures.
-            let is_other = matches!(error.damage, Damage::NotCapture(_) | Damage::Empty)
+            let is_other = matches!(error.damage, Damage::NotCapture(_) | Damage::StandIn(_) | Damage::Empty)
                 && !named.contains(&error.file)
                 && !is_named_capture(&error.file);
             if is_other {
@@ -63,8 +72,16 @@ impl Source for Capture {
                 failures.report(error, None, out)?;
             }
         }
+        if self.order == CaptureOrder::Time
+            && let Some(detail) = lost_times(&merge)
+        {
+            out.emit(notice(what::CLOCK, None, &detail).into())?;
+        }
         let mut driver = CaptureDriver::new(merge, &self.selection, &mut failures, out, interrupt);
-        fast::run(&mut driver)?;
+        match self.order {
+            CaptureOrder::Time => fast::run(&mut driver)?,
+            CaptureOrder::Given => driver.run_in_given_order()?,
+        }
         let CaptureDriver { merge, batcher, .. } = driver;
         (self.bytes, self.packets) = (merge.bytes, batcher.counts.packets);
         self.counters = vec![
@@ -122,6 +139,27 @@ impl Capture {
         }
         Ok(found)
     }
+}
+
+/// What to tell the user where captures have lost their times, and would be mixed by them.
+fn lost_times(merge: &Merge) -> Option<String> {
+    let starts: Vec<i64> = merge.waiting.iter().map(|file| file.starts_ns).filter(|start| *start > i64::MIN).collect();
+    // They are sorted.
+    let is_shared = |(at, start): (usize, &i64)| {
+        let neighbours = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
+        neighbours.filter_map(|at| starts.get(at)).any(|other| other == start)
+    };
+    let shared = starts.iter().enumerate().filter(|start| is_shared(*start)).count();
+    let lost = starts.iter().filter(|start| **start < LOST_BEFORE_NS).count();
+    (shared.max(lost) > 1).then(|| {
+        format!(
+            "{} of {} captures begin at the same time, or within a year of the epoch: their times were lost or \
+             rewritten, and their packets may be mixed by them; `--order given` (`order = \"given\"` in \
+             pipeline.toml) reads one after the other",
+            shared.max(lost),
+            starts.len()
+        )
+    })
 }
 
 /// The total size of these files in bytes; `None` if the size of one is unknown.

@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use sizeleak_frame::Packets;
+use sizeleak_frame::{Packet, Packets, what};
 use sizeleak_runtime::{Interrupt, SourceEmit, StageError};
 
+use crate::dating::Dating;
 use crate::error::CaptureError;
 use crate::merge::{Merge, Next};
-use crate::notice::Failures;
+use crate::notice::{Failures, notice};
 use crate::packet_batcher::{PacketBatcher, Selection};
 use crate::prefetch::{PrefetchEnd, PrefetchedCapture, Prefetcher};
 
@@ -39,6 +40,38 @@ impl<'a> CaptureDriver<'a> {
     /// Emits all packets.
     pub(crate) fn run(&mut self) -> Result<(), StageError> {
         while self.step()?.is_continue() {}
+        self.finish()
+    }
+
+    /// Emits all packets, dated so that their order is that of the captures.
+    pub(crate) fn run_in_given_order(&mut self) -> Result<(), StageError> {
+        let mut dating = Dating::default();
+        while !self.interrupt.is_set() {
+            if self.merge.may_wait() {
+                self.send()?;
+                self.out.flush()?;
+            }
+            let error = match self.merge.next_packet() {
+                Ok(Next::Packet(packet)) => {
+                    let time_ns = dating.date(packet.capture, packet.time_ns);
+                    self.batcher.push(Packet { time_ns, ..packet });
+                    None
+                }
+                Ok(Next::Start) => self.merge.start_next().err(),
+                Ok(Next::End) => break,
+                Err(error) => Some(error),
+            };
+            if error.is_some() || self.batcher.is_due() {
+                self.send()?;
+            }
+            if let Some(error) = error {
+                self.failures.report(error, self.batcher.last_ns(), self.out)?;
+            }
+        }
+        if let Some(detail) = dating.describe(self.merge.read) {
+            self.send()?;
+            self.out.emit(notice(what::CLOCK, self.batcher.last_ns(), &detail).into())?;
+        }
         self.finish()
     }
 

@@ -34,6 +34,9 @@ pub enum Damage {
     /// It does not begin like a capture.
     #[error("is no capture: it begins with {0}, where pcap or pcapng (plain or compressed) is wanted")]
     NotCapture(String),
+    /// It stands in the place of a capture.
+    #[error("is {0}")]
+    StandIn(&'static str),
     /// It ends inside a packet, block or header.
     #[error("is cut at byte {offset}, {missing} bytes before the end of a {part}: what comes before is processed")]
     Cut {

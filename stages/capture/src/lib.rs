@@ -24,6 +24,7 @@
 mod byte_source;
 mod capture;
 mod capture_driver;
+mod dating;
 mod error;
 mod folder;
 #[cfg(feature = "live")]
@@ -34,6 +35,7 @@ mod notice;
 mod open;
 mod open_capture;
 mod options;
+mod order;
 mod packet;
 mod packet_batcher;
 mod pcap;
@@ -52,5 +54,6 @@ pub use folder::{FolderContent, SpecialFile, content_below};
 #[cfg(feature = "live")]
 pub use live::{LiveCapture, LiveError};
 pub use options::Options;
+pub use order::CaptureOrder;
 pub use packet::CapturedPacket;
 pub use reader::CaptureReader;

@@ -10,6 +10,7 @@ use crate::error::CaptureError;
 use crate::notice::NAME;
 use crate::open::{Decompression, is_stream};
 use crate::open_capture::{CaptureFile, OpenCapture};
+use crate::order::CaptureOrder;
 use crate::window::WINDOW_BYTES;
 
 /// The most files open at once. If more overlap in time, those whose next packet is latest are suspended: what has been
@@ -55,11 +56,18 @@ pub(crate) struct Merge {
     pub(crate) skipped_blocks: u64,
     /// Bytes that damage has cost.
     pub(crate) skipped_bytes: u64,
+    /// Captures that were read to their end.
+    pub(crate) read: u64,
 }
 
 impl Merge {
     /// Finds the start of each file. Returns an error for each file that cannot be opened or begins with damage.
-    pub(crate) fn new(paths: Vec<PathBuf>, interrupt: &Interrupt, progress: &Progress) -> (Self, Vec<CaptureError>) {
+    pub(crate) fn new(
+        paths: Vec<PathBuf>,
+        order: CaptureOrder,
+        interrupt: &Interrupt,
+        progress: &Progress,
+    ) -> (Self, Vec<CaptureError>) {
         let (mut waiting, mut errors) = (Vec::new(), Vec::new());
         let is_single = paths.len() == 1;
         for (path, index) in paths.into_iter().zip(0..).take_while(|_| !interrupt.is_set()) {
@@ -80,6 +88,10 @@ impl Merge {
                 Err(error) => errors.push(error),
             }
         }
+        if order == CaptureOrder::Given {
+            // None begins while another one is open.
+            waiting.iter_mut().for_each(|file| file.starts_ns = i64::MAX);
+        }
         waiting.sort_by_key(|file| (file.starts_ns, file.index));
         let merge = Self {
             waiting: waiting.into(),
@@ -90,6 +102,7 @@ impl Merge {
             bytes: 0,
             skipped_blocks: 0,
             skipped_bytes: 0,
+            read: 0,
         };
         (merge, errors)
     }
@@ -140,6 +153,7 @@ impl Merge {
             return;
         }
         tracing::info!(stage = NAME, file = %capture.file.path.display(), bytes = reader.window.offset(), "has read");
+        self.read += 1;
         self.bytes += reader.window.offset();
         self.skipped_blocks += reader.skipped_blocks;
         self.skipped_bytes += reader.skipped_bytes;

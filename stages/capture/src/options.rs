@@ -12,6 +12,7 @@ use sizeleak_runtime::{Access, ConfigureError, Runnable, SourceNode, StageOption
 
 use crate::Capture;
 use crate::folder::content_below;
+use crate::order::CaptureOrder;
 use crate::packet_batcher::Selection;
 
 /// Which captures to read.
@@ -31,6 +32,10 @@ pub struct Options {
     /// with far less data in the pipe
     #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
     pub only: Vec<String>,
+
+    /// How several captures follow each other
+    #[arg(long, value_enum, default_value_t)]
+    pub order: CaptureOrder,
 
     /// Capture from this interface instead of files, until stopped. Requires a program built with `--features live` and
     /// the libpcap headers (Debian and Ubuntu: apt-get install libpcap-dev), and the same permissions as tcpdump.
@@ -125,7 +130,7 @@ impl Options {
             files.push("-".into());
         }
         self.check_files(&files)?;
-        Ok(Box::new(SourceNode::new(Capture::new(files).selecting(selection))))
+        Ok(Box::new(SourceNode::new(Capture::new(files).in_order(self.order).selecting(selection))))
     }
 }
 

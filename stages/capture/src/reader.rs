@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use sizeleak_text::stand_in;
+
 use crate::byte_source::ByteSource;
 use crate::error::Damage;
 use crate::packet::{CapturedPacket, PacketVisitor};
@@ -123,6 +125,9 @@ impl CaptureReader {
 
 /// Describes what a file that is not a capture looks like.
 fn not_capture(beginning: &[u8]) -> Damage {
+    if let Some(what) = stand_in(beginning) {
+        return Damage::StandIn(what);
+    }
     let shown = beginning.get(..beginning.len().min(4)).unwrap_or_default();
     let looks = match beginning {
         [0x81, ..] => "a sizeleak frame stream".to_owned(),

@@ -8,6 +8,7 @@ use sizeleak_runtime::{Interrupt, Progress, SourceEmit};
 use crate::capture_driver::CaptureDriver;
 use crate::merge::Merge;
 use crate::notice::Failures;
+use crate::order::CaptureOrder;
 use crate::packet_batcher::{PacketCounts, Selection};
 
 /// The address that [`prefilter`] lets pass.
@@ -74,7 +75,7 @@ pub(crate) fn with_driver<T>(
     drive: impl FnOnce(&mut CaptureDriver<'_>) -> T,
 ) -> (T, DriverCounts) {
     let mut failures = Failures::default();
-    let (merge, errors) = Merge::new(files.to_vec(), interrupt, &Progress::new());
+    let (merge, errors) = Merge::new(files.to_vec(), CaptureOrder::Time, interrupt, &Progress::new());
     for error in errors {
         failures.report(error, None, out).unwrap();
     }

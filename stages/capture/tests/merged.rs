@@ -35,7 +35,7 @@ fn folders_are_read_recursively() {
 }
 
 #[test]
-fn what_is_named_like_a_capture_in_a_folder_must_be_one() {
+fn file_named_like_a_capture_in_a_folder_must_be_one() {
     let folder = TempDir::new().unwrap();
     file(&folder, "good.pcap", &little_endian(&some_packets(4, 0)));
     for (name, content, fails) in [

@@ -15,17 +15,18 @@
 //! keep-alive on its timer; and, if the gateway never replies, one of that size before the timer was seen on the
 //! connection.
 
-use sizeleak_frame::{Direction, Flow};
+use sizeleak_frame::{Direction, Flow, Session};
 use sizeleak_model::GatewayRecords;
 use sizeleak_runtime::TwoGenerationCache;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, ServiceBurst, SizeClass, SizedRecord};
 use crate::message::{MessagePart, MessageReassembler, Reassembly};
-use crate::noise_model::NoiseModel;
+use crate::noise_models::NoiseModels;
 use crate::options::TimeLimits;
 use crate::periodic::PeriodicTraffic;
 use crate::record_class::{Decision, RecordClass};
+use crate::rules::RuleAlgorithm;
 use crate::service_classifier::ServiceClassifier;
 
 /// The most flows with a remembered history; at least the half used last is kept.
@@ -37,7 +38,9 @@ const MAX_TIMERS: usize = 20_000;
 /// What was learned, and the history of every flow.
 #[derive(Debug)]
 pub(crate) struct LearnedAlgorithm {
-    noise_model: NoiseModel,
+    noise_models: NoiseModels,
+    /// For flows whose noise no model knows.
+    others: RuleAlgorithm,
     endpoints: FlowEndpoints,
     timers: TwoGenerationCache<(EndpointPair, u32), PeriodicTraffic>,
     flows: TwoGenerationCache<u64, LearnedFlow>,
@@ -54,9 +57,10 @@ struct LearnedFlow {
 
 impl LearnedAlgorithm {
     /// The algorithm with what a model knows.
-    pub(crate) fn new(noise_model: NoiseModel) -> Self {
+    pub(crate) fn new(noise_models: NoiseModels, limits: &TimeLimits) -> Self {
         Self {
-            noise_model,
+            noise_models,
+            others: RuleAlgorithm::new(Some(limits.gap_ns), limits.answer_within_ns),
             endpoints: FlowEndpoints::default(),
             timers: TwoGenerationCache::new(MAX_TIMERS),
             flows: TwoGenerationCache::new(MAX_FLOWS),
@@ -66,28 +70,38 @@ impl LearnedAlgorithm {
     /// Remembers the addresses of a flow.
     pub(crate) fn add_flow(&mut self, flow: &Flow) {
         self.endpoints.add(flow);
+        self.noise_models.add_flow(flow);
+    }
+
+    /// Remembers the server name of a session.
+    pub(crate) fn add_session(&mut self, session: &Session) {
+        self.noise_models.add_session(session);
     }
 
     /// Whether records of a flow were seen.
     pub(crate) fn knows(&self, flow: u64) -> bool {
-        self.flows.peek(&flow).is_some()
+        self.flows.peek(&flow).is_some() || self.others.knows(flow)
     }
 
     /// Forgets the times of earlier records.
     pub(crate) fn restart_time(&mut self) {
         self.timers.clear();
         self.flows.clear();
+        self.others.restart_time();
     }
 
     /// How many flows were evicted.
     pub(crate) fn evicted(&self) -> u64 {
-        self.flows.evicted()
+        self.flows.evicted() + self.others.evicted()
     }
 
     /// Classifies the next record of a flow.
     #[inline]
     pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> Decision {
-        let Self { noise_model, endpoints, timers, flows } = self;
+        let Self { noise_models, others, endpoints, timers, flows } = self;
+        let Some(noise_model) = noise_models.of_flow(sized.record.flow) else {
+            return others.classify(sized).into();
+        };
         let sized = SizedRecord { size: noise_model.size(sized.record), ..sized };
         let number = sized.record.flow;
         if noise_model.has_interval_timers() {

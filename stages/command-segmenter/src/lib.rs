@@ -44,6 +44,7 @@ mod learned;
 mod likelihood;
 mod message;
 mod noise_model;
+mod noise_models;
 mod open_commands;
 mod options;
 mod periodic;

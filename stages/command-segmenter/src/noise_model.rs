@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Direction, Record};
-use sizeleak_model::{Basis, GatewayRecords, MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout, ServiceRecords};
+use sizeleak_model::{
+    Basis, GatewayRecords, Kind, MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout, ServiceRecords,
+};
 
 /// Sizes may be this many bytes outside the range of the model: labelled commands may not have shown every ε.
 const SLACK: i64 = 4;
@@ -126,9 +128,11 @@ pub(crate) fn command_range(model: &Model) -> [i64; 2] {
     let sizes = || model.actions.iter().map(|action| action.size);
     let tuples = model.neighbours.tuples();
     let epsilons = || tuples.iter().map(|tuple| tuple.epsilon);
-    let labelled = || tuples.iter().map(|tuple| tuple.size);
-    let one_action = model.overhead.saturating_add(sizes().min().unwrap_or(0));
-    let min = one_action.saturating_add(epsilons().min().unwrap_or(0)).min(labelled().min().unwrap_or(one_action));
+    let of_kinds = || model.kinds.iter().flat_map(|kinds| &kinds.list).flat_map(Kind::size_range);
+    let labelled = || tuples.iter().map(|tuple| tuple.size).chain(of_kinds());
+    let least = sizes().min().map(|size| model.overhead.saturating_add(size));
+    let least = least.map(|one_action| one_action.saturating_add(epsilons().min().unwrap_or(0)));
+    let min = least.into_iter().chain(labelled()).min().unwrap_or(0);
     let max_actions = model.limits().map_or(u32::MAX, |limits| limits.max_actions());
     let max = if max_actions == u32::MAX {
         i64::MAX

@@ -20,9 +20,12 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub algorithm: Option<Algorithm>,
 
-    /// The model of the gateway, made by `sizeleak learn` (algorithm `learned`)
+    /// The model of the gateway, made by `sizeleak learn` (algorithm `learned`); several files for several services or
+    /// gateways
     #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
+    #[serde(with = "sizeleak_flow_models::model_files", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<sizeleak_flow_models::model_files::OneOrSeveral>")]
+    pub model: Vec<PathBuf>,
 
     /// Whose messages are commands: those to the gateway, those from it, which report what devices did, or both. With
     /// `both`, what the gateway sends in reply to a command belongs to that command
@@ -91,7 +94,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             algorithm: None,
-            model: None,
+            model: Vec::new(),
             direction: CommandDirection::To,
             gap: SignedDuration::from_millis(40),
             min_size: 16,
@@ -154,7 +157,7 @@ mod tests {
     fn options_are_read_from_their_keys_and_have_defaults() {
         let options: Options = toml::from_str("algorithm = \"learned\"\nmodel = \"m.toml\"\ngap = \"80ms\"").unwrap();
         let gap = SignedDuration::from_millis(80);
-        let (algorithm, model) = (Some(Algorithm::Learned), Some("m.toml".into()));
+        let (algorithm, model) = (Some(Algorithm::Learned), vec!["m.toml".into()]);
         assert_eq!(options, Options { algorithm, model, gap, ..Options::default() });
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("algorithm = \"best\"").is_err());

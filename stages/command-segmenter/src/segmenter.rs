@@ -4,14 +4,15 @@ mod clock;
 
 use std::path::Path;
 
-use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, what};
-use sizeleak_model::Model;
+use sizeleak_flow_models::model_files;
+use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, Session, what};
+use sizeleak_model::ModelSet;
 use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
 use crate::adaptive::{AdaptiveAlgorithm, Queued};
 use crate::flow_history::{SizeClass, SizedRecord};
 use crate::learned::LearnedAlgorithm;
-use crate::noise_model::NoiseModel;
+use crate::noise_models::NoiseModels;
 use crate::open_commands::{FinishedCommand, OpenCommands};
 use crate::options::{Algorithm, CommandDirection, Options, TimeLimits};
 use crate::record_class::{Decision, RecordClass};
@@ -93,6 +94,8 @@ pub enum SegmenterInput {
     Record(Record),
     /// A flow: its addresses are remembered, and it is passed on.
     Flow(Box<Flow>),
+    /// A session: its server name is remembered, and it is passed on.
+    Session(Box<Session>),
 }
 
 impl TryFrom<Frame> for SegmenterInput {
@@ -102,6 +105,7 @@ impl TryFrom<Frame> for SegmenterInput {
         match frame {
             Frame::Record(record) => Ok(Self::Record(record)),
             Frame::Flow(flow) => Ok(Self::Flow(flow)),
+            Frame::Session(session) => Ok(Self::Session(session)),
             other => Err(other),
         }
     }
@@ -131,16 +135,16 @@ impl CommandSegmenter {
     /// [`ConfigureError::Usage`] if a time is negative or longer than a day, or if the algorithm needs a model;
     /// [`ConfigureError::Input`] if the model cannot be used.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
-        Self::with_noise_model(options, noise_model(options)?)
+        Self::with_noise_models(options, noise_models(options)?)
     }
 
-    fn with_noise_model(options: &Options, noise_model: Option<NoiseModel>) -> Result<Self, ConfigureError> {
+    fn with_noise_models(options: &Options, noise_models: Option<NoiseModels>) -> Result<Self, ConfigureError> {
         let limits = options.time_limits()?;
         let rules = |continued_within_ns| {
             AlgorithmState::Rules(RuleAlgorithm::new(continued_within_ns, limits.answer_within_ns))
         };
-        let algorithm = match (options.algorithm, noise_model) {
-            (_, Some(noise_model)) => AlgorithmState::Learned(Box::new(LearnedAlgorithm::new(noise_model))),
+        let algorithm = match (options.algorithm, noise_models) {
+            (_, Some(noise_models)) => AlgorithmState::Learned(Box::new(LearnedAlgorithm::new(noise_models, &limits))),
             (Some(Algorithm::Adaptive | Algorithm::Learned) | None, None) => AlgorithmState::Adaptive(Box::default()),
             (Some(Algorithm::Record), None) => rules(None),
             (Some(Algorithm::Gap), None) => rules(Some(limits.gap_ns)),
@@ -321,24 +325,24 @@ impl CommandSegmenter {
     }
 }
 
-/// What the model knows about noise, if the algorithm is `learned`, which is the default with such a model.
-fn noise_model(options: &Options) -> Result<Option<NoiseModel>, ConfigureError> {
-    let file = match (options.algorithm, &options.model) {
+/// What the models know about noise, if the algorithm is `learned`, which is the default with such a model.
+fn noise_models(options: &Options) -> Result<Option<NoiseModels>, ConfigureError> {
+    let first = match (options.algorithm, options.model.first()) {
         (Some(Algorithm::Gap | Algorithm::Record | Algorithm::Adaptive), _) | (None, None) => return Ok(None),
         (Some(Algorithm::Learned), None) => {
             return Err(ConfigureError::Usage(
                 "the algorithm `learned` needs a model: add `--model FILE`; `sizeleak learn` makes one".into(),
             ));
         }
-        (None | Some(Algorithm::Learned), Some(file)) => file,
+        (None | Some(Algorithm::Learned), Some(first)) => first,
     };
-    let model = Model::read(file).map_err(|error| ConfigureError::Input(error.to_string()))?;
-    match NoiseModel::new(&model) {
+    let models = ModelSet::read(&options.model).map_err(|error| ConfigureError::Input(error.to_string()))?;
+    match NoiseModels::new(&models) {
         None if options.algorithm.is_some() => Err(ConfigureError::Input(format!(
             "{}: it has no [noise], which the algorithm `learned` needs: learn it again or use another algorithm",
-            file.display()
+            first.display()
         ))),
-        noise_model => Ok(noise_model),
+        noise_models => Ok(noise_models),
     }
 }
 
@@ -362,6 +366,12 @@ impl Stage for CommandSegmenter {
                     reports.add_flow(&flow);
                 }
                 Ok(out.emit(Frame::Flow(flow))?)
+            }
+            SegmenterInput::Session(session) => {
+                if let AlgorithmState::Learned(learned) = &mut self.algorithm {
+                    learned.add_session(&session);
+                }
+                Ok(out.emit(Frame::Session(session))?)
             }
         }
     }
@@ -408,7 +418,7 @@ impl StageOptions for Options {
     ];
 
     fn resolve_paths(&mut self, folder: &Path) {
-        self.model = self.model.take().map(|model| folder.join(model));
+        model_files::resolve(&mut self.model, folder);
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Candidate, Correction, Identification, Notice, SharedList, WeightedEpsilon, what};
+use sizeleak_flow_models::SectionStage;
+use sizeleak_frame::{
+    Candidate, Command, Correction, Frame, Identification, Notice, SharedList, WeightedEpsilon, what,
+};
 use sizeleak_model::Model;
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 use thiserror::Error;
 
 use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
+use crate::kind_candidates::{AdditiveCandidates, KindCandidates};
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
 use crate::weight_table::WeightTable;
@@ -24,7 +28,10 @@ const ENTRY_BYTES: usize = 256;
 pub struct Decomposer {
     model: Model,
     names: SharedList<Arc<str>>,
-    solver: Solver,
+    /// `None` if the model has no sizes of actions.
+    solver: Option<Solver>,
+    /// `None` if the model has no kinds.
+    kinds: Option<KindCandidates>,
     /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None if
     /// the prior is flat.
     weight_tables: Vec<WeightTable>,
@@ -66,6 +73,11 @@ enum Unexplained {
     NoSolution(i64),
     #[error("no actions add up to the {0} to {1} bytes of this message: another kind of message, or another gateway")]
     NoSolutionInRange(i64, i64),
+    #[error(
+        "no labelled kind of command has {0} bytes, and what other commands weigh is not known: another kind of \
+         message, another gateway, or a command to label"
+    )]
+    NoKind(i64),
     #[error(transparent)]
     TooLarge(#[from] SumTooLarge),
 }
@@ -84,14 +96,16 @@ impl Decomposer {
     /// [`SolverError`] if the model's actions and inventory cannot be solved for.
     pub fn new(model: Model, limit: usize) -> Result<Self, SolverError> {
         let limits = model.limits()?;
-        let solver = Solver::new(&model.actions, &limits)?;
-        let sizes = action_sizes(&model.actions)?;
+        let has_sums = !model.actions.is_empty();
+        let solver = has_sums.then(|| Solver::new(&model.actions, &limits)).transpose()?;
+        let sizes = if has_sums { action_sizes(&model.actions)? } else { Vec::new() };
         let tables =
             |prior| [WeightTable::exact(&sizes, &limits, prior), WeightTable::geometric(&sizes, &limits, prior)];
         let weight_tables = model.prior.iter().flat_map(tables).flatten().collect();
-        let names = model.actions.iter().map(|action| Arc::from(action.name.as_str())).collect();
+        let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
+        let kinds = KindCandidates::new(&model, &names);
         let cache = TwoGenerationCache::new(MAX_CACHE_BYTES);
-        Ok(Self { model, names, solver, weight_tables, limit, cache, counters: DecomposerCounters::default() })
+        Ok(Self { model, names, solver, kinds, weight_tables, limit, cache, counters: DecomposerCounters::default() })
     }
 
     /// The decomposition of a size or range of sizes: from the cache if the values of ε are the same to the last bit.
@@ -105,7 +119,8 @@ impl Decomposer {
         let [least, most] = sizes;
         let decomposition = match target_sums(sizes, self.model.overhead, epsilons) {
             Some((sums, unused_epsilons)) => {
-                Decomposition { candidates: self.candidates(sizes, sums), unused_epsilons }
+                let heaviest = epsilons.iter().map(|value| value.weight).fold(0.0, f64::max);
+                Decomposition { candidates: self.candidates(sizes, sums, heaviest), unused_epsilons }
             }
             None => Decomposition { candidates: Err(Unexplained::InvalidRange(least, most)), unused_epsilons: 0 },
         };
@@ -115,7 +130,36 @@ impl Decomposer {
         decomposition
     }
 
-    fn candidates(&mut self, [least, most]: [i64; 2], sums: Vec<TargetSum>) -> Result<FoundCandidates, Unexplained> {
+    /// The kinds and the sums that explain a command.
+    fn candidates(
+        &mut self,
+        sizes: [i64; 2],
+        sums: Vec<TargetSum>,
+        heaviest: f64,
+    ) -> Result<FoundCandidates, Unexplained> {
+        let additive =
+            if self.solver.is_some() { self.sums_of_actions(sizes, sums) } else { Err(Unexplained::NoKind(sizes[1])) };
+        let Some(kinds) = &self.kinds else { return Ok(additive?.0) };
+        // A sum too large to look at leaves the kinds.
+        let (found, size_probability) = additive.unwrap_or_default();
+        let unlisted = found.count.saturating_sub(found.listed.len() as u64);
+        let additive = AdditiveCandidates { listed: found.listed, size_probability: size_probability * heaviest };
+        let mut listed = kinds.candidates(&self.model, sizes[1], &additive);
+        if listed.is_empty() {
+            return Err(Unexplained::NoKind(sizes[1]));
+        }
+        let count = unlisted.saturating_add(listed.len() as u64);
+        listed.truncate(self.limit);
+        Ok(FoundCandidates { listed: listed.into(), count })
+    }
+
+    /// The multisets of actions that explain a command, and the probability of its size, as a multiple of the heaviest
+    /// value of ε.
+    fn sums_of_actions(
+        &mut self,
+        [least, most]: [i64; 2],
+        sums: Vec<TargetSum>,
+    ) -> Result<(FoundCandidates, f64), Unexplained> {
         let explained = self.explained(sums)?;
         if explained.is_empty() {
             let is_range = least != most;
@@ -126,22 +170,24 @@ impl Decomposer {
             });
         }
         let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
-        let listed = match self.most_probable(&explained, count) {
-            Some(listed) => listed,
-            None => self.in_solver_order(&explained)?,
+        let (listed, size_probability) = match self.most_probable(&explained, count) {
+            Some(found) => found,
+            // Without a prior every size up to twice this one is taken to be equally likely.
+            None => (self.in_solver_order(&explained)?, 0.5 / most.max(1) as f64),
         };
-        Ok(FoundCandidates { listed, count })
+        Ok((FoundCandidates { listed, count }, size_probability))
     }
 
     /// The sums that some multisets of actions have, heaviest first.
     fn explained(&mut self, sums: Vec<TargetSum>) -> Result<Vec<ExplainedSum>, SumTooLarge> {
-        let counted = sums.into_iter().map(|sum| Ok(ExplainedSum { sum, count: self.solver.count(sum.bytes)? }));
+        let Some(solver) = &mut self.solver else { return Ok(Vec::new()) };
+        let counted = sums.into_iter().map(|sum| Ok(ExplainedSum { sum, count: solver.count(sum.bytes)? }));
         counted.filter(|explained| !matches!(explained, Ok(ExplainedSum { count: 0, .. }))).collect()
     }
 
-    /// The candidates by the prior, most probable first; `None` without a prior, or without room for its weights.
-    /// Probabilities are among all candidates, listed or not.
-    fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<SharedList<Candidate>> {
+    /// The candidates by the prior, most probable first, and the total weight of their sums; `None` without a prior, or
+    /// without room for its weights. Probabilities are among all candidates, listed or not.
+    fn most_probable(&mut self, explained: &[ExplainedSum], count: u64) -> Option<(SharedList<Candidate>, f64)> {
         let bytes = |explained: &ExplainedSum| usize::try_from(explained.sum.bytes).ok();
         let largest = explained.iter().map(bytes).max().flatten()?;
         let weights = self.weight_tables.iter_mut().find_map(|table| table.prepare(largest).then_some(&*table))?;
@@ -158,7 +204,7 @@ impl Decomposer {
             list.push(way.actions.iter().copied(), sum.epsilon, probability);
             list.has_room()
         });
-        Some(list.into_candidates())
+        Some((list.into_candidates(), ln_total.exp()))
     }
 
     /// The candidates with a flat prior: those of the heaviest sum first.
@@ -166,8 +212,9 @@ impl Decomposer {
         // Every multiset of actions is equally likely before the size is seen, so the weight of its sum decides.
         let total: f64 = explained.iter().map(|explained| explained.sum.weight * explained.count as f64).sum();
         let mut list = CandidateList::new(&self.names, self.limit);
+        let Some(solver) = &mut self.solver else { return Ok(list.into_candidates()) };
         for ExplainedSum { sum, .. } in explained {
-            let mut solutions = self.solver.solutions(sum.bytes)?;
+            let mut solutions = solver.solutions(sum.bytes)?;
             while list.has_room()
                 && let Some(counts) = solutions.advance()
             {
@@ -184,7 +231,13 @@ impl Stage for Decomposer {
     type Input = Correction;
 
     fn process(&mut self, Correction { command, epsilons }: Correction, out: &mut dyn Emit) -> Result<(), StageError> {
-        let sizes = self.model.sizes(command.size, command.records, command.plaintext).map_err(StageError::failed)?;
+        let Ok(sizes) = self.model.sizes(command.size, command.records, command.plaintext) else {
+            // The corrector has said why.
+            return Ok(out.emit(unanswered(command))?);
+        };
+        if epsilons.is_empty() {
+            return Ok(out.emit(unanswered(command))?);
+        }
         let Decomposition { candidates, unused_epsilons } = self.decompose(sizes, &epsilons);
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
@@ -218,6 +271,23 @@ impl Stage for Decomposer {
             ("cut_lists", self.counters.cut_lists),
             ("unused_epsilons", self.counters.unused_epsilons),
         ]
+    }
+}
+
+/// A command that the model says nothing about.
+fn unanswered(command: Command) -> Frame {
+    let candidates = SharedList::default();
+    let (min_actions, max_actions) = (None, None);
+    Identification { command, candidates, candidate_count: 0, listed: 0, min_actions, max_actions }.into()
+}
+
+impl SectionStage for Decomposer {
+    fn flow_and_time(Correction { command, .. }: &Correction) -> (u64, i64) {
+        (command.flow, command.time_ns)
+    }
+
+    fn without_model(Correction { command, .. }: Correction) -> Frame {
+        unanswered(command)
     }
 }
 

@@ -1,15 +1,29 @@
 //! What is unknown about a command before its size is seen: the entropy of the prior over what the inventory allows.
 
-use sizeleak_model::{Limits, Model, Prior};
+use sizeleak_model::{Kind, Limits, Model, Prior};
 
 use crate::automaton::Automaton;
 use crate::prior_walk::{COUNTED_ACTIONS, WalkSums, sum_walks};
 use crate::solver::action_sizes;
 
 /// The entropy of a command's actions under the model's prior, in bits: H(A) = −Σ P(A) log₂ P(A) over all multisets
-/// within the inventory. Without an inventory, over multisets of up to 64 actions, or as many as can be counted. `None`
-/// where the model has no prior, or its inventory has too many states.
+/// within the inventory, and over the kinds of the model. Without an inventory, over multisets of up to 64 actions, or
+/// as many as can be counted. `None` where the model has no prior, or its inventory has too many states.
 pub fn prior_bits(model: &Model) -> Option<f64> {
+    let Some(kinds) = &model.kinds else { return bits_of_sums(model) };
+    let times: Vec<u64> = kinds.list.iter().map(Kind::commands).collect();
+    let of_kinds: u64 = times.iter().fold(0, |sum, times| sum.saturating_add(*times));
+    let of_sums = model.learned.commands.saturating_sub(of_kinds);
+    let all = (of_kinds.saturating_add(of_sums)).max(1) as f64;
+    let bits = |times: u64| {
+        let share = times as f64 / all;
+        if share > 0.0 { -share * share.log2() } else { 0.0 }
+    };
+    let within_sums = if model.actions.is_empty() { 0.0 } else { of_sums as f64 / all * bits_of_sums(model)? };
+    Some(times.into_iter().map(bits).sum::<f64>() + bits(of_sums) + within_sums)
+}
+
+fn bits_of_sums(model: &Model) -> Option<f64> {
     let prior = model.prior.as_ref()?;
     let limits = model.limits().ok()?;
     let sizes = action_sizes(&model.actions).ok()?;

@@ -27,6 +27,7 @@ mod candidate_list;
 mod decomposer;
 mod deviation;
 mod entropy;
+mod kind_candidates;
 mod options;
 mod prior_walk;
 mod solver;

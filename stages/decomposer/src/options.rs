@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_model::Model;
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, build_with_model};
+use sizeleak_flow_models::{build_per_section, model_files};
+use sizeleak_runtime::{ConfigureError, Runnable, StageOptions};
 
 use crate::Decomposer;
 
@@ -14,9 +14,11 @@ use crate::Decomposer;
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// The model of the gateway, made by `sizeleak learn`
+    /// The model of the gateway, made by `sizeleak learn`; several files for several services or gateways
     #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
+    #[serde(with = "sizeleak_flow_models::model_files", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<sizeleak_flow_models::model_files::OneOrSeveral>")]
+    pub model: Vec<PathBuf>,
 
     /// List at most this many candidates, and fewer if a frame would be too large; their number is exact in any case
     #[arg(
@@ -52,7 +54,7 @@ impl Default for Options {
     fn default() -> Self {
         // The paper's gateway has fewer than 1,000 candidates for any one sum. A list of this length takes 1.5 MB in a
         // frame.
-        Self { model: None, limit: 10_000, prior: PriorKind::Learned, free: false }
+        Self { model: Vec::new(), limit: 10_000, prior: PriorKind::Learned, free: false }
     }
 }
 
@@ -64,19 +66,18 @@ impl StageOptions for Options {
          | sizeleak frames"];
 
     fn resolve_paths(&mut self, folder: &Path) {
-        self.model = self.model.take().map(|model| folder.join(model));
+        model_files::resolve(&mut self.model, folder);
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         if self.limit == 0 {
             return Err(ConfigureError::Usage("`limit` is 0: it must be at least 1".into()));
         }
-        let decomposer = build_with_model(self.model.as_deref(), Model::read, |mut model| {
+        build_per_section(&self.model, |mut model| {
             model.prior = model.prior.filter(|_| self.prior == PriorKind::Learned);
             model.inventory = model.inventory.filter(|_| !self.free);
             Decomposer::new(model, self.limit as usize)
-        })?;
-        Ok(Box::new(Node::new(decomposer)))
+        })
     }
 }
 
@@ -88,7 +89,7 @@ mod tests {
     fn a_missing_model_and_a_limit_of_zero_are_usage_errors() {
         let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
         assert_eq!(exit_code(Options::default()), 2);
-        let model = Some("no-such-folder/model.toml".into());
+        let model = vec!["no-such-folder/model.toml".into()];
         assert_eq!(exit_code(Options { model: model.clone(), limit: 0, ..Options::default() }), 2);
         assert_eq!(exit_code(Options { model, ..Options::default() }), 1);
     }
@@ -97,7 +98,7 @@ mod tests {
     fn keys_are_those_of_the_pipeline_file() {
         let mut options: Options = toml::from_str("model = \"m.toml\"\nlimit = 5").unwrap();
         options.resolve_paths(Path::new("there"));
-        assert_eq!(options, Options { model: Some("there/m.toml".into()), limit: 5, ..Options::default() });
+        assert_eq!(options, Options { model: vec!["there/m.toml".into()], limit: 5, ..Options::default() });
         let options: Options = toml::from_str("prior = \"flat\"\nfree = true").unwrap();
         assert_eq!((options.prior, options.free), (PriorKind::Flat, true));
         assert!(toml::from_str::<Options>("prior = \"best\"").is_err());

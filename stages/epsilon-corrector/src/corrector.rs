@@ -1,7 +1,8 @@
 //! The stage: commands in, commands with the likely values of ε out.
 
-use sizeleak_frame::{Command, Correction, Frame, Notice, Session, what};
-use sizeleak_model::{Basis, Model, Smoothing};
+use sizeleak_flow_models::SectionStage;
+use sizeleak_frame::{Command, Correction, Frame, Notice, Session, SharedList, what};
+use sizeleak_model::{Basis, Model, SizeError, Smoothing};
 use sizeleak_runtime::{Emit, Stage, StageError};
 
 use crate::cipher_suites::CipherSuites;
@@ -15,6 +16,8 @@ pub struct EpsilonCorrector {
     estimates: EpsilonEstimates,
     cipher_suites: CipherSuites,
     assumed: u64,
+    /// How many commands the model cannot be asked of.
+    refused: u64,
     unseen_sizes: UnseenSizes,
 }
 
@@ -44,7 +47,7 @@ impl EpsilonCorrector {
     pub fn new(model: Model, smoothing: Smoothing) -> Self {
         let estimates = EpsilonEstimates::new(model.neighbours.clone(), smoothing);
         let unseen_sizes = UnseenSizes::new(&model);
-        Self { model, estimates, cipher_suites: CipherSuites::default(), assumed: 0, unseen_sizes }
+        Self { model, estimates, cipher_suites: CipherSuites::default(), assumed: 0, refused: 0, unseen_sizes }
     }
 
     /// Counts a command if something has to be assumed about its session's cipher suite to convert its size to the
@@ -55,8 +58,8 @@ impl EpsilonCorrector {
             Basis::Plaintext { cipher_suite, .. } => Some(cipher_suite.as_str()),
             Basis::Wire => None,
         };
-        // Without any suite, a model of wire sizes is used as intended.
-        if command.plaintext.is_some() || own == model {
+        // Without any suite, a model of wire sizes is used as intended; with one, only where it knows the service.
+        if model.is_some() && command.plaintext.is_some() || own == model {
             return Ok(());
         }
         self.assumed += 1;
@@ -79,6 +82,44 @@ impl EpsilonCorrector {
         self.cipher_suites.set_reported(command.flow);
         Ok(out.emit(assumed(command, None, detail).into())?)
     }
+
+    /// Passes on a command that the model cannot be asked of, without values of ε. Reports it once for each session.
+    fn refuse(&mut self, command: Box<Command>, why: SizeError, out: &mut dyn Emit) -> Result<(), StageError> {
+        self.refused += 1;
+        if !self.cipher_suites.is_reported(command.flow) {
+            self.cipher_suites.set_reported(command.flow);
+            let notice = Notice { what: what::UNCOVERED.into(), ..assumed(&command, None, why.to_string()) };
+            out.emit(notice.into())?;
+        }
+        Ok(out.emit(without_epsilons(command))?)
+    }
+}
+
+/// A command that no model is for.
+fn without_epsilons(command: Box<Command>) -> Frame {
+    Correction { command: *command, epsilons: SharedList::default() }.into()
+}
+
+impl SectionStage for EpsilonCorrector {
+    const REPORTS: bool = true;
+
+    fn flow_and_time(input: &CorrectorInput) -> (u64, i64) {
+        match input {
+            CorrectorInput::Command(command) => (command.flow, command.time_ns),
+            CorrectorInput::Session(session) => (session.flow, session.time_ns),
+        }
+    }
+
+    fn without_model(input: CorrectorInput) -> Frame {
+        match input {
+            CorrectorInput::Command(command) => without_epsilons(command),
+            CorrectorInput::Session(session) => Frame::Session(session),
+        }
+    }
+
+    fn see_session(&mut self, session: &Session) {
+        self.cipher_suites.update(session.flow, session.cipher_suite.as_deref());
+    }
 }
 
 impl Stage for EpsilonCorrector {
@@ -89,11 +130,14 @@ impl Stage for EpsilonCorrector {
         let command = match input {
             CorrectorInput::Command(command) => command,
             CorrectorInput::Session(session) => {
-                self.cipher_suites.update(session.flow, session.cipher_suite.as_deref());
+                self.see_session(&session);
                 return Ok(out.emit(Frame::Session(session))?);
             }
         };
-        let sizes = self.model.sizes(command.size, command.records, command.plaintext).map_err(StageError::failed)?;
+        let sizes = match self.model.sizes(command.size, command.records, command.plaintext) {
+            Ok(sizes) => sizes,
+            Err(why) => return self.refuse(command, why, out),
+        };
         self.report_assumption(&command, out)?;
         if let Some(unseen) = self.unseen_sizes.check(self.model.neighbours.tuples(), sizes) {
             out.emit(assumed(&command, Some(unseen.distance), unseen.detail).into())?;
@@ -107,11 +151,13 @@ impl Stage for EpsilonCorrector {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![
+        let mut counters = vec![
             ("assumed_cipher", self.assumed),
             ("without_near_neighbours", self.unseen_sizes.commands),
             ("forgotten_flows", self.cipher_suites.evicted),
-        ]
+        ];
+        counters.extend((self.refused > 0).then_some(("other_cipher", self.refused)));
+        counters
     }
 }
 

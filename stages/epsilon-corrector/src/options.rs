@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_model::{Model, Smoothing};
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, build_with_model};
+use sizeleak_flow_models::{build_per_section, model_files};
+use sizeleak_model::Smoothing;
+use sizeleak_runtime::{ConfigureError, Runnable, StageOptions};
 
 use crate::EpsilonCorrector;
 
@@ -15,9 +16,11 @@ use crate::EpsilonCorrector;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// The model of the gateway, made by `sizeleak learn`
+    /// The model of the gateway, made by `sizeleak learn`; several files for several services or gateways
     #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
+    #[serde(with = "sizeleak_flow_models::model_files", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<sizeleak_flow_models::model_files::OneOrSeveral>")]
+    pub model: Vec<PathBuf>,
 
     /// Estimate ε from this many labelled commands nearest in size; 1 uses the nearest one without smoothing, as in the
     /// paper [default: the model's]
@@ -33,22 +36,21 @@ impl StageOptions for Options {
         &["epsilon-corrector --model model.toml < commands.frames | sizeleak frames --kind correction"];
 
     fn resolve_paths(&mut self, folder: &Path) {
-        self.model = self.model.take().map(|model| folder.join(model));
+        model_files::resolve(&mut self.model, folder);
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         if self.k == Some(0) {
             return Err(ConfigureError::Usage("`k` is 0: it must be at least 1".into()));
         }
-        let corrector = build_with_model(self.model.as_deref(), Model::read, |model| {
+        build_per_section(&self.model, |model| {
             let smoothing = match self.k {
                 None => model.smoothing,
                 Some(1) => Smoothing::NEAREST,
                 Some(k) => Smoothing { k: k as usize, ..model.smoothing },
             };
             Ok::<_, Infallible>(EpsilonCorrector::new(model, smoothing))
-        })?;
-        Ok(Box::new(Node::new(corrector)))
+        })
     }
 }
 
@@ -60,7 +62,7 @@ mod tests {
     fn a_missing_model_and_no_neighbours_are_usage_errors() {
         let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
         assert_eq!(exit_code(Options::default()), 2);
-        let model = Some("no-such-folder/model.toml".into());
+        let model = vec!["no-such-folder/model.toml".into()];
         assert_eq!(exit_code(Options { model: model.clone(), k: Some(0) }), 2);
         assert_eq!(exit_code(Options { model, k: None }), 1);
     }
@@ -69,7 +71,7 @@ mod tests {
     fn keys_are_those_of_the_pipeline_file() {
         let mut options: Options = toml::from_str("model = \"m.toml\"\nk = 5").unwrap();
         options.resolve_paths(Path::new("there"));
-        assert_eq!(options, Options { model: Some("there/m.toml".into()), k: Some(5) });
+        assert_eq!(options, Options { model: vec!["there/m.toml".into()], k: Some(5) });
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("K = 5").is_err());
     }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_tunnel_is_an_error() {
+    fn text_that_names_no_tunnel_is_an_error() {
         for wrong in [&["none", "10.0.0.1"][..], &[""], &["7"], &["router"], &["10.0.0.1-"], &["ip 10.0.0.1 10.0.0.2"]]
         {
             assert!(selection(wrong).is_err(), "{wrong:?}");

@@ -17,8 +17,8 @@ pub(crate) struct InventoryFilter {
 
 impl InventoryFilter {
     pub(crate) fn new(model: &Model) -> Result<Self, InventoryError> {
-        let limits = model.limits()?;
-        let names = model.actions.iter().map(|action| action.name.clone());
+        let limits = model.limits_of_all()?;
+        let names = model.action_names().into_iter().map(str::to_owned);
         let classes = names.zip(0..).map(|(name, action)| (name, limits.class_of(action))).collect();
         Ok(Self { classes, limits })
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_model::Model;
-use sizeleak_runtime::{ConfigureError, Node, Runnable, StageOptions, build_with_model};
+use sizeleak_flow_models::{build_per_section, model_files};
+use sizeleak_runtime::{ConfigureError, Runnable, StageOptions};
 
 use crate::{Pruner, PruningMode};
 
@@ -14,9 +14,11 @@ use crate::{Pruner, PruningMode};
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// The model of the gateway, made by `sizeleak learn`
+    /// The model of the gateway, made by `sizeleak learn`; several files for several services or gateways
     #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
+    #[serde(with = "sizeleak_flow_models::model_files", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Option<sizeleak_flow_models::model_files::OneOrSeveral>")]
+    pub model: Vec<PathBuf>,
 
     /// Which candidates to keep
     #[arg(long, value_enum, default_value_t = Options::default().mode)]
@@ -34,7 +36,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { model: None, mode: PruningMode::Learned, keep: 0.999, free: false }
+        Self { model: Vec::new(), mode: PruningMode::Learned, keep: 0.999, free: false }
     }
 }
 
@@ -46,18 +48,17 @@ impl StageOptions for Options {
     ];
 
     fn resolve_paths(&mut self, folder: &Path) {
-        self.model = self.model.take().map(|model| folder.join(model));
+        model_files::resolve(&mut self.model, folder);
     }
 
     fn build(&self) -> Result<Box<dyn Runnable>, ConfigureError> {
         if !(self.keep > 0.0 && self.keep <= 1.0) {
             return Err(ConfigureError::Usage(format!("`keep` is {}: it must be above 0 and at most 1", self.keep)));
         }
-        let pruner = build_with_model(self.model.as_deref(), Model::read, |mut model| {
+        build_per_section(&self.model, |mut model| {
             model.inventory = model.inventory.filter(|_| !self.free);
             Pruner::new(&model, self.mode, self.keep)
-        })?;
-        Ok(Box::new(Node::new(pruner)))
+        })
     }
 }
 
@@ -69,7 +70,7 @@ mod tests {
     fn a_missing_model_and_a_share_out_of_range_are_usage_errors() {
         let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
         assert_eq!(exit_code(Options::default()), 2);
-        let unreadable = Options { model: Some("no-such-folder/model.toml".into()), ..Options::default() };
+        let unreadable = Options { model: vec!["no-such-folder/model.toml".into()], ..Options::default() };
         for keep in [0.0, -1.0, 1.1, f64::NAN] {
             assert_eq!(exit_code(Options { keep, ..unreadable.clone() }), 2);
         }
@@ -83,7 +84,7 @@ mod tests {
         options.resolve_paths(Path::new("there"));
         assert_eq!(
             options,
-            Options { model: Some("there/m.toml".into()), mode: PruningMode::Paper, keep: 0.5, free: true }
+            Options { model: vec!["there/m.toml".into()], mode: PruningMode::Paper, keep: 0.5, free: true }
         );
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("mode = \"best\"").is_err());

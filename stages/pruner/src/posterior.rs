@@ -14,7 +14,7 @@ pub(crate) struct Posterior<'a> {
     listed: &'a SharedList<Candidate>,
     /// The candidates that are left: in the list's order, or best first after [`Self::keep`].
     left: Vec<LeftCandidate>,
-    /// The probability of all candidates that are not listed.
+    /// The probability of everything that is not listed.
     unlisted: f64,
 }
 
@@ -26,13 +26,14 @@ struct LeftCandidate {
 }
 
 impl<'a> Posterior<'a> {
-    /// The probabilities before the replies. In a cut list, candidates that are not listed have what is left to 1.
-    pub(crate) fn new(listed: &'a SharedList<Candidate>, unlisted_count: u64) -> Self {
+    /// The probabilities before the replies. If the list is cut, or if a command may be something that no candidate
+    /// stands for, what is left to 1 is not listed.
+    pub(crate) fn new(listed: &'a SharedList<Candidate>, is_incomplete: bool) -> Self {
         let probabilities = listed.iter().map(|candidate| candidate.probability);
         let valid = probabilities.map(|given| if given.is_nan() { 0.0 } else { given.clamp(0.0, 1.0) });
         let left = valid.enumerate().map(|(index, probability)| LeftCandidate { index, probability });
         let left: Vec<LeftCandidate> = left.collect();
-        let unlisted = if unlisted_count > 0 { (1.0 - sum(&left)).max(0.0) } else { 0.0 };
+        let unlisted = if is_incomplete { (1.0 - sum(&left)).max(0.0) } else { 0.0 };
         Self { listed, left, unlisted }
     }
 

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sizeleak_flow_models::SectionStage;
 use sizeleak_frame::{Candidate, Frame, Identification, Notice, SharedList, what};
 use sizeleak_model::{InventoryError, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
@@ -132,7 +133,11 @@ impl Pruner {
             plaintext: command.plaintext,
             records: command.records,
             replies: command.replies,
-            reply_bytes: if self.model.reply_bytes.is_some() { command.reply_bytes } else { 0 },
+            reply_bytes: if self.model.reply_bytes.is_some() || self.model.kinds.is_some() {
+                command.reply_bytes
+            } else {
+                0
+            },
             candidate_count: *candidate_count,
         };
         if let Some((cached, result)) = self.cache.recall(&key)
@@ -153,7 +158,7 @@ impl Pruner {
             u64::MAX => u64::MAX,
             count => count.saturating_sub(candidates.len() as u64),
         };
-        let mut posterior = Posterior::new(candidates, unlisted);
+        let mut posterior = Posterior::new(candidates, unlisted > 0 || self.model.kinds.is_some());
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
         let is_possible = posterior.len() > 0;
@@ -207,6 +212,16 @@ impl Stage for Pruner {
             ("cut_lists", self.counters.cut_lists),
             ("emptied", self.counters.emptied),
         ]
+    }
+}
+
+impl SectionStage for Pruner {
+    fn flow_and_time(identification: &Box<Identification>) -> (u64, i64) {
+        (identification.command.flow, identification.command.time_ns)
+    }
+
+    fn without_model(identification: Box<Identification>) -> Frame {
+        Frame::Identification(identification)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use sizeleak_frame::{Actions, Command};
-use sizeleak_model::{Model, ReplyBytesModel, ReplyCountModel, WireSize};
+use sizeleak_model::{Kinds, Model, ReplyBytesModel, ReplyCountModel, WireSize};
 
 /// Without an inventory, likelihoods are tabulated up to this number of actions.
 const MAX_ACTIONS: u32 = 4096;
@@ -17,6 +17,32 @@ pub(crate) struct ReplyEvidence<'a> {
     likelihoods: Vec<f64>,
     /// If the bytes of the replies say more than their number.
     bytes: Option<ReplyByteEvidence<'a>>,
+    /// If replies tell kinds apart.
+    kinds: Option<KindEvidence<'a>>,
+}
+
+/// The replies to one command, as far as they tell kinds apart.
+#[derive(Debug)]
+struct KindEvidence<'a> {
+    kinds: &'a Kinds,
+    /// P(replies | kind), by kind.
+    likelihoods: Vec<f64>,
+    /// P(replies) of a command of any kind.
+    of_any: f64,
+}
+
+impl<'a> KindEvidence<'a> {
+    fn new(kinds: &'a Kinds, replies: u32, bytes: i64) -> Option<Self> {
+        let of_any = kinds.replies_of_any(replies, bytes)?;
+        let likelihood = |kind: usize| kinds.reply_likelihood(kind, replies, bytes).unwrap_or(of_any);
+        Some(Self { kinds, likelihoods: (0..kinds.list.len()).map(likelihood).collect(), of_any })
+    }
+
+    /// The likelihood of these actions; `None` if they are none of the kinds.
+    fn likelihood(&self, actions: &Actions) -> Option<f64> {
+        let actions: Vec<(&str, u32)> = actions.iter().map(|(name, count)| (&**name, count)).collect();
+        self.likelihoods.get(self.kinds.position(&actions)?).copied()
+    }
 }
 
 /// The bytes of the replies to one command.
@@ -39,16 +65,25 @@ impl<'a> ReplyEvidence<'a> {
             names: model.actions.iter().map(|action| action.name.as_str()).collect(),
             seen: model.learned.basis.reply_bytes(command.reply_bytes, replies, size),
         });
-        let is_informative = model.replies.is_informative() || bytes.is_some();
+        let kinds = model.kinds.as_ref().and_then(|kinds| {
+            let seen = model.learned.basis.reply_bytes(command.reply_bytes, replies, size);
+            KindEvidence::new(kinds, replies, seen)
+        });
+        // A model of kinds alone knows nothing of how replies depend on the number of actions.
+        let counts = !model.actions.is_empty() && model.replies.is_informative();
+        let is_informative = counts || bytes.is_some() || kinds.is_some();
         is_informative.then(|| {
             let numbers = 0..=max_actions.clamp(1, MAX_ACTIONS);
             let likelihoods = numbers.map(|actions| model.replies.likelihood(replies, actions)).collect();
-            Self { model: &model.replies, replies, likelihoods, bytes }
+            Self { model: &model.replies, replies, likelihoods, bytes, kinds }
         })
     }
 
     /// P(replies and their bytes | these actions).
     pub(crate) fn likelihood(&self, actions: &Actions) -> f64 {
+        if let Some(likelihood) = self.kinds.as_ref().and_then(|kinds| kinds.likelihood(actions)) {
+            return likelihood;
+        }
         let of_bytes = self.bytes.as_ref().map_or(1.0, |bytes| {
             let counts = bytes.names.iter().map(|name| actions.count(name));
             bytes.model.likelihood(bytes.seen, self.replies, counts)
@@ -59,8 +94,11 @@ impl<'a> ReplyEvidence<'a> {
         (of_bytes * of_number).max(f64::MIN_POSITIVE)
     }
 
-    /// The greatest likelihood that a command can have.
+    /// The greatest likelihood that a command can have; beside kinds, the likelihood of anything else.
     pub(crate) fn max_likelihood(&self) -> f64 {
+        if let Some(kinds) = &self.kinds {
+            return kinds.of_any;
+        }
         let of_number = self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
         of_number * self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0))
     }

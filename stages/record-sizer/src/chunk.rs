@@ -15,6 +15,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) starts_segment: bool,
     /// Whether it ends where its segment ends.
     pub(crate) ends_segment: bool,
+    /// Whether its segment ends what its sender had to send (PSH, FIN).
+    pub(crate) is_pushed: bool,
 }
 
 impl<'a> Chunk<'a> {
@@ -25,6 +27,7 @@ impl<'a> Chunk<'a> {
             hidden: segment.length.saturating_sub(segment.payload.len() as u32),
             starts_segment: true,
             ends_segment: true,
+            is_pushed: segment.flags & (Segment::PSH | Segment::FIN) != 0,
             ..Self::fragment(segment.time_ns, segment.payload)
         }
     }
@@ -32,7 +35,7 @@ impl<'a> Chunk<'a> {
     /// Captured bytes from the inside of a segment.
     #[inline]
     pub(crate) fn fragment(time_ns: i64, payload: &'a [u8]) -> Self {
-        Self { time_ns, payload, hidden: 0, starts_segment: false, ends_segment: false }
+        Self { time_ns, payload, hidden: 0, starts_segment: false, ends_segment: false, is_pushed: false }
     }
 
     /// Bytes on the wire.
@@ -82,7 +85,7 @@ mod tests {
 
     #[test]
     fn hidden_bytes_follow_the_captured_ones() {
-        let whole = Chunk { time_ns: 1, payload: b"abcd", hidden: 3, starts_segment: true, ends_segment: true };
+        let whole = Chunk { hidden: 3, starts_segment: true, ends_segment: true, ..Chunk::fragment(1, b"abcd") };
         let mut chunk = whole;
         assert_eq!(chunk.advance(3), (&b"abc"[..], 3));
         assert!(!chunk.starts_segment);

@@ -8,6 +8,8 @@ use sizeleak_frame::{Direction, Segment};
 use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
 use crate::framer::{Framer, Framing};
 use crate::handshake::HandshakeReader;
+use crate::handshake_turns::HandshakeTurns;
+use crate::messages::{MessageEnd, MessageSizer};
 use crate::options::Limits;
 use crate::owned_segment::OwnedSegment;
 use crate::payload_use::PayloadUse;
@@ -49,7 +51,11 @@ struct BusyState {
     negotiation: Negotiation,
     /// Events of one direction that wait for segments of the other.
     queue: Vec<TlsEvent>,
+    /// Whether it was reported that no record was found.
     is_reported_not_tls: bool,
+    /// What stands for records, once that was reported.
+    sized_by: Option<MessageEnd>,
+    turns: HandshakeTurns,
 }
 
 /// The further state of a direction while its connection does not rest.
@@ -60,6 +66,8 @@ struct BusyStream {
     handshake: HandshakeReader,
     /// Whether application data came before, without a loss in between.
     follows_data: bool,
+    /// Sizes messages while no record was found, if their segments are to be used.
+    messages: Option<Box<MessageSizer>>,
 }
 
 /// How a connection ended.
@@ -69,7 +77,7 @@ pub(crate) struct Ending {
     pub(crate) incomplete: u64,
     /// Whether it had data but no TLS record, and that was not reported yet.
     pub(crate) is_not_tls: bool,
-    /// What was used of its payload, if it carried TLS.
+    /// What was used of its payload, if it was sized.
     pub(crate) payload: Option<PayloadUse>,
 }
 
@@ -99,9 +107,23 @@ impl Successor {
 }
 
 impl Connection {
-    /// The connection that these segments start.
-    pub(crate) fn after(successor: &Successor, findings: &mut Findings) -> Self {
+    /// A connection without segments. With `burst_gap_ns`, bursts of segments with at most such pauses stand for records
+    /// as long as it shows none.
+    pub(crate) fn new(burst_gap_ns: Option<i64>) -> Self {
         let mut connection = Self::default();
+        if let Some(gap_ns) = burst_gap_ns {
+            let (_, _, busy) = connection.parts();
+            for direction in Direction::BOTH {
+                let messages = MessageSizer::new(MessageEnd::Silence { gap_ns });
+                busy.streams.of_mut(direction).messages = Some(Box::new(messages));
+            }
+        }
+        connection
+    }
+
+    /// The connection that these segments start.
+    pub(crate) fn after(successor: &Successor, burst_gap_ns: Option<i64>, findings: &mut Findings) -> Self {
+        let mut connection = Self::new(burst_gap_ns);
         connection.open_both(successor.syns(), findings);
         for segment in successor.segments() {
             // Whatever does not fit stays in its rivals.
@@ -149,8 +171,21 @@ impl Connection {
     pub(crate) fn segment(&mut self, segment: &Segment<'_>, findings: &mut Findings) -> Option<Successor> {
         self.payload.seen += u64::from(segment.length);
         let (mut reassembly, mut framer) = self.direction(segment.direction, findings);
-        let run = reassembly.segment(segment, &mut framer)?;
-        Some(self.successor(segment.direction, run))
+        let taken = |framer: &Framer<'_>| framer.messages.as_ref().map(|messages| messages.taken);
+        let before = taken(&framer);
+        let run = reassembly.segment(segment, &mut framer);
+        if taken(&framer) > before {
+            self.end_burst(segment.direction.reversed(), findings);
+        }
+        Some(self.successor(segment.direction, run?))
+    }
+
+    /// Ends the burst of a direction, because the other side sends.
+    fn end_burst(&mut self, direction: Direction, findings: &mut Findings) {
+        let (_, mut framer) = self.direction(direction, findings);
+        if framer.messages.as_ref().is_some_and(|messages| messages.end != MessageEnd::Write) {
+            framer.end_message();
+        }
     }
 
     /// Takes the acknowledgement of a segment of this direction, which concerns the other one.
@@ -161,24 +196,17 @@ impl Connection {
         Some(self.successor(direction, run))
     }
 
-    /// Another connection that was not contradicted, at the end of the traffic. Other rivals are dropped.
-    pub(crate) fn likely_successor(&mut self, time_ns: i64, findings: &mut Findings) -> Option<Successor> {
-        let mut successor = None;
+    /// Another connection that was not contradicted, at the end of the traffic.
+    pub(crate) fn likely_successor(&mut self, findings: &mut Findings) -> Option<Successor> {
         for direction in Direction::BOTH {
-            if successor.is_none() && self.has_rivals(direction) {
+            if self.has_rivals(direction) {
                 let (mut reassembly, mut framer) = self.direction(direction, findings);
-                let run = reassembly.take_likely(&mut framer);
-                successor = run.map(|run| self.successor(direction, run));
+                if let Some(run) = reassembly.take_likely(&mut framer) {
+                    return Some(self.successor(direction, run));
+                }
             }
         }
-        for direction in Direction::BOTH {
-            if self.busy.is_none() {
-                break;
-            }
-            let (mut reassembly, mut framer) = self.direction(direction, findings);
-            reassembly.drop_rivals(time_ns, &mut framer);
-        }
-        successor
+        None
     }
 
     fn has_rivals(&self, direction: Direction) -> bool {
@@ -201,9 +229,12 @@ impl Connection {
     /// Gives up the gaps whose wait has ended at this time.
     pub(crate) fn expire(&mut self, now_ns: i64, limits: &Limits, findings: &mut Findings) {
         for direction in Direction::BOTH {
-            while self.deadline_of(direction, limits).is_some_and(|deadline| deadline <= now_ns) {
+            while self.end_of_wait(direction, limits).is_some_and(|end_ns| end_ns <= now_ns) {
                 let (mut reassembly, mut framer) = self.direction(direction, findings);
                 reassembly.end_wait(&mut framer);
+            }
+            if self.end_of_message(direction).is_some_and(|end_ns| end_ns <= now_ns) {
+                self.direction(direction, findings).1.end_message();
             }
         }
     }
@@ -215,6 +246,7 @@ impl Connection {
             reassembly.release_all(time_ns, &mut framer);
             reassembly.drop_rivals(time_ns, &mut framer);
             framer.handshake.bytes_lost();
+            framer.end_message();
         }
     }
 
@@ -224,6 +256,10 @@ impl Connection {
             let walker = &mut self.streams.of_mut(direction).walker;
             walker.last_ns = walker.last_ns.min(time_ns);
             walker.start_ns = walker.start_ns.min(time_ns);
+            let busy = self.busy.as_mut().and_then(|busy| busy.streams.of_mut(direction).messages.as_mut());
+            if let Some(messages) = busy {
+                messages.go_back(time_ns);
+            }
         }
     }
 
@@ -232,7 +268,12 @@ impl Connection {
     pub(crate) fn conclude(&mut self, findings: &mut Findings) {
         let is_tls = self.is_tls();
         let (_, _, busy) = self.parts();
-        findings.incidents.retain(|(_, incident)| *incident != Incident::NotTls || busy.may_report_not_tls(is_tls));
+        if is_tls {
+            let is_burst =
+                |event: &TlsEvent| matches!(event, TlsEvent::Message { end, .. } if *end != MessageEnd::Write);
+            findings.events.retain(|event| !is_burst(event));
+        }
+        findings.incidents.retain(|(_, incident)| busy.may_report(*incident, is_tls));
         let waits = busy.streams.both().iter().any(|stream| stream.pending.waits());
         if waits && busy.queue.len() < MAX_QUEUED {
             busy.queue.append(&mut findings.events);
@@ -252,14 +293,21 @@ impl Connection {
         let has_data = directions().any(|(busy, _)| !matches!(busy.framing, Framing::Unstarted));
         let unframed: u64 = directions().map(|(busy, _)| busy.framing.unframed_bytes()).sum();
         let is_not_tls = has_data && busy.may_report_not_tls(is_tls);
-        self.payload.lost = self.payload.lost.saturating_add(unframed);
-        let payload = is_tls.then_some(self.payload);
+        let is_sized = is_tls || busy.sized_by.is_some();
+        self.payload.lost = self.payload.lost.saturating_add(if is_tls { unframed } else { 0 });
+        let payload = is_sized.then_some(self.payload);
         Ending { incomplete: incomplete as u64, is_not_tls, payload }
     }
 
     /// Whether a record was found in either direction; the other is then TLS too.
     fn is_tls(&self) -> bool {
         self.streams.both().iter().any(|stream| stream.walker.version().is_some())
+    }
+
+    /// Whether the next message, of which no header was read, belongs to the handshake of a connection seen from its SYN.
+    pub(crate) fn is_handshake(&mut self, direction: Direction) -> bool {
+        let saw_syn = self.streams.both().iter().any(|stream| stream.position.saw_syn());
+        self.parts().2.turns.message(direction) && saw_syn
     }
 
     /// The session between the two ends.
@@ -274,6 +322,16 @@ impl Connection {
     }
 
     fn deadline_of(&self, direction: Direction, limits: &Limits) -> Option<i64> {
+        [self.end_of_wait(direction, limits), self.end_of_message(direction)].into_iter().flatten().min()
+    }
+
+    /// When the open message of a direction is over.
+    fn end_of_message(&self, direction: Direction) -> Option<i64> {
+        self.busy.as_ref()?.streams.of(direction).messages.as_ref()?.deadline_ns()
+    }
+
+    /// When the wait of a direction for missing bytes or an earlier start ends.
+    fn end_of_wait(&self, direction: Direction, limits: &Limits) -> Option<i64> {
         let since_ns = self.busy.as_ref()?.streams.of(direction).pending.since_ns()?;
         let awaits_start = !self.streams.of(direction).position.is_known();
         let wait_ns = if awaits_start { START_WAIT_NS.min(limits.hole_wait_ns) } else { limits.hole_wait_ns };
@@ -321,11 +379,11 @@ impl Connection {
         let (streams, _, busy) = self.parts();
         let context = context(streams, busy, direction);
         let Stream { position, walker } = streams.of_mut(direction);
-        let BusyStream { pending, framing, handshake, follows_data } = busy.streams.of_mut(direction);
+        let BusyStream { pending, framing, handshake, follows_data, messages } = busy.streams.of_mut(direction);
         let saw_syn = position.saw_syn();
         (
             Reassembly { position, pending, context },
-            Framer { direction, saw_syn, walker, framing, handshake, follows_data, findings },
+            Framer { direction, saw_syn, walker, framing, handshake, follows_data, messages, findings },
         )
     }
 }
@@ -349,12 +407,15 @@ impl BusyState {
             framing: Framing::of(&stream.walker),
             handshake: HandshakeReader::default(),
             follows_data: stream.walker.version().is_some(),
+            messages: None,
         };
         Box::new(Self {
             streams: PerDirection { to_gateway: of(&streams.to_gateway), from_gateway: of(&streams.from_gateway) },
             negotiation: Negotiation::default(),
             queue: Vec::new(),
             is_reported_not_tls: false,
+            sized_by: None,
+            turns: HandshakeTurns::default(),
         })
     }
 
@@ -366,8 +427,20 @@ impl BusyState {
     }
 
     fn held_bytes(&self) -> usize {
-        let streams = self.streams.both().map(|stream| stream.pending.bytes() + stream.handshake.held_bytes());
+        let streams = self.streams.both().map(|stream| {
+            let messages = stream.messages.as_ref().map_or(0, |messages| messages.held_bytes());
+            stream.pending.bytes() + stream.handshake.held_bytes() + messages
+        });
         streams.iter().sum::<usize>() + self.queue.capacity() * size_of::<TlsEvent>()
+    }
+
+    /// Whether to report an incident: what stands for records once, and that there are none not after that.
+    fn may_report(&mut self, incident: Incident, is_tls: bool) -> bool {
+        match incident {
+            Incident::NotTls => self.may_report_not_tls(is_tls),
+            Incident::SizedBySegments(end) => self.may_report_not_tls(is_tls) && self.sized_by.replace(end).is_none(),
+            _ => true,
+        }
     }
 
     /// Whether to report that this is not TLS: once, and not if it is.
@@ -383,6 +456,6 @@ mod tests {
     #[test]
     fn documented_memory_of_a_connection_holds() {
         let (resting, busy) = (size_of::<Connection>(), size_of::<BusyState>());
-        assert!(resting <= 152 && busy <= 344, "{resting} bytes, and {busy} while busy");
+        assert!(resting <= 152 && busy <= 376, "{resting} bytes, and {busy} while busy");
     }
 }

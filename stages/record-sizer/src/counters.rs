@@ -14,13 +14,21 @@ macro_rules! counters {
             /// `summary` if there were any.
             pub(crate) odd_times: u64,
             pub(crate) clock_steps: u64,
+            /// Records that stand for segments of which no header was captured, and for bursts without TLS; as rare.
+            pub(crate) segment_records: u64,
+            pub(crate) burst_records: u64,
             $(pub(crate) $name: u64,)*
         }
 
         impl SizerCounters {
             /// Each with its name in `summary`.
             pub(crate) fn all(&self) -> Vec<(&'static str, u64)> {
-                let rare = [("odd_times", self.odd_times), ("clock_steps", self.clock_steps)];
+                let rare = [
+                    ("odd_times", self.odd_times),
+                    ("clock_steps", self.clock_steps),
+                    ("segment_records", self.segment_records),
+                    ("burst_records", self.burst_records),
+                ];
                 let rare = rare.into_iter().filter(|(_, count)| *count > 0);
                 [$((stringify!($name), self.$name)),*].into_iter().chain(rare).collect()
             }

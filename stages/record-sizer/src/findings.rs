@@ -3,6 +3,7 @@
 use sizeleak_frame::Direction;
 
 use crate::handshake::Hello;
+use crate::messages::{MessageEnd, SizedMessage};
 use crate::record::SizedRecord;
 
 /// Something that happened in one direction of a TLS session.
@@ -12,6 +13,8 @@ pub(crate) enum TlsEvent {
     Hello { time_ns: i64, direction: Direction, hello: Box<Hello>, follows_data: bool },
     /// A record is complete.
     Record { direction: Direction, record: SizedRecord },
+    /// A message is complete, of which no record header was read.
+    Message { direction: Direction, message: SizedMessage, end: MessageEnd },
 }
 
 impl TlsEvent {
@@ -19,12 +22,15 @@ impl TlsEvent {
         match self {
             Self::Hello { time_ns, .. } => *time_ns,
             Self::Record { record, .. } => record.time_ns,
+            Self::Message { message, .. } => message.time_ns,
         }
     }
 
     fn direction(&self) -> Direction {
         match self {
-            Self::Hello { direction, .. } | Self::Record { direction, .. } => *direction,
+            Self::Hello { direction, .. } | Self::Record { direction, .. } | Self::Message { direction, .. } => {
+                *direction
+            }
         }
     }
 }
@@ -46,6 +52,8 @@ pub(crate) enum Incident {
     Malformed,
     /// This does not look like TLS.
     NotTls,
+    /// Messages are sized by the lengths of segments, and end so.
+    SizedBySegments(MessageEnd),
 }
 
 impl Incident {
@@ -55,7 +63,7 @@ impl Incident {
             Self::Gap { bytes } | Self::Unconfirmed { bytes } => bytes,
             Self::Resync { skipped } => skipped,
             Self::NotMissing { bytes } => return (0, bytes),
-            Self::Conflict(_) | Self::Malformed | Self::NotTls => 0,
+            Self::Conflict(_) | Self::Malformed | Self::NotTls | Self::SizedBySegments(_) => 0,
         };
         (lost, 0)
     }

@@ -7,6 +7,7 @@ use crate::chunk::Chunk;
 use crate::findings::{Conflict, Findings, Incident, TlsEvent};
 use crate::handshake::{ClientHello, HandshakeReader, Hello};
 use crate::hello_scan::{HelloScan, ScanOutcome, ssl2_hello_length};
+use crate::messages::{MessageEnd, MessageSizer, SizedMessage};
 use crate::reassembly::OrderedStream;
 use crate::record::{GapEffect, HEADER, OpenRecord, RecordWalker, SizedRecord, Step};
 use crate::resync::{BoundarySearch, SearchOutcome};
@@ -26,6 +27,8 @@ pub(crate) enum Framing {
     HelloScan(Box<HelloScan>),
     /// Out of step.
     Search(Box<BoundarySearch>),
+    /// The capture holds headers alone.
+    Hidden,
 }
 
 impl Framing {
@@ -77,6 +80,8 @@ pub(crate) struct Framer<'a> {
     pub(crate) handshake: &'a mut HandshakeReader,
     /// Whether application data came before, without a loss in between.
     pub(crate) follows_data: &'a mut bool,
+    /// Sizes messages while no record was found, if their segments are to be used.
+    pub(crate) messages: &'a mut Option<Box<MessageSizer>>,
     pub(crate) findings: &'a mut Findings,
 }
 
@@ -84,16 +89,23 @@ impl OrderedStream for Framer<'_> {
     fn chunk(&mut self, mut chunk: Chunk<'_>) {
         // A receiver can read early segments only once the bytes before them have come, so time never runs backwards.
         chunk.time_ns = chunk.time_ns.max(self.walker.last_ns);
+        self.hide_or_show(&chunk);
         self.start();
         self.read(chunk);
+        self.size_message(&chunk);
         self.walker.last_ns = chunk.time_ns;
     }
 
     fn gap(&mut self, length: u64, time_ns: i64) {
         self.incident(time_ns, Incident::Gap { bytes: length });
-        let length = if length == 0 { u64::MAX } else { length };
         self.start();
+        if let Some(messages) = self.messages {
+            let message = messages.gap(length, time_ns);
+            self.message(message);
+        }
+        let length = if length == 0 { u64::MAX } else { length };
         match self.framing {
+            Framing::Hidden => {}
             Framing::InStep => {
                 self.handshake.bytes_lost();
                 match self.walker.gap(length) {
@@ -149,6 +161,47 @@ impl Framer<'_> {
         }
     }
 
+    /// Notes that the capture holds no record headers, where nothing was read yet, or that it holds them after all.
+    fn hide_or_show(&mut self, chunk: &Chunk<'_>) {
+        let is_hidden = chunk.hidden > 0 && chunk.payload.len() < HEADER;
+        let is_unread = match self.framing {
+            Framing::Unstarted => true,
+            Framing::Search(search) => search.searched() == 0 && self.walker.version().is_none(),
+            _ => false,
+        };
+        if is_unread && is_hidden {
+            *self.framing = Framing::Hidden;
+            *self.messages = Some(Box::new(MessageSizer::new(MessageEnd::Write)));
+        } else if matches!(self.framing, Framing::Hidden) && chunk.starts_segment && chunk.payload.len() >= HEADER {
+            self.end_message();
+            (*self.framing, *self.messages) = (Framing::search(None), None);
+        }
+    }
+
+    /// Adds bytes to their message, unless there are records.
+    fn size_message(&mut self, chunk: &Chunk<'_>) {
+        let Some(messages) = self.messages else { return };
+        if self.walker.version().is_some() {
+            *self.messages = None;
+            return;
+        }
+        let [over, complete] = messages.chunk(chunk);
+        self.message(over);
+        self.message(complete);
+    }
+
+    /// Ends the message that is open.
+    pub(crate) fn end_message(&mut self) {
+        let message = self.messages.as_mut().and_then(|messages| messages.end());
+        self.message(message);
+    }
+
+    fn message(&mut self, message: Option<SizedMessage>) {
+        let (Some(message), Some(end)) = (message, self.messages.as_ref().map(|messages| messages.end)) else { return };
+        self.incident(message.time_ns, Incident::SizedBySegments(end));
+        self.findings.events.push(TlsEvent::Message { direction: self.direction, message, end });
+    }
+
     fn read(&mut self, mut chunk: Chunk<'_>) {
         loop {
             let rest = match self.framing {
@@ -165,6 +218,7 @@ impl Framer<'_> {
                     let outcome = search.chunk(chunk);
                     self.searched(outcome, chunk.time_ns)
                 }
+                Framing::Hidden => None,
             };
             match rest {
                 Some(rest) => chunk = rest,

@@ -18,6 +18,7 @@ pub(crate) struct HeldSegment {
     hidden: u32,
     starts_segment: bool,
     ends_segment: bool,
+    is_pushed: bool,
 }
 
 impl HeldSegment {
@@ -28,6 +29,7 @@ impl HeldSegment {
             hidden: self.hidden,
             starts_segment: self.starts_segment,
             ends_segment: self.ends_segment,
+            is_pushed: self.is_pushed,
         }
     }
 }
@@ -143,10 +145,10 @@ impl HeldSegments {
 
     /// Holds a chunk; none may be held at its position.
     pub(crate) fn insert(&mut self, start: u64, chunk: Chunk<'_>) {
-        let Chunk { time_ns, payload, hidden, starts_segment, ends_segment } = chunk;
+        let Chunk { time_ns, payload, hidden, starts_segment, ends_segment, is_pushed } = chunk;
         self.bytes += payload.len() + SEGMENT_COST;
         let index = self.segments.partition_point(|(other, _)| *other < start);
-        let held = HeldSegment { time_ns, payload: payload.into(), hidden, starts_segment, ends_segment };
+        let held = HeldSegment { time_ns, payload: payload.into(), hidden, starts_segment, ends_segment, is_pushed };
         self.segments.insert(index, (start, held));
     }
 

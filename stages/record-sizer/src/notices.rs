@@ -6,6 +6,7 @@ use sizeleak_frame::{Notice, what};
 use sizeleak_runtime::{Closed, Emit};
 
 use crate::findings::{Conflict, Incident};
+use crate::messages::MessageEnd;
 
 /// The number of notices about one flow.
 const MAX_PER_FLOW: u32 = 64;
@@ -82,7 +83,23 @@ pub(crate) fn incident(incident: Incident) -> (&'static str, Option<u64>, String
         Incident::Malformed => {
             (what::MALFORMED, None, "no record header where one should be: boundaries are looked for again".into())
         }
-        Incident::NotTls => (what::NOT_TLS, None, "no TLS record was found in it".into()),
+        Incident::NotTls => (
+            what::NOT_TLS,
+            None,
+            "no TLS record was found in it; the option `plain-tcp` of record-sizer sizes the messages of such connections".into(),
+        ),
+        Incident::SizedBySegments(MessageEnd::Write) => (
+            what::ASSUMED,
+            None,
+            "the capture holds no payload of it: the lengths of segments stand for records, one record a write, less \
+             the 5 bytes of its header"
+                .into(),
+        ),
+        Incident::SizedBySegments(MessageEnd::Silence { .. }) => (
+            what::NOT_TLS,
+            None,
+            "no TLS record was found in it: each burst of segments stands for a record (`plain-tcp`)".into(),
+        ),
     }
 }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_runtime::ConfigureError;
 
-/// Limits of memory and time.
+/// Limits of memory and time, and what is sized besides TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
@@ -31,6 +31,15 @@ pub struct Options {
     /// A flow idle for this long may be evicted
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().idle_timeout))]
     pub idle_timeout: SignedDuration,
+
+    /// Also size TCP connections that carry no TLS: a burst of segments stands for a record
+    #[arg(long)]
+    pub plain_tcp: bool,
+
+    /// With `plain-tcp`: segments of one side that follow each other within this time are one burst, unless the other
+    /// side sends in between
+    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().burst_gap))]
+    pub burst_gap: SignedDuration,
 }
 
 impl Default for Options {
@@ -41,6 +50,8 @@ impl Default for Options {
             max_bytes: 12 << 20,
             hole_wait: SignedDuration::from_secs(3),
             idle_timeout: SignedDuration::from_hours(4),
+            plain_tcp: false,
+            burst_gap: SignedDuration::from_millis(40),
         }
     }
 }
@@ -53,6 +64,8 @@ pub(crate) struct Limits {
     pub(crate) bytes: usize,
     pub(crate) hole_wait_ns: i64,
     pub(crate) idle_timeout_ns: i64,
+    /// The pause within bursts that stand for records, if connections without TLS are sized.
+    pub(crate) burst_gap_ns: Option<i64>,
 }
 
 impl Options {
@@ -60,12 +73,14 @@ impl Options {
         if self.max_flows < 2 {
             return Err(ConfigureError::Usage(format!("`max-flows` is {}: it must be at least 2", self.max_flows)));
         }
+        let burst_gap_ns = nanoseconds("burst-gap", self.burst_gap)?;
         Ok(Limits {
             flows: self.max_flows,
             flow_bytes: self.max_flow_bytes,
             bytes: self.max_bytes,
             hole_wait_ns: nanoseconds("hole-wait", self.hole_wait)?,
             idle_timeout_ns: nanoseconds("idle-timeout", self.idle_timeout)?,
+            burst_gap_ns: self.plain_tcp.then_some(burst_gap_ns),
         })
     }
 }

@@ -289,10 +289,7 @@ impl Reassembly<'_> {
             }
             self.continue_with(&run, out);
         }
-        let dropped = self.pending.rivals.take_dropped();
-        if dropped > 0 {
-            out.unconfirmed(dropped, self.context.last_ns);
-        }
+        self.report_dropped(self.context.last_ns, out);
         None
     }
 
@@ -387,6 +384,11 @@ impl Reassembly<'_> {
     /// Drops all rivals.
     pub(crate) fn drop_rivals(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
         self.pending.rivals.drop_all();
+        self.report_dropped(time_ns, out);
+    }
+
+    /// Reports the payload of rivals that were dropped since the last report.
+    fn report_dropped(&mut self, time_ns: i64, out: &mut impl OrderedStream) {
         let dropped = self.pending.rivals.take_dropped();
         if dropped > 0 {
             out.unconfirmed(dropped, time_ns);

@@ -1,6 +1,6 @@
 //! Turns what was found in a flow into frames and counters.
 
-use sizeleak_frame::{Direction, Record, Segment, what};
+use sizeleak_frame::{ContentType, Direction, Record, Segment, what};
 use sizeleak_runtime::{Closed, Emit};
 
 use crate::connection::{Connection, Ending};
@@ -8,10 +8,11 @@ use crate::counters::SizerCounters;
 use crate::dtls::DtlsRecord;
 use crate::findings::{Conflict, Findings, Incident, TlsEvent};
 use crate::handshake::Hello;
+use crate::messages::{MessageEnd, SizedMessage};
 use crate::notices::{self, Notices};
 use crate::payload_use::PayloadUse;
 use crate::plaintext::DTLS_1_3;
-use crate::record::SizedRecord;
+use crate::record::{HEADER, SizedRecord};
 use crate::session::{RecordDetails, TlsSession};
 use crate::udp_flow::{DatagramContent, UdpFlow};
 
@@ -39,11 +40,58 @@ impl Reporter {
             connection.payload.lost = connection.payload.lost.saturating_add(lost).saturating_sub(used);
             self.incident(flow, time_ns, incident, out)?;
         }
-        let mut session = connection.session();
         for event in findings.events.drain(..) {
-            self.event(flow, &mut session, event, out)?;
+            match event {
+                TlsEvent::Message { direction, message, end: MessageEnd::Write } => {
+                    let handshake = connection.is_handshake(direction);
+                    self.segment_record(flow, direction, message, handshake, out)?;
+                }
+                TlsEvent::Message { direction, message, .. } => self.burst_record(flow, direction, message, out)?,
+                event => self.event(flow, &mut connection.session(), event, out)?,
+            }
         }
         Ok(())
+    }
+
+    /// Reports a message that is taken for one record, of which only the segments' lengths were captured.
+    fn segment_record(
+        &mut self,
+        flow: u64,
+        direction: Direction,
+        message: SizedMessage,
+        handshake: bool,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        // Shorter ones hold no record.
+        let Some(length) = message.bytes.checked_sub(HEADER as u64).filter(|length| *length > 0) else { return Ok(()) };
+        self.counters.segment_records += 1;
+        self.message_record(flow, direction, (message, length, handshake), out)
+    }
+
+    /// Reports a burst of a connection without TLS.
+    fn burst_record(
+        &mut self,
+        flow: u64,
+        direction: Direction,
+        message: SizedMessage,
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        self.counters.burst_records += 1;
+        self.message_record(flow, direction, (message, message.bytes, false), out)
+    }
+
+    fn message_record(
+        &mut self,
+        flow: u64,
+        direction: Direction,
+        (message, length, handshake): (SizedMessage, u64, bool),
+        out: &mut dyn Emit,
+    ) -> Result<(), Closed> {
+        let SizedMessage { start_ns, time_ns, .. } = message;
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        let content_type = ContentType::ApplicationData;
+        self.counters.records += 1;
+        out.emit(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext: None, handshake }.into())
     }
 
     /// Reports the end of a connection.
@@ -135,6 +183,8 @@ impl Reporter {
             TlsEvent::Hello { time_ns, direction, hello, .. } => {
                 self.hello(flow, session, (*hello, direction, time_ns), out)
             }
+            // Of no session.
+            TlsEvent::Message { .. } => Ok(()),
         }
     }
 
@@ -192,7 +242,8 @@ impl Reporter {
                 self.counters.unconfirmed_bytes = self.counters.unconfirmed_bytes.saturating_add(bytes);
             }
             Incident::Malformed => self.counters.malformed += 1,
-            Incident::NotTls => self.counters.not_tls += 1,
+            Incident::NotTls | Incident::SizedBySegments(MessageEnd::Silence { .. }) => self.counters.not_tls += 1,
+            Incident::SizedBySegments(MessageEnd::Write) => {}
         }
         self.notice(flow, time_ns, notices::incident(incident), out)
     }

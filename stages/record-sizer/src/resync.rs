@@ -147,7 +147,7 @@ impl BoundarySearch {
         unproven: &mut Vec<SizedRecord>,
     ) -> Option<SearchOutcome<'a>> {
         for (offset, bytes) in chunk.payload.windows(HEADER).enumerate().take(positions) {
-            let Some(header) = likely_header(bytes, None) else { continue };
+            let Some(header) = likely_header(bytes) else { continue };
             let mut rest = chunk;
             rest.advance(offset as u64);
             let skipped = self.searched + offset as u64;
@@ -175,7 +175,7 @@ impl BoundarySearch {
         let joined: Vec<u8> = tail.iter().chain(chunk.payload.iter().take(HEADER - 1)).copied().collect();
         let mut found = None;
         for (offset, bytes) in joined.windows(HEADER).enumerate().take(tail.len()) {
-            let Some(header) = likely_header(bytes, None) else { continue };
+            let Some(header) = likely_header(bytes) else { continue };
             let first_bytes = tail.get(offset..).unwrap_or_default();
             let walker = RecordWalker::within_header(first_bytes, self.tail_ns);
             let skipped = self.searched.saturating_sub(first_bytes.len() as u64);
@@ -254,12 +254,12 @@ impl Candidate {
     }
 }
 
-fn likely_header(bytes: &[u8], version: Option<u8>) -> Option<Header> {
+fn likely_header(bytes: &[u8]) -> Option<Header> {
     // Nearly all positions fail here.
     if bytes.get(1) != Some(&3) {
         return None;
     }
-    Header::parse(bytes.try_into().ok()?).filter(|header| is_likely(*header, version))
+    Header::parse(bytes.try_into().ok()?).filter(|header| is_likely(*header, None))
 }
 
 /// Whether a record may start with this header where none is known to start.

@@ -131,7 +131,7 @@ impl RecordSizer {
             }
             None => {
                 let syns = self.syns.remove(segment.flow).unwrap_or_default();
-                let connection = self.connections.insert(segment.flow, Connection::default());
+                let connection = self.connections.insert(segment.flow, Connection::new(self.limits.burst_gap_ns));
                 connection.open_both(plausible_syns(syns, segment), findings);
                 connection
             }
@@ -178,11 +178,8 @@ impl RecordSizer {
     /// Ends a connection, because another one has taken its place on the same ports.
     fn supersede(&mut self, flow: u64, successor: &Successor, time_ns: i64, out: &mut dyn Emit) -> Result<(), Closed> {
         let Some(connection) = self.connections.find(flow) else { return Ok(()) };
-        let findings = &mut self.findings;
-        connection.release(time_ns, findings);
-        self.reporter.findings(flow, connection, findings, out)?;
-        self.reporter.ending(flow, time_ns, connection.ending(), out)?;
-        *connection = Connection::after(successor, findings);
+        close((flow, &mut *connection), time_ns, &mut self.findings, &mut self.reporter, out)?;
+        *connection = Connection::after(successor, self.limits.burst_gap_ns, &mut self.findings);
         Ok(())
     }
 
@@ -290,19 +287,28 @@ impl RecordSizer {
     /// Reports what is left of connections that are over.
     fn end(&mut self, connections: Vec<(u64, Connection)>, out: &mut dyn Emit) -> Result<(), Closed> {
         for (flow, mut connection) in connections {
-            while let Some(successor) = connection.likely_successor(self.now_ns, &mut self.findings) {
-                connection.release(self.now_ns, &mut self.findings);
-                self.reporter.findings(flow, &mut connection, &mut self.findings, out)?;
-                self.reporter.ending(flow, self.now_ns, connection.ending(), out)?;
-                connection = Connection::after(&successor, &mut self.findings);
+            while let Some(successor) = connection.likely_successor(&mut self.findings) {
+                close((flow, &mut connection), self.now_ns, &mut self.findings, &mut self.reporter, out)?;
+                connection = Connection::after(&successor, self.limits.burst_gap_ns, &mut self.findings);
             }
-            connection.release(self.now_ns, &mut self.findings);
-            self.reporter.findings(flow, &mut connection, &mut self.findings, out)?;
-            self.reporter.ending(flow, self.now_ns, connection.ending(), out)?;
+            close((flow, &mut connection), self.now_ns, &mut self.findings, &mut self.reporter, out)?;
             self.held_flows.update(flow, None, 0);
         }
         Ok(())
     }
+}
+
+/// Ends a connection of a flow: reports what it still holds, and how it ended.
+fn close(
+    (flow, connection): (u64, &mut Connection),
+    time_ns: i64,
+    findings: &mut Findings,
+    reporter: &mut Reporter,
+    out: &mut dyn Emit,
+) -> Result<(), Closed> {
+    connection.release(time_ns, findings);
+    reporter.findings(flow, connection, findings, out)?;
+    reporter.ending(flow, time_ns, connection.ending(), out)
 }
 
 /// Those SYNs that the first data of a connection may follow: others may be forged.

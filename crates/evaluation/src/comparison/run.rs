@@ -19,7 +19,7 @@ pub struct ComparedRun {
 
 impl ComparedRun {
     /// A run with its evaluation, which is `None` if the pipeline ends before candidates are made.
-    pub fn new(name: String, run: &JudgedRun<'_>, evaluation: Option<Evaluation>) -> Self {
+    pub fn new(name: String, run: &JudgedRun, evaluation: Option<Evaluation>) -> Self {
         let prior_bits = evaluation.as_ref().and_then(|evaluation| evaluation.after_pruning.information.prior_bits);
         let times = run.after.times();
         Self {
@@ -64,7 +64,7 @@ impl CommandOutcome {
     }
 
     /// The outcome of a row's command; `prior_bits` is the entropy of what is known without sizes.
-    fn new(run: &JudgedRun<'_>, row: usize, prior_bits: Option<f64>) -> Self {
+    fn new(run: &JudgedRun, row: usize, prior_bits: Option<f64>) -> Self {
         let judgement = run.after.judgement(row);
         // As in `Information`: an unexplained command gives nothing away.
         let explained = judgement.filter(|judgement| judgement.candidates > 0);

@@ -47,7 +47,7 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
 
 fn rank(identification: &Identification, truth: [u32; 2]) -> TruthRank {
     let (model, actions) = (model(), ["on".to_owned(), "off".to_owned()]);
-    CandidateJudge::new(&model, &actions, 0.95).unwrap().judge(identification, &truth).rank
+    CandidateJudge::new(std::slice::from_ref(&model), &actions, 0.95).unwrap().judge(identification, &truth).rank
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn truth_outside_a_truncated_list_is_judged_by_sums_and_epsilons_of_listed_candi
 #[test]
 fn unknown_action_is_never_a_candidate() {
     let (model, actions) = (model(), ["on".to_owned(), "dance".to_owned()]);
-    let judge = CandidateJudge::new(&model, &actions, 0.95).unwrap();
+    let judge = CandidateJudge::new(std::slice::from_ref(&model), &actions, 0.95).unwrap();
     let truncated = identification(141, &[(1, 1, 0)], 9);
     assert_eq!(judge.judge(&truncated, &[0, 1]).rank, Absent);
     assert_eq!(judge.judge(&truncated, &[1, 0]).first, Some(vec![1, 0]));

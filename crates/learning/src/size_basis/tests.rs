@@ -17,7 +17,7 @@ fn observed(size: u64, records: u32, plaintext: Option<[u64; 2]>, suite: &str) -
         direction: Direction::ToGateway,
     };
     let cipher_suite = plaintext.map(|_| suite.to_owned());
-    ObservedCommand { command, cipher_suite }
+    ObservedCommand { command, cipher_suite, service: None }
 }
 
 fn plaintext(suite: &str, record_overhead: [u32; 2]) -> Basis {

@@ -6,8 +6,10 @@ pub(crate) struct FittedSizes {
     pub(crate) overhead: i64,
     /// |aᵢ| in bytes.
     pub(crate) actions: Vec<i64>,
-    /// Standard deviation of each |aᵢ|, in bytes.
-    pub(crate) deviations: Vec<f64>,
+    /// As [`crate::Fit::intervals`].
+    pub(crate) intervals: Vec<[i64; 2]>,
+    /// As [`crate::Fit::certainty`].
+    pub(crate) certainty: f64,
     /// Size of each command without its actions; one possible value if the size is a range.
     pub(crate) remainders: Vec<i64>,
     /// Indices of commands, in ascending order.

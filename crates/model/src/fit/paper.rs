@@ -24,7 +24,8 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     Ok(FittedSizes {
         overhead: median(&mut overheads),
         remainders: commands.iter().map(remainder).collect(),
-        deviations: vec![0.0; actions.len()],
+        intervals: actions.iter().map(|size| [*size; 2]).collect(),
+        certainty: 1.0,
         actions,
         outliers: Vec::new(),
         ambiguous_shifts: Vec::new(),

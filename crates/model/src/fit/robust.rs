@@ -8,7 +8,7 @@
 use super::error::FitError;
 use super::fitted_sizes::{FittedSizes, median};
 use super::remainders::{Remainder, Remainders};
-use super::size_sampling::SampledSizes;
+use super::size_sampling::{SampledSizes, thinned};
 use super::size_search::SizeSearch;
 use crate::LabelledCommand;
 use crate::experiment_design::undetermined_actions;
@@ -19,6 +19,9 @@ use crate::step_function;
 /// A command whose remainder is further than this from its level is an outlier, in bytes...
 const OUTLIER_BYTES: i64 = 8;
 
+/// The least mean deviation of a command, in bytes.
+const LEAST_SCALE: f64 = 0.25;
+
 /// ...unless at least this share of all commands deviates by nearly as much: then the gateway has two message forms.
 const MESSAGE_FORM_SHARE: f64 = 0.1;
 
@@ -28,10 +31,17 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     let mut search = SizeSearch::new(start.iter().skip(1).map(|size| rounded(*size)).collect(), commands);
     search.descend();
     let (mut actions, cost) = (search.sizes.clone(), search.cost);
-    let (mut deviations, mut command_sizes) = (vec![0.0; actions.len()], None);
+    let mut command_sizes = None;
+    let (intervals, certainty);
     if commands.iter().any(|command| command.sizes[0] < command.sizes[1]) {
-        let sampled = SampledSizes::sample(search, commands);
-        (actions, deviations, command_sizes) = (sampled.actions, sampled.deviations, Some(sampled.commands));
+        let sampled = SampledSizes::sample(search, commands, 1.0);
+        actions.clone_from(&sampled.actions);
+        (intervals, certainty) = (sampled.intervals(&actions), sampled.share_of(&actions));
+        command_sizes = Some(sampled.commands);
+    } else {
+        let used = thinned(commands);
+        let sampled = SampledSizes::sample(SizeSearch::new(actions.clone(), &used), &used, scale(&actions, commands));
+        (intervals, certainty) = (sampled.intervals(&actions), sampled.share_of(&actions));
     }
     let fitted = Remainders::new(&actions, commands).fitted();
     let outliers = outliers(&fitted);
@@ -44,7 +54,17 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     let kept = remainders.iter().enumerate().filter(|(at, _)| outliers.binary_search(at).is_err());
     let mut kept: Vec<i64> = kept.map(|(_, remainder)| *remainder).collect();
     let ambiguous_shifts = ambiguous_shifts(&actions, cost, commands);
-    Ok(FittedSizes { overhead: median(&mut kept), actions, deviations, remainders, outliers, ambiguous_shifts })
+    let overhead = median(&mut kept);
+    Ok(FittedSizes { overhead, actions, intervals, certainty, remainders, outliers, ambiguous_shifts })
+}
+
+/// The mean deviation of a command from its level in bytes, as far as the commands outnumber the sizes.
+fn scale(actions: &[i64], commands: &[LabelledCommand]) -> f64 {
+    let deviation = |at: Remainder| at.value.abs_diff(at.level).min(OUTLIER_BYTES.unsigned_abs()) as f64;
+    let sum: f64 = Remainders::new(actions, commands).fitted().into_iter().map(deviation).sum();
+    let free = commands.len().saturating_sub(actions.len() + 1) as f64;
+    // As if one more command deviated by a byte.
+    ((sum + 1.0) / (free + 1.0)).clamp(LEAST_SCALE, OUTLIER_BYTES as f64)
 }
 
 /// The commands that are far from their level and unlike most others.

@@ -21,7 +21,7 @@ fn errors_name_the_fault() {
         assert!(text.contains(from), "{from:?} is not in {text}");
         Model::from_toml(&text.replacen(from, to, 1)).unwrap_err().to_string()
     };
-    assert!(changed("schema = 1", "schema = 2").contains("schema 2 is newer than this sizeleak supports (1): "));
+    assert!(changed("schema = 1", "schema = 3").contains("schema 3 is newer than this sizeleak supports (2): "));
     assert!(changed("schema = 1", "schema = 0").contains("no schema 0"));
     assert!(changed("schema = 1", "schema = \"x\"").contains("no schema \"x\""));
     assert!(changed("schema = 1", "").contains("`schema` is missing"));
@@ -95,10 +95,12 @@ prop_compose! {
         });
         let prior = usage.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
         Model {
+            scope: Scope::default(),
             overhead,
             smoothing: Smoothing { k, strength },
             prior,
             actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
+            kinds: None,
             inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
             neighbours: Neighbours::new(tuples).unwrap(),
             replies: ReplyCountModel { fixed, per_action, missing, surplus },
@@ -110,6 +112,8 @@ prop_compose! {
                 version: "0.1.0".into(),
                 basis: basis.unwrap_or(Basis::Wire),
                 captures: vec![CaptureDigest { name, sha256: "0f".repeat(32) }],
+                padding: None,
+                warnings: Vec::new(),
             },
         }
     }

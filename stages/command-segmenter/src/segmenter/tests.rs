@@ -246,9 +246,9 @@ fn a_negative_time_is_refused() {
 
 #[test]
 fn the_path_of_the_model_is_relative_to_the_folder_of_the_pipeline_file() {
-    let mut options = Options { model: Some("m.toml".into()), ..Options::default() };
+    let mut options = Options { model: vec!["m.toml".into()], ..Options::default() };
     options.resolve_paths(Path::new("there"));
-    assert_eq!(options.model, Some("there/m.toml".into()));
+    assert_eq!(options.model, [Path::new("there/m.toml")]);
 }
 
 proptest! {

@@ -112,15 +112,28 @@ fn an_assumption_is_reported_once_a_session() {
 }
 
 #[test]
-fn a_model_of_wire_sizes_refuses_plaintext_sizes() {
+fn a_model_of_wire_sizes_refuses_sessions_of_another_basis_alone() {
     let mut corrector = corrector("basis = \"wire\"\n");
     assert_eq!(assumed(&mut corrector), None);
     open_session(&mut corrector, Some("0x1a2b"));
     assert!(assumed(&mut corrector).unwrap().contains("0x1a2b"));
-    let mut out: Vec<Frame> = Vec::new();
-    let error = corrector.process(CorrectorInput::Command(command(100, Some([76, 76])).into()), &mut out).unwrap_err();
-    assert!(error.to_string().contains("learn again"), "{error}");
-    assert!(out.is_empty());
+    open_session(&mut corrector, Some("Y"));
+    let known = command(100, Some([76, 76]));
+    let (epsilons, notices) = correct(&mut corrector, &known);
+    let [Frame::Notice(notice)] = &notices[..] else { panic!("{notices:?}") };
+    assert!(epsilons.is_empty() && notice.what == what::UNCOVERED, "{epsilons:?} {notice:?}");
+    assert!(notice.detail.as_deref().unwrap().contains("learn again"), "{notice:?}");
+    assert_eq!(correct(&mut corrector, &known), (vec![], vec![]), "reported once");
+    assert!(corrector.counters().contains(&("other_cipher", 2)));
+}
+
+#[test]
+fn a_model_of_wire_sizes_answers_known_sessions_of_its_own_service() {
+    let mut corrector = corrector("basis = \"wire\"\n");
+    corrector.model.scope.services.push("ws.example".parse().unwrap());
+    open_session(&mut corrector, Some("X"));
+    let (epsilons, notices) = correct(&mut corrector, &command(100, Some([76, 76])));
+    assert!(!epsilons.is_empty() && format!("{notices:?}").contains("taken to be of the same suite"), "{notices:?}");
 }
 
 #[test]

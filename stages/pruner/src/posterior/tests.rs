@@ -19,7 +19,7 @@ fn listed(candidates: &[(u32, f64)]) -> SharedList<Candidate> {
 
 /// All candidates after the replies, best first.
 fn weighed(listed: &SharedList<Candidate>, unlisted_count: u64, replies: u32) -> Posterior<'_> {
-    let mut posterior = Posterior::new(listed, unlisted_count);
+    let mut posterior = Posterior::new(listed, unlisted_count > 0);
     let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
     let command = command(replies, 0);
     let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();

@@ -145,7 +145,7 @@ fn doubted_segments_are_believed_once_others_follow_or_they_are_acknowledged() {
 }
 
 #[test]
-fn what_continues_the_stream_wins_over_what_came_early() {
+fn continuation_of_the_stream_wins_over_early_data() {
     let (mut stream, mut seen) = opened(0);
     stream.work().segment(&segment(5, b"forged"), &mut seen);
     stream.work().segment(&segment(1, b"abcdefgh"), &mut seen);

@@ -3,7 +3,7 @@
 use super::*;
 
 fn chunk(payload: &[u8]) -> Chunk<'_> {
-    Chunk { time_ns: 1, payload, hidden: 0, starts_segment: true, ends_segment: true }
+    Chunk { starts_segment: true, ends_segment: true, ..Chunk::fragment(1, payload) }
 }
 
 fn record(length: u8) -> Vec<u8> {
@@ -44,7 +44,7 @@ fn record_that_ends_with_its_segment_is_a_boundary() {
 fn unlikely_versions_and_lengths_are_rejected() {
     let header = |content_type, minor, length| {
         let [high, low] = u16::to_be_bytes(length);
-        likely_header(&[content_type, 3, minor, high, low], Some(3)).is_some()
+        Header::parse([content_type, 3, minor, high, low]).is_some_and(|header| is_likely(header, Some(3)))
     };
     assert!(header(23, 3, 18_432) && header(22, 1, 300) && header(20, 3, 1) && header(21, 3, 26));
     assert!(!header(23, 2, 300) && !header(20, 3, 2) && !header(21, 3, 600) && !header(23, 4, 9) && !header(23, 3, 0));

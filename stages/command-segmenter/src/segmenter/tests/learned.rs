@@ -1,6 +1,6 @@
 //! The algorithm `learned`: it learns from labelled records and then finds the commands in others of the same gateway.
 
-use sizeleak_model::{NoiseStatistics, RecordLayout};
+use sizeleak_model::{Model, NoiseStatistics, RecordLayout};
 
 use super::*;
 use crate::LabelledTraffic;
@@ -45,7 +45,8 @@ fn learn(others: impl IntoIterator<Item = Record>) -> NoiseStatistics {
 }
 
 fn segmenter(noise: &NoiseStatistics) -> CommandSegmenter {
-    CommandSegmenter::with_noise_model(&Options::default(), NoiseModel::new(&model(noise.clone()))).unwrap()
+    let models = ModelSet::new(vec![model(noise.clone())]).unwrap();
+    CommandSegmenter::with_noise_models(&Options::default(), NoiseModels::new(&models)).unwrap()
 }
 
 fn found(noise: &NoiseStatistics, records: Vec<Record>) -> Vec<(i64, u64, u32)> {
@@ -301,7 +302,7 @@ fn model_file(noise: Option<NoiseStatistics>) -> tempfile::NamedTempFile {
 #[test]
 fn learned_is_refused_without_a_model_that_has_noise() {
     let fault = |model: Option<&Path>| {
-        let (algorithm, model) = (Some(Algorithm::Learned), model.map(Path::to_owned));
+        let (algorithm, model) = (Some(Algorithm::Learned), model.map(Path::to_owned).into_iter().collect());
         CommandSegmenter::new(&Options { algorithm, model, ..Options::default() }).map(|_| "a segmenter").unwrap_err()
     };
     assert_eq!(fault(None).exit_code(), 2);
@@ -313,7 +314,7 @@ fn learned_is_refused_without_a_model_that_has_noise() {
 #[test]
 fn the_default_algorithm_is_learned_only_with_a_model_that_has_noise() {
     let is_learned = |model: Option<&Path>| {
-        let options = Options { model: model.map(Path::to_owned), ..Options::default() };
+        let options = Options { model: model.map(Path::to_owned).into_iter().collect(), ..Options::default() };
         matches!(CommandSegmenter::new(&options).unwrap().algorithm, AlgorithmState::Learned(_))
     };
     assert!(is_learned(Some(model_file(Some(NoiseStatistics::default())).path())));

@@ -1,9 +1,9 @@
-//! Runs a pipeline and passes its frames to a function.
+//! Runs a prepared pipeline and passes its frames to a function.
 
 use std::io;
 
 use sizeleak_frame::{Frame, Notice};
-use sizeleak_pipeline::{Pipeline, RunEnding, RunError};
+use sizeleak_pipeline::{PreparedRun, RunEnding, RunError};
 use sizeleak_runtime::Interrupt;
 
 use crate::error::EvaluationError;
@@ -13,9 +13,9 @@ use crate::error::EvaluationError;
 /// Returns what is wrong with the captures, if anything; frames from before the damage have been passed on.
 ///
 /// # Errors
-/// If the pipeline does not run or is stopped.
-pub fn observe(
-    pipeline: &Pipeline,
+/// If the pipeline is stopped.
+pub(super) fn observe_run(
+    run: PreparedRun,
     on_notice: &mut (dyn FnMut(&Notice) + Send),
     mut on_frame: impl FnMut(Frame) + Send,
 ) -> Result<Option<RunError>, EvaluationError> {
@@ -28,7 +28,7 @@ pub fn observe(
     };
     // A failing run sets its interrupt, so every run needs its own.
     let interrupt = Interrupt::on_signals().map_err(EvaluationError::Signals)?;
-    match pipeline.prepare()?.run(&interrupt, &mut sink) {
+    match run.run(&interrupt, &mut sink) {
         Ok(report) if report.ending == RunEnding::Interrupted => Err(EvaluationError::Interrupted),
         Ok(_) => Ok(None),
         Err(error) => Ok(Some(error)),

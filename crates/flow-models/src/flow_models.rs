@@ -1,0 +1,153 @@
+//! The flows of a stream, and the section of a model set for each.
+
+use std::net::{IpAddr, SocketAddr};
+
+use sizeleak_frame::{Flow, Session};
+use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, Scopes};
+use sizeleak_runtime::TwoGenerationCache;
+
+/// The most flows that are remembered; at least the half used last is kept. A flow takes about 150 bytes.
+const MAX_FLOWS: usize = 200_000;
+
+/// Longer server names are cut; the DNS has none.
+const MAX_NAME_CHARS: usize = 255;
+
+/// Chooses the section of each flow.
+#[derive(Debug)]
+pub struct FlowModels {
+    scopes: Scopes,
+    /// The first gateway of the stream.
+    gateway: Option<IpAddr>,
+    gateways: GatewaysSeen,
+    flows: TwoGenerationCache<u64, FlowState>,
+}
+
+#[derive(Debug, Default)]
+struct FlowState {
+    gateway: Option<IpAddr>,
+    service: Option<SocketAddr>,
+    server_name: Option<Box<str>>,
+    /// The choice, with the number of gateways that it was made with, until more is known.
+    chosen: Option<(GatewaysSeen, Choice)>,
+    /// The choice that was reported last.
+    reported: Option<Choice>,
+}
+
+impl FlowModels {
+    /// Chooses among sections of these scopes.
+    pub fn new(scopes: Scopes) -> Self {
+        Self { scopes, gateway: None, gateways: GatewaysSeen::One, flows: TwoGenerationCache::new(MAX_FLOWS) }
+    }
+
+    /// Remembers the ends of a flow.
+    pub fn add_flow(&mut self, flow: &Flow) {
+        if self.scopes.cover_all() {
+            return;
+        }
+        if *self.gateway.get_or_insert(flow.gateway) != flow.gateway {
+            self.gateways = GatewaysSeen::Several;
+        }
+        let state = self.flows.get_or_default(flow.flow);
+        (state.gateway, state.service, state.chosen) = (Some(flow.gateway), Some(flow.service), None);
+    }
+
+    /// Remembers the server name of a flow's session. A later session of the flow without a name leaves it.
+    pub fn add_session(&mut self, session: &Session) {
+        if self.scopes.cover_all() {
+            return;
+        }
+        if let Some(name) = &session.server_name {
+            let state = self.flows.get_or_default(session.flow);
+            state.server_name = Some(name.chars().take(MAX_NAME_CHARS).collect());
+            state.chosen = None;
+        }
+    }
+
+    /// The section of a flow.
+    pub fn choose(&mut self, flow: u64) -> Choice {
+        if self.scopes.cover_all() {
+            return Choice::Covered(0);
+        }
+        let state = self.flows.get_or_default(flow);
+        if let Some((gateways, choice)) = state.chosen
+            && gateways == self.gateways
+        {
+            return choice;
+        }
+        let server_name = state.server_name.as_deref();
+        let ends = FlowEnds { gateway: state.gateway, service: state.service, server_name };
+        let choice = self.scopes.choose(ends, self.gateways);
+        state.chosen = Some((self.gateways, choice));
+        choice
+    }
+
+    /// Whether a choice for a flow is to be reported: the first time, and whenever it changes.
+    pub fn is_news(&mut self, flow: u64, choice: Choice) -> bool {
+        if self.scopes.cover_all() {
+            return false;
+        }
+        self.flows.get_or_default(flow).reported.replace(choice) != Some(choice)
+    }
+
+    /// How many flows were forgotten because there were too many.
+    pub fn evicted(&self) -> u64 {
+        self.flows.evicted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::Transport;
+    use sizeleak_model::{Scope, Uncovered};
+
+    use super::*;
+
+    fn scope(gateway: &str, services: &[&str]) -> Scope {
+        let services = services.iter().map(|service| service.parse().unwrap()).collect();
+        Scope { gateway: gateway.parse().ok(), services }
+    }
+
+    fn flow(number: u64, gateway: &str, service: &str) -> Flow {
+        let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
+        Flow { flow: number, gateway, service, transport: Transport::Tcp, encapsulation: None }
+    }
+
+    fn session(flow: u64, name: Option<&str>) -> Session {
+        let server_name = name.map(str::to_owned);
+        Session { time_ns: 0, flow, server_name, tls_version: None, cipher_suite: None }
+    }
+
+    #[test]
+    fn a_server_name_replaces_an_assumption() {
+        let mut flows = FlowModels::new(Scopes::from(vec![scope("", &["192.0.2.1:443", "a.example"])]));
+        flows.add_flow(&flow(1, "10.0.0.1", "192.0.2.9:443"));
+        let assumed = flows.choose(1);
+        assert!(matches!(assumed, Choice::Assumed(0, _)));
+        assert!(flows.is_news(1, assumed) && !flows.is_news(1, assumed));
+        flows.add_session(&session(1, Some("b.example")));
+        assert_eq!(flows.choose(1), Choice::Uncovered(Uncovered::Service));
+        flows.add_session(&session(1, Some("a.example")));
+        flows.add_session(&session(1, None));
+        assert_eq!(flows.choose(1), Choice::Covered(0));
+    }
+
+    #[test]
+    fn a_second_gateway_ends_the_assumption_that_the_first_has_a_new_address() {
+        let mut flows = FlowModels::new(Scopes::from(vec![scope("10.0.0.1", &[])]));
+        flows.add_flow(&flow(1, "10.0.0.2", "192.0.2.1:443"));
+        assert!(matches!(flows.choose(1), Choice::Assumed(0, _)));
+        flows.add_flow(&flow(2, "10.0.0.1", "192.0.2.1:443"));
+        assert_eq!(flows.choose(1), Choice::Uncovered(Uncovered::Gateway));
+        assert_eq!(flows.choose(2), Choice::Covered(0));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut flows = FlowModels::new(Scopes::from(vec![scope("10.0.0.1", &[])]));
+        for number in 0..MAX_FLOWS as u64 * 2 {
+            flows.add_flow(&flow(number, "10.0.0.1", "192.0.2.1:443"));
+        }
+        assert!(flows.evicted() > 0);
+        assert_eq!(flows.choose(MAX_FLOWS as u64 * 2 - 1), Choice::Covered(0));
+    }
+}

@@ -1,0 +1,250 @@
+//! Which services the labels are about, and a section of the model for each group of services with the same sizes.
+//!
+//! The same action has other sizes on another connection: of a cloud service and of a local app, or of two apps. And
+//! most services of a gateway have nothing to do with the labels. A service belongs to the labels if they match its
+//! commands more often than by chance. Services whose labelled commands fit a section's sizes join it; others get a
+//! section of their own.
+
+use sizeleak_evaluation::{LabelFile, Tolerance};
+use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model};
+
+use crate::error::LearningError;
+use crate::observed_service::{ObservedService, scope_of};
+use crate::size_basis::{self, CipherSuite, ObservedCommand};
+use crate::training_set::{LearnedModel, TrainingSet};
+
+/// Labels match the commands of a service by chance with at most this probability.
+const SIGNIFICANT: f64 = 1e-3;
+
+/// A section of its own needs at least so many labelled commands.
+const LEAST_COMMANDS: usize = 3;
+
+/// A service joins a section if at least this share of its labelled commands fits.
+const FITTING_SHARE: f64 = 0.8;
+
+/// A size this far from what a model explains, in bytes, does not fit.
+const FAR_BYTES: i64 = 8;
+
+/// What a model of one or several sections is learned with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SectionInput<'a> {
+    pub(crate) labels: &'a LabelFile,
+    pub(crate) tolerance: Tolerance,
+    pub(crate) labels_are_complete: bool,
+    pub(crate) method: FitMethod,
+    pub(crate) cipher: Option<&'a CipherSuite>,
+    pub(crate) inventory: Option<&'a Inventory>,
+    pub(crate) captures: &'a [CaptureDigest],
+}
+
+/// A service with its commands, and how they match the labels.
+struct ServiceCommands {
+    service: usize,
+    /// Indices among all commands.
+    commands: Vec<usize>,
+    /// How many of them have a label.
+    matched: usize,
+    /// The probability that as many would by chance.
+    p_value: f64,
+}
+
+impl SectionInput<'_> {
+    /// Learns a section for each group of services that the labels are about: the one with the most labels first.
+    ///
+    /// # Errors
+    /// If no label is near a command, or sizes cannot be learned.
+    pub(crate) fn learn(
+        &self,
+        commands: &[ObservedCommand],
+        services: &[ObservedService],
+    ) -> Result<Vec<LearnedModel>, LearningError> {
+        let mut candidates = self.associated(commands);
+        if candidates.is_empty() {
+            // Nothing stands out: all commands together, as they come.
+            let all: Vec<usize> = (0..commands.len()).collect();
+            let of_commands: Vec<usize> = services_of(commands, &all);
+            return Ok(vec![self.section(commands, &all, services, &of_commands)?]);
+        }
+        let mut sections: Vec<LearnedModel> = Vec::new();
+        while !candidates.is_empty() {
+            let first = candidates.remove(0);
+            if first.p_value > SIGNIFICANT && !sections.is_empty() {
+                break;
+            }
+            let is_first = sections.is_empty();
+            if !is_first && first.matched < LEAST_COMMANDS {
+                continue;
+            }
+            let mut used = first.commands;
+            let alone = self.section(commands, &used, services, &[first.service])?;
+            let joins = |other: &ServiceCommands| self.fits(&alone.model, commands, other);
+            let (joining, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(joins);
+            candidates = others;
+            let mut of_section = vec![first.service];
+            for other in joining {
+                used.extend(other.commands);
+                of_section.push(other.service);
+            }
+            used.sort_unstable();
+            let section =
+                if of_section.len() == 1 { alone } else { self.section(commands, &used, services, &of_section)? };
+            sections.push(section);
+        }
+        Ok(sections)
+    }
+
+    /// The services with labelled commands: those that the labels are about first, by how many labels they match.
+    fn associated(&self, commands: &[ObservedCommand]) -> Vec<ServiceCommands> {
+        let count = commands.iter().filter_map(|observed| observed.service).max().map_or(0, |most| most + 1);
+        let mut of_service: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for (at, service) in commands.iter().enumerate().filter_map(|(at, one)| Some((at, one.service?))) {
+            if let Some(list) = of_service.get_mut(service) {
+                list.push(at);
+            }
+        }
+        let mut found: Vec<ServiceCommands> = Vec::new();
+        for (service, indices) in of_service.into_iter().enumerate().filter(|(_, indices)| !indices.is_empty()) {
+            let times = times_of(commands, &indices);
+            let Ok(matching) = self.labels.matching(&times, self.tolerance) else { continue };
+            let matched = matching.pairs.len();
+            let p_value = self.chance(&times, matched);
+            found.push(ServiceCommands { service, commands: indices, matched, p_value });
+        }
+        // Those beyond chance by their labels, then the others.
+        found.sort_by(|a, b| {
+            let by_chance = |one: &ServiceCommands| one.p_value > SIGNIFICANT;
+            by_chance(a).cmp(&by_chance(b)).then(b.matched.cmp(&a.matched)).then(a.service.cmp(&b.service))
+        });
+        found
+    }
+
+    /// The probability that at least `matched` labels are near one of these commands if they came at any time.
+    fn chance(&self, times: &[i64], matched: usize) -> f64 {
+        let labels = self.labels.labels().rows.len();
+        let span = |times: &mut dyn Iterator<Item = i64>| {
+            let (mut least, mut most) = (i64::MAX, i64::MIN);
+            for time in times {
+                (least, most) = (least.min(time), most.max(time));
+            }
+            (least, most)
+        };
+        let window = self.tolerance.nanoseconds() as f64;
+        let label_span = span(&mut self.labels.times().into_iter());
+        let span = span(&mut times.iter().copied().chain([label_span.0, label_span.1]));
+        let length = span.1.saturating_sub(span.0) as f64 + 2.0 * window;
+        let rate = times.len() as f64 / length.max(1.0);
+        let near = 1.0 - (-rate * 2.0 * window).exp();
+        at_least(matched, labels, near)
+    }
+
+    /// Whether the labelled commands of a service have sizes that a model explains.
+    fn fits(&self, model: &Model, commands: &[ObservedCommand], service: &ServiceCommands) -> bool {
+        let times = times_of(commands, &service.commands);
+        let Ok(matching) = self.labels.matching(&times, self.tolerance) else { return false };
+        let rows = &self.labels.labels().rows;
+        let names = &self.labels.labels().actions;
+        let fitting = matching.pairs.iter().filter(|(row, at)| {
+            let observed = service.commands.get(*at).and_then(|at| commands.get(*at));
+            rows.get(*row).zip(observed).is_some_and(|(row, observed)| {
+                let sizes = size_basis::sizes(&model.learned.basis, &observed.command);
+                explains(model, names, &row.counts, sizes)
+            })
+        });
+        !matching.pairs.is_empty() && fitting.count() as f64 >= FITTING_SHARE * matching.pairs.len() as f64
+    }
+
+    /// A model of some of the commands.
+    fn section(
+        &self,
+        commands: &[ObservedCommand],
+        indices: &[usize],
+        services: &[ObservedService],
+        of_section: &[usize],
+    ) -> Result<LearnedModel, LearningError> {
+        let chosen: Vec<ObservedCommand> = indices.iter().filter_map(|at| commands.get(*at)).cloned().collect();
+        let training_set = TrainingSet {
+            labels: self.labels,
+            commands: &chosen,
+            tolerance: self.tolerance,
+            labels_are_complete: self.labels_are_complete,
+        };
+        let mut learned =
+            training_set.learn(self.method, self.cipher.cloned(), self.inventory.cloned(), self.captures.to_vec())?;
+        let named: Vec<&ObservedService> = of_section.iter().filter_map(|at| services.get(*at)).collect();
+        learned.model.scope = scope_of(&named);
+        // Indices among all commands.
+        for list in [&mut learned.learned_from, &mut learned.left_out] {
+            *list = list.iter().filter_map(|at| indices.get(*at)).copied().collect();
+        }
+        learned.services = of_section.to_vec();
+        Ok(learned)
+    }
+}
+
+/// Whether a labelled command of these sizes is what a model expects.
+fn explains(model: &Model, names: &[String], counts: &[u32], [least, most]: [i64; 2]) -> bool {
+    let counts: Vec<(&str, u32)> = names.iter().map(String::as_str).zip(counts.iter().copied()).collect();
+    if let Some(kinds) = &model.kinds
+        && let Some(kind) = kinds.position(&counts).and_then(|at| kinds.list.get(at))
+    {
+        return kind.nearest_size(most).abs_diff(most) <= FAR_BYTES.unsigned_abs();
+    }
+    let size = |name: &str| model.actions.iter().find(|action| action.name == name).map(|action| action.size);
+    let mut sum = model.overhead;
+    for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        let Some(size) = size(name) else { return false };
+        sum = sum.saturating_add(size.saturating_mul(count.into()));
+    }
+    let epsilons = || model.neighbours.tuples().iter().map(|tuple| tuple.epsilon);
+    let low = sum.saturating_add(epsilons().min().unwrap_or(0)).saturating_sub(FAR_BYTES);
+    let high = sum.saturating_add(epsilons().max().unwrap_or(0)).saturating_add(FAR_BYTES);
+    low <= most && least <= high
+}
+
+/// The services of some commands, each once, in ascending order.
+fn services_of(commands: &[ObservedCommand], indices: &[usize]) -> Vec<usize> {
+    let mut services: Vec<usize> =
+        indices.iter().filter_map(|at| commands.get(*at)).filter_map(|observed| observed.service).collect();
+    services.sort_unstable();
+    services.dedup();
+    services
+}
+
+fn times_of(commands: &[ObservedCommand], indices: &[usize]) -> Vec<i64> {
+    indices.iter().filter_map(|at| commands.get(*at)).map(|observed| observed.command.time_ns).collect()
+}
+
+/// P(at least `least` of `all` independent events of probability `p`).
+fn at_least(least: usize, all: usize, p: f64) -> f64 {
+    if least == 0 || p >= 1.0 {
+        return 1.0;
+    }
+    if p <= 0.0 {
+        return 0.0;
+    }
+    // Terms of the binomial distribution from the first on, each from the one before.
+    let (all_f, ratio) = (all as f64, (p / (1.0 - p)).ln());
+    let (mut ln_term, mut sum) = (all_f * (1.0 - p).ln(), 0.0);
+    for at in 0..=all {
+        if at >= least {
+            sum += ln_term.exp();
+        }
+        let at = at as f64;
+        ln_term += ratio + ((all_f - at) / (at + 1.0)).max(f64::MIN_POSITIVE).ln();
+    }
+    sum.min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_of_a_binomial_distribution_is_summed() {
+        assert!((at_least(1, 2, 0.5) - 0.75).abs() < 1e-12);
+        assert!((at_least(2, 2, 0.5) - 0.25).abs() < 1e-12);
+        assert!((at_least(0, 5, 0.1) - 1.0).abs() < 1e-12);
+        assert!(at_least(5, 5, 0.01) < 1.1e-10 && at_least(5, 5, 1.0) >= 1.0 && at_least(1, 5, 0.0) <= 0.0);
+        assert!((at_least(60, 1000, 0.05) - 0.087).abs() < 0.01);
+    }
+}

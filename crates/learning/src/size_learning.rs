@@ -1,0 +1,369 @@
+//! From labelled commands to sizes: sums where the labels separate the actions, kinds where they do not; and what is
+//! uncertain about them.
+
+use sizeleak_model::{
+    Action, Additivity, EpsilonTuple, Fit, FitError, FitMethod, Kind, Kinds, LabelledCommand, Neighbours, Separation,
+    Smoothing, before_padding, padding,
+};
+
+/// With a smaller posterior probability the sizes found are not separated from others that fit nearly as well.
+const CERTAIN: f64 = 0.9;
+
+/// Kinds that more than this share of commands is none of are too many to know.
+const MOST_UNSEEN: f64 = 0.2;
+
+/// Where so great a share of the labels does not fit, the model is doubted, not the labels.
+const DOUBTFUL_SHARE: f64 = 0.15;
+
+/// The p-value below which sizes are said not to add up.
+const SIGNIFICANT: f64 = 0.01;
+
+/// Smaller mean deviations in bytes are ε.
+const USUAL_DEVIATION: f64 = 1.0;
+
+/// With smaller mean deviations in bytes, nearly all sizes are sums.
+const NO_DEVIATION: f64 = 0.1;
+
+/// How many names a sentence lists; the others are counted.
+const SHOWN: usize = 8;
+
+/// What the labelled commands say about sizes.
+#[derive(Debug)]
+pub(crate) struct LearnedSizes {
+    pub(crate) overhead: i64,
+    pub(crate) actions: Vec<Action>,
+    /// For each action a credible interval of its size, in bytes.
+    pub(crate) intervals: Vec<[i64; 2]>,
+    pub(crate) kinds: Option<Kinds>,
+    pub(crate) neighbours: Neighbours,
+    pub(crate) smoothing: Smoothing,
+    pub(crate) padding: Option<u32>,
+    /// Indices of commands that were left out, in ascending order.
+    pub(crate) outliers: Vec<usize>,
+    pub(crate) ambiguous_shifts: Vec<i64>,
+    /// The commands that sums explain, with counts of the separate actions alone, without outliers.
+    pub(crate) additive: Vec<LabelledCommand>,
+    /// What the labels separate.
+    pub(crate) separation: Separation,
+    /// What is not known, a sentence each.
+    pub(crate) remarks: Vec<String>,
+    /// What may be wrong, a sentence each.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Learns sizes; `names` are the actions, in the order of the commands' counts.
+///
+/// # Errors
+/// [`FitError`] if the commands are out of bounds, or lack an experiment of the paper's procedure.
+pub(crate) fn learn_sizes(
+    method: FitMethod,
+    names: &[String],
+    commands: &[LabelledCommand],
+) -> Result<LearnedSizes, FitError> {
+    if method == FitMethod::Paper {
+        let fit = Fit::learn(method, names, commands)?;
+        let separation = Separation { separate: (0..names.len()).collect(), ..Separation::default() };
+        return Ok(LearnedSizes::of_fit(fit, commands.to_vec(), separation));
+    }
+    let separation = Separation::of(names.len(), commands);
+    let mut learned = match SummedCommands::new(names, commands, &separation) {
+        Some(summed) => match summed.learn() {
+            Ok((fit, padding)) => LearnedSizes::of_summed(fit, padding, summed, separation),
+            // A fitted size of 0 or less: the labels are true, but not in sums.
+            Err(FitError::NoSize { action, size }) => {
+                let mut learned = LearnedSizes::of_kinds(names, commands, separation.tying_all())?;
+                learned.warnings.push(format!(
+                    "sizes do not add up: the fitted size of `{action}` is {size} bytes; every labelled command is \
+                     learned as it is, and sums are not known"
+                ));
+                learned
+            }
+            Err(error) => return Err(error),
+        },
+        None => LearnedSizes::of_kinds(names, commands, separation)?,
+    };
+    learned.describe_kinds(names);
+    learned.describe_equal_sizes();
+    Ok(learned)
+}
+
+/// The labelled commands that sums may explain.
+struct SummedCommands {
+    names: Vec<String>,
+    commands: Vec<LabelledCommand>,
+    /// Their indices among all labelled commands.
+    indices: Vec<usize>,
+    /// The others.
+    rest: Vec<LabelledCommand>,
+    all_names: Vec<String>,
+}
+
+impl SummedCommands {
+    /// `None` if no action is separate.
+    fn new(names: &[String], commands: &[LabelledCommand], separation: &Separation) -> Option<Self> {
+        if separation.separate.is_empty() {
+            return None;
+        }
+        let projected = commands.iter().enumerate().map(|(at, command)| (at, separation.project(command)));
+        let (mut indices, mut summed, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, projected) in projected {
+            match (projected, commands.get(at)) {
+                (Some(projected), _) => {
+                    indices.push(at);
+                    summed.push(projected);
+                }
+                (None, command) => rest.extend(command.cloned()),
+            }
+        }
+        let separate = separation.separate.iter().filter_map(|at| names.get(*at)).cloned().collect();
+        Some(Self { names: separate, commands: summed, indices, rest, all_names: names.to_vec() })
+    }
+
+    /// Fits sizes; if exact sizes do not add up and are all alike modulo a number of bytes, as ranges before padding.
+    fn learn(&self) -> Result<(Fit, Option<u32>), FitError> {
+        let exact = Fit::learn(FitMethod::Robust, &self.names, &self.commands);
+        let padding = padding(self.commands.iter().map(|command| command.sizes[1]));
+        let is_exact = self.commands.iter().all(|command| command.sizes[0] == command.sizes[1]);
+        let Some(padding) = padding.and_then(|bytes| u32::try_from(bytes).ok()).filter(|_| is_exact) else {
+            return Ok((exact?, None));
+        };
+        // Sizes alike modulo some bytes deviate by so many bytes or not at all.
+        let adds_up = |fit: &Fit| Additivity::of(fit, &self.commands).mean_deviation <= NO_DEVIATION;
+        if exact.as_ref().is_ok_and(adds_up) {
+            return Ok((exact?, None));
+        }
+        let in_ranges: Vec<LabelledCommand> = self.commands.iter().map(|command| padded(command, padding)).collect();
+        match Fit::learn(FitMethod::Robust, &self.names, &in_ranges) {
+            Ok(fit) => Ok((fit, Some(padding))),
+            Err(_) => Ok((exact?, None)),
+        }
+    }
+}
+
+fn padded(command: &LabelledCommand, padding: u32) -> LabelledCommand {
+    LabelledCommand { sizes: before_padding(command.sizes, padding), ..command.clone() }
+}
+
+impl LearnedSizes {
+    fn of_fit(fit: Fit, commands: Vec<LabelledCommand>, separation: Separation) -> Self {
+        let mut additive = commands;
+        for outlier in fit.outliers.iter().rev() {
+            additive.remove(*outlier);
+        }
+        Self {
+            overhead: fit.overhead,
+            actions: fit.actions,
+            intervals: fit.intervals,
+            kinds: None,
+            neighbours: fit.neighbours,
+            smoothing: fit.smoothing,
+            padding: None,
+            outliers: fit.outliers,
+            ambiguous_shifts: fit.ambiguous_shifts,
+            additive,
+            separation,
+            remarks: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn of_summed(fit: Fit, padding: Option<u32>, summed: SummedCommands, separation: Separation) -> Self {
+        let SummedCommands { commands, indices, rest, all_names, .. } = summed;
+        let commands: Vec<LabelledCommand> = match padding {
+            Some(padding) => commands.iter().map(|command| padded(command, padding)).collect(),
+            None => commands,
+        };
+        let mut remarks = Vec::new();
+        if let Some(padding) = padding {
+            remarks.push(format!(
+                "all sizes are alike modulo {padding} bytes and do not add up otherwise: messages are taken to be \
+                 padded, and sizes are learned from ranges of {padding} bytes"
+            ));
+        }
+        let warnings = doubts(&fit, &commands);
+        let outliers = fit.outliers.iter().filter_map(|at| indices.get(*at)).copied().collect();
+        let learned = Self::of_fit(fit, commands, separation);
+        let kinds = Kinds::learn(&all_names, rest.iter(), indices.len());
+        Self { outliers, padding, kinds, remarks, warnings, ..learned }
+    }
+
+    /// Every labelled command as it is.
+    fn of_kinds(names: &[String], commands: &[LabelledCommand], separation: Separation) -> Result<Self, FitError> {
+        let all = Kinds::learn(names, commands.iter(), 0).ok_or(FitError::NoCommands)?;
+        let doubted = all.doubted_labels(names, commands);
+        let is_kept = |(at, _): &(usize, &LabelledCommand)| doubted.binary_search(at).is_err();
+        let kept = commands.iter().enumerate().filter(is_kept).map(|(_, command)| command);
+        let kinds = Kinds::learn(names, kept, 0).ok_or(FitError::NoCommands)?;
+        let mut warnings = Vec::new();
+        if doubted.len() as f64 > DOUBTFUL_SHARE * commands.len() as f64 {
+            warnings.push(format!(
+                "the commands of {} of {} labels have the size of another kind: labels may be wrong, or shifted in time",
+                doubted.len(),
+                commands.len()
+            ));
+        }
+        if let Some(p_value) = kinds.size_dependence().filter(|p_value| *p_value > SIGNIFICANT) {
+            warnings.push(format!(
+                "sizes do not depend on the labels more than by chance (p = {p_value:.3}): the labels may be those of \
+                 other commands, or of another gateway"
+            ));
+        }
+        let seen = kinds.list.iter().flat_map(|kind| &kind.seen);
+        let tuples = seen.map(|seen| EpsilonTuple { size: seen.size, epsilon: 0, times: seen.times });
+        Ok(Self {
+            overhead: 0,
+            actions: Vec::new(),
+            intervals: Vec::new(),
+            neighbours: Neighbours::new(tuples).ok_or(FitError::NoCommands)?,
+            kinds: Some(kinds),
+            smoothing: Smoothing::NEAREST,
+            padding: None,
+            outliers: doubted,
+            ambiguous_shifts: Vec::new(),
+            additive: Vec::new(),
+            separation,
+            remarks: Vec::new(),
+            warnings,
+        })
+    }
+
+    /// What the kinds say, and what nothing says.
+    fn describe_kinds(&mut self, names: &[String]) {
+        let named =
+            |indices: &[usize]| listed(indices.iter().filter_map(|at| names.get(*at)).map(|name| format!("`{name}`")));
+        if !self.separation.absent.is_empty() {
+            let absent = named(&self.separation.absent);
+            self.remarks.push(format!("no labelled command has {absent}: commands with them will not be recognised"));
+        }
+        let Some(kinds) = &self.kinds else { return };
+        let count = kinds.list.len();
+        if self.actions.is_empty() {
+            self.remarks.push(format!(
+                "the labels do not tell the parts of a command apart (each has the same number of actions, or always \
+                 the same ones together): the model answers the {count} kinds of command that were labelled, as they \
+                 are, and what other combinations weigh is not known"
+            ));
+        } else if !self.separation.tied.is_empty() {
+            let (tied, as_labelled) = (named(&self.separation.tied), listed(kinds.list.iter().map(Kind::in_words)));
+            self.remarks.push(format!(
+                "the sizes of {tied} stay tied to each other: commands with them are answered only as they were \
+                 labelled ({as_labelled})"
+            ));
+        }
+        let once = kinds.list.iter().filter(|kind| kind.commands() == 1).count();
+        if kinds.other > MOST_UNSEEN {
+            self.warnings.push(format!(
+                "{once} of the {count} kinds of command were labelled only once: how much their sizes vary, and which \
+                 other commands there are, is not known; label each kind several times"
+            ));
+        }
+    }
+
+    /// Names actions and kinds whose sizes do not tell them apart.
+    fn describe_equal_sizes(&mut self) {
+        let mut of_size: Vec<(i64, Vec<String>)> = Vec::new();
+        for action in &self.actions {
+            match of_size.iter_mut().find(|(size, _)| *size == action.size) {
+                Some((_, names)) => names.push(format!("`{}`", action.name)),
+                None => of_size.push((action.size, vec![format!("`{}`", action.name)])),
+            }
+        }
+        for (size, names) in of_size.into_iter().filter(|(_, names)| names.len() > 1) {
+            let names = listed(names.into_iter());
+            self.remarks.push(format!(
+                "{names} have the same size ({size} bytes): sizes do not tell them apart, only replies can"
+            ));
+        }
+        let Some(kinds) = &self.kinds else { return };
+        let replies = match kinds.replies {
+            Some(_) => "their replies do, as far as they differ",
+            None => "and neither do their replies",
+        };
+        let words = |at: &usize| kinds.list.get(*at).map(|kind| format!("`{}`", kind.in_words()));
+        let pairs = kinds.of_equal_size();
+        let pairs = pairs.iter().map(|pair| pair.iter().filter_map(words).collect::<Vec<_>>().join(" and "));
+        let pairs: Vec<String> = pairs.collect();
+        if !pairs.is_empty() {
+            let pairs = listed(pairs.into_iter());
+            self.remarks.push(format!("{pairs} have the same sizes: sizes do not tell them apart, {replies}"));
+        }
+    }
+}
+
+/// What may be wrong with sums.
+fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if fit.certainty < CERTAIN {
+        let open = fit.actions.iter().zip(&fit.intervals).filter(|(_, [least, most])| least < most);
+        let open = listed(open.map(|(action, [least, most])| format!("`{}` {least} to {most}", action.name)));
+        let open = if open.is_empty() { "all sizes".to_owned() } else { format!("{open} bytes") };
+        doubts.push(format!(
+            "the labels leave sizes open: {open} (95 % credible), and these sizes together are right with a probability \
+             of {:.0} %; label more commands of several actions",
+            100.0 * fit.certainty
+        ));
+    }
+    let (count, left_out) = (commands.len(), fit.outliers.len());
+    let share = left_out as f64 / count.max(1) as f64;
+    let found = Additivity::of(fit, commands);
+    let is_significant = found.p_value < SIGNIFICANT && found.mean_deviation > USUAL_DEVIATION;
+    if share <= DOUBTFUL_SHARE && !is_significant {
+        return doubts;
+    }
+    let cause = if let Some(shorter) = found.repeated_shorter {
+        format!(
+            "an action that occurs again is {shorter:.0} bytes shorter than the first time, as in compressed bodies \
+             (permessage-deflate, gzip): sums of sizes do not hold for them"
+        )
+    } else if let Some((apart, upper)) = found.forms {
+        format!(
+            "there are two forms of message, {:.0} % of them {apart} bytes longer, as of two apps: learn each from its \
+             own captures",
+            100.0 * upper
+        )
+    } else if let Some(other) = other_sizes(fit, commands) {
+        format!(
+            "those that do not fit agree on other sizes ({other}), as of two apps: learn each from its own captures"
+        )
+    } else {
+        "the cause is not recognised: messages may hold texts of varying length, or labels may be wrong".to_owned()
+    };
+    doubts.push(format!(
+        "the sizes of labelled commands do not add up: {left_out} of {count} deviate by more than 8 bytes, all by \
+         {:.1} on average; residuals depend on the actions with p = {:.3}; {cause}",
+        found.mean_deviation, found.p_value
+    ));
+    doubts
+}
+
+/// The sizes that the outliers of a fit agree on among themselves.
+fn other_sizes(fit: &Fit, commands: &[LabelledCommand]) -> Option<String> {
+    let outliers: Vec<LabelledCommand> = fit.outliers.iter().filter_map(|at| commands.get(*at)).cloned().collect();
+    let names: Vec<String> = fit.actions.iter().map(|action| action.name.clone()).collect();
+    let separation = Separation::of(names.len(), &outliers);
+    let kept: Vec<LabelledCommand> = outliers.iter().filter_map(|command| separation.project(command)).collect();
+    let separate: Vec<String> = separation.separate.iter().filter_map(|at| names.get(*at)).cloned().collect();
+    // More commands than sizes, or any sizes would fit.
+    if separate.is_empty() || kept.len() < 2 * (separate.len() + 1) || kept.len() * 10 < outliers.len() * 9 {
+        return None;
+    }
+    let other = Fit::learn(FitMethod::Robust, &separate, &kept).ok()?;
+    let agrees =
+        other.outliers.len() * 10 <= kept.len() && Additivity::of(&other, &kept).mean_deviation <= USUAL_DEVIATION;
+    let size = |name: &str| fit.actions.iter().find(|action| action.name == name).map_or(0, |action| action.size);
+    let differ = other
+        .actions
+        .iter()
+        .map(|action| format!("`{}` {} instead of {} bytes", action.name, action.size, size(&action.name)));
+    agrees.then(|| listed(differ))
+}
+
+/// The first few texts; the others are counted.
+fn listed(texts: impl Iterator<Item = String>) -> String {
+    let texts: Vec<String> = texts.collect();
+    let shown = texts.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if texts.len() > SHOWN { format!("{shown} and {} more", texts.len() - SHOWN) } else { shown }
+}
+
+#[cfg(test)]
+mod tests;

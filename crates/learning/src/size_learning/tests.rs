@@ -1,0 +1,130 @@
+//! What is said of labels that do not determine sizes, and of sizes that do not add up.
+
+use super::*;
+
+fn names() -> Vec<String> {
+    ["on", "off", "red"].map(str::to_owned).to_vec()
+}
+
+fn command(size: i64, counts: [u32; 3]) -> LabelledCommand {
+    LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies: 0, reply_bytes: 0 }
+}
+
+fn learn(commands: &[LabelledCommand]) -> LearnedSizes {
+    learn_sizes(FitMethod::Robust, &names(), commands).unwrap()
+}
+
+/// Commands of up to four actions, with sizes that `size` gives.
+fn mixed(n: u32, size: impl Fn([u32; 3], u32) -> i64) -> Vec<LabelledCommand> {
+    let counts = |at: u32| [at % 3, at / 3 % 3, u32::from(at % 9 == 0 || at % 5 == 0)];
+    (0..n).map(|at| command(size(counts(at), at), counts(at))).collect()
+}
+
+fn additive([on, off, red]: [u32; 3]) -> i64 {
+    60 + 28 * i64::from(on) + 31 * i64::from(off) + 40 * i64::from(red)
+}
+
+/// The warnings as one text.
+fn warnings(commands: &[LabelledCommand]) -> String {
+    learn(commands).warnings.join("\n")
+}
+
+#[test]
+fn single_actions_are_learned_as_whole_commands() {
+    let commands: Vec<LabelledCommand> =
+        (0..20).flat_map(|_| [command(163, [1, 0, 0]), command(201, [0, 0, 1])]).collect();
+    let learned = learn(&commands);
+    let kinds = learned.kinds.unwrap();
+    assert_eq!(kinds.list.iter().map(Kind::in_words).collect::<Vec<_>>(), ["on", "red"]);
+    assert!(learned.actions.is_empty() && learned.warnings.is_empty(), "{:?}", learned.warnings);
+    assert!(learned.remarks[0].contains("no labelled command has `off`"), "{:?}", learned.remarks);
+    assert!(learned.remarks[1].contains("what other combinations weigh is not known"), "{:?}", learned.remarks);
+}
+
+#[test]
+fn what_some_compound_labels_separate_is_split_and_the_rest_stays_tied() {
+    let mut commands: Vec<LabelledCommand> =
+        (0..8).flat_map(|_| [command(88, [1, 0, 0]), command(116, [2, 0, 0]), command(131, [0, 1, 1])]).collect();
+    commands.push(command(60 + 56 + 71, [2, 1, 1]));
+    let learned = learn(&commands);
+    assert_eq!((learned.overhead, learned.actions.len(), learned.actions[0].size), (60, 1, 28));
+    let kinds = learned.kinds.unwrap();
+    assert_eq!(kinds.list.iter().map(Kind::in_words).collect::<Vec<_>>(), ["off + red", "2 on + off + red"]);
+    assert!(learned.remarks[0].contains("`off`, `red` stay tied"), "{:?}", learned.remarks);
+}
+
+#[test]
+fn actions_of_equal_size_are_named() {
+    let commands: Vec<LabelledCommand> = (0..30)
+        .map(|at| [at % 3, at / 3 % 3, at % 2])
+        .filter(|counts| counts.iter().sum::<u32>() > 0)
+        .map(|counts| command(60 + 28 * i64::from(counts[0] + counts[1]) + 40 * i64::from(counts[2]), counts))
+        .collect();
+    let remarks = learn(&commands).remarks.join("\n");
+    assert!(remarks.contains("`on`, `off` have the same size (28 bytes)"), "{remarks}");
+}
+
+#[test]
+fn kinds_labelled_once_are_doubted() {
+    let commands = [command(163, [1, 0, 0]), command(164, [0, 1, 0]), command(201, [0, 0, 1])];
+    assert!(warnings(&commands).contains("3 of the 3 kinds of command were labelled only once"));
+}
+
+#[test]
+fn messages_without_actions_are_a_kind_of_their_own() {
+    let mut commands = mixed(40, |counts, _| additive(counts));
+    commands.retain(|command| command.counts.iter().any(|count| *count > 0));
+    commands.extend([command(30, [0; 3]), command(30, [0; 3])]);
+    let learned = learn(&commands);
+    assert_eq!((learned.overhead, learned.actions[0].size), (60, 28));
+    assert_eq!(learned.kinds.unwrap().list[0].in_words(), "no action");
+}
+
+#[test]
+fn sizes_that_few_labels_leave_open_are_said_with_their_intervals() {
+    let commands = [command(88, [1, 0, 0]), command(117, [2, 0, 0]), command(91, [0, 1, 0]), command(100, [0, 0, 1])];
+    let text = warnings(&commands);
+    assert!(text.contains("leave sizes open: `on` ") && text.contains("are right with a probability of"), "{text}");
+}
+
+#[test]
+fn additive_sizes_are_not_doubted() {
+    let text = warnings(&mixed(60, |counts, at| additive(counts) - i64::from(at % 11 == 0)));
+    assert_eq!(text, "");
+}
+
+#[test]
+fn compressed_bodies_are_named() {
+    let size = |counts: [u32; 3], at: u32| {
+        let repeats: u32 = counts.iter().map(|n| n.saturating_sub(1)).sum();
+        additive(counts) - 21 * i64::from(repeats) - i64::from(at % 4)
+    };
+    let text = warnings(&mixed(90, size));
+    assert!(text.contains("do not add up") && text.contains("permessage-deflate"), "{text}");
+}
+
+#[test]
+fn padded_messages_are_learned_from_ranges() {
+    let learned = learn(&mixed(90, |counts, _| (additive(counts) + 5 + 15) / 16 * 16 + 9));
+    assert_eq!(learned.padding, Some(16), "{:?}", learned.warnings);
+    assert!(learned.remarks[0].contains("padded") && learned.remarks[0].contains("16 bytes"), "{:?}", learned.remarks);
+    for (action, size) in learned.actions.iter().zip([28, 31, 40]) {
+        assert!((action.size - size).abs() <= 3, "{:?}", learned.actions);
+    }
+}
+
+#[test]
+fn two_apps_with_other_sizes_are_named() {
+    let two = |counts: [u32; 3], at: u32| {
+        let [on, off, red] = counts.map(i64::from);
+        if at % 10 < 3 { 95 + 55 * on + 49 * off + 77 * red } else { additive(counts) }
+    };
+    let text = warnings(&mixed(120, two));
+    assert!(text.contains("do not add up") && text.contains("two apps"), "{text}");
+}
+
+#[test]
+fn two_forms_of_message_are_named() {
+    let text = warnings(&mixed(120, |counts, at| additive(counts) + if at % 10 < 3 { 47 } else { 0 }));
+    assert!(text.is_empty() || text.contains("47 bytes longer"), "{text}");
+}

@@ -1,0 +1,114 @@
+//! Why labels cannot be read.
+
+use std::io;
+
+use thiserror::Error;
+
+/// The largest count of an action.
+pub(crate) const MAX_COUNT: u32 = 1 << 20;
+
+/// The largest file that is read, in bytes.
+pub(crate) const MAX_FILE_BYTES: u64 = 256 << 20;
+
+/// The most actions that a list of `time,action` may name.
+pub(crate) const MAX_LISTED_ACTIONS: usize = 4096;
+
+/// The most counts (commands times actions) that a list of `time,action` may stand for.
+pub(crate) const MAX_LISTED_COUNTS: usize = 1 << 26;
+
+/// Why labels cannot be read.
+#[derive(Debug, Error)]
+pub enum LabelError {
+    /// The file stands in the place of the labels.
+    #[error("is {0}")]
+    StandIn(&'static str),
+    /// The file has no bytes.
+    #[error("is empty: labels begin with the header `time,<action>,<action>…` or `time,action[,count]`")]
+    Empty,
+    /// The header is wrong.
+    #[error("line 1: the header must be `time,<action>,<action>…` or `time,action[,count]`, it is `{0}`")]
+    Header(String),
+    /// An action has two columns.
+    #[error("line 1: the action `{0}` has two columns")]
+    DuplicateAction(String),
+    /// A time is invalid.
+    #[error(
+        "line {line}: `{text}` is not a time: write epoch seconds, ms, µs or ns (1767600000.25), RFC 3339 \
+         (2026-01-05T08:00:00Z), or date and time of day (2026-01-05 08:00:00) with `--label-zone`"
+    )]
+    Time {
+        /// The line.
+        line: u64,
+        /// The text found.
+        text: String,
+    },
+    /// A time has no zone, and none is given for the file.
+    #[error(
+        "line {line}: `{text}` has no time zone: name that of the labels' clock with `--label-zone` (such as \
+         Europe/Berlin, +01:00 or UTC)"
+    )]
+    NoZone {
+        /// The line.
+        line: u64,
+        /// The text found.
+        text: String,
+    },
+    /// A time that clocks of the zone skipped.
+    #[error("line {line}: `{text}` did not exist in the zone of the labels: clocks were put forward over it")]
+    SkippedTime {
+        /// The line.
+        line: u64,
+        /// The text found.
+        text: String,
+    },
+    /// An epoch time in another unit than those before it.
+    #[error("line {line}: `{text}` has the magnitude of {unit}, but the times above it are in {expected}")]
+    Unit {
+        /// The line.
+        line: u64,
+        /// The text found.
+        text: String,
+        /// The unit of its magnitude.
+        unit: &'static str,
+        /// The unit of the file.
+        expected: &'static str,
+    },
+    /// A count is invalid.
+    #[error("line {line}: `{text}` is not a count of `{action}`: a whole number from 0 to {MAX_COUNT}")]
+    Count {
+        /// The line.
+        line: u64,
+        /// The action.
+        action: String,
+        /// The text found.
+        text: String,
+    },
+    /// The name of an action is empty.
+    #[error("line 1: column {0} has no name: write `time,<action>,<action>…`")]
+    EmptyAction(usize),
+    /// A list names no action, or only one that is called like a column.
+    #[error("the list names no action: write one into the column `action` (other than `action` and `count`)")]
+    NoListedAction,
+    /// A row is shorter or longer than the header.
+    #[error("line {line}: {fields} fields, but the header has {columns}")]
+    Fields {
+        /// The line.
+        line: u64,
+        /// The number of fields found.
+        fields: u64,
+        /// The number of columns in the header.
+        columns: u64,
+    },
+    /// A line is not text.
+    #[error("line {0}: this is not UTF-8 text")]
+    Encoding(u64),
+    /// Reading or writing fails.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The file is too large.
+    #[error("the labels have more than {MAX_FILE_BYTES} bytes: split them by capture")]
+    TooLarge,
+    /// A list has too many actions or commands.
+    #[error("line {0}: more than {MAX_LISTED_ACTIONS} actions or too many commands with them: split the labels")]
+    TooManyListed(u64),
+}

@@ -1,0 +1,113 @@
+//! Dates the packets of captures that are read in the order given, where their times go back: only differences between
+//! times that do not are used.
+
+/// How far times may go back within a capture, in nanoseconds: the buffers of several interfaces are written with
+/// delays of about a second.
+const LAG_NS: i64 = 2_000_000_000;
+
+/// How long after the end of one capture the next one begins if its own times are earlier, in nanoseconds: no message
+/// of one waits for an answer in the other.
+pub(crate) const DISTANCE_NS: i64 = 60_000_000_000;
+
+/// Captures that begin before this time, one year after the epoch, in nanoseconds, have lost their times.
+pub(crate) const LOST_BEFORE_NS: i64 = 365 * 86_400 * 1_000_000_000;
+
+/// The times of packets in the order given.
+#[derive(Debug, Default)]
+pub(crate) struct Dating {
+    capture: Option<u32>,
+    /// What is added to the times of the present capture.
+    shift_ns: i64,
+    /// The greatest time so far.
+    last_ns: Option<i64>,
+    /// Captures that were dated later than their own times say.
+    pub(crate) moved_captures: u64,
+    /// Steps back within captures.
+    pub(crate) steps_back: u64,
+}
+
+impl Dating {
+    /// The time of the next packet, which is of this capture.
+    pub(crate) fn date(&mut self, capture: u32, time_ns: i64) -> i64 {
+        let is_first = self.capture.replace(capture) != Some(capture);
+        if is_first {
+            self.shift_ns = 0;
+        }
+        let last_ns = *self.last_ns.get_or_insert(time_ns);
+        let dated_ns = time_ns.saturating_add(self.shift_ns);
+        let follows_ns = if is_first && dated_ns < last_ns {
+            self.moved_captures += 1;
+            Some(last_ns.saturating_add(DISTANCE_NS))
+        } else if dated_ns < last_ns.saturating_sub(LAG_NS) {
+            self.steps_back += 1;
+            Some(last_ns)
+        } else {
+            None
+        };
+        if let Some(follows_ns) = follows_ns {
+            self.shift_ns = follows_ns.saturating_sub(time_ns);
+        }
+        let dated_ns = follows_ns.unwrap_or(dated_ns);
+        self.last_ns = Some(last_ns.max(dated_ns));
+        dated_ns
+    }
+
+    /// What to tell the user, if times were not used; of so many captures.
+    pub(crate) fn describe(&self, captures: u64) -> Option<String> {
+        if self.moved_captures == 0 && self.steps_back == 0 {
+            return None;
+        }
+        let steps = match self.steps_back {
+            0 => String::new(),
+            steps => format!("; {steps} steps back within a capture are passed over"),
+        };
+        Some(format!(
+            "the captures are read in the order given: the times of {} of {captures}, which go back, are not used, only \
+             the distances between their packets: each of these begins {} s after the end of the one before{steps}",
+            self.moved_captures,
+            DISTANCE_NS / 1_000_000_000,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn dated(packets: &[(u32, i64)]) -> (Vec<i64>, Dating) {
+        let mut dating = Dating::default();
+        let times = packets.iter().map(|(capture, time)| dating.date(*capture, time * SECOND) / SECOND).collect();
+        (times, dating)
+    }
+
+    #[test]
+    fn captures_that_all_begin_at_zero_follow_each_other() {
+        let (times, dating) = dated(&[(0, 0), (0, 3), (1, 0), (1, 4), (2, 0), (2, 1)]);
+        assert_eq!(times, [0, 3, 63, 67, 127, 128]);
+        assert_eq!((dating.moved_captures, dating.steps_back), (2, 0));
+        assert!(dating.describe(3).unwrap().contains("2 of 3"));
+    }
+
+    #[test]
+    fn captures_in_order_of_time_keep_their_times() {
+        let (times, dating) = dated(&[(0, 100), (0, 103), (0, 102), (1, 103), (1, 900)]);
+        assert_eq!((times, dating.describe(2)), (vec![100, 103, 102, 103, 900], None));
+    }
+
+    #[test]
+    fn step_back_within_a_capture_is_passed_over() {
+        let (times, dating) = dated(&[(0, 100), (0, 105), (0, 3), (0, 4), (0, 200), (0, -9), (1, 8)]);
+        assert_eq!(times, [100, 105, 105, 106, 302, 302, 362]);
+        assert_eq!((dating.moved_captures, dating.steps_back), (1, 2));
+    }
+
+    #[test]
+    fn extreme_times_are_dated() {
+        let mut dating = Dating::default();
+        for (capture, time_ns) in [(0, i64::MAX), (0, i64::MIN), (1, i64::MIN), (2, i64::MAX), (3, 0)] {
+            dating.date(capture, time_ns);
+        }
+    }
+}

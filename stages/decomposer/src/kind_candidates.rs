@@ -1,0 +1,125 @@
+//! Candidates among the kinds of a model: labelled commands whose parts the labels do not separate.
+
+use std::sync::Arc;
+
+use sizeleak_frame::{Actions, Candidate, SharedList};
+use sizeleak_model::{Kind, Model};
+
+/// Below this probability a kind is not listed.
+const LEAST_PROBABILITY: f64 = 1e-6;
+
+/// If all explanations together are less probable than this, the command is something that was never labelled.
+const LEAST_EXPLAINED: f64 = 0.05;
+
+/// The kinds of a model with their actions as candidates have them.
+#[derive(Debug)]
+pub(crate) struct KindCandidates {
+    actions: Vec<Actions>,
+    /// How many of the labelled commands belong to no kind: sums explain them.
+    additive_share: f64,
+}
+
+/// Candidates for sums of actions, with the probability of the size among such commands.
+#[derive(Debug, Default)]
+pub(crate) struct AdditiveCandidates {
+    pub(crate) listed: SharedList<Candidate>,
+    pub(crate) size_probability: f64,
+}
+
+impl KindCandidates {
+    /// `None` for a model without kinds; `names` are those of [`Model::action_names`].
+    pub(crate) fn new(model: &Model, names: &SharedList<Arc<str>>) -> Option<Self> {
+        let kinds = model.kinds.as_ref()?;
+        let index = |name: &str| names.iter().position(|known| **known == *name).and_then(|at| u32::try_from(at).ok());
+        let counts = |kind: &Kind| {
+            let counts = kind.actions.iter().filter_map(|(name, count)| Some((index(name)?, *count)));
+            let mut counts: Vec<(u32, u32)> = counts.collect();
+            counts.sort_unstable();
+            let end = u32::try_from(counts.len()).unwrap_or(u32::MAX);
+            Actions::of_many(names.clone(), counts, [end]).next().unwrap_or_default()
+        };
+        let of_kinds = kinds.list.iter().fold(0, |sum: u64, kind| sum.saturating_add(kind.commands()));
+        let additive = model.learned.commands.saturating_sub(of_kinds) as f64;
+        let has_sums = !model.actions.is_empty();
+        let additive_share = if has_sums { (additive + 1.0) / (additive + of_kinds as f64 + 1.0) } else { 0.0 };
+        Some(Self { actions: kinds.list.iter().map(counts).collect(), additive_share })
+    }
+
+    /// The candidates of a command of this size, most probable first: kinds, and the sums given. Their probabilities
+    /// sum to less than 1, since the command may be none of them. None if it most probably is.
+    pub(crate) fn candidates(&self, model: &Model, size: i64, additive: &AdditiveCandidates) -> Vec<Candidate> {
+        let Some(kinds) = &model.kinds else { return additive.listed.to_vec() };
+        let (weights, other) = kinds.weights(size);
+        let of_kinds = 1.0 - self.additive_share;
+        let sums = self.additive_share * additive.size_probability * (1.0 - kinds.other);
+        let explained = sums + of_kinds * weights.iter().sum::<f64>();
+        let all = explained + other;
+        if all <= 0.0 || explained / all < LEAST_EXPLAINED {
+            return Vec::new();
+        }
+        let of_kind = |((kind, actions), weight): ((&Kind, &Actions), &f64)| Candidate {
+            actions: actions.clone(),
+            epsilon: size.saturating_sub(kind.nearest_size(size)),
+            probability: of_kinds * weight / all,
+        };
+        let of_kinds = kinds.list.iter().zip(&self.actions).zip(&weights).map(of_kind);
+        let scaled =
+            |candidate: &Candidate| Candidate { probability: candidate.probability * sums / all, ..candidate.clone() };
+        let mut candidates: Vec<Candidate> =
+            of_kinds.filter(|candidate| candidate.probability >= LEAST_PROBABILITY).collect();
+        candidates.extend(additive.listed.iter().map(scaled));
+        // Equal ones stay in the order of the labels.
+        candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        candidates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(additive: &str) -> Model {
+        let text = format!(
+            "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n{additive}\n[kinds]\nspread = 0.5\nother = 0.01\n\
+             [[kinds.kind]]\nactions = [[\"lock\", 1]]\nseen = [[213, 0, 0, 30]]\n\
+             [[kinds.kind]]\nactions = [[\"unlock\", 1]]\nseen = [[213, 0, 0, 10]]\n\
+             [[kinds.kind]]\nactions = [[\"open\", 1], [\"lock\", 1]]\nseen = [[300, 0, 0, 10]]\n\
+             [replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\nsurplus = 0.0\n\
+             [learned]\nmethod = \"robust\"\ncommands = 100\nversion = \"0\"\nbasis = \"wire\"\n"
+        );
+        Model::from_toml(&text).unwrap()
+    }
+
+    fn candidates(model: &Model, size: i64, additive: &AdditiveCandidates) -> Vec<(String, f64)> {
+        let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
+        let kinds = KindCandidates::new(model, &names).unwrap();
+        let found = kinds.candidates(model, size, additive);
+        found.iter().map(|candidate| (format!("{:?}", candidate.actions), candidate.probability)).collect()
+    }
+
+    #[test]
+    fn kinds_of_one_size_share_the_probability_by_how_often_they_were_labelled() {
+        let found = candidates(&model(""), 213, &AdditiveCandidates::default());
+        assert_eq!((found[0].0.as_str(), found[1].0.as_str()), (r#"{"lock": 1}"#, r#"{"unlock": 1}"#));
+        let sum: f64 = found.iter().map(|(_, probability)| probability).sum();
+        assert!((found[0].1 / found[1].1 - 31.0 / 11.0).abs() < 1e-9 && (0.99..1.0).contains(&sum), "{found:?}");
+        let found = candidates(&model(""), 301, &AdditiveCandidates::default());
+        assert_eq!(found[0].0, r#"{"lock": 1, "open": 1}"#);
+    }
+
+    #[test]
+    fn a_size_that_no_kind_has_is_not_answered() {
+        assert_eq!(candidates(&model(""), 426, &AdditiveCandidates::default()), []);
+    }
+
+    #[test]
+    fn sums_and_kinds_compete() {
+        let model = model("[[action]]\nname = \"on\"\nsize = 40\n");
+        let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
+        let actions = Actions::of_many(names, vec![(0, 4)], [1]).next().unwrap();
+        let listed = [Candidate { actions, epsilon: -7, probability: 1.0 }].into_iter().collect();
+        let found = candidates(&model, 213, &AdditiveCandidates { listed, size_probability: 0.5 });
+        let probability = |text: &str| found.iter().find(|one| one.0.contains(text)).unwrap().1;
+        assert!(probability("on\": 4") > 0.2 && probability("{\"lock\": 1}") > 0.2, "{found:?}");
+    }
+}

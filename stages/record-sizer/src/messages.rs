@@ -1,0 +1,185 @@
+//! Messages sized by the lengths of segments, where no record header can be read: the capture holds headers alone, or
+//! the connection carries no TLS.
+
+use crate::chunk::Chunk;
+
+/// How long the rest of a write may take, in nanoseconds: a sender that has more to send waits for an acknowledgement
+/// at most.
+const WRITE_GAP_NS: i64 = 250_000_000;
+
+/// The least payload of a full segment (RFC 9293, section 3.7.1), and the most over Ethernet; longer ones were joined
+/// before they were captured.
+const FULL_BYTES: std::ops::RangeInclusive<u64> = 536..=1500;
+
+/// What ends a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MessageEnd {
+    /// The end of a write: a segment that its sender pushes. One that is full or not pushed is continued by the next.
+    Write,
+    /// A silence of more than so many nanoseconds, or data of the other side.
+    Silence { gap_ns: i64 },
+}
+
+/// A message: consecutive bytes of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SizedMessage {
+    /// When its first and its last bytes were captured, in nanoseconds since the epoch.
+    pub(crate) start_ns: i64,
+    pub(crate) time_ns: i64,
+    /// Its bytes on the wire.
+    pub(crate) bytes: u64,
+}
+
+/// Finds the messages of one direction.
+#[derive(Debug)]
+pub(crate) struct MessageSizer {
+    pub(crate) end: MessageEnd,
+    open: Option<SizedMessage>,
+    /// The payload of a full segment, once one was seen.
+    full_bytes: u64,
+    /// Whether the sender marks the ends of its writes.
+    pushes: bool,
+    /// Bytes taken in all.
+    pub(crate) taken: u64,
+}
+
+impl MessageSizer {
+    /// Finds messages that end so.
+    pub(crate) fn new(end: MessageEnd) -> Self {
+        Self { end, open: None, full_bytes: 0, pushes: false, taken: 0 }
+    }
+
+    /// Takes the next bytes; returns the message that they show to be over, and the one that they complete.
+    pub(crate) fn chunk(&mut self, chunk: &Chunk<'_>) -> [Option<SizedMessage>; 2] {
+        let bytes = chunk.length();
+        if bytes == 0 {
+            return [None; 2];
+        }
+        let is_over = self.deadline_ns().is_some_and(|deadline_ns| chunk.time_ns >= deadline_ns);
+        let over = self.open.take_if(|_| is_over);
+        self.taken = self.taken.saturating_add(bytes);
+        let is_continued = self.is_continued(chunk);
+        let open = self.open.get_or_insert(SizedMessage { start_ns: chunk.time_ns, time_ns: chunk.time_ns, bytes: 0 });
+        (open.time_ns, open.bytes) = (chunk.time_ns, open.bytes.saturating_add(bytes));
+        [over, if is_continued { None } else { self.open.take() }]
+    }
+
+    /// Passes over missing bytes; zero stands for an unknown number. Inside a message they are a part of it.
+    pub(crate) fn gap(&mut self, bytes: u64, time_ns: i64) -> Option<SizedMessage> {
+        let is_over = bytes == 0 || self.deadline_ns().is_some_and(|deadline_ns| time_ns >= deadline_ns);
+        if is_over {
+            return self.open.take();
+        }
+        if let Some(open) = &mut self.open {
+            open.bytes = open.bytes.saturating_add(bytes);
+        }
+        None
+    }
+
+    /// Ends the message that is open.
+    pub(crate) fn end(&mut self) -> Option<SizedMessage> {
+        self.open.take()
+    }
+
+    /// From when on the open message is over unless more of it has come.
+    pub(crate) fn deadline_ns(&self) -> Option<i64> {
+        let gap_ns = match self.end {
+            MessageEnd::Write => WRITE_GAP_NS,
+            MessageEnd::Silence { gap_ns } => gap_ns,
+        };
+        self.open.map(|open| open.time_ns.saturating_add(gap_ns).saturating_add(1))
+    }
+
+    /// Bytes of memory that wait for the end of a message.
+    pub(crate) fn held_bytes(&self) -> usize {
+        if self.open.is_some() { size_of::<Self>() } else { 0 }
+    }
+
+    /// Dates the open message back, because all times have gone back.
+    pub(crate) fn go_back(&mut self, time_ns: i64) {
+        if let Some(open) = &mut self.open {
+            (open.start_ns, open.time_ns) = (open.start_ns.min(time_ns), open.time_ns.min(time_ns));
+        }
+    }
+
+    /// Whether more of the message follows these bytes.
+    fn is_continued(&mut self, chunk: &Chunk<'_>) -> bool {
+        if self.end != MessageEnd::Write || !chunk.ends_segment {
+            return true;
+        }
+        let bytes = chunk.length();
+        if chunk.is_pushed {
+            self.pushes = true;
+            // Some senders push every segment.
+            return self.full_bytes > 0 && bytes.is_multiple_of(self.full_bytes);
+        }
+        if FULL_BYTES.contains(&bytes) {
+            self.full_bytes = self.full_bytes.max(bytes);
+        }
+        self.pushes || bytes >= *FULL_BYTES.start()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(time_ms: i64, bytes: u32, is_pushed: bool) -> Chunk<'static> {
+        let fragment = Chunk::fragment(time_ms * 1_000_000, &[]);
+        Chunk { hidden: bytes, starts_segment: true, ends_segment: true, is_pushed, ..fragment }
+    }
+
+    /// The bytes of the messages in these segments: milliseconds, bytes, and whether they are pushed.
+    fn sizes(end: MessageEnd, segments: &[(i64, u32, bool)]) -> Vec<u64> {
+        let mut sizer = MessageSizer::new(end);
+        let found =
+            segments.iter().flat_map(|(time_ms, bytes, pushed)| sizer.chunk(&segment(*time_ms, *bytes, *pushed)));
+        let found: Vec<u64> = found.flatten().map(|message| message.bytes).collect();
+        found.into_iter().chain(sizer.end().map(|message| message.bytes)).collect()
+    }
+
+    #[test]
+    fn pushed_segments_are_messages_of_their_own() {
+        assert_eq!(
+            sizes(MessageEnd::Write, &[(0, 31, true), (0, 213, true), (1, 853, true), (1, 31, true)]),
+            [31, 213, 853, 31]
+        );
+    }
+
+    #[test]
+    fn full_segments_are_continued_by_the_next() {
+        let segments = [(0, 1436, false), (1, 1436, false), (2, 580, true), (3, 1436, true), (4, 96, true)];
+        assert_eq!(sizes(MessageEnd::Write, &segments), [3452, 1532]);
+        let joined = [(0, 1436, false), (1, 4308, true), (2, 7, true), (3, 4300, true), (4, 7, true)];
+        assert_eq!(sizes(MessageEnd::Write, &joined), [5751, 4300, 7], "segments that were joined before the capture");
+        assert_eq!(sizes(MessageEnd::Write, &[(0, 1436, false), (300, 96, true)]), [1436, 96], "but not much later");
+    }
+
+    #[test]
+    fn writes_that_are_never_pushed_end_with_a_segment_that_is_not_full() {
+        assert_eq!(
+            sizes(MessageEnd::Write, &[(0, 31, false), (1, 90, false), (2, 1400, false), (3, 5, false)]),
+            [31, 90, 1405]
+        );
+    }
+
+    #[test]
+    fn burst_ends_with_a_silence() {
+        let end = MessageEnd::Silence { gap_ns: 40_000_000 };
+        assert_eq!(sizes(end, &[(0, 10, true), (40, 20, false), (80, 1, true), (121, 5, true)]), [31, 5]);
+        let always_now = MessageEnd::Silence { gap_ns: 0 };
+        assert_eq!(sizes(always_now, &[(7, 10, true), (7, 20, true), (8, 5, true)]), [30, 5]);
+    }
+
+    #[test]
+    fn missing_bytes_inside_a_message_are_a_part_of_it() {
+        let mut sizer = MessageSizer::new(MessageEnd::Write);
+        assert_eq!(sizer.gap(100, 0), None, "of what message they are is not known");
+        sizer.chunk(&segment(1, 1400, false));
+        assert_eq!(sizer.gap(1400, 2_000_000), None);
+        let [_, whole] = sizer.chunk(&segment(3, 200, true));
+        assert_eq!(whole.map(|message| message.bytes), Some(3000));
+        sizer.chunk(&segment(4, 1400, false));
+        assert_eq!(sizer.gap(0, 5_000_000).map(|message| message.bytes), Some(1400), "how many is not known");
+    }
+}
