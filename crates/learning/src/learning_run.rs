@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use serde::Deserialize;
-use sizeleak_command_segmenter::{LabelledTraffic, Options};
+use sizeleak_command_segmenter::{LabelledTraffic, Options, learn_reply_windows};
 use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance, TrafficSeen};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
-use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, Scope};
+use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
 use sizeleak_pipeline::{Pipeline, RunError};
 use toml::Value;
 
@@ -117,12 +117,36 @@ impl LearningRun<'_> {
         // Among equals, the first.
         let best = [&adaptive, &gap, &record].into_iter().min_by_key(|outcome| outcome.mismatches());
         let best = best.unwrap_or(&adaptive);
-        let refined = self.learn_with_noise(pipeline, best)?;
-        let refined = match refined {
+        let traffic = self.traffic(pipeline)?;
+        let options = Options::deserialize(Value::Table(pipeline.options(SEGMENTER).cloned().unwrap_or_default()))?;
+        let windows = reply_windows(&traffic, &options, best);
+        let mut pipeline = pipeline.clone();
+        if let Some(windows) = windows {
+            pipeline.set(SEGMENTER, "reply-within", format!("{}ms", windows.within_ms))?;
+            pipeline.set(SEGMENTER, "reply-gap", format!("{}ms", windows.gap_ms))?;
+        }
+        let mut outcome = self.refined_or_default(&pipeline, &traffic, best)?;
+        for learned in outcome.learned.iter_mut().flatten() {
+            learned.model.reply_windows = windows;
+        }
+        Ok(outcome)
+    }
+
+    /// What is learned from the commands found with noise or, if these fit the labels worse, by the algorithm that is
+    /// the default without it.
+    fn refined_or_default(
+        &self,
+        pipeline: &Pipeline,
+        traffic: &ObservedTraffic,
+        best: &LearningOutcome,
+    ) -> Result<LearningOutcome, LearningError> {
+        let refined = match self.learn_with_noise(pipeline, traffic, best)? {
             Some(refined) if refined.mismatches() == 0 => return Ok(refined),
             other => other,
         };
-        let mut default = learn_with(DEFAULT, None, &mut |_| {})?;
+        let mut default_pipeline = pipeline.clone();
+        default_pipeline.set(SEGMENTER, "algorithm", DEFAULT)?;
+        let mut default = self.learn_without_noise(&default_pipeline, &mut |_| {})?;
         if let Some(refined) = refined.filter(|refined| refined.mismatches() <= default.mismatches()) {
             return Ok(refined);
         }
@@ -208,16 +232,16 @@ impl LearningRun<'_> {
     fn learn_with_noise(
         &self,
         pipeline: &Pipeline,
+        traffic: &ObservedTraffic,
         best: &LearningOutcome,
     ) -> Result<Option<LearningOutcome>, LearningError> {
         let Ok(sections) = &best.learned else { return Ok(None) };
-        let traffic = self.traffic(pipeline)?;
         let options = pipeline.options(SEGMENTER).cloned().unwrap_or_default();
         let options = Options::deserialize(Value::Table(options))?;
         let mut noises = Vec::with_capacity(sections.len());
         let mut models = Vec::with_capacity(sections.len());
         for section in sections {
-            let noise = self.noise(&traffic, &options, best, section)?;
+            let noise = self.noise(traffic, &options, best, section)?;
             models.push(Model { noise: Some(noise.clone()), ..section.model.clone() });
             noises.push((section.model.scope.clone(), noise));
         }
@@ -301,6 +325,18 @@ impl LearningRun<'_> {
         };
         Ok(traffic.learn(&section.model, options)?)
     }
+}
+
+/// How long replies take: as the user says, or as the labelled commands show.
+fn reply_windows(traffic: &ObservedTraffic, options: &Options, outcome: &LearningOutcome) -> Option<ReplyWindows> {
+    if let Some(given) = options.reply_windows() {
+        return Some(given);
+    }
+    let sections = outcome.learned.as_ref().ok()?;
+    let labelled = sections.iter().flat_map(|section| &section.learned_from);
+    let observed = labelled.filter_map(|at| outcome.commands.get(*at));
+    let commands: Vec<Command> = observed.map(|observed| observed.command.clone()).collect();
+    learn_reply_windows(&traffic.records, &commands, options.min_size)
 }
 
 /// Whether two scopes have a service in common.

@@ -119,6 +119,7 @@ impl TrainingSet<'_> {
             prior: None,
             replies,
             reply_bytes,
+            reply_windows: None,
             noise: None,
             learned,
         };

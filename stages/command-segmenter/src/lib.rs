@@ -49,6 +49,7 @@ mod open_commands;
 mod options;
 mod periodic;
 mod record_class;
+mod reply_windows;
 mod reports;
 mod rules;
 mod segmenter;
@@ -61,5 +62,6 @@ mod training;
 mod training_counts;
 
 pub use options::{Algorithm, CommandDirection, Options};
+pub use reply_windows::learn_reply_windows;
 pub use segmenter::{CommandSegmenter, SegmenterInput};
 pub use training::LabelledTraffic;

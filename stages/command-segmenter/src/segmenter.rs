@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sizeleak_flow_models::model_files;
 use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, Session, what};
-use sizeleak_model::ModelSet;
+use sizeleak_model::{ModelSet, ReplyWindows};
 use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
 use crate::adaptive::{AdaptiveAlgorithm, Queued};
@@ -135,11 +135,23 @@ impl CommandSegmenter {
     /// [`ConfigureError::Usage`] if a time is negative or longer than a day, or if the algorithm needs a model;
     /// [`ConfigureError::Input`] if the model cannot be used.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
-        Self::with_noise_models(options, noise_models(options)?)
+        let models = match &options.model[..] {
+            [] => None,
+            files => Some(ModelSet::read(files).map_err(|error| ConfigureError::Input(error.to_string()))?),
+        };
+        let noise_models = noise_models(options, models.as_ref())?;
+        let sections = models.iter().flat_map(|models| models.sections());
+        // Replies are counted as they were when each model was learned, or longer.
+        let windows = sections.filter_map(|section| section.reply_windows).reduce(ReplyWindows::max);
+        Self::with_models(options, noise_models, windows)
     }
 
-    fn with_noise_models(options: &Options, noise_models: Option<NoiseModels>) -> Result<Self, ConfigureError> {
-        let limits = options.time_limits()?;
+    fn with_models(
+        options: &Options,
+        noise_models: Option<NoiseModels>,
+        windows: Option<ReplyWindows>,
+    ) -> Result<Self, ConfigureError> {
+        let limits = options.time_limits(windows)?;
         let rules = |continued_within_ns| {
             AlgorithmState::Rules(RuleAlgorithm::new(continued_within_ns, limits.answer_within_ns))
         };
@@ -326,18 +338,17 @@ impl CommandSegmenter {
 }
 
 /// What the models know about noise, if the algorithm is `learned`, which is the default with such a model.
-fn noise_models(options: &Options) -> Result<Option<NoiseModels>, ConfigureError> {
-    let first = match (options.algorithm, options.model.first()) {
+fn noise_models(options: &Options, models: Option<&ModelSet>) -> Result<Option<NoiseModels>, ConfigureError> {
+    let (models, first) = match (options.algorithm, models.zip(options.model.first())) {
         (Some(Algorithm::Gap | Algorithm::Record | Algorithm::Adaptive), _) | (None, None) => return Ok(None),
         (Some(Algorithm::Learned), None) => {
             return Err(ConfigureError::Usage(
                 "the algorithm `learned` needs a model: add `--model FILE`; `sizeleak learn` makes one".into(),
             ));
         }
-        (None | Some(Algorithm::Learned), Some(first)) => first,
+        (None | Some(Algorithm::Learned), Some(given)) => given,
     };
-    let models = ModelSet::read(&options.model).map_err(|error| ConfigureError::Input(error.to_string()))?;
-    match NoiseModels::new(&models) {
+    match NoiseModels::new(models) {
         None if options.algorithm.is_some() => Err(ConfigureError::Input(format!(
             "{}: it has no [noise], which the algorithm `learned` needs: learn it again or use another algorithm",
             first.display()

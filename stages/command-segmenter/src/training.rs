@@ -46,7 +46,7 @@ impl LabelledTraffic<'_> {
     /// [`ConfigureError::Usage`] if an option is wrong.
     pub fn learn(&self, model: &Model, options: &Options) -> Result<NoiseStatistics, ConfigureError> {
         let basis = &model.learned.basis;
-        let limits = options.time_limits()?;
+        let limits = options.time_limits(model.reply_windows)?;
         let is_data = |record: &&Record| !record.handshake && record.content_type == ContentType::ApplicationData;
         let sized = |record: &Record| {
             let size_class = SizeClass::of(record, options.min_size);
