@@ -152,7 +152,7 @@ impl ProfiledFlows {
         let profile = self.profiles.get_or_default(self.endpoints.of(flow));
         let history = self.classified.get_or_default(flow);
         let classifier = ProfileClassifier { profile, limits };
-        let is_known = history.is_known();
+        let is_in_use = history.is_known() || self.learned.peek(&flow).is_some_and(|ahead| ahead.has_gateway_record);
         let class = match sized.record.direction {
             Direction::FromGateway => classifier.classify_gateway(sized, history),
             Direction::ToGateway => classifier.classify_service(sized, history),
@@ -160,16 +160,17 @@ impl ProfiledFlows {
         match class {
             RecordClass::CommandStart => history.service_burst = ServiceBurst::Command,
             RecordClass::Answer => history.service_burst = ServiceBurst::Answer,
-            RecordClass::KeepAlive | RecordClass::Unexplained => history.service_burst = ServiceBurst::None,
             // Small records may come between the parts of a message.
             RecordClass::Tiny if history.service_burst == ServiceBurst::Command => {}
-            RecordClass::Tiny => history.service_burst = ServiceBurst::None,
+            RecordClass::KeepAlive | RecordClass::Unexplained | RecordClass::Tiny => {
+                history.service_burst = ServiceBurst::None;
+            }
             RecordClass::CommandPart | RecordClass::Reply | RecordClass::Telemetry => {}
         }
         history.remember(sized);
         // A gateway that says nothing on a connection, before or after, does not act: it may not even have the
         // connection any more.
-        let condition = if is_known { CommandCondition::Always } else { CommandCondition::IfReplied };
+        let condition = if is_in_use { CommandCondition::Always } else { CommandCondition::IfReplied };
         Decision { condition, ..class.into() }
     }
 }

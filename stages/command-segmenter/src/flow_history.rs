@@ -59,6 +59,8 @@ pub(crate) struct FlowHistory {
     /// When the service last sent something unsolicited, or the gateway last sent something soon after that.
     pub(crate) command_ns: Option<i64>,
     exchange: Option<Exchange>,
+    /// Whether the gateway sent anything.
+    pub(crate) has_gateway_record: bool,
     /// Whether the connection was seen before its first record of application data.
     pub(crate) is_known_from_start: bool,
 }
@@ -108,6 +110,7 @@ impl FlowHistory {
             let Record { start_ns, direction: begun_by, .. } = *sized.record;
             self.exchange = Some(Exchange { begun_by, start_ns, opening_size: sized.size });
         }
+        self.has_gateway_record |= direction == Direction::FromGateway;
         self.last = Some(LastRecord { time_ns, direction, size: sized.size, size_class: sized.size_class });
         if direction == Direction::FromGateway {
             self.service_burst = ServiceBurst::None;

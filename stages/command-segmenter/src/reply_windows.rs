@@ -12,7 +12,7 @@ use crate::options::USUAL_REPLY_WINDOWS;
 const MS: i64 = 1_000_000;
 
 /// How long after a command replies are looked for.
-const HORIZON_NS: i64 = MAX_REPLY_WITHIN_MS as i64 * MS;
+const HORIZON_NS: i64 = MAX_REPLY_WITHIN_MS.cast_signed() * MS;
 
 /// Times after commands are counted in bins as long as this.
 const BIN_NS: i64 = 500 * MS;
@@ -45,9 +45,9 @@ pub fn learn_reply_windows(records: &[Record], commands: &[Command], min_size: u
     let delays: Vec<CommandDelays> = flows.values().flat_map(FlowTimes::delays).collect();
     let within_ns = end_of_excess(&delays, flows.values().map(FlowTimes::background))?;
     let gap_ns = usual_gap(&delays, within_ns)?;
-    let within_ms = with_margin(within_ns, 1_000).clamp(USUAL_REPLY_WINDOWS.within_ms, MAX_REPLY_WITHIN_MS);
-    let gap_ms = with_margin(gap_ns, 100).clamp(USUAL_REPLY_WINDOWS.gap_ms, within_ms);
-    let learned = ReplyWindows { within_ms, gap_ms };
+    let longest_ms = with_margin(within_ns, 1_000).clamp(USUAL_REPLY_WINDOWS.within_ms, MAX_REPLY_WITHIN_MS);
+    let silence_ms = with_margin(gap_ns, 100).clamp(USUAL_REPLY_WINDOWS.gap_ms, longest_ms);
+    let learned = ReplyWindows { within_ms: longest_ms, gap_ms: silence_ms };
     (learned != USUAL_REPLY_WINDOWS).then_some(learned)
 }
 
@@ -56,9 +56,11 @@ pub fn learn_reply_windows(records: &[Record], commands: &[Command], min_size: u
 struct FlowTimes {
     /// The first and the last record.
     span: Option<[i64; 2]>,
+    /// Who sends commands.
+    sender: Direction,
     /// When commands began and ended.
     commands: Vec<[i64; 2]>,
-    /// When the gateway sent what is large enough for a reply, by length.
+    /// When the other side sent what is large enough for a reply, by length.
     by_length: BTreeMap<u32, Vec<i64>>,
     /// The same without the lengths that come at any time.
     sent: Vec<i64>,
@@ -84,7 +86,9 @@ impl FlowTimes {
     fn of(records: &[Record], commands: &[Command], min_size: u64) -> BTreeMap<u64, Self> {
         let mut flows: BTreeMap<u64, Self> = BTreeMap::new();
         for command in commands {
-            flows.entry(command.flow).or_default().commands.push([command.time_ns, command.end_ns]);
+            let flow = flows.entry(command.flow).or_default();
+            flow.commands.push([command.time_ns, command.end_ns]);
+            flow.sender = command.direction;
         }
         for record in records {
             let Some(flow) = flows.get_mut(&record.flow) else { continue };
@@ -92,7 +96,7 @@ impl FlowTimes {
             flow.span = Some([first.min(record.time_ns), last.max(record.time_ns)]);
             let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
             let is_full = SizeClass::of(record, min_size) == SizeClass::Full;
-            if is_data && is_full && record.direction == Direction::FromGateway {
+            if is_data && is_full && record.direction != flow.sender {
                 flow.by_length.entry(record.length).or_default().push(record.time_ns);
             }
         }

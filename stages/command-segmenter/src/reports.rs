@@ -50,7 +50,7 @@ impl ReportFinder {
 
     /// Learns from a record.
     pub(crate) fn learn(&mut self, record: &Record, min_size: u64, limits: &TimeLimits) {
-        let reversed = reversed(record.clone());
+        let reversed = reversed(record);
         self.flows.learn(SizedRecord::new(&reversed, SizeClass::of(record, min_size)), limits);
     }
 
@@ -63,7 +63,7 @@ impl ReportFinder {
         limits: &TimeLimits,
     ) -> ReportRole {
         let record = sized.record;
-        let as_command = reversed(record.clone());
+        let as_command = reversed(record);
         let Decision { class, condition, .. } =
             self.flows.classify(SizedRecord { record: &as_command, ..sized }, limits);
         if role == CommandRole::InCommand {
@@ -84,6 +84,6 @@ impl ReportFinder {
 }
 
 /// A record as if the other side had sent it.
-pub(crate) fn reversed(record: Record) -> Record {
-    Record { direction: record.direction.reversed(), ..record }
+pub(crate) fn reversed(record: &Record) -> Record {
+    Record { direction: record.direction.reversed(), ..record.clone() }
 }

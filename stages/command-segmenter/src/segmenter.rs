@@ -140,7 +140,7 @@ impl CommandSegmenter {
             files => Some(ModelSet::read(files).map_err(|error| ConfigureError::Input(error.to_string()))?),
         };
         let noise_models = noise_models(options, models.as_ref())?;
-        let sections = models.iter().flat_map(|models| models.sections());
+        let sections = models.iter().flat_map(ModelSet::sections);
         // Replies are counted as they were when each model was learned, or longer.
         let windows = sections.filter_map(|section| section.reply_windows).reduce(ReplyWindows::max);
         Self::with_models(options, noise_models, windows)
@@ -364,7 +364,7 @@ impl Stage for CommandSegmenter {
     fn process(&mut self, input: SegmenterInput, out: &mut dyn Emit) -> Result<(), StageError> {
         match input {
             SegmenterInput::Record(record) => {
-                let record = if self.direction == CommandDirection::From { reversed(record) } else { record };
+                let record = if self.direction == CommandDirection::From { reversed(&record) } else { record };
                 if self.clock.follows(record.flow, record.time_ns) {
                     self.process_record(&record, out)
                 } else {

@@ -17,7 +17,7 @@ use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, SizeClass, SizedRecord};
 use crate::labelled_message::{CommandLabels, MessageLabel, label_messages};
 use crate::noise_model::{command_range, size_in_basis};
-use crate::options::{Options, TimeLimits};
+use crate::options::{CommandDirection, Options, TimeLimits};
 use crate::traffic_profile::TrafficProfile;
 use crate::training_counts::TrainingCounts;
 
@@ -47,12 +47,19 @@ impl LabelledTraffic<'_> {
     pub fn learn(&self, model: &Model, options: &Options) -> Result<NoiseStatistics, ConfigureError> {
         let basis = &model.learned.basis;
         let limits = options.time_limits(model.reply_windows)?;
+        let reversed: Vec<Record>;
+        let records = if options.direction == CommandDirection::From {
+            reversed = self.records.iter().map(crate::reports::reversed).collect();
+            &reversed
+        } else {
+            self.records
+        };
         let is_data = |record: &&Record| !record.handshake && record.content_type == ContentType::ApplicationData;
         let sized = |record: &Record| {
             let size_class = SizeClass::of(record, options.min_size);
             (Record { length: size_in_basis(basis, record), ..record.clone() }, size_class)
         };
-        let records: Vec<(Record, SizeClass)> = self.records.iter().filter(is_data).map(sized).collect();
+        let records: Vec<(Record, SizeClass)> = records.iter().filter(is_data).map(sized).collect();
         let mut endpoints = FlowEndpoints::default();
         self.flows.iter().for_each(|flow| endpoints.add(flow));
         let full_to_gateway = self.full_size(&records, Direction::ToGateway, &limits);

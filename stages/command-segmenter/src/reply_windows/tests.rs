@@ -78,6 +78,8 @@ fn few_commands_or_replies_show_nothing() {
 fn replies_are_looked_for_until_the_next_command_and_for_a_minute_at_most() {
     let (mut records, commands) = traffic(40, |_| vec![300, 70_000]);
     assert_eq!(learn(records.clone(), &commands), None);
-    records.iter_mut().for_each(|record| record.time_ns = i64::MAX);
+    for record in &mut records {
+        record.time_ns = i64::MAX;
+    }
     assert_eq!(learn(records, &commands), None, "any times are accepted");
 }

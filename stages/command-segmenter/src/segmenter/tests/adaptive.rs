@@ -223,6 +223,8 @@ fn a_message_on_a_connection_without_a_word_of_the_gateway_is_no_command() {
     let dead = [on(2, to(0, 391)), on(3, to(9_000, 18))];
     let records: Vec<Record> = dead.into_iter().chain(command(20 * SECOND, 105)).collect();
     assert_eq!(found_by_default(records), [(105, 1)], "the first on its connection too, but the gateway replies");
+    let records = vec![to(0, 105), from(20 * SECOND, 60)];
+    assert_eq!(found_by_default(records), [(105, 1)], "the gateway is there");
 }
 
 /// The times of both are true, but the stream has all that the service sent before what the gateway did.
