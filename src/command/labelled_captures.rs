@@ -25,7 +25,7 @@ pub(super) struct LabelledCaptures {
 
     /// Read these frame streams instead of captures: saved after any stage up to command-segmenter, also compressed; all
     /// gateways but those of `--gateway` are left out
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "capture")]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "captures")]
     from: Vec<PathBuf>,
 
     #[command(flatten)]

@@ -96,6 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         labels: &labels,
         input: &traffic,
         tolerance,
+        labels_are_complete: arguments.options.labels_are_complete(),
         method: arguments.options.method(),
         cipher,
         inventory,

@@ -26,6 +26,11 @@ pub(super) struct LearningOptions {
     /// The cipher suite, by its IANA name, of sessions whose handshake was not captured
     #[arg(long, value_name = "SUITE")]
     cipher: Option<String>,
+
+    /// Every command between the first label and the last has a label: what has none is learned as no command. Without
+    /// this, only what is periodic, an answer or of a size that no actions make up is
+    #[arg(long)]
+    labels_are_complete: bool,
 }
 
 /// How sizes are learned.
@@ -61,6 +66,10 @@ impl LearningOptions {
 
     pub(super) fn method(&self) -> FitMethod {
         self.method.into()
+    }
+
+    pub(super) fn labels_are_complete(&self) -> bool {
+        self.labels_are_complete
     }
 
     pub(super) fn cipher(&self) -> Result<Option<CipherSuite>, Failure> {

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use serde::Deserialize;
-use sizeleak_command_segmenter::{LabelledTraffic, Options};
+use sizeleak_command_segmenter::{LabelledTraffic, Options, learn_reply_windows};
 use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance, TrafficSeen};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
-use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, Scope};
+use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
 use sizeleak_pipeline::{Pipeline, RunError};
 use toml::Value;
 
@@ -27,7 +27,7 @@ const SEGMENTER: &str = "command-segmenter";
 const LEARNED: &str = "learned";
 
 /// The algorithm that is used with a model without noise.
-const DEFAULT: &str = "gap";
+const DEFAULT: &str = "adaptive";
 
 /// Noise is learned from at most this many records.
 const MOST_RECORDS: usize = 1 << 22;
@@ -41,6 +41,8 @@ pub struct LearningRun<'a> {
     pub input: &'a PipelineInput,
     /// How far a command may be from its label.
     pub tolerance: Tolerance,
+    /// Whether every command between the first label and the last has a label: then what has none is no command.
+    pub labels_are_complete: bool,
     /// How sizes are learned.
     pub method: FitMethod,
     /// The cipher suite of sessions whose handshake was not captured.
@@ -100,20 +102,51 @@ impl LearningRun<'_> {
             // The model holds for the commands of this algorithm, and no other is to be used with it.
             return self.learn_without_noise(pipeline, on_notice);
         }
-        let learn_with = |algorithm: &str, on_notice: &mut (dyn FnMut(&Notice) + Send)| {
+        let learn_with = |algorithm: &str, look_ahead: Option<&str>, on_notice: &mut (dyn FnMut(&Notice) + Send)| {
             let mut pipeline = pipeline.clone();
             pipeline.set(SEGMENTER, "algorithm", algorithm)?;
-            // Decisions can wait for the end of the captures.
-            pipeline.set(SEGMENTER, "look-ahead", "24h")?;
+            if let Some(look_ahead) = look_ahead {
+                pipeline.set(SEGMENTER, "look-ahead", look_ahead)?;
+            }
             self.learn_without_noise(&pipeline, on_notice)
         };
-        let adaptive = learn_with("adaptive", on_notice)?;
-        let mut default = learn_with(DEFAULT, &mut |_| {})?;
-        let record = learn_with("record", &mut |_| {})?;
+        // Decisions can wait for the end of the captures.
+        let adaptive = learn_with("adaptive", Some("24h"), on_notice)?;
+        let gap = learn_with("gap", None, &mut |_| {})?;
+        let record = learn_with("record", None, &mut |_| {})?;
         // Among equals, the first.
-        let best = [&adaptive, &default, &record].into_iter().min_by_key(|outcome| outcome.mismatches());
+        let best = [&adaptive, &gap, &record].into_iter().min_by_key(|outcome| outcome.mismatches());
         let best = best.unwrap_or(&adaptive);
-        let refined = self.learn_with_noise(pipeline, best)?;
+        let traffic = self.traffic(pipeline)?;
+        let options = Options::deserialize(Value::Table(pipeline.options(SEGMENTER).cloned().unwrap_or_default()))?;
+        let windows = reply_windows(&traffic, &options, best);
+        let mut pipeline = pipeline.clone();
+        if let Some(windows) = windows {
+            pipeline.set(SEGMENTER, "reply-within", format!("{}ms", windows.within_ms))?;
+            pipeline.set(SEGMENTER, "reply-gap", format!("{}ms", windows.gap_ms))?;
+        }
+        let mut outcome = self.refined_or_default(&pipeline, &traffic, best)?;
+        for learned in outcome.learned.iter_mut().flatten() {
+            learned.model.reply_windows = windows;
+        }
+        Ok(outcome)
+    }
+
+    /// What is learned from the commands found with noise or, if these fit the labels worse, by the algorithm that is
+    /// the default without it.
+    fn refined_or_default(
+        &self,
+        pipeline: &Pipeline,
+        traffic: &ObservedTraffic,
+        best: &LearningOutcome,
+    ) -> Result<LearningOutcome, LearningError> {
+        let refined = match self.learn_with_noise(pipeline, traffic, best)? {
+            Some(refined) if refined.mismatches() == 0 => return Ok(refined),
+            other => other,
+        };
+        let mut default_pipeline = pipeline.clone();
+        default_pipeline.set(SEGMENTER, "algorithm", DEFAULT)?;
+        let mut default = self.learn_without_noise(&default_pipeline, &mut |_| {})?;
         if let Some(refined) = refined.filter(|refined| refined.mismatches() <= default.mismatches()) {
             return Ok(refined);
         }
@@ -130,7 +163,7 @@ impl LearningRun<'_> {
 
     /// Labels and commands as a training set.
     pub fn training_set<'a>(&self, labels: &'a LabelFile, commands: &'a [ObservedCommand]) -> TrainingSet<'a> {
-        TrainingSet { labels, commands, tolerance: self.tolerance }
+        TrainingSet { labels, commands, tolerance: self.tolerance, labels_are_complete: self.labels_are_complete }
     }
 
     /// Learns from the commands that a pipeline finds.
@@ -188,6 +221,7 @@ impl LearningRun<'_> {
         let input = SectionInput {
             labels,
             tolerance: self.tolerance,
+            labels_are_complete: self.labels_are_complete,
             method: self.method,
             cipher: self.cipher.as_ref(),
             inventory: self.inventory.as_ref(),
@@ -208,16 +242,16 @@ impl LearningRun<'_> {
     fn learn_with_noise(
         &self,
         pipeline: &Pipeline,
+        traffic: &ObservedTraffic,
         best: &LearningOutcome,
     ) -> Result<Option<LearningOutcome>, LearningError> {
         let Ok(sections) = &best.learned else { return Ok(None) };
-        let traffic = self.traffic(pipeline)?;
         let options = pipeline.options(SEGMENTER).cloned().unwrap_or_default();
         let options = Options::deserialize(Value::Table(options))?;
         let mut noises = Vec::with_capacity(sections.len());
         let mut models = Vec::with_capacity(sections.len());
         for section in sections {
-            let noise = self.noise(&traffic, &options, best, section)?;
+            let noise = self.noise(traffic, &options, best, section)?;
             models.push(Model { noise: Some(noise.clone()), ..section.model.clone() });
             noises.push((section.model.scope.clone(), noise));
         }
@@ -291,10 +325,28 @@ impl LearningRun<'_> {
         let records: Vec<Record> =
             traffic.records.iter().filter(|record| own.contains(&record.flow)).cloned().collect();
         let span = self.training_set(&outcome.labels, &outcome.commands).span();
-        let traffic =
-            LabelledTraffic { records: &records, flows: &flows, commands: &commands, doubtful: &doubtful, span };
-        Ok(traffic.learn(&section.model.learned.basis, options)?)
+        let traffic = LabelledTraffic {
+            records: &records,
+            flows: &flows,
+            commands: &commands,
+            doubtful: &doubtful,
+            span,
+            labels_are_complete: self.labels_are_complete,
+        };
+        Ok(traffic.learn(&section.model, options)?)
     }
+}
+
+/// How long replies take: as the user says, or as the labelled commands show.
+fn reply_windows(traffic: &ObservedTraffic, options: &Options, outcome: &LearningOutcome) -> Option<ReplyWindows> {
+    if let Some(given) = options.reply_windows() {
+        return Some(given);
+    }
+    let sections = outcome.learned.as_ref().ok()?;
+    let labelled = sections.iter().flat_map(|section| &section.learned_from);
+    let observed = labelled.filter_map(|at| outcome.commands.get(*at));
+    let commands: Vec<Command> = observed.map(|observed| observed.command.clone()).collect();
+    learn_reply_windows(&traffic.records, &commands, options.min_size)
 }
 
 /// Whether two scopes have a service in common.

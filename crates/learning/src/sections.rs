@@ -30,6 +30,7 @@ const FAR_BYTES: i64 = 8;
 pub(crate) struct SectionInput<'a> {
     pub(crate) labels: &'a LabelFile,
     pub(crate) tolerance: Tolerance,
+    pub(crate) labels_are_complete: bool,
     pub(crate) method: FitMethod,
     pub(crate) cipher: Option<&'a CipherSuite>,
     pub(crate) inventory: Option<&'a Inventory>,
@@ -161,7 +162,12 @@ impl SectionInput<'_> {
         of_section: &[usize],
     ) -> Result<LearnedModel, LearningError> {
         let chosen: Vec<ObservedCommand> = indices.iter().filter_map(|at| commands.get(*at)).cloned().collect();
-        let training_set = TrainingSet { labels: self.labels, commands: &chosen, tolerance: self.tolerance };
+        let training_set = TrainingSet {
+            labels: self.labels,
+            commands: &chosen,
+            tolerance: self.tolerance,
+            labels_are_complete: self.labels_are_complete,
+        };
         let mut learned =
             training_set.learn(self.method, self.cipher.cloned(), self.inventory.cloned(), self.captures.to_vec())?;
         let named: Vec<&ObservedService> = of_section.iter().filter_map(|at| services.get(*at)).collect();

@@ -22,6 +22,7 @@ pub struct TrainingSet<'a> {
     /// In the order of the captures.
     pub(crate) commands: &'a [ObservedCommand],
     pub(crate) tolerance: Tolerance,
+    pub(crate) labels_are_complete: bool,
 }
 
 /// A model, with remarks for the user.
@@ -118,6 +119,7 @@ impl TrainingSet<'_> {
             prior: None,
             replies,
             reply_bytes,
+            reply_windows: None,
             noise: None,
             learned,
         };
@@ -170,10 +172,15 @@ impl TrainingSet<'_> {
     /// The number of labels, or of commands between the first label and the last, without a partner, whichever is
     /// greater: with inexact labels and commands close together, an unmatched label also leaves a command unmatched.
     fn mismatches(self, matching: &Matching, times: &[i64]) -> usize {
+        let unmatched = matching.missed.len() + matching.ambiguous.len();
+        if !self.labels_are_complete {
+            // A command without a label is no fault.
+            return unmatched;
+        }
         let [first, last] = self.span();
         let spurious = matching.spurious.iter().filter_map(|at| times.get(*at));
         let spurious = spurious.filter(|time| (first..=last).contains(*time)).count();
-        (matching.missed.len() + matching.ambiguous.len()).max(spurious)
+        unmatched.max(spurious)
     }
 
     /// The commands that are missing, and the actions whose size no command can determine.

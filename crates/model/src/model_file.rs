@@ -15,7 +15,7 @@ use crate::labelled_command::LARGEST_SIZE;
 use crate::neighbours::MAX_TUPLES;
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, Model, Neighbours,
-    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, Smoothing, toml_error,
+    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, Smoothing, toml_error,
 };
 
 /// The newest schema version of the model file. Files without keys of this version are written as version 1, which
@@ -159,6 +159,7 @@ struct ModelFile {
     prior: Option<Prior>,
     replies: ReplyCountModel,
     reply_bytes: Option<ReplyBytesModel>,
+    segmenter: Option<ReplyWindows>,
     noise: Option<NoiseStatistics>,
     learned: LearnedFile,
 }
@@ -229,6 +230,7 @@ impl Model {
     fn schema(&self) -> u32 {
         let has_new_keys = !self.scope.is_empty()
             || self.kinds.is_some()
+            || self.reply_windows.is_some()
             || self.learned.padding.is_some()
             || !self.learned.warnings.is_empty();
         if has_new_keys { SCHEMA } else { FIRST_SCHEMA }
@@ -275,6 +277,10 @@ impl Model {
                  and a deviation.\n",
             );
             write_table(text, parent, "reply_bytes", bytes);
+        }
+        if let Some(windows) = &self.reply_windows {
+            text.push_str("\n# Replies come within this time after a command, and end when the gateway is silent for this long.\n");
+            write_table(text, parent, "segmenter", windows);
         }
         if let Some(noise) = &self.noise {
             text.push_str(&noise.to_toml(parent));
@@ -369,6 +375,7 @@ impl ModelFile {
             prior: self.prior,
             replies: self.replies,
             reply_bytes: self.reply_bytes,
+            reply_windows: self.segmenter,
             noise: self.noise,
             learned: self.learned.try_into()?,
         };
@@ -389,6 +396,9 @@ impl ModelFile {
             ));
         }
         if let Some(fault) = self.kinds.as_ref().and_then(Kinds::fault) {
+            return bounds(fault.to_owned());
+        }
+        if let Some(fault) = self.segmenter.and_then(ReplyWindows::fault) {
             return bounds(fault.to_owned());
         }
         let mut names = BTreeSet::new();

@@ -55,6 +55,7 @@ pub(crate) fn model() -> Model {
             odd_spread: 99.0,
             odd_deviations: vec![(-21, 3)],
         }),
+        reply_windows: None,
         noise: Some(noise()),
         learned: Provenance {
             method: FitMethod::Robust,

@@ -43,6 +43,7 @@ impl FoldedRun<'_> {
             labels: &labels,
             input: &traffic,
             tolerance: labels.tolerance(captures.tolerance),
+            labels_are_complete: self.learning.labels_are_complete(),
             method: self.learning.method(),
             cipher: self.learning.cipher()?,
             inventory,

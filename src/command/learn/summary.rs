@@ -49,6 +49,7 @@ fn of_section(learned: &LearnedModel) -> String {
         lines.push(epsilons(model));
         lines.extend(replies(model));
     }
+    lines.extend(reply_windows(model));
     lines.extend(noise(model));
     lines.join("\n")
 }
@@ -145,6 +146,14 @@ fn replies(model: &Model) -> Vec<String> {
         format!("bytes of replies: {fixed}, {per_reply} per reply, {}; ± {spread}", actions.join(", "))
     });
     [count].into_iter().chain(bytes).collect()
+}
+
+/// How long replies take, if that is longer than usual.
+fn reply_windows(model: &Model) -> Option<String> {
+    model.reply_windows.map(|windows| {
+        let [within, gap] = [windows.within_ms, windows.gap_ms].map(|ms| ms as f64 / 1000.0);
+        format!("replies come within {within} s after a command and end when the gateway is silent for {gap} s")
+    })
 }
 
 /// The traffic other than commands, if the model has noise.

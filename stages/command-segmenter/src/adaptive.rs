@@ -1,6 +1,6 @@
 //! The algorithm `adaptive`: it learns from the records themselves, and looks ahead before it classifies them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use sizeleak_frame::{Direction, Flow, Record};
 use sizeleak_runtime::TwoGenerationCache;
@@ -8,7 +8,7 @@ use sizeleak_runtime::TwoGenerationCache;
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, Request, ServiceBurst, SizeClass, SizedRecord};
 use crate::options::{SAME_PACKET_NS, TimeLimits};
-use crate::record_class::RecordClass;
+use crate::record_class::{CommandCondition, Decision, RecordClass};
 use crate::traffic_profile::{GatewayLengthStats, LengthRole, ServiceLengthStats, TrafficProfile};
 
 /// The most flows with a remembered history; at least the half used last is kept.
@@ -21,45 +21,42 @@ const MAX_PROFILES: usize = 2_000;
 const MAX_WAITING: usize = 1 << 16;
 
 /// Learns from each record when it comes, and classifies it when it has learned from later ones too.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AdaptiveAlgorithm {
-    endpoints: FlowEndpoints,
-    profiles: TwoGenerationCache<EndpointPair, TrafficProfile>,
-    /// The history of each flow up to the last record, and up to the last one that was classified.
-    learned: TwoGenerationCache<u64, FlowHistory>,
-    classified: TwoGenerationCache<u64, FlowHistory>,
+    flows: ProfiledFlows,
+    /// Records that are not learned from yet, in the order of time and arrival: one with an earlier time may follow.
+    unordered: BTreeMap<(i64, u64), Record>,
+    arrived: u64,
     waiting: VecDeque<Record>,
     now_ns: Option<i64>,
     pub(crate) decided_early: u64,
 }
 
-impl Default for AdaptiveAlgorithm {
-    fn default() -> Self {
-        Self {
-            endpoints: FlowEndpoints::default(),
-            profiles: TwoGenerationCache::new(MAX_PROFILES),
-            learned: TwoGenerationCache::new(MAX_FLOWS),
-            classified: TwoGenerationCache::new(MAX_FLOWS),
-            waiting: VecDeque::new(),
-            now_ns: None,
-            decided_early: 0,
-        }
-    }
-}
-
 impl AdaptiveAlgorithm {
-    /// Remembers the addresses of a flow.
-    pub(crate) fn add_flow(&mut self, flow: &Flow) {
-        self.endpoints.add(flow);
+    /// The flows, and what is known about them.
+    pub(crate) fn flows(&mut self) -> &mut ProfiledFlows {
+        &mut self.flows
     }
 
-    /// Learns from a record and queues it.
-    pub(crate) fn learn(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) {
-        let record = sized.record;
+    /// Queues a record.
+    pub(crate) fn add(&mut self, record: &Record) {
         self.now_ns = self.now_ns.max(Some(record.time_ns));
-        let profile = self.profiles.get_or_default(self.endpoints.of(record.flow));
-        profile.learn(sized, self.learned.get_or_default(record.flow), limits);
-        self.waiting.push_back(record.clone());
+        self.unordered.insert((record.time_ns, self.arrived), record.clone());
+        self.arrived += 1;
+    }
+
+    /// Learns from the next record that none with an earlier time will follow, or from the next one at all.
+    pub(crate) fn learn_next(&mut self, which: Queued, min_size: u64, limits: &TimeLimits) -> Option<&Record> {
+        let first = self.unordered.first_entry()?;
+        let (time_ns, _) = *first.key();
+        let is_ordered = self.now_ns?.saturating_sub(time_ns) >= limits.hole_wait_ns.min(limits.look_ahead_ns);
+        if which == Queued::Due && !is_ordered && self.waiting.len() < MAX_WAITING {
+            return None;
+        }
+        let record = first.remove();
+        self.flows.learn(SizedRecord::new(&record, SizeClass::of(&record, min_size)), limits);
+        self.waiting.push_back(record);
+        self.waiting.back()
     }
 
     /// The next record that has waited long enough.
@@ -69,7 +66,7 @@ impl AdaptiveAlgorithm {
         if let Some(record) = self.waiting.pop_front_if(is_due) {
             return Some(record);
         }
-        if self.waiting.len() <= MAX_WAITING {
+        if self.waiting.len() + self.unordered.len() <= MAX_WAITING {
             return None;
         }
         self.decided_early += 1;
@@ -83,22 +80,79 @@ impl AdaptiveAlgorithm {
 
     /// Whether records of a flow were seen.
     pub(crate) fn knows(&self, flow: u64) -> bool {
-        self.learned.peek(&flow).is_some()
+        self.flows.learned.peek(&flow).is_some()
     }
 
     /// Forgets the times of earlier records, of which none waits; what was learned from them stays.
     pub(crate) fn restart_time(&mut self) {
         self.now_ns = None;
+        self.flows.restart_time();
+    }
+
+    /// How many flows and profiles were evicted.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.flows.evicted()
+    }
+}
+
+/// What was learned about flows, and where each of them is.
+#[derive(Debug)]
+pub(crate) struct ProfiledFlows {
+    endpoints: FlowEndpoints,
+    profiles: TwoGenerationCache<EndpointPair, TrafficProfile>,
+    /// The history of each flow up to the last record, and up to the last one that was classified.
+    learned: TwoGenerationCache<u64, FlowHistory>,
+    classified: TwoGenerationCache<u64, FlowHistory>,
+}
+
+impl Default for ProfiledFlows {
+    fn default() -> Self {
+        Self {
+            endpoints: FlowEndpoints::default(),
+            profiles: TwoGenerationCache::new(MAX_PROFILES),
+            learned: TwoGenerationCache::new(MAX_FLOWS),
+            classified: TwoGenerationCache::new(MAX_FLOWS),
+        }
+    }
+}
+
+impl ProfiledFlows {
+    /// Remembers the addresses of a flow.
+    pub(crate) fn add_flow(&mut self, flow: &Flow) {
+        self.endpoints.add(flow);
+    }
+
+    /// Remembers that a connection was seen before its application data.
+    pub(crate) fn add_handshake(&mut self, flow: u64) {
+        for histories in [&mut self.learned, &mut self.classified] {
+            histories.get_or_default(flow).is_known_from_start = true;
+        }
+    }
+
+    /// Forgets the times of earlier records; what was learned from them stays.
+    pub(crate) fn restart_time(&mut self) {
         self.learned.clear();
         self.classified.clear();
     }
 
+    fn evicted(&self) -> u64 {
+        self.profiles.evicted() + self.classified.evicted()
+    }
+
+    /// Learns from the next record of a flow.
+    pub(crate) fn learn(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) {
+        let flow = sized.record.flow;
+        let profile = self.profiles.get_or_default(self.endpoints.of(flow));
+        profile.learn(sized, self.learned.get_or_default(flow), limits);
+    }
+
     /// Classifies a record.
-    pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> RecordClass {
+    pub(crate) fn classify(&mut self, sized: SizedRecord<'_>, limits: &TimeLimits) -> Decision {
         let flow = sized.record.flow;
         let profile = self.profiles.get_or_default(self.endpoints.of(flow));
         let history = self.classified.get_or_default(flow);
         let classifier = ProfileClassifier { profile, limits };
+        let is_in_use = history.is_known() || self.learned.peek(&flow).is_some_and(|ahead| ahead.has_gateway_record);
         let class = match sized.record.direction {
             Direction::FromGateway => classifier.classify_gateway(sized, history),
             Direction::ToGateway => classifier.classify_service(sized, history),
@@ -106,19 +160,27 @@ impl AdaptiveAlgorithm {
         match class {
             RecordClass::CommandStart => history.service_burst = ServiceBurst::Command,
             RecordClass::Answer => history.service_burst = ServiceBurst::Answer,
-            RecordClass::KeepAlive | RecordClass::Tiny | RecordClass::Unexplained => {
+            // Small records may come between the parts of a message.
+            RecordClass::Tiny if history.service_burst == ServiceBurst::Command => {}
+            RecordClass::KeepAlive | RecordClass::Unexplained | RecordClass::Tiny => {
                 history.service_burst = ServiceBurst::None;
             }
             RecordClass::CommandPart | RecordClass::Reply | RecordClass::Telemetry => {}
         }
         history.remember(sized);
-        class
+        // A gateway that says nothing on a connection, before or after, does not act: it may not even have the
+        // connection any more.
+        let condition = if is_in_use { CommandCondition::Always } else { CommandCondition::IfReplied };
+        Decision { condition, ..class.into() }
     }
+}
 
-    /// How many flows and profiles were evicted.
-    pub(crate) fn evicted(&self) -> u64 {
-        self.profiles.evicted() + self.classified.evicted()
-    }
+/// Which of the queued records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queued {
+    /// Those whose time has come.
+    Due,
+    All,
 }
 
 /// Classifies records by the profile of their endpoints.
@@ -166,12 +228,18 @@ impl ProfileClassifier<'_> {
             return if is_last_part { RecordClass::CommandPart } else { RecordClass::Tiny };
         }
         let continues_answer = || role == LengthRole::Answer && continues(ServiceBurst::Answer, limits.gap_ns);
-        if profile.is_keep_alive(record.length, history.arrival(record)) {
+        if profile.is_answer_to_small(sized, history, limits) {
+            RecordClass::Answer
+        } else if profile.is_keep_alive(record.length, history.arrival(record)) {
             RecordClass::KeepAlive
         } else if role == LengthRole::AlwaysAnswer || continues_answer() {
             RecordClass::Answer
-        } else if continues(ServiceBurst::Command, limits.same_write_ns()) {
+        } else if continues(ServiceBurst::Command, limits.same_write_ns())
+            || history.service_burst == ServiceBurst::Command && history.continues_small(record, limits.gap_ns)
+        {
             RecordClass::CommandPart
+        } else if profile.is_late_answer(record, history) {
+            RecordClass::Answer
         } else {
             RecordClass::CommandStart
         }

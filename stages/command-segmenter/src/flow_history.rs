@@ -9,6 +9,10 @@ use crate::periodic::Arrival;
 /// The most requests that wait for an answer at once; the oldest is dropped for a new one.
 const MAX_REQUESTS: usize = 32;
 
+/// A silence as long as this, in nanoseconds, ends an exchange; and an answer that is late comes within this time after
+/// the exchange began.
+pub(crate) const EXCHANGE_NS: i64 = 3_000_000_000;
+
 /// What TLS adds to a record of unknown cipher suite, in bytes: TLS 1.2 with AES-GCM, the most common case.
 const USUAL_OVERHEAD: u64 = 24;
 
@@ -54,6 +58,20 @@ pub(crate) struct FlowHistory {
     pub(crate) service_burst: ServiceBurst,
     /// When the service last sent something unsolicited, or the gateway last sent something soon after that.
     pub(crate) command_ns: Option<i64>,
+    exchange: Option<Exchange>,
+    /// Whether the gateway sent anything.
+    pub(crate) has_gateway_record: bool,
+    /// Whether the connection was seen before its first record of application data.
+    pub(crate) is_known_from_start: bool,
+}
+
+/// Traffic of a flow without a silence of [`EXCHANGE_NS`].
+#[derive(Debug, Clone, Copy)]
+struct Exchange {
+    begun_by: Direction,
+    start_ns: i64,
+    /// The size of its first record.
+    opening_size: u32,
 }
 
 /// What the service is sending.
@@ -81,16 +99,52 @@ struct LastRecord {
     time_ns: i64,
     direction: Direction,
     size: u32,
+    size_class: SizeClass,
 }
 
 impl FlowHistory {
     /// Remembers the flow's next record, after it was classified.
     pub(crate) fn remember(&mut self, sized: SizedRecord<'_>) {
         let Record { time_ns, direction, .. } = *sized.record;
-        self.last = Some(LastRecord { time_ns, direction, size: sized.size });
+        if self.begins_exchange(sized.record) {
+            let Record { start_ns, direction: begun_by, .. } = *sized.record;
+            self.exchange = Some(Exchange { begun_by, start_ns, opening_size: sized.size });
+        }
+        self.has_gateway_record |= direction == Direction::FromGateway;
+        self.last = Some(LastRecord { time_ns, direction, size: sized.size, size_class: sized.size_class });
         if direction == Direction::FromGateway {
             self.service_burst = ServiceBurst::None;
         }
+    }
+
+    /// Whether a record comes after a silence, or is the first of its flow.
+    pub(crate) fn begins_exchange(&self, record: &Record) -> bool {
+        self.last.is_none_or(|last| record.start_ns.saturating_sub(last.time_ns) > EXCHANGE_NS)
+    }
+
+    /// The size of the gateway's record that began the exchange that a record of the service belongs to, if the gateway
+    /// began it not long ago.
+    pub(crate) fn opening_request(&self, record: &Record) -> Option<u32> {
+        let exchange = self.exchange.filter(|exchange| exchange.begun_by == Direction::FromGateway)?;
+        let is_recent = record.start_ns.saturating_sub(exchange.start_ns) <= EXCHANGE_NS;
+        (is_recent && !self.begins_exchange(record)).then_some(exchange.opening_size)
+    }
+
+    /// Whether anything of the flow was seen before.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known_from_start || self.last.is_some()
+    }
+
+    /// Whether a record follows a small one in the same direction within a time.
+    pub(crate) fn continues_small(&self, record: &Record, within_ns: i64) -> bool {
+        self.last.is_some_and(|last| last.size_class == SizeClass::Tiny) && self.is_continued_by(record, within_ns)
+    }
+
+    /// The size of the gateway's small record that a large one of the service follows at once, within a time.
+    pub(crate) fn small_request(&self, sized: SizedRecord<'_>, within_ns: i64) -> Option<u32> {
+        let last = self.last.filter(|last| last.size_class == SizeClass::Tiny)?;
+        let is_answer = sized.size_class == SizeClass::Full && self.delay(sized.record)? <= within_ns;
+        is_answer.then_some(last.size)
     }
 
     /// Adds a request of the gateway: a message of this size, which ends with the record.

@@ -49,6 +49,8 @@ mod open_commands;
 mod options;
 mod periodic;
 mod record_class;
+mod reply_windows;
+mod reports;
 mod rules;
 mod segmenter;
 mod service_classifier;
@@ -59,6 +61,7 @@ mod traffic_profile;
 mod training;
 mod training_counts;
 
-pub use options::{Algorithm, Options};
+pub use options::{Algorithm, CommandDirection, Options};
+pub use reply_windows::learn_reply_windows;
 pub use segmenter::{CommandSegmenter, SegmenterInput};
 pub use training::LabelledTraffic;

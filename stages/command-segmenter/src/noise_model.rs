@@ -124,7 +124,7 @@ pub(crate) fn size_in_basis(basis: &Basis, record: &Record) -> u32 {
 }
 
 /// The least and greatest size that actions make up or a labelled command has.
-fn command_range(model: &Model) -> [i64; 2] {
+pub(crate) fn command_range(model: &Model) -> [i64; 2] {
     let sizes = || model.actions.iter().map(|action| action.size);
     let tuples = model.neighbours.tuples();
     let epsilons = || tuples.iter().map(|tuple| tuple.epsilon);

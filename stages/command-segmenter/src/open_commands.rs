@@ -18,8 +18,10 @@ const MAX_COMMANDS: usize = 4096;
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommands {
     commands: BTreeMap<CommandOrder, HeldCommand>,
-    /// The command of each flow that may still get replies. Nothing depends on the order of the table.
-    open: HashMap<u64, OpenCommand, RandomState>,
+    /// The command of each flow and direction that may still get replies. Nothing depends on the order of the table.
+    open: HashMap<(u64, Direction), OpenCommand, RandomState>,
+    /// Whether the gateway ever sent one.
+    has_reports: bool,
     started: u64,
     /// Until then no command is complete.
     incomplete_until_ns: Option<i64>,
@@ -35,8 +37,8 @@ struct CommandOrder {
 /// What is held in the order of output.
 #[derive(Debug)]
 enum HeldCommand {
-    /// The open command of this flow.
-    Open(u64),
+    /// The open command of this flow and direction.
+    Open((u64, Direction)),
     Finished(FinishedCommand),
 }
 
@@ -63,37 +65,43 @@ impl OpenCommand {
 pub(crate) enum FinishedCommand {
     Command(Box<Command>),
     /// No command: its condition is not met.
-    NoiseStatistics,
+    Noise(Direction),
 }
 
 impl From<OpenCommand> for FinishedCommand {
     fn from(open: OpenCommand) -> Self {
-        if open.condition.is_met(open.command.replies) { Self::Command(open.command) } else { Self::NoiseStatistics }
+        if open.condition.is_met(open.command.replies) {
+            Self::Command(open.command)
+        } else {
+            Self::Noise(open.command.direction)
+        }
     }
 }
 
 impl OpenCommands {
-    /// Starts a command with a record; the one before it on the same flow gets no more replies.
+    /// Starts a command with a record; the one before it of the same flow and direction gets no more replies.
     pub(crate) fn start(&mut self, record: &Record, condition: CommandCondition) {
         let order = CommandOrder { time_ns: record.start_ns, number: self.started };
         self.started += 1;
         self.incomplete_until_ns = None;
         let command = Box::new(first_record(record));
-        self.close(record.flow);
-        self.open.insert(record.flow, OpenCommand { order, command, condition, last_ns: record.time_ns });
-        self.commands.insert(order, HeldCommand::Open(record.flow));
+        let key = (record.flow, record.direction);
+        self.has_reports |= record.direction == Direction::FromGateway;
+        self.close(key);
+        self.open.insert(key, OpenCommand { order, command, condition, last_ns: record.time_ns });
+        self.commands.insert(order, HeldCommand::Open(key));
     }
 
-    /// Ends the replies to the open command of a flow, if there is one.
-    fn close(&mut self, flow: u64) {
-        if let Some(open) = self.open.remove(&flow) {
+    /// Ends the replies to the open command of a flow and direction, if there is one.
+    fn close(&mut self, key: (u64, Direction)) {
+        if let Some(open) = self.open.remove(&key) {
             self.commands.insert(open.order, HeldCommand::Finished(open.into()));
         }
     }
 
     /// Adds a record to the open command of its flow and replaces the condition; false if none is open.
     pub(crate) fn extend(&mut self, record: &Record, condition: CommandCondition) -> bool {
-        let Some(open) = self.open.get_mut(&record.flow) else { return false };
+        let Some(open) = self.open.get_mut(&(record.flow, record.direction)) else { return false };
         let command = &mut open.command;
         command.end_ns = command.end_ns.max(record.time_ns);
         command.size = command.size.saturating_add(record.length.into());
@@ -107,10 +115,10 @@ impl OpenCommands {
         true
     }
 
-    /// Counts a record of the gateway as a reply; false if no command of its flow is open.
+    /// Counts a record as a reply to what the other side sent; false if no command of its flow is open.
     #[inline]
     pub(crate) fn add_reply(&mut self, record: &Record) -> bool {
-        let Some(open) = self.open.get_mut(&record.flow) else { return false };
+        let Some(open) = self.open.get_mut(&(record.flow, record.direction.reversed())) else { return false };
         open.command.replies = open.command.replies.saturating_add(1);
         open.command.reply_bytes = open.command.reply_bytes.saturating_add(record.length.into());
         open.last_ns = open.last_ns.max(record.time_ns);
@@ -120,9 +128,13 @@ impl OpenCommands {
     /// Advances the time of a flow, which may end the replies to its command.
     #[inline]
     pub(crate) fn advance(&mut self, flow: u64, time_ns: i64, limits: &TimeLimits) {
-        if self.open.get(&flow).is_some_and(|open| time_ns > open.replies_until_ns(limits)) {
-            self.close(flow);
-            self.incomplete_until_ns = None;
+        let directions = if self.has_reports { &Direction::BOTH[..] } else { &[Direction::ToGateway] };
+        for direction in directions {
+            let key = (flow, *direction);
+            if self.open.get(&key).is_some_and(|open| time_ns > open.replies_until_ns(limits)) {
+                self.close(key);
+                self.incomplete_until_ns = None;
+            }
         }
     }
 
@@ -135,7 +147,7 @@ impl OpenCommands {
         }
         let (order, held) = self.commands.first_key_value()?;
         let open = match held {
-            HeldCommand::Open(flow) => self.open.get(flow),
+            HeldCommand::Open(key) => self.open.get(key),
             HeldCommand::Finished(_) => None,
         };
         // Until then its own flow, which may lag, may bring replies, or another flow a command that started earlier.
@@ -147,7 +159,7 @@ impl OpenCommands {
         }
         self.incomplete_until_ns = None;
         match self.commands.pop_first()? {
-            (_, HeldCommand::Open(flow)) => self.open.remove(&flow).map(FinishedCommand::from),
+            (_, HeldCommand::Open(key)) => self.open.remove(&key).map(FinishedCommand::from),
             (_, HeldCommand::Finished(finished)) => Some(finished),
         }
     }
@@ -157,7 +169,7 @@ impl OpenCommands {
         let mut open = std::mem::take(&mut self.open);
         let commands = std::mem::take(&mut self.commands).into_values();
         commands.filter_map(move |held| match held {
-            HeldCommand::Open(flow) => open.remove(&flow).map(FinishedCommand::from),
+            HeldCommand::Open(key) => open.remove(&key).map(FinishedCommand::from),
             HeldCommand::Finished(finished) => Some(finished),
         })
     }
@@ -174,7 +186,7 @@ fn first_record(record: &Record) -> Command {
         records: 1,
         replies: 0,
         reply_bytes: 0,
-        direction: Direction::ToGateway,
+        direction: record.direction,
     }
 }
 

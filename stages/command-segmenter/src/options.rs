@@ -7,16 +7,20 @@ use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sizeleak_model::{MAX_REPLY_WITHIN_MS, ReplyWindows};
 use sizeleak_runtime::ConfigureError;
 
 /// A tiny record this soon after one of a command, in nanoseconds, is its last part: both were in one packet.
 pub(crate) const SAME_PACKET_NS: i64 = 500_000;
 
+/// How long replies take where nothing else is known.
+pub(crate) const USUAL_REPLY_WINDOWS: ReplyWindows = ReplyWindows { within_ms: 3_000, gap_ms: 800 };
+
 /// How records become commands, and how long replies may take.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Options {
-    /// How records become commands [default: `learned` with a model that has `[noise]`, else `gap`]
+    /// How records become commands [default: `learned` with a model that has `[noise]`, else `adaptive`]
     #[arg(long, value_enum)]
     pub algorithm: Option<Algorithm>,
 
@@ -26,6 +30,11 @@ pub struct Options {
     #[serde(with = "sizeleak_flow_models::model_files", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<sizeleak_flow_models::model_files::OneOrSeveral>")]
     pub model: Vec<PathBuf>,
+
+    /// Whose messages are commands: those to the gateway, those from it, which report what devices did, or both. With
+    /// `both`, what the gateway sends in reply to a command belongs to that command
+    #[arg(long, value_enum, default_value_t = Options::default().direction)]
+    pub direction: CommandDirection,
 
     /// Records that follow each other within this time are one command (with `adaptive` and `learned` only the records
     /// of one message)
@@ -40,13 +49,13 @@ pub struct Options {
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().answer_within))]
     pub answer_within: SignedDuration,
 
-    /// The replies to a command end when the gateway is silent for this long
-    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().reply_gap))]
-    pub reply_gap: SignedDuration,
+    /// The replies to a command end when the gateway is silent for this long [default: what the model says, else 800ms]
+    #[arg(long, value_name = "TIME")]
+    pub reply_gap: Option<SignedDuration>,
 
-    /// Replies come within this time after a command
-    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().reply_within))]
-    pub reply_within: SignedDuration,
+    /// Replies come within this time after a command [default: what the model says, else 3s]
+    #[arg(long, value_name = "TIME")]
+    pub reply_within: Option<SignedDuration>,
 
     /// Records of one flow may be this much later than those of others, for example where the capture misses bytes
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().hole_wait))]
@@ -72,30 +81,58 @@ pub enum Algorithm {
     Learned,
 }
 
+/// Whose messages are commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandDirection {
+    /// The service's: they make devices act
+    #[default]
+    To,
+    /// The gateway's, which nothing prompted: they report what devices did. The replies are the service's
+    From,
+    /// Both: a command with its replies, and a report that is no reply to a command
+    Both,
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             algorithm: None,
             model: Vec::new(),
+            direction: CommandDirection::To,
             gap: SignedDuration::from_millis(40),
             min_size: 16,
             answer_within: SignedDuration::from_millis(120),
-            reply_gap: SignedDuration::from_millis(800),
-            reply_within: SignedDuration::from_secs(3),
+            reply_gap: None,
+            reply_within: None,
             hole_wait: SignedDuration::from_secs(3),
-            look_ahead: SignedDuration::from_mins(10),
+            look_ahead: SignedDuration::from_mins(3),
         }
     }
 }
 
 impl Options {
-    /// The options that are times, in nanoseconds.
-    pub(crate) fn time_limits(&self) -> Result<TimeLimits, ConfigureError> {
+    /// The windows of replies, if one of them is given: with it, the other is the usual one.
+    pub fn reply_windows(&self) -> Option<ReplyWindows> {
+        let milliseconds = |time: SignedDuration| u64::try_from(time.as_millis()).unwrap_or_default();
+        let (gap, within) = (self.reply_gap.map(milliseconds), self.reply_within.map(milliseconds));
+        (gap.is_some() || within.is_some()).then(|| {
+            let within_ms = within.unwrap_or(USUAL_REPLY_WINDOWS.within_ms).clamp(1, MAX_REPLY_WITHIN_MS);
+            ReplyWindows { within_ms, gap_ms: gap.unwrap_or(USUAL_REPLY_WINDOWS.gap_ms).clamp(1, within_ms) }
+        })
+    }
+
+    /// The options that are times, in nanoseconds; `learned` are those of the model.
+    pub(crate) fn time_limits(&self, learned: Option<ReplyWindows>) -> Result<TimeLimits, ConfigureError> {
+        let windows = learned.unwrap_or(USUAL_REPLY_WINDOWS);
+        let milliseconds = |ms: u64| SignedDuration::from_millis(ms.try_into().unwrap_or(i64::MAX));
+        let reply_gap = self.reply_gap.unwrap_or_else(|| milliseconds(windows.gap_ms));
+        let reply_within = self.reply_within.unwrap_or_else(|| milliseconds(windows.within_ms));
         Ok(TimeLimits {
             gap_ns: nanoseconds("gap", self.gap)?,
             answer_within_ns: nanoseconds("answer-within", self.answer_within)?,
-            reply_gap_ns: nanoseconds("reply-gap", self.reply_gap)?,
-            reply_within_ns: nanoseconds("reply-within", self.reply_within)?,
+            reply_gap_ns: nanoseconds("reply-gap", reply_gap)?,
+            reply_within_ns: nanoseconds("reply-within", reply_within)?,
             hole_wait_ns: nanoseconds("hole-wait", self.hole_wait)?,
             look_ahead_ns: nanoseconds("look-ahead", self.look_ahead)?,
         })

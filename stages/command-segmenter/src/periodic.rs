@@ -10,11 +10,19 @@ const MAX_ARRIVALS: usize = 32;
 /// The shortest period of a keep-alive. People press buttons more often, at times quite steadily.
 const MIN_PERIOD_NS: i64 = 5 * SECOND_NS;
 
+/// The longest period of a keep-alive or a poll: routers forget an idle connection after some minutes. What comes by a
+/// timer less often, as the commands of a schedule do, may be a command.
+const MAX_PERIOD_NS: i64 = 600 * SECOND_NS;
+
 /// Fewer arrivals show no period.
 pub(crate) const MIN_ARRIVALS: usize = 5;
 
 /// Fewer intervals of the same length make no period.
 const MIN_INTERVALS: usize = 3;
+
+/// As many arrivals at one interval are a timer, however many others come between: those of another timer, or of this one
+/// when it had another period.
+const MIN_RUN: usize = 8;
 
 /// When a record came, and how long its flow had been silent before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +53,12 @@ impl PeriodicTraffic {
         self.arrivals.push_back(arrival);
     }
 
-    /// Whether most arrivals are on a timer, and this one is too: on one that runs on, or on one that every record of
-    /// the flow resets.
+    /// Whether this arrival is on a timer: on one that runs on and that most arrivals or a long run of them are on, or on
+    /// one that every record of the flow resets and that most are on.
     pub(crate) fn is_on_timer(&self, arrival: Arrival) -> bool {
         self.interval_timer().is_some_and(|period_ns| has_neighbour(&sorted(self.times()), arrival.time_ns, period_ns))
             || self.idle_timer().is_some_and(|period_ns| arrival.follows_silence(period_ns))
+            || is_in_run(&sorted(self.times()), arrival.time_ns)
     }
 
     /// Whether a time is on a timer of a known period; `None` if no recent arrival shows the phase of the timer.
@@ -111,6 +120,40 @@ pub(crate) fn times_on_timer(times: &[i64], period_ns: i64) -> Vec<i64> {
     times.iter().copied().filter(|time_ns| has_neighbour(&sorted, *time_ns, period_ns)).collect()
 }
 
+/// Whether a time is in a long run of times at one interval.
+fn is_in_run(sorted: &[i64], time_ns: i64) -> bool {
+    let periods = sorted.iter().map(|other_ns| time_ns.saturating_sub(*other_ns).saturating_abs());
+    periods.filter(|period_ns| (MIN_PERIOD_NS..=MAX_PERIOD_NS).contains(period_ns)).any(|period_ns| {
+        let (before, steps_before) = run_length(sorted, time_ns, -period_ns);
+        let (behind, steps_behind) = run_length(sorted, time_ns, period_ns);
+        let (others, steps) = (before + behind, steps_before + steps_behind);
+        // A timer skips no period, but a capture may miss some.
+        others + 1 >= MIN_RUN && others * 5 >= steps * 4
+    })
+}
+
+/// How many of these times follow a time step by step, with at most one missing between two, and how many steps these
+/// are. A negative step goes back.
+fn run_length(sorted: &[i64], time_ns: i64, step_ns: i64) -> (usize, usize) {
+    let (mut at_ns, mut found, mut steps) = (time_ns, 0, 0);
+    while found < MAX_ARRIVALS {
+        let next = [1, 2].into_iter().find_map(|count: i64| {
+            let offset_ns = step_ns.saturating_mul(count);
+            time_near(sorted, at_ns.saturating_add(offset_ns), tolerance(offset_ns.saturating_abs()))
+                .map(|next_ns| (next_ns, count as usize))
+        });
+        let Some((next_ns, count)) = next else { break };
+        (at_ns, found, steps) = (next_ns, found + 1, steps + count);
+    }
+    (found, steps)
+}
+
+/// One of these times that is near another.
+fn time_near(sorted: &[i64], time_ns: i64, tolerance_ns: i64) -> Option<i64> {
+    let at = sorted.partition_point(|other_ns| *other_ns < time_ns.saturating_sub(tolerance_ns));
+    sorted.get(at).copied().filter(|other_ns| *other_ns <= time_ns.saturating_add(tolerance_ns))
+}
+
 /// Whether one of these times is a period before or after a time, or two: one arrival may be missing from the capture,
 /// or taken for an answer.
 fn has_neighbour(sorted: &[i64], time_ns: i64, period_ns: i64) -> bool {
@@ -138,7 +181,7 @@ pub(crate) fn chance_on_timer(period_ns: i64) -> f64 {
 
 /// The length that most of these intervals have, if enough have it.
 pub(crate) fn steady_interval(intervals: impl Iterator<Item = i64>) -> Option<i64> {
-    let sorted = sorted(intervals.filter(|interval_ns| *interval_ns >= MIN_PERIOD_NS));
+    let sorted = sorted(intervals.filter(|interval_ns| (MIN_PERIOD_NS..=MAX_PERIOD_NS).contains(interval_ns)));
     let mut most: &[i64] = &[];
     for (at, shortest_ns) in sorted.iter().enumerate() {
         let longest_ns = shortest_ns.saturating_add(tolerance(*shortest_ns));

@@ -5,17 +5,18 @@ mod clock;
 use std::path::Path;
 
 use sizeleak_flow_models::model_files;
-use sizeleak_frame::{ContentType, Flow, Frame, Notice, Record, Session, what};
-use sizeleak_model::ModelSet;
+use sizeleak_frame::{ContentType, Direction, Flow, Frame, Notice, Record, Session, what};
+use sizeleak_model::{ModelSet, ReplyWindows};
 use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
 
-use crate::adaptive::AdaptiveAlgorithm;
+use crate::adaptive::{AdaptiveAlgorithm, Queued};
 use crate::flow_history::{SizeClass, SizedRecord};
 use crate::learned::LearnedAlgorithm;
 use crate::noise_models::NoiseModels;
 use crate::open_commands::{FinishedCommand, OpenCommands};
-use crate::options::{Algorithm, Options, TimeLimits};
+use crate::options::{Algorithm, CommandDirection, Options, TimeLimits};
 use crate::record_class::{Decision, RecordClass};
+use crate::reports::{CommandRole, ReportFinder, ReportRole, reversed};
 use crate::rules::{MAX_FLOWS, RuleAlgorithm};
 use crate::silences::Silences;
 
@@ -27,7 +28,10 @@ const LAG_NS: i64 = 2_000_000_000;
 pub struct CommandSegmenter {
     min_size: u64,
     limits: TimeLimits,
+    direction: CommandDirection,
     algorithm: AlgorithmState,
+    /// With the direction `both`.
+    reports: Option<Box<ReportFinder>>,
     commands: OpenCommands,
     clock: TrafficClock<Record>,
     silences: Silences,
@@ -61,6 +65,15 @@ impl AlgorithmState {
             Self::Rules(rules) => rules.knows(flow),
             Self::Adaptive(adaptive) => adaptive.knows(flow),
             Self::Learned(learned) => learned.knows(flow),
+        }
+    }
+
+    /// Remembers the addresses of a flow.
+    fn add_flow(&mut self, flow: &Flow) {
+        match self {
+            Self::Rules(_) => {}
+            Self::Adaptive(adaptive) => adaptive.flows().add_flow(flow),
+            Self::Learned(learned) => learned.add_flow(flow),
         }
     }
 
@@ -102,6 +115,7 @@ impl TryFrom<Frame> for SegmenterInput {
 #[derive(Debug, Default)]
 struct RecordCounts {
     commands: u64,
+    reports: u64,
     replies: u64,
     answers: u64,
     keep_alives: u64,
@@ -121,24 +135,38 @@ impl CommandSegmenter {
     /// [`ConfigureError::Usage`] if a time is negative or longer than a day, or if the algorithm needs a model;
     /// [`ConfigureError::Input`] if the model cannot be used.
     pub fn new(options: &Options) -> Result<Self, ConfigureError> {
-        Self::with_noise_models(options, noise_models(options)?)
+        let models = match &options.model[..] {
+            [] => None,
+            files => Some(ModelSet::read(files).map_err(|error| ConfigureError::Input(error.to_string()))?),
+        };
+        let noise_models = noise_models(options, models.as_ref())?;
+        let sections = models.iter().flat_map(ModelSet::sections);
+        // Replies are counted as they were when each model was learned, or longer.
+        let windows = sections.filter_map(|section| section.reply_windows).reduce(ReplyWindows::max);
+        Self::with_models(options, noise_models, windows)
     }
 
-    fn with_noise_models(options: &Options, noise_models: Option<NoiseModels>) -> Result<Self, ConfigureError> {
-        let limits = options.time_limits()?;
+    fn with_models(
+        options: &Options,
+        noise_models: Option<NoiseModels>,
+        windows: Option<ReplyWindows>,
+    ) -> Result<Self, ConfigureError> {
+        let limits = options.time_limits(windows)?;
         let rules = |continued_within_ns| {
             AlgorithmState::Rules(RuleAlgorithm::new(continued_within_ns, limits.answer_within_ns))
         };
         let algorithm = match (options.algorithm, noise_models) {
             (_, Some(noise_models)) => AlgorithmState::Learned(Box::new(LearnedAlgorithm::new(noise_models, &limits))),
-            (Some(Algorithm::Adaptive), None) => AlgorithmState::Adaptive(Box::default()),
+            (Some(Algorithm::Adaptive | Algorithm::Learned) | None, None) => AlgorithmState::Adaptive(Box::default()),
             (Some(Algorithm::Record), None) => rules(None),
-            (Some(Algorithm::Gap | Algorithm::Learned) | None, None) => rules(Some(limits.gap_ns)),
+            (Some(Algorithm::Gap), None) => rules(Some(limits.gap_ns)),
         };
         Ok(Self {
             min_size: options.min_size,
             limits,
+            direction: options.direction,
             algorithm,
+            reports: (options.direction == CommandDirection::Both).then(Box::default),
             commands: OpenCommands::default(),
             clock: TrafficClock::new(limits.hole_wait_ns.saturating_add(LAG_NS)),
             silences: Silences::default(),
@@ -151,11 +179,16 @@ impl CommandSegmenter {
         self.silences.add(record.time_ns);
         let is_data = !record.handshake && record.content_type == ContentType::ApplicationData;
         self.counts.handshake += u64::from(!is_data);
+        if let Some(reports) = self.reports.as_mut().filter(|_| !is_data) {
+            reports.add_handshake(record.flow);
+        }
         if let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm {
-            if !is_data {
-                return Ok(());
+            if is_data {
+                adaptive.add(record);
+            } else {
+                adaptive.flows().add_handshake(record.flow);
             }
-            adaptive.learn(SizedRecord::new(record, SizeClass::of(record, self.min_size)), &self.limits);
+            self.learn(Queued::Due);
             while let Some(record) = self.next_due() {
                 self.advance(&record, out)?;
                 self.classify(&record, out)?;
@@ -163,11 +196,25 @@ impl CommandSegmenter {
         } else {
             self.advance(record, out)?;
             if is_data {
+                if let Some(reports) = &mut self.reports {
+                    reports.learn(record, self.min_size, &self.limits);
+                }
                 self.classify(record, out)?;
             }
         }
         let evicted = self.algorithm.evicted();
         if evicted > self.counts.evicted_flows { self.report_evicted(evicted, out) } else { Ok(()) }
+    }
+
+    /// Learns from queued records.
+    fn learn(&mut self, which: Queued) {
+        while let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm
+            && let Some(record) = adaptive.learn_next(which, self.min_size, &self.limits)
+        {
+            if let Some(reports) = &mut self.reports {
+                reports.learn(record, self.min_size, &self.limits);
+            }
+        }
     }
 
     fn next_due(&mut self) -> Option<Record> {
@@ -188,6 +235,7 @@ impl CommandSegmenter {
 
     /// Classifies the records that wait, and emits all commands.
     fn complete_all(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        self.learn(Queued::All);
         while let AlgorithmState::Adaptive(adaptive) = &mut self.algorithm
             && let Some(record) = adaptive.next()
         {
@@ -202,9 +250,16 @@ impl CommandSegmenter {
 
     fn emit(&mut self, finished: FinishedCommand, out: &mut dyn Emit) -> Result<(), StageError> {
         match finished {
+            FinishedCommand::Command(mut command) if self.direction == CommandDirection::From => {
+                command.direction = command.direction.reversed();
+                out.emit(Frame::Command(command))?;
+            }
             FinishedCommand::Command(command) => out.emit(Frame::Command(command))?,
-            FinishedCommand::NoiseStatistics => {
-                self.counts.commands -= 1;
+            FinishedCommand::Noise(direction) => {
+                match direction {
+                    Direction::ToGateway => self.counts.commands -= 1,
+                    Direction::FromGateway => self.counts.reports -= 1,
+                }
                 self.counts.keep_alives += 1;
             }
         }
@@ -217,11 +272,21 @@ impl CommandSegmenter {
         let sized = SizedRecord::new(record, SizeClass::of(record, self.min_size));
         let Decision { class, condition, .. } = match &mut self.algorithm {
             AlgorithmState::Rules(rules) => rules.classify(sized).into(),
-            AlgorithmState::Adaptive(adaptive) => adaptive.classify(sized, &self.limits).into(),
+            AlgorithmState::Adaptive(adaptive) => adaptive.flows().classify(sized, &self.limits),
             AlgorithmState::Learned(learned) => learned.classify(sized, &self.limits),
         };
+        let is_reply = class == RecordClass::Reply && self.commands.add_reply(record);
+        let is_command = matches!(class, RecordClass::CommandStart | RecordClass::CommandPart);
+        if let Some(reports) = &mut self.reports {
+            let role = if is_reply || is_command { CommandRole::InCommand } else { CommandRole::None };
+            match reports.classify(sized, role, &mut self.commands, &self.limits) {
+                ReportRole::None => {}
+                ReportRole::Start => self.counts.reports += 1,
+                ReportRole::Part => return Ok(()),
+            }
+        }
         match class {
-            RecordClass::Reply if self.commands.add_reply(record) => self.counts.replies += 1,
+            RecordClass::Reply if is_reply => self.counts.replies += 1,
             RecordClass::Reply | RecordClass::Telemetry => self.counts.unprompted += 1,
             RecordClass::Answer => self.counts.answers += 1,
             RecordClass::KeepAlive => self.counts.keep_alives += 1,
@@ -273,18 +338,17 @@ impl CommandSegmenter {
 }
 
 /// What the models know about noise, if the algorithm is `learned`, which is the default with such a model.
-fn noise_models(options: &Options) -> Result<Option<NoiseModels>, ConfigureError> {
-    let first = match (options.algorithm, options.model.first()) {
+fn noise_models(options: &Options, models: Option<&ModelSet>) -> Result<Option<NoiseModels>, ConfigureError> {
+    let (models, first) = match (options.algorithm, models.zip(options.model.first())) {
         (Some(Algorithm::Gap | Algorithm::Record | Algorithm::Adaptive), _) | (None, None) => return Ok(None),
         (Some(Algorithm::Learned), None) => {
             return Err(ConfigureError::Usage(
                 "the algorithm `learned` needs a model: add `--model FILE`; `sizeleak learn` makes one".into(),
             ));
         }
-        (None | Some(Algorithm::Learned), Some(first)) => first,
+        (None | Some(Algorithm::Learned), Some(given)) => given,
     };
-    let models = ModelSet::read(&options.model).map_err(|error| ConfigureError::Input(error.to_string()))?;
-    match NoiseModels::new(&models) {
+    match NoiseModels::new(models) {
         None if options.algorithm.is_some() => Err(ConfigureError::Input(format!(
             "{}: it has no [noise], which the algorithm `learned` needs: learn it again or use another algorithm",
             first.display()
@@ -300,6 +364,7 @@ impl Stage for CommandSegmenter {
     fn process(&mut self, input: SegmenterInput, out: &mut dyn Emit) -> Result<(), StageError> {
         match input {
             SegmenterInput::Record(record) => {
+                let record = if self.direction == CommandDirection::From { reversed(&record) } else { record };
                 if self.clock.follows(record.flow, record.time_ns) {
                     self.process_record(&record, out)
                 } else {
@@ -307,10 +372,9 @@ impl Stage for CommandSegmenter {
                 }
             }
             SegmenterInput::Flow(flow) => {
-                match &mut self.algorithm {
-                    AlgorithmState::Rules(_) => {}
-                    AlgorithmState::Adaptive(adaptive) => adaptive.add_flow(&flow),
-                    AlgorithmState::Learned(learned) => learned.add_flow(&flow),
+                self.algorithm.add_flow(&flow);
+                if let Some(reports) = &mut self.reports {
+                    reports.add_flow(&flow);
                 }
                 Ok(out.emit(Frame::Flow(flow))?)
             }
@@ -346,7 +410,11 @@ impl Stage for CommandSegmenter {
             ("decided_early", decided_early),
             ("evicted_flows", self.counts.evicted_flows),
         ];
-        let rare = [("odd_times", self.counts.odd_times), ("clock_steps", self.counts.clock_steps)];
+        let rare = [
+            ("reports", self.counts.reports),
+            ("odd_times", self.counts.odd_times),
+            ("clock_steps", self.counts.clock_steps),
+        ];
         counters.extend(rare.into_iter().filter(|(_, count)| *count > 0));
         counters
     }

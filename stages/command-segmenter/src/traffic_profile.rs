@@ -41,6 +41,8 @@ pub(crate) struct TrafficProfile {
     full_from_gateway: FullLength,
     /// Within what time the service answers, if that was learned.
     answer_within_ns: i64,
+    /// Whether the service ever began an exchange, or only answers the gateway.
+    service_begins: bool,
 }
 
 impl Default for TrafficProfile {
@@ -52,6 +54,7 @@ impl Default for TrafficProfile {
             full_to_gateway: FullLength::default(),
             full_from_gateway: FullLength::default(),
             answer_within_ns: 0,
+            service_begins: false,
         }
     }
 }
@@ -91,6 +94,8 @@ impl TrafficProfile {
 
     fn learn_service(&mut self, sized: SizedRecord<'_>, history: &mut FlowHistory, limits: &TimeLimits) {
         let record = sized.record;
+        let is_full = sized.size_class == SizeClass::Full;
+        self.service_begins |= is_full && history.is_known() && history.begins_exchange(record);
         if let Some(delay_ns) = history.delay(record).filter(|delay_ns| *delay_ns <= limits.reply_gap_ns) {
             self.learn_delay(record.length, delay_ns, limits);
         }
@@ -105,9 +110,14 @@ impl TrafficProfile {
         } else {
             self.learn_unsolicited(record.length, history.arrival(record));
             history.service_burst = ServiceBurst::Command;
-            if sized.size_class == SizeClass::Full {
+            if is_full {
                 history.command_ns = Some(record.time_ns);
             }
+        }
+        if let Some(request) = history.small_request(sized, answer_within_ns) {
+            self.gateway.get_or_default(request).echo.add(record.length);
+            let stats = self.service.get_or_default(record.length);
+            stats.echoes = stats.echoes.saturating_add(1);
         }
         // Every request counts here, so that a length that seemed to have no answers can be found to have some.
         if let Some((index, request)) = history.find_request(sized, answer_within_ns, |_| true) {
@@ -127,6 +137,7 @@ impl TrafficProfile {
                 full_to_gateway: self.full_to_gateway,
                 full_from_gateway: self.full_from_gateway,
                 answer_within_ns: within_ns,
+                service_begins: self.service_begins,
                 ..Self::default()
             };
         }
@@ -153,6 +164,33 @@ impl TrafficProfile {
     /// Within what time the service answers: the option, or what was learned if that is longer.
     pub(crate) fn answer_within_ns(&self, limits: &TimeLimits) -> i64 {
         limits.answer_within_ns.max(self.answer_within_ns)
+    }
+
+    /// Whether a record of the service belongs to an exchange that the gateway began, where the service begins none: it
+    /// is an answer, however late, unless such requests are not answered, or not by that length.
+    pub(crate) fn is_late_answer(&self, record: &Record, history: &FlowHistory) -> bool {
+        let may_answer = |request: u32| {
+            let stats = self.gateway_stats(request);
+            stats.is_none_or(|stats| stats.is_answered() && stats.can_be_answered_by(record.length))
+        };
+        !self.service_begins && history.opening_request(record).is_some_and(may_answer)
+    }
+
+    /// Whether a large record of the service answers a small one of the gateway: such small ones are mostly followed at
+    /// once by that length, and that length mostly follows such small ones.
+    pub(crate) fn is_answer_to_small(
+        &self,
+        sized: SizedRecord<'_>,
+        history: &FlowHistory,
+        limits: &TimeLimits,
+    ) -> bool {
+        let length = sized.record.length;
+        let Some(request) = history.small_request(sized, self.answer_within_ns(limits)) else { return false };
+        let is_usual = |stats: &GatewayLengthStats| {
+            stats.echo.length == length && u64::from(stats.echo.votes) * 2 >= u64::from(stats.count)
+        };
+        self.service_stats(length).is_some_and(ServiceLengthStats::is_echo)
+            && self.gateway_stats(request).is_some_and(is_usual)
     }
 
     /// Whether a record of the service is a keep-alive: it is on the timer of its length.
@@ -218,6 +256,8 @@ impl FullLength {
 pub(crate) struct ServiceLengthStats {
     count: u32,
     answers: u32,
+    /// How many came at once after a small record of the gateway.
+    echoes: u32,
     unsolicited: PeriodicTraffic,
     /// The last delays after the gateway's records, and how many there were.
     delays: VecDeque<i64>,
@@ -268,6 +308,11 @@ impl ServiceLengthStats {
         (usual_count * 4 >= sorted.len() * 3).then(|| usual_ns.saturating_add(usual_ns / 2))
     }
 
+    /// Whether most of them came at once after a small record of the gateway.
+    fn is_echo(&self) -> bool {
+        self.echoes >= KNOWN && u64::from(self.echoes) * 4 >= u64::from(self.count) * 3
+    }
+
     /// What records of this length are.
     pub(crate) fn role(&self) -> LengthRole {
         let (count, answers) = (u64::from(self.count), u64::from(self.answers));
@@ -288,9 +333,28 @@ pub(crate) struct GatewayLengthStats {
     count: u32,
     answered: u32,
     after_command: u32,
-    /// The length of most answers, by the majority vote of Boyer and Moore.
-    answer_length: u32,
+    usual_answer: MajorityLength,
+    /// The length of what follows a small record at once.
+    echo: MajorityLength,
+}
+
+/// The length that most of some records have, by the majority vote of Boyer and Moore.
+#[derive(Debug, Clone, Copy, Default)]
+struct MajorityLength {
+    length: u32,
     votes: u32,
+}
+
+impl MajorityLength {
+    fn add(&mut self, length: u32) {
+        if length == self.length {
+            self.votes = self.votes.saturating_add(1);
+        } else if let Some(votes) = self.votes.checked_sub(1) {
+            self.votes = votes;
+        } else {
+            *self = Self { length, votes: 1 };
+        }
+    }
 }
 
 impl GatewayLengthStats {
@@ -301,13 +365,7 @@ impl GatewayLengthStats {
 
     fn add_answer(&mut self, length: u32) {
         self.answered = self.answered.saturating_add(1);
-        if length == self.answer_length {
-            self.votes = self.votes.saturating_add(1);
-        } else if let Some(votes) = self.votes.checked_sub(1) {
-            self.votes = votes;
-        } else {
-            (self.answer_length, self.votes) = (length, 1);
-        }
+        self.usual_answer.add(length);
     }
 
     /// Whether such records may be answered: not if hardly any was.
@@ -317,8 +375,8 @@ impl GatewayLengthStats {
 
     /// Whether a record of this length may be its answer: not if nearly all answers have another length.
     pub(crate) fn can_be_answered_by(&self, length: u32) -> bool {
-        let has_usual_length = u64::from(self.votes) * 5 >= u64::from(self.answered) * 3;
-        self.answered <= KNOWN || !has_usual_length || self.answer_length == length
+        let has_usual_length = u64::from(self.usual_answer.votes) * 5 >= u64::from(self.answered) * 3;
+        self.answered <= KNOWN || !has_usual_length || self.usual_answer.length == length
     }
 
     /// Whether such records come at any time, mostly not after commands.

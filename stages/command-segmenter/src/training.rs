@@ -1,20 +1,23 @@
 //! Learns from captures with labelled commands what the other records are: the model's `[noise]`.
 //!
-//! Between the first label and the last, a message outside of every labelled command is noise. Nothing is learned about
-//! commands from messages before the first label, after the last, or in a command whose label is doubtful. A command
-//! without a label counts as noise too; how many there seem to be is learned as well, and `likelihood` subtracts it.
+//! Where the labels are complete, a message outside of every labelled command is noise between the first label and the
+//! last. A command without a label counts as noise too; how many there seem to be is learned as well, and `likelihood`
+//! subtracts it. Where they are not, an unsolicited message of a size that actions make up, and that comes on no timer,
+//! is undecided: it counts as neither, and what the gateway sends after it is taken for neither replies nor telemetry.
+//! Nothing is learned about commands from messages before the first label, after the last, or in a command whose label
+//! is doubtful.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Command, ContentType, Direction, Flow, Record};
-use sizeleak_model::{Basis, MIN_OCCURRENCES, NoiseStatistics, RecordLayout};
+use sizeleak_model::{MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout};
 use sizeleak_runtime::ConfigureError;
 
 use crate::endpoints::{EndpointPair, FlowEndpoints};
 use crate::flow_history::{FlowHistory, SizeClass, SizedRecord};
 use crate::labelled_message::{CommandLabels, MessageLabel, label_messages};
-use crate::noise_model::size_in_basis;
-use crate::options::{Options, TimeLimits};
+use crate::noise_model::{command_range, size_in_basis};
+use crate::options::{CommandDirection, Options, TimeLimits};
 use crate::traffic_profile::TrafficProfile;
 use crate::training_counts::TrainingCounts;
 
@@ -31,21 +34,32 @@ pub struct LabelledTraffic<'a> {
     pub doubtful: &'a [Command],
     /// The times of the first label and the last, in nanoseconds.
     pub span: [i64; 2],
+    /// Whether every command between the first label and the last has a label, so that what has none is none.
+    pub labels_are_complete: bool,
 }
 
 impl LabelledTraffic<'_> {
-    /// Learns what records that are not commands look like, in sizes of a `basis`.
+    /// Learns what records that are not commands look like, in sizes of the basis of a `model` that was learned from the
+    /// commands.
     ///
     /// # Errors
     /// [`ConfigureError::Usage`] if an option is wrong.
-    pub fn learn(&self, basis: &Basis, options: &Options) -> Result<NoiseStatistics, ConfigureError> {
-        let limits = options.time_limits()?;
+    pub fn learn(&self, model: &Model, options: &Options) -> Result<NoiseStatistics, ConfigureError> {
+        let basis = &model.learned.basis;
+        let limits = options.time_limits(model.reply_windows)?;
+        let reversed: Vec<Record>;
+        let records = if options.direction == CommandDirection::From {
+            reversed = self.records.iter().map(crate::reports::reversed).collect();
+            &reversed
+        } else {
+            self.records
+        };
         let is_data = |record: &&Record| !record.handshake && record.content_type == ContentType::ApplicationData;
         let sized = |record: &Record| {
             let size_class = SizeClass::of(record, options.min_size);
             (Record { length: size_in_basis(basis, record), ..record.clone() }, size_class)
         };
-        let records: Vec<(Record, SizeClass)> = self.records.iter().filter(is_data).map(sized).collect();
+        let records: Vec<(Record, SizeClass)> = records.iter().filter(is_data).map(sized).collect();
         let mut endpoints = FlowEndpoints::default();
         self.flows.iter().for_each(|flow| endpoints.add(flow));
         let full_to_gateway = self.full_size(&records, Direction::ToGateway, &limits);
@@ -59,11 +73,18 @@ impl LabelledTraffic<'_> {
         let messages = label_messages(&records, labels, &mut endpoints, full_size, &limits);
 
         let limits = TimeLimits { answer_within_ns: answer_within_ns.unwrap_or(limits.answer_within_ns), ..limits };
-        let first_pass = TrainingCounts::new(&messages, &TrainingCounts::default(), &limits);
-        let counts = TrainingCounts::new(&messages, &first_pass, &limits);
         let count = |label| messages.iter().filter(|message| message.label == label).count() as u64;
         let (commands, parts) = (count(MessageLabel::StartsCommand), count(MessageLabel::ContinuesCommand));
         let is_in_parts = parts >= MIN_OCCURRENCES && parts.saturating_mul(4) >= commands;
+        let undecided = if self.labels_are_complete {
+            BTreeSet::new()
+        } else {
+            let range = if is_in_parts { [i64::MIN, i64::MAX] } else { command_range(model) };
+            let as_noise = TrainingCounts::new(&messages, &TrainingCounts::default(), &BTreeSet::new(), &limits);
+            as_noise.sizes_on_no_timer(range)
+        };
+        let first_pass = TrainingCounts::new(&messages, &TrainingCounts::default(), &undecided, &limits);
+        let counts = TrainingCounts::new(&messages, &first_pass, &undecided, &limits);
         Ok(NoiseStatistics {
             commands,
             replied: counts.replied(),

@@ -1,7 +1,7 @@
 //! Counts what the messages of each size are, where labels show which of them are commands.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{GatewayRecords, MAX_NOISE_SIZES, MIN_OCCURRENCES, ServiceRecords};
@@ -46,24 +46,48 @@ struct TrainingFlow {
     history: FlowHistory,
     /// When the gateway's last message came, if the service has been silent since, and its size.
     request: Option<(i64, u32)>,
-    /// Until when messages of the gateway are replies to a command: the time that each of them extends, and the end.
-    replies: Option<(i64, i64)>,
+    replies: Option<ReplyWindow>,
     /// What the gateway may reply to, and until when.
     awaiting: Option<(AwaitingReply, i64)>,
+}
+
+/// When messages of the gateway are replies to a command.
+#[derive(Debug, Clone, Copy)]
+struct ReplyWindow {
+    /// The end, which each reply extends.
+    until_ns: i64,
+    /// The last end.
+    end_ns: i64,
+    /// Whether what they reply to surely is a command.
+    is_labelled: bool,
+}
+
+impl ReplyWindow {
+    fn of(message: &LabelledMessage, limits: &TimeLimits) -> Self {
+        let time_ns = message.record.time_ns;
+        let until_ns = time_ns.saturating_add(limits.reply_gap_ns);
+        let end_ns = time_ns.saturating_add(limits.reply_within_ns);
+        Self { until_ns, end_ns, is_labelled: message.label == MessageLabel::StartsCommand }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
 enum AwaitingReply {
     Command,
     /// Noise of a size.
-    NoiseStatistics(u32),
+    Noise(u32),
 }
 
 impl TrainingCounts {
     /// Counts messages. The counts of an earlier pass show which of the gateway's messages are answered, and which are
-    /// not replies.
-    pub(crate) fn new(messages: &[LabelledMessage], previous: &Self, limits: &TimeLimits) -> Self {
-        let mut pass = CountingPass { counts: Self::default(), previous, limits };
+    /// not replies. Unsolicited messages of `undecided` sizes may be commands although they have no label.
+    pub(crate) fn new(
+        messages: &[LabelledMessage],
+        previous: &Self,
+        undecided: &BTreeSet<u32>,
+        limits: &TimeLimits,
+    ) -> Self {
+        let mut pass = CountingPass { counts: Self::default(), previous, undecided, limits };
         let mut flows: BTreeMap<u64, TrainingFlow> = BTreeMap::new();
         for message in messages {
             let flow = flows.entry(message.record.flow).or_default();
@@ -74,6 +98,21 @@ impl TrainingCounts {
             flow.history.remember(message.sized());
         }
         pass.counts
+    }
+
+    /// The sizes in a range of which most unsolicited messages are on no timer, and which are not mostly answers.
+    pub(crate) fn sizes_on_no_timer(&self, [min, max]: [i64; 2]) -> BTreeSet<u32> {
+        let is_on_no_timer = |counted: &ServiceSize| {
+            let mut records = counted.records;
+            counted.find_timer(&mut records);
+            records.every_ms.or(records.after_silence_ms).is_none()
+        };
+        let sizes = self.service.iter().filter(|(size, counted)| {
+            let ServiceRecords { commands, answers, alone, .. } = counted.records;
+            let is_mostly_answer = commands == 0 && answers > alone;
+            (min..=max).contains(&i64::from(**size)) && !is_mostly_answer && is_on_no_timer(counted)
+        });
+        sizes.map(|(size, _)| *size).collect()
     }
 
     /// How many labelled commands the gateway replied to.
@@ -118,17 +157,22 @@ impl TrainingCounts {
 struct CountingPass<'a> {
     counts: TrainingCounts,
     previous: &'a TrainingCounts,
+    undecided: &'a BTreeSet<u32>,
     limits: &'a TimeLimits,
 }
 
 impl CountingPass<'_> {
     fn count_gateway(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
         let Record { start_ns, time_ns, length, .. } = message.record;
-        let records = &mut self.counts.gateway.entry(length).or_default().records;
-        records.times += 1;
-        if let Some((_, end_ns)) = flow.replies.filter(|(until_ns, end_ns)| start_ns <= *until_ns.min(end_ns)) {
-            records.replies += 1;
-            flow.replies = Some((time_ns.saturating_add(self.limits.reply_gap_ns), end_ns));
+        let window = flow.replies.as_mut().filter(|window| start_ns <= window.until_ns.min(window.end_ns));
+        let is_labelled = window.as_ref().map(|window| window.is_labelled);
+        if let Some(window) = window {
+            window.until_ns = time_ns.saturating_add(self.limits.reply_gap_ns);
+        }
+        if is_labelled != Some(false) {
+            let records = &mut self.counts.gateway.entry(length).or_default().records;
+            records.times += 1;
+            records.replies += u64::from(is_labelled == Some(true));
         }
         let is_telemetry = self.previous.gateway.get(&length).is_some_and(|size| size.records.is_telemetry());
         if message.size_class == SizeClass::Full
@@ -137,7 +181,7 @@ impl CountingPass<'_> {
         {
             match awaiting {
                 AwaitingReply::Command => self.counts.replied += 1,
-                AwaitingReply::NoiseStatistics(size) => {
+                AwaitingReply::Noise(size) => {
                     self.counts.service.entry(size).or_default().records.replied += 1;
                 }
             }
@@ -147,7 +191,7 @@ impl CountingPass<'_> {
     }
 
     fn count_service(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
-        let Record { start_ns, time_ns, length, .. } = message.record;
+        let Record { start_ns, length, .. } = message.record;
         let request = flow.request.take();
         match message.label {
             MessageLabel::StartsCommand => {
@@ -156,9 +200,9 @@ impl CountingPass<'_> {
                 if let Some((_, size)) = request.filter(|(request_ns, _)| is_recent(*request_ns)) {
                     self.counts.gateway.entry(size).or_default().records.commands += 1;
                 }
-                let until_ns = time_ns.saturating_add(self.limits.reply_gap_ns);
-                flow.replies = Some((until_ns, time_ns.saturating_add(self.limits.reply_within_ns)));
-                flow.awaiting = Some((AwaitingReply::Command, until_ns));
+                let window = ReplyWindow::of(message, self.limits);
+                flow.replies = Some(window);
+                flow.awaiting = Some((AwaitingReply::Command, window.until_ns));
                 flow.history.service_burst = ServiceBurst::Command;
             }
             MessageLabel::ContinuesCommand | MessageLabel::Doubtful => {}
@@ -186,6 +230,10 @@ impl CountingPass<'_> {
         history.service_burst = if is_answer { ServiceBurst::Answer } else { ServiceBurst::None };
         if is_answer {
             self.counts.service.entry(length).or_default().records.answers += 1;
+        } else if *size_class == SizeClass::Full && self.undecided.contains(&length) {
+            history.service_burst = ServiceBurst::Command;
+            flow.replies = Some(ReplyWindow::of(message, self.limits));
+            flow.awaiting = None;
         } else if message.label == MessageLabel::NoCommand {
             let size = self.counts.service.entry(length).or_default();
             size.records.alone += 1;
@@ -194,7 +242,7 @@ impl CountingPass<'_> {
             if *size_class == SizeClass::Full {
                 size.full += 1;
                 let until_ns = record.time_ns.saturating_add(self.limits.reply_gap_ns);
-                flow.awaiting = Some((AwaitingReply::NoiseStatistics(length), until_ns));
+                flow.awaiting = Some((AwaitingReply::Noise(length), until_ns));
             }
         }
     }

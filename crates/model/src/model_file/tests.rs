@@ -76,6 +76,7 @@ prop_compose! {
         bytes in prop::option::of((-9.0f64..99.0, 0.0f64..99.0, 0.1f64..9.0, 0.0f64..0.9)),
         usage in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
         noise in prop::option::of(Just(crate::testing::noise())),
+        windows in prop::option::of(Just(crate::ReplyWindows { within_ms: 12_000, gap_ms: 6_500 })),
     ) -> Model {
         let names: Vec<String> = names.into_iter().collect();
         let device = Device { name: "kind".into(), count, actions: names.clone() };
@@ -105,6 +106,7 @@ prop_compose! {
             neighbours: Neighbours::new(tuples).unwrap(),
             replies: ReplyCountModel { fixed, per_action, missing, surplus },
             reply_bytes,
+            reply_windows: windows,
             noise,
             learned: Provenance {
                 method,

@@ -27,14 +27,14 @@ fn the_replies_decide_whether_a_conditional_command_is_one() {
         commands.start(&to(0, 100), condition);
         commands.start(&to(10, 100), condition);
         commands.add_reply(&from(20, 40));
-        let are_commands = commands.drain().map(|finished| finished != FinishedCommand::NoiseStatistics);
+        let are_commands = commands.drain().map(|finished| finished != FinishedCommand::Noise(Direction::ToGateway));
         assert_eq!(are_commands.collect::<Vec<_>>(), [if_silent, if_replied], "{condition:?}");
     }
 }
 
 #[test]
 fn a_complete_command_waits_for_an_open_one_that_started_earlier() {
-    let limits = Options::default().time_limits().unwrap();
+    let limits = Options::default().time_limits(None).unwrap();
     let mut commands = OpenCommands::default();
     commands.start(&to(0, 100), CommandCondition::Always);
     commands.start(&Record { flow: 2, ..to(100, 100) }, CommandCondition::Always);
@@ -54,7 +54,7 @@ proptest! {
     fn the_same_commands_are_complete_if_every_record_is_checked(
         steps in prop::collection::vec((0u64..3, 0u8..4, 0i64..2500, 0i64..4000, condition()), 0..120),
     ) {
-        let limits = Options::default().time_limits().unwrap();
+        let limits = Options::default().time_limits(None).unwrap();
         let (mut commands, mut always_checked) = (OpenCommands::default(), OpenCommands::default());
         let (mut at_ms, mut now_ns) = (0, i64::MIN);
         for (flow, step, later_ms, lag_ms, condition) in steps {

@@ -45,6 +45,25 @@ fn few_fast_or_mostly_irregular_arrivals_are_on_no_timer() {
     assert!(!every_third.into_iter().any(|seconds| traffic(every_third).is_on_timer(at(seconds))), "skips periods");
 }
 
+#[test]
+fn a_long_run_at_one_interval_is_on_a_timer_whatever_comes_between() {
+    let run: Vec<f64> = (0..8).map(|n| f64::from(n) * 60.0).collect();
+    let other = [3.1, 17.9, 77.7, 101.0, 111.4, 139.8, 193.3, 203.5, 269.9, 290.0, 333.3, 377.1];
+    let mut times = [&run[..], &other[..]].concat();
+    times.sort_by(f64::total_cmp);
+    let mixed = traffic(times.iter().copied());
+    assert!(run.iter().all(|seconds| mixed.is_on_timer(at(*seconds))));
+    assert!(!other.iter().any(|seconds| mixed.is_on_timer(at(*seconds))));
+    let shorter = traffic(times.into_iter().filter(|seconds| *seconds < 420.0));
+    assert!(!shorter.is_on_timer(at(60.0)), "seven");
+}
+
+#[test]
+fn a_timer_of_more_than_ten_minutes_may_be_a_schedule() {
+    assert!(traffic((0..20).map(|n| f64::from(n) * 590.0)).is_on_timer(at(590.0)));
+    assert!(!traffic((0..20).map(|n| f64::from(n) * 900.0)).is_on_timer(at(900.0)));
+}
+
 /// Button presses at random times in an hour, a thousand times each.
 #[test]
 fn random_times_are_hardly_ever_on_a_timer() {

@@ -49,6 +49,9 @@ impl CommandSegmenter {
             self.counts.clock_steps += 1;
             self.complete_all(out)?;
             self.algorithm.restart_time();
+            if let Some(reports) = &mut self.reports {
+                reports.restart_time();
+            }
             self.now_ns = i64::MIN;
             let detail = format!(
                 "the time of all traffic went back by {}: the commands before that end there",

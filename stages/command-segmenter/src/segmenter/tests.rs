@@ -9,11 +9,16 @@ use crate::testing::{MS, from, to};
 
 mod adaptive;
 mod learned;
+mod reports;
 
 /// In milliseconds, like all times of records in these tests.
 const SECOND: i64 = 1_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
+
+fn gap() -> Options {
+    Options { algorithm: Some(Algorithm::Gap), ..Options::default() }
+}
 
 fn segment(options: &Options, records: &[Record]) -> Vec<Command> {
     run(CommandSegmenter::new(options).unwrap(), records)
@@ -41,7 +46,7 @@ fn found(segmenter: CommandSegmenter, mut records: Vec<Record>) -> Vec<(i64, u64
 }
 
 fn sizes(records: &[Record]) -> Vec<u64> {
-    segment(&Options::default(), records).iter().map(|command| command.plaintext.unwrap()[0]).collect()
+    segment(&gap(), records).iter().map(|command| command.plaintext.unwrap()[0]).collect()
 }
 
 fn on(flow: u64, mut record: Record) -> Record {
@@ -82,10 +87,8 @@ fn are_counted_once(commands: &[Command], records: &[Record]) -> bool {
 
 #[test]
 fn replies_are_counted_until_the_gateway_is_silent() {
-    let commands = segment(
-        &Options::default(),
-        &[to(0, 300), from(50, 60), from(300, 70), from(1000, 50), from(1900, 80), to(9000, 200)],
-    );
+    let commands =
+        segment(&gap(), &[to(0, 300), from(50, 60), from(300, 70), from(1000, 50), from(1900, 80), to(9000, 200)]);
     let first = &commands[0];
     assert_eq!((first.replies, first.reply_bytes, first.end_ns), (3, 60 + 70 + 50 + 3 * 24, 0));
     assert_eq!((commands[1].replies, commands[1].time_ns), (0, 9000 * MS));
@@ -93,7 +96,7 @@ fn replies_are_counted_until_the_gateway_is_silent() {
 
 #[test]
 fn the_next_command_ends_the_replies_to_the_last() {
-    let commands = segment(&Options::default(), &[to(0, 300), from(50, 60), to(400, 310), from(450, 60)]);
+    let commands = segment(&gap(), &[to(0, 300), from(50, 60), to(400, 310), from(450, 60)]);
     assert_eq!(commands.iter().map(|command| command.replies).collect::<Vec<_>>(), [1, 1]);
 }
 
@@ -123,7 +126,7 @@ fn a_tiny_acknowledgement_is_the_answer_and_the_next_record_a_command() {
 #[test]
 fn records_within_the_gap_are_one_command_with_gap_and_several_with_record() {
     let parts = [to(0, 100), to(3, 100), to(6, 50), from(60, 70)];
-    let commands = segment(&Options::default(), &parts);
+    let commands = segment(&gap(), &parts);
     let whole = &commands[0];
     assert_eq!((whole.records, whole.size, whole.plaintext), (3, 250 + 72, Some([250, 250])));
     assert_eq!((commands.len(), whole.end_ns, whole.replies), (1, 6 * MS, 1));
@@ -133,21 +136,21 @@ fn records_within_the_gap_are_one_command_with_gap_and_several_with_record() {
 
 #[test]
 fn the_last_record_of_a_command_may_be_tiny() {
-    let commands = segment(&Options::default(), &[to(0, 100), to(0, 100), to(0, 3), from(60, 70), to(90, 3)]);
+    let commands = segment(&gap(), &[to(0, 100), to(0, 100), to(0, 3), from(60, 70), to(90, 3)]);
     assert_eq!(commands.iter().map(|command| command.plaintext).collect::<Vec<_>>(), [Some([203, 203])]);
 }
 
 #[test]
 fn without_a_cipher_suite_sizes_are_those_on_the_wire() {
     let unknown = |record| Record { plaintext: None, ..record };
-    let commands = segment(&Options::default(), &[unknown(to(0, 6)), unknown(to(1000, 200)), to(1001, 10)]);
+    let commands = segment(&gap(), &[unknown(to(0, 6)), unknown(to(1000, 200)), to(1001, 10)]);
     assert_eq!(commands.iter().map(|command| (command.size, command.plaintext)).collect::<Vec<_>>(), [(224, None)]);
 }
 
 #[test]
 fn commands_of_several_flows_keep_their_replies_and_are_ordered_by_start() {
     let commands = segment(
-        &Options::default(),
+        &gap(),
         &[on(1, to(0, 300)), on(2, to(10, 400)), on(2, from(20, 50)), on(2, to(700, 410)), on(1, from(750, 50))],
     );
     assert_eq!(commands.iter().map(|command| command.time_ns / MS).collect::<Vec<_>>(), [0, 10, 700]);
@@ -159,16 +162,16 @@ fn commands_of_several_flows_keep_their_replies_and_are_ordered_by_start() {
 fn a_command_behind_missing_bytes_keeps_its_replies_and_its_place() {
     let records =
         [on(2, to(500, 400)), on(2, from(2950, 2)), to(0, 300), from(60, 50), from(700, 50), on(2, to(9000, 410))];
-    let commands = segment(&Options::default(), &records);
+    let commands = segment(&gap(), &records);
     let shown: Vec<_> = commands.iter().map(|command| (command.time_ns / MS, command.replies)).collect();
     assert_eq!(shown, [(0, 2), (500, 0), (9000, 0)]);
-    let late = segment(&Options::default(), &[to(0, 300), from(60, 50), from(900, 50), from(1000, 50)]);
+    let late = segment(&gap(), &[to(0, 300), from(60, 50), from(900, 50), from(1000, 50)]);
     assert_eq!(late[0].replies, 1, "the flow's own time ends the replies");
 }
 
 #[test]
 fn the_time_of_other_flows_completes_a_command_on_a_silent_flow() {
-    let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
+    let mut segmenter = CommandSegmenter::new(&gap()).unwrap();
     assert!(process(&mut segmenter, [to(0, 300), on(2, from(3700, 90))]).is_empty());
     assert_eq!(process(&mut segmenter, [on(2, from(3900, 90))]).len(), 1);
 }
@@ -210,7 +213,7 @@ fn a_step_back_of_all_times_completes_the_commands_before_and_keeps_those_behind
 #[test]
 fn a_usual_silence_is_not_reported_and_costs_nothing() {
     let records: Vec<Record> = (0..200).flat_map(|n| command(n * HOUR, 300)).collect();
-    let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
+    let mut segmenter = CommandSegmenter::new(&gap()).unwrap();
     let mut out = process(&mut segmenter, records);
     segmenter.finish(&mut out).unwrap();
     let replies: Vec<_> = out.iter().map(|frame| Command::try_from(frame.clone()).unwrap().replies).collect();
@@ -219,7 +222,7 @@ fn a_usual_silence_is_not_reported_and_costs_nothing() {
 
 #[test]
 fn memory_is_bounded_while_time_stands_still() {
-    let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
+    let mut segmenter = CommandSegmenter::new(&gap()).unwrap();
     let mut out = process(&mut segmenter, (0..10_000).map(|flow| on(flow, to(0, 300))));
     assert!(out.len() > 5_000);
     segmenter.finish(&mut out).unwrap();
@@ -228,7 +231,7 @@ fn memory_is_bounded_while_time_stands_still() {
 
 #[test]
 fn flows_evicted_by_a_flood_are_reported_once() {
-    let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
+    let mut segmenter = CommandSegmenter::new(&gap()).unwrap();
     let out = process(&mut segmenter, (0..=MAX_FLOWS as u32).map(|flow| on(flow.into(), from(flow.into(), 90))));
     let [Frame::Notice(notice)] = &out[..] else { panic!("{out:?}") };
     assert_eq!(notice.what, what::EVICTED);

@@ -2,8 +2,9 @@
 
 use super::*;
 
+/// As after a while: what is learned within ten minutes is known from the first record on.
 fn adaptive() -> Options {
-    Options { algorithm: Some(Algorithm::Adaptive), ..Options::default() }
+    Options { algorithm: Some(Algorithm::Adaptive), look_ahead: SignedDuration::from_mins(10), ..Options::default() }
 }
 
 fn found(records: Vec<Record>) -> Vec<(i64, u64, u32)> {
@@ -128,6 +129,119 @@ fn all_connections_of_a_gateway_to_a_service_share_what_is_learned() {
     assert!(counts[0] > 0 && counts[0] < 6, "nothing is known of a first connection: {counts:?}");
     assert!(counts.iter().all(|count| *count == counts[0]), "everything is known of the next: {counts:?}");
     assert_eq!(out.iter().filter(|frame| matches!(frame, Frame::Flow(_))).count(), 4);
+}
+
+/// The sizes that are found where nothing is known of the gateway, by the default options, with their number.
+fn found_by_default(records: Vec<Record>) -> Vec<(u64, usize)> {
+    let found = super::found(CommandSegmenter::new(&Options::default()).unwrap(), records);
+    let sizes: std::collections::BTreeSet<u64> = found.iter().map(|command| command.1).collect();
+    sizes.into_iter().map(|size| (size, found.iter().filter(|command| command.1 == size).count())).collect()
+}
+
+/// A poll of the other side, to which the gateway says what it says to a command.
+fn poll(at: i64, size: u64) -> [Record; 2] {
+    [to(at, size), from(at + 18, 4_000)]
+}
+
+/// A few milliseconds early or late, never twice the same.
+fn jitter(n: i64, most_ms: i64) -> i64 {
+    n * n * 7_919 % (2 * most_ms + 1) - most_ms
+}
+
+#[test]
+fn polls_by_a_timer_that_is_a_little_early_or_late_are_no_commands() {
+    let polls = (0..40).flat_map(|n| poll(n * 10 * SECOND + jitter(n, 25), 55));
+    assert_eq!(found_by_default(polls.chain(command(137_300, 105)).collect()), [(105, 1)]);
+}
+
+#[test]
+fn polls_of_which_some_are_missing_are_no_commands() {
+    let polls = (0..60).filter(|n| n % 7 != 5).flat_map(|n| poll(n * 10 * SECOND + jitter(n, 20), 55));
+    assert_eq!(found_by_default(polls.chain(command(137_300, 105)).collect()), [(105, 1)]);
+}
+
+#[test]
+fn two_polls_of_one_size_or_of_two_with_periods_of_their_own_are_no_commands() {
+    for sizes in [[55, 70], [55, 55]] {
+        let one = (0..60).flat_map(|n| poll(n * 10 * SECOND, sizes[0]));
+        let other = (0..40).flat_map(|n| poll(n * 15 * SECOND + 3_700, sizes[1]));
+        assert_eq!(found_by_default(one.chain(other).chain(command(136_000, 105)).collect()), [(105, 1)], "{sizes:?}");
+    }
+}
+
+#[test]
+fn polls_whose_period_changes_are_no_commands() {
+    let slower = (0..40).flat_map(|n| poll(n * 10 * SECOND, 55));
+    let faster = (0..40).flat_map(|n| poll(400 * SECOND + n * 16 * SECOND, 55));
+    assert_eq!(found_by_default(slower.chain(faster).chain(command(137_300, 105)).collect()), [(105, 1)]);
+}
+
+/// Every quarter of an hour: no router needs to be told so rarely that a connection is in use.
+#[test]
+fn commands_of_a_schedule_are_commands() {
+    let commands: Vec<Record> = (0..60).flat_map(|n| command(n * 15 * MINUTE + jitter(n, 20), 105)).collect();
+    assert_eq!(found_by_default(commands), [(105, 60)]);
+}
+
+/// A script that switches a lamp on and off every 20 seconds: the two sizes alternate.
+#[test]
+fn commands_of_several_sizes_by_a_timer_are_commands() {
+    let commands: Vec<Record> = (0..60).flat_map(|n| command(n * 20 * SECOND, [105, 106][n as usize % 2])).collect();
+    assert_eq!(found_by_default(commands), [(105, 30), (106, 30)]);
+}
+
+/// The gateway asks a service that never begins by itself; the answer takes its time, and comes behind a receipt.
+#[test]
+fn late_answers_of_a_service_that_never_begins_are_no_commands() {
+    let asked = [(24, 118, 103, 680), (54, 145, 335, 430), (235, 172, 335, 2_020)];
+    let records = asked.iter().flat_map(|(at, size, answer, after)| {
+        let at = at * SECOND;
+        [from(at, *size), to(at + 36, 4), to(at + after, *answer)]
+    });
+    let mut records: Vec<Record> = records.collect();
+    assert_eq!(found_by_default(records.clone()), []);
+    records.extend(command(600 * SECOND, 105));
+    assert_eq!(found_by_default(records.clone()), [(105, 1)]);
+    let later = 700 * SECOND;
+    records.extend([from(later, 200), to(later + 36, 4), to(later + 680, 335)]);
+    assert_eq!(found_by_default(records), [(105, 1), (335, 1)], "by then the service is known to begin by itself");
+}
+
+/// A small request and its large answer: `min-size` does not make the answer a command.
+#[test]
+fn a_large_answer_to_a_small_request_is_no_command() {
+    let mut records: Vec<Record> = (0..10)
+        .flat_map(|n| [from(n * 20 * SECOND + n * n * 771, 12), to(n * 20 * SECOND + n * n * 771 + 40, 18)])
+        .collect();
+    records.extend(command(500 * SECOND, 105));
+    assert_eq!(found_by_default(records), [(105, 1)]);
+}
+
+/// The gateway has forgotten the connection, and is silent.
+#[test]
+fn a_message_on_a_connection_without_a_word_of_the_gateway_is_no_command() {
+    let dead = [on(2, to(0, 391)), on(3, to(9_000, 18))];
+    let records: Vec<Record> = dead.into_iter().chain(command(20 * SECOND, 105)).collect();
+    assert_eq!(found_by_default(records), [(105, 1)], "the first on its connection too, but the gateway replies");
+    let records = vec![to(0, 105), from(20 * SECOND, 60)];
+    assert_eq!(found_by_default(records), [(105, 1)], "the gateway is there");
+}
+
+/// The times of both are true, but the stream has all that the service sent before what the gateway did.
+#[test]
+fn records_are_learned_in_the_order_of_their_times() {
+    let records: Vec<Record> = (0..20)
+        .flat_map(|n| {
+            let at = n * 90 * SECOND + n * n * 771;
+            [to(at, 420), to(at + 150, 60), from(at + 4, 400), from(at + 149, 60)]
+        })
+        .collect();
+    let mut segmenter = CommandSegmenter::new(&Options::default()).unwrap();
+    let mut out = process(&mut segmenter, records);
+    segmenter.finish(&mut out).unwrap();
+    let commands: Vec<Command> = out.into_iter().filter_map(|frame| Command::try_from(frame).ok()).collect();
+    assert_eq!(commands.len(), 20);
+    assert!(commands.iter().all(|command| command.plaintext == Some([420; 2])), "{commands:?}");
 }
 
 #[test]

@@ -35,8 +35,8 @@ fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64
 }
 
 fn learn_traffic(records: &[Record], commands: &[Command], doubtful: &[Command], span: [i64; 2]) -> NoiseStatistics {
-    let traffic = LabelledTraffic { records, flows: &[], commands, doubtful, span };
-    traffic.learn(&model(NoiseStatistics::default()).learned.basis, &Options::default()).unwrap()
+    let traffic = LabelledTraffic { records, flows: &[], commands, doubtful, span, labels_are_complete: true };
+    traffic.learn(&model(NoiseStatistics::default()), &Options::default()).unwrap()
 }
 
 /// What is learned from 40 commands and other records.
@@ -46,7 +46,7 @@ fn learn(others: impl IntoIterator<Item = Record>) -> NoiseStatistics {
 
 fn segmenter(noise: &NoiseStatistics) -> CommandSegmenter {
     let models = ModelSet::new(vec![model(noise.clone())]).unwrap();
-    CommandSegmenter::with_noise_models(&Options::default(), NoiseModels::new(&models)).unwrap()
+    CommandSegmenter::with_models(&Options::default(), NoiseModels::new(&models), None).unwrap()
 }
 
 fn found(noise: &NoiseStatistics, records: Vec<Record>) -> Vec<(i64, u64, u32)> {
@@ -246,7 +246,7 @@ fn commands_without_a_label_do_not_become_noise() {
 #[test]
 fn nothing_is_learned_outside_of_the_labels_or_from_doubtful_commands() {
     let records = commands(40);
-    let labels: Vec<Command> = run(CommandSegmenter::new(&Options::default()).unwrap(), &records);
+    let labels: Vec<Command> = run(CommandSegmenter::new(&gap()).unwrap(), &records);
     let learn = |commands: &[Command], doubtful: &[Command]| {
         let span = [commands[0].time_ns, commands[commands.len() - 1].time_ns];
         learn_traffic(&records, commands, doubtful, span)
