@@ -103,7 +103,8 @@ fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
 fn help_lists_every_json_key() {
     let home = home_with_model(3);
     fs::write(home.path("scenario.toml"), "").unwrap();
-    let figures = home.figures("model.toml", &["--published", "--scenario", home.path("scenario.toml").to_str().unwrap()]);
+    let figures =
+        home.figures("model.toml", &["--published", "--scenario", home.path("scenario.toml").to_str().unwrap()]);
     let help = String::from_utf8(run(sizeleak("evaluate").arg("--help")).stdout).unwrap();
     let help = help.split_once("JSON keys").unwrap().1;
     let mut found = Vec::new();

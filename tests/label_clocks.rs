@@ -53,11 +53,17 @@ fn model_of_shifted_labels_is_that_of_right_ones() {
     let home = Home::new(&small(), 3);
     assert!(home.learn("model.toml", &[]).status.success());
     let right = Model::read(&home.path("model.toml")).unwrap();
-    for (seconds, words) in [(-7.0, "7.0 s behind"), (23.0, "23.0 s ahead"), (-3600.0, "1h behind"), (86400.0, "24h ahead")] {
+    for (seconds, words) in
+        [(-7.0, "7.0 s behind"), (23.0, "23.0 s ahead"), (-3600.0, "1h behind"), (86400.0, "24h ahead")]
+    {
         retimed(&home, "learn.csv", |_, time| time + seconds);
         let output = learn(&home, &[]);
         assert!(output.status.success(), "{}", stderr(&output));
-        assert!(stderr(&output).contains(words) && stderr(&output).contains("102 of 102 labels match"), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains(words) && stderr(&output).contains("102 of 102 labels match"),
+            "{}",
+            stderr(&output)
+        );
         let model = Model::read(&home.path("changed.toml")).unwrap();
         assert_eq!((model.actions, model.overhead), (right.actions.clone(), right.overhead), "{seconds}");
     }
@@ -118,7 +124,11 @@ fn labels_of_another_time_are_an_error_with_the_reason() {
     let home = Home::new(&small(), 3);
     // Another year: further than any zone.
     retimed(&home, "learn.csv", |_, time| time - 3e7);
-    assert_fails(&learn(&home, &["--quiet"]), 1, &["none of its 102 labels", "its first label is at 2025-", "captures that cover"]);
+    assert_fails(
+        &learn(&home, &["--quiet"]),
+        1,
+        &["none of its 102 labels", "its first label is at 2025-", "captures that cover"],
+    );
     // Moments that have nothing to do with the commands.
     let span = 1200.0;
     retimed(&home, "learn.csv", |at, time| time - time % span + (at * 7919 % 1200) as f64 + jitter(at) / 2.0);

@@ -20,7 +20,7 @@ fn commands(name: &str) -> Vec<(f64, u64)> {
     let table = SizeTable::read(&root().join("tests/real_gateways").join(format!("{name}.sizes.csv")));
     table.write(fs::File::create(&stream).unwrap());
     let stages = ["capture", "flow-filter", "record-sizer", "command-segmenter"];
-    let pipeline: String = stages.iter().map(|stage| format!("[[stage]]\nrun = \"{stage}\"\n")).collect();
+    let pipeline: String = stages.iter().map(|stage| ["[[stage]]\nrun = \"", stage, "\"\n"].concat()).collect();
     let pipeline = write(folder.path(), "pipeline.toml", pipeline);
     let mut run = sizeleak("run");
     run.arg(pipeline).arg("--from").arg(stream).args(["--quiet", "--format", "ndjson", "--kind", "command"]);

@@ -44,8 +44,8 @@ impl RealGateway {
         let (head, lines) = text.split_once('\n').unwrap();
         let count = lines.lines().count();
         let is_chosen = |at: usize| match rows {
-            Rows::Odd => at % 2 == 0,
-            Rows::Even => at % 2 == 1,
+            Rows::Odd => at.is_multiple_of(2),
+            Rows::Even => !at.is_multiple_of(2),
             Rows::First => at < count / 2,
             Rows::Last => at >= count / 2,
         };

@@ -36,8 +36,8 @@ pub(super) struct LabelledCaptures {
     #[arg(long, value_name = "FILE", required_unless_present = "labels_from_names")]
     labels: Option<PathBuf>,
 
-    /// Every capture or stream holds one command, and its file's name is the action (toggle.pcap, toggle_001.pcap,
-    /// 2023-08-06_toggle-1.pcap), or that of its folder (toggle/001.pcap); only the order of its packets counts
+    /// Every capture or stream holds one command, and its file's name is the action (`toggle.pcap`,
+    /// `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`), or that of its folder (`toggle/001.pcap`); only the order of its packets counts
     #[arg(long, conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset"])]
     labels_from_names: bool,
 

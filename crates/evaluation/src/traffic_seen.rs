@@ -110,7 +110,9 @@ mod tests {
 
     fn sentence(frames: &[Frame]) -> String {
         let mut seen = TrafficSeen::default();
-        frames.iter().for_each(|frame| seen.add(frame));
+        for frame in frames {
+            seen.add(frame);
+        }
         seen.to_string()
     }
 

@@ -38,16 +38,16 @@ pub(crate) fn scope_of(services: &[&ObservedService]) -> Scope {
     let names = services.iter().filter_map(|service| service.name.as_ref()?.parse::<ServiceName>().ok());
     let addresses =
         services.iter().flat_map(|service| &service.addresses).map(|address| ServiceName::Address(*address));
-    let mut named: Vec<ServiceName> = names.collect();
-    named.sort_unstable();
-    named.dedup();
-    named.truncate(MOST_ADDRESSES);
+    let mut services: Vec<ServiceName> = names.collect();
+    services.sort_unstable();
+    services.dedup();
+    services.truncate(MOST_ADDRESSES);
     let mut addresses: Vec<ServiceName> = addresses.collect();
     addresses.sort_unstable();
     addresses.dedup();
     addresses.truncate(MOST_ADDRESSES);
-    named.append(&mut addresses);
-    Scope { gateway, services: named }
+    services.append(&mut addresses);
+    Scope { gateway, services }
 }
 
 /// The flows of a run, and what their handshakes showed.

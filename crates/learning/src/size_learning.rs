@@ -184,7 +184,7 @@ impl LearnedSizes {
         let outliers = fit.outliers.iter().filter_map(|at| indices.get(*at)).copied().collect();
         let learned = Self::of_fit(fit, commands, separation);
         let kinds = Kinds::learn(&all_names, rest.iter(), indices.len());
-        Self { outliers, padding, kinds, remarks, warnings, ..learned }
+        Self { kinds, padding, outliers, remarks, warnings, ..learned }
     }
 
     /// Every labelled command as it is.
@@ -229,10 +229,10 @@ impl LearnedSizes {
 
     /// What the kinds say, and what nothing says.
     fn describe_kinds(&mut self, names: &[String]) {
-        let named =
+        let listed_names =
             |indices: &[usize]| listed(indices.iter().filter_map(|at| names.get(*at)).map(|name| format!("`{name}`")));
         if !self.separation.absent.is_empty() {
-            let absent = named(&self.separation.absent);
+            let absent = listed_names(&self.separation.absent);
             self.remarks.push(format!("no labelled command has {absent}: commands with them will not be recognised"));
         }
         let Some(kinds) = &self.kinds else { return };
@@ -244,7 +244,8 @@ impl LearnedSizes {
                  are, and what other combinations weigh is not known"
             ));
         } else if !self.separation.tied.is_empty() {
-            let (tied, as_labelled) = (named(&self.separation.tied), listed(kinds.list.iter().map(Kind::in_words)));
+            let (tied, as_labelled) =
+                (listed_names(&self.separation.tied), listed(kinds.list.iter().map(Kind::in_words)));
             self.remarks.push(format!(
                 "the sizes of {tied} stay tied to each other: commands with them are answered only as they were \
                  labelled ({as_labelled})"

@@ -39,7 +39,7 @@ pub struct OutputWriter<W: Write + Send> {
 enum Target<W: Write + Send> {
     Frames(FrameWriter<W>),
     Text { format: Box<dyn TextFormat>, output: BufWriter<W> },
-    Parquet(ParquetFile<W>),
+    Parquet(Box<ParquetFile<W>>),
 }
 
 impl<W: Write + Send> OutputWriter<W> {
@@ -53,7 +53,7 @@ impl<W: Write + Send> OutputWriter<W> {
             OutputFormat::Ndjson => Box::new(JsonLines::new(style.binary)),
             OutputFormat::Csv => Box::new(Csv::new(&selection, style.binary)),
             OutputFormat::Parquet => {
-                let target = Target::Parquet(ParquetFile::new(&selection, output)?);
+                let target = Target::Parquet(Box::new(ParquetFile::new(&selection, output)?));
                 return Ok(Self { selection, target });
             }
             OutputFormat::Frames => return Ok(Self { selection, target: Target::Frames(FrameWriter::new(output)) }),
@@ -80,7 +80,9 @@ impl<W: Write + Send> OutputWriter<W> {
             }
             Target::Parquet(file) if is_selected => frames.iter().try_for_each(|frame| file.write(frame)),
             Target::Parquet(file) => {
-                frames.iter().for_each(|frame| file.observe(frame));
+                for frame in frames {
+                    file.observe(frame);
+                }
                 Ok(())
             }
             Target::Frames(_) => Ok(()),

@@ -78,9 +78,11 @@ pub(super) fn table(folds: &[Fold]) -> String {
         [at.to_string(), fold.learned.to_string(), fold.labels.to_string(), right]
     };
     let header = ["part", "learned from", "tested on", "truth the first candidate"];
-    let faults = (1..).zip(folds).filter_map(|(at, fold)| Some((at, fold.fault.as_deref()?)));
-    let faults: String =
-        faults.map(|(at, fault): (usize, _)| format!("no model without part {at}: {fault}\n")).collect();
+    let faults = (1_usize..).zip(folds).filter_map(|(at, fold)| {
+        let fault = fold.fault.as_deref()?;
+        Some(format!("no model without part {at}: {fault}\n"))
+    });
+    let faults: String = faults.collect();
     format!(
         "every label is tested with a model of the other parts, over the same commands\n\n{}{faults}\n",
         numbers(header, (1..).zip(folds).map(row)),

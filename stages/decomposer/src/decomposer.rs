@@ -121,23 +121,20 @@ impl Decomposer {
             return decomposition.clone();
         }
         let [least, most] = sizes;
-        let decomposition = match target_sums(sizes, self.model.overhead, epsilons) {
+        let (candidates, unused_epsilons) = match target_sums(sizes, self.model.overhead, epsilons) {
             Some((sums, unused_epsilons)) => {
                 let heaviest = epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite());
-                let candidates = self.candidates(sizes, sums, heaviest.fold(0.0, f64::max));
-                let size_probability = match &candidates {
-                    Ok(found) => found.probability,
-                    Err(Unexplained::NoSolution(_) | Unexplained::NoSolutionInRange(..)) => Some(0.0),
-                    Err(Unexplained::NoKind(_)) => self.model.kinds.as_ref().and_then(Kinds::probability_of_none),
-                    Err(_) => None,
-                };
-                Decomposition { candidates, unused_epsilons, size_probability }
+                (self.candidates(sizes, sums, heaviest.fold(0.0, f64::max)), unused_epsilons)
             }
-            None => {
-                let candidates = Err(Unexplained::InvalidRange(least, most));
-                Decomposition { candidates, unused_epsilons: 0, size_probability: None }
-            }
+            None => (Err(Unexplained::InvalidRange(least, most)), 0),
         };
+        let size_probability = match &candidates {
+            Ok(found) => found.probability,
+            Err(Unexplained::NoSolution(_) | Unexplained::NoSolutionInRange(..)) => Some(0.0),
+            Err(Unexplained::NoKind(_)) => self.model.kinds.as_ref().and_then(Kinds::probability_of_none),
+            Err(_) => None,
+        };
+        let decomposition = Decomposition { candidates, unused_epsilons, size_probability };
         let list_bytes = decomposition.candidates.as_ref().map_or(0, |found| found.listed.memory_bytes());
         let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + list_bytes;
         self.cache.remember(sizes, (epsilons.clone(), decomposition.clone()), bytes);

@@ -91,13 +91,13 @@ impl EpsilonCorrector {
             let notice = Notice { what: what::UNCOVERED.into(), ..assumed(&command, None, why.to_string()) };
             out.emit(notice.into())?;
         }
-        Ok(out.emit(without_epsilons(command))?)
+        Ok(out.emit(without_epsilons(*command))?)
     }
 }
 
 /// A command that no model is for.
-fn without_epsilons(command: Box<Command>) -> Frame {
-    Correction { command: *command, epsilons: SharedList::default() }.into()
+fn without_epsilons(command: Command) -> Frame {
+    Correction { command, epsilons: SharedList::default() }.into()
 }
 
 impl SectionStage for EpsilonCorrector {
@@ -112,7 +112,7 @@ impl SectionStage for EpsilonCorrector {
 
     fn without_model(input: CorrectorInput) -> Frame {
         match input {
-            CorrectorInput::Command(command) => without_epsilons(command),
+            CorrectorInput::Command(command) => without_epsilons(*command),
             CorrectorInput::Session(session) => Frame::Session(session),
         }
     }

@@ -16,7 +16,7 @@ fn learn(commands: &[LabelledCommand]) -> LearnedSizes {
 
 /// Commands of up to four actions, with sizes that `size` gives.
 fn mixed(n: u32, size: impl Fn([u32; 3], u32) -> i64) -> Vec<LabelledCommand> {
-    let counts = |at: u32| [at % 3, at / 3 % 3, u32::from(at % 9 == 0 || at % 5 == 0)];
+    let counts = |at: u32| [at % 3, at / 3 % 3, u32::from(at.is_multiple_of(9) || at.is_multiple_of(5))];
     (0..n).map(|at| command(size(counts(at), at), counts(at))).collect()
 }
 

@@ -12,12 +12,12 @@ struct Sizes {
 
 impl Sizes {
     fn draw(&self, random: &mut TestRandom) -> i64 {
-        self.first + self.step * random.below(self.number) as i64
+        self.first + self.step * random.below(self.number).cast_signed()
     }
 
     fn explain(&self, size: i64) -> SizeExplanation {
         let offset = size - self.first;
-        let is_own = offset >= 0 && offset % self.step == 0 && offset / self.step < self.number as i64;
+        let is_own = offset >= 0 && offset % self.step == 0 && offset / self.step < self.number.cast_signed();
         SizeExplanation::Probability(if is_own { 1.0 / self.number as f64 } else { 0.0 })
     }
 }
@@ -33,7 +33,7 @@ fn judged(size: i64, explanation: SizeExplanation) -> JudgedSize {
 #[test]
 fn fewer_flows_that_fit_are_rejected_than_documented() {
     let mut random = TestRandom(5);
-    let (mut rejected, flows) = (0, 20_000);
+    let (mut rejected, flows) = (0_u64, 20_000_u64);
     for flow in 0..flows {
         let mut judgement = FitJudgement::default();
         // Up to half of the commands are odd, of recurring and of new sizes; habits are narrow on some flows.
@@ -41,7 +41,7 @@ fn fewer_flows_that_fit_are_rejected_than_documented() {
         for _ in 0..60 {
             let size = match random.below(100) {
                 chance if chance < odd / 2 => 33,
-                chance if chance < odd => random.below(5000) as i64,
+                chance if chance < odd => random.below(5000).cast_signed(),
                 _ => Sizes { number: habits, ..HOME }.draw(&mut random),
             };
             judgement.add(judged(size, HOME.explain(size)));
@@ -54,7 +54,7 @@ fn fewer_flows_that_fit_are_rejected_than_documented() {
 #[test]
 fn replies_of_a_gateway_that_fits_are_rarely_rejected() {
     let mut random = TestRandom(6);
-    let (mut rejected, flows) = (0, 20_000);
+    let (mut rejected, flows) = (0_u64, 20_000_u64);
     for _ in 0..flows {
         let mut judgement = FitJudgement::default();
         for _ in 0..60 {

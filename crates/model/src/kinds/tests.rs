@@ -58,7 +58,7 @@ fn labelled(label: impl Fn(usize, usize) -> usize) -> (Kinds, Vec<LabelledComman
     let commands: Vec<LabelledCommand> = (0..60)
         .map(|at| {
             let counts = [[1, 0], [0, 1], [1, 1]][label(at, at % 3)];
-            command([444, 452, 484][at % 3] + at as i64 % 4 / 2, counts, 0, 0)
+            command([444, 452, 484][at % 3] + i64::from(at % 4 > 1), counts, 0, 0)
         })
         .collect();
     (Kinds::learn(&names(), commands.iter(), 0).unwrap(), commands)
