@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Kinds, SPREADS, SeenCommand};
+use super::kind::{SPREADS, SeenCommand};
 use crate::two_sided::two_sided;
 
 /// The smallest likelihood, so that one odd reply does not exclude a kind.
@@ -52,22 +52,5 @@ impl KindReplies {
             }
         }
         (weight, commands)
-    }
-}
-
-impl Kinds {
-    /// P(replies, their bytes | kind) by its index, or `None` if replies tell nothing about kinds; bytes in the basis
-    /// of the model.
-    pub fn reply_likelihood(&self, kind: usize, replies: u32, bytes: i64) -> Option<f64> {
-        let smoothing = self.replies.as_ref()?;
-        let own = self.list.get(kind)?;
-        let all = self.replies_of_any(replies, bytes)?;
-        Some(smoothing.likelihood(own.seen.iter().copied(), all, replies, bytes))
-    }
-
-    /// P(replies, their bytes) of a command of any kind.
-    pub fn replies_of_any(&self, replies: u32, bytes: i64) -> Option<f64> {
-        let seen = self.list.iter().flat_map(|kind: &Kind| kind.seen.iter().copied());
-        Some(self.replies.as_ref()?.pooled(seen, replies, bytes))
     }
 }

@@ -172,7 +172,8 @@ mod tests {
         assert!(error("time,action\n1,\n").contains("names no action"));
         assert!(error("time,action\n1,action\n").contains("names no action"));
         assert!(error("time,action,count\n1,on,many\n").contains("line 2: `many` is not a count of `on`"));
-        let many: String = (0..5000).map(|at| [at.to_string(), ",a".into(), at.to_string(), "\n".into()].concat()).collect();
+        let many: String =
+            (0..5000).map(|at| [at.to_string(), ",a".into(), at.to_string(), "\n".into()].concat()).collect();
         assert!(error(&format!("time,action\n{many}")).contains("line 4098: more than 4096 actions"));
         assert_eq!(Labels::read(&b"time,action\n"[..]).unwrap().rows, []);
     }
