@@ -25,7 +25,7 @@ pub(super) struct LabelledCaptures {
 
     /// Read these frame streams instead of captures: saved after any stage up to command-segmenter, also compressed; all
     /// gateways but those of `--gateway` are left out
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "captures")]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "capture")]
     from: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -37,7 +37,8 @@ pub(super) struct LabelledCaptures {
     labels: Option<PathBuf>,
 
     /// Every capture or stream holds one command, and its file's name is the action (`toggle.pcap`,
-    /// `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`), or that of its folder (`toggle/001.pcap`); only the order of its packets counts
+    /// `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`), or that of its folder (`toggle/001.pcap`); only the order of its
+    /// packets counts
     #[arg(long, conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset"])]
     labels_from_names: bool,
 
