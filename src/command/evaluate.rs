@@ -92,7 +92,7 @@ pub(crate) struct Arguments {
 /// Which labels belong to the same part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum PartOrder {
-    /// Each belongs to another part than the one before
+    /// Each belongs to another part than the one before with the same actions
     #[default]
     Alternate,
     /// Those that follow each other: how well does a model last?

@@ -28,7 +28,7 @@ pub enum FoldCount {
 /// Which labels, in order of time, belong to the same part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FoldOrder {
-    /// Each belongs to another part than the one before.
+    /// Each belongs to another part than the one before with the same actions, so that every part has some of each.
     #[default]
     Alternate,
     /// Those that follow each other, which shows how well a model lasts.
@@ -84,7 +84,10 @@ impl LearningRun<'_> {
         count: FoldCount,
         order: FoldOrder,
     ) -> Result<Vec<Vec<usize>>, LearningError> {
-        let rows = labels.order_by_time();
+        let mut rows = labels.order_by_time();
+        if order == FoldOrder::Alternate {
+            rows.sort_by_key(|row| labels.labels().rows.get(*row).map(|row| &row.counts));
+        }
         let parts = match count {
             FoldCount::Parts(parts) => parts,
             FoldCount::Captures => captures.len(),
@@ -156,9 +159,13 @@ impl LearningRun<'_> {
     fn learn_from(&self, labels: &LabelFile, outcome: &LearningOutcome) -> Result<ModelSet, LearningError> {
         let sections = self.sections(labels, &outcome.commands, &outcome.services)?;
         let known = outcome.learned.as_ref().map_or(&[][..], |learned| learned.as_slice());
+        // How commands are found is what all labels teach.
         let with_noise = |model: Model| {
             let own = known.iter().find(|section| shares_service(&section.model.scope, &model.scope));
-            Model { noise: own.or(known.first()).and_then(|section| section.model.noise.clone()), ..model }
+            let Some(Model { noise, reply_windows, .. }) = own.or(known.first()).map(|section| &section.model) else {
+                return model;
+            };
+            Model { noise: noise.clone(), reply_windows: *reply_windows, ..model }
         };
         let models = ModelSet::new(sections.into_iter().map(|section| with_noise(section.model)).collect());
         models.map_err(|fault| LearningError::File {
