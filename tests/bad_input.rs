@@ -83,7 +83,7 @@ fn unusable_models_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let model = fs::read_to_string(root().join(example("model.toml"))).unwrap();
     for (name, content, words) in [
-        ("newer.toml", model.replacen("schema = 1", "schema = 7", 1), ["newer.toml", "7"]),
+        ("newer.toml", model.replacen("schema = 2", "schema = 7", 1), ["newer.toml", "7"]),
         ("cut.toml", model[..model.len() / 2].to_owned(), ["cut.toml", ""]),
         ("other.toml", "[[stage]]\nrun = \"capture\"\n".to_owned(), ["other.toml", "not a model"]),
     ] {

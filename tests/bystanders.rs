@@ -243,5 +243,8 @@ fn sections_of_the_same_service_are_refused_by_name() {
     let output = command.arg(stream).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
-    assert!(said.contains("model.toml and examples/home/model.toml are both about any gateway"), "{said}");
+    assert!(
+        said.contains("model.toml and examples/home/model.toml are both about gateway 192.168.1.20, hub.example"),
+        "{said}"
+    );
 }

@@ -24,7 +24,7 @@ fn verbosity_selects_the_messages() {
     assert_eq!(usual, "sizeleak: flow 4, identification 307, session 4; notices: assumed 1 (-v prints each)\n");
     let verbose = said("-v");
     for line in
-        [NOTICE, "capture: reads file=", "sizeleak: the model is read file=", "pruner: has ended frames_out=307"]
+        [NOTICE, "capture: reads file=", "sizeleak: the model is read file=", "pruner: has ended frames_out=315"]
     {
         assert!(verbose.lines().any(|shown| shown.starts_with(line)), "no {line} in\n{verbose}");
     }
@@ -111,7 +111,10 @@ fn progress_bar_is_drawn_and_removed() {
     let bar = " of 20.70 MiB, ";
     let written = on_terminal(bar, &format!("{run} --progress always"));
     assert!(written.contains(bar) && written.contains(" left"), "{written:?}");
-    assert_eq!(seen(&written), ["mine: I am here", "sizeleak: flow 4, segments 166900", ""]);
+    assert_eq!(
+        seen(&written),
+        ["mine: I am here", "sizeleak: flow 4, segments 166900; notices: clock 1 (-v prints each)", ""]
+    );
     // By default there is no bar while rows go into a pipe, since they may appear on the same terminal; there is one
     // while they go into a file.
     for without in ["", "--progress never", "--progress always --quiet", "--progress always --log-format json"] {
@@ -120,7 +123,10 @@ fn progress_bar_is_drawn_and_removed() {
     }
     let file = folder.path().join("rows.frames");
     let written = on_terminal("here", &format!("{run} -o {}", file.display()));
-    assert_eq!(seen(&written), ["mine: I am here", "sizeleak: flow 4, segments 166900", ""]);
+    assert_eq!(
+        seen(&written),
+        ["mine: I am here", "sizeleak: flow 4, segments 166900; notices: clock 1 (-v prints each)", ""]
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ use programs::write;
 use tempfile::TempDir;
 
 const GIVEN: [&str; 2] = ["--set", "capture.order=given"];
+const UNTIMED: [&str; 4] = ["--set", "capture.order=untimed", "--set", "command-segmenter.algorithm=gap"];
 
 /// The bundled capture cut into files where nothing was sent for two seconds, the times of each changed.
 fn events(change: impl Fn(usize, Duration, Duration) -> Duration) -> (TempDir, Vec<PathBuf>) {
@@ -130,7 +131,7 @@ fn times_that_stand_still_give_all_commands_where_no_time_is_used() {
         "{:?}",
         given.notices("clock")
     );
-    let untimed = found_in("command-segmenter", &traffic.to_pcap(), &["--set", "capture.order=untimed"]);
+    let untimed = found_in("command-segmenter", &traffic.to_pcap(), &UNTIMED);
     assert!(untimed.notices("clock").iter().any(|notice| notice.contains("no time of the")));
     let found = sizes(&untimed);
     let missing = missing(&whole, &found);

@@ -55,12 +55,14 @@ impl SizeTable {
 
 fn frame(fields: &[&str], base_ns: i64) -> Frame {
     let number = |at: usize| fields[at].parse::<u64>().unwrap();
+    // Flows of several tables in one run are different ones.
+    let flow = |at: usize| base_ns.unsigned_abs() / 1000 + number(at);
     let time_ns = |at: usize| base_ns + fields[at].parse::<i64>().unwrap() * 1000;
     let direction = |at: usize| if fields[at] == "to" { Direction::ToGateway } else { Direction::FromGateway };
     let text = |at: usize| Some(fields[at]).filter(|text| !text.is_empty()).map(str::to_owned);
     match fields[0] {
         "flow" => Frame::Flow(Box::new(Flow {
-            flow: number(1),
+            flow: flow(1),
             gateway: fields[2].parse().unwrap(),
             service: fields[3].parse().unwrap(),
             transport: if fields[4] == "tcp" { Transport::Tcp } else { Transport::Udp },
@@ -68,7 +70,7 @@ fn frame(fields: &[&str], base_ns: i64) -> Frame {
         })),
         "session" => Frame::Session(Box::new(Session {
             time_ns: time_ns(1),
-            flow: number(2),
+            flow: flow(2),
             server_name: text(3),
             tls_version: text(4),
             cipher_suite: text(5),
@@ -76,7 +78,7 @@ fn frame(fields: &[&str], base_ns: i64) -> Frame {
         "record" => Frame::Record(Record {
             time_ns: time_ns(1),
             start_ns: time_ns(1) - fields[2].parse::<i64>().unwrap() * 1000,
-            flow: number(3),
+            flow: flow(3),
             direction: direction(4),
             content_type: (number(5) as u8).try_into().unwrap(),
             length: number(6) as u32,
@@ -87,7 +89,7 @@ fn frame(fields: &[&str], base_ns: i64) -> Frame {
             let mut segments = Segments::new();
             segments.push(Segment {
                 time_ns: time_ns(1),
-                flow: number(2),
+                flow: flow(2),
                 direction: direction(3),
                 sequence: number(4) as u32,
                 flags: number(5) as u8,

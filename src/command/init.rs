@@ -105,9 +105,10 @@ fn description(property: &Value) -> String {
     if choices.is_empty() { text(property) } else { format!("{}: {}", text(property), choices.join("; ")) }
 }
 
-/// The default of a property as TOML, or any value of its type.
+/// The default of a property as TOML, or an example of its type.
 fn example_value(property: &Value) -> String {
-    let default = property.get("default").and_then(|default| toml::Value::try_from(default).ok());
+    let default = property.get("default").or_else(|| property["examples"].get(0));
+    let default = default.and_then(|default| toml::Value::try_from(default).ok());
     default.map_or_else(
         || match property["type"].as_str() {
             None => property["oneOf"][0]["const"].to_string(),

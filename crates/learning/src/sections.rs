@@ -77,7 +77,10 @@ impl SectionInput<'_> {
             }
             let mut used = first.commands;
             let alone = self.section(commands, &used, services, &[first.service])?;
-            let joins = |other: &ServiceCommands| self.fits(&alone.model, commands, other);
+            let joins = |other: &ServiceCommands| {
+                let is_likely = other.p_value <= SIGNIFICANT || may_be_same(services, first.service, other.service);
+                is_likely && self.fits(&alone.model, commands, other)
+            };
             let (joining, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(joins);
             candidates = others;
             let mut of_section = vec![first.service];
@@ -118,23 +121,17 @@ impl SectionInput<'_> {
         found
     }
 
-    /// The probability that at least `matched` labels are near one of these commands if they came at any time.
+    /// The probability that at least `matched` labels are near one of these commands if those among the labels came at
+    /// any time.
     fn chance(&self, times: &[i64], matched: usize) -> f64 {
-        let labels = self.labels.labels().rows.len();
-        let span = |times: &mut dyn Iterator<Item = i64>| {
-            let (mut least, mut most) = (i64::MAX, i64::MIN);
-            for time in times {
-                (least, most) = (least.min(time), most.max(time));
-            }
-            (least, most)
-        };
-        let window = self.tolerance.nanoseconds() as f64;
-        let label_span = span(&mut self.labels.times().into_iter());
-        let span = span(&mut times.iter().copied().chain([label_span.0, label_span.1]));
-        let length = span.1.saturating_sub(span.0) as f64 + 2.0 * window;
-        let rate = times.len() as f64 / length.max(1.0);
-        let near = 1.0 - (-rate * 2.0 * window).exp();
-        at_least(matched, labels, near)
+        let labels = self.labels.times();
+        let (Some(first), Some(last)) = (labels.iter().min(), labels.iter().max()) else { return 1.0 };
+        let window = self.tolerance.nanoseconds();
+        let (first, last) = (first.saturating_sub(window), last.saturating_add(window));
+        let among = times.iter().filter(|time| (first..=last).contains(time)).count();
+        let rate = among as f64 / (last.saturating_sub(first) as f64).max(1.0);
+        let near = 1.0 - (-rate * 2.0 * window as f64).exp();
+        at_least(matched, labels.len(), near)
     }
 
     /// Whether the labelled commands of a service have sizes that a model explains.
@@ -179,6 +176,13 @@ impl SectionInput<'_> {
         learned.services = of_section.to_vec();
         Ok(learned)
     }
+}
+
+/// Whether a service may be another one under a new address: no name was seen, gateway and port are the same.
+fn may_be_same(services: &[ObservedService], one: usize, other: usize) -> bool {
+    let (Some(one), Some(other)) = (services.get(one), services.get(other)) else { return false };
+    let port = |service: &ObservedService| service.addresses.first().map(|address| address.port());
+    other.name.is_none() && one.gateway == other.gateway && port(one) == port(other)
 }
 
 /// Whether a labelled command of these sizes is what a model expects.

@@ -233,15 +233,18 @@ impl LearnedSizes {
             |indices: &[usize]| listed(indices.iter().filter_map(|at| names.get(*at)).map(|name| format!("`{name}`")));
         if !self.separation.absent.is_empty() {
             let absent = listed_names(&self.separation.absent);
-            self.remarks.push(format!("no labelled command has {absent}: commands with them will not be recognised"));
+            self.warnings.push(format!("no labelled command has {absent}: commands with them will not be recognised"));
         }
         let Some(kinds) = &self.kinds else { return };
         let count = kinds.list.len();
         if self.actions.is_empty() {
+            let known = match count {
+                1 => "the one kind of command that was labelled, as it is".to_owned(),
+                _ => format!("the {count} kinds of command that were labelled, as they are"),
+            };
             self.remarks.push(format!(
                 "the labels do not tell the parts of a command apart (each has the same number of actions, or always \
-                 the same ones together): the model answers the {count} kinds of command that were labelled, as they \
-                 are, and what other combinations weigh is not known"
+                 the same ones together): the model answers {known}, and what other combinations weigh is not known"
             ));
         } else if !self.separation.tied.is_empty() {
             let (tied, as_labelled) =
@@ -253,9 +256,14 @@ impl LearnedSizes {
         }
         let once = kinds.list.iter().filter(|kind| kind.commands() == 1).count();
         if kinds.other > MOST_UNSEEN {
+            let kinds = match once {
+                _ if once == count => "each kind of command was".to_owned(),
+                1 => format!("one of the {count} kinds of command was"),
+                _ => format!("{once} of the {count} kinds of command were"),
+            };
             self.warnings.push(format!(
-                "{once} of the {count} kinds of command were labelled only once: how much their sizes vary, and which \
-                 other commands there are, is not known; label each kind several times"
+                "{kinds} labelled only once: how much their sizes vary, and which other commands there are, is not \
+                 known; label each kind several times"
             ));
         }
     }

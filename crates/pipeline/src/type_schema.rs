@@ -30,11 +30,16 @@ fn plain(schema: &mut Value) {
             if format.as_ref().is_some_and(|format| format == "uint32") {
                 schema.insert("maximum".into(), u32::MAX.into());
             }
-            if format.is_some_and(|format| format == "duration")
-                && let Some(Value::String(default)) = schema.get_mut("default")
-                && let Ok(time) = SignedDuration::from_str(default)
-            {
-                *default = format!("{time:#}");
+            if format.is_some_and(|format| format == "duration") {
+                match schema.get_mut("default") {
+                    Some(Value::String(default)) => {
+                        if let Ok(time) = SignedDuration::from_str(default) {
+                            *default = format!("{time:#}");
+                        }
+                    }
+                    // Without a default, an example shows how one is written.
+                    _ => drop(schema.insert("examples".into(), json!(["1s"]))),
+                }
             }
             if let Some(Value::Array(types)) = schema.get_mut("type") {
                 types.retain(|name| name != "null");

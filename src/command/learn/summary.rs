@@ -62,9 +62,13 @@ fn sizes(learned: &LearnedModel) -> Vec<String> {
     let actions = model.actions.iter().zip(occurrences).zip(intervals).map(|((action, commands), [least, most])| {
         let name = fitted(&escaped(&action.name), columns);
         let interval = if least < most { format!(" ({least} to {most})") } else { String::new() };
-        format!("  {name}  {:>6} bytes{interval}, in {commands} commands", action.size)
+        format!("  {name}  {:>6} bytes{interval}, in {}", action.size, count(*commands as u64))
     });
     [overhead].into_iter().chain(actions).collect()
+}
+
+fn count(commands: u64) -> String {
+    if commands == 1 { "1 command".to_owned() } else { format!("{commands} commands") }
 }
 
 /// The kinds of commands with the sizes they were seen with.
@@ -76,7 +80,7 @@ fn kinds(model: &Model) -> Vec<String> {
         let [least, most] = kind.size_range();
         let sizes = if least == most { least.to_string() } else { format!("{least} to {most}") };
         let (name, commands) = (fitted(&named(kind), widest), kind.commands());
-        format!("  {name}  {sizes:>10} bytes, in {commands} commands")
+        format!("  {name}  {sizes:>10} bytes, in {}", count(commands))
     };
     let replies = match &kinds.replies {
         Some(_) => "replies: their number and bytes tell kinds apart",

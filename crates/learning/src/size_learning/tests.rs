@@ -36,9 +36,9 @@ fn single_actions_are_learned_as_whole_commands() {
     let learned = learn(&commands);
     let kinds = learned.kinds.unwrap();
     assert_eq!(kinds.list.iter().map(Kind::in_words).collect::<Vec<_>>(), ["on", "red"]);
-    assert!(learned.actions.is_empty() && learned.warnings.is_empty(), "{:?}", learned.warnings);
-    assert!(learned.remarks[0].contains("no labelled command has `off`"), "{:?}", learned.remarks);
-    assert!(learned.remarks[1].contains("what other combinations weigh is not known"), "{:?}", learned.remarks);
+    assert!(learned.actions.is_empty() && learned.warnings.len() == 1, "{:?}", learned.warnings);
+    assert!(learned.warnings[0].contains("no labelled command has `off`"), "{:?}", learned.warnings);
+    assert!(learned.remarks[0].contains("what other combinations weigh is not known"), "{:?}", learned.remarks);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn actions_of_equal_size_are_named() {
 #[test]
 fn kinds_labelled_once_are_doubted() {
     let commands = [command(163, [1, 0, 0]), command(164, [0, 1, 0]), command(201, [0, 0, 1])];
-    assert!(warnings(&commands).contains("3 of the 3 kinds of command were labelled only once"));
+    assert!(warnings(&commands).contains("each kind of command was labelled only once"));
 }
 
 #[test]
