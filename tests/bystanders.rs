@@ -116,7 +116,7 @@ fn wire_model(scope: Scope) -> Model {
 
 fn scope(gateway: Option<&str>, services: &[&str]) -> Scope {
     let services = services.iter().map(|service| service.parse().unwrap()).collect();
-    Scope { gateway: gateway.map(|gateway| gateway.parse().unwrap()), services }
+    Scope { gateway: gateway.map(|gateway| gateway.parse().unwrap()), services, reports: false }
 }
 
 /// What a run said.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use sizeleak_frame::{Flow, Session};
+use sizeleak_frame::{Direction, Flow, Session};
 use sizeleak_model::{Choice, FlowEnds, GatewaysSeen, Scopes};
 use sizeleak_runtime::TwoGenerationCache;
 
@@ -27,10 +27,31 @@ struct FlowState {
     gateway: Option<IpAddr>,
     service: Option<SocketAddr>,
     server_name: Option<Box<str>>,
+    commands: Chosen,
+    reports: Chosen,
+}
+
+/// The section for what goes in one direction.
+#[derive(Debug, Default)]
+struct Chosen {
     /// The choice, with the number of gateways that it was made with, until more is known.
-    chosen: Option<(GatewaysSeen, Choice)>,
-    /// The choice that was reported last.
-    reported: Option<Choice>,
+    choice: Option<(GatewaysSeen, Choice)>,
+    /// The choice that was made known last.
+    known: Option<Choice>,
+}
+
+impl FlowState {
+    fn chosen(&mut self, direction: Direction) -> &mut Chosen {
+        match direction {
+            Direction::ToGateway => &mut self.commands,
+            Direction::FromGateway => &mut self.reports,
+        }
+    }
+
+    /// More is known of the flow.
+    fn choose_again(&mut self) {
+        (self.commands.choice, self.reports.choice) = (None, None);
+    }
 }
 
 impl FlowModels {
@@ -48,7 +69,8 @@ impl FlowModels {
             self.gateways = GatewaysSeen::Several;
         }
         let state = self.flows.get_or_default(flow.flow);
-        (state.gateway, state.service, state.chosen) = (Some(flow.gateway), Some(flow.service), None);
+        (state.gateway, state.service) = (Some(flow.gateway), Some(flow.service));
+        state.choose_again();
     }
 
     /// Remembers the server name of a flow's session. A later session of the flow without a name leaves it.
@@ -59,34 +81,40 @@ impl FlowModels {
         if let Some(name) = &session.server_name {
             let state = self.flows.get_or_default(session.flow);
             state.server_name = Some(name.chars().take(MAX_NAME_CHARS).collect());
-            state.chosen = None;
+            state.choose_again();
         }
     }
 
-    /// The section of a flow.
-    pub fn choose(&mut self, flow: u64) -> Choice {
-        if self.scopes.cover_all() {
+    /// The section for a flow's commands (to the gateway) or reports (from it).
+    pub fn choose(&mut self, flow: u64, direction: Direction) -> Choice {
+        if self.covers_all(direction) {
             return Choice::Covered(0);
         }
         let state = self.flows.get_or_default(flow);
-        if let Some((gateways, choice)) = state.chosen
+        if let Some((gateways, choice)) = state.chosen(direction).choice
             && gateways == self.gateways
         {
             return choice;
         }
         let server_name = state.server_name.as_deref();
-        let ends = FlowEnds { gateway: state.gateway, service: state.service, server_name };
+        let is_report = direction == Direction::FromGateway;
+        let ends = FlowEnds { gateway: state.gateway, service: state.service, server_name, is_report };
         let choice = self.scopes.choose(ends, self.gateways);
-        state.chosen = Some((self.gateways, choice));
+        state.chosen(direction).choice = Some((self.gateways, choice));
         choice
     }
 
     /// Whether a choice for a flow is to be reported: the first time, and whenever it changes.
-    pub fn is_news(&mut self, flow: u64, choice: Choice) -> bool {
-        if self.scopes.cover_all() {
+    pub fn is_news(&mut self, flow: u64, direction: Direction, choice: Choice) -> bool {
+        if self.covers_all(direction) {
             return false;
         }
-        self.flows.get_or_default(flow).reported.replace(choice) != Some(choice)
+        self.flows.get_or_default(flow).chosen(direction).known.replace(choice) != Some(choice)
+    }
+
+    /// Whether one section is for all flows.
+    fn covers_all(&self, direction: Direction) -> bool {
+        direction == Direction::ToGateway && self.scopes.cover_all()
     }
 
     /// How many flows were forgotten because there were too many.
@@ -97,6 +125,7 @@ impl FlowModels {
 
 #[cfg(test)]
 mod tests {
+    use sizeleak_frame::Direction::{FromGateway, ToGateway};
     use sizeleak_frame::Transport;
     use sizeleak_model::{Scope, Uncovered};
 
@@ -104,7 +133,7 @@ mod tests {
 
     fn scope(gateway: &str, services: &[&str]) -> Scope {
         let services = services.iter().map(|service| service.parse().unwrap()).collect();
-        Scope { gateway: gateway.parse().ok(), services }
+        Scope { gateway: gateway.parse().ok(), services, reports: false }
     }
 
     fn flow(number: u64, gateway: &str, service: &str) -> Flow {
@@ -121,24 +150,24 @@ mod tests {
     fn a_server_name_replaces_an_assumption() {
         let mut flows = FlowModels::new(Scopes::from(vec![scope("", &["192.0.2.1:443", "a.example"])]));
         flows.add_flow(&flow(1, "10.0.0.1", "192.0.2.9:443"));
-        let assumed = flows.choose(1);
+        let assumed = flows.choose(1, ToGateway);
         assert!(matches!(assumed, Choice::Assumed(0, _)));
-        assert!(flows.is_news(1, assumed) && !flows.is_news(1, assumed));
+        assert!(flows.is_news(1, ToGateway, assumed) && !flows.is_news(1, ToGateway, assumed));
         flows.add_session(&session(1, Some("b.example")));
-        assert_eq!(flows.choose(1), Choice::Uncovered(Uncovered::Service));
+        assert_eq!(flows.choose(1, ToGateway), Choice::Uncovered(Uncovered::Service));
         flows.add_session(&session(1, Some("a.example")));
         flows.add_session(&session(1, None));
-        assert_eq!(flows.choose(1), Choice::Covered(0));
+        assert_eq!(flows.choose(1, ToGateway), Choice::Covered(0));
     }
 
     #[test]
     fn a_second_gateway_ends_the_assumption_that_the_first_has_a_new_address() {
         let mut flows = FlowModels::new(Scopes::from(vec![scope("10.0.0.1", &[])]));
         flows.add_flow(&flow(1, "10.0.0.2", "192.0.2.1:443"));
-        assert!(matches!(flows.choose(1), Choice::Assumed(0, _)));
+        assert!(matches!(flows.choose(1, ToGateway), Choice::Assumed(0, _)));
         flows.add_flow(&flow(2, "10.0.0.1", "192.0.2.1:443"));
-        assert_eq!(flows.choose(1), Choice::Uncovered(Uncovered::Gateway));
-        assert_eq!(flows.choose(2), Choice::Covered(0));
+        assert_eq!(flows.choose(1, ToGateway), Choice::Uncovered(Uncovered::Gateway));
+        assert_eq!(flows.choose(2, ToGateway), Choice::Covered(0));
     }
 
     #[test]
@@ -148,6 +177,26 @@ mod tests {
             flows.add_flow(&flow(number, "10.0.0.1", "192.0.2.1:443"));
         }
         assert!(flows.evicted() > 0);
-        assert_eq!(flows.choose(MAX_FLOWS as u64 * 2 - 1), Choice::Covered(0));
+        assert_eq!(flows.choose(MAX_FLOWS as u64 * 2 - 1, ToGateway), Choice::Covered(0));
+    }
+
+    #[test]
+    fn reports_have_sections_of_their_own() {
+        let commands = scope("10.0.0.1", &["192.0.2.1:443"]);
+        let mut flows = FlowModels::new(Scopes::from(vec![commands.clone()]));
+        flows.add_flow(&flow(1, "10.0.0.1", "192.0.2.1:443"));
+        let uncovered = Choice::Uncovered(Uncovered::Direction);
+        assert_eq!((flows.choose(1, ToGateway), flows.choose(1, FromGateway)), (Choice::Covered(0), uncovered));
+        assert!(flows.is_news(1, FromGateway, uncovered) && !flows.is_news(1, FromGateway, uncovered));
+        let mut flows = FlowModels::new(Scopes::from(vec![commands.clone(), Scope { reports: true, ..commands }]));
+        flows.add_flow(&flow(1, "10.0.0.1", "192.0.2.1:443"));
+        assert_eq!(
+            (flows.choose(1, ToGateway), flows.choose(1, FromGateway)),
+            (Choice::Covered(0), Choice::Covered(1))
+        );
+        // A model without a scope is about all commands, and no report.
+        let mut flows = FlowModels::new(Scopes::from(vec![Scope::default()]));
+        assert_eq!((flows.choose(7, ToGateway), flows.choose(7, FromGateway)), (Choice::Covered(0), uncovered));
+        assert!(flows.is_news(7, FromGateway, uncovered));
     }
 }

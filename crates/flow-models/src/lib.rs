@@ -9,4 +9,4 @@ pub mod model_files;
 mod per_section;
 
 pub use flow_models::FlowModels;
-pub use per_section::{PerSection, SectionInput, SectionStage, build_per_section};
+pub use per_section::{PerSection, SectionInput, SectionStage, Subject, build_per_section};

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 
-use sizeleak_frame::{Flow, Frame, Notice, Session, what};
+use sizeleak_frame::{Command, Direction, Flow, Frame, Notice, Session, what};
 use sizeleak_model::{Assumption, Choice, Model, ModelSet, Uncovered};
 use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError};
 
@@ -15,8 +15,8 @@ pub trait SectionStage: Stage {
     /// does.
     const REPORTS: bool = false;
 
-    /// The flow of a frame, and its time in nanoseconds since the epoch.
-    fn flow_and_time(input: &Self::Input) -> (u64, i64);
+    /// What a frame is about.
+    fn subject(input: &Self::Input) -> Subject;
 
     /// What becomes of a frame whose flow has no section.
     fn without_model(input: Self::Input) -> Frame;
@@ -24,6 +24,23 @@ pub trait SectionStage: Stage {
     /// Learns of a session, which is passed on.
     fn see_session(&mut self, session: &Session) {
         let _ = session;
+    }
+}
+
+/// What a frame is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// Its flow.
+    pub flow: u64,
+    /// Whether it is about a command or about a report.
+    pub direction: Direction,
+    /// Nanoseconds since the epoch.
+    pub time_ns: i64,
+}
+
+impl From<&Command> for Subject {
+    fn from(command: &Command) -> Self {
+        Self { flow: command.flow, direction: command.direction, time_ns: command.time_ns }
     }
 }
 
@@ -73,8 +90,8 @@ impl<S: SectionStage> PerSection<S> {
     }
 
     fn process_frame(&mut self, input: S::Input, out: &mut dyn Emit) -> Result<(), StageError> {
-        let (flow, time_ns) = S::flow_and_time(&input);
-        let choice = self.flows.choose(flow);
+        let Subject { flow, direction, time_ns } = S::subject(&input);
+        let choice = self.flows.choose(flow, direction);
         let section = match choice {
             Choice::Covered(section) => Some(section),
             Choice::Assumed(section, _) => {
@@ -88,7 +105,7 @@ impl<S: SectionStage> PerSection<S> {
         };
         if S::REPORTS
             && !matches!(choice, Choice::Covered(_))
-            && self.flows.is_news(flow, choice)
+            && self.flows.is_news(flow, direction, choice)
             && let Some(notice) = notice_of(S::NAME, flow, time_ns, choice)
         {
             out.emit(notice.into())?;
@@ -192,8 +209,8 @@ mod tests {
             }
         }
         impl SectionStage for Nothing {
-            fn flow_and_time(correction: &Self::Input) -> (u64, i64) {
-                (correction.command.flow, correction.command.time_ns)
+            fn subject(correction: &Self::Input) -> Subject {
+                (&correction.command).into()
             }
             fn without_model(correction: Self::Input) -> Frame {
                 correction.into()

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use serde::Deserialize;
-use sizeleak_command_segmenter::{LabelledTraffic, Options, learn_reply_windows};
+use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, learn_reply_windows};
 use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance, TrafficSeen};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
@@ -102,6 +102,11 @@ impl LearningRun<'_> {
             // The model holds for the commands of this algorithm, and no other is to be used with it.
             return self.learn_without_noise(pipeline, on_notice);
         }
+        let options = Options::deserialize(Value::Table(pipeline.options(SEGMENTER).cloned().unwrap_or_default()))?;
+        if options.direction == Some(CommandDirection::Both) {
+            // Noise is what one side sends besides commands.
+            return self.learn_without_noise(pipeline, on_notice);
+        }
         let learn_with = |algorithm: &str, look_ahead: Option<&str>, on_notice: &mut (dyn FnMut(&Notice) + Send)| {
             let mut pipeline = pipeline.clone();
             pipeline.set(SEGMENTER, "algorithm", algorithm)?;
@@ -118,7 +123,6 @@ impl LearningRun<'_> {
         let best = [&adaptive, &gap, &record].into_iter().min_by_key(|outcome| outcome.mismatches());
         let best = best.unwrap_or(&adaptive);
         let traffic = self.traffic(pipeline)?;
-        let options = Options::deserialize(Value::Table(pipeline.options(SEGMENTER).cloned().unwrap_or_default()))?;
         let windows = reply_windows(&traffic, &options, best);
         let mut pipeline = pipeline.clone();
         if let Some(windows) = windows {
@@ -349,8 +353,9 @@ fn reply_windows(traffic: &ObservedTraffic, options: &Options, outcome: &Learnin
     learn_reply_windows(&traffic.records, &commands, options.min_size)
 }
 
-/// Whether two scopes have a service in common.
+/// Whether two scopes have a service in common, and are both about commands or both about reports.
 pub(crate) fn shares_service(one: &Scope, other: &Scope) -> bool {
-    (one.services.is_empty() && other.services.is_empty())
-        || one.services.iter().any(|service| other.services.contains(service))
+    one.reports == other.reports
+        && (one.services.is_empty() && other.services.is_empty()
+            || one.services.iter().any(|service| other.services.contains(service)))
 }

@@ -47,7 +47,7 @@ pub(crate) fn scope_of(services: &[&ObservedService]) -> Scope {
     addresses.dedup();
     addresses.truncate(MOST_ADDRESSES);
     services.append(&mut addresses);
-    Scope { gateway, services }
+    Scope { gateway, services, reports: false }
 }
 
 /// The flows of a run, and what their handshakes showed.

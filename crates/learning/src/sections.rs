@@ -3,9 +3,12 @@
 //! The same action has other sizes on another connection: of a cloud service and of a local app, or of two apps. And
 //! most services of a gateway have nothing to do with the labels. A service belongs to the labels if they match its
 //! commands more often than by chance. Services whose labelled commands fit a section's sizes join it; others get a
-//! section of their own.
+//! section of their own. So do the gateway's reports, which have other sizes than the commands to it.
+
+use std::collections::BTreeMap;
 
 use sizeleak_evaluation::{LabelFile, Tolerance};
+use sizeleak_frame::Direction;
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model};
 
 use crate::error::LearningError;
@@ -40,6 +43,7 @@ pub(crate) struct SectionInput<'a> {
 /// A service with its commands, and how they match the labels.
 struct ServiceCommands {
     service: usize,
+    direction: Direction,
     /// Indices among all commands.
     commands: Vec<usize>,
     /// How many of them have a label.
@@ -60,8 +64,10 @@ impl SectionInput<'_> {
     ) -> Result<Vec<LearnedModel>, LearningError> {
         let mut candidates = self.associated(commands);
         if candidates.is_empty() {
-            // Nothing stands out: all commands together, as they come.
-            let all: Vec<usize> = (0..commands.len()).collect();
+            // Nothing stands out: all of one direction together, as they come.
+            let direction = commands.iter().map(|observed| observed.command.direction).min().unwrap_or_default();
+            let is_of = |at: &usize| commands.get(*at).is_some_and(|one| one.command.direction == direction);
+            let all: Vec<usize> = (0..commands.len()).filter(is_of).collect();
             let of_commands: Vec<usize> = services_of(commands, &all);
             return Ok(vec![self.section(commands, &all, services, &of_commands)?]);
         }
@@ -78,7 +84,8 @@ impl SectionInput<'_> {
             let mut used = first.commands;
             let alone = self.section(commands, &used, services, &[first.service])?;
             let joins = |other: &ServiceCommands| {
-                let is_likely = other.p_value <= SIGNIFICANT || may_be_same(services, first.service, other.service);
+                let is_likely = other.direction == first.direction
+                    && (other.p_value <= SIGNIFICANT || may_be_same(services, first.service, other.service));
                 is_likely && self.fits(&alone.model, commands, other)
             };
             let (joining, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(joins);
@@ -96,22 +103,21 @@ impl SectionInput<'_> {
         Ok(sections)
     }
 
-    /// The services with labelled commands: those that the labels are about first, by how many labels they match.
+    /// The services with labelled commands or reports: those that the labels are about first, by how many labels they match.
     fn associated(&self, commands: &[ObservedCommand]) -> Vec<ServiceCommands> {
-        let count = commands.iter().filter_map(|observed| observed.service).max().map_or(0, |most| most + 1);
-        let mut of_service: Vec<Vec<usize>> = vec![Vec::new(); count];
-        for (at, service) in commands.iter().enumerate().filter_map(|(at, one)| Some((at, one.service?))) {
-            if let Some(list) = of_service.get_mut(service) {
-                list.push(at);
+        let mut of_service: BTreeMap<(usize, Direction), Vec<usize>> = BTreeMap::new();
+        for (at, one) in commands.iter().enumerate() {
+            if let Some(service) = one.service {
+                of_service.entry((service, one.command.direction)).or_default().push(at);
             }
         }
         let mut found: Vec<ServiceCommands> = Vec::new();
-        for (service, indices) in of_service.into_iter().enumerate().filter(|(_, indices)| !indices.is_empty()) {
+        for ((service, direction), indices) in of_service {
             let times = times_of(commands, &indices);
             let Ok(matching) = self.labels.matching(&times, self.tolerance) else { continue };
             let matched = matching.pairs.len();
             let p_value = self.chance(&times, matched);
-            found.push(ServiceCommands { service, commands: indices, matched, p_value });
+            found.push(ServiceCommands { service, direction, commands: indices, matched, p_value });
         }
         // Those beyond chance by their labels, then the others.
         found.sort_by(|a, b| {
@@ -169,6 +175,8 @@ impl SectionInput<'_> {
             training_set.learn(self.method, self.cipher.cloned(), self.inventory.cloned(), self.captures.to_vec())?;
         let named: Vec<&ObservedService> = of_section.iter().filter_map(|at| services.get(*at)).collect();
         learned.model.scope = scope_of(&named);
+        learned.model.scope.reports =
+            chosen.first().is_some_and(|observed| observed.command.direction == Direction::FromGateway);
         // Indices among all commands.
         for list in [&mut learned.learned_from, &mut learned.left_out] {
             *list = list.iter().filter_map(|at| indices.get(*at)).copied().collect();

@@ -14,7 +14,7 @@ pub struct ModelSet {
     sections: Vec<Model>,
 }
 
-/// What is known of a flow's two ends.
+/// What is known of a flow's two ends, and what is asked about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlowEnds<'a> {
     /// The gateway's address.
@@ -23,6 +23,8 @@ pub struct FlowEnds<'a> {
     pub service: Option<SocketAddr>,
     /// The server name that the gateway asked for.
     pub server_name: Option<&'a str>,
+    /// Whether the section is for the gateway's reports, instead of the commands to it.
+    pub is_report: bool,
 }
 
 /// How many gateways a run has shown.
@@ -67,6 +69,8 @@ pub enum Uncovered {
     Service,
     /// Several sections could be meant.
     Ambiguous,
+    /// All sections are about commands, and this is a report; or the reverse.
+    Direction,
 }
 
 impl ModelSet {
@@ -165,7 +169,7 @@ impl From<Vec<Scope>> for Scopes {
 }
 
 impl Scopes {
-    /// Whether there is one section, which covers everything.
+    /// Whether there is one section, which covers all commands.
     pub fn cover_all(&self) -> bool {
         matches!(self.scopes.as_slice(), [only] if only.is_empty())
     }
@@ -179,12 +183,16 @@ impl Scopes {
     /// A known server name decides where sections name servers, then address and port, then the port alone (with an
     /// assumption), then a section for any service.
     pub fn choose(&self, flow: FlowEnds<'_>, gateways: GatewaysSeen) -> Choice {
-        let exact = |scope: &Scope| scope.gateway.is_some() && scope.gateway == flow.gateway;
+        let is_asked = |scope: &Scope| scope.reports == flow.is_report;
+        if !self.scopes.iter().any(is_asked) {
+            return Choice::Uncovered(Uncovered::Direction);
+        }
+        let exact = |scope: &Scope| is_asked(scope) && scope.gateway.is_some() && scope.gateway == flow.gateway;
         let own = self.of_service(flow, exact);
         if let Choice::Covered(_) = own {
             return own;
         }
-        let any = self.of_service(flow, |scope| scope.gateway.is_none());
+        let any = self.of_service(flow, |scope| is_asked(scope) && scope.gateway.is_none());
         if let Choice::Covered(_) = any {
             return any;
         }
@@ -200,12 +208,13 @@ impl Scopes {
 
     /// The section for a flow of a gateway that no section has.
     fn of_moved_gateway(&self, flow: FlowEnds<'_>, gateways: GatewaysSeen) -> Choice {
-        let mut named = self.scopes.iter().filter_map(|scope| scope.gateway);
+        let asked = || self.scopes.iter().filter(|scope| scope.reports == flow.is_report);
+        let mut named = asked().filter_map(|scope| scope.gateway);
         let Some(only) = named.next() else { return Choice::Uncovered(Uncovered::Gateway) };
         if gateways == GatewaysSeen::Several || named.any(|other| other != only) {
             return Choice::Uncovered(Uncovered::Gateway);
         }
-        match self.of_service(flow, |scope| scope.gateway.is_some()) {
+        match self.of_service(flow, |scope| scope.reports == flow.is_report && scope.gateway.is_some()) {
             Choice::Covered(section) if flow.gateway.is_none() => Choice::Assumed(section, Assumption::UnknownEnds),
             Choice::Covered(section) => Choice::Assumed(section, Assumption::SameGateway),
             Choice::Assumed(section, Assumption::SameService) => {
@@ -286,6 +295,10 @@ impl fmt::Display for Uncovered {
                 "the model was not learned on this service: its commands are not answered; learn with labels of this \
                  service too, or, if it is the same service under another name, add that to `services` in the model's \
                  [scope]"
+            }
+            Self::Direction => {
+                "the model is about messages of the other direction, commands or reports: these are not answered; \
+                 learn with `--set command-segmenter.direction=both`"
             }
             Self::Ambiguous => {
                 "its server name was not seen, and several sections of the model have this port: its commands are not \

@@ -22,6 +22,9 @@ pub struct Scope {
     /// The services: server names, addresses with ports, or both of the same service; empty for any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceName>,
+    /// Whether it is about the gateway's reports, instead of the commands to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reports: bool,
 }
 
 /// A service by its server name, or by its address and port.
@@ -42,9 +45,9 @@ pub enum ServiceName {
 pub struct ServiceNameError(String);
 
 impl Scope {
-    /// Whether it is any gateway and any service.
+    /// Whether it is the commands of any service to any gateway.
     pub fn is_empty(&self) -> bool {
-        self.gateway.is_none() && self.services.is_empty()
+        self.gateway.is_none() && self.services.is_empty() && !self.reports
     }
 
     /// Whether a server name is among its services; names are compared without regard to case.
@@ -67,10 +70,10 @@ impl Scope {
     }
 
     /// Whether a flow could be in both scopes by the same words: the same gateway, and a service in common or any service
-    /// in both.
+    /// in both, and both about commands or both about reports.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let both_any = self.services.is_empty() && other.services.is_empty();
-        self.gateway == other.gateway
+        (self.gateway, self.reports) == (other.gateway, other.reports)
             && (both_any || self.services.iter().any(|service| other.services.contains(service)))
     }
 
@@ -85,6 +88,9 @@ impl Scope {
 /// For people: `gateway 192.168.1.2, cloud.example.com, 192.0.2.7:443`.
 impl fmt::Display for Scope {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.reports {
+            formatter.write_str("reports of ")?;
+        }
         match self.gateway {
             Some(gateway) => write!(formatter, "gateway {gateway}")?,
             None => formatter.write_str("any gateway")?,
@@ -163,7 +169,7 @@ mod tests {
 
     #[test]
     fn names_are_compared_without_case() {
-        let scope = Scope { gateway: None, services: vec![service("ws.meethue.com"), service("192.0.2.7:443")] };
+        let scope = Scope { services: vec![service("ws.meethue.com"), service("192.0.2.7:443")], ..Scope::default() };
         assert!(scope.has_server("WS.meethue.COM.") && !scope.has_server("meethue.com"));
         assert!(scope.has_address("192.0.2.7:443".parse().unwrap()));
         assert_eq!(scope.to_string(), "any gateway, ws.meethue.com, 192.0.2.7:443");

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_model::{MAX_REPLY_WITHIN_MS, ReplyWindows};
+use sizeleak_model::{MAX_REPLY_WITHIN_MS, ModelSet, ReplyWindows};
 use sizeleak_runtime::ConfigureError;
 
 /// A tiny record this soon after one of a command, in nanoseconds, is its last part: both were in one packet.
@@ -32,9 +32,10 @@ pub struct Options {
     pub model: Vec<PathBuf>,
 
     /// Whose messages are commands: those to the gateway, those from it, which report what devices did, or both. With
-    /// `both`, what the gateway sends in reply to a command belongs to that command
-    #[arg(long, value_enum, default_value_t = Options::default().direction)]
-    pub direction: CommandDirection,
+    /// `both`, what the gateway sends in reply to a command belongs to that command [default: what the model says, else
+    /// `to`]
+    #[arg(long, value_enum)]
+    pub direction: Option<CommandDirection>,
 
     /// Records that follow each other within this time are one command (with `adaptive` and `learned` only the records
     /// of one message)
@@ -99,7 +100,7 @@ impl Default for Options {
         Self {
             algorithm: None,
             model: Vec::new(),
-            direction: CommandDirection::To,
+            direction: None,
             gap: SignedDuration::from_millis(40),
             min_size: 16,
             answer_within: SignedDuration::from_millis(120),
@@ -112,6 +113,17 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Whose messages are commands: as the option says, or as the models have sections for.
+    pub(crate) fn direction(&self, models: Option<&ModelSet>) -> CommandDirection {
+        let scopes = || models.iter().flat_map(|models| models.sections()).map(|model| model.scope.reports);
+        let learned = match (scopes().any(|reports| !reports), scopes().any(|reports| reports)) {
+            (true, true) => CommandDirection::Both,
+            (false, true) => CommandDirection::From,
+            (_, false) => CommandDirection::To,
+        };
+        self.direction.unwrap_or(learned)
+    }
+
     /// The windows of replies, if one of them is given: with it, the other is the usual one.
     pub fn reply_windows(&self) -> Option<ReplyWindows> {
         let milliseconds = |time: SignedDuration| u64::try_from(time.as_millis()).unwrap_or_default();

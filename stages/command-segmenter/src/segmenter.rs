@@ -139,15 +139,17 @@ impl CommandSegmenter {
             [] => None,
             files => Some(ModelSet::read(files).map_err(|error| ConfigureError::Input(error.to_string()))?),
         };
-        let noise_models = noise_models(options, models.as_ref())?;
+        let direction = options.direction(models.as_ref());
+        let noise_models = noise_models(options, models.as_ref(), direction)?;
         let sections = models.iter().flat_map(ModelSet::sections);
         // Replies are counted as they were when each model was learned, or longer.
         let windows = sections.filter_map(|section| section.reply_windows).reduce(ReplyWindows::max);
-        Self::with_models(options, noise_models, windows)
+        Self::with_models(options, direction, noise_models, windows)
     }
 
     fn with_models(
         options: &Options,
+        direction: CommandDirection,
         noise_models: Option<NoiseModels>,
         windows: Option<ReplyWindows>,
     ) -> Result<Self, ConfigureError> {
@@ -164,9 +166,9 @@ impl CommandSegmenter {
         Ok(Self {
             min_size: options.min_size,
             limits,
-            direction: options.direction,
+            direction,
             algorithm,
-            reports: (options.direction == CommandDirection::Both).then(Box::default),
+            reports: (direction == CommandDirection::Both).then(Box::default),
             commands: OpenCommands::default(),
             clock: TrafficClock::new(limits.hole_wait_ns.saturating_add(LAG_NS)),
             silences: Silences::default(),
@@ -338,7 +340,11 @@ impl CommandSegmenter {
 }
 
 /// What the models know about noise, if the algorithm is `learned`, which is the default with such a model.
-fn noise_models(options: &Options, models: Option<&ModelSet>) -> Result<Option<NoiseModels>, ConfigureError> {
+fn noise_models(
+    options: &Options,
+    models: Option<&ModelSet>,
+    direction: CommandDirection,
+) -> Result<Option<NoiseModels>, ConfigureError> {
     let (models, first) = match (options.algorithm, models.zip(options.model.first())) {
         (Some(Algorithm::Gap | Algorithm::Record | Algorithm::Adaptive), _) | (None, None) => return Ok(None),
         (Some(Algorithm::Learned), None) => {
@@ -348,7 +354,11 @@ fn noise_models(options: &Options, models: Option<&ModelSet>) -> Result<Option<N
         }
         (None | Some(Algorithm::Learned), Some(given)) => given,
     };
-    match NoiseModels::new(models) {
+    let sender = match direction {
+        CommandDirection::From => Direction::FromGateway,
+        CommandDirection::To | CommandDirection::Both => Direction::ToGateway,
+    };
+    match NoiseModels::new(models, sender) {
         None if options.algorithm.is_some() => Err(ConfigureError::Input(format!(
             "{}: it has no [noise], which the algorithm `learned` needs: learn it again or use another algorithm",
             first.display()

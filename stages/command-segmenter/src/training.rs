@@ -48,7 +48,7 @@ impl LabelledTraffic<'_> {
         let basis = &model.learned.basis;
         let limits = options.time_limits(model.reply_windows)?;
         let reversed: Vec<Record>;
-        let records = if options.direction == CommandDirection::From {
+        let records = if options.direction == Some(CommandDirection::From) {
             reversed = self.records.iter().map(crate::reports::reversed).collect();
             &reversed
         } else {

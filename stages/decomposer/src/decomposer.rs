@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_flow_models::SectionStage;
+use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{
     Candidate, Command, Correction, Frame, Identification, Notice, SharedList, WeightedEpsilon, what,
 };
@@ -302,8 +302,8 @@ fn unanswered(command: Command) -> Frame {
 }
 
 impl SectionStage for Decomposer {
-    fn flow_and_time(Correction { command, .. }: &Correction) -> (u64, i64) {
-        (command.flow, command.time_ns)
+    fn subject(Correction { command, .. }: &Correction) -> Subject {
+        command.into()
     }
 
     fn without_model(Correction { command, .. }: Correction) -> Frame {

@@ -1,7 +1,7 @@
 //! The stage: commands in, commands with the likely values of ε out.
 
-use sizeleak_flow_models::SectionStage;
-use sizeleak_frame::{Command, Correction, Frame, Notice, Session, SharedList, what};
+use sizeleak_flow_models::{SectionStage, Subject};
+use sizeleak_frame::{Command, Correction, Direction, Frame, Notice, Session, SharedList, what};
 use sizeleak_model::{Basis, Model, SizeError, Smoothing};
 use sizeleak_runtime::{Emit, Stage, StageError};
 
@@ -103,10 +103,12 @@ fn without_epsilons(command: Command) -> Frame {
 impl SectionStage for EpsilonCorrector {
     const REPORTS: bool = true;
 
-    fn flow_and_time(input: &CorrectorInput) -> (u64, i64) {
+    fn subject(input: &CorrectorInput) -> Subject {
         match input {
-            CorrectorInput::Command(command) => (command.flow, command.time_ns),
-            CorrectorInput::Session(session) => (session.flow, session.time_ns),
+            CorrectorInput::Command(command) => (&**command).into(),
+            CorrectorInput::Session(session) => {
+                Subject { flow: session.flow, direction: Direction::ToGateway, time_ns: session.time_ns }
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sizeleak_flow_models::SectionStage;
+use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{Candidate, Frame, Identification, Notice, SharedList, what};
 use sizeleak_model::{InventoryError, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
@@ -236,8 +236,8 @@ impl Stage for Pruner {
 }
 
 impl SectionStage for Pruner {
-    fn flow_and_time(identification: &Box<Identification>) -> (u64, i64) {
-        (identification.command.flow, identification.command.time_ns)
+    fn subject(identification: &Box<Identification>) -> Subject {
+        (&identification.command).into()
     }
 
     fn without_model(identification: Box<Identification>) -> Frame {

@@ -46,7 +46,13 @@ fn learn(others: impl IntoIterator<Item = Record>) -> NoiseStatistics {
 
 fn segmenter(noise: &NoiseStatistics) -> CommandSegmenter {
     let models = ModelSet::new(vec![model(noise.clone())]).unwrap();
-    CommandSegmenter::with_models(&Options::default(), NoiseModels::new(&models), None).unwrap()
+    CommandSegmenter::with_models(
+        &Options::default(),
+        CommandDirection::To,
+        NoiseModels::new(&models, Direction::ToGateway),
+        None,
+    )
+    .unwrap()
 }
 
 fn found(noise: &NoiseStatistics, records: Vec<Record>) -> Vec<(i64, u64, u32)> {

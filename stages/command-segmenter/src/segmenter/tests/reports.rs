@@ -3,7 +3,7 @@
 use super::*;
 
 fn options(direction: CommandDirection) -> Options {
-    Options { direction, look_ahead: SignedDuration::from_mins(10), ..Options::default() }
+    Options { direction: Some(direction), look_ahead: SignedDuration::from_mins(10), ..Options::default() }
 }
 
 /// What is found: direction, time in milliseconds, plaintext size and replies.
