@@ -50,9 +50,9 @@ fn without_a_warning(framing: Framing, seed: u64, draws: usize) -> (usize, f64) 
     for _ in 0..draws {
         let count = 5 + random.below(16);
         let mut left = rows.clone();
-        let mut drawn: Vec<&str> = (0..count).map(|_| left.swap_remove(random.below(left.len()))).collect();
-        drawn.sort_unstable();
-        fs::write(home.path("few.csv"), format!("{head}\n{}\n", drawn.join("\n"))).unwrap();
+        let mut chosen: Vec<&str> = (0..count).map(|_| left.swap_remove(random.below(left.len()))).collect();
+        chosen.sort_unstable();
+        fs::write(home.path("few.csv"), format!("{head}\n{}\n", chosen.join("\n"))).unwrap();
         let mut learn = sizeleak("learn --from");
         learn.arg(&learned).arg("--labels").arg(home.path("few.csv")).arg("-o").arg(home.path("few.toml"));
         let output = run(&mut learn);

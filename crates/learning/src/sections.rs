@@ -6,6 +6,7 @@
 //! section of their own. So do the gateway's reports, which have other sizes than the commands to it.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_frame::Direction;
@@ -189,7 +190,7 @@ impl SectionInput<'_> {
 /// Whether a service may be another one under a new address: no name was seen, gateway and port are the same.
 fn may_be_same(services: &[ObservedService], one: usize, other: usize) -> bool {
     let (Some(one), Some(other)) = (services.get(one), services.get(other)) else { return false };
-    let port = |service: &ObservedService| service.addresses.first().map(|address| address.port());
+    let port = |service: &ObservedService| service.addresses.first().map(SocketAddr::port);
     other.name.is_none() && one.gateway == other.gateway && port(one) == port(other)
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::suite_evidence::LengthEvidence;
+
 /// The most flows that are remembered; beyond it the oldest one is evicted.
 const MAX_FLOWS: usize = 100_000;
 
@@ -22,13 +24,19 @@ pub(crate) struct CipherSuites {
 struct FlowSuite {
     name: Option<Box<str>>,
     is_reported: bool,
+    /// Whether it was reported that the model cannot be asked of the session.
+    is_refused: bool,
+    /// Of a session whose handshake was not captured.
+    evidence: LengthEvidence,
 }
 
 impl CipherSuites {
     /// Replaces the cipher suite of a flow when a session begins.
     pub(crate) fn update(&mut self, flow: u64, name: Option<&str>) {
         let suite = self.entry(flow);
-        suite.is_reported &= suite.name.as_deref() == name;
+        let is_same = suite.name.as_deref() == name;
+        (suite.is_reported, suite.is_refused) = (suite.is_reported && is_same, suite.is_refused && is_same);
+        suite.evidence = LengthEvidence::default();
         suite.name = name.map(|name| name.chars().take(MAX_NAME_CHARS).collect());
     }
 
@@ -44,6 +52,21 @@ impl CipherSuites {
 
     pub(crate) fn set_reported(&mut self, flow: u64) {
         self.entry(flow).is_reported = true;
+    }
+
+    /// Notes that the model cannot be asked of a flow's session; returns whether that is to be reported.
+    pub(crate) fn refuse(&mut self, flow: u64) -> bool {
+        !std::mem::replace(&mut self.entry(flow).is_refused, true)
+    }
+
+    /// Whether it was found that the model cannot be asked of a flow's session.
+    pub(crate) fn is_refused(&self, flow: u64) -> bool {
+        self.flows.get(&flow).is_some_and(|suite| suite.is_refused)
+    }
+
+    /// What the lengths of a flow's records say about its suite.
+    pub(crate) fn evidence(&mut self, flow: u64) -> &mut LengthEvidence {
+        &mut self.entry(flow).evidence
     }
 
     fn entry(&mut self, flow: u64) -> &mut FlowSuite {

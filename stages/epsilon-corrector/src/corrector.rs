@@ -2,11 +2,12 @@
 
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{Command, Correction, Direction, Frame, Notice, Session, SharedList, what};
-use sizeleak_model::{Basis, Model, SizeError, Smoothing};
+use sizeleak_model::{Basis, Model, Smoothing};
 use sizeleak_runtime::{Emit, Stage, StageError};
 
 use crate::cipher_suites::CipherSuites;
 use crate::estimates::EpsilonEstimates;
+use crate::suite_evidence::SuiteLengths;
 use crate::unseen_sizes::UnseenSizes;
 
 /// Adds the likely values of ε to every command.
@@ -15,6 +16,8 @@ pub struct EpsilonCorrector {
     model: Model,
     estimates: EpsilonEstimates,
     cipher_suites: CipherSuites,
+    /// What the model's suite makes of lengths, if it is known.
+    suite_lengths: Option<SuiteLengths>,
     assumed: u64,
     /// How many commands the model cannot be asked of.
     refused: u64,
@@ -46,8 +49,9 @@ impl EpsilonCorrector {
     /// A corrector that estimates ε from the model's labelled commands with this smoothing.
     pub fn new(model: Model, smoothing: Smoothing) -> Self {
         let estimates = EpsilonEstimates::new(model.neighbours.clone(), smoothing);
-        let unseen_sizes = UnseenSizes::new(&model);
-        Self { model, estimates, cipher_suites: CipherSuites::default(), assumed: 0, refused: 0, unseen_sizes }
+        let (unseen_sizes, suite_lengths) = (UnseenSizes::new(&model), SuiteLengths::of(&model));
+        let cipher_suites = CipherSuites::default();
+        Self { model, estimates, cipher_suites, suite_lengths, assumed: 0, refused: 0, unseen_sizes }
     }
 
     /// Counts a command if something has to be assumed about its session's cipher suite to convert its size to the
@@ -83,12 +87,28 @@ impl EpsilonCorrector {
         Ok(out.emit(assumed(command, None, detail).into())?)
     }
 
+    /// Why a session whose handshake was not captured cannot use the model's cipher suite, if that is certain by now.
+    fn other_suite(&mut self, command: &Command) -> Option<String> {
+        let suite_lengths = self.suite_lengths.filter(|_| command.plaintext.is_none())?;
+        if self.cipher_suites.of_flow(command.flow).is_some() {
+            return None;
+        }
+        let found = self.cipher_suites.evidence(command.flow).contradiction(command, suite_lengths);
+        if found.is_none() && !self.cipher_suites.is_refused(command.flow) {
+            return None;
+        }
+        let why = found.unwrap_or_default();
+        Some(format!(
+            "its handshake was not seen, and its cipher suite is another one than the model's: {why}; learn a model of \
+             such sessions"
+        ))
+    }
+
     /// Passes on a command that the model cannot be asked of, without values of ε. Reports it once for each session.
-    fn refuse(&mut self, command: Box<Command>, why: SizeError, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn refuse(&mut self, command: Box<Command>, why: String, out: &mut dyn Emit) -> Result<(), StageError> {
         self.refused += 1;
-        if !self.cipher_suites.is_reported(command.flow) {
-            self.cipher_suites.set_reported(command.flow);
-            let notice = Notice { what: what::UNCOVERED.into(), ..assumed(&command, None, why.to_string()) };
+        if self.cipher_suites.refuse(command.flow) {
+            let notice = Notice { what: what::UNCOVERED.into(), ..assumed(&command, None, why) };
             out.emit(notice.into())?;
         }
         Ok(out.emit(without_epsilons(*command))?)
@@ -138,8 +158,11 @@ impl Stage for EpsilonCorrector {
         };
         let sizes = match self.model.sizes(command.size, command.records, command.plaintext) {
             Ok(sizes) => sizes,
-            Err(why) => return self.refuse(command, why, out),
+            Err(why) => return self.refuse(command, why.to_string(), out),
         };
+        if let Some(why) = self.other_suite(&command) {
+            return self.refuse(command, why, out);
+        }
         self.report_assumption(&command, out)?;
         if let Some(unseen) = self.unseen_sizes.check(self.model.neighbours.tuples(), sizes) {
             out.emit(assumed(&command, Some(unseen.distance), unseen.detail).into())?;

@@ -20,6 +20,7 @@ mod cipher_suites;
 mod corrector;
 mod estimates;
 mod options;
+mod suite_evidence;
 mod unseen_sizes;
 
 pub use corrector::{CorrectorInput, EpsilonCorrector};
