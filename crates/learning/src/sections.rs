@@ -41,10 +41,18 @@ pub(crate) struct SectionInput<'a> {
     pub(crate) captures: &'a [CaptureDigest],
 }
 
+/// What the first section of a direction needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Evidence {
+    /// The labels that there are.
+    Usual,
+    /// As any further section: labels that match it beyond chance.
+    BeyondChance,
+}
+
 /// A service with its commands, and how they match the labels.
 struct ServiceCommands {
     service: usize,
-    direction: Direction,
     /// Indices among all commands.
     commands: Vec<usize>,
     /// How many of them have a label.
@@ -55,6 +63,8 @@ struct ServiceCommands {
 
 impl SectionInput<'_> {
     /// Learns a section for each group of services that the labels are about: the one with the most labels first.
+    /// Labels whose command to the gateway was seen say nothing about reports: state that is reported at the same time
+    /// as a command would be learned as its action.
     ///
     /// # Errors
     /// If no label is near a command, or sizes cannot be learned.
@@ -63,10 +73,56 @@ impl SectionInput<'_> {
         commands: &[ObservedCommand],
         services: &[ObservedService],
     ) -> Result<Vec<LearnedModel>, LearningError> {
-        let mut candidates = self.associated(commands);
-        if candidates.is_empty() {
-            // Nothing stands out: all of one direction together, as they come.
-            let direction = commands.iter().map(|observed| observed.command.direction).min().unwrap_or_default();
+        let has = |direction: Direction| commands.iter().any(|observed| observed.command.direction == direction);
+        if !has(Direction::FromGateway) {
+            return self.learn_direction(commands, services, Direction::ToGateway, Evidence::Usual);
+        }
+        let of_commands = match has(Direction::ToGateway) {
+            true => self.learn_direction(commands, services, Direction::ToGateway, Evidence::Usual),
+            false => return self.learn_direction(commands, services, Direction::FromGateway, Evidence::Usual),
+        };
+        let Ok(mut sections) = of_commands else {
+            return self.learn_direction(commands, services, Direction::FromGateway, Evidence::Usual);
+        };
+        let left = self.labels_without(commands, &sections)?;
+        if left.len() >= LEAST_COMMANDS {
+            let labels = self.labels.subset(&left);
+            let rest = SectionInput { labels: &labels, ..*self };
+            sections.extend(rest.learn_direction(
+                commands,
+                services,
+                Direction::FromGateway,
+                Evidence::BeyondChance,
+            )?);
+        }
+        Ok(sections)
+    }
+
+    /// The rows of labels without a command that a section was learned from.
+    fn labels_without(
+        &self,
+        commands: &[ObservedCommand],
+        sections: &[LearnedModel],
+    ) -> Result<Vec<usize>, LearningError> {
+        let used = sections.iter().flat_map(|section| section.learned_from.iter().chain(&section.left_out));
+        let mut used: Vec<usize> = used.copied().collect();
+        used.sort_unstable();
+        let matching = self.labels.matching(&times_of(commands, &used), self.tolerance)?;
+        let is_left = |row: &usize| matching.pairs.binary_search_by_key(row, |(row, _)| *row).is_err();
+        Ok((0..self.labels.labels().rows.len()).filter(is_left).collect())
+    }
+
+    /// Learns a section for each group of services that the labels are about, from commands or from reports.
+    fn learn_direction(
+        &self,
+        commands: &[ObservedCommand],
+        services: &[ObservedService],
+        direction: Direction,
+        evidence: Evidence,
+    ) -> Result<Vec<LearnedModel>, LearningError> {
+        let mut candidates = self.associated(commands, direction);
+        if candidates.is_empty() && evidence == Evidence::Usual {
+            // Nothing stands out: all together, as they come.
             let is_of = |at: &usize| commands.get(*at).is_some_and(|one| one.command.direction == direction);
             let all: Vec<usize> = (0..commands.len()).filter(is_of).collect();
             let of_commands: Vec<usize> = services_of(commands, &all);
@@ -75,18 +131,17 @@ impl SectionInput<'_> {
         let mut sections: Vec<LearnedModel> = Vec::new();
         while !candidates.is_empty() {
             let first = candidates.remove(0);
-            if first.p_value > SIGNIFICANT && !sections.is_empty() {
+            let is_first = sections.is_empty() && evidence == Evidence::Usual;
+            if first.p_value > SIGNIFICANT && !is_first {
                 break;
             }
-            let is_first = sections.is_empty();
             if !is_first && first.matched < LEAST_COMMANDS {
                 continue;
             }
             let mut used = first.commands;
             let alone = self.section(commands, &used, services, &[first.service])?;
             let joins = |other: &ServiceCommands| {
-                let is_likely = other.direction == first.direction
-                    && (other.p_value <= SIGNIFICANT || may_be_same(services, first.service, other.service));
+                let is_likely = other.p_value <= SIGNIFICANT || may_be_same(services, first.service, other.service);
                 is_likely && self.fits(&alone.model, commands, other)
             };
             let (joining, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(joins);
@@ -104,21 +159,21 @@ impl SectionInput<'_> {
         Ok(sections)
     }
 
-    /// The services with labelled commands or reports: those that the labels are about first, by how many labels they match.
-    fn associated(&self, commands: &[ObservedCommand]) -> Vec<ServiceCommands> {
-        let mut of_service: BTreeMap<(usize, Direction), Vec<usize>> = BTreeMap::new();
-        for (at, one) in commands.iter().enumerate() {
+    /// The services with commands, or with reports: those that the labels are about first, by how many labels they match.
+    fn associated(&self, commands: &[ObservedCommand], direction: Direction) -> Vec<ServiceCommands> {
+        let mut of_service: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, one) in commands.iter().enumerate().filter(|(_, one)| one.command.direction == direction) {
             if let Some(service) = one.service {
-                of_service.entry((service, one.command.direction)).or_default().push(at);
+                of_service.entry(service).or_default().push(at);
             }
         }
         let mut found: Vec<ServiceCommands> = Vec::new();
-        for ((service, direction), indices) in of_service {
+        for (service, indices) in of_service {
             let times = times_of(commands, &indices);
             let Ok(matching) = self.labels.matching(&times, self.tolerance) else { continue };
             let matched = matching.pairs.len();
             let p_value = self.chance(&times, matched);
-            found.push(ServiceCommands { service, direction, commands: indices, matched, p_value });
+            found.push(ServiceCommands { service, commands: indices, matched, p_value });
         }
         // Those beyond chance by their labels, then the others.
         found.sort_by(|a, b| {
