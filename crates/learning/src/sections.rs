@@ -74,16 +74,13 @@ impl SectionInput<'_> {
         services: &[ObservedService],
     ) -> Result<Vec<LearnedModel>, LearningError> {
         let has = |direction: Direction| commands.iter().any(|observed| observed.command.direction == direction);
-        if !has(Direction::FromGateway) {
-            return self.learn_direction(commands, services, Direction::ToGateway, Evidence::Usual);
+        let all = |direction: Direction| self.learn_direction(commands, services, direction, Evidence::Usual);
+        match [Direction::ToGateway, Direction::FromGateway].map(has) {
+            [_, false] => return all(Direction::ToGateway),
+            [false, true] => return all(Direction::FromGateway),
+            [true, true] => {}
         }
-        let of_commands = match has(Direction::ToGateway) {
-            true => self.learn_direction(commands, services, Direction::ToGateway, Evidence::Usual),
-            false => return self.learn_direction(commands, services, Direction::FromGateway, Evidence::Usual),
-        };
-        let Ok(mut sections) = of_commands else {
-            return self.learn_direction(commands, services, Direction::FromGateway, Evidence::Usual);
-        };
+        let Ok(mut sections) = all(Direction::ToGateway) else { return all(Direction::FromGateway) };
         let left = self.labels_without(commands, &sections)?;
         if left.len() >= LEAST_COMMANDS {
             let labels = self.labels.subset(&left);
