@@ -181,6 +181,21 @@ fn single_actions_are_answered_as_whole_commands() {
 }
 
 #[test]
+fn labels_of_whole_commands_that_belong_to_others_are_doubted() {
+    let action = |at: u32| (at * 7 + at / 3) as usize % 3;
+    let counts = |action: usize| std::array::from_fn(|at| u32::from(at == action));
+    let home = Commands::of((0..90).map(|at| (counts(action(at)), [163, 184, 201][action(at)])));
+    let (code, said) = home.learn();
+    assert!(code == Some(0) && !said.contains("warning"), "{said}");
+    let mut wrong = home.labels.clone();
+    for (at, label) in (0_u32..).zip(&mut wrong) {
+        label.1 = counts((at * at / 5 % 3) as usize);
+    }
+    let (code, said) = home.learn_with(&wrong);
+    assert!(code == Some(0) && said.contains("sizes do not depend on the labels more than by chance"), "{said}");
+}
+
+#[test]
 fn a_row_of_zeros_is_a_message_without_actions() {
     let counts = |at: u32| if at.is_multiple_of(7) { [0; 3] } else { [at % 3, at / 3 % 2, 1] };
     let home = Commands::of((0..80).map(|at| (counts(at), additive(counts(at)))));

@@ -202,7 +202,8 @@ impl LearnedSizes {
                 commands.len()
             ));
         }
-        if let Some(p_value) = kinds.size_dependence().filter(|p_value| *p_value > SIGNIFICANT) {
+        // Of all labels: what is left without those doubted by their size depends on size.
+        if let Some(p_value) = all.size_dependence().filter(|p_value| *p_value > SIGNIFICANT) {
             warnings.push(format!(
                 "sizes do not depend on the labels more than by chance (p = {p_value:.3}): the labels may be those of \
                  other commands, or of another gateway"
