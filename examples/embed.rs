@@ -2,7 +2,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::print_stdout)]
 
 use sizeleak::Interrupt;
-use sizeleak::frame::{Command, ContentType, Direction, Frame, Record};
+use sizeleak::frame::{Command, ContentType, Direction, Frame, Record, SharedList};
 use sizeleak::pipeline::Pipeline;
 use sizeleak::runtime::{Emit, Stage, StageError};
 
@@ -17,7 +17,19 @@ impl Stage for EveryRecord {
         if record.direction == Direction::ToGateway && record.content_type == ContentType::ApplicationData {
             let (size, records) = (record.length.into(), 1);
             let (replies, reply_bytes, direction) = (0, 0, record.direction);
-            let command = Command { time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes, direction };
+            let single_replies = SharedList::default();
+            let command = Command {
+                time_ns,
+                end_ns,
+                flow,
+                size,
+                plaintext,
+                records,
+                replies,
+                reply_bytes,
+                direction,
+                single_replies,
+            };
             out.emit(command.into())?;
         }
         Ok(())

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use programs::{GATEWAY, example, root, sizeleak, stderr, stdout, with, write};
 use sizeleak::frame::{
-    Actions, Candidate, Command, Direction, Frame, FrameWriter, Hello, Identification, Notice, Session, Summary,
+    Actions, Candidate, Command, Direction, Frame, FrameWriter, Hello, Identification, Notice, Session, SharedList,
+    Summary,
 };
 
 /// What a terminal would obey: clear the screen, turn the text around, go back, begin a new line.
@@ -50,6 +51,7 @@ fn hostile_stream(folder: &Path) -> String {
         replies: 1,
         reply_bytes: 1,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     let actions = Actions::from(vec![(Arc::from(text()), 2)]);
     let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();

@@ -2,7 +2,7 @@
 
 use sizeleak_decomposer::Decomposer;
 use sizeleak_epsilon_corrector::EpsilonCorrector;
-use sizeleak_frame::{Command, Direction, Frame};
+use sizeleak_frame::{Command, Direction, Frame, SharedList};
 use sizeleak_model::Model;
 use sizeleak_pruner::{Pruner, PruningMode};
 use sizeleak_runtime::Stage;
@@ -49,6 +49,7 @@ fn commands(model: &Model) -> Vec<Frame> {
         replies: number,
         reply_bytes: 50,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     sizes.zip(0..).map(|numbered| Frame::from(command(numbered))).collect()
 }

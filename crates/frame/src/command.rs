@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Direction;
+use crate::{Direction, SharedList};
+
+/// How many single replies a command lists.
+pub const MAX_SINGLE_REPLIES: usize = 64;
 
 /// One command: the records that carry it, and what the other side sent in reply. A command from the gateway is a report
 /// of what its devices did.
@@ -27,4 +30,36 @@ pub struct Command {
     /// Who sent it: the service a command, the gateway a report. Old streams lack it and hold commands alone.
     #[serde(default)]
     pub direction: Direction,
+    /// The first [`MAX_SINGLE_REPLIES`] of those records, in order of time. Old streams lack it.
+    #[serde(default)]
+    pub single_replies: SharedList<SingleReply>,
+}
+
+/// One record that the other side sent in reply; a pair in frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u32)", into = "(u64, u32)")]
+pub struct SingleReply {
+    /// How long after the start of the command it began, in nanoseconds.
+    pub after_ns: u64,
+    /// Its length on the wire in bytes.
+    pub length: u32,
+}
+
+impl From<(u64, u32)> for SingleReply {
+    fn from((after_ns, length): (u64, u32)) -> Self {
+        Self { after_ns, length }
+    }
+}
+
+impl From<SingleReply> for (u64, u32) {
+    fn from(reply: SingleReply) -> Self {
+        (reply.after_ns, reply.length)
+    }
+}
+
+impl Command {
+    /// The single replies, if all of them are listed.
+    pub fn all_single_replies(&self) -> Option<&[SingleReply]> {
+        (self.single_replies.len() as u64 == u64::from(self.replies)).then_some(&*self.single_replies)
+    }
 }

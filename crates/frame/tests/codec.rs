@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use sizeleak_frame::{
     Actions, Candidate, Command, ContentType, Correction, Direction, Flow, Frame, FrameReader, FrameWriter, Hello,
     Identification, MAX_VALUE_BYTES, Notice, Packet, Packets, ReadError, Record, SCHEMA, Segment, Segments, Session,
-    StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
+    SingleReply, StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
 };
 use stream::encode;
 
@@ -66,8 +66,10 @@ prop_compose! {
     fn command()(
         time_ns: i64, end_ns: i64, flow: u64, size: u64, plaintext: Option<[u64; 2]>,
         records: u32, replies: u32, reply_bytes: u64, direction in direction(),
+        single_replies in prop::collection::vec((any::<u64>(), any::<u32>()), 0..4),
     ) -> Command {
-        Command { time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes, direction }
+        let single_replies = single_replies.into_iter().map(SingleReply::from).collect();
+        Command { time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes, direction, single_replies }
     }
 }
 

@@ -80,6 +80,7 @@ mod tests {
                 counts: counts(at).to_vec(),
                 replies: 0,
                 reply_bytes: 0,
+                single_replies: None,
             });
             if second > 0 {
                 matching.missed.push(rows.len());

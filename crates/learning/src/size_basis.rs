@@ -103,6 +103,18 @@ pub(crate) fn reply_bytes(basis: &Basis, command: &Command) -> i64 {
     basis.reply_bytes(command.reply_bytes, command.replies, size)
 }
 
+/// The size of each reply to a command in a basis, where all of them are listed; `None` under a block cipher, which hides
+/// most of what single replies would tell.
+pub(crate) fn single_replies(basis: &Basis, command: &Command) -> Option<Vec<i64>> {
+    let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
+    let replies = command.all_single_replies()?;
+    let sizes = replies.iter().map(|reply| {
+        let [least, most] = basis.reply_sizes(reply.length, size);
+        (least == most).then_some(most)
+    });
+    sizes.collect()
+}
+
 /// The suite of most commands (among equals the first by name), with the bytes it adds to a record.
 fn most_frequent_suite(commands: &[ObservedCommand]) -> Option<CipherSuite> {
     let mut suites: BTreeMap<&str, (u64, [u32; 2])> = BTreeMap::new();

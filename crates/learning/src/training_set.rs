@@ -3,7 +3,7 @@
 use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_model::{
     Action, Basis, CaptureDigest, ExperimentDesign, FitError, FitMethod, Inventory, Kind, LabelledCommand, Limits,
-    Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope,
+    Matching, Model, Prior, Provenance, ReplyBytesModel, ReplyCountModel, Scope, SingleReplies,
 };
 
 use crate::error::LearningError;
@@ -106,8 +106,10 @@ impl TrainingSet<'_> {
         };
         let replies = ReplyCountModel::learn(&additive);
         // The paper uses only the number of replies.
+        let is_robust = method == FitMethod::Robust;
+        let single_replies = is_robust.then(|| SingleReplies::learn(&additive, actions.len())).flatten();
         let reply_bytes =
-            (method == FitMethod::Robust).then(|| ReplyBytesModel::learn(&additive, actions.len())).flatten();
+            (is_robust && single_replies.is_none()).then(|| ReplyBytesModel::learn(&additive, actions.len())).flatten();
         let mut model = Model {
             scope: Scope::default(),
             overhead,
@@ -119,6 +121,7 @@ impl TrainingSet<'_> {
             prior: None,
             replies,
             reply_bytes,
+            single_replies,
             reply_windows: None,
             noise: None,
             learned,
@@ -230,6 +233,7 @@ impl TrainingSet<'_> {
             counts: row.counts.clone(),
             replies: observed.command.replies,
             reply_bytes: size_basis::reply_bytes(basis, &observed.command),
+            single_replies: size_basis::single_replies(basis, &observed.command),
         });
         command.collect()
     }

@@ -67,6 +67,21 @@ impl Basis {
     }
 }
 
+impl Basis {
+    /// The possible sizes of one reply in this basis: a record of `wire` bytes in the session of `command`, whose cipher
+    /// suite is assumed to add the same to a record in both directions.
+    pub fn reply_sizes(&self, wire: u32, command: WireSize) -> [i64; 2] {
+        let added = match (self, command.plaintext) {
+            (Basis::Wire, _) => [0, 0],
+            (Basis::Plaintext { .. }, Some(plaintext)) if command.records > 0 => {
+                plaintext.map(|size| command.wire.saturating_sub(size) / u64::from(command.records))
+            }
+            (Basis::Plaintext { record_overhead: [least, most], .. }, _) => [*most, *least].map(u64::from),
+        };
+        added.map(|added| signed(u64::from(wire).saturating_sub(added)))
+    }
+}
+
 fn signed(size: u64) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }

@@ -17,6 +17,8 @@ pub struct LabelledCommand {
     pub replies: u32,
     /// Bytes of these records, in the same basis.
     pub reply_bytes: i64,
+    /// The size of each of them in bytes, in the same basis; `None` if they are not known one by one.
+    pub single_replies: Option<Vec<i64>>,
 }
 
 impl LabelledCommand {

@@ -2,7 +2,7 @@
 //!
 //! A command has the size |s| = |ac| + ε + Σ |aᵢ|·nbᵢ: the overhead, a variation ε, and the sizes of its actions.
 //! [`Fit`] learns the sizes, [`EpsilonDistribution`] the distribution of ε, [`Prior`] the probability of actions, and
-//! [`ReplyCountModel`] and [`ReplyBytesModel`] how replies depend on them. [`Model`] holds all of it and reads and
+//! [`ReplyCountModel`], [`ReplyBytesModel`] and [`SingleReplies`] how replies depend on them. [`Model`] holds all of it and reads and
 //! writes `model.toml`. This crate handles only numbers and names, not frames, captures or clocks.
 //!
 //! ```
@@ -14,6 +14,7 @@
 //!     counts: counts.to_vec(),
 //!     replies: 0,
 //!     reply_bytes: 0,
+//!     single_replies: None,
 //! };
 //! let commands = [command(140, [1, 0]), command(180, [2, 0]), command(145, [0, 1]), command(190, [0, 2])];
 //! let fit = Fit::learn(FitMethod::Robust, &["on".to_owned(), "off".to_owned()], &commands)?;
@@ -47,6 +48,7 @@ mod reply_deviation;
 mod reply_windows;
 mod scope;
 mod separation;
+mod single_replies;
 mod step_function;
 #[cfg(test)]
 mod testing;
@@ -81,3 +83,4 @@ pub use reply_count_model::ReplyCountModel;
 pub use reply_windows::{MAX_REPLY_WITHIN_MS, ReplyWindows};
 pub use scope::{Scope, ServiceName, ServiceNameError};
 pub use separation::Separation;
+pub use single_replies::{ReplyClass, SeenReplies, SingleReplies};

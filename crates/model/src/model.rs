@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Action, Basis, FitMethod, Inventory, InventoryError, Kinds, Limits, Neighbours, NoiseStatistics, Prior,
-    ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SizeError, Smoothing,
+    ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies, SizeError, Smoothing,
 };
 
 /// Everything learned about a gateway.
@@ -30,6 +30,8 @@ pub struct Model {
     pub replies: ReplyCountModel,
     /// How the bytes of replies depend on the actions, if they are more informative than the number.
     pub reply_bytes: Option<ReplyBytesModel>,
+    /// How single replies depend on the actions, if they do.
+    pub single_replies: Option<SingleReplies>,
     /// How long replies take, if that is longer than usual.
     pub reply_windows: Option<ReplyWindows>,
     /// Statistics of the records that are not commands; `None` if none were learned.

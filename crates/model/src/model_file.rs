@@ -15,7 +15,8 @@ use crate::labelled_command::LARGEST_SIZE;
 use crate::neighbours::MAX_TUPLES;
 use crate::{
     Action, Basis, CaptureDigest, Device, EpsilonTuple, FitMethod, Inventory, InventoryError, Kinds, Model, Neighbours,
-    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, Smoothing, toml_error,
+    NoiseStatistics, Prior, Provenance, ReplyBytesModel, ReplyCountModel, ReplyWindows, Scope, SingleReplies,
+    Smoothing, toml_error,
 };
 
 /// The newest schema version of the model file. Files without keys of this version are written as version 1, which
@@ -159,6 +160,7 @@ struct ModelFile {
     prior: Option<Prior>,
     replies: ReplyCountModel,
     reply_bytes: Option<ReplyBytesModel>,
+    single_replies: Option<SingleReplies>,
     segmenter: Option<ReplyWindows>,
     noise: Option<NoiseStatistics>,
     learned: LearnedFile,
@@ -231,6 +233,7 @@ impl Model {
         let has_new_keys = !self.scope.is_empty()
             || self.kinds.is_some()
             || self.reply_windows.is_some()
+            || self.single_replies.is_some()
             || self.learned.padding.is_some()
             || !self.learned.warnings.is_empty();
         if has_new_keys { SCHEMA } else { FIRST_SCHEMA }
@@ -277,6 +280,9 @@ impl Model {
                  and a deviation.\n",
             );
             write_table(text, parent, "reply_bytes", bytes);
+        }
+        if let Some(single) = &self.single_replies {
+            write_single_replies(text, parent, single)?;
         }
         if let Some(windows) = &self.reply_windows {
             text.push_str("\n# Replies come within this time after a command, and end when the gateway is silent for this long.\n");
@@ -375,6 +381,7 @@ impl ModelFile {
             prior: self.prior,
             replies: self.replies,
             reply_bytes: self.reply_bytes,
+            single_replies: self.single_replies,
             reply_windows: self.segmenter,
             noise: self.noise,
             learned: self.learned.try_into()?,
@@ -432,6 +439,9 @@ impl ModelFile {
         }
         let of_bytes = self.reply_bytes.as_ref().and_then(|bytes| bytes.fault(self.actions.len()));
         if let Some(fault) = of_bytes.or_else(|| self.noise.as_ref().and_then(NoiseStatistics::fault)) {
+            return bounds(fault.to_owned());
+        }
+        if let Some(fault) = self.single_replies.as_ref().and_then(|single| single.fault(self.actions.len())) {
             return bounds(fault.to_owned());
         }
         let replies = [self.replies.fixed, self.replies.per_action, self.replies.missing, self.replies.surplus];
@@ -548,6 +558,33 @@ fn write_kinds(text: &mut String, parent: &str, kinds: &Kinds) -> std::fmt::Resu
         text.push_str("]\n");
     }
     Ok(())
+}
+
+/// Writes the single replies, a line for each class.
+fn write_single_replies(text: &mut String, parent: &str, single: &SingleReplies) -> std::fmt::Result {
+    text.push_str(
+        "\n# Single replies: the share in the same record as the one before and the bytes these\n# share with it, foreign records for each command, and \
+         how many\n# replies of each class a command has as such and for each action, in the order above.\n",
+    );
+    let SingleReplies { merged, shared, foreign, foreign_sizes, per_command, per_action, classes } = single;
+    write!(text, "[{parent}single_replies]\nmerged = {merged:?}\nshared = {shared}\nforeign = {foreign:?}\n")?;
+    writeln!(text, "foreign_sizes = {}", pairs(foreign_sizes))?;
+    write!(text, "per_command = {per_command:?}\nper_action = {per_action:?}\n")?;
+    text.push_str(
+        "# The share missing, the share of sizes not seen yet, and [size, how often] of each class.\nclass = [\n",
+    );
+    for class in classes {
+        let sizes = pairs(&class.sizes);
+        writeln!(text, "    {{ missing = {:?}, unseen = {:?}, sizes = {sizes} }},", class.missing, class.unseen)?;
+    }
+    text.push_str("]\n");
+    Ok(())
+}
+
+/// `[[size, times], …]`.
+fn pairs(sizes: &[(i64, u64)]) -> String {
+    let pairs: Vec<String> = sizes.iter().map(|(size, times)| format!("[{size}, {times}]")).collect();
+    format!("[{}]", pairs.join(", "))
 }
 
 /// Writes a part of the model as a table. The parts are plain data, which TOML can always represent.

@@ -21,7 +21,7 @@ pub(crate) fn actions(names: &[&str]) -> Vec<Action> {
 
 /// A labelled command without replies.
 pub(crate) fn command(size: i64, counts: &[u32]) -> LabelledCommand {
-    LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies: 0, reply_bytes: 0 }
+    LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies: 0, reply_bytes: 0, single_replies: None }
 }
 
 /// Replaces the sizes of commands with the ranges that remain under a block cipher of 16 bytes.
@@ -55,6 +55,7 @@ pub(crate) fn model() -> Model {
             odd_spread: 99.0,
             odd_deviations: vec![(-21, 3)],
         }),
+        single_replies: None,
         reply_windows: None,
         noise: Some(noise()),
         learned: Provenance {

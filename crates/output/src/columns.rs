@@ -36,6 +36,7 @@ const COMMAND: &[(&str, ColumnType)] = &[
     ("replies", Unsigned),
     ("reply_bytes", Unsigned),
     ("direction", Text),
+    ("single_replies", Text),
 ];
 
 /// The ends of a result's flow, which other frames name.
@@ -153,10 +154,17 @@ pub(crate) fn cell(row: &Value, column: &str) -> Option<Value> {
         "epsilon" | "weight" | "probability" => {
             first("candidates").or(first("epsilons")).and_then(|entry| entry.get(column))
         }
+        "single_replies" => return row.get(column).map(lengths),
         "actions" => return first("candidates").and_then(|candidate| candidate.get("actions")).map(actions),
         _ => row.get(column),
     };
     found.filter(|value| !value.is_null()).cloned()
+}
+
+/// The lengths of single replies: `114 118`.
+fn lengths(replies: &Value) -> Value {
+    let lengths = replies.as_array().into_iter().flatten().filter_map(|reply| reply.get(1));
+    lengths.map(ToString::to_string).collect::<Vec<_>>().join(" ").into()
 }
 
 /// `on=2 colour=1`.

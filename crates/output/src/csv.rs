@@ -72,7 +72,7 @@ fn write_record(cells: impl Iterator<Item = impl AsRef<[u8]>>, output: &mut dyn 
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, Candidate, Command, Direction, Hello, Identification, Notice, Session};
+    use sizeleak_frame::{Actions, Candidate, Command, Direction, Hello, Identification, Notice, Session, SharedList};
 
     use super::*;
 
@@ -103,6 +103,7 @@ mod tests {
             replies: 8,
             reply_bytes: 9,
             direction: Direction::ToGateway,
+            single_replies: SharedList::default(),
         };
         let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("a b"), 1)]);
         let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();

@@ -31,7 +31,7 @@ impl<V: Default> Default for Weighted<V> {
     }
 }
 
-impl<K: Eq + Hash + Copy, V> TwoGenerationCache<K, V> {
+impl<K: Eq + Hash + Clone, V> TwoGenerationCache<K, V> {
     /// An empty cache for values of at most `max_weight` in total.
     pub fn new(max_weight: usize) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl<K: Eq + Hash + Copy, V> TwoGenerationCache<K, V> {
         if !self.old.is_empty()
             && let Some(used) = self.old.remove(key)
         {
-            self.insert_young(*key, used);
+            self.insert_young(key.clone(), used);
         }
         self.young.get(key).map(|kept| &kept.value)
     }
@@ -73,7 +73,7 @@ impl<K: Eq + Hash + Copy, V> TwoGenerationCache<K, V> {
     {
         if !self.young.contains_key(&key) {
             let used = self.old.remove(&key).unwrap_or_default();
-            self.insert_young(key, used);
+            self.insert_young(key.clone(), used);
         }
         &mut self.young.entry(key).or_default().value
     }

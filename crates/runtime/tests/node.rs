@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use sizeleak_frame::{
-    Command, Direction, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
+    Command, Direction, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, SharedList, StageSummary, Summary,
+    Unknown, what,
 };
 use sizeleak_runtime::{
     Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, SilentObserver, Source, SourceEmit, SourceNode,
@@ -53,6 +54,7 @@ fn command(size: u64) -> Command {
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     }
 }
 

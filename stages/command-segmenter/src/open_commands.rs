@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
-use sizeleak_frame::{Command, Direction, Record};
+use sizeleak_frame::{Command, Direction, MAX_SINGLE_REPLIES, Record, SharedList, SingleReply};
 
 use crate::options::TimeLimits;
 use crate::record_class::CommandCondition;
@@ -47,6 +47,7 @@ enum HeldCommand {
 struct OpenCommand {
     order: CommandOrder,
     command: Box<Command>,
+    single_replies: Vec<SingleReply>,
     condition: CommandCondition,
     /// The last record of the command or of a reply.
     last_ns: i64,
@@ -71,7 +72,8 @@ pub(crate) enum FinishedCommand {
 impl From<OpenCommand> for FinishedCommand {
     fn from(open: OpenCommand) -> Self {
         if open.condition.is_met(open.command.replies) {
-            Self::Command(open.command)
+            let single_replies = open.single_replies.into();
+            Self::Command(Box::new(Command { single_replies, ..*open.command }))
         } else {
             Self::Noise(open.command.direction)
         }
@@ -88,7 +90,10 @@ impl OpenCommands {
         let key = (record.flow, record.direction);
         self.has_reports |= record.direction == Direction::FromGateway;
         self.close(key);
-        self.open.insert(key, OpenCommand { order, command, condition, last_ns: record.time_ns });
+        self.open.insert(
+            key,
+            OpenCommand { order, command, single_replies: Vec::new(), condition, last_ns: record.time_ns },
+        );
         self.commands.insert(order, HeldCommand::Open(key));
     }
 
@@ -121,6 +126,10 @@ impl OpenCommands {
         let Some(open) = self.open.get_mut(&(record.flow, record.direction.reversed())) else { return false };
         open.command.replies = open.command.replies.saturating_add(1);
         open.command.reply_bytes = open.command.reply_bytes.saturating_add(record.length.into());
+        if open.single_replies.len() < MAX_SINGLE_REPLIES {
+            let after_ns = record.start_ns.saturating_sub(open.command.time_ns);
+            open.single_replies.push(SingleReply { after_ns: after_ns.max(0).unsigned_abs(), length: record.length });
+        }
         open.last_ns = open.last_ns.max(record.time_ns);
         true
     }
@@ -187,6 +196,7 @@ fn first_record(record: &Record) -> Command {
         replies: 0,
         reply_bytes: 0,
         direction: record.direction,
+        single_replies: SharedList::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sizeleak_decomposer::{Decomposer, Solver};
-use sizeleak_frame::{Command, Correction, Direction, Frame, WeightedEpsilon};
+use sizeleak_frame::{Command, Correction, Direction, Frame, SharedList, WeightedEpsilon};
 use sizeleak_model::Model;
 use sizeleak_runtime::Stage;
 
@@ -97,6 +97,7 @@ fn correction(sum: i64) -> Correction {
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     let epsilons = [(0, 0.9), (-1, 0.09), (1, 0.01)].map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
     Correction { command, epsilons: epsilons.into() }

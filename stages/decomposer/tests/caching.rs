@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use sizeleak_decomposer::Decomposer;
-use sizeleak_frame::{Command, Correction, Direction, Frame, FrameWriter, WeightedEpsilon};
+use sizeleak_frame::{Command, Correction, Direction, Frame, FrameWriter, SharedList, WeightedEpsilon};
 use sizeleak_model::Model;
 use sizeleak_runtime::Stage;
 
@@ -27,6 +27,7 @@ fn correction(size: u64, width: u64, epsilons: &[(i64, f64)]) -> Correction {
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     Correction { command, epsilons: epsilons.collect() }

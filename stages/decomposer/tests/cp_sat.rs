@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use sizeleak_decomposer::{Decomposer, Solver};
-use sizeleak_frame::{Correction, Direction, Frame, Identification, WeightedEpsilon};
+use sizeleak_frame::{Correction, Direction, Frame, Identification, SharedList, WeightedEpsilon};
 use sizeleak_model::{Model, Prior};
 use sizeleak_runtime::Stage;
 
@@ -117,6 +117,7 @@ impl Instance {
             replies: 0,
             reply_bytes: 0,
             direction: Direction::ToGateway,
+            single_replies: SharedList::default(),
         };
         let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
         let mut out: Vec<Frame> = Vec::new();

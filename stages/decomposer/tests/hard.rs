@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use sizeleak_decomposer::{Decomposer, Solver};
-use sizeleak_frame::{Command, Correction, Direction, Frame, Identification, WeightedEpsilon};
+use sizeleak_frame::{Command, Correction, Direction, Frame, Identification, SharedList, WeightedEpsilon};
 use sizeleak_model::{Action, Limits, Model, Prior};
 use sizeleak_runtime::Stage;
 
@@ -44,6 +44,7 @@ fn decompose(decomposer: &mut Decomposer, plaintext: [u64; 2]) -> (Identificatio
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
     let mut out: Vec<Frame> = Vec::new();

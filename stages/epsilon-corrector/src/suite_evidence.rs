@@ -84,7 +84,7 @@ impl LengthEvidence {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_frame::Direction;
+    use sizeleak_frame::{Direction, SharedList};
 
     use super::*;
 
@@ -101,6 +101,7 @@ mod tests {
             replies: 0,
             reply_bytes: 0,
             direction: Direction::ToGateway,
+            single_replies: SharedList::default(),
         }
     }
 

@@ -6,7 +6,7 @@
 //! that say nothing about actions leave every candidate as it was.
 //!
 //! ```
-//! use sizeleak_frame::{Direction, Candidate, Command, Frame, Identification};
+//! use sizeleak_frame::{Direction, Candidate, Command, Frame, Identification, SingleReply};
 //! use sizeleak_model::Model;
 //! use sizeleak_pruner::{Pruner, PruningMode};
 //! use sizeleak_runtime::Stage;
@@ -25,9 +25,18 @@
 //! let mut pruner = Pruner::new(&model, PruningMode::Paper, 0.999)?;
 //!
 //! // 140 bytes are `on` twice or `dim` once, and the gateway sends two replies.
-//! let (size, plaintext, direction) = (140, None, Direction::ToGateway);
-//! let command =
-//!     Command { time_ns: 0, end_ns: 0, flow: 1, size, plaintext, records: 1, replies: 2, reply_bytes: 90, direction };
+//! let command = Command {
+//!     time_ns: 0,
+//!     end_ns: 0,
+//!     flow: 1,
+//!     size: 140,
+//!     plaintext: None,
+//!     records: 1,
+//!     replies: 2,
+//!     reply_bytes: 90,
+//!     direction: Direction::ToGateway,
+//!     single_replies: [SingleReply::from((20, 45)), SingleReply::from((30, 45))].into(),
+//! };
 //! let candidates = [("on", 2), ("dim", 1)].map(|(name, count)| Candidate {
 //!     actions: [(name.into(), count)].into_iter().collect(),
 //!     epsilon: 0,

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_flow_models::{SectionStage, Subject};
-use sizeleak_frame::{Candidate, Frame, Identification, Notice, SharedList, what};
+use sizeleak_frame::{Candidate, Command, Frame, Identification, Notice, SharedList, what};
 use sizeleak_model::{InventoryError, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
@@ -62,7 +62,7 @@ struct PrunerCounters {
 }
 
 /// What a result depends on, besides the model and the candidates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct PruningKey {
     size: u64,
     plaintext: Option<[u64; 2]>,
@@ -70,6 +70,8 @@ struct PruningKey {
     replies: u32,
     /// 0 if the model does not use them.
     reply_bytes: u64,
+    /// The lengths of the single replies in ascending order; none if the model does not use them.
+    single_replies: Vec<u32>,
     candidate_count: u64,
 }
 
@@ -148,6 +150,7 @@ impl Pruner {
             } else {
                 0
             },
+            single_replies: self.single_replies(command),
             candidate_count: *candidate_count,
         };
         if let Some((cached, result)) = self.cache.recall(&key)
@@ -157,9 +160,19 @@ impl Pruner {
         }
         let result = self.compute(identification);
         let own_bytes = if result.candidates.is_clone_of(candidates) { 0 } else { size_of_val(&*result.candidates) };
-        let bytes = ENTRY_BYTES + candidates.memory_bytes() + own_bytes;
+        let of_replies = size_of_val(&*key.single_replies);
+        let bytes = ENTRY_BYTES + of_replies + candidates.memory_bytes() + own_bytes;
         self.cache.remember(key, (candidates.clone(), result.clone()), bytes);
         result
+    }
+
+    fn single_replies(&self, command: &Command) -> Vec<u32> {
+        if self.model.single_replies.is_none() {
+            return Vec::new();
+        }
+        let mut lengths: Vec<u32> = command.single_replies.iter().map(|reply| reply.length).collect();
+        lengths.sort_unstable();
+        lengths
     }
 
     fn compute(&self, Identification { command, candidates, candidate_count, .. }: &Identification) -> PruningResult {

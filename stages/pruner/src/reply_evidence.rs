@@ -1,9 +1,13 @@
 //! What the replies to a command say about its actions.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-use sizeleak_frame::{Actions, Command};
-use sizeleak_model::{Kinds, Model, ReplyBytesModel, ReplyCountModel, WireSize};
+use foldhash::fast::RandomState;
+use sizeleak_frame::{Actions, Command, SharedList};
+use sizeleak_model::{Kinds, Model, ReplyBytesModel, ReplyCountModel, SeenReplies, SingleReplies, WireSize};
 
 /// Without an inventory, likelihoods are tabulated up to this number of actions.
 const MAX_ACTIONS: u32 = 4096;
@@ -17,6 +21,8 @@ pub(crate) struct ReplyEvidence<'a> {
     likelihoods: Vec<f64>,
     /// If the bytes of the replies say more than their number.
     bytes: Option<ReplyByteEvidence<'a>>,
+    /// If single replies say something.
+    single: Option<SingleReplyEvidence<'a>>,
     /// If replies tell kinds apart.
     kinds: Option<KindEvidence<'a>>,
 }
@@ -45,6 +51,23 @@ impl<'a> KindEvidence<'a> {
     }
 }
 
+/// A list of names, each with its index among the model's actions.
+type NamedActions = (SharedList<Arc<str>>, Vec<Option<usize>>);
+
+/// The single replies to one command.
+#[derive(Debug)]
+struct SingleReplyEvidence<'a> {
+    classes: &'a SingleReplies,
+    /// The actions' names, in the model's order.
+    names: Vec<&'a str>,
+    seen: SeenReplies,
+    /// The names that the last candidate referred to, each with its index among the model's actions: a list of candidates
+    /// shares them.
+    of_names: RefCell<NamedActions>,
+    /// Likelihoods computed so far: many candidates should have the same replies.
+    known: RefCell<HashMap<Vec<u32>, f64, RandomState>>,
+}
+
 /// The bytes of the replies to one command.
 #[derive(Debug)]
 struct ReplyByteEvidence<'a> {
@@ -52,6 +75,43 @@ struct ReplyByteEvidence<'a> {
     /// The actions' names, in the model's order.
     names: Vec<&'a str>,
     seen: i64,
+}
+
+impl<'a> SingleReplyEvidence<'a> {
+    fn new(model: &'a Model, command: &Command, size: WireSize) -> Option<Self> {
+        let (classes, replies) = (model.single_replies.as_ref()?, command.all_single_replies()?);
+        let ranges: Vec<[i64; 2]> =
+            replies.iter().map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
+        let names = model.actions.iter().map(|action| action.name.as_str()).collect();
+        let (of_names, known) = (RefCell::default(), RefCell::default());
+        Some(Self { classes, names, seen: SeenReplies::new(classes, &ranges), of_names, known })
+    }
+
+    /// P(single replies | these actions).
+    fn likelihood(&self, actions: &Actions) -> f64 {
+        let mut of_names = self.of_names.borrow_mut();
+        if !of_names.0.is_clone_of(actions.names()) {
+            let position = |name: &Arc<str>| self.names.iter().position(|known| *known == &**name);
+            *of_names = (actions.names().clone(), actions.names().iter().map(position).collect());
+        }
+        let known = |(name, count): &(u32, u32)| Some((of_names.1.get(*name as usize).copied().flatten()?, *count));
+        self.of_classes(self.classes.class_counts(actions.indexed_counts().iter().filter_map(known)))
+    }
+
+    /// The greatest likelihood that a command can have.
+    fn greatest(&self) -> f64 {
+        self.seen.greatest_ln_likelihood().exp()
+    }
+
+    fn of_classes(&self, counts: Vec<u32>) -> f64 {
+        let mut known = self.known.borrow_mut();
+        if let Some(likelihood) = known.get(&counts) {
+            return *likelihood;
+        }
+        let likelihood = self.seen.ln_likelihood(&counts).exp();
+        known.insert(counts, likelihood);
+        likelihood
+    }
 }
 
 impl<'a> ReplyEvidence<'a> {
@@ -71,11 +131,12 @@ impl<'a> ReplyEvidence<'a> {
         });
         // A model of kinds alone knows nothing of how replies depend on the number of actions.
         let counts = !model.actions.is_empty() && model.replies.is_informative();
-        let is_informative = counts || bytes.is_some() || kinds.is_some();
+        let single = SingleReplyEvidence::new(model, command, size);
+        let is_informative = counts || bytes.is_some() || single.is_some() || kinds.is_some();
         is_informative.then(|| {
             let numbers = 0..=max_actions.clamp(1, MAX_ACTIONS);
             let likelihoods = numbers.map(|actions| model.replies.likelihood(replies, actions)).collect();
-            Self { model: &model.replies, replies, likelihoods, bytes, kinds }
+            Self { model: &model.replies, replies, likelihoods, bytes, single, kinds }
         })
     }
 
@@ -83,6 +144,9 @@ impl<'a> ReplyEvidence<'a> {
     pub(crate) fn likelihood(&self, actions: &Actions) -> f64 {
         if let Some(likelihood) = self.kinds.as_ref().and_then(|kinds| kinds.likelihood(actions)) {
             return likelihood;
+        }
+        if let Some(single) = &self.single {
+            return single.likelihood(actions).max(f64::MIN_POSITIVE);
         }
         let of_bytes = self.bytes.as_ref().map_or(1.0, |bytes| {
             let counts = bytes.names.iter().map(|name| actions.count(name));
@@ -109,6 +173,9 @@ impl<'a> ReplyEvidence<'a> {
     pub(crate) fn max_likelihood(&self) -> f64 {
         if let Some(kinds) = &self.kinds {
             return kinds.of_any;
+        }
+        if let Some(single) = &self.single {
+            return single.greatest();
         }
         let of_number = self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
         of_number * self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0))

@@ -1,6 +1,6 @@
 //! A model and a command for the tests of several modules.
 
-use sizeleak_frame::{Command, Direction};
+use sizeleak_frame::{Command, Direction, SharedList};
 use sizeleak_model::Model;
 
 /// A model of two actions with this [replies].
@@ -27,5 +27,6 @@ pub(crate) fn command(replies: u32, reply_bytes: u64) -> Command {
         replies,
         reply_bytes,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     }
 }

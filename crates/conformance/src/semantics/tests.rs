@@ -1,5 +1,7 @@
 //! Tests of meaningful and impossible frames.
 
+use sizeleak_frame::SharedList;
+
 use super::*;
 use crate::consumed_kind::ConsumedKind;
 use crate::recorded_stream::RecordedStream;
@@ -15,6 +17,7 @@ fn command(time_ns: i64) -> Command {
         replies: 1,
         reply_bytes: 60,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     }
 }
 

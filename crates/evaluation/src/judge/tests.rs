@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Command, Direction};
+use sizeleak_frame::{Command, Direction, SharedList};
 
 use super::TruthRank::{Absent, Listed, Undecided, Unlisted};
 use super::*;
@@ -34,6 +34,7 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     Identification {
         command,

@@ -1,6 +1,6 @@
 //! Tests of `probability`.
 
-use sizeleak_frame::{Actions, Candidate, Command, Direction};
+use sizeleak_frame::{Actions, Candidate, Command, Direction, SharedList};
 
 use super::*;
 
@@ -15,6 +15,7 @@ fn summary(probabilities: &[f64], candidate_count: u64) -> ProbabilitySummary {
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     let candidate =
         |probability: &f64| Candidate { actions: Actions::default(), epsilon: 0, probability: *probability };

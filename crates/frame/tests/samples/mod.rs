@@ -2,7 +2,8 @@
 
 use sizeleak_frame::{
     Actions, Candidate, Command, ContentType, Correction, Direction, Flow, Frame, Hello, Identification, Notice,
-    Packet, Packets, Record, Segment, Segments, Session, StageSummary, Summary, Transport, WeightedEpsilon,
+    Packet, Packets, Record, Segment, Segments, Session, SingleReply, StageSummary, Summary, Transport,
+    WeightedEpsilon,
 };
 
 /// What may be null in a sample.
@@ -29,6 +30,7 @@ fn command(nulls: Nulls) -> Command {
         replies: u32::MAX,
         reply_bytes: u64::MAX,
         direction: Direction::ToGateway,
+        single_replies: [SingleReply { after_ns: u64::MAX, length: u32::MAX }].into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the choice between plaintext and wire sizes.
 
-use sizeleak_frame::Direction;
+use sizeleak_frame::{Direction, SharedList};
 
 use super::*;
 
@@ -15,6 +15,7 @@ fn observed(size: u64, records: u32, plaintext: Option<[u64; 2]>, suite: &str) -
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     let cipher_suite = plaintext.map(|_| suite.to_owned());
     ObservedCommand { command, cipher_suite, service: None }

@@ -8,7 +8,7 @@ fn names() -> Vec<String> {
 }
 
 fn command(size: i64, counts: [u32; 2], replies: u32, reply_bytes: i64) -> LabelledCommand {
-    LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies, reply_bytes }
+    LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies, reply_bytes, single_replies: None }
 }
 
 /// A lock whose two commands have one size and replies of their own.

@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::Kind;
+use crate::single_replies::ReplyClass;
 use crate::testing::model;
 
 #[test]
@@ -76,6 +78,8 @@ prop_compose! {
         bytes in prop::option::of((-9.0f64..99.0, 0.0f64..99.0, 0.1f64..9.0, 0.0f64..0.9)),
         usage in prop::option::of((prop::collection::vec(0.001f64..0.1, 0..9), 0.1f64..0.9, 0.1f64..900.0)),
         noise in prop::option::of(Just(crate::testing::noise())),
+        single in prop::option::of((0.0f64..0.9, 0u32..3, 1i64..999, 1u64..99)),
+        seen in prop::option::of((1i64..999, 0u32..9, 0i64..999, 1u64..99)),
         windows in prop::option::of(Just(crate::ReplyWindows { within_ms: 12_000, gap_ms: 6_500 })),
     ) -> Model {
         let names: Vec<String> = names.into_iter().collect();
@@ -94,6 +98,21 @@ prop_compose! {
             odd_spread: 99.0,
             odd_deviations: vec![(-7, 1), (30, 4)],
         });
+        let single_replies = single.map(|(share, sent, size, times)| SingleReplies {
+            merged: share,
+            shared: size,
+            foreign: share,
+            foreign_sizes: vec![(size, times)],
+            per_command: vec![0, 1],
+            per_action: vec![vec![sent, 1]; actions],
+            classes: vec![ReplyClass { missing: share, unseen: 0.0, sizes: vec![(size, times)] }; 2],
+        });
+        let kinds = seen.map(|seen| Kinds {
+            spread: 0.5,
+            other: 0.125,
+            replies: None,
+            list: vec![Kind { actions: vec![(names[0].clone(), 2)], seen: vec![seen.into()] }],
+        });
         let prior = usage.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
         Model {
             scope: Scope::default(),
@@ -101,11 +120,12 @@ prop_compose! {
             smoothing: Smoothing { k, strength },
             prior,
             actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
-            kinds: None,
+            kinds,
             inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
             neighbours: Neighbours::new(tuples).unwrap(),
             replies: ReplyCountModel { fixed, per_action, missing, surplus },
             reply_bytes,
+            single_replies,
             reply_windows: windows,
             noise,
             learned: Provenance {

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::TestRandom;
 
 fn command(actions: u32, replies: u32) -> LabelledCommand {
-    LabelledCommand { sizes: [0; 2], counts: vec![actions], replies, reply_bytes: 0 }
+    LabelledCommand { sizes: [0; 2], counts: vec![actions], replies, reply_bytes: 0, single_replies: None }
 }
 
 /// Commands of up to `most` actions with one acknowledgement and a reply for each action, of which some are

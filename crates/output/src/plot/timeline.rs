@@ -191,6 +191,7 @@ mod tests {
             replies: 0,
             reply_bytes: 0,
             direction: Direction::ToGateway,
+            single_replies: SharedList::default(),
         };
         let named =
             |pairs: Vec<_>| pairs.into_iter().map(|(name, count)| (Arc::from(name), count)).collect::<Actions>();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sizeleak_frame::{
     Candidate, Command, ContentType, Correction, Direction, Flow, Hello, Notice, Packet, Packets, Record, Segment,
-    Segments, Session, StageSummary, Summary, Transport, Unknown, WeightedEpsilon,
+    Segments, Session, SharedList, StageSummary, Summary, Transport, Unknown, WeightedEpsilon,
 };
 
 use super::*;
@@ -29,6 +29,7 @@ fn command() -> Command {
         replies: 2,
         reply_bytes: 90,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     }
 }
 

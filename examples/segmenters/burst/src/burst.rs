@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use sizeleak_frame::{Command, ContentType, Direction, Frame, Record};
+use sizeleak_frame::{Command, ContentType, Direction, Frame, Record, SharedList};
 use sizeleak_runtime::{Emit, Stage, StageError};
 
 pub(crate) const NAME: &str = "burst-segmenter";
@@ -72,6 +72,7 @@ impl BurstSegmenter {
             replies: 0,
             reply_bytes: 0,
             direction: Direction::ToGateway,
+            single_replies: SharedList::default(),
         };
         self.waiting.insert(start, command);
         self.last.insert(record.flow, start);

@@ -1,5 +1,7 @@
 //! Windows of gateways that reply at once, late, in several steps, or never.
 
+use sizeleak_frame::SharedList;
+
 use super::*;
 use crate::testing::{from, to};
 
@@ -24,6 +26,7 @@ fn traffic(count: i64, replies: impl Fn(i64) -> Vec<i64>) -> (Vec<Record>, Vec<C
             replies: 0,
             reply_bytes: 0,
             direction: Direction::ToGateway,
+            single_replies: SharedList::default(),
         });
     }
     (records, commands)

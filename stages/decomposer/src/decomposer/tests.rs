@@ -1,6 +1,6 @@
 //! Lists, counts, probabilities and notices of the stage.
 
-use sizeleak_frame::{Actions, Command, Direction, Frame, FrameWriter};
+use sizeleak_frame::{Actions, Command, Direction, Frame, FrameWriter, SharedList};
 
 use super::*;
 
@@ -38,6 +38,7 @@ fn decompose(
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     let mut out: Vec<Frame> = Vec::new();

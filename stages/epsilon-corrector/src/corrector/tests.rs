@@ -34,6 +34,7 @@ fn command(size: u64, plaintext: Option<[u64; 2]>) -> Command {
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     }
 }
 

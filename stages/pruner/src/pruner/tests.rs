@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use sizeleak_frame::{Actions, Command, Direction};
+use sizeleak_frame::{Actions, Command, Direction, SharedList};
 
 use super::*;
 
@@ -38,6 +38,7 @@ fn identification(candidates: &[(u32, &str)], count: u64) -> Identification {
             replies: 3,
             reply_bytes: 0,
             direction: Direction::ToGateway,
+            single_replies: SharedList::default(),
         },
         candidates: candidates.iter().map(candidate).collect(),
         candidate_count: count,

@@ -2,6 +2,8 @@
 
 use sizeleak_model::{Model, NoiseStatistics, RecordLayout};
 
+use sizeleak_frame::SharedList;
+
 use super::*;
 use crate::LabelledTraffic;
 use crate::testing::model;
@@ -29,6 +31,7 @@ fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64
         replies: 0,
         reply_bytes: 0,
         direction: Direction::ToGateway,
+        single_replies: SharedList::default(),
     };
     let commands: Vec<Command> = labels.into_iter().map(command).collect();
     learn_traffic(&records, &commands, &[], [i64::MIN, i64::MAX])

@@ -1,0 +1,236 @@
+//! What the records of the replies to a command may be: single replies, several in one record, or foreign records.
+
+use std::f64::consts::PI;
+use std::sync::LazyLock;
+
+use super::classes::{LEAST_SHARE, SingleReplies};
+
+/// The most ways to read one record that are looked at.
+const MAX_READINGS: usize = 8;
+
+/// How many records may be read otherwise than is most probable, in one interpretation.
+const MAX_ODD: u32 = 2;
+
+/// The most interpretations of the replies to one command, and the same times the types of replies.
+const MAX_INTERPRETATIONS: usize = 64;
+const MAX_WORK: usize = 512;
+
+/// The most sizes of replies that may share a record; the most frequent ones.
+const MAX_SIZES_MERGED: usize = 16;
+
+/// Less probable ways to read a record are left out.
+const LEAST_WEIGHT: f64 = 1e-9;
+
+/// The most replies in one record.
+const MAX_MERGED: usize = 3;
+
+/// One way to read all records.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Interpretation {
+    /// How many replies have each type, in the order of the types.
+    pub(super) replies: Vec<u32>,
+    /// The logarithm of what does not depend on actions: merging, foreign records, and the order of all.
+    pub(super) ln_weight: f64,
+}
+
+/// One way to read one record.
+#[derive(Debug, Clone)]
+enum Reading {
+    /// Replies of these sizes; the number of their orders in the record, times the probability that they share one.
+    Replies {
+        sizes: Vec<[i64; 2]>,
+        weight: f64,
+    },
+    Foreign {
+        ln_weight: f64,
+    },
+}
+
+/// Records of the same size, with the ways to read one of them, the most probable first.
+#[derive(Debug)]
+struct EqualRecords {
+    count: u32,
+    readings: Vec<Reading>,
+}
+
+/// How records have been read so far.
+#[derive(Debug, Clone, Default)]
+struct Partial {
+    replies: Vec<u32>,
+    ln_weight: f64,
+    odd: u32,
+    foreign: u32,
+}
+
+/// The sizes of replies that some interpretation has, and the interpretations, given the range of each record's size.
+pub(super) fn interpretations(model: &SingleReplies, records: &[[i64; 2]]) -> (Vec<[i64; 2]>, Vec<Interpretation>) {
+    let mut sorted = records.to_vec();
+    sorted.sort_unstable();
+    let equal: Vec<EqualRecords> = sorted
+        .chunk_by(|a, b| a == b)
+        .filter_map(|equal| {
+            let size = *equal.first()?;
+            Some(EqualRecords { count: equal.len() as u32, readings: readings(model, size) })
+        })
+        .collect();
+    let mut types: Vec<[i64; 2]> = equal
+        .iter()
+        .flat_map(|records| &records.readings)
+        .flat_map(|reading| if let Reading::Replies { sizes, .. } = reading { sizes.as_slice() } else { &[] })
+        .copied()
+        .collect();
+    types.sort_unstable();
+    types.dedup();
+    let mut all = vec![Partial { replies: vec![0; types.len()], ..Partial::default() }];
+    for records in &equal {
+        let mut more = Vec::new();
+        for partial in &all {
+            extend(partial, records, 0, records.count, &types, &mut more);
+        }
+        more.sort_by(|a, b| b.ln_weight.total_cmp(&a.ln_weight));
+        more.truncate((MAX_WORK / types.len().max(1)).clamp(4, MAX_INTERPRETATIONS));
+        all = more;
+    }
+    let groups = records.len() as u32;
+    let finished = all.into_iter().map(|partial| finish(model, partial, groups)).collect();
+    (types, finished)
+}
+
+/// The ways to read a record whose size is in a range, the most probable first.
+fn readings(model: &SingleReplies, size: [i64; 2]) -> Vec<Reading> {
+    let share = |size| model.classes.iter().map(|class| class.share(size)).fold(0.0, f64::max);
+    let single = (share(size), Reading::Replies { sizes: vec![size], weight: 1.0 });
+    let merged = if model.merged > 0.0 { merged_sizes(model, size) } else { Vec::new() };
+    let merged = merged.into_iter().map(|sizes| {
+        let shares: f64 = sizes.iter().map(|size| share([*size; 2])).product();
+        let weight = orders(&sizes) * (1..sizes.len()).map(|_| model.merged).product::<f64>();
+        let sizes = sizes.into_iter().map(|size| [size; 2]).collect();
+        (weight * shares, Reading::Replies { sizes, weight })
+    });
+    let foreign = model.foreign.max(LEAST_SHARE) * model.foreign_share(size);
+    let foreign = (foreign, Reading::Foreign { ln_weight: foreign.ln() });
+    let mut weighted: Vec<(f64, Reading)> = [single].into_iter().chain(merged).collect();
+    weighted.retain(|(weight, _)| *weight > LEAST_WEIGHT);
+    weighted.sort_by(|a, b| b.0.total_cmp(&a.0));
+    weighted.truncate(MAX_READINGS - 1);
+    weighted.push(foreign);
+    weighted.sort_by(|a, b| b.0.total_cmp(&a.0));
+    weighted.into_iter().map(|(_, reading)| reading).collect()
+}
+
+/// Sizes of two or three replies that add up to a record's size.
+fn merged_sizes(model: &SingleReplies, [least, most]: [i64; 2]) -> Vec<Vec<i64>> {
+    let mut known: Vec<(u64, i64)> =
+        model.classes.iter().flat_map(|class| &class.sizes).map(|(size, times)| (*times, *size)).collect();
+    known.sort_unstable_by(|a, b| b.cmp(a));
+    known.truncate(MAX_SIZES_MERGED);
+    let mut known: Vec<i64> = known.into_iter().map(|(_, size)| size).collect();
+    known.sort_unstable();
+    known.dedup();
+    let mut found = Vec::new();
+    let mut pending: Vec<(Vec<i64>, i64)> = vec![(Vec::new(), 0)];
+    while let Some((parts, sum)) = pending.pop() {
+        let from = parts.last().copied().unwrap_or(i64::MIN);
+        for size in known.iter().filter(|size| **size >= from) {
+            let shared = if parts.is_empty() { 0 } else { model.shared };
+            let sum = sum.saturating_add(*size).saturating_sub(shared);
+            let parts: Vec<i64> = parts.iter().copied().chain([*size]).collect();
+            // Known sizes under a block cipher are the upper ends of their ranges.
+            let tolerance = most.saturating_sub(least).saturating_mul(i64::try_from(parts.len() - 1).unwrap_or(0));
+            if parts.len() > 1 && (least..=most.saturating_add(tolerance)).contains(&sum) {
+                found.push(parts.clone());
+            }
+            if parts.len() < MAX_MERGED && sum <= most {
+                pending.push((parts, sum));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// In how many orders these sizes may come.
+fn orders(sizes: &[i64]) -> f64 {
+    let mut sorted = sizes.to_vec();
+    sorted.sort_unstable();
+    let repeats = sorted.chunk_by(|a, b| a == b).map(|equal| ln_factorial(equal.len() as u32));
+    (ln_factorial(sizes.len() as u32) - repeats.sum::<f64>()).exp().round()
+}
+
+/// Reads `left` equal records with the readings from `at` on.
+fn extend(
+    partial: &Partial,
+    records: &EqualRecords,
+    at: usize,
+    left: u32,
+    types: &[[i64; 2]],
+    extended: &mut Vec<Partial>,
+) {
+    let Some(reading) = records.readings.get(at) else {
+        if left == 0 {
+            extended.push(partial.clone());
+        }
+        return;
+    };
+    for count in (0..=left).rev() {
+        let odd = partial.odd + if at == 0 { 0 } else { count };
+        if odd > MAX_ODD {
+            continue;
+        }
+        let mut next = Partial { odd, ..partial.clone() };
+        // Which of the equal records are read this way.
+        next.ln_weight += ln_choose(left, count);
+        match reading {
+            Reading::Replies { sizes, weight } => {
+                next.ln_weight += f64::from(count) * weight.ln();
+                for size in sizes {
+                    if let Ok(index) = types.binary_search(size)
+                        && let Some(replies) = next.replies.get_mut(index)
+                    {
+                        *replies += count;
+                    }
+                }
+            }
+            Reading::Foreign { ln_weight } => {
+                next.ln_weight += f64::from(count) * ln_weight;
+                next.foreign += count;
+            }
+        }
+        extend(&next, records, at + 1, left - count, types, extended);
+    }
+}
+
+/// Adds what depends on the records as a whole: merging, foreign records and the order of all.
+fn finish(model: &SingleReplies, partial: Partial, records: u32) -> Interpretation {
+    let replies: u32 = partial.replies.iter().sum();
+    let groups = records.saturating_sub(partial.foreign);
+    let mut ln_weight = partial.ln_weight - ln_factorial(replies);
+    ln_weight += f64::from(groups.saturating_sub(1)) * (1.0 - model.merged).ln();
+    // Foreign records are Poisson, at any places among the others.
+    ln_weight -= model.foreign;
+    ln_weight -= ln_factorial(partial.foreign) + ln_choose(records, partial.foreign);
+    Interpretation { replies: partial.replies, ln_weight }
+}
+
+/// How many values of ln n! are tabulated.
+const FACTORIALS: usize = 512;
+
+/// ln n!, by Stirling's series where there is no table.
+pub(super) fn ln_factorial(n: u32) -> f64 {
+    static TABLE: LazyLock<Vec<f64>> = LazyLock::new(|| {
+        let sums = (0..FACTORIALS as u32).scan(0.0, |sum: &mut f64, n| {
+            *sum += f64::from(n.max(1)).ln();
+            Some(*sum)
+        });
+        sums.collect()
+    });
+    TABLE.get(n as usize).copied().unwrap_or_else(|| {
+        let n = f64::from(n);
+        (n + 0.5) * n.ln() - n + (2.0 * PI).ln() / 2.0 + 1.0 / (12.0 * n)
+    })
+}
+
+/// ln of the binomial coefficient.
+fn ln_choose(all: u32, some: u32) -> f64 {
+    ln_factorial(all) - ln_factorial(some) - ln_factorial(all.saturating_sub(some))
+}

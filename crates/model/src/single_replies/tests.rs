@@ -1,0 +1,279 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::LabelledCommand;
+
+fn class(missing: f64, sizes: &[(i64, u64)]) -> ReplyClass {
+    ReplyClass { missing, unseen: 0.0, sizes: sizes.to_vec() }
+}
+
+/// Actions `on` and `off` have a reply of 90 bytes, `dim` one of 95 or 96 bytes, `white` two, `quiet` none.
+fn home() -> SingleReplies {
+    SingleReplies {
+        merged: 0.02,
+        shared: 0,
+        foreign: 0.01,
+        foreign_sizes: vec![(160, 3)],
+        per_command: vec![0, 0],
+        per_action: vec![vec![1, 0], vec![1, 0], vec![0, 1], vec![1, 1], vec![0, 0]],
+        classes: vec![class(0.01, &[(90, 50)]), class(0.05, &[(95, 30), (96, 10)])],
+    }
+}
+
+fn ln_likelihood(model: &SingleReplies, records: &[i64], counts: &[u32]) -> f64 {
+    let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size; 2]).collect();
+    SeenReplies::new(model, &ranges).ln_likelihood(&model.class_counts(counts.iter().copied().enumerate()))
+}
+
+/// A command's replies as drawn from a model, by a small generator of its own.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn below(&mut self, end: u32) -> u32 {
+        (self.next() * f64::from(end)) as u32
+    }
+
+    fn size(&mut self, class: &ReplyClass) -> i64 {
+        let all: u64 = class.sizes.iter().map(|(_, times)| times).sum();
+        let mut at = self.next() * all as f64;
+        for (size, times) in &class.sizes {
+            at -= *times as f64;
+            if at < 0.0 {
+                return *size;
+            }
+        }
+        class.sizes[0].0
+    }
+
+    fn replies(&mut self, model: &SingleReplies, counts: &[u32]) -> Vec<i64> {
+        let mut sizes = Vec::new();
+        for (class, number) in model.classes.iter().zip(model.class_counts(counts.iter().copied().enumerate())) {
+            for _ in 0..number {
+                if self.next() >= class.missing {
+                    sizes.push(self.size(class));
+                }
+            }
+        }
+        for at in (1..sizes.len()).rev() {
+            sizes.swap(at, self.below(at as u32 + 1) as usize);
+        }
+        let mut records: Vec<i64> = Vec::new();
+        for size in sizes {
+            match records.last_mut() {
+                Some(last) if self.next() < model.merged => *last += size - model.shared,
+                _ => records.push(size),
+            }
+        }
+        if self.next() < model.foreign {
+            records.insert(self.below(records.len() as u32 + 1) as usize, 160);
+        }
+        records
+    }
+
+    fn commands(&mut self, model: &SingleReplies, number: usize) -> Vec<LabelledCommand> {
+        let actions = model.per_action.len();
+        let mut command = || {
+            let mut counts = vec![0; actions];
+            for _ in 0..=self.below(5) {
+                counts[self.below(actions as u32) as usize] += 1;
+            }
+            let replies = self.replies(model, &counts);
+            LabelledCommand {
+                sizes: [0; 2],
+                counts,
+                replies: replies.len() as u32,
+                reply_bytes: replies.iter().sum(),
+                single_replies: Some(replies),
+            }
+        };
+        (0..number).map(|_| command()).collect()
+    }
+}
+
+/// P(this sequence of records | replies of these classes), by trying every way to give replies to records.
+fn by_trial(model: &SingleReplies, records: &[i64], class_counts: &[u32]) -> f64 {
+    let replies: Vec<&ReplyClass> = model
+        .classes
+        .iter()
+        .zip(class_counts)
+        .flat_map(|(class, count)| std::iter::repeat_n(class, *count as usize))
+        .collect();
+    let factorial = |n: usize| (1..=n).map(|factor| factor as f64).product::<f64>();
+    let mut all = 0.0;
+    for foreign in 0_u32..1 << records.len() {
+        let number = foreign.count_ones() as usize;
+        let rest: Vec<i64> =
+            records.iter().enumerate().filter(|(at, _)| foreign >> at & 1 == 0).map(|(_, size)| *size).collect();
+        let sizes = records.iter().enumerate().filter(|(at, _)| foreign >> at & 1 == 1);
+        let shares: f64 = sizes.map(|(_, size)| model.foreign_share([*size; 2])).product();
+        let places = factorial(records.len()) / factorial(number) / factorial(rest.len());
+        let poisson = (-model.foreign).exp() * model.foreign.powf(number as f64) / factorial(number);
+        let mut used = vec![false; replies.len()];
+        all += poisson / places * shares * given_to(model, &replies, &rest, &mut used, 0, 0);
+    }
+    all
+}
+
+/// Gives unused replies to the records, one after the other; `sum` bytes of the first record are given already.
+fn given_to(
+    model: &SingleReplies,
+    replies: &[&ReplyClass],
+    records: &[i64],
+    used: &mut Vec<bool>,
+    groups: u32,
+    sum: i64,
+) -> f64 {
+    let Some((record, rest)) = records.split_first() else {
+        let sent = used.iter().filter(|used| **used).count() as u32;
+        let missing: f64 =
+            replies.iter().zip(&*used).filter(|(_, used)| !**used).map(|(class, _)| class.missing).product();
+        let orders: f64 = (1..=sent).map(f64::from).product();
+        let merges = f64::from(sent - groups);
+        let apart = f64::from(groups.saturating_sub(1));
+        return missing / orders * model.merged.powf(merges) * (1.0 - model.merged).powf(apart);
+    };
+    let mut all = 0.0;
+    for at in 0..replies.len() {
+        if used[at] {
+            continue;
+        }
+        let class = replies[at];
+        let times: u64 = class.sizes.iter().map(|(_, times)| times).sum();
+        used[at] = true;
+        for (size, seen) in &class.sizes {
+            let share = (1.0 - class.missing) * *seen as f64 / times as f64;
+            let sum = sum + size - if sum > 0 { model.shared } else { 0 };
+            if sum == *record {
+                all += share * given_to(model, replies, rest, used, groups + 1, 0);
+            } else if sum < *record {
+                all += share * given_to(model, replies, records, used, groups, sum);
+            }
+        }
+        used[at] = false;
+    }
+    all
+}
+
+#[test]
+fn classes_are_counted_over_all_actions() {
+    assert_eq!(home().class_counts([2, 1, 3, 1, 4].into_iter().enumerate()), [4, 4]);
+    let acknowledged = SingleReplies { per_command: vec![1, 0], ..home() };
+    assert_eq!(acknowledged.class_counts([(2, 1)]), [1, 1]);
+}
+
+#[test]
+fn replies_tell_actions_of_other_classes_apart() {
+    let on_rather_than_dim = |records: &[i64]| {
+        ln_likelihood(&home(), records, &[1, 0, 0, 0, 0]) - ln_likelihood(&home(), records, &[0, 0, 1, 0, 0])
+    };
+    assert!(on_rather_than_dim(&[90]) > 5.0 && on_rather_than_dim(&[95]) < -5.0);
+    assert!(on_rather_than_dim(&[]).abs() < 2.0, "both replies may be lost");
+    let merged = |counts: &[u32]| ln_likelihood(&home(), &[186], counts);
+    assert!(merged(&[1, 0, 1, 0, 0]) > merged(&[1, 0, 0, 0, 0]) + 5.0, "90 + 96 bytes in one record");
+}
+
+#[test]
+fn ranges_of_block_ciphers_hold_the_sizes_of_a_class() {
+    let model = home();
+    let seen = SeenReplies::new(&model, &[[81, 96]]);
+    let (on, dim) = (seen.ln_likelihood(&[1, 0]), seen.ln_likelihood(&[0, 1]));
+    assert!((on - dim).abs() < 0.1, "90, 95 and 96 bytes are in one range: {on} {dim}");
+    let seen = SeenReplies::new(&model, &[[97, 112]]);
+    assert!(seen.ln_likelihood(&[1, 0]) < on - 5.0);
+}
+
+#[test]
+fn hostile_replies_end_soon() {
+    let many: Vec<[i64; 2]> = (0..64).map(|at| [80 + at; 2]).collect();
+    let mut wide = home();
+    wide.classes[0].sizes = (0..256).map(|at| (at, 1)).collect();
+    wide.classes[1].sizes = (0..256).map(|at| (at, 2)).collect();
+    assert!(SeenReplies::new(&wide, &many).ln_likelihood(&[40, 40]).is_finite());
+    assert!(SeenReplies::new(&wide, &[[i64::MIN, i64::MAX]]).ln_likelihood(&[u32::MAX, 1]) <= 0.0);
+}
+
+#[test]
+fn what_actions_send_is_learned() {
+    let truth = home();
+    let commands = Draws(1).commands(&truth, 400);
+    let learned = SingleReplies::learn(&commands, 5).unwrap();
+    assert_eq!(learned.per_action, truth.per_action, "{learned:?}");
+    assert_eq!(learned.per_command, [0, 0]);
+    let sizes = |model: &SingleReplies| -> Vec<Vec<i64>> {
+        model.classes.iter().map(|class| class.sizes.iter().map(|(size, _)| *size).collect()).collect()
+    };
+    assert_eq!(sizes(&learned), sizes(&truth));
+    assert!((learned.merged - 0.02).abs() < 0.015 && learned.classes.iter().all(|class| class.missing < 0.08));
+    assert!(learned.foreign_sizes.iter().any(|(size, _)| *size == 160), "{learned:?}");
+}
+
+#[test]
+fn bytes_that_replies_share_are_learned() {
+    let truth = SingleReplies { merged: 0.1, shared: 40, ..home() };
+    let learned = SingleReplies::learn(&Draws(5).commands(&truth, 400), 5).unwrap();
+    assert_eq!((learned.shared, &learned.per_action), (40, &truth.per_action), "{learned:?}");
+    assert!((learned.merged - 0.1).abs() < 0.03);
+}
+
+#[test]
+fn a_reply_to_the_command_itself_is_learned() {
+    let truth = SingleReplies {
+        per_command: vec![0, 0, 1],
+        per_action: home().per_action.into_iter().map(|sent| [sent, vec![0]].concat()).collect(),
+        classes: [home().classes, vec![class(0.01, &[(33, 9)])]].concat(),
+        ..home()
+    };
+    let learned = SingleReplies::learn(&Draws(2).commands(&truth, 400), 5).unwrap();
+    assert_eq!(learned.per_command.iter().sum::<u32>(), 1, "{learned:?}");
+    let command = learned.per_command.iter().position(|number| *number == 1).unwrap();
+    assert_eq!(learned.classes[command].sizes.iter().max_by_key(|size| size.1).unwrap().0, 33);
+}
+
+#[test]
+fn replies_that_do_not_depend_on_actions_tell_nothing() {
+    let alike = SingleReplies { per_command: vec![1, 0], per_action: vec![vec![0, 0]; 5], ..home() };
+    assert_eq!(SingleReplies::learn(&Draws(3).commands(&alike, 300), 5), None);
+    let foreign = SingleReplies { per_command: vec![0, 0], foreign: 0.8, ..alike };
+    assert_eq!(SingleReplies::learn(&Draws(4).commands(&foreign, 300), 5), None);
+    let unknown: Vec<LabelledCommand> = Draws(1)
+        .commands(&home(), 100)
+        .into_iter()
+        .map(|command| LabelledCommand { single_replies: None, ..command })
+        .collect();
+    assert_eq!(SingleReplies::learn(&unknown, 5), None);
+    assert_eq!(SingleReplies::learn(&[], 5), None);
+}
+
+proptest! {
+    #[test]
+    fn likelihood_is_that_of_every_way(
+        counts in prop::collection::vec(0u32..3, 2),
+        shared in prop::sample::select(vec![0, 5]),
+        records in prop::collection::vec(prop::sample::select(vec![90, 95, 96, 160, 180, 185, 186, 275]), 0..4),
+    ) {
+        let model = SingleReplies { shared, ..home() };
+        let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size; 2]).collect();
+        let found = SeenReplies::new(&model, &ranges).ln_likelihood(&counts).exp();
+        let wanted = by_trial(&model, &records, &counts);
+        prop_assert!((found - wanted).abs() <= 0.01 * wanted + 1e-9, "{found} {wanted}");
+    }
+
+    #[test]
+    fn learned_models_are_valid(
+        rows in prop::collection::vec(
+            (prop::collection::vec(0u32..3, 3), prop::collection::vec(0i64..1 << 20, 0..6)), 0..40)
+    ) {
+        let command = |(counts, replies): (Vec<u32>, Vec<i64>)| LabelledCommand {
+            sizes: [0; 2], counts, replies: replies.len() as u32, reply_bytes: 0, single_replies: Some(replies),
+        };
+        let commands: Vec<LabelledCommand> = rows.into_iter().map(command).collect();
+        if let Some(learned) = SingleReplies::learn(&commands, 3) {
+            prop_assert_eq!(learned.fault(3), None);
+        }
+    }
+}
