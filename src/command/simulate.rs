@@ -6,17 +6,19 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use sizeleak_simulator::{Scenario, Simulation, simulate};
+use sizeleak_simulator::{BayesLimit, Scenario, Simulation, bayes_limit, simulate};
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
+use super::text_table::percent;
 
 /// Make labelled captures of a simulated gateway, with real TLS
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sizeleak simulate --scenario home.toml --seed 7 -o home\n\
-                        writes learn.pcap, learn.csv, test.pcap, test.csv and inventory.toml into home. The same \
-                        scenario and seed produce the same bytes. examples/scenarios/default.toml lists all keys.")]
+                        writes learn.pcap, learn.csv, test.pcap, test.csv and inventory.toml into home, and prints how \
+                        often the best possible first answer to a command is right. The same scenario and seed \
+                        produce the same bytes. examples/scenarios/default.toml lists all keys.")]
 pub(crate) struct Arguments {
     /// A description of the home, the service and the network [default: the home of the paper]
     #[arg(long, value_name = "FILE")]
@@ -57,6 +59,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let (learn, test) = (simulation.learn.truths.len(), simulation.test.truths.len());
         let folder = arguments.output.display().to_string();
         say(&folder, &format!("{learn} labelled commands to learn from, {test} to test on"));
+        say("best possible", &best_possible(&scenario));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How often the best first answer to a command is right, or why that is not known.
+fn best_possible(scenario: &Scenario) -> String {
+    match bayes_limit(scenario) {
+        Err(error) => error.to_string(),
+        Ok(BayesLimit { top_1, top_1_with_reply_count, top_1_with_replies, neglected, .. }) => {
+            let [size, count, replies] = [top_1, top_1_with_reply_count, top_1_with_replies].map(percent);
+            let figures = format!(
+                "first answer right in {size} by the size alone, {count} with the number of replies, {replies} with the \
+                 size of each reply"
+            );
+            // Only what would change a figure.
+            if neglected < 0.000_5 { figures } else { format!("{figures} (at most {} more)", percent(neglected)) }
+        }
+    }
 }

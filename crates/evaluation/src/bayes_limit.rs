@@ -32,7 +32,7 @@ pub struct LimitComparison {
 impl LimitComparison {
     /// Compares scores with the limit.
     pub(crate) fn new(limit: BayesLimit, before: Option<&Score>, after: &Score) -> Self {
-        let BayesLimit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies } = limit;
+        let BayesLimit { top_1, top_1_with_replies, prior_bits, leaked_bits, leaked_bits_with_replies, .. } = limit;
         let reached = |score: &Score, of: f64| score.top_1 as f64 / score.commands.max(1) as f64 / of;
         let in_the_end = if before.is_some() { top_1_with_replies } else { top_1 };
         Self {

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha20Rng;
 use crate::application::{Message, MessageRole};
 use crate::network::{Host, Hosts, SimulatedPacket, TcpRoute};
 use crate::random_streams::{Purpose, Seed, recurring_times};
-use crate::scenario::{Scenario, Suite, TlsSettings, Version};
+use crate::scenario::{Compression, Scenario, Suite, TlsSettings, Version};
 use crate::time::{MILLISECOND, nanoseconds};
 use crate::tls::{ServerIdentity, Side};
 use crate::tls_connection::{ConnectionSetup, TlsConnection};
@@ -132,7 +132,7 @@ impl BackgroundTraffic<'_> {
         let response_ns = query_ns + route.turnaround(Side::Server) + 10 * MILLISECOND;
         let length = bytes + random.random_range(0..=bytes / 4);
         let message = |time_ns, side, bytes| Message { time_ns, side, bytes, role: MessageRole::Other };
-        let answer = http::found(response_ns, &vec![b' '; length]);
+        let answer = http::found(response_ns, &vec![b' '; length], Compression::None);
         let messages =
             [message(query_ns, Side::Client, http::poll(&identity.name)), message(response_ns, Side::Server, answer)];
         Ok(connection.carry(&messages, response_ns + 100 * MILLISECOND)?.packets)

@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha20Rng;
 
-use crate::scenario::{CommandSettings, IdDraw, MessageId, Scenario};
+use crate::scenario::{CommandSettings, IdDraw, MessageId, Parameter, Scenario};
 
 /// An action for one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,15 @@ pub(crate) struct DeviceAction {
     pub(crate) device: u32,
     /// The action's index in [`Scenario::action_names`].
     pub(crate) action: usize,
+    /// The choice among the action's parameters; 0 without a parameter.
+    pub(crate) parameter: u64,
+}
+
+impl DeviceAction {
+    /// An action whose parameter is the first choice.
+    pub(crate) fn new(device: u32, action: usize) -> Self {
+        Self { device, action, parameter: 0 }
+    }
 }
 
 /// Generates commands for the devices of a scenario.
@@ -21,6 +30,8 @@ pub(crate) struct CommandGenerator {
     /// The actions of each device, by the device's number.
     devices: Vec<Vec<usize>>,
     actions: usize,
+    /// The number of parameters of each action; 0 without.
+    choices: Vec<u64>,
     /// Weights of the numbers of actions, from one action on.
     weights: Vec<f64>,
 }
@@ -34,7 +45,21 @@ impl CommandGenerator {
             let actions: Vec<usize> = device.actions.iter().filter_map(index).collect();
             devices.extend((0..device.count).map(|_| actions.clone()));
         }
-        Self { devices, actions: names.len(), weights: weights_of_numbers(&scenario.command) }
+        let choices = names.iter().map(|name| {
+            let value = scenario.actions.iter().find(|action| action.name == *name);
+            value.and_then(|action| action.parameter.as_ref()).map_or(0, Parameter::choices)
+        });
+        let choices = choices.collect();
+        Self { devices, actions: names.len(), choices, weights: weights_of_numbers(&scenario.command) }
+    }
+
+    /// Draws the parameters of commands.
+    pub(crate) fn draw_parameters(&self, commands: &mut [Vec<DeviceAction>], random: &mut ChaCha20Rng) {
+        for action in commands.iter_mut().flatten() {
+            if let Some(choices) = self.choices.get(action.action).filter(|choices| **choices > 0) {
+                action.parameter = random.random_range(0..*choices);
+            }
+        }
     }
 
     /// The paper's experiments, `repeats` times: each action on one device, then on two. An action that only one device
@@ -48,7 +73,7 @@ impl CommandGenerator {
                     let mut devices: Vec<u32> = devices.map(|(device, _)| device).collect();
                     let (chosen, _) = devices.partial_shuffle(random, count);
                     if chosen.len() == count {
-                        commands.push(chosen.iter().map(|device| DeviceAction { device: *device, action }).collect());
+                        commands.push(chosen.iter().map(|device| DeviceAction::new(*device, action)).collect());
                     }
                 }
             }
@@ -73,7 +98,7 @@ impl CommandGenerator {
         for device in chosen.iter().copied() {
             let actions = self.devices.get(device as usize).map_or(&[][..], Vec::as_slice);
             if let Some(action) = actions.get(random.random_range(0..actions.len().max(1))) {
-                command.push(DeviceAction { device, action: *action });
+                command.push(DeviceAction::new(device, *action));
             }
         }
         command
@@ -108,17 +133,42 @@ pub(crate) fn id_widths(id: MessageId) -> Vec<(u32, f64)> {
     // Each further digit means ten times as many numbers.
     let weight = |digits: u32| match id.draw {
         IdDraw::Number => 10_f64.powf(f64::from(digits) - f64::from(id.max_digits)),
-        IdDraw::Digits => 1.0,
+        IdDraw::Digits | IdDraw::Growing => 1.0,
     };
     let sum: f64 = (id.min_digits..=id.max_digits).map(weight).sum();
     (id.min_digits..=id.max_digits).map(|digits| (digits, weight(digits) / sum)).collect()
+}
+
+/// A capture of a simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CapturePart {
+    /// The one to learn from.
+    Learn,
+    /// The one to test on.
+    Test,
+}
+
+/// The id of the command with this index among `count` if ids grow: while learning evenly below twice the smallest
+/// number of the fewest digits, while testing from there to the largest number of the most digits.
+pub(crate) fn growing_id(id: MessageId, part: CapturePart, index: usize, count: usize) -> u64 {
+    let first = 10_u64.saturating_pow(id.min_digits.saturating_sub(1));
+    let (start, last) = match part {
+        CapturePart::Learn => (first, 2 * first - 1),
+        CapturePart::Test => (2 * first, 10_u64.saturating_pow(id.max_digits) - 1),
+    };
+    let progress = index as f64 / count.saturating_sub(1).max(1) as f64;
+    let grown = match part {
+        CapturePart::Learn => start as f64 + (last - start) as f64 * progress,
+        CapturePart::Test => start as f64 * (last as f64 / start as f64).powf(progress),
+    };
+    (grown as u64).clamp(start, last)
 }
 
 /// Draws a message id.
 pub(crate) fn random_id(id: MessageId, random: &mut ChaCha20Rng) -> u64 {
     let (fewest, most) = match id.draw {
         IdDraw::Number => (id.min_digits, id.max_digits),
-        IdDraw::Digits => {
+        IdDraw::Digits | IdDraw::Growing => {
             let digits = random.random_range(id.min_digits..=id.max_digits);
             (digits, digits)
         }
@@ -161,6 +211,20 @@ mod tests {
         assert_eq!(counts.len(), 28);
         assert_eq!(counts[0], [1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(counts[13], [0, 0, 0, 0, 0, 0, 2]);
+    }
+
+    #[test]
+    fn growing_ids_pass_through_every_width_while_testing() {
+        let id = MessageId { min_digits: 4, max_digits: 7, draw: IdDraw::Growing };
+        let ids = |part, count| (0..count).map(|at| growing_id(id, part, at, count)).collect::<Vec<_>>();
+        let (learn, test) = (ids(CapturePart::Learn, 200), ids(CapturePart::Test, 400));
+        let all = [learn.clone(), test.clone()].concat();
+        assert!(all.is_sorted_by(|one, next| one < next), "{all:?}");
+        assert!(learn.iter().all(|id| id.to_string().len() == 4));
+        assert_eq!((test.first(), test.last()), (Some(&2_000), Some(&9_999_999)));
+        let of_width = |width| test.iter().filter(|id| id.to_string().len() == width).count();
+        assert!((4..=7).all(|width| (70..120).contains(&of_width(width))), "{:?}", [4, 5, 6, 7].map(of_width));
+        assert_eq!(ids(CapturePart::Test, 1), [2_000]);
     }
 
     #[test]

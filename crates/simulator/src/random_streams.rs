@@ -21,6 +21,8 @@ pub(crate) enum Purpose {
     FetchTcp,
     BackgroundTraffic,
     Capture,
+    /// Parameters of actions, the app of a command, and overlapping commands.
+    Variation,
 }
 
 /// The seed of one capture of a simulation.

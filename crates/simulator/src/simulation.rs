@@ -9,13 +9,13 @@ use sizeleak_storage::replace;
 
 use crate::application::{self, MessageInput, MessageRole};
 use crate::background_traffic::{BackgroundTraffic, FIRMWARE, WEBSITE};
-use crate::command_generator::{CommandGenerator, DeviceAction};
+use crate::command_generator::{CapturePart, CommandGenerator, DeviceAction};
 use crate::labels::LabelRow;
 use crate::message_encoder::MessageEncoder;
 use crate::network::{Hosts, SimulatedPacket, TcpRoute};
 use crate::random_streams::{Purpose, Seed};
 use crate::scenario::Resolution;
-use crate::schedule::{PlannedConnection, Schedule};
+use crate::schedule::{PlannedConnection, Schedule, ScheduleRandom};
 use crate::time::{DAY, MICROSECOND, MILLISECOND, SECOND, nanoseconds};
 use crate::tls::ServerIdentity;
 use crate::tls_connection::{ConnectionSetup, SentMessage, TlsConnection};
@@ -75,14 +75,16 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateEr
     let simulator = Simulator::new(scenario, seed)?;
     let start_ns = scenario.epoch.as_second() * SECOND + i64::from(scenario.epoch.subsec_nanosecond());
 
-    let (learn, end_ns) = simulator.capture(Seed::new(seed, 1), start_ns, |generator, random| {
-        let mut commands = generator.experiments(scenario.learn.repeats, random);
-        commands.extend((0..scenario.learn.random).map(|_| generator.random_command(random)));
-        commands
-    })?;
+    let (learn, end_ns) =
+        simulator.capture(CapturePart::Learn, Seed::new(seed, 1), start_ns, |generator, random| {
+            let mut commands = generator.experiments(scenario.learn.repeats, random);
+            commands.extend((0..scenario.learn.random).map(|_| generator.random_command(random)));
+            commands
+        })?;
     // The test starts at the same time of day, on the first day after the end of learning.
     let days = (end_ns - start_ns).div_euclid(DAY) + 1;
-    let (test, _) = simulator.capture(Seed::new(seed, 2), start_ns + days * DAY, |generator, random| {
+    let test_ns = start_ns + days * DAY;
+    let (test, _) = simulator.capture(CapturePart::Test, Seed::new(seed, 2), test_ns, |generator, random| {
         (0..scenario.test.commands).map(|_| generator.random_command(random)).collect()
     })?;
     Ok(Simulation { learn, test, inventory: labels::inventory(&scenario.devices)? })
@@ -142,13 +144,16 @@ impl<'a> Simulator<'a> {
     /// Simulates a capture. Returns it with its end, in nanoseconds since the epoch.
     fn capture(
         &self,
+        part: CapturePart,
         seed: Seed,
         start_ns: i64,
         commands: impl FnOnce(&CommandGenerator, &mut ChaCha20Rng) -> Vec<Vec<DeviceAction>>,
     ) -> Result<(SimulatedCapture, i64), SimulateError> {
-        let mut random = seed.stream(Purpose::Commands, 0);
-        let commands = commands(&self.generator, &mut random);
-        let schedule = Schedule::new(self.scenario, start_ns, commands, &mut random);
+        let stream = |purpose| seed.stream(purpose, 0);
+        let mut random = ScheduleRandom { commands: stream(Purpose::Commands), variation: stream(Purpose::Variation) };
+        let mut commands = commands(&self.generator, &mut random.commands);
+        self.generator.draw_parameters(&mut commands, &mut random.variation);
+        let schedule = Schedule::new(self.scenario, part, start_ns, commands, &mut random);
 
         let mut packets = self.background_traffic(seed).packets(schedule.start_ns, schedule.end_ns)?;
         let mut truths = Vec::new();

@@ -40,6 +40,7 @@ fn the_bundled_scenarios_can_be_simulated() {
         (include_str!("../../../examples/scenarios/websocket-tls12-aes.toml"), Framing::Websocket),
         (include_str!("../../../examples/scenarios/mqtt-tls13.toml"), Framing::Mqtt),
         (include_str!("../../../examples/scenarios/http-tls12-chacha.toml"), Framing::Http),
+        (include_str!("../../../examples/scenarios/changing-gateway.toml"), Framing::Websocket),
     ];
     for (text, framing) in files {
         let scenario = Scenario::from_toml(text).unwrap();
@@ -88,6 +89,23 @@ fn errors_of_values_name_the_key() {
         ("device.actions of `a`", "device = [{ name = \"a\", count = 1, actions = [] }]"),
         ("device.actions of `a`", "device = [{ name = \"a\", count = 20, actions = [\"time\"] }]"),
         ("action.name", "action = [{ name = \"fly\", set = 1 }]"),
+        ("action.parameter of `on`", "action = [{ name = \"on\", set = 1, parameter = { name = [] } }]"),
+        (
+            "action.parameter of `on`, number.min",
+            "action = [{ name = \"on\", set = 1, parameter = { number = { min = 3, max = 2 } } }]",
+        ),
+        (
+            "action.replies of `on`, max",
+            "action = [{ name = \"on\", set = 1, replies = [{ min = 0, max = 0 }, { min = 3, max = 2 }] }]",
+        ),
+        ("action.replies of `on`", "replies.mode = \"none\"\naction = [{ name = \"on\", set = 1, replies = [] }]"),
+        ("command.second-app", "command = { second-app = 2 }"),
+        ("command.overlap.share", "command = { overlap = { share = -1 } }"),
+        ("command.overlap.share", "command = { overlap = { share = 0.1 } }\nsession = { framing = \"http\" }"),
+        ("command.overlap.interval.min", "command = { overlap = { interval = { min = \"0s\", max = \"1s\" } } }"),
+        ("command.overlap.interval.max", "command = { overlap = { interval = { min = \"1s\", max = \"1ms\" } } }"),
+        ("firmware-change.after", "firmware-change = { after = 1.5 }"),
+        ("firmware-change.bytes", "firmware-change = { bytes = 5000 }"),
         ("noise.host-period", "noise = { host-period = \"1ms\" }"),
         ("telemetry.period", "telemetry = { period = \"100ms\" }\ntest = { commands = 100000 }"),
         ("capture.loss", "capture = { loss = -0.1 }"),

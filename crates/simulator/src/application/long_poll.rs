@@ -10,25 +10,28 @@ use rand_chacha::ChaCha20Rng;
 
 use super::message::{Message, MessageInput, MessageRole};
 use super::reply::replies;
+use crate::SimulateError;
+use crate::framing::compression::compressed;
 use crate::framing::http;
 use crate::random_streams::{random_duration, recurring_times};
+use crate::scenario::Compression;
 use crate::schedule::PlannedCommand;
 use crate::time::{MILLISECOND, nanoseconds};
 use crate::tls::Side;
 
-pub(super) fn messages(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> Vec<Message> {
+pub(super) fn messages(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> Result<Vec<Message>, SimulateError> {
     let readings = readings(input, random);
     let mut gateway = PollingGateway { input, readings, time_ns: input.ready_ns, messages: Vec::new(), random };
     let close_ns = input.connection.close_ns;
     let timeout = nanoseconds(input.scenario.session.poll_timeout);
     let mut commands = input.connection.commands.iter().enumerate().peekable();
     while gateway.time_ns < close_ns || commands.peek().is_some() {
-        gateway.post_readings();
+        gateway.post_readings()?;
         let poll = http::poll(&input.scenario.network.name);
         gateway.push(gateway.time_ns, Side::Client, poll, MessageRole::Other);
         let arrived_ns = gateway.time_ns + gateway.round_trip() + MILLISECOND;
         if let Some((index, command)) = commands.next_if(|(_, command)| command.time_ns < arrived_ns + timeout) {
-            gateway.handle_command(index, command, command.time_ns.max(arrived_ns));
+            gateway.handle_command(index, command, command.time_ns.max(arrived_ns))?;
         } else if arrived_ns + timeout > close_ns && commands.peek().is_none() {
             // The gateway closes the connection while its last poll is outstanding.
             break;
@@ -38,7 +41,7 @@ pub(super) fn messages(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> Vec
             gateway.pause();
         }
     }
-    gateway.messages
+    Ok(gateway.messages)
 }
 
 /// The gateway's readings, with their times.
@@ -47,7 +50,8 @@ fn readings(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> VecDeque<(i64,
     let times = recurring_times(input.scenario.telemetry.period, input.ready_ns, input.connection.close_ns, random);
     let reading = |time_ns| {
         let device = random.random_range(0..devices);
-        (time_ns, input.encoder.reading(device, random.random_range(1_000..10_000)))
+        let added_bytes = input.connection.added_bytes(time_ns);
+        (time_ns, input.encoder.reading(added_bytes, device, random.random_range(1_000..10_000)))
     };
     times.into_iter().map(reading).collect()
 }
@@ -63,6 +67,10 @@ struct PollingGateway<'a> {
 }
 
 impl PollingGateway<'_> {
+    fn compression(&self) -> Compression {
+        self.input.scenario.session.compression
+    }
+
     fn round_trip(&self) -> i64 {
         nanoseconds(self.input.scenario.network.round_trip)
     }
@@ -77,32 +85,39 @@ impl PollingGateway<'_> {
     }
 
     /// Posts a body and waits for the response.
-    fn post(&mut self, body: &[u8], role: MessageRole) {
-        let request = http::post(&self.input.scenario.network.name, body);
+    fn post(&mut self, body: &[u8], role: MessageRole) -> Result<(), SimulateError> {
+        let compression = self.compression();
+        let body = compressed(body, compression)?;
+        let request = http::post(&self.input.scenario.network.name, &body, compression);
         self.push(self.time_ns, Side::Client, request, role);
         let think = random_duration(self.input.scenario.telemetry.think, self.random);
         let answered_ns = self.time_ns + self.round_trip() + think;
         self.push(answered_ns, Side::Server, http::nothing(answered_ns), MessageRole::Other);
         self.pause();
+        Ok(())
     }
 
-    fn post_readings(&mut self) {
+    fn post_readings(&mut self) -> Result<(), SimulateError> {
         let until_ns = self.time_ns;
         while let Some((_, body)) = self.readings.pop_front_if(|(time_ns, _)| *time_ns <= until_ns) {
-            self.post(&body, MessageRole::Other);
+            self.post(&body, MessageRole::Other)?;
         }
+        Ok(())
     }
 
     /// The service answers the poll with a command, and the gateway posts its replies.
-    fn handle_command(&mut self, index: usize, command: &PlannedCommand, time_ns: i64) {
+    fn handle_command(&mut self, index: usize, command: &PlannedCommand, time_ns: i64) -> Result<(), SimulateError> {
         let MessageInput { scenario, encoder, .. } = self.input;
-        let body = encoder.command(command.message_id, time_ns, &command.actions);
-        self.push(time_ns, Side::Server, http::found(time_ns, &body), MessageRole::Command(index));
+        let body = encoder.command(command.form, command.message_id, time_ns, &command.actions);
+        let (compression, role) = (self.compression(), MessageRole::Command(index));
+        let response = http::found(time_ns, &compressed(&body, compression)?, compression);
+        self.push(time_ns, Side::Server, response, role);
         self.pause();
         for reply in replies(command, scenario.replies, encoder, self.random) {
             self.time_ns = self.time_ns.max(time_ns + reply.delay_ns);
             // Coalesced replies are one body with a line for each.
-            self.post(&reply.bodies.join(&b'\n'), MessageRole::Reply(index));
+            self.post(&reply.bodies.join(&b'\n'), MessageRole::Reply(index))?;
         }
+        Ok(())
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use message::{Message, MessageInput, MessageRole};
 
 use crate::SimulateError;
 use crate::framing::http;
-use crate::scenario::{Framing, Scenario};
+use crate::scenario::{Compression, Framing, Scenario};
 use crate::tls::Side;
 
 /// The protocol's name in ALPN.
@@ -25,15 +25,15 @@ pub(crate) fn alpn_protocol(framing: Framing) -> &'static str {
     }
 }
 
-/// The length of a message with a body of `body` bytes.
+/// The length of a message with a body of `body` bytes, which is not compressed.
 pub(crate) fn message_length(scenario: &Scenario, side: Side, body: usize) -> Result<usize, SimulateError> {
     let body = vec![b' '; body];
     // Random numbers are only drawn for a mask, which has a fixed length.
     let random = &mut ChaCha20Rng::seed_from_u64(0);
     let message = match (PushProtocol::new(scenario), side) {
         (Some(mut protocol), _) => protocol.message(side, &body, random)?.bytes,
-        (None, Side::Server) => http::found(0, &body),
-        (None, Side::Client) => http::post(&scenario.network.name, &body),
+        (None, Side::Server) => http::found(0, &body, Compression::None),
+        (None, Side::Client) => http::post(&scenario.network.name, &body, Compression::None),
     };
     Ok(message.len())
 }
@@ -42,7 +42,7 @@ pub(crate) fn message_length(scenario: &Scenario, side: Side, body: usize) -> Re
 pub(crate) fn messages(input: MessageInput<'_>, random: &mut ChaCha20Rng) -> Result<Vec<Message>, SimulateError> {
     let mut messages = match PushProtocol::new(input.scenario) {
         Some(protocol) => push::messages(input, protocol, random)?,
-        None => long_poll::messages(input, random),
+        None => long_poll::messages(input, random)?,
     };
     messages.sort_by_key(|message| message.time_ns);
     Ok(messages)

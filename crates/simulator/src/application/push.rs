@@ -7,7 +7,9 @@ use super::message::{Message, MessageInput, MessageRole};
 use super::push_protocol::PushProtocol;
 use super::reply::replies;
 use crate::SimulateError;
+use crate::framing::compression::compressed;
 use crate::random_streams::{random_duration, recurring_times};
+use crate::scenario::Compression;
 use crate::time::{MILLISECOND, SECOND, nanoseconds};
 use crate::tls::Side;
 
@@ -18,6 +20,18 @@ enum Event {
     Bodies { side: Side, bodies: Vec<Vec<u8>>, role: MessageRole },
     /// The gateway's keep-alive.
     KeepAlive,
+}
+
+impl Event {
+    /// The event with its bodies as they are sent.
+    fn compressed(mut self, compression: Compression) -> Result<Self, SimulateError> {
+        if let Self::Bodies { bodies, .. } = &mut self {
+            for body in bodies {
+                *body = compressed(body, compression)?.into_owned();
+            }
+        }
+        Ok(self)
+    }
 }
 
 pub(super) fn messages(
@@ -35,6 +49,7 @@ pub(super) fn messages(
             random.random_range(MILLISECOND..3 * MILLISECOND) + if is_answered_by_server { round_trip } else { 0 };
     }
     for (time_ns, event) in events(input, &protocol, time_ns, random) {
+        let event = event.compressed(input.scenario.session.compression)?;
         push_messages(event, time_ns, round_trip, &mut protocol, &mut messages, random)?;
     }
     let bytes = protocol.farewell(random);
@@ -55,7 +70,7 @@ fn events(
     let mut events = Vec::new();
     for (index, command) in connection.commands.iter().enumerate() {
         let time_ns = command.time_ns.max(greeted_ns);
-        let body = encoder.command(command.message_id, time_ns, &command.actions);
+        let body = encoder.command(command.form, command.message_id, time_ns, &command.actions);
         events.push((time_ns, bodies(Side::Server, vec![body], MessageRole::Command(index))));
         for reply in replies(command, scenario.replies, encoder, random) {
             let event = bodies(Side::Client, reply.bodies, MessageRole::Reply(index));
@@ -66,10 +81,11 @@ fn events(
     let devices = scenario.device_count();
     for time_ns in recurring_times(scenario.telemetry.period, greeted_ns, end_ns, random) {
         let device = random.random_range(0..devices);
-        let reading = encoder.reading(device, random.random_range(1_000..10_000));
+        let added_bytes = connection.added_bytes(time_ns);
+        let reading = encoder.reading(added_bytes, device, random.random_range(1_000..10_000));
         if protocol.acknowledges_readings() {
             let delay = nanoseconds(scenario.network.round_trip) + random_duration(scenario.telemetry.think, random);
-            let acknowledgement = vec![encoder.acknowledgement(device)];
+            let acknowledgement = vec![encoder.acknowledgement(added_bytes, device)];
             events.push((time_ns + delay, bodies(Side::Server, acknowledgement, MessageRole::Other)));
         }
         events.push((time_ns, bodies(Side::Client, vec![reading], MessageRole::Other)));

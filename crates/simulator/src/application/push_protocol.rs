@@ -5,7 +5,7 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::SimulateError;
 use crate::framing::{mqtt, websocket};
-use crate::scenario::{Framing, QualityOfService, Scenario};
+use crate::scenario::{Compression, Framing, QualityOfService, Scenario};
 use crate::tls::Side;
 
 const CLIENT: &str = "gateway-20";
@@ -16,8 +16,8 @@ const STATES: &str = "home/20/state";
 /// order.
 #[derive(Debug)]
 pub(super) enum PushProtocol {
-    /// Text frames, masked by the gateway.
-    WebSocket { host: String },
+    /// Text or binary frames, masked by the gateway.
+    WebSocket { host: String, opcode: websocket::Opcode },
     /// A topic for either direction.
     Mqtt {
         quality: QualityOfService,
@@ -39,7 +39,13 @@ impl PushProtocol {
     /// The protocol of a scenario; `None` for HTTP.
     pub(super) fn new(scenario: &Scenario) -> Option<Self> {
         match scenario.session.framing {
-            Framing::Websocket => Some(Self::WebSocket { host: scenario.network.name.clone() }),
+            Framing::Websocket => {
+                let opcode = match scenario.session.compression {
+                    Compression::None => websocket::Opcode::Text,
+                    Compression::Deflate => websocket::Opcode::Binary,
+                };
+                Some(Self::WebSocket { host: scenario.network.name.clone(), opcode })
+            }
             Framing::Mqtt => {
                 let keep_alive = scenario.session.keep_alive.as_secs();
                 Some(Self::Mqtt {
@@ -55,7 +61,7 @@ impl PushProtocol {
     /// The messages before the first JSON message, in turn.
     pub(super) fn greeting(&mut self, random: &mut ChaCha20Rng) -> Result<Vec<(Side, Vec<u8>)>, SimulateError> {
         match self {
-            Self::WebSocket { host } => {
+            Self::WebSocket { host, .. } => {
                 let mut key = [0; 16];
                 random.fill_bytes(&mut key);
                 let request = websocket::upgrade_request(host, key);
@@ -74,7 +80,7 @@ impl PushProtocol {
         }
     }
 
-    /// A message with a JSON body.
+    /// A message with a JSON body, which is already compressed.
     pub(super) fn message(
         &mut self,
         side: Side,
@@ -82,9 +88,9 @@ impl PushProtocol {
         random: &mut ChaCha20Rng,
     ) -> Result<EncodedMessage, SimulateError> {
         match self {
-            Self::WebSocket { .. } => {
+            Self::WebSocket { opcode, .. } => {
                 let mask = (side == Side::Client).then(|| random.random());
-                Ok(EncodedMessage { bytes: websocket::frame(websocket::Opcode::Text, body, mask), answer: None })
+                Ok(EncodedMessage { bytes: websocket::frame(*opcode, body, mask), answer: None })
             }
             Self::Mqtt { quality, identifiers: [client, broker], .. } => {
                 let (topic, last) = if side == Side::Client { (STATES, client) } else { (COMMANDS, broker) };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::message_encoder::{self, MessageEncoder};
+use crate::message_encoder::{self, BodyForm, MessageEncoder};
 use crate::scenario::{Scenario, Suite};
 use crate::tls::Side;
 use crate::{SimulateError, application};
@@ -11,40 +11,46 @@ use crate::{SimulateError, application};
 /// The bytes of an AES block.
 const BLOCK: usize = 16;
 
-/// Computes observable sizes of messages. Two messages look alike if and only if these numbers are equal.
+/// Computes observable sizes of messages. Two messages of one side look alike if and only if these numbers are equal.
 #[derive(Debug)]
 pub(super) struct ObservedSizes<'a> {
     scenario: &'a Scenario,
-    /// Bytes of a command without actions and id, less the comma that the first action does not need.
-    base: usize,
+    /// The form of all bodies.
+    form: BodyForm,
+    /// The bytes of a reply to an action without padding.
+    status: usize,
+    /// The bytes of a reply to a command, without its id.
+    done: usize,
     /// Cache of bytes on the wire, by side and length of the body.
     wire_sizes: BTreeMap<(bool, usize), usize>,
 }
 
 impl<'a> ObservedSizes<'a> {
-    pub(super) fn new(scenario: &'a Scenario) -> Self {
-        let time_ns = scenario.epoch.as_second().saturating_mul(1_000_000_000);
-        // Without the one digit of the id, and without one comma.
-        let base = MessageEncoder::new(scenario).command(1, time_ns, &[]).len() - 2;
-        Self { scenario, base, wire_sizes: BTreeMap::new() }
+    /// For bodies that new firmware lengthens by some bytes.
+    pub(super) fn new(scenario: &'a Scenario, added_bytes: usize) -> Self {
+        let form = BodyForm { added_bytes, ..BodyForm::default() };
+        let status = MessageEncoder::new(scenario).status(form, 0, 0).len();
+        Self { scenario, form, status, done: message_encoder::done(form, 0).len() - 1, wire_sizes: BTreeMap::new() }
     }
 
-    /// The size of a command with `actions` bytes of actions and an id of `digits` digits.
-    pub(super) fn command(&mut self, actions: usize, digits: u32) -> Result<usize, SimulateError> {
-        let length = actions + digits as usize;
-        if self.scenario.tls.suite.is_padded() {
-            self.on_the_wire(Side::Server, self.base + length)
-        } else {
-            Ok(length)
-        }
+    /// The size of a command with a JSON body of `body` bytes, without those of new firmware.
+    pub(super) fn command(&mut self, body: usize) -> Result<usize, SimulateError> {
+        self.size(Side::Server, body + self.form.added_bytes)
+    }
+
+    /// The size of a reply to an action.
+    pub(super) fn status(&mut self, padding: u32) -> Result<usize, SimulateError> {
+        self.size(Side::Client, self.status + padding as usize)
     }
 
     /// The size of the reply to a whole command, which repeats its id.
-    pub(super) fn reply(&mut self, digits: u32) -> Result<usize, SimulateError> {
-        if !self.scenario.tls.suite.is_padded() {
-            return Ok(digits as usize);
-        }
-        self.on_the_wire(Side::Client, message_encoder::done(0).len() - 1 + digits as usize)
+    pub(super) fn done(&mut self, digits: u32) -> Result<usize, SimulateError> {
+        self.size(Side::Client, self.done + digits as usize)
+    }
+
+    /// Longer messages are longer in every framing, so without a block cipher the length itself will do.
+    fn size(&mut self, side: Side, body: usize) -> Result<usize, SimulateError> {
+        if self.scenario.tls.suite.is_padded() { self.on_the_wire(side, body) } else { Ok(body) }
     }
 
     /// The total length of the records of a message. It determines the length of each, since all but the last are full.

@@ -1,14 +1,21 @@
-//! The limit of cases computed by hand, against simulated commands, and its assumptions about framings.
+//! The limit of cases computed by hand, against listed and simulated commands, and its assumptions about framings.
+
+mod brute_force;
+mod enumeration;
 
 use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
+use super::counting::entropy;
+use super::observed_sizes::ObservedSizes;
 use super::*;
-use crate::command_generator::{CommandGenerator, random_id};
+use crate::command_generator::{CommandGenerator, DeviceAction, random_id};
 use crate::framing::{http, mqtt, websocket};
-use crate::scenario::{DeviceKind, Framing, IdDraw, Suite};
+use crate::message_encoder::{BodyForm, MessageEncoder};
+use crate::scenario::{DeviceKind, Framing, ReplyPadding, Suite};
+use enumeration::CommandDistribution;
 
 fn device(name: &str, count: u32, actions: &[&str]) -> DeviceKind {
     DeviceKind { name: name.into(), count, actions: actions.iter().map(|name| (*name).to_owned()).collect() }
@@ -20,6 +27,11 @@ fn home(devices: Vec<DeviceKind>, most_actions: u32) -> Scenario {
     scenario.command.most_actions = most_actions;
     scenario.command.message_id.min_digits = 8;
     scenario
+}
+
+/// The bytes that each further action adds to a message.
+fn action_sizes(scenario: &Scenario) -> Vec<usize> {
+    ScenarioTraits::new(scenario).actions.iter().map(|action| action.bytes).collect()
 }
 
 fn is_near(one: f64, other: f64) -> bool {
@@ -86,9 +98,11 @@ fn best_answers_to_simulated_commands_reach_the_limit() {
         home(vec![device("a", 3, &["on", "off"]), device("b", 2, &["off", "red"]), device("c", 1, &["red"])], 5);
     (mixed.command.message_id.min_digits, mixed.command.message_id.draw) = (6, IdDraw::Digits);
     for (scenario, seed) in [(Scenario::default(), 71_001), (mixed, 71_002)] {
-        let (commands, sizes) = (CommandDistribution::new(&scenario).unwrap(), action_sizes(&scenario));
+        let (commands, sizes) = (CommandDistribution::new(&scenario), action_sizes(&scenario));
         assert!((commands.probabilities.values().sum::<f64>() - 1.0).abs() < 1e-9);
         let limit = bayes_limit(&scenario).unwrap();
+        let listed = entropy(commands.probabilities.values().copied());
+        assert!((limit.prior_bits - listed).abs() < 1e-9, "{limit:?}, listed {listed}");
         let base = commands.base;
         let counts = |key: u128| {
             let digit = |(rest, counts): (u128, Vec<u32>)| (rest / base, [counts, vec![(rest % base) as u32]].concat());
@@ -109,21 +123,45 @@ fn best_answers_to_simulated_commands_reach_the_limit() {
         let (generator, encoder) = (CommandGenerator::new(&scenario), MessageEncoder::new(&scenario));
         let mut random = ChaCha20Rng::seed_from_u64(seed);
         let (draws, mut right) = (20_000, 0);
-        let action = DeviceAction { device: 0, action: 0 };
-        let empty = encoder.command(1, 1_767_600_000_000_000_000, &[action]).len() - sizes[0];
+        let action = DeviceAction::new(0, 0);
+        let empty = encoder.command(BodyForm::default(), 1, 1_767_600_000_000_000_000, &[action]).len() - sizes[0];
         for _ in 0..draws {
             let command = generator.random_command(&mut random);
             let id = random_id(scenario.command.message_id, &mut random);
-            let size = encoder.command(id, 1_767_600_000_000_000_000, &command).len() - empty + 1;
+            let size = encoder.command(BodyForm::default(), id, 1_767_600_000_000_000_000, &command).len() - empty + 1;
             right += u32::from(answers[&size].1 == generator.counts(&command));
         }
         let share = f64::from(right) / f64::from(draws);
         let deviation = (limit.top_1 * (1.0 - limit.top_1) / f64::from(draws)).sqrt();
         assert!((share - limit.top_1).abs() < 4.0 * deviation, "{share} right, the limit is {}", limit.top_1);
+        let possible: f64 = answers.values().map(|(joint, _)| joint).sum();
+        assert!((limit.top_1 - possible).abs() < 1e-9, "{limit:?}, listed {possible}");
         let rising = [limit.leaked_bits, limit.leaked_bits_with_replies, limit.prior_bits];
-        assert!(rising.is_sorted_by(|less, more| *less <= more + 1e-9), "{limit:?}");
+        assert!(rising.is_sorted_by(|less, more| *less <= more + 1e-6), "{limit:?}");
         let rising = [limit.top_1, limit.top_1_with_replies, 1.0];
-        assert!(rising.is_sorted_by(|less, more| *less <= more + 1e-9), "{limit:?}");
+        assert!(rising.is_sorted_by(|less, more| *less <= more + 1e-6), "{limit:?}");
+    }
+}
+
+/// Of too many states the most probable are kept, and what is missing is known.
+#[test]
+fn the_least_probable_commands_are_neglected() {
+    let mut scenario = Scenario::default();
+    for (padding, action) in (0..).zip(&mut scenario.actions) {
+        action.replies = Some(vec![ReplyPadding { min: padding, max: padding }]);
+    }
+    let traits = ScenarioTraits::new(&scenario);
+    let all = CommandGroups::new(&scenario, &traits).unwrap();
+    let mass = |commands: &CommandGroups| commands.groups.iter().map(|group| group.mass).sum::<f64>();
+    assert!((mass(&all) - 1.0).abs() < 1e-9);
+    let mut most: Vec<f64> = all.groups.iter().map(|group| group.mass).collect();
+    most.sort_by(|one, other| other.total_cmp(one));
+    for states in [2_000, 20_000] {
+        let some = CommandGroups::of_states(&scenario, &traits, states).unwrap();
+        assert!(some.groups.len() <= states && all.groups.len() > states);
+        let possible: f64 = most[..states].iter().sum();
+        assert!((0.95 * possible..possible + 1e-9).contains(&mass(&some)), "{} of {possible}", mass(&some));
+        assert!(is_near(some.prior_bits, all.prior_bits));
     }
 }
 
@@ -136,7 +174,7 @@ fn longer_messages_are_longer_in_every_framing() {
         let (one, longer) = (vec![b'x'; length], vec![b'x'; length + 1]);
         let frame = |body: &[u8]| websocket::frame(websocket::Opcode::Text, body, None).len();
         let publish = |body: &[u8]| mqtt::publish("home/20/set", Some(1), body).unwrap().len();
-        let found = |body: &[u8]| http::found(0, body).len();
+        let found = |body: &[u8]| http::found(0, body, crate::scenario::Compression::None).len();
         assert!(frame(&one) < frame(&longer) && publish(&one) < publish(&longer) && found(&one) < found(&longer));
     }
 }
@@ -146,9 +184,17 @@ fn impossible_computations_are_errors() {
     let mut scenario = Scenario::default();
     scenario.command.device_ids = DeviceIds::Varying;
     assert!(matches!(bayes_limit(&scenario), Err(BayesLimitError::DeviceIds)));
-    let many: Vec<String> = (0..60).map(|at| format!("action-{at}")).collect();
-    let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    assert!(matches!(bayes_limit(&home(vec![device("panel", 9, &many)], 9)), Err(BayesLimitError::TooMany)));
+    let mut scenario = Scenario::default();
+    scenario.session.compression = Compression::Deflate;
+    assert!(matches!(bayes_limit(&scenario), Err(BayesLimitError::Setting(_))));
+    let mut scenario = Scenario::default();
+    scenario.command.overlap.share = 0.1;
+    let error = bayes_limit(&scenario).unwrap_err().to_string();
+    let wanted =
+        "the limit is not known where `command.overlap.share` is not 0: replies may belong to several commands";
+    assert_eq!(error, wanted);
+    scenario.replies.mode = ReplyMode::None;
+    assert!(bayes_limit(&scenario).is_ok(), "commands themselves do not mix");
     let crowd = home(vec![device("plug", 10_000, &["on"])], 10_000);
     assert!(matches!(bayes_limit(&crowd), Err(BayesLimitError::TooMany)));
     let none = home(Vec::new(), 1);
@@ -165,15 +211,12 @@ fn computed_wire_sizes_equal_those_of_simulated_records() {
             (scenario.session.framing, scenario.tls.suite, scenario.tls.chunk) = (framing, suite, chunk);
             (scenario.learn.repeats, scenario.learn.random, scenario.test.commands) = (1, 1, 40);
             scenario.command.message_id.draw = IdDraw::Digits;
-            let (mut observed, sizes) = (ObservedSizes::new(&scenario), action_sizes(&scenario));
+            let (mut observed, traits) = (ObservedSizes::new(&scenario, 0), ScenarioTraits::new(&scenario));
             for truth in crate::simulate(&scenario, random.random()).unwrap().test.truths {
-                let actions = sizes.iter().zip(&truth.counts).map(|(size, count)| size * *count as usize).sum();
-                let width = u32::try_from(truth.message_id_width).unwrap();
-                assert_eq!(
-                    observed.command(actions, width).unwrap(),
-                    truth.wire_size,
-                    "{framing:?} {suite:?} {truth:?}"
-                );
+                let sizes = traits.actions.iter().zip(&truth.counts);
+                let actions: usize = sizes.map(|(action, count)| action.bytes * *count as usize).sum();
+                let body = traits.apps[0].base + actions + truth.message_id_width;
+                assert_eq!(observed.command(body).unwrap(), truth.wire_size, "{framing:?} {suite:?} {truth:?}");
             }
         }
     }
@@ -209,6 +252,6 @@ fn a_block_cipher_leaks_less() {
         let padded = bayes_limit(&scenario).unwrap();
         assert!(padded.top_1 < exact.top_1 && padded.top_1_with_replies < exact.top_1_with_replies, "{padded:?}");
         assert!(padded.leaked_bits < exact.leaked_bits && is_near(padded.prior_bits, exact.prior_bits), "{padded:?}");
-        assert!(padded.leaked_bits <= padded.leaked_bits_with_replies + 1e-9, "{padded:?}");
+        assert!(padded.leaked_bits <= padded.leaked_bits_with_replies + 1e-6, "{padded:?}");
     }
 }

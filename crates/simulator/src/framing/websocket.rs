@@ -11,6 +11,7 @@ const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opcode {
     Text = 1,
+    Binary = 2,
     Close = 8,
     Ping = 9,
     Pong = 10,

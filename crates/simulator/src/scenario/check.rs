@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::ServerName;
 
-use super::{DurationRange, Scenario, Version};
+use super::{ActionValue, DurationRange, Framing, Parameter, ReplyMode, Scenario, Version};
 use crate::ScenarioError;
 
 /// The largest number of commands in a capture.
@@ -17,6 +17,16 @@ const MAX_EVENTS: i64 = 1_000_000;
 const MAX_DEVICES: u32 = 10_000;
 /// The largest JSON value of an action, in bytes.
 const MAX_VALUE_BYTES: usize = 1 << 20;
+/// The most names of a parameter.
+const MAX_NAMES: usize = 1_000;
+/// The longest name of a parameter, in bytes.
+const MAX_NAME_BYTES: usize = 256;
+/// The largest number of a parameter.
+const MAX_NUMBER: u64 = 10_u64.pow(18);
+/// The most replies to an action.
+const MAX_REPLIES: usize = 16;
+/// The most bytes that a reply is padded with, or that new firmware adds.
+const MAX_ADDED_BYTES: u32 = 1_024;
 /// The largest response in background traffic, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1 << 24;
 
@@ -37,6 +47,7 @@ impl Scenario {
         self.check_network()?;
         self.check_protocols()?;
         self.check_commands()?;
+        self.check_overlap()?;
         self.check_devices()?;
         self.check_noise_and_capture()?;
         self.check_number_of_events()
@@ -90,7 +101,20 @@ impl Scenario {
         within("session.poll-timeout", self.session.poll_timeout, SECOND..=HOUR)?;
         duration_range("replies.delay", self.replies.delay)?;
         probability("replies.loss", self.replies.loss)?;
-        probability("replies.coalesce", self.replies.coalesce)
+        probability("replies.coalesce", self.replies.coalesce)?;
+        probability("firmware-change.after", self.firmware_change.after)?;
+        within("firmware-change.bytes", self.firmware_change.bytes, 0..=MAX_ADDED_BYTES as usize)
+    }
+
+    fn check_overlap(&self) -> Result<(), ScenarioError> {
+        probability("command.second-app", self.command.second_app)?;
+        let overlap = self.command.overlap;
+        probability("command.overlap.share", overlap.share)?;
+        let waits = self.session.framing == Framing::Http;
+        let text = "0 with `session.framing` \"http\": a gateway that polls replies before it takes the next command";
+        wanted("command.overlap.share", overlap.share, overlap.share <= 0.0 || !waits, text)?;
+        within("command.overlap.interval.min", overlap.interval.min, MILLISECOND..=HOUR)?;
+        within("command.overlap.interval.max", overlap.interval.max, overlap.interval.min..=HOUR)
     }
 
     fn check_commands(&self) -> Result<(), ScenarioError> {
@@ -142,8 +166,23 @@ impl Scenario {
             let limit = format_args!("at most {MAX_VALUE_BYTES} bytes");
             let (key, value) = (format!("action.set of `{}`", action.name), format_args!("{length} bytes long"));
             wanted(&key, value, length <= MAX_VALUE_BYTES, limit)?;
+            check_parameter(action)?;
+            self.check_replies(action)?;
         }
         Ok(())
+    }
+
+    fn check_replies(&self, action: &ActionValue) -> Result<(), ScenarioError> {
+        let Some(replies) = &action.replies else { return Ok(()) };
+        let key = format!("action.replies of `{}`", action.name);
+        let text = "absent unless `replies.mode` is \"per-action\"";
+        wanted(&key, "present", self.replies.mode == ReplyMode::PerAction, text)?;
+        let count = replies.len();
+        wanted(&key, count, count <= MAX_REPLIES, format_args!("at most {MAX_REPLIES} replies"))?;
+        replies.iter().try_for_each(|padding| {
+            within(&format!("{key}, min"), padding.min, 0..=MAX_ADDED_BYTES)?;
+            within(&format!("{key}, max"), padding.max, padding.min..=MAX_ADDED_BYTES)
+        })
     }
 
     fn check_noise_and_capture(&self) -> Result<(), ScenarioError> {
@@ -156,6 +195,25 @@ impl Scenario {
         probability("capture.loss", self.capture.loss)?;
         probability("capture.duplication", self.capture.duplication)?;
         probability("capture.reordering", self.capture.reordering)
+    }
+}
+
+fn check_parameter(action: &ActionValue) -> Result<(), ScenarioError> {
+    let key = format!("action.parameter of `{}`", action.name);
+    match &action.parameter {
+        None => Ok(()),
+        Some(Parameter::Number { min, max }) => {
+            within(&format!("{key}, number.max"), *max, 0..=MAX_NUMBER)?;
+            within(&format!("{key}, number.min"), *min, 0..=*max)
+        }
+        Some(Parameter::Name(names)) => {
+            let text = format_args!("between 1 and {MAX_NAMES} names");
+            wanted(&key, names.len(), (1..=MAX_NAMES).contains(&names.len()), text)?;
+            let text = format_args!("at most {MAX_NAME_BYTES} bytes");
+            names.iter().try_for_each(|name| {
+                wanted(&key, format_args!("{} bytes long", name.len()), name.len() <= MAX_NAME_BYTES, text)
+            })
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::duration_range::DurationRange;
+use super::variation::{Overlap, Parameter, ReplyPadding};
 
 /// A kind of device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,13 @@ pub struct ActionValue {
     pub name: String,
     /// The value to which the device is set. It determines the action's size.
     pub set: Value,
+    /// A parameter that is sent beside the value; none by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<Parameter>,
+    /// The padding of each reply to this action if there is one for each action (`replies.mode`); by default one reply
+    /// without padding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replies: Option<Vec<ReplyPadding>>,
 }
 
 /// The form of commands.
@@ -42,9 +50,13 @@ pub struct CommandSettings {
     pub message_id: MessageId,
     /// How device ids are written in messages.
     pub device_ids: DeviceIds,
+    /// The share of commands that a second app sends, whose bodies have other keys and so other sizes; in both captures.
+    pub second_app: f64,
+    /// Commands that follow each other closely.
+    pub overlap: Overlap,
 }
 
-/// The random number that identifies a message.
+/// The number that identifies a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MessageId {
@@ -64,6 +76,9 @@ pub enum IdDraw {
     Number,
     /// First the number of digits, uniformly, then the number.
     Digits,
+    /// Each is larger than the one before: while learning they have the fewest digits; while testing they grow at a
+    /// constant rate until the last has the most, so that each number of digits lasts for about the same time.
+    Growing,
 }
 
 /// How device ids are written in messages.
@@ -110,6 +125,8 @@ impl Default for CommandSettings {
             decay: 0.75,
             message_id: MessageId::default(),
             device_ids: DeviceIds::Fixed,
+            second_app: 0.0,
+            overlap: Overlap::default(),
         }
     }
 }
@@ -162,5 +179,8 @@ pub(super) fn actions() -> Vec<ActionValue> {
         ("white", json!({"ct": 2700})),
         ("colour", json!({"rgb": "ffa030"})),
     ];
-    values.into_iter().map(|(name, set)| ActionValue { name: name.into(), set }).collect()
+    values
+        .into_iter()
+        .map(|(name, set)| ActionValue { name: name.into(), set, parameter: None, replies: None })
+        .collect()
 }

@@ -5,6 +5,7 @@ mod commands;
 mod duration_range;
 mod network;
 mod protocols;
+mod variation;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ pub use protocols::{
     Framing, QualityOfService, ReplyMode, ReplySettings, SessionSettings, Suite, TelemetrySettings, TlsSettings,
     Version,
 };
+pub use variation::{Compression, FirmwareChange, Overlap, Parameter, ReplyPadding};
 
 use crate::ScenarioError;
 
@@ -50,6 +52,8 @@ pub struct Scenario {
     pub labels: LabelSettings,
     /// The gateway's replies to commands.
     pub replies: ReplySettings,
+    /// New firmware in the middle of the capture to test on.
+    pub firmware_change: FirmwareChange,
     /// The gateway's unsolicited messages.
     pub telemetry: TelemetrySettings,
     /// Background traffic.
@@ -72,6 +76,7 @@ impl Default for Scenario {
             test: TestSettings::default(),
             labels: LabelSettings::default(),
             replies: ReplySettings::default(),
+            firmware_change: FirmwareChange::default(),
             telemetry: TelemetrySettings::default(),
             noise: NoiseSettings::default(),
             capture: CaptureSettings::default(),

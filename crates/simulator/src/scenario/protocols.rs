@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use super::duration_range::DurationRange;
+use super::variation::Compression;
 
 /// TLS version and cipher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -75,6 +76,8 @@ pub struct SessionSettings {
     pub quality_of_service: QualityOfService,
     /// The time after which the gateway reconnects; 0 for never.
     pub reconnect_after: SignedDuration,
+    /// The compression of JSON bodies.
+    pub compression: Compression,
 }
 
 /// The protocol that carries the JSON messages.
@@ -143,6 +146,7 @@ impl Default for SessionSettings {
             poll_timeout: SignedDuration::from_secs(25),
             quality_of_service: QualityOfService::AtLeastOnce,
             reconnect_after: SignedDuration::ZERO,
+            compression: Compression::None,
         }
     }
 }

@@ -1,0 +1,144 @@
+//! The settings of a scenario that make traffic vary beyond the paper's model, all off by default: parameters of
+//! actions, replies of actions, compression, overlapping commands and a change of the firmware.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::duration_range::DurationRange;
+
+/// A parameter of an action, sent beside its value. It is drawn anew for each device of each command, so that the size
+/// of the action varies; labels do not tell it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Parameter {
+    /// A whole number from a range including both ends, each equally likely.
+    Number {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// One of these names, each equally likely. They are sent as UTF-8.
+    Name(Vec<String>),
+}
+
+impl Parameter {
+    /// The number of different parameters.
+    pub(crate) fn choices(&self) -> u64 {
+        match self {
+            Self::Number { min, max } => max.saturating_sub(*min).saturating_add(1),
+            Self::Name(names) => names.len() as u64,
+        }
+    }
+
+    /// A parameter as JSON, by its index among the choices.
+    pub(crate) fn json(&self, choice: u64) -> String {
+        match self {
+            Self::Number { min, .. } => min.saturating_add(choice).to_string(),
+            Self::Name(names) => {
+                let name = usize::try_from(choice).ok().and_then(|choice| names.get(choice));
+                Value::from(name.map_or("", String::as_str)).to_string()
+            }
+        }
+    }
+
+    /// The lengths of its JSON in bytes, with the number of choices of each.
+    pub(crate) fn lengths(&self) -> Vec<(usize, u64)> {
+        match self {
+            Self::Number { min, max } => {
+                let most_of = |digits: usize| 10_u64.checked_pow(digits as u32).map_or(u64::MAX, |power| power - 1);
+                let digits = min.to_string().len()..=max.to_string().len();
+                let above = |digits: usize| if digits == 1 { 0 } else { most_of(digits - 1) + 1 };
+                let count = |digits| most_of(digits).min(*max) - above(digits).max(*min) + 1;
+                digits.map(|digits| (digits, count(digits))).collect()
+            }
+            Self::Name(names) => (0..names.len() as u64).map(|choice| (self.json(choice).len(), 1)).collect(),
+        }
+    }
+}
+
+/// The bytes by which a reply is longer than a plain one: uniformly from a range including both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyPadding {
+    /// The fewest bytes.
+    pub min: u32,
+    /// The most bytes.
+    pub max: u32,
+}
+
+impl ReplyPadding {
+    /// A reply that is not padded.
+    pub const NONE: Self = Self { min: 0, max: 0 };
+}
+
+/// How the JSON bodies of both sides are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// Each body by itself with deflate in the format of zlib (RFC 1950, RFC 1951), so that a command's size depends on
+    /// what its actions have in common. HTTP says so by `Content-Encoding`, WebSocket sends it in binary frames.
+    Deflate,
+}
+
+/// Commands that follow the one before so soon that its replies have not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Overlap {
+    /// The share of commands that do, in both captures; 0 for none.
+    pub share: f64,
+    /// The time since the command before.
+    pub interval: DurationRange,
+}
+
+/// New firmware of the gateway in the middle of the capture to test on: from then on all JSON bodies in both directions
+/// are longer. The replies to a command have the form of their command.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FirmwareChange {
+    /// The share of the commands that are sent before.
+    pub after: f64,
+    /// The bytes that it adds to each body; 0 for no change.
+    pub bytes: usize,
+}
+
+impl Default for Overlap {
+    fn default() -> Self {
+        Self { share: 0.0, interval: DurationRange::from_millis(100, 300) }
+    }
+}
+
+impl Default for FirmwareChange {
+    fn default() -> Self {
+        Self { after: 0.5, bytes: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn lengths_of_parameters_are_those_of_their_json() {
+        let parameters = [
+            Parameter::Number { min: 1, max: 100 },
+            Parameter::Number { min: 0, max: 9 },
+            Parameter::Number { min: 7, max: 7 },
+            Parameter::Number { min: 98, max: 1_003 },
+            Parameter::Name(vec!["Küche".into(), "Bad".into(), "a \"quoted\" one".into(), "居間".into()]),
+        ];
+        for parameter in parameters {
+            let mut counted: BTreeMap<usize, u64> = BTreeMap::new();
+            (0..parameter.choices()).for_each(|choice| *counted.entry(parameter.json(choice).len()).or_default() += 1);
+            let mut lengths: BTreeMap<usize, u64> = BTreeMap::new();
+            parameter.lengths().into_iter().for_each(|(length, count)| *lengths.entry(length).or_default() += count);
+            assert_eq!(lengths, counted, "{parameter:?}");
+        }
+        assert_eq!(Parameter::Name(vec!["Küche".into()]).lengths(), [(8, 1)], "two bytes for the umlaut, two quotes");
+    }
+}
