@@ -115,7 +115,7 @@ mod tests {
             ..Identification::unanswered(command)
         };
         let text = written("identification", &[frame.into()]);
-        assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,to_gateway,10,1,1,,on=2 a b=1,-1,0.5,,"));
+        assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,to_gateway,,10,1,1,,on=2 a b=1,-1,0.5,,"));
     }
 
     #[test]
