@@ -4,19 +4,20 @@
 //! that fits the labels best show which records are noise; with that knowledge the commands are found again, and the
 //! model is learned from these. So a model is learned from the commands that it will later be applied to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use serde::Deserialize;
 use sizeleak_command_segmenter::{CommandDirection, LabelledTraffic, Options, learn_reply_windows};
-use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance, TrafficSeen};
+use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance};
 use sizeleak_frame::{Command, Flow, Frame, Notice, Record};
 use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model, ModelSet, NoiseStatistics, ReplyWindows, Scope};
 use sizeleak_pipeline::{Pipeline, RunError};
 use toml::Value;
 
 use crate::error::LearningError;
-use crate::observed_service::{ObservedFlows, ObservedService};
+use crate::observed_commands::{ObservedCommands, observe_commands};
+use crate::observed_service::ObservedService;
 use crate::sections::SectionInput;
 use crate::size_basis::{CipherSuite, ObservedCommand};
 use crate::training_set::{LearnedModel, TrainingSet};
@@ -176,30 +177,7 @@ impl LearningRun<'_> {
         pipeline: &Pipeline,
         on_notice: &mut (dyn FnMut(&Notice) + Send),
     ) -> Result<LearningOutcome, LearningError> {
-        let mut suites: BTreeMap<u64, Option<String>> = BTreeMap::new();
-        let mut flows = ObservedFlows::default();
-        let mut commands = Vec::new();
-        let mut seen = TrafficSeen::default();
-        let damage = self.input.observe(pipeline, on_notice, |frame| match frame {
-            Frame::Session(session) => {
-                flows.add_session(&session);
-                suites.insert(session.flow, session.cipher_suite);
-            }
-            Frame::Command(command) => {
-                let cipher_suite = suites.get(&command.flow).cloned().flatten();
-                commands.push(ObservedCommand { command: *command, cipher_suite, service: None });
-            }
-            frame => {
-                seen.add(&frame);
-                if let Frame::Flow(flow) = frame {
-                    flows.add_flow(&flow);
-                }
-            }
-        })?;
-        let (services, of_flow) = flows.services();
-        for observed in &mut commands {
-            observed.service = of_flow.get(&observed.command.flow).copied();
-        }
+        let ObservedCommands { commands, services, seen, damage } = observe_commands(self.input, pipeline, on_notice)?;
         let times: Vec<i64> = commands.iter().map(|observed| observed.command.time_ns).collect();
         let labels = self.labels.aligned(&times, self.tolerance);
         let learned = if commands.is_empty() {

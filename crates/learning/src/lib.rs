@@ -20,6 +20,7 @@ mod error;
 mod folds;
 mod learning_run;
 mod merged_messages;
+mod observed_commands;
 mod observed_service;
 mod recording_plan;
 mod sections;
