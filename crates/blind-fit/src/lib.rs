@@ -1,0 +1,20 @@
+//! Sizes of actions from commands without labels.
+//!
+//! A command has the size |s| = |ac| + ε + Σ |aᵢ|·nbᵢ and what length fields add to it. [`learn`] estimates all of it
+//! from sizes and single replies alone, by blind deconvolution: each action sends one reply of its own size, or none,
+//! so the replies tell how many actions of each class a command has, and the sizes of commands tell how large they
+//! are. Labels are welcome, however few: they give actions their names, and count as evidence with everything else.
+//!
+//! This crate handles only numbers and names, not frames, captures or clocks.
+
+mod blind_fit;
+mod error;
+mod length_fields;
+mod observation;
+mod options;
+
+pub use blind_fit::{Alternative, BlindAction, BlindFit, learn};
+pub use error::BlindFitError;
+pub use length_fields::LengthFields;
+pub use observation::Observation;
+pub use options::Options;
