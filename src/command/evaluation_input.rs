@@ -17,6 +17,7 @@ pub(super) const COVERED: &str = "the figures cover everything before the damage
 
 /// Labelled captures, and the model that pipelines use.
 #[derive(Debug, Args)]
+#[command(mut_arg("labels", |labels| labels.required_unless_present("labels_from_names")))]
 pub(super) struct EvaluationInput {
     /// The model, made by `sizeleak learn`; several files for several services or gateways
     #[arg(long, value_name = "FILE", required = true)]

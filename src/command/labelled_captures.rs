@@ -33,7 +33,7 @@ pub(super) struct LabelledCaptures {
 
     /// The true actions of each command, as CSV: `time,<action>,<action>…` with a row for each command, or
     /// `time,action[,count]` with a row for each action
-    #[arg(long, value_name = "FILE", required_unless_present = "labels_from_names")]
+    #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
 
     /// Every capture or stream holds one command, and its file's name is the action (`toggle.pcap`,
@@ -97,6 +97,11 @@ impl LabelledCaptures {
     /// The files with traffic that the user named.
     pub(super) fn named(&self) -> &[PathBuf] {
         if self.from.is_empty() { &self.captures } else { &self.from }
+    }
+
+    /// Whether there are any labels.
+    pub(super) fn are_labelled(&self) -> bool {
+        self.labels.is_some() || self.labels_from_names
     }
 
     /// Reads the labels; `input` is that of `pipeline`, in which names are those of captures.

@@ -1,5 +1,7 @@
-//! `sizeleak learn`: a model of a gateway, from captures whose commands are labelled.
+//! `sizeleak learn`: a model of a gateway, from captures whose commands are labelled, or few of them, or none.
 
+mod found_sizes;
+mod lesson;
 mod summary;
 
 use std::path::PathBuf;
@@ -8,14 +10,13 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_evaluation::statistics::Interval;
-use sizeleak_evaluation::{InputSource, LabelFile};
-use sizeleak_learning::{
-    CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, LearningRun, digest_capture,
-};
-use sizeleak_model::ModelSet;
+use sizeleak_evaluation::{InputSource, LabelFile, PipelineInput};
+use sizeleak_learning::{CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, digest_capture};
+use sizeleak_model::{FitMethod, ModelSet};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::show;
 
+use self::lesson::{Lesson, LessonSettings};
 use super::failure::Failure;
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
@@ -23,14 +24,18 @@ use super::notices::NoticeReport;
 use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::text_table::{NONE, numbers};
 
-/// Learn a gateway's sizes from captures whose commands are labelled
+/// Learn a gateway's sizes from captures, with labels of their commands or without
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml \
     -o model.toml\n  \
     sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
     sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper \
-    -o paper.toml\n\n\
+    -o paper.toml\n  \
+    sizeleak learn --capture week.pcap --gateway 192.168.1.20 -o model.toml\n\n\
+    Without labels, or where labels leave sizes open and most commands have none, sizes are learned from the sizes and \
+    replies of all commands: actions are `action-1` and so on until one labelled command of each names them. What the \
+    commands do not tell is said, or refused. `--labelled-only` learns from labelled commands alone.\n\n\
     The model also learns to tell commands apart from other records: its [noise], which the segmenter's algorithm \
     `learned` uses. The other algorithms find the labelled commands first; the one that leaves the fewest labels and \
     commands without a partner is used. With `--set command-segmenter.algorithm=NAME` only that one is used, \
@@ -59,6 +64,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
+    /// Learn from labelled commands alone, also where they leave sizes open
+    #[arg(long)]
+    labelled_only: bool,
+
     /// Print how precision grows with the number of labels: models of the first N labels only, each tested on the last
     /// third of the labels, or on the captures to test on
     #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "")]
@@ -79,34 +88,27 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let captures = &arguments.captures;
-    if arguments.curve.is_some() && arguments.output.as_os_str() == "-" {
-        return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
-    }
-    let inventory = arguments.options.inventory()?;
-    let cipher = arguments.options.cipher()?;
+    arguments.check_use()?;
     let pipeline = captures.pipeline(None, &[])?;
     arguments.check_files(&pipeline)?;
     let traffic = captures.input(&pipeline)?;
-    let mut labels = captures.read_labels(&traffic, &pipeline)?;
-    if let Some(inventory) = &inventory {
-        labels = labels.within(inventory)?;
+    let settings = arguments.settings(&pipeline, &traffic)?;
+    let mut labels = None;
+    if captures.are_labelled() {
+        let file = captures.read_labels(&traffic, &pipeline)?;
+        labels = Some(match &settings.inventory {
+            Some(inventory) => file.within(inventory)?,
+            None => file,
+        });
     }
-    let tolerance = labels.tolerance(captures.tolerance);
-    let run = LearningRun {
-        labels: &labels,
-        input: &traffic,
-        tolerance,
-        labels_are_complete: arguments.options.labels_are_complete(),
-        method: arguments.options.method(),
-        cipher,
-        inventory,
-        captures: captures.named().iter().map(|capture| digest_capture(capture)).collect::<Result<_, _>>()?,
-    };
+    let labels = labels.as_ref().map(|labels| (labels, labels.tolerance(captures.tolerance)));
 
     let mut notices = NoticeReport::new(&captures.log);
-    let outcome = run.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
-    notices.print(&outcome, |outcome| outcome.damage.as_ref());
-    let LearningOutcome { learned, commands, labels, damage, .. } = outcome?;
+    let lesson = settings.learn(labels, &mut notices);
+    notices.print(&lesson, |lesson| lesson.outcome.damage.as_ref());
+    let Lesson { outcome, found, tolerance } = lesson?;
+    let LearningOutcome { learned, commands, labels, damage, .. } = outcome;
+    let run = settings.run(&labels, tolerance);
     let training_set = run.training_set(&labels, &commands);
     if let Some(path) = &arguments.record {
         let plan = match &learned {
@@ -123,10 +125,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let models = models.with_context(|| labels.path().display().to_string())?;
     write(&arguments.output, models.to_toml().as_bytes())?;
     if !captures.log.is_quiet() {
-        show(&summary::summary(&learned));
+        show(&summary::summary(&learned, found.as_ref()));
     }
     if let (Some(counts), Some(learned)) = (&arguments.curve, learned.first()) {
-        let (pipeline, test) = arguments.test(pipeline)?;
+        let (pipeline, test) = arguments.test(pipeline.clone())?;
         let of_test = test.as_ref().map(|_| captures.input_from(InputSource::Captures, &pipeline)).transpose()?;
         let tolerance = test.as_ref().map_or(tolerance, |labels| labels.tolerance(captures.tolerance));
         let traffic = of_test.as_ref().unwrap_or(&traffic);
@@ -142,6 +144,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
+    /// Checks that the options fit each other.
+    fn check_use(&self) -> Result<(), Failure> {
+        if self.curve.is_some() && self.output.as_os_str() == "-" {
+            return Err(Failure::usage(anyhow!("`--curve` prints to stdout: write the model to a file")));
+        }
+        if self.captures.are_labelled() {
+            return Ok(());
+        }
+        let needing = [
+            (self.curve.is_some(), "--curve"),
+            (self.record.is_some(), "--record"),
+            (self.labelled_only, "--labelled-only"),
+            (self.options.labels_are_complete(), "--labels-are-complete"),
+            (self.options.method() == FitMethod::Paper, "--method paper"),
+        ];
+        match needing.into_iter().find(|(is_used, _)| *is_used) {
+            Some((_, option)) => Err(Failure::usage(anyhow!("`{option}` needs labels: name them with `--labels`"))),
+            None => Ok(()),
+        }
+    }
+
+    /// How is learned, whatever the labels.
+    fn settings<'a>(&self, pipeline: &'a Pipeline, input: &'a PipelineInput) -> Result<LessonSettings<'a>, Failure> {
+        let captures = self.captures.named().iter().map(|capture| digest_capture(capture));
+        Ok(LessonSettings {
+            input,
+            pipeline,
+            labels_are_complete: self.options.labels_are_complete(),
+            labelled_only: self.labelled_only,
+            method: self.options.method(),
+            cipher: self.options.cipher()?,
+            inventory: self.options.inventory()?,
+            captures: captures.collect::<Result<_, _>>()?,
+        })
+    }
+
     /// Checks that neither the model nor the plan replaces a file that is read.
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         let mut files = self.captures.files(pipeline);

@@ -1,5 +1,7 @@
 //! How the length of a message's body shows in the message's size beyond itself.
 
+use std::fmt;
+
 /// How the length of the body shows in the size of a command beyond itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LengthFields {
@@ -20,6 +22,18 @@ pub enum LengthFields {
         /// Bytes of a message with a Content-Length of two digits, without its body.
         head: i64,
     },
+}
+
+impl fmt::Display for LengthFields {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::None => "messages without a length field, or with one of fixed width",
+            Self::WebSocket => "WebSocket",
+            Self::Mqtt => "MQTT",
+            Self::Http { .. } => "HTTP/1.1",
+            Self::Http2 { .. } => "HTTP/2",
+        })
+    }
 }
 
 impl LengthFields {

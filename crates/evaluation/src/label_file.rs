@@ -94,6 +94,15 @@ impl LabelFile {
         Ok(Self { captures: captures.to_vec(), ..Self::of(PathBuf::from(NAMES), labels, None)? })
     }
 
+    /// Labels that a program found in the commands of captures, with the times of these commands. Messages call them
+    /// `source`.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn of_answers(source: &str, labels: Labels) -> Result<Self, LabelFileError> {
+        Ok(Self { clock: Some(LabelClock::Agrees), ..Self::of(PathBuf::from(source), labels, None)? })
+    }
+
     /// Labels that come from `path`, a file or whatever else names them.
     fn of(path: PathBuf, labels: Labels, offset_ns: Option<i64>) -> Result<Self, LabelFileError> {
         let file = Self { path, labels, offset_ns, clock: None, left_out: Vec::new(), captures: Vec::new() };

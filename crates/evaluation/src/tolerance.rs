@@ -7,8 +7,8 @@ use jiff::SignedDuration;
 pub struct Tolerance(i64);
 
 impl Tolerance {
-    /// None.
-    pub(crate) const EXACT: Self = Self(0);
+    /// None: that of labels with the times of their commands.
+    pub const EXACT: Self = Self(0);
 
     /// That of labels whose times have seconds: people write down what they do as they do it.
     pub const USUAL: Self = Self(2_000_000_000);

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use sizeleak_evaluation::EvaluationError;
+use sizeleak_blind_fit::BlindFitError;
+use sizeleak_evaluation::{EvaluationError, LabelFileError};
 use sizeleak_pipeline::ConfigError;
 use sizeleak_runtime::ConfigureError;
 use thiserror::Error;
@@ -35,9 +36,27 @@ pub enum LearningError {
     /// The segmenter cannot learn with its options.
     #[error(transparent)]
     Segmenter(#[from] ConfigureError),
+    /// The commands do not tell sizes without labels.
+    #[error(transparent)]
+    BlindFit(#[from] BlindFitError),
+    /// Sizes are known only as ranges.
+    #[error(
+        "a block cipher hides sizes within a block, and without labels ranges do not tell the sizes of actions: label \
+         some commands (`--labels`)"
+    )]
+    HiddenSizes,
+    /// No action was found.
+    #[error("the commands show no action that their sizes are made of: label some of them (`--labels`)")]
+    NoSizes,
     /// The pipeline does not run, or the labels fit no command.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
+}
+
+impl From<LabelFileError> for LearningError {
+    fn from(error: LabelFileError) -> Self {
+        Self::Evaluation(error.into())
+    }
 }
 
 impl LearningError {

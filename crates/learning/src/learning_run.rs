@@ -34,7 +34,7 @@ const DEFAULT: &str = "adaptive";
 const MOST_RECORDS: usize = 1 << 22;
 
 /// Everything that a model is learned from, except the commands in the captures.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LearningRun<'a> {
     /// The labels of the captures.
     pub labels: &'a LabelFile,

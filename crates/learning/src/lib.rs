@@ -27,6 +27,7 @@ mod sections;
 mod size_basis;
 mod size_learning;
 mod training_set;
+mod unlabelled;
 
 pub use capture_digest::digest_capture;
 pub use curve::{CandidateIntervals, CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
@@ -37,3 +38,4 @@ pub use observed_service::ObservedService;
 pub use recording_plan::RecordingPlan;
 pub use size_basis::{CipherSuite, ObservedCommand};
 pub use training_set::{LearnedModel, TrainingSet};
+pub use unlabelled::{FoundSizes, UnlabelledRun};

@@ -38,6 +38,8 @@ pub(crate) struct LearnedSizes {
     pub(crate) neighbours: Neighbours,
     pub(crate) smoothing: Smoothing,
     pub(crate) padding: Option<u32>,
+    /// The posterior probability that these sizes are right.
+    pub(crate) certainty: f64,
     /// Indices of commands that were left out, in ascending order.
     pub(crate) outliers: Vec<usize>,
     pub(crate) ambiguous_shifts: Vec<i64>,
@@ -145,6 +147,11 @@ fn padded(command: &LabelledCommand, padding: u32) -> LabelledCommand {
 }
 
 impl LearnedSizes {
+    /// Whether sums or some sizes are not known for certain.
+    pub(crate) fn are_open(&self) -> bool {
+        self.kinds.is_some() || self.certainty < CERTAIN
+    }
+
     fn of_fit(fit: Fit, commands: Vec<LabelledCommand>, separation: Separation) -> Self {
         let mut additive = commands;
         for outlier in fit.outliers.iter().rev() {
@@ -158,6 +165,7 @@ impl LearnedSizes {
             neighbours: fit.neighbours,
             smoothing: fit.smoothing,
             padding: None,
+            certainty: fit.certainty,
             outliers: fit.outliers,
             ambiguous_shifts: fit.ambiguous_shifts,
             additive,
@@ -219,6 +227,7 @@ impl LearnedSizes {
             kinds: Some(kinds),
             smoothing: Smoothing::NEAREST,
             padding: None,
+            certainty: 1.0,
             outliers: doubted,
             ambiguous_shifts: Vec::new(),
             additive: Vec::new(),

@@ -36,6 +36,8 @@ pub struct LearnedModel {
     pub remarks: Vec<String>,
     /// What may be wrong with the model, a sentence each.
     pub warnings: Vec<String>,
+    /// Whether the labels leave sizes, or sums of them, open.
+    pub leaves_sizes_open: bool,
     /// For each action with a size, the credible interval (95 %) of that size in bytes.
     pub intervals: Vec<[i64; 2]>,
     /// The services it was learned on, by their indices among those observed.
@@ -90,6 +92,7 @@ impl TrainingSet<'_> {
         let [left_out, learned_from] =
             [left_out, learned_from].map(|pairs| pairs.into_iter().map(|(_, command)| command).collect());
         let mismatches = self.mismatches(&matching, &times) + sizes.outliers.len();
+        let leaves_sizes_open = sizes.are_open();
         let LearnedSizes { overhead, actions, kinds, additive, neighbours, smoothing, padding, intervals, .. } = sizes;
         let occurrences = (0..actions.len())
             .map(|at| additive.iter().filter(|command| command.counts.get(at).is_some_and(|count| *count > 0)).count())
@@ -138,6 +141,7 @@ impl TrainingSet<'_> {
             labels,
             remarks,
             warnings,
+            leaves_sizes_open,
             intervals,
             services: Vec::new(),
             learned_from,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_learning::LearnedModel;
+use sizeleak_learning::{FoundSizes, LearnedModel};
 use sizeleak_model::{Basis, FitMethod, Kind, Model, ReplyBytesModel, Smoothing};
 use sizeleak_text::{escaped, fitted, shortened, width};
+
+use super::found_sizes;
 
 /// How many values of ε are shown.
 const SHOWN: usize = 6;
@@ -17,11 +19,11 @@ const MOST_COLUMNS: usize = 60;
 
 const OVERHEAD: &str = "overhead |ac|";
 
-/// A summary of all sections.
-pub(super) fn summary(sections: &[LearnedModel]) -> String {
+/// A summary of all sections, and of what commands without labels said.
+pub(super) fn summary(sections: &[LearnedModel], found: Option<&FoundSizes>) -> String {
     let several = sections.len() > 1;
     let text = |section: &LearnedModel| {
-        let of_section = of_section(section);
+        let of_section = of_section(section, found);
         let scope = escaped(&section.model.scope.to_string()).into_owned();
         if several { format!("for {scope}:\n{of_section}") } else { of_section }
     };
@@ -29,7 +31,7 @@ pub(super) fn summary(sections: &[LearnedModel]) -> String {
 }
 
 /// A summary in several lines.
-fn of_section(learned: &LearnedModel) -> String {
+fn of_section(learned: &LearnedModel, found: Option<&FoundSizes>) -> String {
     let LearnedModel { model, labels, remarks, .. } = learned;
     let method = match model.learned.method {
         FitMethod::Robust => "by a robust fit",
@@ -37,11 +39,13 @@ fn of_section(learned: &LearnedModel) -> String {
     };
     let mut lines: Vec<String> = remarks.iter().map(|remark| format!("note: {remark}")).collect();
     lines.extend(learned.warnings.iter().map(|warning| format!("warning: {warning}")));
-    lines.push(format!("learned {method} from {} of {labels} labelled commands", model.learned.commands));
+    lines.extend(found.into_iter().flat_map(found_sizes::lines));
+    let kind = if found.is_some() { "explained" } else { "labelled" };
+    lines.push(format!("learned {method} from {} of {labels} {kind} commands", model.learned.commands));
     lines.push(format!("sizes are {}", describe_basis(&model.learned.basis)));
     lines.push(String::new());
     if !model.actions.is_empty() {
-        lines.extend(sizes(learned));
+        lines.extend(sizes(learned, found));
         lines.push(String::new());
     }
     lines.extend(kinds(model));
@@ -54,7 +58,7 @@ fn of_section(learned: &LearnedModel) -> String {
     lines.join("\n")
 }
 
-fn sizes(learned: &LearnedModel) -> Vec<String> {
+fn sizes(learned: &LearnedModel, found: Option<&FoundSizes>) -> Vec<String> {
     let LearnedModel { model, occurrences, intervals, .. } = learned;
     let widest = model.actions.iter().map(|action| width(&escaped(&action.name))).max().unwrap_or(0);
     let columns = widest.clamp(OVERHEAD.len(), MOST_COLUMNS);
@@ -62,7 +66,8 @@ fn sizes(learned: &LearnedModel) -> Vec<String> {
     let actions = model.actions.iter().zip(occurrences).zip(intervals).map(|((action, commands), [least, most])| {
         let name = fitted(&escaped(&action.name), columns);
         let interval = if least < most { format!(" ({least} to {most})") } else { String::new() };
-        format!("  {name}  {:>6} bytes{interval}, in {}", action.size, count(*commands as u64))
+        let more = found.map_or_else(String::new, |found| found_sizes::of_action(found, &action.name));
+        format!("  {name}  {:>6} bytes{interval}, in {}{more}", action.size, count(*commands as u64))
     });
     [overhead].into_iter().chain(actions).collect()
 }

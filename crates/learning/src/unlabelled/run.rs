@@ -1,0 +1,156 @@
+//! From captures without labels to labels of their commands.
+
+use std::collections::BTreeMap;
+
+use sizeleak_blind_fit::{BlindFit, Options};
+use sizeleak_evaluation::{EvaluationError, LabelFile, PipelineInput, Tolerance};
+use sizeleak_frame::Notice;
+use sizeleak_model::{Basis, Scope};
+use sizeleak_pipeline::{Pipeline, RunError};
+use toml::Value;
+
+use super::answers::{Answers, answers};
+use super::first_model::{action_names, first_model};
+use super::observations::ServiceObservations;
+use crate::error::LearningError;
+use crate::observed_commands::{ObservedCommands, observe_commands};
+use crate::observed_service::{ObservedService, scope_of};
+use crate::size_basis::CipherSuite;
+
+const SEGMENTER: &str = "command-segmenter";
+
+/// The first stage that needs a model of sizes.
+const CORRECTOR: &str = "epsilon-corrector";
+
+/// How messages call the labels that are answers.
+const ANSWERS: &str = "the answers without labels";
+
+/// Sizes that explain a smaller share of the commands are in doubt.
+const LEAST_EXPLAINED: f64 = 0.75;
+
+/// What sizes are found with.
+#[derive(Debug)]
+pub struct UnlabelledRun<'a> {
+    /// The captures, or streams saved from them.
+    pub input: &'a PipelineInput,
+    /// The labels that there are, if any, and how far a command may be from its label.
+    pub labels: Option<(&'a LabelFile, Tolerance)>,
+    /// The cipher suite of sessions whose handshake was not captured.
+    pub cipher: Option<CipherSuite>,
+}
+
+/// What sizes and replies alone say about the commands of a capture.
+#[derive(Debug)]
+pub struct FoundSizes {
+    /// The sizes.
+    pub fit: BlindFit,
+    /// The names of the fit's actions, in its order: those of labels, else `action-1` and so on.
+    pub names: Vec<String>,
+    /// The commands that they explain, with their most probable actions, as labels.
+    pub labels: LabelFile,
+    /// How many commands the captures have.
+    pub commands: usize,
+    /// How many of them have a true label.
+    pub labelled: usize,
+    /// What was left out or assumed, a sentence each.
+    pub remarks: Vec<String>,
+    /// What is wrong with the captures. Everything before the damage was learned from.
+    pub damage: Option<RunError>,
+}
+
+impl FoundSizes {
+    /// Why the sizes may be wrong, if the commands do not settle them.
+    pub fn doubt(&self) -> Option<String> {
+        let fit = &self.fit;
+        if let Some(more) = fit.more_commands_needed {
+            return Some(format!("the commands do not settle the sizes; about {more} more commands would"));
+        }
+        if !fit.alternatives.is_empty() {
+            return Some("the commands do not settle the sizes".to_owned());
+        }
+        let explained = self.labels.labels().rows.len();
+        (explained as f64 <= LEAST_EXPLAINED * self.commands as f64)
+            .then(|| format!("the sizes that were found explain only {explained} of {} commands", self.commands))
+    }
+}
+
+impl UnlabelledRun<'_> {
+    /// Finds the sizes of the commands of a pipeline that ends with answers. Notices of the first run over the captures
+    /// go to `on_notice`.
+    ///
+    /// # Errors
+    /// If the pipeline does not run, or the commands do not tell the sizes.
+    pub fn find(
+        &self,
+        pipeline: &Pipeline,
+        on_notice: &mut (dyn FnMut(&Notice) + Send),
+    ) -> Result<FoundSizes, LearningError> {
+        let pipeline = patient(pipeline)?;
+        let mut observed = observe_commands(self.input, &pipeline.before(CORRECTOR), on_notice)?;
+        let damage = observed.damage.take();
+        let times: Vec<i64> = observed.commands.iter().map(|one| one.command.time_ns).collect();
+        let aligned = self.labels.map(|(labels, tolerance)| (labels.aligned(&times, tolerance), tolerance));
+        let labels = aligned.as_ref().map(|(labels, tolerance)| (labels, *tolerance));
+        let found = ServiceObservations::of_busiest(&observed, labels, self.cipher.clone())?;
+        let Some(found) = found else {
+            return Err(EvaluationError::NoCommands(Box::new(observed.seen)).into());
+        };
+        if found.has_ranges() {
+            return Err(LearningError::HiddenSizes);
+        }
+        let labelled_names = labels.map_or(&[][..], |(labels, _)| &labels.labels().actions);
+        let options = Options { is_wire: found.basis == Basis::Wire, ..Options::default() };
+        let fit = sizeleak_blind_fit::learn(&found.observations, labelled_names, &options)?;
+        let names = action_names(&fit, labelled_names);
+        let scope = scope(&observed, found.service);
+        let model = first_model(&fit, &names, &found.observations, found.basis.clone(), scope);
+        let model = model.ok_or(LearningError::NoSizes)?;
+        let all_names: Vec<String> =
+            labelled_names.iter().chain(names.iter().filter(|name| !labelled_names.contains(name))).cloned().collect();
+        let truth = true_counts(&observed, labels, all_names.len())?;
+        let Answers { labels, commands } = answers(self.input, &pipeline, model, &all_names, &truth)?;
+        let mut remarks = found.remarks;
+        if found.elsewhere > 0 {
+            remarks.push(format!(
+                "{} messages of other services look like commands, and are not learned from",
+                found.elsewhere
+            ));
+        }
+        let labels = LabelFile::of_answers(ANSWERS, labels)?;
+        Ok(FoundSizes { fit, names, labels, commands, labelled: found.labelled, remarks, damage })
+    }
+}
+
+/// The pipeline with an algorithm that needs no model; decisions can wait for the end of the captures.
+fn patient(pipeline: &Pipeline) -> Result<Pipeline, LearningError> {
+    let mut pipeline = pipeline.clone();
+    let algorithm = pipeline.option(SEGMENTER, "algorithm").and_then(Value::as_str);
+    if pipeline.has(SEGMENTER) && algorithm.is_none_or(|algorithm| algorithm == "learned") {
+        pipeline.set(SEGMENTER, "algorithm", "adaptive")?;
+        pipeline.set(SEGMENTER, "look-ahead", "24h")?;
+    }
+    Ok(pipeline)
+}
+
+/// The scope of a model of this service; that of any if it is not known.
+fn scope(observed: &ObservedCommands, service: Option<usize>) -> Scope {
+    let service: Option<&ObservedService> = service.and_then(|at| observed.services.get(at));
+    service.map_or_else(Scope::default, |service| scope_of(&[service]))
+}
+
+/// The labels' counts of all actions, by the time of their commands.
+fn true_counts(
+    observed: &ObservedCommands,
+    labels: Option<(&LabelFile, Tolerance)>,
+    actions: usize,
+) -> Result<BTreeMap<i64, Vec<u32>>, LearningError> {
+    let Some((labels, tolerance)) = labels else { return Ok(BTreeMap::new()) };
+    let times: Vec<i64> = observed.commands.iter().map(|one| one.command.time_ns).collect();
+    let pairs = labels.matching(&times, tolerance)?.pairs;
+    let counts = pairs.into_iter().filter_map(|(row, at)| {
+        let mut counts = labels.labels().rows.get(row)?.counts.clone();
+        counts.resize(actions, 0);
+        Some((*times.get(at)?, counts))
+    });
+    Ok(counts.collect())
+}

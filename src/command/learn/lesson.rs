@@ -1,0 +1,133 @@
+//! What is learned from: the labels, or what sizes and replies say of commands without labels.
+
+use std::collections::BTreeSet;
+
+use sizeleak_evaluation::{LabelFile, PipelineInput, Tolerance};
+use sizeleak_learning::{CipherSuite, FoundSizes, LearningError, LearningOutcome, LearningRun, UnlabelledRun};
+use sizeleak_model::{CaptureDigest, FitMethod, Inventory};
+use sizeleak_pipeline::Pipeline;
+
+use super::found_sizes;
+use crate::command::notices::NoticeReport;
+
+/// Sizes are looked for in commands without labels if there are at least so many of them…
+const LEAST_UNLABELLED: usize = 60;
+
+/// …and so many for each label.
+const LEAST_FOR_EACH_LABEL: usize = 2;
+
+/// The first stage that needs a model of sizes.
+const CORRECTOR: &str = "epsilon-corrector";
+
+/// What a model was learned from, and the model.
+#[derive(Debug)]
+pub(super) struct Lesson {
+    pub(super) outcome: LearningOutcome,
+    /// What commands without labels said, if that was learned from.
+    pub(super) found: Option<FoundSizes>,
+    /// How far commands were from the labels of the outcome.
+    pub(super) tolerance: Tolerance,
+}
+
+/// How is learned, whatever the labels.
+#[derive(Debug)]
+pub(super) struct LessonSettings<'a> {
+    pub(super) input: &'a PipelineInput,
+    pub(super) pipeline: &'a Pipeline,
+    pub(super) labels_are_complete: bool,
+    pub(super) labelled_only: bool,
+    pub(super) method: FitMethod,
+    pub(super) cipher: Option<CipherSuite>,
+    pub(super) inventory: Option<Inventory>,
+    pub(super) captures: Vec<CaptureDigest>,
+}
+
+impl LessonSettings<'_> {
+    /// A run over labels.
+    pub(super) fn run<'a>(&'a self, labels: &'a LabelFile, tolerance: Tolerance) -> LearningRun<'a> {
+        LearningRun {
+            labels,
+            input: self.input,
+            tolerance,
+            labels_are_complete: self.labels_are_complete,
+            method: self.method,
+            cipher: self.cipher.clone(),
+            inventory: self.inventory.clone(),
+            captures: self.captures.clone(),
+        }
+    }
+
+    /// Learns from the labels. Where there are none, or they leave sizes open, learns from the other commands too.
+    pub(super) fn learn(
+        &self,
+        labels: Option<(&LabelFile, Tolerance)>,
+        notices: &mut NoticeReport<'_>,
+    ) -> Result<Lesson, LearningError> {
+        let Some((labels, tolerance)) = labels else {
+            let found = self.find(None, notices)?;
+            return self.learn_found(found);
+        };
+        let run = self.run(labels, tolerance);
+        let mut outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |notice| notices.add(notice))?;
+        if !self.needs_more(labels, &outcome) {
+            return Ok(Lesson { outcome, found: None, tolerance });
+        }
+        let doubt = match self.find(Some((labels, tolerance)), notices) {
+            Ok(found) => match found.doubt() {
+                None => return self.learn_found(found),
+                Some(doubt) => doubt,
+            },
+            Err(error @ LearningError::BlindFit(_)) => error.to_string(),
+            Err(LearningError::HiddenSizes | LearningError::NoSizes) => String::new(),
+            Err(error) => return Err(error),
+        };
+        if let Some(learned) = outcome.learned.as_mut().ok().and_then(|sections| sections.first_mut())
+            && !doubt.is_empty()
+        {
+            learned.remarks.push(format!("the commands without labels do not tell more: {doubt}"));
+        }
+        Ok(Lesson { outcome, found: None, tolerance })
+    }
+
+    /// Whether labels leave open what the commands without labels may tell.
+    fn needs_more(&self, labels: &LabelFile, outcome: &LearningOutcome) -> bool {
+        let first = outcome.learned.as_ref().ok().and_then(|sections| sections.first());
+        let rows = labels.labels().rows.len();
+        let unlabelled = outcome.commands.len().saturating_sub(rows);
+        !self.labelled_only
+            && self.method == FitMethod::Robust
+            && first.is_none_or(|learned| learned.leaves_sizes_open)
+            && unlabelled >= LEAST_UNLABELLED.max(LEAST_FOR_EACH_LABEL * rows)
+    }
+
+    fn find(
+        &self,
+        labels: Option<(&LabelFile, Tolerance)>,
+        notices: &mut NoticeReport<'_>,
+    ) -> Result<FoundSizes, LearningError> {
+        let run = UnlabelledRun { input: self.input, labels, cipher: self.cipher.clone() };
+        run.find(self.pipeline, &mut |notice| notices.add(notice))
+    }
+
+    /// Learns from what the commands without labels said.
+    fn learn_found(&self, found: FoundSizes) -> Result<Lesson, LearningError> {
+        let tolerance = Tolerance::EXACT;
+        let known: BTreeSet<&str> = self.inventory.iter().flat_map(Inventory::action_names).collect();
+        let nameless = found.names.iter().filter(|name| !known.contains(name.as_str())).count();
+        let inventory = self.inventory.clone().filter(|_| nameless == 0);
+        let run = LearningRun { labels_are_complete: false, inventory, ..self.run(&found.labels, tolerance) };
+        let mut outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |_| {})?;
+        if let Some(learned) = outcome.learned.as_mut().ok().and_then(|sections| sections.first_mut()) {
+            learned.remarks.extend(found.remarks.iter().cloned());
+            if self.inventory.is_some() && nameless > 0 {
+                learned.remarks.push(format!(
+                    "the inventory is not used: {nameless} actions have no name; label one command of each"
+                ));
+            }
+            let warnings = found_sizes::warnings(&found, learned);
+            learned.model.learned.warnings.extend(warnings.iter().cloned());
+            learned.warnings.extend(warnings);
+        }
+        Ok(Lesson { outcome, found: Some(found), tolerance })
+    }
+}
