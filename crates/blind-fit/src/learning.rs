@@ -6,7 +6,7 @@ use crate::naming::{Label, Naming, labels, name};
 use crate::reply_classes::ReplyClasses;
 use crate::rows::{MOST_ROWS, Rows};
 use crate::search::{Candidate, plain_step, planned, search};
-use crate::sparsity::{Atom, atoms, cost_of_size, sparsify};
+use crate::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
 use crate::sums::Plan;
 use crate::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options};
 
@@ -39,8 +39,8 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
             return Err(BlindFitError::LabelLength { counts, names: names.len() });
         }
     }
-    let classes = ReplyClasses::of(observations);
-    let rows = Rows::of(observations, &classes);
+    let mut classes = ReplyClasses::of(observations);
+    let mut rows = Rows::of(observations, &classes);
     if rows.commands < FEWEST_COMMANDS {
         return Err(BlindFitError::TooFewCommands { commands: rows.commands, needed: FEWEST_COMMANDS });
     }
@@ -48,7 +48,14 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     if sizes < FEWEST_SIZES {
         return Err(BlindFitError::TooFewSizes { sizes, needed: FEWEST_SIZES });
     }
-    let found = search(&rows, classes.sizes.len(), options.is_wire);
+    let mut found = search(&rows, classes.sizes.len(), options.is_wire);
+    while let Some(class) = found.first().and_then(foreign_class) {
+        classes = classes.without(class);
+        rows = Rows::of(observations, &classes);
+        for candidate in &mut found {
+            candidate.parameters.sizes.remove(class);
+        }
+    }
     let not_additive = BlindFitError::NotAdditive { explained: 0, commands: rows.commands };
     let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), 2) else { return Err(not_additive) };
     let step = plain_step(&rows);
@@ -68,11 +75,19 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
         return Err(BlindFitError::NotAdditive { explained, commands: used.commands });
     }
     fit.alternatives = alternatives(&refined, fit.overhead);
+    fit.foreign += classes.foreign(observations);
     fit.commands = used.commands;
     fit.dropped = observations.len().saturating_sub(used.commands);
     let closest = fit.alternatives.first().map_or(f64::INFINITY, |alternative| alternative.difference);
     fit.more_commands_needed = more_commands(used.commands, closest);
     Ok(fit)
+}
+
+/// A class whose replies add nothing to the size of commands.
+fn foreign_class(candidate: &Candidate) -> Option<usize> {
+    let (_, classes) = candidate.parameters.sizes.split_last()?;
+    let adds_nothing = |sizes: &Vec<(i64, f64)>| sizes.iter().any(|(size, share)| *size == 0 && *share > 0.9);
+    classes.iter().position(adds_nothing).filter(|_| classes.len() > 1)
 }
 
 fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
@@ -88,7 +103,9 @@ fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, u
         *epsilon -= most;
     }
     let expected = expect(plan, &candidate.targets(plan), &candidate.parameters, step.outlier_density);
-    let atoms = atoms(&candidate.parameters, &expected);
+    let all = atoms(&candidate.parameters, &expected);
+    let silent = plan.classes - 1;
+    let atoms: Vec<Atom> = all.iter().copied().filter(|atom| !is_artefact(atom, &all, silent)).collect();
     let naming = name(labels, &candidate, &atoms, step.outlier_density);
     let score = expected.log_likelihood - candidate.form.cost() - cost_of_size(plan) * atoms.len() as f64
         + naming.log_likelihood;

@@ -18,6 +18,10 @@ const MOST_REPLIES: usize = 256;
 pub(crate) struct ReplyClasses {
     /// Sizes in bytes, ascending.
     pub(crate) sizes: Vec<i64>,
+    /// Sizes of replies that say nothing about actions: every command has as many of them.
+    constant: Vec<i64>,
+    /// Sizes of replies that belong to something else than commands.
+    foreign: Vec<i64>,
 }
 
 impl ReplyClasses {
@@ -57,7 +61,26 @@ impl ReplyClasses {
             })
         };
         let sizes = sizes.iter().copied().filter(|size| !joint(*size)).collect();
-        Self { sizes }
+        let constant = occurrences.keys().copied().filter(|size| is_constant(*size)).collect();
+        Self { sizes, constant, foreign: Vec::new() }
+    }
+
+    /// Without this class, whose replies belong to something else.
+    pub(crate) fn without(mut self, class: usize) -> Self {
+        if class < self.sizes.len() {
+            self.foreign.push(self.sizes.remove(class));
+        }
+        self
+    }
+
+    /// How many replies of foreign sizes a command has on average.
+    pub(crate) fn foreign(&self, observations: &[Observation]) -> f64 {
+        let listed = observations.iter().filter_map(|observation| observation.replies.as_ref());
+        let (commands, replies) = listed.fold((0, 0), |(commands, replies), listed| {
+            let foreign = listed.iter().take(MOST_REPLIES).filter(|reply| self.foreign.contains(reply)).count();
+            (commands + 1, replies + foreign)
+        });
+        replies as f64 / f64::from(commands.max(1))
     }
 
     /// How many replies of each class there are, and how many of none. A reply that is the sum of two classes counts as
@@ -70,7 +93,8 @@ impl ReplyClasses {
                 *count = count.saturating_add(1);
             }
         };
-        for reply in replies.iter().take(MOST_REPLIES) {
+        let tells = |reply: &&i64| !self.constant.contains(*reply) && !self.foreign.contains(*reply);
+        for reply in replies.iter().take(MOST_REPLIES).filter(tells) {
             match self.sizes.binary_search(reply) {
                 Ok(class) => add(class),
                 Err(_) => match self.parts(*reply)[..] {
@@ -118,6 +142,7 @@ mod tests {
         observations.push(observation(&[70, 999]));
         let classes = ReplyClasses::of(&observations);
         assert_eq!(classes.sizes, [30, 35]);
-        assert_eq!(classes.counts(&[70, 30, 65, 35]), Some((vec![2, 2], 1)));
+        assert_eq!(classes.counts(&[70, 30, 65, 35]), Some((vec![2, 2], 0)));
+        assert_eq!(classes.counts(&[70, 999]), Some((vec![0, 0], 1)));
     }
 }

@@ -43,12 +43,18 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Without classes, replies are ignored.
+    /// Without classes, replies are ignored. Commands with replies of no class are left out if they are few.
     pub(crate) fn of(observations: &[Observation], classes: &ReplyClasses) -> Self {
+        let clear = Self::with_others(observations, classes, 0);
+        let all = Self::with_others(observations, classes, 2);
+        if 4 * clear.commands >= 3 * all.commands { clear } else { all }
+    }
+
+    fn with_others(observations: &[Observation], classes: &ReplyClasses, most_other: usize) -> Self {
         let mut found: BTreeMap<(usize, i64, Vec<u8>, Option<u8>), usize> = BTreeMap::new();
         let mut rows = Self::default();
         for observation in observations {
-            let Some((replies, silent)) = usable(observation, classes) else {
+            let Some((replies, silent)) = usable(observation, classes, most_other) else {
                 rows.dropped += 1;
                 continue;
             };
@@ -78,7 +84,7 @@ impl Rows {
     }
 }
 
-fn usable(observation: &Observation, classes: &ReplyClasses) -> Option<(Vec<u8>, Option<u8>)> {
+fn usable(observation: &Observation, classes: &ReplyClasses, most_other: usize) -> Option<(Vec<u8>, Option<u8>)> {
     if !(1..=LARGEST).contains(&observation.size) {
         return None;
     }
@@ -91,7 +97,7 @@ fn usable(observation: &Observation, classes: &ReplyClasses) -> Option<(Vec<u8>,
     }
     let (replies, other) = classes.counts(observation.replies.as_ref()?)?;
     let total: u64 = replies.iter().map(|count| u64::from(*count)).sum();
-    if total > 200 || other > 2 {
+    if total > 200 || other > most_other {
         return None;
     }
     let silent = actions.and_then(|actions| actions.checked_sub(total)).and_then(|n| u8::try_from(n).ok());
