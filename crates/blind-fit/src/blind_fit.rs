@@ -1,6 +1,6 @@
 //! The result.
 
-use crate::{BlindFitError, LengthFields, Observation, Options};
+use crate::LengthFields;
 
 /// An action that the commands show.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,12 +68,4 @@ impl BlindFit {
     pub fn grown(&self, size: i64) -> i64 {
         self.length_fields.grown(size.saturating_sub(self.record_bytes))
     }
-}
-
-/// Learns sizes from commands of which few or none are labelled. `names` are the actions that labels count.
-///
-/// # Errors
-/// [`BlindFitError`], which says what is missing.
-pub fn learn(observations: &[Observation], _names: &[String], _options: &Options) -> Result<BlindFit, BlindFitError> {
-    Err(BlindFitError::TooFewCommands { commands: observations.len(), needed: observations.len() + 1 })
 }

@@ -8,13 +8,24 @@
 //! This crate handles only numbers and names, not frames, captures or clocks.
 
 mod blind_fit;
+mod certainty;
 mod error;
+mod expectation;
+mod learning;
 mod length_fields;
+mod naming;
 mod observation;
 mod options;
+mod regression;
+mod reply_classes;
+mod rows;
+mod search;
+mod sparsity;
+mod sums;
 
-pub use blind_fit::{Alternative, BlindAction, BlindFit, learn};
+pub use blind_fit::{Alternative, BlindAction, BlindFit};
 pub use error::BlindFitError;
+pub use learning::learn;
 pub use length_fields::LengthFields;
 pub use observation::Observation;
 pub use options::Options;

@@ -1,0 +1,218 @@
+//! From observations to sizes.
+
+use crate::certainty::{EXCLUDED, interval, more_commands};
+use crate::expectation::{Expected, Step, expect};
+use crate::naming::{Label, Naming, labels, name};
+use crate::reply_classes::ReplyClasses;
+use crate::rows::{MOST_ROWS, Rows};
+use crate::search::{Candidate, plain_step, planned, search};
+use crate::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
+use crate::sums::Plan;
+use crate::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options};
+
+/// Fewer commands are not worth a try.
+const FEWEST_COMMANDS: usize = 12;
+/// Fewer sizes do not show what an action adds.
+const FEWEST_SIZES: usize = 4;
+/// How many explanations are refined.
+const FINALISTS: usize = 6;
+/// An explanation that is worse by more than this before it is refined, in nats, is not.
+const HOPELESS: f64 = 40.0;
+
+/// An explanation after it was refined.
+struct Refined {
+    candidate: Candidate,
+    atoms: Vec<Atom>,
+    expected: Expected,
+    naming: Naming,
+    score: f64,
+}
+
+/// Learns sizes from commands of which few or none are labelled. `names` are the actions that labels count.
+///
+/// # Errors
+/// [`BlindFitError`], which says what is missing.
+pub fn learn(observations: &[Observation], names: &[String], options: &Options) -> Result<BlindFit, BlindFitError> {
+    for observation in observations {
+        let counts = observation.counts.as_ref().map_or(names.len(), Vec::len);
+        if counts != names.len() {
+            return Err(BlindFitError::LabelLength { counts, names: names.len() });
+        }
+    }
+    let mut classes = ReplyClasses::of(observations);
+    let mut rows = Rows::of(observations, &classes);
+    if rows.commands < FEWEST_COMMANDS {
+        return Err(BlindFitError::TooFewCommands { commands: rows.commands, needed: FEWEST_COMMANDS });
+    }
+    let sizes = rows.rows.iter().map(|row| row.size).collect::<std::collections::BTreeSet<i64>>().len();
+    if sizes < FEWEST_SIZES {
+        return Err(BlindFitError::TooFewSizes { sizes, needed: FEWEST_SIZES });
+    }
+    let mut found = search(&rows, classes.sizes.len(), options.is_wire);
+    while let Some(class) = found.first().and_then(foreign_class) {
+        classes = classes.without(class);
+        rows = Rows::of(observations, &classes);
+        for candidate in &mut found {
+            candidate.parameters.sizes.remove(class);
+        }
+    }
+    let not_additive = BlindFitError::NotAdditive { explained: 0, commands: rows.commands };
+    let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), 2) else { return Err(not_additive) };
+    let step = plain_step(&rows);
+    let labels = labels(observations, &classes);
+    let best = found.first().map_or(f64::NEG_INFINITY, Candidate::score);
+    let mut refined: Vec<Refined> = found
+        .into_iter()
+        .take(FINALISTS)
+        .filter(|candidate| candidate.score() > best - HOPELESS)
+        .map(|candidate| refine(candidate, &plan, step, &labels))
+        .collect();
+    refined.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let Some(best) = refined.first() else { return Err(not_additive) };
+    let mut fit = result(best, &plan, step, &classes, names);
+    if fit.actions.is_empty() || fit.outliers > 0.4 {
+        let explained = ((1.0 - fit.outliers) * used.commands as f64) as usize;
+        return Err(BlindFitError::NotAdditive { explained, commands: used.commands });
+    }
+    fit.alternatives = alternatives(&refined, fit.overhead);
+    fit.foreign += classes.foreign(observations);
+    fit.commands = used.commands;
+    fit.dropped = observations.len().saturating_sub(used.commands);
+    let closest = fit.alternatives.first().map_or(f64::INFINITY, |alternative| alternative.difference);
+    fit.more_commands_needed = more_commands(used.commands, closest);
+    Ok(fit)
+}
+
+/// A class whose replies add nothing to the size of commands.
+fn foreign_class(candidate: &Candidate) -> Option<usize> {
+    let (_, classes) = candidate.parameters.sizes.split_last()?;
+    let adds_nothing = |sizes: &Vec<(i64, f64)>| sizes.iter().any(|(size, share)| *size == 0 && *share > 0.9);
+    classes.iter().position(adds_nothing).filter(|_| classes.len() > 1)
+}
+
+fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
+    let silent = |probability: f64| (0..=plan.most_silent).map(|n| probability.powi(n as i32)).collect();
+    candidate.parameters.silent = silent(0.2);
+    candidate.parameters.silent_alone = silent(0.2);
+    sparsify(&mut candidate, plan, step);
+    // The most frequent ε is 0.
+    let most =
+        candidate.parameters.epsilons.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(epsilon, _)| *epsilon);
+    candidate.overhead += most;
+    for (epsilon, _) in &mut candidate.parameters.epsilons {
+        *epsilon -= most;
+    }
+    let expected = expect(plan, &candidate.targets(plan), &candidate.parameters, step.outlier_density);
+    let all = atoms(&candidate.parameters, &expected);
+    let silent = plan.classes - 1;
+    let atoms: Vec<Atom> = all.iter().copied().filter(|atom| !is_artefact(atom, &all, silent)).collect();
+    let naming = name(labels, &candidate, &atoms, step.outlier_density);
+    let score = expected.log_likelihood - candidate.form.cost() - cost_of_size(plan) * atoms.len() as f64
+        + naming.log_likelihood;
+    Refined { candidate, atoms, expected, naming, score }
+}
+
+fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names: &[String]) -> BlindFit {
+    let Candidate { form, overhead, parameters, .. } = &best.candidate;
+    let total: f64 = best.atoms.iter().map(|atom| atom.count).sum::<f64>().max(1.0);
+    let mut actions = Vec::new();
+    for atom in &best.atoms {
+        let named: Vec<usize> = best
+            .naming
+            .names
+            .iter()
+            .filter(|(_, named)| (named.size, named.class) == (atom.size, atom.class))
+            .map(|(name, _)| *name)
+            .collect();
+        let action = BlindAction {
+            name: None,
+            size: atom.size,
+            interval: interval(&best.candidate, plan, *atom, step),
+            reply: classes.sizes.get(atom.class).copied(),
+            frequency: atom.count / total / named.len().max(1) as f64,
+            sizes: None,
+        };
+        if named.is_empty() {
+            actions.push(action.clone());
+        }
+        actions.extend(named.iter().map(|name| BlindAction { name: names.get(*name).cloned(), ..action.clone() }));
+    }
+    for (name, named) in &best.naming.names {
+        if !best.atoms.iter().any(|atom| (named.size, named.class) == (atom.size, atom.class)) {
+            actions.push(BlindAction {
+                name: names.get(*name).cloned(),
+                size: named.size,
+                interval: [named.size, named.size],
+                reply: classes.sizes.get(named.class).copied(),
+                frequency: 1.0 / (total + 1.0),
+                sizes: None,
+            });
+        }
+    }
+    actions.sort_by(|a, b| (a.size, a.reply, &a.name).cmp(&(b.size, b.reply, &b.name)));
+    let sum: f64 = actions.iter().map(|action| action.frequency).sum::<f64>().max(f64::MIN_POSITIVE);
+    for action in &mut actions {
+        action.frequency /= sum;
+    }
+    let (lost, foreign) = best.lost_and_foreign(plan);
+    BlindFit {
+        overhead: *overhead,
+        alternatives: Vec::new(),
+        length_fields: form.fields,
+        record_bytes: form.record_bytes,
+        epsilons: parameters.epsilons.iter().copied().filter(|(_, probability)| *probability > 1e-6).collect(),
+        actions,
+        outliers: parameters.outliers,
+        log_likelihood: best.expected.log_likelihood + best.naming.log_likelihood,
+        lost,
+        foreign,
+        commands: 0,
+        dropped: 0,
+        more_commands_needed: None,
+    }
+}
+
+impl Refined {
+    /// The probability that a reply is lost, and the replies per command that belong to no action.
+    fn lost_and_foreign(&self, plan: &Plan) -> (f64, f64) {
+        let last = self.expected.sizes.len().saturating_sub(1);
+        let (mut replies, mut foreign, mut silent) = (0.0, 0.0, 0.0);
+        for (class, (sizes, counts)) in self.candidate.parameters.sizes.iter().zip(&self.expected.sizes).enumerate() {
+            for ((size, _), count) in sizes.iter().zip(counts) {
+                let sum = if class == last {
+                    &mut silent
+                } else if *size == 0 {
+                    &mut foreign
+                } else {
+                    &mut replies
+                };
+                *sum += count;
+            }
+        }
+        let own: f64 = self.atoms.iter().filter(|atom| atom.class == last).map(|atom| atom.count).sum();
+        let lost = (silent - own).max(0.0);
+        if last == 0 { (0.0, 0.0) } else { (lost / (replies + lost).max(1.0), foreign / plan.commands.max(1.0)) }
+    }
+}
+
+/// The explanations that the best hardly beats, each once.
+fn alternatives(refined: &[Refined], overhead: i64) -> Vec<Alternative> {
+    let Some((best, rest)) = refined.split_first() else { return Vec::new() };
+    let mut found: Vec<Alternative> = Vec::new();
+    for other in rest {
+        let alternative = Alternative {
+            overhead: other.candidate.overhead,
+            length_fields: other.candidate.form.fields,
+            actions: other.atoms.len(),
+            difference: best.score - other.score,
+        };
+        let same_sizes = |a: &[Atom], b: &[Atom]| {
+            a.iter().map(|atom| (atom.class, atom.size)).eq(b.iter().map(|atom| (atom.class, atom.size)))
+        };
+        let is_same = alternative.overhead == overhead && same_sizes(&best.atoms, &other.atoms);
+        if alternative.difference < 2.0 * EXCLUDED && !is_same {
+            found.push(alternative);
+        }
+    }
+    found
+}

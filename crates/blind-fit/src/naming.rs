@@ -1,0 +1,161 @@
+//! Which named action is which: labelled commands say.
+
+use std::collections::BTreeMap;
+
+use crate::Observation;
+use crate::expectation::Parameters;
+use crate::reply_classes::ReplyClasses;
+use crate::search::Candidate;
+use crate::sparsity::Atom;
+
+/// The most different labelled commands that are looked at, those of few actions first.
+const MOST_LABELS: usize = 400;
+/// The largest size of a named action in bytes.
+const LARGEST: i64 = 100_000;
+/// What a reply too many or too few costs, in nats.
+const WRONG_REPLY: f64 = 4.0;
+/// What it costs that an action shares its size and reply with another, in nats.
+const SHARED: f64 = 1.5;
+
+/// A labelled command.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Label {
+    actions: u64,
+    /// Names and how often they occur.
+    counts: Vec<(usize, u32)>,
+    size: i64,
+    replies: Option<Vec<u8>>,
+}
+
+/// The labelled commands, with the number of equal ones.
+pub(crate) fn labels(observations: &[Observation], classes: &ReplyClasses) -> Vec<(Label, usize)> {
+    let mut found: BTreeMap<Label, usize> = BTreeMap::new();
+    for observation in observations.iter().filter(|observation| (1..=1 << 20).contains(&observation.size)) {
+        let Some(counts) = &observation.counts else { continue };
+        let counts: Vec<(usize, u32)> = counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
+        let actions = counts.iter().map(|(_, count)| u64::from(*count)).sum();
+        if !(1..=64).contains(&actions) {
+            continue;
+        }
+        let replies = observation.replies.as_ref().filter(|_| !classes.sizes.is_empty());
+        let replies = replies.and_then(|replies| classes.counts(replies)).map(|(counts, _)| counts);
+        *found.entry(Label { actions, counts, size: observation.size, replies }).or_default() += 1;
+    }
+    found.into_iter().take(MOST_LABELS).collect()
+}
+
+/// The size and the class of replies of a named action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NamedSize {
+    pub(crate) size: i64,
+    pub(crate) class: usize,
+}
+
+/// What labels say in the light of a candidate.
+pub(crate) struct Naming {
+    /// The sizes of the names that labels determine.
+    pub(crate) names: BTreeMap<usize, NamedSize>,
+    /// In nats.
+    pub(crate) log_likelihood: f64,
+}
+
+struct Evidence<'a> {
+    labels: &'a [(Label, usize)],
+    candidate: &'a Candidate,
+    density: f64,
+    /// The class of actions without a reply.
+    silent: usize,
+}
+
+/// Matches names with the actions of a candidate, or with sizes of their own where labels ask for it.
+pub(crate) fn name(labels: &[(Label, usize)], candidate: &Candidate, atoms: &[Atom], density: f64) -> Naming {
+    let silent = candidate.parameters.sizes.len().saturating_sub(1);
+    let evidence = Evidence { labels, candidate, density, silent };
+    let mut names = BTreeMap::new();
+    let all: std::collections::BTreeSet<usize> =
+        labels.iter().flat_map(|(label, _)| label.counts.iter().map(|(name, _)| *name)).collect();
+    for _ in 0..4 {
+        let before = names.clone();
+        for name in &all {
+            if let Some(best) = evidence.best(*name, &names, atoms) {
+                names.insert(*name, best);
+            }
+        }
+        if names == before {
+            break;
+        }
+    }
+    let log_likelihood = labels.iter().filter_map(|(label, n)| Some(*n as f64 * evidence.of(label, &names)?)).sum();
+    Naming { names, log_likelihood }
+}
+
+impl Evidence<'_> {
+    /// The best size of a name, given those of the others.
+    fn best(&self, name: usize, names: &BTreeMap<usize, NamedSize>, atoms: &[Atom]) -> Option<NamedSize> {
+        let mut names = names.clone();
+        names.remove(&name);
+        let count_in = |label: &Label| label.counts.iter().find(|(other, _)| *other == name).map(|(_, count)| *count);
+        let mine: Vec<(&Label, usize, u32)> = self
+            .labels
+            .iter()
+            .filter_map(|(label, n)| Some((label, *n, count_in(label)?)))
+            .filter(|(label, _, _)| label.counts.iter().all(|(other, _)| *other == name || names.contains_key(other)))
+            .take(60)
+            .collect();
+        let mut options: BTreeMap<NamedSize, f64> = BTreeMap::new();
+        for (label, _, count) in mine.iter().take(12) {
+            let others: i64 =
+                label.counts.iter().filter_map(|(other, n)| Some(names.get(other)?.size * i64::from(*n))).sum();
+            let size = (self.target(label) - others) / i64::from(*count);
+            for class in 0..=self.silent {
+                let occurs = label.replies.as_ref().and_then(|replies| replies.get(class)).is_some_and(|n| *n > 0);
+                if (1..=LARGEST).contains(&size) && (occurs || class == self.silent) {
+                    options.insert(NamedSize { size, class }, -self.candidate_cost());
+                }
+            }
+        }
+        options.extend(atoms.iter().map(|atom| (NamedSize { size: atom.size, class: atom.class }, 0.0)));
+        let score = |option: &NamedSize, prior: f64| {
+            let mut with = names.clone();
+            with.insert(name, *option);
+            let shared = if names.values().any(|other| other == option) { SHARED } else { 0.0 };
+            prior - shared
+                + mine.iter().filter_map(|(label, n, _)| Some(*n as f64 * self.of(label, &with)?)).sum::<f64>()
+        };
+        if mine.is_empty() {
+            return None;
+        }
+        let scored = options.iter().map(|(option, prior)| (score(option, *prior), *option));
+        scored.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1))).map(|(_, option)| option)
+    }
+
+    /// What a size that no other command shows must explain better, in nats.
+    fn candidate_cost(&self) -> f64 {
+        3.0
+    }
+
+    fn target(&self, label: &Label) -> i64 {
+        label.size - self.candidate.form.grown(label.size) - self.candidate.overhead
+    }
+
+    /// The log-likelihood of a labelled command; `None` if one of its names has no size yet.
+    fn of(&self, label: &Label, names: &BTreeMap<usize, NamedSize>) -> Option<f64> {
+        let mut rest = self.target(label);
+        let mut replies = vec![0_i64; self.silent];
+        for (name, count) in &label.counts {
+            let named = names.get(name)?;
+            rest -= named.size * i64::from(*count);
+            if let Some(expected) = replies.get_mut(named.class) {
+                *expected += i64::from(*count);
+            }
+        }
+        let parameters: &Parameters = &self.candidate.parameters;
+        let epsilon: f64 = parameters.epsilons.iter().filter(|(value, _)| *value == rest).map(|(_, p)| p).sum();
+        let outliers = parameters.outliers.max(0.01);
+        let size = ((1.0 - outliers) * epsilon + outliers * self.density).ln();
+        let wrong: i64 = label.replies.as_ref().map_or(0, |seen| {
+            seen.iter().zip(&replies).map(|(seen, expected)| (i64::from(*seen) - expected).abs()).sum()
+        });
+        Some(size - WRONG_REPLY * wrong.min(5) as f64)
+    }
+}

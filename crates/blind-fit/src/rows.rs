@@ -1,0 +1,105 @@
+//! Commands as the fit sees them: equal ones are one row.
+
+use std::collections::BTreeMap;
+
+use crate::Observation;
+use crate::reply_classes::ReplyClasses;
+
+/// The largest size of a command that is used, in bytes.
+const LARGEST: i64 = 1 << 20;
+/// The most rows that a fit uses.
+pub(crate) const MOST_ROWS: usize = 3000;
+
+/// Commands of one size with the same replies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// In bytes.
+    pub(crate) size: i64,
+    /// Replies per class.
+    pub(crate) replies: Vec<u8>,
+    /// Actions without a reply, where a label gives the number of actions.
+    pub(crate) silent: Option<u8>,
+    /// How many commands these are.
+    pub(crate) commands: usize,
+}
+
+impl Row {
+    /// Replies of all classes.
+    pub(crate) fn replies(&self) -> usize {
+        self.replies.iter().map(|count| usize::from(*count)).sum()
+    }
+}
+
+/// The commands that can be used.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rows {
+    pub(crate) rows: Vec<Row>,
+    /// Commands in the rows.
+    pub(crate) commands: usize,
+    /// Commands that are in none.
+    pub(crate) dropped: usize,
+    /// Replies in the rows, of any size.
+    pub(crate) replies: usize,
+}
+
+impl Rows {
+    /// Without classes, replies are ignored. Commands with replies of no class are left out if they are few.
+    pub(crate) fn of(observations: &[Observation], classes: &ReplyClasses) -> Self {
+        let clear = Self::with_others(observations, classes, 0);
+        let all = Self::with_others(observations, classes, 2);
+        if 4 * clear.commands >= 3 * all.commands { clear } else { all }
+    }
+
+    fn with_others(observations: &[Observation], classes: &ReplyClasses, most_other: usize) -> Self {
+        let mut found: BTreeMap<(usize, i64, Vec<u8>, Option<u8>), usize> = BTreeMap::new();
+        let mut rows = Self::default();
+        for observation in observations {
+            let Some((replies, silent)) = usable(observation, classes, most_other) else {
+                rows.dropped += 1;
+                continue;
+            };
+            rows.commands += 1;
+            rows.replies += replies.iter().map(|count| usize::from(*count)).sum::<usize>();
+            let total = replies.iter().map(|count| usize::from(*count)).sum();
+            *found.entry((total, observation.size, replies, silent)).or_default() += 1;
+        }
+        rows.rows = found
+            .into_iter()
+            .map(|((_, size, replies, silent), commands)| Row { size, replies, silent, commands })
+            .collect();
+        rows
+    }
+
+    /// Those of few replies, which show most, and of them the frequent ones; the others are dropped.
+    pub(crate) fn of_at_most(&self, replies: usize, most: usize) -> Self {
+        let mut rows: Vec<Row> = self.rows.iter().filter(|row| row.replies() <= replies).cloned().collect();
+        if rows.len() > most {
+            rows.sort_by_key(|row| std::cmp::Reverse(row.commands));
+            rows.truncate(most);
+            rows.sort_by(|a, b| (a.replies(), a.size, &a.replies).cmp(&(b.replies(), b.size, &b.replies)));
+        }
+        let commands = rows.iter().map(|row| row.commands).sum();
+        let replies = rows.iter().map(|row| row.replies() * row.commands).sum();
+        Self { rows, commands, dropped: self.dropped + self.commands - commands, replies }
+    }
+}
+
+fn usable(observation: &Observation, classes: &ReplyClasses, most_other: usize) -> Option<(Vec<u8>, Option<u8>)> {
+    if !(1..=LARGEST).contains(&observation.size) {
+        return None;
+    }
+    let actions: Option<u64> = observation.counts.as_ref().map(|counts| counts.iter().map(|n| u64::from(*n)).sum());
+    if actions == Some(0) {
+        return None;
+    }
+    if classes.sizes.is_empty() {
+        return Some((Vec::new(), actions.and_then(|actions| u8::try_from(actions).ok())));
+    }
+    let (replies, other) = classes.counts(observation.replies.as_ref()?)?;
+    let total: u64 = replies.iter().map(|count| u64::from(*count)).sum();
+    if total > 200 || other > most_other {
+        return None;
+    }
+    let silent = actions.and_then(|actions| actions.checked_sub(total)).and_then(|n| u8::try_from(n).ok());
+    Some((replies, silent.filter(|silent| *silent <= 3)))
+}
