@@ -48,6 +48,8 @@ pub struct LabelFile {
     pub(crate) clock: Option<LabelClock>,
     /// What was left out, a sentence each.
     pub(crate) left_out: Vec<String>,
+    /// Whether a program found them: commands without a label are then no news.
+    pub(crate) are_answers: bool,
     /// The captures, by the lines of the rows from 1, if their names are the labels.
     pub(crate) captures: Vec<InputPart>,
 }
@@ -100,12 +102,14 @@ impl LabelFile {
     /// # Errors
     /// If there are none.
     pub fn of_answers(source: &str, labels: Labels) -> Result<Self, LabelFileError> {
-        Ok(Self { clock: Some(LabelClock::Agrees), ..Self::of(PathBuf::from(source), labels, None)? })
+        let labels = Self::of(PathBuf::from(source), labels, None)?;
+        Ok(Self { clock: Some(LabelClock::Agrees), are_answers: true, ..labels })
     }
 
     /// Labels that come from `path`, a file or whatever else names them.
     fn of(path: PathBuf, labels: Labels, offset_ns: Option<i64>) -> Result<Self, LabelFileError> {
-        let file = Self { path, labels, offset_ns, clock: None, left_out: Vec::new(), captures: Vec::new() };
+        let (left_out, captures) = (Vec::new(), Vec::new());
+        let file = Self { path, labels, offset_ns, clock: None, left_out, are_answers: false, captures };
         if file.labels.rows.is_empty() {
             return Err(file.fault("there is no row below the header: label at least one command".to_owned()));
         }

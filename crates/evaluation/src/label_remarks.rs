@@ -95,7 +95,7 @@ impl LabelFile {
             let (count, lines) = (matching.ambiguous.len(), aligned.lines(&matching.ambiguous));
             remarks.push(format!("{file}: {count} of {rows} labels are only near commands of other labels: {lines}"));
         }
-        if !matching.spurious.is_empty() {
+        if !matching.spurious.is_empty() && !self.are_answers {
             let (count, all) = (matching.spurious.len(), command_times.len());
             let times = matching.spurious.iter().filter_map(|at| command_times.get(*at)).map(|time| timestamp(*time));
             remarks.push(format!("{count} of {all} commands have no label: {}", first_few(times, count)));

@@ -25,8 +25,8 @@ const CORRECTOR: &str = "epsilon-corrector";
 /// How messages call the labels that are answers.
 const ANSWERS: &str = "the answers without labels";
 
-/// Sizes that explain a smaller share of the commands are in doubt.
-const LEAST_EXPLAINED: f64 = 0.75;
+/// Sizes that leave a greater share of the commands unexplained are in doubt.
+const MOST_OUTLIERS: f64 = 0.25;
 
 /// What sizes are found with.
 #[derive(Debug)]
@@ -68,9 +68,8 @@ impl FoundSizes {
         if !fit.alternatives.is_empty() {
             return Some("the commands do not settle the sizes".to_owned());
         }
-        let explained = self.labels.labels().rows.len();
-        (explained as f64 <= LEAST_EXPLAINED * self.commands as f64)
-            .then(|| format!("the sizes that were found explain only {explained} of {} commands", self.commands))
+        (fit.outliers > MOST_OUTLIERS)
+            .then(|| format!("nothing that was found explains {:.0} % of the commands", 100.0 * fit.outliers))
     }
 }
 
