@@ -13,10 +13,8 @@ pub(crate) struct Parameters {
     pub(crate) sizes: Vec<Vec<(i64, f64)>>,
     /// Values of ε in bytes and their probabilities, ascending.
     pub(crate) epsilons: Vec<(i64, f64)>,
-    /// How many actions of a command send no reply.
-    pub(crate) silent: Vec<f64>,
-    /// The same for commands without replies.
-    pub(crate) silent_alone: Vec<f64>,
+    /// For each number of replies: the probabilities of the numbers of actions without a reply.
+    pub(crate) silent: Vec<Vec<f64>>,
     /// The share of commands that are not explained.
     pub(crate) outliers: f64,
     /// Of the actions without a reply, the share whose reply was lost.
@@ -42,8 +40,7 @@ pub(crate) struct Expected {
     /// In commands, for each of the parameters.
     pub(crate) sizes: Vec<Vec<f64>>,
     epsilons: Vec<f64>,
-    silent: Vec<f64>,
-    silent_alone: Vec<f64>,
+    silent: Vec<Vec<f64>>,
     outliers: f64,
 }
 
@@ -54,12 +51,11 @@ pub(crate) fn expect(plan: &Plan, targets: &[i64], parameters: &Parameters, dens
         log_likelihood: 0.0,
         sizes: parameters.sizes.iter().map(|sizes| vec![0.0; sizes.len()]).collect(),
         epsilons: vec![0.0; parameters.epsilons.len()],
-        silent: vec![0.0; parameters.silent.len()],
-        silent_alone: vec![0.0; parameters.silent_alone.len()],
+        silent: parameters.silent.iter().map(|silent| vec![0.0; silent.len()]).collect(),
         outliers: 0.0,
     };
     for (row, target) in plan.rows.iter().zip(targets) {
-        let weights = if row.is_mute { &parameters.silent_alone } else { &parameters.silent };
+        let weights = parameters.silent.get(row.replies).map_or(&[][..], Vec::as_slice);
         let weight = |silent: usize| {
             let weight = weights.get(silent).copied().unwrap_or(0.0);
             if row.is_known { 1.0 } else { weight }
@@ -79,8 +75,8 @@ pub(crate) fn expect(plan: &Plan, targets: &[i64], parameters: &Parameters, dens
             if whole < 1e-7 {
                 continue;
             }
-            let counts = if row.is_mute { &mut expected.silent_alone } else { &mut expected.silent };
-            if let Some(count) = counts.get_mut(*silent).filter(|_| !row.is_known) {
+            let count = expected.silent.get_mut(row.replies).and_then(|counts| counts.get_mut(*silent));
+            if let Some(count) = count.filter(|_| !row.is_known) {
                 *count += whole;
             }
             for (count, (epsilon, probability)) in expected.epsilons.iter_mut().zip(&parameters.epsilons) {
@@ -118,7 +114,7 @@ impl Expected {
         } else {
             before.epsilons.clone()
         };
-        let shares = |counts: &[f64]| {
+        let shares = |counts: &Vec<f64>| {
             let total: f64 = counts.iter().sum::<f64>() + 0.05 * counts.len() as f64;
             counts.iter().map(|count| (count + 0.05) / total).collect()
         };
@@ -126,8 +122,7 @@ impl Expected {
         Parameters {
             sizes,
             epsilons,
-            silent: shares(&self.silent),
-            silent_alone: shares(&self.silent_alone),
+            silent: self.silent.iter().map(shares).collect(),
             outliers: ((self.outliers + 0.5) / (commands + 20.0)).clamp(0.002, 0.5),
             lost,
         }
@@ -231,4 +226,23 @@ pub(crate) fn all_replying(sizes: &[Vec<(i64, f64)>], expected: &Expected) -> Ve
 
 pub(crate) fn share_at(shares: &[(i64, f64)], value: i64) -> f64 {
     shares.binary_search_by_key(&value, |(size, _)| *size).ok().and_then(|at| shares.get(at)).map_or(0.0, |(_, p)| *p)
+}
+
+/// For up to so many replies: how many actions without one there are, if each of a command's actions is one of them
+/// with a small probability.
+pub(crate) fn silent_start(plan: &Plan, probability: f64) -> Vec<Vec<f64>> {
+    let of = |replies: usize| {
+        let mut weight = 1.0;
+        let weights: Vec<f64> = (0..=plan.most_silent)
+            .map(|silent| {
+                if silent > 0 {
+                    weight *= probability * (replies + silent) as f64 / silent as f64;
+                }
+                weight
+            })
+            .collect();
+        let total: f64 = weights.iter().sum();
+        weights.into_iter().map(|weight| weight / total).collect()
+    };
+    (0..=plan.most_replies).map(of).collect()
 }

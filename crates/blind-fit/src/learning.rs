@@ -1,7 +1,7 @@
 //! From observations to sizes.
 
 use crate::certainty::{EXCLUDED, interval, more_commands};
-use crate::expectation::{Expected, Step, expect};
+use crate::expectation::{Expected, Step, expect, silent_start};
 use crate::naming::{Label, Naming, labels, name};
 use crate::reply_classes::ReplyClasses;
 use crate::rows::{MOST_ROWS, Rows};
@@ -57,17 +57,27 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
         }
     }
     let not_additive = BlindFitError::NotAdditive { explained: 0, commands: rows.commands };
-    let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), 2) else { return Err(not_additive) };
+    let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), 3) else { return Err(not_additive) };
     let step = plain_step(&rows);
     let labels = labels(observations, &classes);
-    let best = found.first().map_or(f64::NEG_INFINITY, Candidate::score);
-    let mut refined: Vec<Refined> = found
-        .into_iter()
-        .take(FINALISTS)
-        .filter(|candidate| candidate.score() > best - HOPELESS)
-        .map(|candidate| refine(candidate, &plan, step, &labels))
-        .collect();
+    let mut refined: Vec<Refined> =
+        finalists(found).into_iter().map(|candidate| refine(candidate, &plan, step, &labels)).collect();
     refined.sort_by(|a, b| b.score.total_cmp(&a.score));
+    if std::env::var("BF").is_ok() {
+        for r in &refined {
+            eprintln!(
+                "{:?} {} score {:.1} ll {:.1} {:?} eps {:.3?} out {:.3} {:?}",
+                r.candidate.form,
+                r.candidate.overhead,
+                r.score,
+                r.expected.log_likelihood,
+                r.atoms.iter().map(|a| (a.class, a.size, a.count as i64)).collect::<Vec<_>>(),
+                r.candidate.parameters.epsilons,
+                r.candidate.parameters.outliers,
+                r.candidate.parameters.silent
+            );
+        }
+    }
     let Some(best) = refined.first() else { return Err(not_additive) };
     let mut fit = result(best, &plan, step, &classes, names);
     if fit.actions.is_empty() || fit.outliers > 0.4 {
@@ -83,6 +93,20 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     Ok(fit)
 }
 
+/// The explanations that are worth refining: the best, and the best of each form of length fields.
+fn finalists(found: Vec<Candidate>) -> Vec<Candidate> {
+    let best = found.first().map_or(f64::NEG_INFINITY, Candidate::score);
+    let mut kept: Vec<Candidate> = Vec::new();
+    for candidate in found {
+        let kind = std::mem::discriminant(&candidate.form.fields);
+        let is_first = kept.iter().all(|other| std::mem::discriminant(&other.form.fields) != kind);
+        if is_first || (kept.len() < FINALISTS && candidate.score() > best - HOPELESS) {
+            kept.push(candidate);
+        }
+    }
+    kept
+}
+
 /// A class whose replies add nothing to the size of commands.
 fn foreign_class(candidate: &Candidate) -> Option<usize> {
     let (_, classes) = candidate.parameters.sizes.split_last()?;
@@ -91,9 +115,7 @@ fn foreign_class(candidate: &Candidate) -> Option<usize> {
 }
 
 fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
-    let silent = |probability: f64| (0..=plan.most_silent).map(|n| probability.powi(n as i32)).collect();
-    candidate.parameters.silent = silent(0.2);
-    candidate.parameters.silent_alone = silent(0.2);
+    candidate.parameters.silent = silent_start(plan, 0.05);
     sparsify(&mut candidate, plan, step);
     // The most frequent ε is 0.
     let most =

@@ -10,6 +10,8 @@ const LEAST_SHARE: f64 = 0.004;
 const MOST_CLASSES: usize = 10;
 /// A class whose count is the same in this share of the commands says nothing about actions.
 const CONSTANT_SHARE: f64 = 0.9;
+/// Replies are one by one for actions if so many commands have more than one.
+const SEVERAL_SHARE: f64 = 0.1;
 /// Replies of a command that are looked at, at most.
 const MOST_REPLIES: usize = 256;
 
@@ -61,6 +63,13 @@ impl ReplyClasses {
             })
         };
         let sizes = sizes.iter().copied().filter(|size| !joint(*size)).collect();
+        let mut sizes: Vec<i64> = sizes;
+        // One reply a command says nothing of the number of actions.
+        let is_several = |replies: &[i64]| replies.iter().filter(|reply| sizes.contains(reply)).nth(1).is_some();
+        let listed = observations.iter().filter_map(|observation| observation.replies.as_ref());
+        if (listed.filter(|replies| is_several(replies)).count() as f64) < SEVERAL_SHARE * commands as f64 {
+            sizes.clear();
+        }
         let constant = occurrences.keys().copied().filter(|size| is_constant(*size)).collect();
         Self { sizes, constant, foreign: Vec::new() }
     }

@@ -1,7 +1,7 @@
 //! The search over |ac| and the forms of length fields.
 
 use crate::LengthFields;
-use crate::expectation::{Parameters, Step, anchor, normalised, repeat};
+use crate::expectation::{Parameters, Step, anchor, normalised, repeat, silent_start};
 use crate::regression::regression;
 use crate::rows::{Row, Rows};
 use crate::sums::Plan;
@@ -89,7 +89,7 @@ pub(crate) fn plain_step(rows: &Rows) -> Step {
 
 /// The best explanations, best first.
 pub(crate) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidate> {
-    let Some((few, plan)) = planned(rows, fewest_replies(rows), 500, classes, 1) else { return Vec::new() };
+    let Some((few, plan)) = planned(rows, fewest_replies(rows), 500, classes, 2) else { return Vec::new() };
     let step = plain_step(rows);
     let smallest = few.rows.iter().map(|row| row.size).min().unwrap_or(0);
     let mut found = Vec::new();
@@ -191,15 +191,7 @@ fn first_guess(rows: &Rows, plan: &Plan, form: Form, classes: usize, step: Step)
     let typical = if means.is_empty() { 35.0 } else { means.iter().sum::<f64>() / classes.max(1) as f64 };
     sizes.push(normalised((1..=most).map(|size| (size, bell((size as f64 - typical) / 16.0) + 0.02))));
     let broad = normalised((-SPAN..=SPAN).map(|epsilon| (epsilon, bell(epsilon as f64 / 2.5))));
-    let decay = |most: usize| (0..=most).map(|silent| 0.25_f64.powi(silent as i32) * 0.75).collect::<Vec<f64>>();
-    let parameters = Parameters {
-        sizes,
-        epsilons: broad,
-        silent: decay(plan.most_silent),
-        silent_alone: decay(plan.most_silent),
-        outliers: 0.05,
-        lost: 0.5,
-    };
+    let parameters = Parameters { sizes, epsilons: broad, silent: silent_start(plan, 0.08), outliers: 0.05, lost: 0.5 };
     let overhead = intercept.round().clamp(-1e6, 1e6) as i64;
     let mut candidate = Candidate { form, overhead, parameters, log_likelihood: f64::NEG_INFINITY };
     candidate.improve(plan, 8, Step { learns_epsilons: false, ..step });
@@ -212,9 +204,12 @@ fn bell(x: f64) -> f64 {
 
 /// The best values of |ac| near this candidate's: those that look worst are given up early.
 fn overheads(plan: &Plan, near: &Candidate, step: Step, span: i64, most: usize) -> Vec<Candidate> {
+    // ε is 0 mostly, or any value as often.
+    let starts: [fn(i64) -> f64; 2] = [anchor, |_| 1.0];
     let mut candidates: Vec<Candidate> = (near.overhead - span..=near.overhead + span)
-        .map(|overhead| {
-            let epsilons = normalised(EPSILONS.map(|epsilon| (epsilon, anchor(epsilon))));
+        .flat_map(|overhead| starts.map(|start| (overhead, start)))
+        .map(|(overhead, start)| {
+            let epsilons = normalised(EPSILONS.map(|epsilon| (epsilon, start(epsilon))));
             let parameters = Parameters { epsilons, ..near.parameters.clone() };
             Candidate { overhead, parameters, ..near.clone() }
         })

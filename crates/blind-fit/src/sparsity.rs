@@ -118,8 +118,7 @@ pub(crate) fn is_artefact(atom: &Atom, atoms: &[Atom], silent: usize) -> bool {
     if silent == 0 {
         return false;
     }
-    let frequent =
-        |share: f64| atoms.iter().filter(move |other| other.class < silent && atom.count < share * other.count);
+    let frequent = |share: f64| atoms.iter().filter(move |other| atom.count < share * other.count);
     let is_lost = atom.class == silent && frequent(0.2).any(|other| other.size == atom.size);
     let sizes: Vec<i64> = frequent(0.1).map(|other| other.size).collect();
     let is_pair = |size: i64| sizes.iter().any(|part| sizes.contains(&(size - part)));

@@ -50,8 +50,8 @@ type Key = Vec<u8>;
 pub(crate) struct Choices {
     /// Actions without a reply, and the sum that they make with the others.
     pub(crate) sums: Vec<(usize, usize)>,
-    /// The row has no reply.
-    pub(crate) is_mute: bool,
+    /// Replies of all classes.
+    pub(crate) replies: usize,
     /// The number of actions without a reply is known.
     pub(crate) is_known: bool,
     pub(crate) commands: f64,
@@ -68,6 +68,8 @@ pub(crate) struct Plan {
     pub(crate) rows: Vec<Choices>,
     /// Classes of replies and, last, none.
     pub(crate) classes: usize,
+    /// The most replies of a command.
+    pub(crate) most_replies: usize,
     /// The most actions without a reply in a command.
     pub(crate) most_silent: usize,
     pub(crate) commands: f64,
@@ -82,6 +84,7 @@ impl Plan {
             smaller: Vec::new(),
             rows: Vec::new(),
             classes: classes + 1,
+            most_replies: 0,
             most_silent: most_silent.max(most_alone),
             commands: 0.0,
         };
@@ -89,6 +92,7 @@ impl Plan {
         plan.key(vec![0; classes + 1], &mut index);
         for row in &rows.rows {
             let is_mute = row.replies() == 0;
+            plan.most_replies = plan.most_replies.max(row.replies());
             let most = if is_mute { most_alone } else { most_silent };
             let range = match row.silent {
                 Some(known) if usize::from(known) <= most => usize::from(known)..=usize::from(known),
@@ -104,7 +108,13 @@ impl Plan {
                 .collect();
             let commands = row.commands as f64;
             plan.commands += commands;
-            plan.rows.push(Choices { sums, is_mute, is_known: row.silent.is_some(), commands, size: row.size });
+            plan.rows.push(Choices {
+                sums,
+                replies: row.replies(),
+                is_known: row.silent.is_some(),
+                commands,
+                size: row.size,
+            });
             if plan.keys.len() > MOST_SUMS {
                 return None;
             }
