@@ -2,6 +2,7 @@
 
 use crate::certainty::{EXCLUDED, interval, more_commands};
 use crate::expectation::{Expected, Step, expect, silent_start};
+use crate::lengths_alone::{MOST_ACTIONS, search_lengths};
 use crate::naming::{Label, Naming, labels, name};
 use crate::reply_classes::ReplyClasses;
 use crate::rows::{MOST_ROWS, Rows};
@@ -14,6 +15,8 @@ use crate::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Opti
 const FEWEST_COMMANDS: usize = 12;
 /// Fewer sizes do not show what an action adds.
 const FEWEST_SIZES: usize = 4;
+/// From lengths alone, the best explanation must be better by this than the others, in nats.
+const LEAST_DIFFERENCE: f64 = 3.0;
 /// How many explanations are refined.
 const FINALISTS: usize = 6;
 /// An explanation that is worse by more than this before it is refined, in nats, is not.
@@ -48,7 +51,15 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     if sizes < FEWEST_SIZES {
         return Err(BlindFitError::TooFewSizes { sizes, needed: FEWEST_SIZES });
     }
-    let mut found = search(&rows, classes.sizes.len(), options.is_wire);
+    if classes.sizes.is_empty() {
+        rows = rows.of_small_sizes();
+    }
+    let silent = if classes.sizes.is_empty() { MOST_ACTIONS / 2 } else { 3 };
+    let mut found = if classes.sizes.is_empty() {
+        search_lengths(&rows, options.is_wire)
+    } else {
+        search(&rows, classes.sizes.len(), options.is_wire)
+    };
     while let Some(class) = found.first().and_then(foreign_class) {
         classes = classes.without(class);
         rows = Rows::of(observations, &classes);
@@ -57,7 +68,9 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
         }
     }
     let not_additive = BlindFitError::NotAdditive { explained: 0, commands: rows.commands };
-    let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), 3) else { return Err(not_additive) };
+    let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), silent) else {
+        return Err(not_additive);
+    };
     let step = plain_step(&rows);
     let labels = labels(observations, &classes);
     let mut refined: Vec<Refined> =
@@ -85,6 +98,9 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
         return Err(BlindFitError::NotAdditive { explained, commands: used.commands });
     }
     fit.alternatives = alternatives(&refined, fit.overhead);
+    if classes.sizes.is_empty() {
+        determined(&fit, used.commands)?;
+    }
     fit.foreign += classes.foreign(observations);
     fit.commands = used.commands;
     fit.dropped = observations.len().saturating_sub(used.commands);
@@ -107,6 +123,17 @@ fn finalists(found: Vec<Candidate>) -> Vec<Candidate> {
     kept
 }
 
+/// Lengths alone are ambiguous more often than replies: what is hardly better than something else is no answer.
+fn determined(fit: &BlindFit, commands: usize) -> Result<(), BlindFitError> {
+    let mut overheads = vec![fit.overhead];
+    let close = |alternative: &&Alternative| alternative.difference < LEAST_DIFFERENCE;
+    overheads.extend(fit.alternatives.iter().filter(close).map(|alternative| alternative.overhead));
+    overheads.dedup();
+    let difference = fit.alternatives.iter().find(|other| other.overhead != fit.overhead).map(|other| other.difference);
+    let more_commands = difference.and_then(|difference| more_commands(commands, difference));
+    if overheads.len() > 1 { Err(BlindFitError::Undetermined { overheads, more_commands }) } else { Ok(()) }
+}
+
 /// A class whose replies add nothing to the size of commands.
 fn foreign_class(candidate: &Candidate) -> Option<usize> {
     let (_, classes) = candidate.parameters.sizes.split_last()?;
@@ -115,7 +142,9 @@ fn foreign_class(candidate: &Candidate) -> Option<usize> {
 }
 
 fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
-    candidate.parameters.silent = silent_start(plan, 0.05);
+    if plan.classes > 1 {
+        candidate.parameters.silent = silent_start(plan, 0.05);
+    }
     sparsify(&mut candidate, plan, step);
     // The most frequent ε is 0.
     let most =

@@ -1,0 +1,85 @@
+//! The search over |ac| where there are no replies: from lengths alone.
+
+use crate::LengthFields;
+use crate::expectation::{Parameters, Step, anchor, normalised};
+use crate::rows::Rows;
+use crate::search::{
+    Candidate, EPSILONS, Form, LARGEST_ACTION, SHORTEST_HTTP_HEAD, fixed_forms, is_known, plain_step, planned, sort,
+};
+use crate::sums::Plan;
+
+/// The most actions of a command that is used.
+pub(crate) const MOST_ACTIONS: usize = 14;
+/// The smallest and the largest size of the smallest action that is looked for, in bytes.
+const SMALLEST_ACTION: std::ops::RangeInclusive<i64> = 5..=120;
+/// How many explanations are kept for each form of length fields.
+const KEPT: usize = 4;
+
+/// The best explanations, best first. The smallest commands have one action.
+pub(crate) fn search_lengths(rows: &Rows, is_wire: bool) -> Vec<Candidate> {
+    let Some((few, plan)) = planned(rows, 1, 400, 0, MOST_ACTIONS / 2) else { return Vec::new() };
+    let Some(smallest) = rows.smallest() else { return Vec::new() };
+    let step = plain_step(rows);
+    let mut found: Vec<Candidate> = Vec::new();
+    for form in fixed_forms(is_wire) {
+        if form == Form::PLAIN || !is_known(form, &few.rows, &found) {
+            found.extend(overheads(&plan, form, smallest, SMALLEST_ACTION, step));
+        }
+    }
+    sort(&mut found);
+    // Content-Length grows by a digit somewhere: coarsely, near the best without.
+    let Some(best) = found.first().cloned() else { return found };
+    let near = smallest - best.overhead;
+    for head in ((smallest - 101).max(SHORTEST_HTTP_HEAD)..=smallest - 20).step_by(5) {
+        let form = Form { fields: LengthFields::Http { head }, record_bytes: 0 };
+        if !is_known(form, &few.rows, &found) {
+            found.extend(overheads(&plan, form, smallest, (near - 2).max(1)..=near + 2, step).into_iter().take(1));
+        }
+    }
+    sort(&mut found);
+    found
+}
+
+/// The best values of |ac|; those that look worst are given up early.
+fn overheads(
+    plan: &Plan,
+    form: Form,
+    smallest: i64,
+    actions: std::ops::RangeInclusive<i64>,
+    step: Step,
+) -> Vec<Candidate> {
+    let smallest = smallest - form.grown(smallest);
+    let mut candidates: Vec<Candidate> = actions
+        .filter(|action| *action < smallest)
+        .map(|action| Candidate {
+            form,
+            overhead: smallest - action,
+            parameters: start(plan, action),
+            log_likelihood: f64::NEG_INFINITY,
+        })
+        .collect();
+    for (left, steps) in [(usize::MAX, 8), (24, 20), (KEPT, 40)] {
+        candidates.truncate(left);
+        for candidate in &mut candidates {
+            candidate.improve(plan, steps, step);
+        }
+        sort(&mut candidates);
+    }
+    candidates
+}
+
+/// Actions of any size from about the smallest on.
+fn start(plan: &Plan, action: i64) -> Parameters {
+    let sizes = ((action - 4).max(1)..=(2 * action + 20).min(LARGEST_ACTION))
+        .map(|size| (size, if (size - action).abs() <= 15 { 1.0 } else { 0.3 }));
+    let silent: Vec<f64> = (0..=plan.most_silent)
+        .map(|actions| if actions == 0 { 0.0 } else { 0.75_f64.powi(actions as i32) / 3.0 })
+        .collect();
+    Parameters {
+        sizes: vec![normalised(sizes)],
+        epsilons: normalised(EPSILONS.map(|epsilon| (epsilon, anchor(epsilon)))),
+        silent: vec![silent],
+        outliers: 0.02,
+        lost: 0.0,
+    }
+}
