@@ -15,6 +15,10 @@ use crate::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Opti
 const FEWEST_COMMANDS: usize = 12;
 /// Fewer sizes do not show what an action adds.
 const FEWEST_SIZES: usize = 4;
+/// The largest share of commands that a fit may leave unexplained.
+const MOST_OUTLIERS: f64 = 0.3;
+/// The same from lengths alone, of which a wrong fit explains more.
+const MOST_OUTLIERS_OF_LENGTHS: f64 = 0.12;
 /// From lengths alone, the best explanation must be better by this than the others, in nats.
 const LEAST_DIFFERENCE: f64 = 3.0;
 /// How many explanations are refined.
@@ -93,13 +97,14 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     }
     let Some(best) = refined.first() else { return Err(not_additive) };
     let mut fit = result(best, &plan, step, &classes, names);
-    if fit.actions.is_empty() || fit.outliers > 0.4 {
+    let most_outliers = if classes.sizes.is_empty() { MOST_OUTLIERS_OF_LENGTHS } else { MOST_OUTLIERS };
+    if fit.actions.is_empty() || fit.outliers > most_outliers {
         let explained = ((1.0 - fit.outliers) * used.commands as f64) as usize;
         return Err(BlindFitError::NotAdditive { explained, commands: used.commands });
     }
     fit.alternatives = alternatives(&refined, fit.overhead);
     if classes.sizes.is_empty() {
-        determined(&fit, used.commands)?;
+        determined(&refined, used.commands)?;
     }
     fit.foreign += classes.foreign(observations);
     fit.commands = used.commands;
@@ -124,14 +129,14 @@ fn finalists(found: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 /// Lengths alone are ambiguous more often than replies: what is hardly better than something else is no answer.
-fn determined(fit: &BlindFit, commands: usize) -> Result<(), BlindFitError> {
-    let mut overheads = vec![fit.overhead];
-    let close = |alternative: &&Alternative| alternative.difference < LEAST_DIFFERENCE;
-    overheads.extend(fit.alternatives.iter().filter(close).map(|alternative| alternative.overhead));
-    overheads.dedup();
-    let difference = fit.alternatives.iter().find(|other| other.overhead != fit.overhead).map(|other| other.difference);
-    let more_commands = difference.and_then(|difference| more_commands(commands, difference));
-    if overheads.len() > 1 { Err(BlindFitError::Undetermined { overheads, more_commands }) } else { Ok(()) }
+fn determined(refined: &[Refined], commands: usize) -> Result<(), BlindFitError> {
+    let Some((best, others)) = refined.split_first() else { return Ok(()) };
+    let differs = |other: &&Refined| other.candidate.overhead != best.candidate.overhead;
+    let mut overheads = vec![best.candidate.overhead];
+    let is_close = |other: &&Refined| best.score - other.score < LEAST_DIFFERENCE;
+    overheads.extend(others.iter().filter(differs).filter(is_close).map(|other| other.candidate.overhead));
+    let Some(second) = others.iter().find(differs).filter(|_| overheads.len() > 1) else { return Ok(()) };
+    Err(BlindFitError::Undetermined { overheads, more_commands: more_commands(commands, best.score - second.score) })
 }
 
 /// A class whose replies add nothing to the size of commands.

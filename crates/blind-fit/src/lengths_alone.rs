@@ -4,8 +4,9 @@ use crate::LengthFields;
 use crate::expectation::{Parameters, Step, anchor, normalised};
 use crate::rows::Rows;
 use crate::search::{
-    Candidate, EPSILONS, Form, LARGEST_ACTION, SHORTEST_HTTP_HEAD, fixed_forms, is_known, plain_step, planned, sort,
+    Candidate, EPSILONS, Form, LARGEST_ACTION, SHORTEST_HTTP_HEAD, fixed_forms, is_known, plain_step, planned,
 };
+use crate::sparsity::cost_of_size;
 use crate::sums::Plan;
 
 /// The most actions of a command that is used.
@@ -26,17 +27,24 @@ pub(crate) fn search_lengths(rows: &Rows, is_wire: bool) -> Vec<Candidate> {
             found.extend(overheads(&plan, form, smallest, SMALLEST_ACTION, step));
         }
     }
-    sort(&mut found);
-    // Content-Length grows by a digit somewhere: coarsely, near the best without.
-    let Some(best) = found.first().cloned() else { return found };
-    let near = smallest - best.overhead;
-    for head in ((smallest - 101).max(SHORTEST_HTTP_HEAD)..=smallest - 20).step_by(5) {
-        let form = Form { fields: LengthFields::Http { head }, record_bytes: 0 };
-        if !is_known(form, &few.rows, &found) {
-            found.extend(overheads(&plan, form, smallest, (near - 2).max(1)..=near + 2, step).into_iter().take(1));
+    // Content-Length grows by a digit somewhere: tried coarsely, then near the best.
+    let heads = (smallest - 101).max(SHORTEST_HTTP_HEAD)..=smallest - 20;
+    let http = |head: i64| Form { fields: LengthFields::Http { head }, record_bytes: 0 };
+    for head in heads.clone().step_by(12) {
+        if !is_known(http(head), &few.rows, &found) {
+            found.extend(overheads(&plan, http(head), smallest, SMALLEST_ACTION, step).into_iter().take(2));
         }
     }
-    sort(&mut found);
+    sort_sparse(&mut found, &plan);
+    if let Some(Candidate { form: Form { fields: LengthFields::Http { head }, .. }, overhead, .. }) = found.first() {
+        let near = smallest - http(*head).grown(smallest) - overhead;
+        for head in (head - 10..=head + 10).filter(|head| heads.contains(head)).collect::<Vec<i64>>() {
+            if !is_known(http(head), &few.rows, &found) {
+                found.extend(overheads(&plan, http(head), smallest, near..=near, step));
+            }
+        }
+    }
+    sort_sparse(&mut found, &plan);
     found
 }
 
@@ -58,20 +66,32 @@ fn overheads(
             log_likelihood: f64::NEG_INFINITY,
         })
         .collect();
-    for (left, steps) in [(usize::MAX, 8), (24, 20), (KEPT, 40)] {
+    for (left, steps, least_evidence) in [(usize::MAX, 8, 0.0), (40, 12, 0.3), (24, 15, 0.7), (10, 25, 1.0)] {
         candidates.truncate(left);
         for candidate in &mut candidates {
-            candidate.improve(plan, steps, step);
+            candidate.improve(plan, steps, Step { least_evidence, ..step });
         }
-        sort(&mut candidates);
+        sort_sparse(&mut candidates, plan);
     }
+    candidates.truncate(KEPT);
     candidates
+}
+
+/// Best first.
+fn sort_sparse(candidates: &mut [Candidate], plan: &Plan) {
+    candidates.sort_by(|a, b| sparse_score(b, plan).total_cmp(&sparse_score(a, plan)));
+}
+
+/// Few sizes are better than many.
+fn sparse_score(candidate: &Candidate, plan: &Plan) -> f64 {
+    let sizes: usize = candidate.parameters.sizes.iter().map(|sizes| sizes.len().min(40)).sum();
+    candidate.score() - cost_of_size(plan) * sizes as f64
 }
 
 /// Actions of any size from about the smallest on.
 fn start(plan: &Plan, action: i64) -> Parameters {
-    let sizes = ((action - 4).max(1)..=(2 * action + 20).min(LARGEST_ACTION))
-        .map(|size| (size, if (size - action).abs() <= 15 { 1.0 } else { 0.3 }));
+    let sizes = ((action - 4).max(1)..=(2 * action).max(action + 20).min(LARGEST_ACTION))
+        .map(|size| (size, if size - action <= 20 { 1.0 } else { 0.02 }));
     let silent: Vec<f64> = (0..=plan.most_silent)
         .map(|actions| if actions == 0 { 0.0 } else { 0.75_f64.powi(actions as i32) / 3.0 })
         .collect();
