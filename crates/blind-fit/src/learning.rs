@@ -2,6 +2,7 @@
 
 use crate::certainty::{EXCLUDED, interval, more_commands};
 use crate::expectation::{Expected, Step, expect, silent_start};
+use crate::lengths_alone::{MOST_ACTIONS, search_lengths};
 use crate::naming::{Label, Naming, labels, name};
 use crate::reply_classes::ReplyClasses;
 use crate::rows::{MOST_ROWS, Rows};
@@ -14,6 +15,12 @@ use crate::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Opti
 const FEWEST_COMMANDS: usize = 12;
 /// Fewer sizes do not show what an action adds.
 const FEWEST_SIZES: usize = 4;
+/// The largest share of commands that a fit may leave unexplained.
+const MOST_OUTLIERS: f64 = 0.3;
+/// The same from lengths alone, of which a wrong fit explains more.
+const MOST_OUTLIERS_OF_LENGTHS: f64 = 0.12;
+/// From lengths alone, the best explanation must be better by this than the others, in nats.
+const LEAST_DIFFERENCE: f64 = 3.0;
 /// How many explanations are refined.
 const FINALISTS: usize = 6;
 /// An explanation that is worse by more than this before it is refined, in nats, is not.
@@ -48,7 +55,15 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     if sizes < FEWEST_SIZES {
         return Err(BlindFitError::TooFewSizes { sizes, needed: FEWEST_SIZES });
     }
-    let mut found = search(&rows, classes.sizes.len(), options.is_wire);
+    if classes.sizes.is_empty() {
+        rows = rows.of_small_sizes();
+    }
+    let silent = if classes.sizes.is_empty() { MOST_ACTIONS / 2 } else { 3 };
+    let mut found = if classes.sizes.is_empty() {
+        search_lengths(&rows, options.is_wire)
+    } else {
+        search(&rows, classes.sizes.len(), options.is_wire)
+    };
     while let Some(class) = found.first().and_then(foreign_class) {
         classes = classes.without(class);
         rows = Rows::of(observations, &classes);
@@ -57,7 +72,9 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
         }
     }
     let not_additive = BlindFitError::NotAdditive { explained: 0, commands: rows.commands };
-    let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), 3) else { return Err(not_additive) };
+    let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), silent) else {
+        return Err(not_additive);
+    };
     let step = plain_step(&rows);
     let labels = labels(observations, &classes);
     let mut refined: Vec<Refined> =
@@ -80,11 +97,15 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     }
     let Some(best) = refined.first() else { return Err(not_additive) };
     let mut fit = result(best, &plan, step, &classes, names);
-    if fit.actions.is_empty() || fit.outliers > 0.4 {
+    let most_outliers = if classes.sizes.is_empty() { MOST_OUTLIERS_OF_LENGTHS } else { MOST_OUTLIERS };
+    if fit.actions.is_empty() || fit.outliers > most_outliers {
         let explained = ((1.0 - fit.outliers) * used.commands as f64) as usize;
         return Err(BlindFitError::NotAdditive { explained, commands: used.commands });
     }
     fit.alternatives = alternatives(&refined, fit.overhead);
+    if classes.sizes.is_empty() {
+        determined(&refined, used.commands)?;
+    }
     fit.foreign += classes.foreign(observations);
     fit.commands = used.commands;
     fit.dropped = observations.len().saturating_sub(used.commands);
@@ -107,6 +128,17 @@ fn finalists(found: Vec<Candidate>) -> Vec<Candidate> {
     kept
 }
 
+/// Lengths alone are ambiguous more often than replies: what is hardly better than something else is no answer.
+fn determined(refined: &[Refined], commands: usize) -> Result<(), BlindFitError> {
+    let Some((best, others)) = refined.split_first() else { return Ok(()) };
+    let differs = |other: &&Refined| other.candidate.overhead != best.candidate.overhead;
+    let mut overheads = vec![best.candidate.overhead];
+    let is_close = |other: &&Refined| best.score - other.score < LEAST_DIFFERENCE;
+    overheads.extend(others.iter().filter(differs).filter(is_close).map(|other| other.candidate.overhead));
+    let Some(second) = others.iter().find(differs).filter(|_| overheads.len() > 1) else { return Ok(()) };
+    Err(BlindFitError::Undetermined { overheads, more_commands: more_commands(commands, best.score - second.score) })
+}
+
 /// A class whose replies add nothing to the size of commands.
 fn foreign_class(candidate: &Candidate) -> Option<usize> {
     let (_, classes) = candidate.parameters.sizes.split_last()?;
@@ -115,7 +147,9 @@ fn foreign_class(candidate: &Candidate) -> Option<usize> {
 }
 
 fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
-    candidate.parameters.silent = silent_start(plan, 0.05);
+    if plan.classes > 1 {
+        candidate.parameters.silent = silent_start(plan, 0.05);
+    }
     sparsify(&mut candidate, plan, step);
     // The most frequent ε is 0.
     let most =

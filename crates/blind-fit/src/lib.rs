@@ -13,6 +13,7 @@ mod error;
 mod expectation;
 mod learning;
 mod length_fields;
+mod lengths_alone;
 mod naming;
 mod observation;
 mod options;

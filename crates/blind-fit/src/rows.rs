@@ -10,6 +10,9 @@ const LARGEST: i64 = 1 << 20;
 /// The most rows that a fit uses.
 pub(crate) const MOST_ROWS: usize = 3000;
 
+/// From lengths alone, commands that are larger than the smallest by up to this are used, in bytes.
+const LARGER_BY: i64 = 250;
+
 /// Commands of one size with the same replies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -68,6 +71,34 @@ impl Rows {
             .map(|((_, size, replies, silent), commands)| Row { size, replies, silent, commands })
             .collect();
         rows
+    }
+
+    /// Those of commands so small that they have few actions; for rows without replies.
+    pub(crate) fn of_small_sizes(&self) -> Self {
+        let Some(smallest) = self.smallest() else { return self.clone() };
+        let median = self.quantile(0.5).unwrap_or(smallest);
+        let limit = smallest + (median - smallest).max(LARGER_BY);
+        let rows: Vec<Row> = self.rows.iter().filter(|row| row.size <= limit).cloned().collect();
+        let commands = rows.iter().map(|row| row.commands).sum();
+        Self { rows, commands, dropped: self.dropped + self.commands - commands, replies: 0 }
+    }
+
+    /// The smallest size that is no oddity, in bytes.
+    pub(crate) fn smallest(&self) -> Option<i64> {
+        self.quantile(0.01)
+    }
+
+    /// The size that this share of the commands does not exceed, in bytes.
+    fn quantile(&self, share: f64) -> Option<i64> {
+        let mut sizes: Vec<(i64, usize)> = self.rows.iter().map(|row| (row.size, row.commands)).collect();
+        sizes.sort_unstable();
+        let mut left = (share * self.commands as f64) as usize;
+        let is_it = |(_, commands): &&(i64, usize)| {
+            let is_it = *commands > left;
+            left = left.saturating_sub(*commands);
+            is_it
+        };
+        sizes.iter().find(is_it).map(|(size, _)| *size)
     }
 
     /// Those of few replies, which show most, and of them the frequent ones; the others are dropped.

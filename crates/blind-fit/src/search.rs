@@ -7,14 +7,14 @@ use crate::rows::{Row, Rows};
 use crate::sums::Plan;
 
 /// Values of ε that are looked for, in bytes: ids are at most so much shorter than they mostly are.
-const EPSILONS: std::ops::RangeInclusive<i64> = -4..=0;
+pub(crate) const EPSILONS: std::ops::RangeInclusive<i64> = -4..=0;
 /// How far from the first guess |ac| is looked for, in bytes.
 const SPAN: i64 = 8;
 /// The largest size of an action that is looked for, in bytes.
-const LARGEST_ACTION: i64 = 600;
+pub(crate) const LARGEST_ACTION: i64 = 600;
 
 /// `HTTP/1.1 200 OK`, `Content-Length: 99` and the empty line, in bytes.
-const SHORTEST_HTTP_HEAD: i64 = 39;
+pub(crate) const SHORTEST_HTTP_HEAD: i64 = 39;
 /// Two frame headers, the status and a Content-Length, in bytes.
 const SHORTEST_HTTP2_HEAD: i64 = 22;
 
@@ -100,9 +100,11 @@ pub(crate) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidat
         let near = first_guess(rows, &plan, form, classes, step);
         found.extend(overheads(&plan, &near, step, SPAN, 3));
     }
+    let mut near = first_guess(rows, &plan, Form::PLAIN, classes, step);
+    sort(&mut found);
+    near.overhead = found.iter().find(|found| found.form == Form::PLAIN).map_or(near.overhead, |found| found.overhead);
     // Content-Length grows by a digit somewhere: tried coarsely beside the best without, then byte by byte.
     for (make, shortest) in [(http as fn(i64) -> LengthFields, SHORTEST_HTTP_HEAD), (http2, SHORTEST_HTTP2_HEAD)] {
-        let near = first_guess(rows, &plan, Form { fields: make(smallest - 60), record_bytes: 0 }, classes, step);
         let mut heads: Vec<Candidate> = Vec::new();
         for head in ((smallest - 101).max(shortest)..=smallest - 20).step_by(4) {
             let form = Form { fields: make(head), record_bytes: 0 };
@@ -157,7 +159,7 @@ fn fewest_replies(rows: &Rows) -> usize {
     (2..=8).find(|replies| commands(*replies) >= 400 || 2 * commands(*replies) >= rows.commands).unwrap_or(8)
 }
 
-fn fixed_forms(is_wire: bool) -> Vec<Form> {
+pub(crate) fn fixed_forms(is_wire: bool) -> Vec<Form> {
     let mut forms = vec![Form::PLAIN];
     for fields in [LengthFields::WebSocket, LengthFields::Mqtt] {
         let record_bytes: &[i64] = if is_wire { &[24, 17, 16] } else { &[0] };
@@ -167,7 +169,7 @@ fn fixed_forms(is_wire: bool) -> Vec<Form> {
 }
 
 /// A form that adds the same to all rows, up to a constant, is already among the candidates.
-fn is_known(form: Form, rows: &[Row], candidates: &[Candidate]) -> bool {
+pub(crate) fn is_known(form: Form, rows: &[Row], candidates: &[Candidate]) -> bool {
     let is_same = |other: Form| {
         let mut differences = rows.iter().map(|row| form.grown(row.size) - other.grown(row.size));
         differences.next().is_none_or(|first| differences.all(|difference| difference == first))

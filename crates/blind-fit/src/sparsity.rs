@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::expectation::{Expected, Parameters, Step, all_replying, expect, normalised, repeat, share_at};
+use crate::expectation::{
+    Expected, Parameters, Step, all_replying, expect, normalised, repeat, share_at, silent_start,
+};
 use crate::search::Candidate;
 use crate::sums::Plan;
 
@@ -29,7 +31,38 @@ pub(crate) fn sparsify(candidate: &mut Candidate, plan: &Plan, step: Step) {
     }
     candidate.improve(plan, 8, step);
     prune(candidate, plan, step);
+    split_sums(candidate, plan, step);
     candidate.improve(plan, 20, step);
+}
+
+/// Takes sizes that are those of another action and one without a reply together for two actions, unless the rows
+/// object.
+fn split_sums(candidate: &mut Candidate, plan: &Plan, step: Step) {
+    let targets = candidate.targets(plan);
+    let expected = expect(plan, &targets, &candidate.parameters, step.outlier_density);
+    let all = atoms(&candidate.parameters, &expected);
+    let silent = plan.classes - 1;
+    let is_sum = |atom: &&Atom| {
+        let first = all.iter().filter(|first| first.class == atom.class);
+        let mut pairs = first
+            .flat_map(|first| all.iter().filter(|second| second.class == silent).map(move |second| (first, second)));
+        silent > 0 && pairs.any(|(first, second)| first.size + second.size == atom.size)
+    };
+    let sums: Vec<Atom> = all.iter().filter(is_sum).copied().collect();
+    if sums.is_empty() {
+        return;
+    }
+    let mut parameters = candidate.parameters.clone();
+    for sum in &sums {
+        let Some(left) = without(&parameters, &expected, *sum) else { return };
+        parameters = left;
+    }
+    parameters.silent = silent_start(plan, 0.2);
+    let (parameters, log_likelihood) = repeat(plan, &targets, parameters, 20, step);
+    if log_likelihood > expected.log_likelihood - 2.0 * cost_of_size(plan) * sums.len() as f64 {
+        candidate.parameters = parameters;
+        candidate.log_likelihood = log_likelihood;
+    }
 }
 
 /// What one size more must add to the log-likelihood, in nats: its value and its share, as of the Bayesian information
@@ -120,7 +153,13 @@ pub(crate) fn is_artefact(atom: &Atom, atoms: &[Atom], silent: usize) -> bool {
     }
     let frequent = |share: f64| atoms.iter().filter(move |other| atom.count < share * other.count);
     let is_lost = atom.class == silent && frequent(0.2).any(|other| other.size == atom.size);
-    let sizes: Vec<i64> = frequent(0.1).map(|other| other.size).collect();
-    let is_pair = |size: i64| sizes.iter().any(|part| sizes.contains(&(size - part)));
-    is_lost || is_pair(atom.size) || sizes.iter().any(|part| is_pair(atom.size - part))
+    // A sum of two of which one sends no reply hardly differs from the two, so that it takes more to be believed.
+    let is_pair = |size: i64, share: f64, with_silent: bool| {
+        let parts: Vec<&Atom> = frequent(share).collect();
+        parts.iter().any(|first| {
+            (!with_silent || first.class == silent) && parts.iter().any(|second| first.size + second.size == size)
+        })
+    };
+    let is_triple = || frequent(0.1).any(|part| is_pair(atom.size - part.size, 0.1, false));
+    is_lost || is_pair(atom.size, 0.1, false) || is_pair(atom.size, 0.35, true) || is_triple()
 }
