@@ -22,7 +22,9 @@ const MOST_OUTLIERS_OF_LENGTHS: f64 = 0.12;
 /// From lengths alone, the best explanation must be better by this than the others, in nats.
 const LEAST_DIFFERENCE: f64 = 3.0;
 /// How many explanations are refined.
-const FINALISTS: usize = 6;
+const FINALISTS: usize = 8;
+/// How many of them may have one |ac| and one form of length fields.
+const MOST_ALIKE: usize = 3;
 /// An explanation that is worse by more than this before it is refined, in nats, is not.
 const HOPELESS: f64 = 40.0;
 
@@ -119,9 +121,12 @@ fn finalists(found: Vec<Candidate>) -> Vec<Candidate> {
     let best = found.first().map_or(f64::NEG_INFINITY, Candidate::score);
     let mut kept: Vec<Candidate> = Vec::new();
     for candidate in found {
-        let kind = std::mem::discriminant(&candidate.form.fields);
-        let is_first = kept.iter().all(|other| std::mem::discriminant(&other.form.fields) != kind);
-        if is_first || (kept.len() < FINALISTS && candidate.score() > best - HOPELESS) {
+        let kind = |candidate: &Candidate| std::mem::discriminant(&candidate.form.fields);
+        let alike = kept.iter().filter(|other| kind(other) == kind(&candidate));
+        let is_first = alike.clone().next().is_none();
+        let same = alike.filter(|other| other.overhead == candidate.overhead).count();
+        let is_near = kept.len() < FINALISTS && same < MOST_ALIKE && candidate.score() > best - HOPELESS;
+        if is_first || is_near {
             kept.push(candidate);
         }
     }

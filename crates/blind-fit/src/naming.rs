@@ -15,7 +15,7 @@ const LARGEST: i64 = 100_000;
 /// What a reply too many or too few costs, in nats.
 const WRONG_REPLY: f64 = 4.0;
 /// What it costs that an action shares its size and reply with another, in nats.
-const SHARED: f64 = 1.5;
+const SHARED: f64 = 5.0;
 
 /// A labelled command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,7 +131,7 @@ impl Evidence<'_> {
 
     /// What a size that no other command shows must explain better, in nats.
     fn candidate_cost(&self) -> f64 {
-        3.0
+        6.0
     }
 
     fn target(&self, label: &Label) -> i64 {

@@ -13,8 +13,8 @@ const SPAN: i64 = 8;
 /// The largest size of an action that is looked for, in bytes.
 pub(crate) const LARGEST_ACTION: i64 = 600;
 
-/// `HTTP/1.1 200 OK`, `Content-Length: 99` and the empty line, in bytes.
-pub(crate) const SHORTEST_HTTP_HEAD: i64 = 39;
+/// Of `HTTP/1.1 200 OK`, a Content-Type, `Content-Length: 99` and the empty line, in bytes.
+pub(crate) const SHORTEST_HTTP_HEAD: i64 = 60;
 /// Two frame headers, the status and a Content-Length, in bytes.
 const SHORTEST_HTTP2_HEAD: i64 = 22;
 
