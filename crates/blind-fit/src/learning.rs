@@ -6,7 +6,7 @@ use crate::lengths_alone::{MOST_ACTIONS, search_lengths};
 use crate::naming::{Label, Naming, labels, name};
 use crate::reply_classes::ReplyClasses;
 use crate::rows::{MOST_ROWS, Rows};
-use crate::search::{Candidate, plain_step, planned, search};
+use crate::search::{Candidate, fewest_replies, plain_step, planned, search};
 use crate::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
 use crate::sums::Plan;
 use crate::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options};
@@ -74,29 +74,25 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
         }
     }
     let not_additive = BlindFitError::NotAdditive { explained: 0, commands: rows.commands };
-    let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), silent) else {
+    let Some((used, plan)) = planned(&rows, fewest_replies(&rows, 1000, 0.95), MOST_ROWS, classes.sizes.len(), silent)
+    else {
         return Err(not_additive);
     };
     let step = plain_step(&rows);
     let labels = labels(observations, &classes);
-    let mut refined: Vec<Refined> =
-        finalists(found).into_iter().map(|candidate| refine(candidate, &plan, step, &labels)).collect();
-    refined.sort_by(|a, b| b.score.total_cmp(&a.score));
-    if std::env::var("BF").is_ok() {
-        for r in &refined {
-            eprintln!(
-                "{:?} {} score {:.1} ll {:.1} {:?} eps {:.3?} out {:.3} {:?}",
-                r.candidate.form,
-                r.candidate.overhead,
-                r.score,
-                r.expected.log_likelihood,
-                r.atoms.iter().map(|a| (a.class, a.size, a.count as i64)).collect::<Vec<_>>(),
-                r.candidate.parameters.epsilons,
-                r.candidate.parameters.outliers,
-                r.candidate.parameters.silent
-            );
+    let mut refined: Vec<Refined> = Vec::new();
+    for mut candidate in finalists(found) {
+        if plan.classes > 1 {
+            candidate.parameters.silent = silent_start(&plan, 0.05);
+        }
+        candidate.improve(&plan, 8, Step { splits_lost: plan.classes > 1, ..step });
+        // Fewer sizes hardly explain more.
+        let best = refined.iter().map(|refined| refined.expected.log_likelihood).fold(f64::NEG_INFINITY, f64::max);
+        if candidate.log_likelihood > best - HOPELESS / 2.0 {
+            refined.push(refine(candidate, &plan, step, &labels));
         }
     }
+    refined.sort_by(|a, b| b.score.total_cmp(&a.score));
     let Some(best) = refined.first() else { return Err(not_additive) };
     let mut fit = result(best, &plan, step, &classes, names);
     let most_outliers = if classes.sizes.is_empty() { MOST_OUTLIERS_OF_LENGTHS } else { MOST_OUTLIERS };
@@ -152,9 +148,6 @@ fn foreign_class(candidate: &Candidate) -> Option<usize> {
 }
 
 fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
-    if plan.classes > 1 {
-        candidate.parameters.silent = silent_start(plan, 0.05);
-    }
     sparsify(&mut candidate, plan, step);
     // The most frequent ε is 0.
     let most =

@@ -89,7 +89,7 @@ pub(crate) fn plain_step(rows: &Rows) -> Step {
 
 /// The best explanations, best first.
 pub(crate) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidate> {
-    let Some((few, plan)) = planned(rows, fewest_replies(rows), 500, classes, 2) else { return Vec::new() };
+    let Some((few, plan)) = planned(rows, fewest_replies(rows, 400, 0.5), 500, classes, 2) else { return Vec::new() };
     let step = plain_step(rows);
     let smallest = few.rows.iter().map(|row| row.size).min().unwrap_or(0);
     let mut found = Vec::new();
@@ -151,12 +151,14 @@ pub(crate) fn planned(rows: &Rows, replies: usize, most: usize, classes: usize, 
     })
 }
 
-/// Commands of few actions show most; so few that there are enough of them.
-fn fewest_replies(rows: &Rows) -> usize {
+/// Commands of few actions show most: the fewest replies up to which there are so many commands, or so large a share.
+pub(crate) fn fewest_replies(rows: &Rows, enough: usize, share: f64) -> usize {
     let commands = |replies: usize| -> usize {
         rows.rows.iter().filter(|row| row.replies() <= replies).map(|row| row.commands).sum()
     };
-    (2..=8).find(|replies| commands(*replies) >= 400 || 2 * commands(*replies) >= rows.commands).unwrap_or(8)
+    let is_enough =
+        |replies: &usize| commands(*replies) >= enough || commands(*replies) as f64 >= share * rows.commands as f64;
+    (2..=8).find(is_enough).unwrap_or(8)
 }
 
 pub(crate) fn fixed_forms(is_wire: bool) -> Vec<Form> {

@@ -25,7 +25,6 @@ pub(crate) struct Atom {
 /// Leaves a candidate with few sizes.
 pub(crate) fn sparsify(candidate: &mut Candidate, plan: &Plan, step: Step) {
     let step = Step { splits_lost: plan.classes > 1, ..step };
-    candidate.improve(plan, 8, step);
     for least_evidence in [0.3, 0.7, 1.0] {
         candidate.improve(plan, 10, Step { least_evidence, ..step });
     }
@@ -160,6 +159,12 @@ pub(crate) fn is_artefact(atom: &Atom, atoms: &[Atom], silent: usize) -> bool {
             (!with_silent || first.class == silent) && parts.iter().any(|second| first.size + second.size == size)
         })
     };
-    let is_triple = || frequent(0.1).any(|part| is_pair(atom.size - part.size, 0.1, false));
-    is_lost || is_pair(atom.size, 0.1, false) || is_pair(atom.size, 0.35, true) || is_triple()
+    let is_triple = |share: f64, with_silent: bool| {
+        let is_part = |part: &&Atom| !with_silent || part.class == silent;
+        frequent(share).filter(is_part).any(|part| is_pair(atom.size - part.size, share, with_silent))
+    };
+    is_lost
+        || [(0.1, false), (0.35, true)]
+            .iter()
+            .any(|(share, with_silent)| is_pair(atom.size, *share, *with_silent) || is_triple(*share, *with_silent))
 }
