@@ -22,9 +22,9 @@ const MOST_OUTLIERS_OF_LENGTHS: f64 = 0.12;
 /// From lengths alone, the best explanation must be better by this than the others, in nats.
 const LEAST_DIFFERENCE: f64 = 3.0;
 /// How many explanations are refined.
-const FINALISTS: usize = 8;
+const FINALISTS: usize = 10;
 /// How many of them may have one |ac| and one form of length fields.
-const MOST_ALIKE: usize = 3;
+const MOST_ALIKE: usize = 6;
 /// An explanation that is worse by more than this before it is refined, in nats, is not.
 const HOPELESS: f64 = 40.0;
 

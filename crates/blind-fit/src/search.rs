@@ -123,7 +123,7 @@ pub(crate) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidat
             }
         }
         sort(&mut heads);
-        heads.truncate(4);
+        heads.truncate(6);
         found.extend(heads);
     }
     sort(&mut found);
@@ -158,7 +158,7 @@ pub(crate) fn fewest_replies(rows: &Rows, enough: usize, share: f64) -> usize {
     };
     let is_enough =
         |replies: &usize| commands(*replies) >= enough || commands(*replies) as f64 >= share * rows.commands as f64;
-    (2..=8).find(is_enough).unwrap_or(8)
+    (3..=8).find(is_enough).unwrap_or(8)
 }
 
 pub(crate) fn fixed_forms(is_wire: bool) -> Vec<Form> {
@@ -191,9 +191,10 @@ fn first_guess(rows: &Rows, plan: &Plan, form: Form, classes: usize, step: Step)
         normalised((0..=most).map(|size| (size, share(size))))
     };
     let mut sizes: Vec<Vec<(i64, f64)>> = means.iter().map(|mean| around(*mean)).collect();
-    // Actions without a reply may have any size.
+    // Actions without a reply may have any size that is not tiny beside the others: that would be an ε.
     let typical = if means.is_empty() { 35.0 } else { means.iter().sum::<f64>() / classes.max(1) as f64 };
-    sizes.push(normalised((1..=most).map(|size| (size, bell((size as f64 - typical) / 16.0) + 0.02))));
+    let least = (means.iter().copied().filter(|mean| *mean > 8.0).fold(typical, f64::min) / 3.0).max(1.0) as i64;
+    sizes.push(normalised((least..=most).map(|size| (size, bell((size as f64 - typical) / 16.0) + 0.02))));
     let broad = normalised((-SPAN..=SPAN).map(|epsilon| (epsilon, bell(epsilon as f64 / 2.5))));
     let parameters = Parameters { sizes, epsilons: broad, silent: silent_start(plan, 0.08), outliers: 0.05, lost: 0.5 };
     let overhead = intercept.round().clamp(-1e6, 1e6) as i64;
