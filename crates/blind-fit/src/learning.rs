@@ -78,7 +78,7 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     else {
         return Err(not_additive);
     };
-    let step = plain_step(&rows);
+    let step = plain_step(&rows, options.most_actions);
     let labels = labels(observations, &classes);
     let mut refined: Vec<Refined> = Vec::new();
     for mut candidate in finalists(found) {
@@ -171,7 +171,7 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
     let total: f64 = best.atoms.iter().map(|atom| atom.count).sum::<f64>().max(1.0);
     let mut actions = Vec::new();
     for atom in &best.atoms {
-        let named: Vec<usize> = best
+        let called: Vec<usize> = best
             .naming
             .names
             .iter()
@@ -183,13 +183,13 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
             size: atom.size,
             interval: interval(&best.candidate, plan, *atom, step),
             reply: classes.sizes.get(atom.class).copied(),
-            frequency: atom.count / total / named.len().max(1) as f64,
+            frequency: atom.count / total / called.len().max(1) as f64,
             sizes: None,
         };
-        if named.is_empty() {
+        if called.is_empty() {
             actions.push(action.clone());
         }
-        actions.extend(named.iter().map(|name| BlindAction { name: names.get(*name).cloned(), ..action.clone() }));
+        actions.extend(called.iter().map(|name| BlindAction { name: names.get(*name).cloned(), ..action.clone() }));
     }
     for (name, named) in &best.naming.names {
         if !best.atoms.iter().any(|atom| (named.size, named.class) == (atom.size, atom.class)) {
@@ -229,23 +229,23 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
 impl Refined {
     /// The probability that a reply is lost, and the replies per command that belong to no action.
     fn lost_and_foreign(&self, plan: &Plan) -> (f64, f64) {
-        let last = self.expected.sizes.len().saturating_sub(1);
-        let (mut replies, mut foreign, mut silent) = (0.0, 0.0, 0.0);
+        let mute = self.expected.sizes.len().saturating_sub(1);
+        let (mut answered, mut foreign, mut silent) = (0.0, 0.0, 0.0);
         for (class, (sizes, counts)) in self.candidate.parameters.sizes.iter().zip(&self.expected.sizes).enumerate() {
             for ((size, _), count) in sizes.iter().zip(counts) {
-                let sum = if class == last {
+                let sum = if class == mute {
                     &mut silent
                 } else if *size == 0 {
                     &mut foreign
                 } else {
-                    &mut replies
+                    &mut answered
                 };
                 *sum += count;
             }
         }
-        let own: f64 = self.atoms.iter().filter(|atom| atom.class == last).map(|atom| atom.count).sum();
+        let own: f64 = self.atoms.iter().filter(|atom| atom.class == mute).map(|atom| atom.count).sum();
         let lost = (silent - own).max(0.0);
-        if last == 0 { (0.0, 0.0) } else { (lost / (replies + lost).max(1.0), foreign / plan.commands.max(1.0)) }
+        if mute == 0 { (0.0, 0.0) } else { (lost / (answered + lost).max(1.0), foreign / plan.commands.max(1.0)) }
     }
 }
 

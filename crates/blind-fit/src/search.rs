@@ -76,10 +76,11 @@ fn targets(plan: &Plan, form: Form, overhead: i64) -> Vec<i64> {
 }
 
 /// A step without a sparsity prior.
-pub(crate) fn plain_step(rows: &Rows) -> Step {
+pub(crate) fn plain_step(rows: &Rows, most_sizes: usize) -> Step {
     let sizes = rows.rows.iter().map(|row| row.size);
     let range = sizes.clone().max().unwrap_or(0) - sizes.min().unwrap_or(0);
     Step {
+        most_sizes,
         least_evidence: 0.0,
         splits_lost: false,
         learns_epsilons: true,
@@ -90,7 +91,7 @@ pub(crate) fn plain_step(rows: &Rows) -> Step {
 /// The best explanations, best first.
 pub(crate) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidate> {
     let Some((few, plan)) = planned(rows, fewest_replies(rows, 400, 0.5), 500, classes, 2) else { return Vec::new() };
-    let step = plain_step(rows);
+    let step = plain_step(rows, usize::MAX);
     let smallest = few.rows.iter().map(|row| row.size).min().unwrap_or(0);
     let mut found = Vec::new();
     for form in fixed_forms(is_wire) {

@@ -63,10 +63,10 @@ impl Home {
                 left = left.saturating_sub(*weight);
                 is_it
             });
-            counts[drawn.unwrap()] += 1;
+            counts[drawn.unwrap_or(0)] += 1;
         }
         let id: u32 = random.random_range(10_000..100_000_000);
-        let epsilon = id.to_string().len() as i64 - 8;
+        let epsilon = i64::from(id.ilog10()) - 7;
         (self.observation(&counts, epsilon, random), counts)
     }
 
@@ -74,7 +74,8 @@ impl Home {
         let sum: i64 = self.actions.iter().zip(counts).map(|((size, _, _), count)| size * i64::from(*count)).sum();
         let short = self.overhead + epsilon + sum;
         // The growth that the longer message shows.
-        let size = (0..=3).map(|grown| short + grown).find(|size| size - self.fields.grown(*size) == short).unwrap();
+        let mut sizes = (0..=3).map(|grown| short + grown);
+        let size = sizes.find(|size| size - self.fields.grown(*size) == short).unwrap_or(short);
         let mut replies = Vec::new();
         for ((_, reply, _), count) in self.actions.iter().zip(counts) {
             let sent = (0..*count).filter(|_| random.random_range(0.0..1.0) >= self.loss);
@@ -166,9 +167,9 @@ fn a_labelled_single_of_each_action_names_them_all() {
     }
     let fit = learn(&observations, &names, &Options::default()).unwrap();
     for (name, (size, reply, _)) in names.iter().zip(&home.actions) {
-        let named: Vec<_> = fit.actions.iter().filter(|action| action.name.as_ref() == Some(name)).collect();
-        assert_eq!(named.len(), 1, "{fit:#?}");
-        assert_eq!((named[0].size, named[0].reply), (*size, *reply), "{name}: {fit:#?}");
+        let found: Vec<_> = fit.actions.iter().filter(|action| action.name.as_ref() == Some(name)).collect();
+        assert_eq!(found.len(), 1, "{fit:#?}");
+        assert_eq!((found[0].size, found[0].reply), (*size, *reply), "{name}: {fit:#?}");
     }
 }
 

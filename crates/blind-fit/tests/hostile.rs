@@ -48,7 +48,7 @@ fn observation(names: usize) -> impl Strategy<Value = Observation> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
     fn any_observations_end(
@@ -94,8 +94,8 @@ fn only_labels_end_and_contradictory_ones_too() {
         .collect();
     let fit = learn(&honest, &names, &Options::default()).unwrap();
     sane(&fit);
-    let named = |name: &str| fit.actions.iter().find(|action| action.name.as_deref() == Some(name)).map(|a| a.size);
-    assert_eq!((fit.overhead, named("on"), named("off")), (90, Some(30), Some(37)), "{fit:#?}");
+    let size_of = |name: &str| fit.actions.iter().find(|action| action.name.as_deref() == Some(name)).map(|a| a.size);
+    assert_eq!((fit.overhead, size_of("on"), size_of("off")), (90, Some(30), Some(37)), "{fit:#?}");
     let contradictory: Vec<Observation> =
         honest.iter().enumerate().map(|(number, seen)| labelled(seen.size, [number as u32 % 5, 1])).collect();
     check(&contradictory, &names, false);
