@@ -24,6 +24,8 @@ pub(crate) struct Parameters {
 /// How a step of the fit is taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
+    /// The most sizes that are left when rare ones are given up.
+    pub(crate) most_sizes: usize,
     /// Commands' worth of evidence that a size must have beyond none: the sparsity prior.
     pub(crate) least_evidence: f64,
     /// Lost replies are told from actions that send none.
@@ -183,7 +185,7 @@ pub(crate) fn repeat(
 
 /// Tells lost replies from actions without one: those come in the proportions of the actions that have replies.
 /// Gives the last class of sizes both parts, and returns the share of the lost.
-fn split_lost(before: &Parameters, expected: &Expected, sizes: &mut Vec<Vec<(i64, f64)>>, least: f64) -> f64 {
+fn split_lost(before: &Parameters, expected: &Expected, sizes: &mut [Vec<(i64, f64)>], least: f64) -> f64 {
     let (Some(old), Some(counts)) = (before.sizes.last(), expected.sizes.last()) else { return before.lost };
     let old_lost = all_replying(&before.sizes, expected);
     let (mut lost, mut own) = (0.0, Vec::new());

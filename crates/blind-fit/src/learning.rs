@@ -6,7 +6,7 @@ use crate::lengths_alone::{MOST_ACTIONS, search_lengths};
 use crate::naming::{Label, Naming, labels, name};
 use crate::reply_classes::ReplyClasses;
 use crate::rows::{MOST_ROWS, Rows};
-use crate::search::{Candidate, plain_step, planned, search};
+use crate::search::{Candidate, fewest_replies, plain_step, planned, search};
 use crate::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
 use crate::sums::Plan;
 use crate::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options};
@@ -22,7 +22,9 @@ const MOST_OUTLIERS_OF_LENGTHS: f64 = 0.12;
 /// From lengths alone, the best explanation must be better by this than the others, in nats.
 const LEAST_DIFFERENCE: f64 = 3.0;
 /// How many explanations are refined.
-const FINALISTS: usize = 6;
+const FINALISTS: usize = 10;
+/// How many of them may have one |ac| and one form of length fields.
+const MOST_ALIKE: usize = 6;
 /// An explanation that is worse by more than this before it is refined, in nats, is not.
 const HOPELESS: f64 = 40.0;
 
@@ -72,29 +74,25 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
         }
     }
     let not_additive = BlindFitError::NotAdditive { explained: 0, commands: rows.commands };
-    let Some((used, plan)) = planned(&rows, 8, MOST_ROWS, classes.sizes.len(), silent) else {
+    let Some((used, plan)) = planned(&rows, fewest_replies(&rows, 1000, 0.95), MOST_ROWS, classes.sizes.len(), silent)
+    else {
         return Err(not_additive);
     };
-    let step = plain_step(&rows);
+    let step = plain_step(&rows, options.most_actions);
     let labels = labels(observations, &classes);
-    let mut refined: Vec<Refined> =
-        finalists(found).into_iter().map(|candidate| refine(candidate, &plan, step, &labels)).collect();
-    refined.sort_by(|a, b| b.score.total_cmp(&a.score));
-    if std::env::var("BF").is_ok() {
-        for r in &refined {
-            eprintln!(
-                "{:?} {} score {:.1} ll {:.1} {:?} eps {:.3?} out {:.3} {:?}",
-                r.candidate.form,
-                r.candidate.overhead,
-                r.score,
-                r.expected.log_likelihood,
-                r.atoms.iter().map(|a| (a.class, a.size, a.count as i64)).collect::<Vec<_>>(),
-                r.candidate.parameters.epsilons,
-                r.candidate.parameters.outliers,
-                r.candidate.parameters.silent
-            );
+    let mut refined: Vec<Refined> = Vec::new();
+    for mut candidate in finalists(found) {
+        if plan.classes > 1 {
+            candidate.parameters.silent = silent_start(&plan, 0.05);
+        }
+        candidate.improve(&plan, 8, Step { splits_lost: plan.classes > 1, ..step });
+        // Fewer sizes hardly explain more.
+        let best = refined.iter().map(|refined| refined.expected.log_likelihood).fold(f64::NEG_INFINITY, f64::max);
+        if candidate.log_likelihood > best - HOPELESS / 2.0 {
+            refined.push(refine(candidate, &plan, step, &labels));
         }
     }
+    refined.sort_by(|a, b| b.score.total_cmp(&a.score));
     let Some(best) = refined.first() else { return Err(not_additive) };
     let mut fit = result(best, &plan, step, &classes, names);
     let most_outliers = if classes.sizes.is_empty() { MOST_OUTLIERS_OF_LENGTHS } else { MOST_OUTLIERS };
@@ -119,9 +117,12 @@ fn finalists(found: Vec<Candidate>) -> Vec<Candidate> {
     let best = found.first().map_or(f64::NEG_INFINITY, Candidate::score);
     let mut kept: Vec<Candidate> = Vec::new();
     for candidate in found {
-        let kind = std::mem::discriminant(&candidate.form.fields);
-        let is_first = kept.iter().all(|other| std::mem::discriminant(&other.form.fields) != kind);
-        if is_first || (kept.len() < FINALISTS && candidate.score() > best - HOPELESS) {
+        let kind = |candidate: &Candidate| std::mem::discriminant(&candidate.form.fields);
+        let alike = kept.iter().filter(|other| kind(other) == kind(&candidate));
+        let is_first = alike.clone().next().is_none();
+        let same = alike.filter(|other| other.overhead == candidate.overhead).count();
+        let is_near = kept.len() < FINALISTS && same < MOST_ALIKE && candidate.score() > best - HOPELESS;
+        if is_first || is_near {
             kept.push(candidate);
         }
     }
@@ -147,9 +148,6 @@ fn foreign_class(candidate: &Candidate) -> Option<usize> {
 }
 
 fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, usize)]) -> Refined {
-    if plan.classes > 1 {
-        candidate.parameters.silent = silent_start(plan, 0.05);
-    }
     sparsify(&mut candidate, plan, step);
     // The most frequent ε is 0.
     let most =
@@ -173,7 +171,7 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
     let total: f64 = best.atoms.iter().map(|atom| atom.count).sum::<f64>().max(1.0);
     let mut actions = Vec::new();
     for atom in &best.atoms {
-        let named: Vec<usize> = best
+        let called: Vec<usize> = best
             .naming
             .names
             .iter()
@@ -185,13 +183,13 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
             size: atom.size,
             interval: interval(&best.candidate, plan, *atom, step),
             reply: classes.sizes.get(atom.class).copied(),
-            frequency: atom.count / total / named.len().max(1) as f64,
+            frequency: atom.count / total / called.len().max(1) as f64,
             sizes: None,
         };
-        if named.is_empty() {
+        if called.is_empty() {
             actions.push(action.clone());
         }
-        actions.extend(named.iter().map(|name| BlindAction { name: names.get(*name).cloned(), ..action.clone() }));
+        actions.extend(called.iter().map(|name| BlindAction { name: names.get(*name).cloned(), ..action.clone() }));
     }
     for (name, named) in &best.naming.names {
         if !best.atoms.iter().any(|atom| (named.size, named.class) == (atom.size, atom.class)) {
@@ -231,23 +229,23 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
 impl Refined {
     /// The probability that a reply is lost, and the replies per command that belong to no action.
     fn lost_and_foreign(&self, plan: &Plan) -> (f64, f64) {
-        let last = self.expected.sizes.len().saturating_sub(1);
-        let (mut replies, mut foreign, mut silent) = (0.0, 0.0, 0.0);
+        let mute = self.expected.sizes.len().saturating_sub(1);
+        let (mut answered, mut foreign, mut silent) = (0.0, 0.0, 0.0);
         for (class, (sizes, counts)) in self.candidate.parameters.sizes.iter().zip(&self.expected.sizes).enumerate() {
             for ((size, _), count) in sizes.iter().zip(counts) {
-                let sum = if class == last {
+                let sum = if class == mute {
                     &mut silent
                 } else if *size == 0 {
                     &mut foreign
                 } else {
-                    &mut replies
+                    &mut answered
                 };
                 *sum += count;
             }
         }
-        let own: f64 = self.atoms.iter().filter(|atom| atom.class == last).map(|atom| atom.count).sum();
+        let own: f64 = self.atoms.iter().filter(|atom| atom.class == mute).map(|atom| atom.count).sum();
         let lost = (silent - own).max(0.0);
-        if last == 0 { (0.0, 0.0) } else { (lost / (replies + lost).max(1.0), foreign / plan.commands.max(1.0)) }
+        if mute == 0 { (0.0, 0.0) } else { (lost / (answered + lost).max(1.0), foreign / plan.commands.max(1.0)) }
     }
 }
 

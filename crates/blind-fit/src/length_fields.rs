@@ -97,7 +97,8 @@ mod tests {
         assert_eq!([125, 126].map(|payload| LengthFields::WebSocket.grown(websocket(payload))), [0, 2]);
         let mqtt = |remaining: i64| remaining + if remaining < 128 { 2 } else { 3 };
         assert_eq!([127, 128].map(|remaining| LengthFields::Mqtt.grown(mqtt(remaining))), [0, 1]);
-        let http = |body: i64| 80 + body.to_string().len() as i64 + body;
+        let digits = |body: i64| i64::from(body.ilog10()) + 1;
+        let http = |body: i64| 80 + digits(body) + body;
         let growth = [9, 10, 99, 100, 999, 1000].map(|body| LengthFields::Http { head: 82 }.grown(http(body)));
         assert_eq!(growth, [-1, 0, 0, 1, 1, 2]);
     }

@@ -20,7 +20,7 @@ const KEPT: usize = 4;
 pub(crate) fn search_lengths(rows: &Rows, is_wire: bool) -> Vec<Candidate> {
     let Some((few, plan)) = planned(rows, 1, 400, 0, MOST_ACTIONS / 2) else { return Vec::new() };
     let Some(smallest) = rows.smallest() else { return Vec::new() };
-    let step = plain_step(rows);
+    let step = plain_step(rows, usize::MAX);
     let mut found: Vec<Candidate> = Vec::new();
     for form in fixed_forms(is_wire) {
         if form == Form::PLAIN || !is_known(form, &few.rows, &found) {
@@ -93,7 +93,7 @@ fn start(plan: &Plan, action: i64) -> Parameters {
     let sizes = ((action - 4).max(1)..=(2 * action).max(action + 20).min(LARGEST_ACTION))
         .map(|size| (size, if size - action <= 20 { 1.0 } else { 0.02 }));
     let silent: Vec<f64> = (0..=plan.most_silent)
-        .map(|actions| if actions == 0 { 0.0 } else { 0.75_f64.powi(actions as i32) / 3.0 })
+        .map(|actions| if actions == 0 { 0.0 } else { 0.75_f64.powf(actions as f64) / 3.0 })
         .collect();
     Parameters {
         sizes: vec![normalised(sizes)],

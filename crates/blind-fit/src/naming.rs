@@ -14,8 +14,10 @@ const MOST_LABELS: usize = 400;
 const LARGEST: i64 = 100_000;
 /// What a reply too many or too few costs, in nats.
 const WRONG_REPLY: f64 = 4.0;
+/// What a size that unlabelled commands do not show must explain better, in nats.
+const OWN_SIZE: f64 = 6.0;
 /// What it costs that an action shares its size and reply with another, in nats.
-const SHARED: f64 = 1.5;
+const SHARED: f64 = 5.0;
 
 /// A labelled command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +112,7 @@ impl Evidence<'_> {
             for class in 0..=self.silent {
                 let occurs = label.replies.as_ref().and_then(|replies| replies.get(class)).is_some_and(|n| *n > 0);
                 if (1..=LARGEST).contains(&size) && (occurs || class == self.silent) {
-                    options.insert(NamedSize { size, class }, -self.candidate_cost());
+                    options.insert(NamedSize { size, class }, -OWN_SIZE);
                 }
             }
         }
@@ -125,13 +127,8 @@ impl Evidence<'_> {
         if mine.is_empty() {
             return None;
         }
-        let scored = options.iter().map(|(option, prior)| (score(option, *prior), *option));
-        scored.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1))).map(|(_, option)| option)
-    }
-
-    /// What a size that no other command shows must explain better, in nats.
-    fn candidate_cost(&self) -> f64 {
-        3.0
+        let rated = options.iter().map(|(option, prior)| (score(option, *prior), *option));
+        rated.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1))).map(|(_, option)| option)
     }
 
     fn target(&self, label: &Label) -> i64 {
@@ -143,9 +140,9 @@ impl Evidence<'_> {
         let mut rest = self.target(label);
         let mut replies = vec![0_i64; self.silent];
         for (name, count) in &label.counts {
-            let named = names.get(name)?;
-            rest -= named.size * i64::from(*count);
-            if let Some(expected) = replies.get_mut(named.class) {
+            let has = names.get(name)?;
+            rest -= has.size * i64::from(*count);
+            if let Some(expected) = replies.get_mut(has.class) {
                 *expected += i64::from(*count);
             }
         }

@@ -39,10 +39,6 @@ pub(crate) struct Rows {
     pub(crate) rows: Vec<Row>,
     /// Commands in the rows.
     pub(crate) commands: usize,
-    /// Commands that are in none.
-    pub(crate) dropped: usize,
-    /// Replies in the rows, of any size.
-    pub(crate) replies: usize,
 }
 
 impl Rows {
@@ -58,11 +54,9 @@ impl Rows {
         let mut rows = Self::default();
         for observation in observations {
             let Some((replies, silent)) = usable(observation, classes, most_other) else {
-                rows.dropped += 1;
                 continue;
             };
             rows.commands += 1;
-            rows.replies += replies.iter().map(|count| usize::from(*count)).sum::<usize>();
             let total = replies.iter().map(|count| usize::from(*count)).sum();
             *found.entry((total, observation.size, replies, silent)).or_default() += 1;
         }
@@ -80,7 +74,7 @@ impl Rows {
         let limit = smallest + (median - smallest).max(LARGER_BY);
         let rows: Vec<Row> = self.rows.iter().filter(|row| row.size <= limit).cloned().collect();
         let commands = rows.iter().map(|row| row.commands).sum();
-        Self { rows, commands, dropped: self.dropped + self.commands - commands, replies: 0 }
+        Self { rows, commands }
     }
 
     /// The smallest size that is no oddity, in bytes.
@@ -110,8 +104,7 @@ impl Rows {
             rows.sort_by(|a, b| (a.replies(), a.size, &a.replies).cmp(&(b.replies(), b.size, &b.replies)));
         }
         let commands = rows.iter().map(|row| row.commands).sum();
-        let replies = rows.iter().map(|row| row.replies() * row.commands).sum();
-        Self { rows, commands, dropped: self.dropped + self.commands - commands, replies }
+        Self { rows, commands }
     }
 }
 

@@ -13,8 +13,8 @@ const SPAN: i64 = 8;
 /// The largest size of an action that is looked for, in bytes.
 pub(crate) const LARGEST_ACTION: i64 = 600;
 
-/// `HTTP/1.1 200 OK`, `Content-Length: 99` and the empty line, in bytes.
-pub(crate) const SHORTEST_HTTP_HEAD: i64 = 39;
+/// Of `HTTP/1.1 200 OK`, a Content-Type, `Content-Length: 99` and the empty line, in bytes.
+pub(crate) const SHORTEST_HTTP_HEAD: i64 = 60;
 /// Two frame headers, the status and a Content-Length, in bytes.
 const SHORTEST_HTTP2_HEAD: i64 = 22;
 
@@ -76,10 +76,11 @@ fn targets(plan: &Plan, form: Form, overhead: i64) -> Vec<i64> {
 }
 
 /// A step without a sparsity prior.
-pub(crate) fn plain_step(rows: &Rows) -> Step {
+pub(crate) fn plain_step(rows: &Rows, most_sizes: usize) -> Step {
     let sizes = rows.rows.iter().map(|row| row.size);
     let range = sizes.clone().max().unwrap_or(0) - sizes.min().unwrap_or(0);
     Step {
+        most_sizes,
         least_evidence: 0.0,
         splits_lost: false,
         learns_epsilons: true,
@@ -89,8 +90,8 @@ pub(crate) fn plain_step(rows: &Rows) -> Step {
 
 /// The best explanations, best first.
 pub(crate) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidate> {
-    let Some((few, plan)) = planned(rows, fewest_replies(rows), 500, classes, 2) else { return Vec::new() };
-    let step = plain_step(rows);
+    let Some((few, plan)) = planned(rows, fewest_replies(rows, 400, 0.5), 500, classes, 2) else { return Vec::new() };
+    let step = plain_step(rows, usize::MAX);
     let smallest = few.rows.iter().map(|row| row.size).min().unwrap_or(0);
     let mut found = Vec::new();
     for form in fixed_forms(is_wire) {
@@ -123,7 +124,7 @@ pub(crate) fn search(rows: &Rows, classes: usize, is_wire: bool) -> Vec<Candidat
             }
         }
         sort(&mut heads);
-        heads.truncate(4);
+        heads.truncate(6);
         found.extend(heads);
     }
     sort(&mut found);
@@ -151,12 +152,14 @@ pub(crate) fn planned(rows: &Rows, replies: usize, most: usize, classes: usize, 
     })
 }
 
-/// Commands of few actions show most; so few that there are enough of them.
-fn fewest_replies(rows: &Rows) -> usize {
+/// Commands of few actions show most: the fewest replies up to which there are so many commands, or so large a share.
+pub(crate) fn fewest_replies(rows: &Rows, enough: usize, share: f64) -> usize {
     let commands = |replies: usize| -> usize {
         rows.rows.iter().filter(|row| row.replies() <= replies).map(|row| row.commands).sum()
     };
-    (2..=8).find(|replies| commands(*replies) >= 400 || 2 * commands(*replies) >= rows.commands).unwrap_or(8)
+    let is_enough =
+        |replies: &usize| commands(*replies) >= enough || commands(*replies) as f64 >= share * rows.commands as f64;
+    (3..=8).find(is_enough).unwrap_or(8)
 }
 
 pub(crate) fn fixed_forms(is_wire: bool) -> Vec<Form> {
@@ -189,9 +192,10 @@ fn first_guess(rows: &Rows, plan: &Plan, form: Form, classes: usize, step: Step)
         normalised((0..=most).map(|size| (size, share(size))))
     };
     let mut sizes: Vec<Vec<(i64, f64)>> = means.iter().map(|mean| around(*mean)).collect();
-    // Actions without a reply may have any size.
+    // Actions without a reply may have any size that is not tiny beside the others: that would be an ε.
     let typical = if means.is_empty() { 35.0 } else { means.iter().sum::<f64>() / classes.max(1) as f64 };
-    sizes.push(normalised((1..=most).map(|size| (size, bell((size as f64 - typical) / 16.0) + 0.02))));
+    let least = (means.iter().copied().filter(|mean| *mean > 8.0).fold(typical, f64::min) / 3.0).max(1.0) as i64;
+    sizes.push(normalised((least..=most).map(|size| (size, bell((size as f64 - typical) / 16.0) + 0.02))));
     let broad = normalised((-SPAN..=SPAN).map(|epsilon| (epsilon, bell(epsilon as f64 / 2.5))));
     let parameters = Parameters { sizes, epsilons: broad, silent: silent_start(plan, 0.08), outliers: 0.05, lost: 0.5 };
     let overhead = intercept.round().clamp(-1e6, 1e6) as i64;

@@ -25,7 +25,6 @@ pub(crate) struct Atom {
 /// Leaves a candidate with few sizes.
 pub(crate) fn sparsify(candidate: &mut Candidate, plan: &Plan, step: Step) {
     let step = Step { splits_lost: plan.classes > 1, ..step };
-    candidate.improve(plan, 8, step);
     for least_evidence in [0.3, 0.7, 1.0] {
         candidate.improve(plan, 10, Step { least_evidence, ..step });
     }
@@ -86,10 +85,10 @@ fn prune(candidate: &mut Candidate, plan: &Plan, step: Step) {
             return;
         };
         tested.push((rarest.class, rarest.size));
-        let Some(without) = without(&candidate.parameters, &expected, *rarest) else { continue };
-        let (without, log_likelihood) = repeat(plan, &targets, without, 5, step);
-        if log_likelihood > expected.log_likelihood - cost_of_size(plan) {
-            candidate.parameters = without;
+        let Some(left) = without(&candidate.parameters, &expected, *rarest) else { continue };
+        let (left, log_likelihood) = repeat(plan, &targets, left, 5, step);
+        if all.len() > step.most_sizes || log_likelihood > expected.log_likelihood - cost_of_size(plan) {
+            candidate.parameters = left;
             candidate.log_likelihood = log_likelihood;
         }
     }
@@ -98,9 +97,9 @@ fn prune(candidate: &mut Candidate, plan: &Plan, step: Step) {
 /// The parameters without a size; `None` if nothing would be left.
 fn without(parameters: &Parameters, expected: &Expected, atom: Atom) -> Option<Parameters> {
     let mut left = parameters.clone();
-    let last = parameters.sizes.len().checked_sub(1)?;
+    let mute = parameters.sizes.len().checked_sub(1)?;
     let sizes = left.sizes.get_mut(atom.class)?;
-    if atom.class == last && last > 0 {
+    if atom.class == mute && mute > 0 {
         // Then these were lost replies.
         let replying = all_replying(&parameters.sizes, expected);
         let lost = |share: f64, size: i64| share * share_at(&replying, size);
@@ -118,7 +117,7 @@ fn without(parameters: &Parameters, expected: &Expected, atom: Atom) -> Option<P
     } else {
         *sizes = normalised(sizes.iter().copied().filter(|(size, _)| *size != atom.size));
         // A reply may always be foreign, so that no class must have an action.
-        if sizes.is_empty() && last > 0 {
+        if sizes.is_empty() && mute > 0 {
             sizes.push((0, 1.0));
         }
     }
@@ -127,12 +126,12 @@ fn without(parameters: &Parameters, expected: &Expected, atom: Atom) -> Option<P
 
 /// The actions of a fit, in the order of classes and sizes.
 pub(crate) fn atoms(parameters: &Parameters, expected: &Expected) -> Vec<Atom> {
-    let last = parameters.sizes.len().saturating_sub(1);
+    let mute = parameters.sizes.len().saturating_sub(1);
     let lost = all_replying(&parameters.sizes, expected);
     let mut atoms = Vec::new();
     for (class, (sizes, counts)) in parameters.sizes.iter().zip(&expected.sizes).enumerate() {
         for ((size, probability), count) in sizes.iter().zip(counts).filter(|((size, _), _)| *size > 0) {
-            let own = if class == last && last > 0 {
+            let own = if class == mute && mute > 0 {
                 1.0 - (parameters.lost * share_at(&lost, *size) / probability.max(1e-300)).min(1.0)
             } else {
                 1.0
@@ -160,6 +159,12 @@ pub(crate) fn is_artefact(atom: &Atom, atoms: &[Atom], silent: usize) -> bool {
             (!with_silent || first.class == silent) && parts.iter().any(|second| first.size + second.size == size)
         })
     };
-    let is_triple = || frequent(0.1).any(|part| is_pair(atom.size - part.size, 0.1, false));
-    is_lost || is_pair(atom.size, 0.1, false) || is_pair(atom.size, 0.35, true) || is_triple()
+    let is_triple = |share: f64, with_silent: bool| {
+        let is_part = |part: &&Atom| !with_silent || part.class == silent;
+        frequent(share).filter(is_part).any(|part| is_pair(atom.size - part.size, share, with_silent))
+    };
+    is_lost
+        || [(0.1, false), (0.35, true)]
+            .iter()
+            .any(|(share, with_silent)| is_pair(atom.size, *share, *with_silent) || is_triple(*share, *with_silent))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::rows::Rows;
 
 /// The most sums that a fit tables.
-const MOST_SUMS: usize = 3000;
+const MOST_SUMS: usize = 2000;
 
 /// A distribution over integers.
 #[derive(Debug, Clone, PartialEq, Default)]
