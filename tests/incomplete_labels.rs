@@ -72,6 +72,21 @@ fn what_has_no_label_takes_away_neither_replies_nor_commands() {
     }
 }
 
+/// Whoever labels a part of a capture usually labels its beginning.
+#[test]
+fn commands_after_the_last_label_take_away_no_replies() {
+    let mut scenario = Scenario::default();
+    (scenario.learn.repeats, scenario.learn.random) = (1, 300);
+    let home = Home::new(&scenario, 61_111);
+    let all = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let first: Vec<&str> = all.lines().take(81).collect();
+    fs::write(home.path("learn.csv"), first.join("\n") + "\n").unwrap();
+    let learned = home.learn("model.toml", &[]);
+    assert!(learned.status.success(), "{}", stderr(&learned));
+    let said = stderr(&learned) + &String::from_utf8(learned.stdout).unwrap();
+    assert!(said.contains("replies: 0 and 1 per action"), "{said}");
+}
+
 #[test]
 fn with_complete_labels_what_has_none_is_noise() {
     let (figures, said) = learned(Framing::Websocket, 61_101, 35, &["--labels-are-complete"]);

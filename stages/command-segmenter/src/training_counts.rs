@@ -210,7 +210,8 @@ impl CountingPass<'_> {
         }
     }
 
-    /// Counts a message outside of every labelled command. One that is unlabelled counts only if it is an answer.
+    /// Counts a message outside of every labelled command. One that is unlabelled counts only if it is an answer; else it
+    /// may be a command, and what the gateway sends after it is neither a reply nor telemetry.
     fn count_noise(&mut self, message: &LabelledMessage, flow: &mut TrainingFlow) {
         let LabelledMessage { record, size_class, .. } = message;
         let length = record.length;
@@ -230,7 +231,9 @@ impl CountingPass<'_> {
         history.service_burst = if is_answer { ServiceBurst::Answer } else { ServiceBurst::None };
         if is_answer {
             self.counts.service.entry(length).or_default().records.answers += 1;
-        } else if *size_class == SizeClass::Full && self.undecided.contains(&length) {
+        } else if *size_class == SizeClass::Full
+            && (message.label == MessageLabel::Unlabelled || self.undecided.contains(&length))
+        {
             history.service_burst = ServiceBurst::Command;
             flow.replies = Some(ReplyWindow::of(message, self.limits));
             flow.awaiting = None;
