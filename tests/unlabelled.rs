@@ -18,11 +18,11 @@ use sizeleak_simulator::scenario::{Framing, ReplyPadding, Suite, Version};
 const LONGER_REPLIES: [(&str, u32); 7] =
     [("on", 0), ("off", 1), ("toggle", 4), ("timer", 9), ("dim", 6), ("white", 6), ("colour", 12)];
 
-/// A home of `commands` random commands to learn from, whose actions have replies of six sizes.
+/// A home of each action alone, on one device and on two, and of `commands` random commands to learn from, whose actions have replies of six sizes.
 fn scenario(framing: Framing, commands: u32) -> Scenario {
     let mut scenario = Scenario::default();
     scenario.session.framing = framing;
-    scenario.learn.repeats = 0;
+    scenario.learn.repeats = 1;
     scenario.learn.random = commands;
     scenario.test.commands = 500;
     for action in &mut scenario.actions {

@@ -39,6 +39,9 @@ pub enum LearningError {
     /// The commands do not tell sizes without labels.
     #[error(transparent)]
     BlindFit(#[from] BlindFitError),
+    /// The commands leave sizes open.
+    #[error("{0}: capture more commands, or label some of them (`--labels`)")]
+    Unsettled(String),
     /// Sizes are known only as ranges.
     #[error(
         "a block cipher hides sizes within a block, and without labels ranges do not tell the sizes of actions: label \

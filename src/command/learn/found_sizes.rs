@@ -39,7 +39,7 @@ pub(super) fn of_action(found: &FoundSizes, name: &str) -> String {
 /// What is not certain about sizes that were found without labels, a sentence each.
 pub(super) fn warnings(found: &FoundSizes, learned: &LearnedModel) -> Vec<String> {
     let fit = &found.fit;
-    let mut warnings: Vec<String> = found.doubt().into_iter().collect();
+    let mut warnings = Vec::new();
     let others: Vec<String> = fit
         .alternatives
         .iter()

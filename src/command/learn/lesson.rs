@@ -65,7 +65,10 @@ impl LessonSettings<'_> {
     ) -> Result<Lesson, LearningError> {
         let Some((labels, tolerance)) = labels else {
             let found = self.find(None, notices)?;
-            return self.learn_found(found);
+            return match found.doubt() {
+                Some(doubt) => Err(LearningError::Unsettled(doubt)),
+                None => self.learn_found(found),
+            };
         };
         let run = self.run(labels, tolerance);
         let mut outcome = run.learn(&self.pipeline.before(CORRECTOR), &mut |notice| notices.add(notice))?;
@@ -74,7 +77,8 @@ impl LessonSettings<'_> {
         }
         let doubt = match self.find(Some((labels, tolerance)), notices) {
             Ok(found) => match found.doubt() {
-                None => return self.learn_found(found),
+                None if found.fit.alternatives.is_empty() => return self.learn_found(found),
+                None => "other sizes explain them nearly as well".to_owned(),
                 Some(doubt) => doubt,
             },
             Err(error @ LearningError::BlindFit(_)) => error.to_string(),

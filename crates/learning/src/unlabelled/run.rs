@@ -63,10 +63,10 @@ impl FoundSizes {
     pub fn doubt(&self) -> Option<String> {
         let fit = &self.fit;
         if let Some(more) = fit.more_commands_needed {
-            return Some(format!("the commands do not settle the sizes; about {more} more commands would"));
-        }
-        if !fit.alternatives.is_empty() {
-            return Some("the commands do not settle the sizes".to_owned());
+            return Some(format!(
+                "{} commands do not settle the sizes without labels, about {more} more would",
+                fit.commands
+            ));
         }
         (fit.outliers > MOST_OUTLIERS)
             .then(|| format!("nothing that was found explains {:.0} % of the commands", 100.0 * fit.outliers))
