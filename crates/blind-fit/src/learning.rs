@@ -161,8 +161,8 @@ fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, u
     let silent = plan.classes - 1;
     let atoms: Vec<Atom> = all.iter().copied().filter(|atom| !is_artefact(atom, &all, silent)).collect();
     let naming = name(labels, &candidate, &atoms, step.outlier_density);
-    let score = expected.log_likelihood - candidate.form.cost() - cost_of_size(plan) * atoms.len() as f64
-        + naming.log_likelihood;
+    let score =
+        expected.log_likelihood - candidate.form.cost() - cost_of_size(plan) * all.len() as f64 + naming.log_likelihood;
     Refined { candidate, atoms, expected, naming, score }
 }
 

@@ -158,6 +158,8 @@ pub(crate) fn is_artefact(atom: &Atom, atoms: &[Atom], silent: usize) -> bool {
     }
     let frequent = |share: f64| atoms.iter().filter(move |other| atom.count < share * other.count);
     let is_lost = atom.class == silent && frequent(0.2).any(|other| other.size == atom.size);
+    // What is tiny beside the others is an ε.
+    let is_tiny = atom.class == silent && frequent(0.5).any(|other| 3 * atom.size < other.size);
     // A sum of two of which one sends no reply hardly differs from the two, so that it takes more to be believed.
     let is_pair = |size: i64, share: f64, with_silent: bool| {
         let parts: Vec<&Atom> = frequent(share).collect();
@@ -174,6 +176,7 @@ pub(crate) fn is_artefact(atom: &Atom, atoms: &[Atom], silent: usize) -> bool {
         frequent(share).filter(is_part).any(|part| is_pair(atom.size - part.size, share, with_silent))
     };
     is_lost
+        || is_tiny
         || [(0.1, false), (0.5, true)]
             .iter()
             .any(|(share, with_silent)| is_pair(atom.size, *share, *with_silent) || is_triple(*share, *with_silent))
