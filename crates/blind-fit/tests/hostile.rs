@@ -48,7 +48,7 @@ fn observation(names: usize) -> impl Strategy<Value = Observation> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(6))]
+    #![proptest_config(ProptestConfig::with_cases(5))]
 
     #[test]
     fn any_observations_end(
