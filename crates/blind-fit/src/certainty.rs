@@ -10,24 +10,41 @@ pub(crate) const EXCLUDED: f64 = 5.0;
 /// How far from its most probable size an action's size is tried, in bytes.
 const REACH: i64 = 4;
 
-/// The smallest and the largest size of an action that the rows do not exclude, in bytes, all else being equal.
-pub(crate) fn interval(candidate: &Candidate, plan: &Plan, atom: Atom, step: Step) -> [i64; 2] {
+/// The sizes of an action that the rows do not exclude, all else being equal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Interval {
+    /// The smallest and the largest, in bytes.
+    pub(crate) ends: [i64; 2],
+    /// By how much the next best size is less likely, in nats.
+    pub(crate) difference: f64,
+}
+
+/// The interval of an action's size.
+pub(crate) fn interval(candidate: &Candidate, plan: &Plan, atom: Atom, step: Step) -> Interval {
     let targets = candidate.targets(plan);
     let best = expect(plan, &targets, &candidate.parameters, step.outlier_density).log_likelihood;
-    let is_open = |size: i64| {
+    let difference = |size: i64| {
         let mut moved = candidate.parameters.clone();
-        let Some(sizes) = moved.sizes.get_mut(atom.class) else { return false };
+        let sizes = moved.sizes.get_mut(atom.class).filter(|_| size >= 1)?;
         let mut all = std::collections::BTreeMap::new();
         for (old, probability) in sizes.iter() {
             *all.entry(if *old == atom.size { size } else { *old }).or_insert(0.0) += *probability;
         }
         *sizes = normalised(all.into_iter());
-        size >= 1 && expect(plan, &targets, &moved, step.outlier_density).log_likelihood > best - EXCLUDED
+        Some(best - expect(plan, &targets, &moved, step.outlier_density).log_likelihood)
     };
-    let reach = |direction: i64| {
-        (1..=REACH).map(|by| atom.size + direction * by).take_while(|size| is_open(*size)).last().unwrap_or(atom.size)
-    };
-    [reach(-1), reach(1)]
+    let mut found = Interval { ends: [atom.size, atom.size], difference: f64::INFINITY };
+    for (end, direction) in found.ends.iter_mut().zip([-1, 1]) {
+        for size in (1..=REACH).map(|by| atom.size + direction * by) {
+            let Some(difference) = difference(size) else { break };
+            found.difference = found.difference.min(difference);
+            if difference >= EXCLUDED {
+                break;
+            }
+            *end = size;
+        }
+    }
+    found
 }
 
 /// How many more commands make a difference of log-likelihoods large enough, if it goes on growing as it did.

@@ -108,7 +108,7 @@ pub fn learn(observations: &[Observation], names: &[String], options: &Options) 
     fit.commands = used.commands;
     fit.dropped = observations.len().saturating_sub(used.commands);
     let closest = fit.alternatives.first().map_or(f64::INFINITY, |alternative| alternative.difference);
-    fit.more_commands_needed = more_commands(used.commands, closest);
+    fit.more_commands_needed = fit.more_commands_needed.max(more_commands(used.commands, closest));
     Ok(fit)
 }
 
@@ -161,15 +161,15 @@ fn refine(mut candidate: Candidate, plan: &Plan, step: Step, labels: &[(Label, u
     let silent = plan.classes - 1;
     let atoms: Vec<Atom> = all.iter().copied().filter(|atom| !is_artefact(atom, &all, silent)).collect();
     let naming = name(labels, &candidate, &atoms, step.outlier_density);
-    let score = expected.log_likelihood - candidate.form.cost() - cost_of_size(plan) * atoms.len() as f64
-        + naming.log_likelihood;
+    let score =
+        expected.log_likelihood - candidate.form.cost() - cost_of_size(plan) * all.len() as f64 + naming.log_likelihood;
     Refined { candidate, atoms, expected, naming, score }
 }
 
 fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names: &[String]) -> BlindFit {
     let Candidate { form, overhead, parameters, .. } = &best.candidate;
     let total: f64 = best.atoms.iter().map(|atom| atom.count).sum::<f64>().max(1.0);
-    let mut actions = Vec::new();
+    let (mut actions, mut closest) = (Vec::new(), f64::INFINITY);
     for atom in &best.atoms {
         let called: Vec<usize> = best
             .naming
@@ -178,10 +178,12 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
             .filter(|(_, named)| (named.size, named.class) == (atom.size, atom.class))
             .map(|(name, _)| *name)
             .collect();
+        let interval = interval(&best.candidate, plan, *atom, step);
+        closest = closest.min(interval.difference);
         let action = BlindAction {
             name: None,
             size: atom.size,
-            interval: interval(&best.candidate, plan, *atom, step),
+            interval: interval.ends,
             reply: classes.sizes.get(atom.class).copied(),
             frequency: atom.count / total / called.len().max(1) as f64,
             sizes: None,
@@ -222,7 +224,7 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
         foreign,
         commands: 0,
         dropped: 0,
-        more_commands_needed: None,
+        more_commands_needed: more_commands(plan.commands as usize, closest),
     }
 }
 

@@ -187,14 +187,16 @@ fn first_guess(rows: &Rows, plan: &Plan, form: Form, classes: usize, step: Step)
     let (intercept, means) = solution.split_first().map_or((0.0, &[][..]), |(first, rest)| (*first, rest));
     let largest = means.iter().copied().fold(20.0, f64::max);
     let most = ((largest * 1.6) as i64 + 30).clamp(40, LARGEST_ACTION);
-    let around = |mean: f64| {
-        let share = |size: i64| if size == 0 { 0.01 } else { bell((size as f64 - mean) / 8.0) + 1e-3 };
-        normalised((0..=most).map(|size| (size, share(size))))
-    };
-    let mut sizes: Vec<Vec<(i64, f64)>> = means.iter().map(|mean| around(*mean)).collect();
-    // Actions without a reply may have any size that is not tiny beside the others: that would be an ε.
+    // No action is tiny beside the others: that would be an ε.
     let typical = if means.is_empty() { 35.0 } else { means.iter().sum::<f64>() / classes.max(1) as f64 };
     let least = (means.iter().copied().filter(|mean| *mean > 8.0).fold(typical, f64::min) / 3.0).max(1.0) as i64;
+    let around = |mean: f64| {
+        let none = (0, 0.01 + bell(mean / 8.0));
+        let share = |size: i64| bell((size as f64 - mean) / 8.0) + 1e-3;
+        normalised(std::iter::once(none).chain((least..=most).map(|size| (size, share(size)))))
+    };
+    let mut sizes: Vec<Vec<(i64, f64)>> = means.iter().map(|mean| around(*mean)).collect();
+    // Actions without a reply may have any other size.
     sizes.push(normalised((least..=most).map(|size| (size, bell((size as f64 - typical) / 16.0) + 0.02))));
     let broad = normalised((-SPAN..=SPAN).map(|epsilon| (epsilon, bell(epsilon as f64 / 2.5))));
     let parameters = Parameters { sizes, epsilons: broad, silent: silent_start(plan, 0.08), outliers: 0.05, lost: 0.5 };

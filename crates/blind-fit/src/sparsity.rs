@@ -86,7 +86,13 @@ fn prune(candidate: &mut Candidate, plan: &Plan, step: Step) {
         };
         tested.push((rarest.class, rarest.size));
         let Some(left) = without(&candidate.parameters, &expected, *rarest) else { continue };
-        let (left, log_likelihood) = repeat(plan, &targets, left, 5, step);
+        // What explains a lot is missed at once.
+        let (left, log_likelihood) = repeat(plan, &targets, left, 2, step);
+        let is_missed = log_likelihood < expected.log_likelihood - 8.0 * cost_of_size(plan);
+        if is_missed && all.len() <= step.most_sizes {
+            continue;
+        }
+        let (left, log_likelihood) = repeat(plan, &targets, left, 4, step);
         if all.len() > step.most_sizes || log_likelihood > expected.log_likelihood - cost_of_size(plan) {
             candidate.parameters = left;
             candidate.log_likelihood = log_likelihood;
@@ -152,19 +158,26 @@ pub(crate) fn is_artefact(atom: &Atom, atoms: &[Atom], silent: usize) -> bool {
     }
     let frequent = |share: f64| atoms.iter().filter(move |other| atom.count < share * other.count);
     let is_lost = atom.class == silent && frequent(0.2).any(|other| other.size == atom.size);
+    // What is tiny beside the others is an ε.
+    let is_tiny = atom.class == silent && frequent(0.5).any(|other| 3 * atom.size < other.size);
     // A sum of two of which one sends no reply hardly differs from the two, so that it takes more to be believed.
     let is_pair = |size: i64, share: f64, with_silent: bool| {
         let parts: Vec<&Atom> = frequent(share).collect();
-        parts.iter().any(|first| {
-            (!with_silent || first.class == silent) && parts.iter().any(|second| first.size + second.size == size)
-        })
+        let is_sum = |first: &Atom, second: &Atom| {
+            // Of two actions without a reply, also with an ε.
+            let off = (first.size + second.size - size).abs();
+            off == 0 || (off == 1 && first.class == silent && second.class == silent && atom.class == silent)
+        };
+        let mut firsts = parts.iter().filter(|first| !with_silent || first.class == silent);
+        firsts.any(|first| parts.iter().any(|second| is_sum(first, second)))
     };
     let is_triple = |share: f64, with_silent: bool| {
         let is_part = |part: &&Atom| !with_silent || part.class == silent;
         frequent(share).filter(is_part).any(|part| is_pair(atom.size - part.size, share, with_silent))
     };
     is_lost
-        || [(0.1, false), (0.35, true)]
+        || is_tiny
+        || [(0.1, false), (0.5, true)]
             .iter()
             .any(|(share, with_silent)| is_pair(atom.size, *share, *with_silent) || is_triple(*share, *with_silent))
 }

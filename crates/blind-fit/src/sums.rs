@@ -7,6 +7,9 @@ use crate::rows::Rows;
 /// The most sums that a fit tables.
 const MOST_SUMS: usize = 2000;
 
+/// What is less likely is left out at the ends of a distribution: outliers are far more likely.
+const UNLIKELY: f64 = 1e-14;
+
 /// A distribution over integers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Distribution {
@@ -38,7 +41,13 @@ impl Distribution {
                 *to += probability * from;
             }
         }
-        Self { low: self.low + first.0, values: sum }
+        let is_likely = |value: &f64| *value > UNLIKELY;
+        let start = sum.iter().position(is_likely).unwrap_or(0);
+        sum.truncate(sum.iter().rposition(is_likely).map_or(0, |end| end + 1));
+        Self {
+            low: self.low + first.0 + i64::try_from(start).unwrap_or(0),
+            values: sum.split_off(start.min(sum.len())),
+        }
     }
 }
 

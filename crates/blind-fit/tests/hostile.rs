@@ -48,11 +48,11 @@ fn observation(names: usize) -> impl Strategy<Value = Observation> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(5))]
 
     #[test]
     fn any_observations_end(
-        observations in proptest::collection::vec(observation(3), 0..150),
+        observations in proptest::collection::vec(observation(3), 0..120),
         is_wire in any::<bool>(),
     ) {
         let names = ["a", "b", "c"].map(str::to_owned);
