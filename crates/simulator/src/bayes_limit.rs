@@ -96,6 +96,10 @@ fn check_settings(scenario: &Scenario) -> Result<(), BayesLimitError> {
         let why = "`session.compression` is not \"none\": compressed sizes depend on every byte of a body";
         return Err(BayesLimitError::Setting(why));
     }
+    if scenario.command.recurring.share > 0.0 {
+        let why = "`command.recurring.share` is not 0: it depends on which commands recur";
+        return Err(BayesLimitError::Setting(why));
+    }
     if scenario.command.overlap.share > 0.0 && scenario.replies.mode != ReplyMode::None {
         let why = "`command.overlap.share` is not 0: replies may belong to several commands";
         return Err(BayesLimitError::Setting(why));

@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha20Rng;
 
-use crate::scenario::{CommandSettings, IdDraw, MessageId, Parameter, Scenario};
+use crate::scenario::{CommandSettings, IdDraw, MessageId, Parameter, Recurring, Scenario};
 
 /// An action for one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +34,15 @@ pub(crate) struct CommandGenerator {
     choices: Vec<u64>,
     /// Weights of the numbers of actions, from one action on.
     weights: Vec<f64>,
+    /// How often commands recur.
+    recurring: Recurring,
+    /// The commands that do.
+    recurring_commands: Vec<Vec<DeviceAction>>,
 }
 
 impl CommandGenerator {
-    pub(crate) fn new(scenario: &Scenario) -> Self {
+    /// A generator whose recurring commands are drawn from `shared`, which all captures have in common.
+    pub(crate) fn new(scenario: &Scenario, shared: &mut ChaCha20Rng) -> Self {
         let names = scenario.action_names();
         let mut devices = Vec::new();
         for device in &scenario.devices {
@@ -50,7 +55,12 @@ impl CommandGenerator {
             value.and_then(|action| action.parameter.as_ref()).map_or(0, Parameter::choices)
         });
         let choices = choices.collect();
-        Self { devices, actions: names.len(), choices, weights: weights_of_numbers(&scenario.command) }
+        let (weights, recurring) = (weights_of_numbers(&scenario.command), scenario.command.recurring);
+        let mut generator =
+            Self { devices, actions: names.len(), choices, weights, recurring, recurring_commands: Vec::new() };
+        let drawn = (0..recurring.commands).map(|_| generator.random_command(shared)).collect();
+        generator.recurring_commands = drawn;
+        generator
     }
 
     /// Draws the parameters of commands.
@@ -79,6 +89,16 @@ impl CommandGenerator {
             }
         }
         commands
+    }
+
+    /// A random command, or one that recurs, of which `variation` decides.
+    pub(crate) fn usual_command(&self, random: &mut ChaCha20Rng, variation: &mut ChaCha20Rng) -> Vec<DeviceAction> {
+        let command = self.random_command(random);
+        if self.recurring.share <= 0.0 || !variation.random_bool(self.recurring.share) {
+            return command;
+        }
+        let drawn = variation.random_range(0..self.recurring_commands.len().max(1));
+        self.recurring_commands.get(drawn).cloned().unwrap_or(command)
     }
 
     /// A command of a random number of random actions, each on a different device.
@@ -184,7 +204,7 @@ mod tests {
 
     #[test]
     fn random_commands_use_each_device_at_most_once_and_only_its_actions() {
-        let generator = CommandGenerator::new(&Scenario::default());
+        let generator = CommandGenerator::new(&Scenario::default(), &mut ChaCha20Rng::seed_from_u64(0));
         let mut random = ChaCha20Rng::seed_from_u64(1);
         let mut sizes = [0_u32; 17];
         for _ in 0..2_000 {
@@ -204,8 +224,28 @@ mod tests {
     }
 
     #[test]
+    fn recurring_commands_have_their_share_and_change_no_other() {
+        let mut scenario = Scenario::default();
+        let draw = |scenario: &Scenario| {
+            let generator = CommandGenerator::new(scenario, &mut ChaCha20Rng::seed_from_u64(3));
+            let (mut random, mut variation) = (ChaCha20Rng::seed_from_u64(1), ChaCha20Rng::seed_from_u64(2));
+            let commands = (0..2_000).map(|_| generator.usual_command(&mut random, &mut variation)).collect();
+            (generator.recurring_commands, commands)
+        };
+        let (_, plain): (_, Vec<_>) = draw(&scenario);
+        scenario.command.recurring = Recurring { share: 0.4, commands: 5 };
+        let (recurring, mixed) = draw(&scenario);
+        let same = plain.iter().zip(&mixed).filter(|(one, other)| one == other).count();
+        assert!((1_130..1_270).contains(&same), "{same}");
+        let others = plain.iter().zip(&mixed).filter(|(one, other)| one != other);
+        assert!(others.map(|(_, other)| other).all(|command| recurring.contains(command)));
+        let times = |command| mixed.iter().filter(|other| *other == command).count();
+        assert!(recurring.iter().all(|command| times(command) > 110), "each of them about as often");
+    }
+
+    #[test]
     fn experiments_cover_each_action_on_one_and_on_two_devices() {
-        let generator = CommandGenerator::new(&Scenario::default());
+        let generator = CommandGenerator::new(&Scenario::default(), &mut ChaCha20Rng::seed_from_u64(0));
         let experiments = generator.experiments(2, &mut ChaCha20Rng::seed_from_u64(1));
         let counts: Vec<Vec<u32>> = experiments.iter().map(|command| generator.counts(command)).collect();
         assert_eq!(counts.len(), 28);

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use rand::RngExt;
-use rand_chacha::ChaCha20Rng;
 use sizeleak_storage::replace;
 
 use crate::application::{self, MessageInput, MessageRole};
@@ -77,15 +76,17 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Simulation, SimulateEr
 
     let (learn, end_ns) =
         simulator.capture(CapturePart::Learn, Seed::new(seed, 1), start_ns, |generator, random| {
-            let mut commands = generator.experiments(scenario.learn.repeats, random);
-            commands.extend((0..scenario.learn.random).map(|_| generator.random_command(random)));
+            let mut commands = generator.experiments(scenario.learn.repeats, &mut random.commands);
+            let ScheduleRandom { commands: random, variation } = random;
+            commands.extend((0..scenario.learn.random).map(|_| generator.usual_command(random, variation)));
             commands
         })?;
     // The test starts at the same time of day, on the first day after the end of learning.
     let days = (end_ns - start_ns).div_euclid(DAY) + 1;
     let test_ns = start_ns + days * DAY;
     let (test, _) = simulator.capture(CapturePart::Test, Seed::new(seed, 2), test_ns, |generator, random| {
-        (0..scenario.test.commands).map(|_| generator.random_command(random)).collect()
+        let ScheduleRandom { commands: random, variation } = random;
+        (0..scenario.test.commands).map(|_| generator.usual_command(random, variation)).collect()
     })?;
     Ok(Simulation { learn, test, inventory: labels::inventory(&scenario.devices)? })
 }
@@ -132,7 +133,7 @@ impl<'a> Simulator<'a> {
         let identity = |name: &str, index| ServerIdentity::new(name, &mut shared.stream(Purpose::Certificate, index));
         Ok(Self {
             scenario,
-            generator: CommandGenerator::new(scenario),
+            generator: CommandGenerator::new(scenario, &mut shared.stream(Purpose::Variation, 0)),
             encoder: MessageEncoder::new(scenario),
             hosts: Hosts::new(&scenario.network),
             service: identity(&scenario.network.name, 0)?,
@@ -147,11 +148,11 @@ impl<'a> Simulator<'a> {
         part: CapturePart,
         seed: Seed,
         start_ns: i64,
-        commands: impl FnOnce(&CommandGenerator, &mut ChaCha20Rng) -> Vec<Vec<DeviceAction>>,
+        commands: impl FnOnce(&CommandGenerator, &mut ScheduleRandom) -> Vec<Vec<DeviceAction>>,
     ) -> Result<(SimulatedCapture, i64), SimulateError> {
         let stream = |purpose| seed.stream(purpose, 0);
         let mut random = ScheduleRandom { commands: stream(Purpose::Commands), variation: stream(Purpose::Variation) };
-        let mut commands = commands(&self.generator, &mut random.commands);
+        let mut commands = commands(&self.generator, &mut random);
         self.generator.draw_parameters(&mut commands, &mut random.variation);
         let schedule = Schedule::new(self.scenario, part, start_ns, commands, &mut random);
 

@@ -102,6 +102,8 @@ fn errors_of_values_name_the_key() {
         ("command.second-app", "command = { second-app = 2 }"),
         ("command.overlap.share", "command = { overlap = { share = -1 } }"),
         ("command.overlap.share", "command = { overlap = { share = 0.1 } }\nsession = { framing = \"http\" }"),
+        ("command.recurring.share", "command = { recurring = { share = 1.1, commands = 1 } }"),
+        ("command.recurring.commands", "command = { recurring = { share = 0.1 } }"),
         ("command.overlap.interval.min", "command = { overlap = { interval = { min = \"0s\", max = \"1s\" } } }"),
         ("command.overlap.interval.max", "command = { overlap = { interval = { min = \"1s\", max = \"1ms\" } } }"),
         ("firmware-change.after", "firmware-change = { after = 1.5 }"),

@@ -120,7 +120,8 @@ fn best_answers_to_simulated_commands_reach_the_limit() {
                 }
             }
         }
-        let (generator, encoder) = (CommandGenerator::new(&scenario), MessageEncoder::new(&scenario));
+        let generator = CommandGenerator::new(&scenario, &mut ChaCha20Rng::seed_from_u64(0));
+        let encoder = MessageEncoder::new(&scenario);
         let mut random = ChaCha20Rng::seed_from_u64(seed);
         let (draws, mut right) = (20_000, 0);
         let action = DeviceAction::new(0, 0);

@@ -30,6 +30,9 @@ const MAX_ADDED_BYTES: u32 = 1_024;
 /// The largest response in background traffic, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1 << 24;
 
+/// The most recurring commands.
+const MAX_RECURRING: u32 = 10_000;
+
 const ZERO: SignedDuration = SignedDuration::ZERO;
 const MILLISECOND: SignedDuration = SignedDuration::from_millis(1);
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
@@ -48,6 +51,7 @@ impl Scenario {
         self.check_protocols()?;
         self.check_commands()?;
         self.check_overlap()?;
+        self.check_recurring()?;
         self.check_devices()?;
         self.check_noise_and_capture()?;
         self.check_number_of_events()
@@ -115,6 +119,12 @@ impl Scenario {
         wanted("command.overlap.share", overlap.share, overlap.share <= 0.0 || !waits, text)?;
         within("command.overlap.interval.min", overlap.interval.min, MILLISECOND..=HOUR)?;
         within("command.overlap.interval.max", overlap.interval.max, overlap.interval.min..=HOUR)
+    }
+
+    fn check_recurring(&self) -> Result<(), ScenarioError> {
+        let recurring = self.command.recurring;
+        probability("command.recurring.share", recurring.share)?;
+        within("command.recurring.commands", recurring.commands, u32::from(recurring.share > 0.0)..=MAX_RECURRING)
     }
 
     fn check_commands(&self) -> Result<(), ScenarioError> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::duration_range::DurationRange;
-use super::variation::{Overlap, Parameter, ReplyPadding};
+use super::variation::{Overlap, Parameter, Recurring, ReplyPadding};
 
 /// A kind of device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +54,8 @@ pub struct CommandSettings {
     pub second_app: f64,
     /// Commands that follow each other closely.
     pub overlap: Overlap,
+    /// Commands that are sent again and again.
+    pub recurring: Recurring,
 }
 
 /// The number that identifies a message.
@@ -127,6 +129,7 @@ impl Default for CommandSettings {
             device_ids: DeviceIds::Fixed,
             second_app: 0.0,
             overlap: Overlap::default(),
+            recurring: Recurring::default(),
         }
     }
 }

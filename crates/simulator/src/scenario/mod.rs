@@ -19,7 +19,7 @@ pub use protocols::{
     Framing, QualityOfService, ReplyMode, ReplySettings, SessionSettings, Suite, TelemetrySettings, TlsSettings,
     Version,
 };
-pub use variation::{Compression, FirmwareChange, Overlap, Parameter, ReplyPadding};
+pub use variation::{Compression, FirmwareChange, Overlap, Parameter, Recurring, ReplyPadding};
 
 use crate::ScenarioError;
 

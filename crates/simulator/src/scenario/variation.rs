@@ -1,5 +1,5 @@
 //! The settings of a scenario that make traffic vary beyond the paper's model, all off by default: parameters of
-//! actions, replies of actions, compression, overlapping commands and a change of the firmware.
+//! actions, replies of actions, compression, recurring and overlapping commands, and a change of the firmware.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -82,6 +82,17 @@ pub enum Compression {
     /// Each body by itself with deflate in the format of zlib (RFC 1950, RFC 1951), so that a command's size depends on
     /// what its actions have in common. HTTP says so by `Content-Encoding`, WebSocket sends it in binary frames.
     Deflate,
+}
+
+/// Commands that recur, such as those of automations: each is drawn once for both captures, like a random command, and
+/// then sent again and again, with the same actions on the same devices.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Recurring {
+    /// The share of the random commands in whose place one of them is sent, each equally often; 0 for none.
+    pub share: f64,
+    /// How many different ones there are.
+    pub commands: u32,
 }
 
 /// Commands that follow the one before so soon that its replies have not ended.
