@@ -1,7 +1,12 @@
 //! What commands without labels said, as human-readable text.
 
+use std::collections::BTreeMap;
+
 use sizeleak_learning::{FoundSizes, LearnedModel};
 use sizeleak_text::escaped;
+
+/// How many actions may have the same reply before their sizes are in doubt.
+const MOST_ALIKE: usize = 2;
 
 /// How many other explanations are named.
 const SHOWN: usize = 3;
@@ -36,6 +41,15 @@ pub(super) fn of_action(found: &FoundSizes, name: &str) -> String {
     format!("; {reply}, {:.1} % of actions", 100.0 * action.frequency)
 }
 
+/// The reply that most actions have in common, and how many do, if they are more than replies can be trusted with.
+fn most_alike(found: &FoundSizes) -> Option<(Option<i64>, usize)> {
+    let mut times: BTreeMap<Option<i64>, usize> = BTreeMap::new();
+    for action in &found.fit.actions {
+        *times.entry(action.reply).or_default() += 1;
+    }
+    times.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > MOST_ALIKE)
+}
+
 /// What is not certain about sizes that were found without labels, a sentence each.
 pub(super) fn warnings(found: &FoundSizes, learned: &LearnedModel) -> Vec<String> {
     let fit = &found.fit;
@@ -53,6 +67,13 @@ pub(super) fn warnings(found: &FoundSizes, learned: &LearnedModel) -> Vec<String
         .collect();
     if !others.is_empty() {
         warnings.push(format!("other sizes explain the commands nearly as well: {}", others.join("; ")));
+    }
+    if let Some((reply, count)) = most_alike(found) {
+        let reply = reply.map_or_else(|| "no reply".to_owned(), |bytes| format!("replies of {bytes} bytes"));
+        warnings.push(format!(
+            "{count} actions have {reply}, so only lengths tell them apart: sizes that are a few bytes apart may be \
+             mixed up; label each of them alone, several times"
+        ));
     }
     let size = |name: &str| learned.model.actions.iter().find(|action| action.name == name).map(|action| action.size);
     let moved = found.names.iter().zip(&fit.actions);

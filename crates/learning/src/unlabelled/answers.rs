@@ -10,8 +10,8 @@ use sizeleak_pipeline::Pipeline;
 
 use crate::error::LearningError;
 
-/// Answers less probable than this are no labels.
-const LEAST_PROBABILITY: f64 = 0.5;
+/// The fractional part of the golden ratio, whose multiples are spread evenly between 0 and 1.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// Answers, and how many commands there were.
 #[derive(Debug)]
@@ -20,8 +20,9 @@ pub(super) struct Answers {
     pub(super) commands: usize,
 }
 
-/// The most probable actions of each command that a whole pipeline finds with a model; true labels, by the time of
-/// their command, replace them. `names` are all actions, those of true labels first.
+/// An answer to each command that a whole pipeline finds with a model, drawn from its candidates with their
+/// probabilities: the most probable ones alone would be those of small commands. True labels, by the time of their
+/// command, replace them. `names` are all actions, those of true labels first.
 ///
 /// # Errors
 /// If the pipeline does not run.
@@ -39,21 +40,28 @@ pub(super) fn answers(
     let mut pipeline = pipeline.clone();
     pipeline.use_model(file.path())?;
     let mut rows = Vec::new();
-    let mut commands = 0;
+    let mut commands: u32 = 0;
     input.observe(&pipeline, &mut |_| {}, |frame| {
         let Frame::Identification(answer) = frame else { return };
-        commands += 1;
+        commands = commands.saturating_add(1);
         let true_counts = truth.get(&answer.command.time_ns).cloned();
-        let counts = true_counts.or_else(|| probable_counts(&answer, names));
+        let counts = true_counts.or_else(|| drawn_counts(&answer, names, (f64::from(commands) * GOLDEN).fract()));
         let line = rows.len() as u64 + 1;
         rows.extend(counts.map(|counts| Label { time_ns: answer.command.time_ns, counts, line }));
     })?;
     let labels = Labels { actions: names.to_vec(), rows, is_to_the_minute: false };
-    Ok(Answers { labels, commands })
+    Ok(Answers { labels, commands: commands as usize })
 }
 
-/// How often each action occurs in the first candidate, if that is probable.
-fn probable_counts(answer: &Identification, names: &[String]) -> Option<Vec<u32>> {
-    let first = answer.candidates.first().filter(|first| first.probability >= LEAST_PROBABILITY)?;
-    Some(names.iter().map(|name| first.actions.count(name)).collect())
+/// How often each action occurs in the candidate at this place, from 0 to 1, of all that are listed, each of which is as
+/// wide as its probability.
+fn drawn_counts(answer: &Identification, names: &[String], place: f64) -> Option<Vec<u32>> {
+    let all: f64 = answer.candidates.iter().map(|candidate| candidate.probability).sum();
+    let mut left = place * all;
+    let drawn = answer.candidates.iter().find(|candidate| {
+        left -= candidate.probability;
+        left < 0.0
+    });
+    let drawn = drawn.or(answer.candidates.first())?;
+    Some(names.iter().map(|name| drawn.actions.count(name)).collect())
 }
