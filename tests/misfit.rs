@@ -111,3 +111,19 @@ fn a_model_that_fits_one_of_two_gateways_succeeds_and_says_which_flow_it_does_no
     assert!(said.contains("this model does not fit 1 of 2 flows") && said.contains("commands unexplained"), "{said}");
     assert!(!best(&fitting).is_empty());
 }
+
+#[test]
+fn a_model_of_other_gateways_alone_answers_nothing_and_fails() {
+    let [own, _] = homes();
+    let model = fs::read_to_string(own.path("model.toml")).unwrap();
+    let elsewhere = model.replace(GATEWAY, "192.168.7.7");
+    assert_ne!(model, elsewhere, "the model knows its gateway");
+    fs::write(own.path("elsewhere.toml"), elsewhere).unwrap();
+    for output in [identify(&own, &own.path("elsewhere.toml"), &[]), own.evaluate("elsewhere.toml", &[])] {
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("the model is not for these flows: 150 commands"), "{said}");
+    }
+    let output = identify(&own, &own.path("elsewhere.toml"), &["--format", "table"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("not answered"));
+}

@@ -1,4 +1,4 @@
-//! What a command makes of a model that does not fit.
+//! What a command makes of a model that does not fit, or is for something else.
 
 use std::process::ExitCode;
 
@@ -8,13 +8,13 @@ use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
 
-/// Fails where the model fits nothing; says so where it does not fit some flows.
+/// Fails where the model fits nothing, or was asked of nothing; says so where it does not fit some flows.
 pub(super) fn check_fit(fit: ModelFit, log: &LogFlags) -> Result<ExitCode, Failure> {
     match fit {
         ModelFit::All => {}
         ModelFit::Some { .. } if log.is_quiet() => {}
         ModelFit::Some { .. } => say("note", &fit.to_string()),
-        ModelFit::None { .. } => return Err(Failure::with_code(1, anyhow!("{fit}"))),
+        ModelFit::None { .. } | ModelFit::Elsewhere { .. } => return Err(Failure::with_code(1, anyhow!("{fit}"))),
     }
     Ok(ExitCode::SUCCESS)
 }

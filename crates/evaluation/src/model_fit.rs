@@ -1,4 +1,4 @@
-//! Whether the model fitted what a run asked of it, as the pruner judged it.
+//! Whether the model fitted what a run asked of it, as the last stages judged it.
 
 use std::fmt;
 
@@ -21,6 +21,11 @@ pub enum ModelFit {
         /// How many had enough commands.
         judged: u64,
     },
+    /// It was asked of no command: all belong to other gateways or services than it was learned on.
+    Elsewhere {
+        /// How many commands there were.
+        commands: u64,
+    },
 }
 
 impl ModelFit {
@@ -31,6 +36,12 @@ impl ModelFit {
             counts.fold(0, u64::saturating_add)
         };
         let (misfits, judged) = (count("misfit_flows"), count("judged_flows"));
+        // Each stage with a model counts the same commands.
+        let unasked = summary.stages.iter().filter(|stage| stage.counters.get("with_model") == Some(&0));
+        let unasked = unasked.filter_map(|stage| stage.counters.get("without_model").copied()).max();
+        if let Some(commands) = unasked {
+            return Self::Elsewhere { commands };
+        }
         match misfits {
             0 => Self::All,
             _ if misfits < judged => Self::Some { misfits, judged },
@@ -56,6 +67,12 @@ impl fmt::Display for ModelFit {
                  answers are not to be trusted; learn a model of this gateway",
                 flows(*judged)
             ),
+            Self::Elsewhere { commands } => write!(
+                formatter,
+                "the model is not for these flows: {commands} {} to other gateways or services than it was learned on, \
+                 so none is answered (`-v` names each flow); learn a model of this gateway",
+                if *commands == 1 { "command belongs" } else { "commands belong" }
+            ),
         }
     }
 }
@@ -75,5 +92,7 @@ mod tests {
         assert_eq!(fit(&[]), ModelFit::All);
         assert_eq!(fit(&[("judged_flows", 3), ("misfit_flows", 1)]), ModelFit::Some { misfits: 1, judged: 3 });
         assert_eq!(fit(&[("judged_flows", 2), ("misfit_flows", 2)]), ModelFit::None { judged: 2 });
+        assert_eq!(fit(&[("with_model", 1), ("without_model", 9)]), ModelFit::All);
+        assert_eq!(fit(&[("with_model", 0), ("without_model", 9)]), ModelFit::Elsewhere { commands: 9 });
     }
 }

@@ -50,6 +50,7 @@ pub struct PerSection<S> {
     flows: FlowModels,
     /// One for each section, in their order.
     stages: Vec<S>,
+    covered: u64,
     assumed: u64,
     uncovered: u64,
 }
@@ -86,14 +87,17 @@ impl<S: SectionStage> PerSection<S> {
         let flows = FlowModels::new(models.scopes());
         let sections = models.into_sections().into_iter().enumerate();
         let stages = sections.map(|(at, model)| build(model).map_err(|error| (at, error))).collect::<Result<_, _>>()?;
-        Ok(Self { flows, stages, assumed: 0, uncovered: 0 })
+        Ok(Self { flows, stages, covered: 0, assumed: 0, uncovered: 0 })
     }
 
     fn process_frame(&mut self, input: S::Input, out: &mut dyn Emit) -> Result<(), StageError> {
         let Subject { flow, direction, time_ns } = S::subject(&input);
         let choice = self.flows.choose(flow, direction);
         let section = match choice {
-            Choice::Covered(section) => Some(section),
+            Choice::Covered(section) => {
+                self.covered += 1;
+                Some(section)
+            }
             Choice::Assumed(section, _) => {
                 self.assumed += 1;
                 Some(section)
@@ -141,7 +145,7 @@ impl<S: SectionStage> Stage for PerSection<S> {
     }
 
     /// Those of the sections' stages, added up, and what is rare: commands whose section is assumed, and those that have
-    /// none.
+    /// none; then also how many have one.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let mut counters: Vec<(&'static str, u64)> = Vec::new();
         for (name, count) in self.stages.iter().flat_map(Stage::counters) {
@@ -156,6 +160,8 @@ impl<S: SectionStage> Stage for PerSection<S> {
             ("forgotten_model_flows", self.flows.evicted()),
         ];
         counters.extend(rare.into_iter().filter(|(_, count)| *count > 0));
+        let with_model = self.covered.saturating_add(self.assumed);
+        counters.extend((self.uncovered > 0).then_some(("with_model", with_model)));
         counters
     }
 }

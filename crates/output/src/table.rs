@@ -35,6 +35,8 @@ impl IdentificationTable {
         let best = identification.candidates.first();
         let (probability, actions) = match best {
             Some(best) => (format!("{:.3}", best.probability), named(&best.actions)),
+            // Without a model for its flow there is no probability of its size.
+            None if identification.size_probability.is_none() => ("-".to_owned(), "not answered".to_owned()),
             None => ("-".to_owned(), "no actions add up to this size".to_owned()),
         };
         let time = self.style.times.format(command.time_ns);

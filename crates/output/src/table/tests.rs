@@ -60,12 +60,21 @@ fn identifications_are_aligned_rows_below_headings() {
     let best = Candidate { actions, epsilon: 0, probability: 0.41249 };
     let mut output = Vec::new();
     table.write(&identification(vec![best], 18), &mut output).unwrap();
+    let without = |size_probability| {
+        let Frame::Identification(mut found) = identification(vec![], 0) else { panic!("an identification") };
+        found.size_probability = size_probability;
+        Frame::Identification(found)
+    };
+    table.write(&without(Some(0.0)), &mut output).unwrap();
+    table.write(&without(None), &mut output).unwrap();
     table.write(&identification(vec![], u64::MAX), &mut output).unwrap();
     let text = String::from_utf8(output).unwrap();
     let expected = "\
 time (UTC)                  gateway          service                  size  replies  candidates  probability  most probable actions
 2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2          18        0.412  2 on, 1 colour
-2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2    too many            -  no actions add up to this size
+2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2           0            -  no actions add up to this size
+2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2           0            -  not answered
+2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2    too many            -  not answered
 ";
     assert_eq!(text, expected);
     assert!(written(&[identification(vec![], 0)]).contains("flow 00000001"), "an unknown flow");
