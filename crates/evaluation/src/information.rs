@@ -47,6 +47,9 @@ pub(crate) fn prior_bits(pipeline: &Pipeline, model: &Model) -> Option<f64> {
     let is = |key, value: Value| pipeline.option("decomposer", key) == Some(&value);
     let mut known = model.clone();
     known.prior = known.prior.filter(|_| !is("prior", "flat".into()));
+    if let Some(prior) = known.prior.as_mut().filter(|_| !is("prior", "recurring".into())) {
+        prior.recurring.clear();
+    }
     known.inventory = known.inventory.filter(|_| !is("free", true.into()));
     let flat = || flat_prior_bits(&known.limits().ok()?, known.actions.len());
     sizeleak_decomposer::prior_bits(&known).or_else(flat)

@@ -42,6 +42,7 @@ mod neighbours;
 mod noise_statistics;
 mod prior;
 mod rank;
+mod recurring_commands;
 mod reply_bytes_model;
 mod reply_count_model;
 mod reply_deviation;
@@ -78,6 +79,7 @@ pub use noise_statistics::{
 };
 pub use prior::Prior;
 pub use rank::Rank;
+pub use recurring_commands::RecurringCommand;
 pub use reply_bytes_model::ReplyBytesModel;
 pub use reply_count_model::ReplyCountModel;
 pub use reply_windows::{MAX_REPLY_WITHIN_MS, ReplyWindows};

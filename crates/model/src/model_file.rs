@@ -234,6 +234,7 @@ impl Model {
             || self.kinds.is_some()
             || self.reply_windows.is_some()
             || self.single_replies.is_some()
+            || self.prior.as_ref().is_some_and(|prior| !prior.recurring.is_empty())
             || self.learned.padding.is_some()
             || !self.learned.warnings.is_empty();
         if has_new_keys { SCHEMA } else { FIRST_SCHEMA }

@@ -11,15 +11,22 @@
 //! with the shares wₐ of the actions and the concentration c. A large c stands for devices that are commanded
 //! independently, a small c for commands that give many devices the same action. The decomposer, which takes the
 //! product, adds the limits of the inventory.
+//!
+//! Beside that, single commands may recur with a probability of their own ([`RecurringCommand`]); the rest of the
+//! probability is as above.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::recurring_commands::{MAX_RECURRING, RecurringCommand, recurring_commands};
 use crate::{Action, Inventory, LabelledCommand, Limits};
 
 /// The largest number of actions in the table.
 const MAX_LISTED: usize = 256;
+
+/// Commands of more actions are not habitual.
+const MOST_ACTIONS: u32 = 4096;
 
 /// The smallest value that six decimals can show.
 const MIN_SHARE: f64 = 1e-6;
@@ -39,6 +46,9 @@ pub struct Prior {
     pub shares: Vec<f64>,
     /// How little the shares vary between commands, in actions.
     pub concentration: f64,
+    /// Commands that recur, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recurring: Vec<RecurringCommand>,
 }
 
 impl Prior {
@@ -59,10 +69,37 @@ impl Prior {
         if usage.is_empty() {
             return None;
         }
-        let (numbers, decay) = numbers(&usage, limits.max_actions());
-        let shares = shares(&usage, &base_shares(actions, inventory));
-        let concentration = concentration(&usage, &shares);
-        Some(Self { numbers, decay, shares, concentration })
+        let base = base_shares(actions, inventory);
+        let mut prior = Self::of_habits(&usage, &base, limits);
+        // What recurs looks like a habit of giving devices the same actions: habits are learned from the rest.
+        let mut recurring = recurring_commands(&usage, |counts| prior.probability(counts));
+        if !recurring.is_empty() {
+            prior = Self::of_habits(&without_recurring(&usage, &recurring), &base, limits);
+            recurring = recurring_commands(&usage, |counts| prior.probability(counts));
+        }
+        Some(Self { recurring, ..prior })
+    }
+
+    /// Learns how many actions commands have, and which.
+    fn of_habits(commands: &[&LabelledCommand], base_shares: &[f64], limits: &Limits) -> Self {
+        let (numbers, decay) = numbers(commands, limits.max_actions());
+        let shares = shares(commands, base_shares);
+        let concentration = concentration(commands, &shares);
+        Self { numbers, decay, shares, concentration, recurring: Vec::new() }
+    }
+
+    /// P(A) by habit, without the limits of an inventory.
+    fn probability(&self, counts: &[u32]) -> f64 {
+        let total = counts.iter().fold(0, |sum: u32, count| sum.saturating_add(*count));
+        if total > MOST_ACTIONS {
+            return 0.0;
+        }
+        // Of n draws from the urn, the kth is any action with the weight 1 + k / c.
+        let of_place = |place: u32| f64::from(place + 1).ln() - (f64::from(place) / self.concentration).ln_1p();
+        let places: f64 = (0..total).map(of_place).sum();
+        let of_action = |(action, count): (usize, &u32)| (1..=*count).map(|nth| self.ln_next(action, nth)).sum::<f64>();
+        let actions: f64 = counts.iter().enumerate().map(of_action).sum();
+        (self.ln_number(total) + places + actions).exp()
     }
 
     /// ln P(n actions); −∞ for 0 actions.
@@ -99,6 +136,18 @@ impl Prior {
         }
         if !(MIN_SHARE..=1e9).contains(&self.concentration) {
             return Some("`concentration` of [prior] must be above 0 and at most 1e9");
+        }
+        let is_command = |command: &RecurringCommand| {
+            command.counts.len() == actions
+                && command.counts.iter().any(|count| *count > 0)
+                && (0.0..1.0).contains(&command.share)
+        };
+        let all: f64 = self.recurring.iter().map(|command| command.share).sum();
+        if self.recurring.len() > MAX_RECURRING || !self.recurring.iter().all(is_command) || !(0.0..1.0).contains(&all)
+        {
+            return Some(
+                "`recurring` of [prior] must be at most 256 commands, with a number for each [[action]], whose shares sum to less than 1",
+            );
         }
         None
     }
@@ -138,6 +187,13 @@ fn without_experiments<'a>(
         false
     };
     commands.iter().filter(is_usage).collect()
+}
+
+/// The commands with one occurrence of each recurring one.
+fn without_recurring<'a>(commands: &[&'a LabelledCommand], recurring: &[RecurringCommand]) -> Vec<&'a LabelledCommand> {
+    let mut seen = BTreeSet::new();
+    let is_recurring = |command: &LabelledCommand| recurring.iter().any(|other| other.counts == command.counts);
+    commands.iter().copied().filter(|command| !is_recurring(command) || seen.insert(&command.counts)).collect()
 }
 
 /// The shares of the numbers of actions, and their decay.

@@ -44,7 +44,13 @@ pub(crate) fn model() -> Model {
         inventory: Some(Inventory { devices: vec![device("plug", 12, &["on", "o\"ff"])] }),
         neighbours: Neighbours::new(tuples).unwrap(),
         smoothing: Smoothing { k: 3, strength: 30.0 },
-        prior: Some(Prior { numbers: vec![0.5, 0.25], decay: 0.5, shares: vec![0.75, 0.25], concentration: 9.0 }),
+        prior: Some(Prior {
+            numbers: vec![0.5, 0.25],
+            decay: 0.5,
+            shares: vec![0.75, 0.25],
+            concentration: 9.0,
+            recurring: Vec::new(),
+        }),
         replies: ReplyCountModel { fixed: 0.5, per_action: 1.0, missing: 0.01, surplus: 0.02 },
         reply_bytes: Some(ReplyBytesModel {
             fixed: 12.0,

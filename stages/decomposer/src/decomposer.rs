@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
+use crate::recurring_candidates::RecurringCandidates;
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
 use crate::weight_table::WeightTable;
@@ -35,6 +36,8 @@ pub struct Decomposer {
     /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None if
     /// the prior is flat.
     weight_tables: Vec<WeightTable>,
+    /// `None` if the prior has no commands that recur.
+    recurring: Option<RecurringCandidates>,
     limit: usize,
     /// The latest decomposition for each size or range of sizes, with the values of ε it holds for: a home's commands
     /// have the same few sizes.
@@ -108,8 +111,10 @@ impl Decomposer {
         let weight_tables = model.prior.iter().flat_map(tables).flatten().collect();
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let kinds = KindCandidates::new(&model, &names);
-        let cache = TwoGenerationCache::new(MAX_CACHE_BYTES);
-        Ok(Self { model, names, solver, kinds, weight_tables, limit, cache, counters: DecomposerCounters::default() })
+        let prior = model.prior.as_ref();
+        let recurring = prior.and_then(|prior| RecurringCandidates::new(prior, &model.actions, &limits, &names));
+        let (cache, counters) = (TwoGenerationCache::new(MAX_CACHE_BYTES), DecomposerCounters::default());
+        Ok(Self { model, names, solver, kinds, weight_tables, recurring, limit, cache, counters })
     }
 
     /// The decomposition of a size or range of sizes: from the cache if the values of ε are the same to the last bit.
@@ -188,10 +193,29 @@ impl Decomposer {
         }
         let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
         let (listed, probability) = match self.most_probable(&explained, count) {
-            Some((listed, ln_total)) => (listed, Some((ln_total + heaviest.ln()).exp().min(1.0))),
+            Some((listed, ln_total)) => {
+                let probability = (ln_total + heaviest.ln()).exp().min(1.0);
+                let (listed, probability) = self.with_recurring(listed, probability, &explained, heaviest);
+                (listed, Some(probability))
+            }
             None => (self.in_solver_order(&explained)?, None),
         };
         Ok(FoundCandidates { listed, count, probability })
+    }
+
+    /// The candidates by habit, with those that recur.
+    fn with_recurring(
+        &self,
+        listed: SharedList<Candidate>,
+        size_probability: f64,
+        explained: &[ExplainedSum],
+        heaviest: f64,
+    ) -> (SharedList<Candidate>, f64) {
+        let Some(recurring) = &self.recurring else { return (listed, size_probability) };
+        let sums: Vec<TargetSum> = explained.iter().map(|explained| explained.sum).collect();
+        let (mut listed, size_probability) = recurring.join(&listed, size_probability, &sums, heaviest);
+        listed.truncate(self.limit);
+        (listed.into(), size_probability)
     }
 
     /// The sums that some multisets of actions have, heaviest first.

@@ -3,7 +3,7 @@
 use sizeleak_model::{Kind, Limits, Model, Prior};
 
 use crate::automaton::Automaton;
-use crate::prior_walk::{COUNTED_ACTIONS, WalkSums, sum_walks};
+use crate::prior_walk::{COUNTED_ACTIONS, WalkSums, sum_walks, walk_weight};
 use crate::solver::action_sizes;
 
 /// The entropy of a command's actions under the model's prior, in bits: H(A) = −Σ P(A) log₂ P(A) over all multisets
@@ -44,7 +44,28 @@ fn entropy_bits(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option
         share * (walks.weight.ln() - walks.weighted_ln / walks.weight - share.ln())
     };
     let nats: f64 = possible().map(nats_of).sum();
+    let by_habit = |counts: &[u32]| {
+        let total = counts.iter().fold(0, |sum: u32, count| sum.saturating_add(*count));
+        let walks = by_actions.get(total as usize).filter(|walks| walks.weight > 0.0);
+        let given = |walks: &WalkSums| walk_weight(automaton, limits, prior, counts) / walks.weight;
+        walks.map_or(0.0, |walks| prior.ln_number(total).exp() / all * given(walks))
+    };
+    let nats = with_recurring(nats, prior, by_habit);
     nats.is_finite().then(|| nats.max(0.0) / std::f64::consts::LN_2)
+}
+
+/// The entropy in nats, given that by habit alone, where some commands recur: their probability by habit, of which the
+/// others' share is left, and a share of their own.
+fn with_recurring(by_habit: f64, prior: &Prior, probability: impl Fn(&[u32]) -> f64) -> f64 {
+    let nats = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
+    let recurring = || prior.recurring.iter().map(|command| (command.share, probability(&command.counts)));
+    // What the inventory does not allow does not recur.
+    let possible = || recurring().filter(|(_, by_habit)| *by_habit > 0.0);
+    let left = 1.0 - possible().map(|(share, _)| share).sum::<f64>();
+    let others = by_habit - possible().map(|(_, by_habit)| nats(by_habit)).sum::<f64>();
+    let others_share = 1.0 - possible().map(|(_, by_habit)| by_habit).sum::<f64>();
+    let of_recurring: f64 = possible().map(|(share, by_habit)| nats(left * by_habit + share)).sum();
+    left * others + others_share * nats(left) + of_recurring
 }
 
 #[cfg(test)]
@@ -70,6 +91,25 @@ mod tests {
         let commands = binomial.into_iter().zip([0.5, 0.25, 0.25]);
         let probabilities = commands.flat_map(|(given, share)| given.into_iter().map(move |p| p * share));
         let expected: f64 = probabilities.map(|p: f64| -p * p.log2()).sum();
+        let bits = prior_bits(&model).unwrap();
+        assert!((bits - expected).abs() < 1e-6, "{bits} is not {expected}");
+    }
+
+    #[test]
+    fn entropy_counts_commands_that_recur() {
+        let recurring = "recurring = [{ counts = [2, 0], share = 0.2 }, { counts = [0, 9], share = 0.1 }]\n[replies]";
+        let model = Model::from_toml(&MODEL.replace("[replies]", recurring)).unwrap();
+        let binomial = [
+            vec![0.75, 0.25],
+            vec![9.0 / 16.0, 6.0 / 16.0, 1.0 / 16.0],
+            vec![27.0 / 64.0, 27.0 / 64.0, 9.0 / 64.0, 1.0 / 64.0],
+        ];
+        let commands = binomial.into_iter().zip([0.5, 0.25, 0.25]);
+        let mut probabilities: Vec<f64> =
+            commands.flat_map(|(given, share)| given.into_iter().map(move |p| 0.8 * p * share)).collect();
+        // `on` twice; `off` nine times is not possible.
+        probabilities[2] += 0.2;
+        let expected: f64 = probabilities.into_iter().map(|p: f64| -p * p.log2()).sum();
         let bits = prior_bits(&model).unwrap();
         assert!((bits - expected).abs() < 1e-6, "{bits} is not {expected}");
     }

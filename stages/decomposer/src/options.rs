@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sizeleak_flow_models::{build_per_section, model_files};
+use sizeleak_model::Prior;
 use sizeleak_runtime::{ConfigureError, Runnable, StageOptions};
 
 use crate::Decomposer;
@@ -46,8 +47,21 @@ pub struct Options {
 pub enum PriorKind {
     /// What the model learned of habits: how many actions commands have, and how often each one occurs
     Learned,
+    /// Also that single commands recur, such as those of automations, as often as they were labelled
+    Recurring,
     /// Nothing: every multiset of actions is equally likely
     Flat,
+}
+
+impl PriorKind {
+    /// What is assumed, given what was learned.
+    fn of(self, learned: Prior) -> Option<Prior> {
+        match self {
+            Self::Learned => Some(Prior { recurring: Vec::new(), ..learned }),
+            Self::Recurring => Some(learned),
+            Self::Flat => None,
+        }
+    }
 }
 
 impl Default for Options {
@@ -74,7 +88,7 @@ impl StageOptions for Options {
             return Err(ConfigureError::Usage("`limit` is 0: it must be at least 1".into()));
         }
         build_per_section(&self.model, |mut model| {
-            model.prior = model.prior.filter(|_| self.prior == PriorKind::Learned);
+            model.prior = model.prior.and_then(|prior| self.prior.of(prior));
             model.inventory = model.inventory.filter(|_| !self.free);
             Decomposer::new(model, self.limit as usize)
         })

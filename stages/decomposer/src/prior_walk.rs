@@ -79,6 +79,18 @@ pub(crate) fn sum_walks(
     Some(by_actions)
 }
 
+/// The weight of the walk that takes each action this often; 0 where the limits do not allow it.
+pub(crate) fn walk_weight(automaton: &Automaton, limits: &Limits, prior: &Prior, counts: &[u32]) -> f64 {
+    let (mut state, mut weight) = (0, 1.0);
+    for layer in &automaton.layers {
+        let taken = counts.get(layer.action).map_or(0, |count| *count as usize);
+        let Some(transition) = transitions_from(layer, state, limits, prior).nth(taken) else { return 0.0 };
+        weight *= transition.weight;
+        state = transition.next as usize;
+    }
+    weight
+}
+
 /// Takes a layer's action 0, 1, 2… times from a state, as often as the limits allow.
 fn transitions_from(layer: &Layer, state: usize, limits: &Limits, prior: &Prior) -> impl Iterator<Item = Transition> {
     let class = limits.class_of(layer.action);

@@ -53,6 +53,7 @@ impl Instance {
             decay: 0.7,
             shares: shares.into_iter().map(|share| share / all).collect(),
             concentration: random.within(1, 40) as f64,
+            recurring: Vec::new(),
         };
         // The sum of some actions that the first kind can take, or one byte more.
         let taken = random.within(1, kinds[0].0.into());

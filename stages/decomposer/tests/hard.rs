@@ -29,7 +29,7 @@ fn model(prior: Option<Prior>) -> Model {
 
 fn prior() -> Prior {
     let shares = vec![1.0 / ACTIONS as f64; ACTIONS as usize];
-    Prior { numbers: vec![0.5, 0.25], decay: 0.5, shares, concentration: 1e9 }
+    Prior { numbers: vec![0.5, 0.25], decay: 0.5, shares, concentration: 1e9, recurring: Vec::new() }
 }
 
 fn decompose(decomposer: &mut Decomposer, plaintext: [u64; 2]) -> (Identification, usize) {

@@ -95,7 +95,7 @@ fn prior(fit: &BlindFit, observations: &[Observation]) -> Prior {
     let of_actions = observations.iter().map(|one| one.size.saturating_sub(fit.overhead).max(0) as f64);
     let mean = of_actions.sum::<f64>() / observations.len().max(1) as f64 / mean_size.max(1.0);
     let decay = 1.0 - 1.0 / mean.clamp(1.0 + LEAST_SHARE, MOST_ACTIONS);
-    Prior { numbers: Vec::new(), decay, shares, concentration: CONCENTRATION }
+    Prior { numbers: Vec::new(), decay, shares, concentration: CONCENTRATION, recurring: Vec::new() }
 }
 
 /// One reply of each action that sends one, by its size.

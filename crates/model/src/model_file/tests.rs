@@ -113,7 +113,7 @@ prop_compose! {
             replies: None,
             list: vec![Kind { actions: vec![(names[0].clone(), 2)], seen: vec![seen.into()] }],
         });
-        let prior = usage.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration });
+        let prior = usage.map(|(numbers, decay, concentration)| Prior { numbers, decay, shares, concentration, recurring: Vec::new() });
         Model {
             scope: Scope::default(),
             overhead,

@@ -120,7 +120,7 @@ proptest! {
     /// The factors of all multisets of n actions, times n!, are Pólya's distribution, which sums to 1.
     #[test]
     fn factors_sum_to_those_of_polyas_urn(first in 0.05f64..0.9, concentration in 0.1f64..100.0, n in 1u32..12) {
-        let prior = Prior { numbers: vec![], decay: 0.5, shares: vec![first, 1.0 - first], concentration };
+        let prior = Prior { numbers: vec![], decay: 0.5, shares: vec![first, 1.0 - first], concentration, recurring: Vec::new() };
         let factor = |action, times: u32| (1..=times).map(|nth| prior.ln_next(action, nth)).sum::<f64>();
         let all: f64 = (0..=n).map(|times| (factor(0, times) + factor(1, n - times)).exp()).sum();
         let urn = (0..n).map(|at| (1.0 + f64::from(at) / concentration) / (f64::from(at) + 1.0)).product::<f64>();

@@ -172,7 +172,7 @@ mod tests {
             let (all_shares, all_numbers) = (shares.iter().sum::<f64>(), numbers.iter().sum::<f64>());
             let shares = shares.iter().map(|share| share / all_shares).collect();
             let numbers = numbers.iter().map(|share| share / all_numbers * 0.9).collect();
-            let prior = Prior { numbers, decay: 0.6, shares, concentration };
+            let prior = Prior { numbers, decay: 0.6, shares, concentration, recurring: Vec::new() };
             let limits = devices.map_or(Limits::free(sizes.len()), |count| limits(count, sizes.len()));
             let sums: Vec<(usize, f64)> = sums.into_iter().map(|(sum, weight)| (sum, weight.ln())).collect();
             let tables =

@@ -83,7 +83,13 @@ fn dense(way: &OwnedWay, actions: usize) -> Vec<u32> {
 fn prior(shares: &[f64], numbers: &[f64], concentration: f64) -> Prior {
     let sum: f64 = shares.iter().sum();
     let numbers = numbers.iter().map(|share| share / numbers.iter().sum::<f64>() * 0.9).collect();
-    Prior { numbers, decay: 0.6, shares: shares.iter().map(|share| share / sum).collect(), concentration }
+    Prior {
+        numbers,
+        decay: 0.6,
+        shares: shares.iter().map(|share| share / sum).collect(),
+        concentration,
+        recurring: Vec::new(),
+    }
 }
 
 proptest! {
