@@ -117,7 +117,7 @@ fn of_limit(figures: &Value) -> f64 {
 #[test]
 fn what_the_commands_do_not_tell_is_refused_in_one_sentence() {
     let mut few = scenario(Framing::Websocket, 10);
-    few.test.commands = 1;
+    (few.learn.repeats, few.test.commands) = (0, 1);
     let home = Home::new(&few, 22_311);
     assert_fails(&learn(&home, "model.toml", &["--quiet"]), 1, &["commands", "without labels"]);
     assert!(!home.path("model.toml").exists());
