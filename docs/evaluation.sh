@@ -1,19 +1,29 @@
 #!/bin/sh
 # Prints the tables of evaluation.md: simulates homes, learns and evaluates, by the program alone.
 #
-#   docs/evaluation.sh [table|quiet|curve|procedures|segmenters]     all of them without an argument
+#   docs/evaluation.sh [homes|unlabelled|large|change|parameters|recurring|quiet|curve|procedures|segmenters|speed]
 #
-# SIZELEAK is the program (default: target/release/sizeleak), COMMANDS the number of test commands a home
-# (default 10000), SEED where all chance comes from. With JSON=1 each line is a JSON object instead: `name`, and the keys of
-# `sizeleak evaluate --json` (of the curve, of `sizeleak learn --json`). It needs jq, and takes some minutes.
+# all of them without an argument. SIZELEAK is the program (default: target/release/sizeleak), COMMANDS the number of test
+# commands a home (default 2000), SEED where all chance comes from. With JSON=1 each line is a JSON object instead: `name`,
+# `paper`, and the keys of `sizeleak evaluate --json` (of the curve, of `sizeleak learn --json`). It needs jq, and takes some
+# minutes.
 set -eu
 
 sizeleak=${SIZELEAK:-target/release/sizeleak}
-commands=${COMMANDS:-10000}
-seed=${SEED:-424201}
+commands=${COMMANDS:-2000}
+seed=${SEED:-20261124}
 gateway=192.168.1.20
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# action NAME SET BYTES: an action whose reply is so many bytes longer than a plain one.
+action() {
+    printf '[[action]]\nname = "%s"\nset = %s\nreplies = [{ min = %s, max = %s }]\n' "$1" "$2" "$3" "$3"
+}
+
+# The actions of the standard home, whose replies have sizes of their own, but for two.
+own_replies=$(action on '"on"' 0; action off '"off"' 1; action toggle '"toggle"' 4; action timer '{ on = 300 }' 9
+    action dim '{ level = 40 }' 6; action white '{ ct = 2700 }' 6; action colour '{ rgb = "ffa030" }' 12)
 
 # simulate NAME [TOML…]: a home whose scenario has these lines beside the number of its commands.
 simulate() {
@@ -41,52 +51,152 @@ evaluate() {
         --gateway $gateway --scenario "$home/scenario.toml" --quiet --json "$@"
 }
 
-# row NAME: a line of the table out of the JSON on stdin.
+# paper NAME: what the paper's procedure gives on the same captures, in $work/NAME/paper.json; null where it fails.
+paper() {
+    echo null > "$work/$1/paper.json"
+    if learn "$1" "$work/$1/learn.csv" "$work/$1/paper.toml" --method paper 2> "$work/$1/paper.log"; then
+        evaluate "$1" "$work/$1/paper.toml" --set pruner.mode=paper > "$work/$1/paper.found" 2> "$work/$1/paper.log" || :
+        [ ! -s "$work/$1/paper.found" ] || mv "$work/$1/paper.found" "$work/$1/paper.json"
+    fi
+}
+
+# row NAME [HOME]: a line of the table out of the JSON on stdin, beside the paper's procedure on this home.
 row() {
+    beside=/dev/null
+    [ ! -f "$work/${2:-$1}/paper.json" ] || beside=$work/${2:-$1}/paper.json
     if [ -n "${JSON:-}" ]; then
-        jq -c --arg name "$1" '{name: $name} + .'
+        jq -c --arg name "$1" --slurpfile paper "$beside" '{name: $name, paper: $paper[0]} + .'
         return
     fi
-    jq -r --arg name "$1" '
-        def percent: . * 1000 | round / 10;
-        def digits(n): pow(10; n) as $p | . * $p | round / $p;
+    jq -r --arg name "$1" --slurpfile paper "$beside" '
+        def percent: if . == null then "–" else . * 1000 | round / 10 end;
+        def digits(n): if . == null then "–" else pow(10; n) as $p | . * $p | round / $p end;
         .commands as $all | .before_pruning as $before | .after_pruning as $after | .bayes_limit as $limit
+        | $paper[0] as $paper
         | [$name, ($before.precision | percent), ($after.precision | percent),
            ($after.top_1 / $all | percent), ($limit.top_1_with_replies | percent),
            ($limit.reached_in_the_end | digits(3)), ($after.top_5 / $all | percent),
            ($after.candidates.mean | digits(1)), ($after.credible_set.coverage | percent),
            ($after.calibration.expected_error | digits(3)), ($after.calibration.by_chance | digits(3)),
-           (.missed + .ambiguous), .spurious]
+           (.missed + .ambiguous), .spurious,
+           ($paper.after_pruning.precision | percent),
+           (if $paper then $paper.after_pruning.top_1 / $all else null end | percent)]
         | "| " + (map(tostring) | join(" | ")) + " |"'
 }
 
 header() {
     [ -z "${JSON:-}" ] || return 0
-    echo "| $1 | before % | after % | first % | possible % | reached | five % | mean | credible % | error | chance | missed | spurious |"
-    echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|'
+    echo "| $1 | before % | after % | first % | possible % | reached | five % | mean | credible % | error | chance | missed | spurious | paper % | paper first % |"
+    echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
 }
 
 # home NAME [TOML…]: one line of the table.
 home() {
     simulate "$@"
     learn "$1" "$work/$1/learn.csv" "$work/$1/model.toml"
+    paper "$1"
     evaluate "$1" "$work/$1/model.toml" | row "$1"
 }
 
-table() {
+# suites: a line for each cipher suite, `version suite`.
+suites() {
+    printf '%s\n' '1.2 aes-128-gcm' '1.2 chacha20-poly1305' '1.3 aes-128-gcm' "$@"
+}
+
+# of FRAMING SUITE: the lines of a scenario for both.
+of() {
+    printf '[session]\nframing = "%s"\n[tls]\nversion = "%s"\nsuite = "%s"\n' "$1" "${2% *}" "${2#* }"
+}
+
+homes() {
     header home
-    none='[replies]\nmode = "none"'
     for framing in websocket mqtt http; do
-        session="[session]\nframing = \"$framing\""
-        for suite in '1.2 aes-128-gcm' '1.2 chacha20-poly1305' '1.3 aes-128-gcm' '1.2 aes-128-cbc-sha'; do
-            tls="[tls]\nversion = \"${suite% *}\"\nsuite = \"${suite#* }\""
-            home "$framing, TLS $suite" "$session" "$tls"
-            home "$framing, TLS $suite, no replies" "$session" "$tls" "$none"
+        suites '1.2 aes-128-cbc-sha' | while read -r suite; do
+            home "$framing, TLS $suite" "$(of $framing "$suite")" "$own_replies"
         done
     done
-    home 'websocket, chunks of 100 bytes' '[tls]\nchunk = 100'
-    home 'websocket, 15 % reordered' '[capture]\nreordering = 0.15'
-    home 'websocket, mid-stream' '[capture]\nmid-stream = true'
+    home 'replies alike'
+    home 'no replies' '[replies]\nmode = "none"'
+    home 'no replies, CBC' '[replies]\nmode = "none"' "$(of websocket '1.2 aes-128-cbc-sha')"
+    home 'chunks of 100 bytes' '[tls]\nchunk = 100' "$own_replies"
+    home '15 % reordered' '[capture]\nreordering = 0.15' "$own_replies"
+    home 'mid-stream' '[capture]\nmid-stream = true' "$own_replies"
+    home 'overlapping' '[command.overlap]\nshare = 0.1' "$own_replies"
+}
+
+# singles NAME: the first label of each action alone, in $work/NAME/singles.csv.
+singles() {
+    awk -F, 'NR == 1 { print; next }
+        { kind = 0; sum = 0; for (i = 2; i <= NF; i++) { sum += $i; if ($i) kind = i } }
+        sum == 1 && !seen[kind]++' "$work/$1/learn.csv" > "$work/$1/singles.csv"
+}
+
+# 250 commands, seven of them labelled: each action alone.
+unlabelled() {
+    header 'seven labels'
+    for framing in websocket mqtt http; do
+        suites | while read -r suite; do
+            name="$framing, TLS $suite"
+            simulate "$name" '[learn]\nrepeats = 1\nrandom = 236' "$(of $framing "$suite")" "$own_replies"
+            singles "$name"
+            learn "$name" "$work/$name/singles.csv" "$work/$name/model.toml"
+            paper "$name"
+            evaluate "$name" "$work/$name/model.toml" | row "$name"
+        done
+    done
+}
+
+# 40 devices with twelve actions.
+large() {
+    header '40 devices'
+    actions=$(action on '"on"' 0; action off '"off"' 1; action toggle '"toggle"' 4; action timer '{ on = 300 }' 9
+        action dim '{ level = 40 }' 6; action white '{ ct = 2700 }' 6; action colour '{ rgb = "ffa030" }' 12
+        action open '"open"' 2; action close '"close"' 3; action tilt '{ tilt = 45 }' 7; action heat '{ c = 21 }' 10
+        action eco '"eco-mode"' 13)
+    devices='[[device]]\nname = "plug"\ncount = 18\nactions = ["on", "off", "toggle", "timer"]
+[[device]]\nname = "lamp"\ncount = 12\nactions = ["on", "off", "toggle", "timer", "dim", "white", "colour"]
+[[device]]\nname = "blind"\ncount = 6\nactions = ["open", "close", "tilt"]
+[[device]]\nname = "radiator"\ncount = 4\nactions = ["heat", "eco"]'
+    home 'twelve actions' '[learn]\nrepeats = 3\nrandom = 300' "$devices" "$actions"
+}
+
+# New firmware in the middle of the test; message ids that grow.
+change() {
+    header change
+    for kind in firmware ids; do
+        case $kind in
+            firmware) lines='[firmware-change]\nbytes = 6' ;;
+            ids) lines='[command.message-id]\nmin-digits = 4\nmax-digits = 7\ndraw = "growing"' ;;
+        esac
+        home "$kind" "$lines" "$own_replies"
+        evaluate "$kind" "$work/$kind/model.toml" --set epsilon-corrector.fixed=true | row "$kind, fixed" "$kind"
+    done
+}
+
+# Actions with numbers and names in them.
+parameters() {
+    header parameters
+    with() {
+        printf '[[action]]\nname = "%s"\nset = %s\nreplies = [{ min = %s, max = %s }]\nparameter = %s\n' \
+            "$1" "$2" "$3" "$3" "$4"
+    }
+    rooms='{ name = ["Bad", "Küche", "Flur", "Wohnzimmer", "Kinderzimmer oben"] }'
+    actions=$(with on '"on"' 0 "$rooms"; with off '"off"' 1 "$rooms"; action toggle '"toggle"' 4
+        action timer '{ on = 300 }' 9; with dim '"dim"' 6 '{ number = { min = 1, max = 100 } }'
+        with white '"white"' 6 '{ number = { min = 900, max = 6500 } }'; action colour '{ rgb = "ffa030" }' 12)
+    for framing in websocket mqtt http; do
+        home "$framing" "[session]\nframing = \"$framing\"" '[learn]\nrepeats = 3\nrandom = 400' "$actions"
+    done
+}
+
+# A third of the commands are one of six; with and without what was learned of that.
+recurring() {
+    header recurring
+    for share in 0.33 0.0; do
+        home "share $share" "[command.recurring]\nshare = $share\ncommands = 6" '[replies]\nmode = "none"'
+        evaluate "share $share" "$work/share $share/model.toml" --set decomposer.prior=recurring \
+            | row "share $share, prior = recurring" "share $share"
+    done
 }
 
 # An hour and more of keep-alives and telemetry, with three commands in it.
@@ -94,10 +204,8 @@ quiet() {
     commands=3
     header 'quiet home'
     for framing in websocket mqtt http; do
-        simulate "quiet-$framing" "[session]\nframing = \"$framing\"" \
-            '[command]\ninterval = { min = "30m", max = "45m" }' '[learn]\nrepeats = 3\nrandom = 30'
-        learn "quiet-$framing" "$work/quiet-$framing/learn.csv" "$work/$framing.toml"
-        evaluate "quiet-$framing" "$work/$framing.toml" | row "$framing"
+        home "$framing" "[session]\nframing = \"$framing\"" '[command]\ninterval = { min = "30m", max = "45m" }' \
+            '[learn]\nrepeats = 3\nrandom = 30'
     done
 }
 
@@ -122,7 +230,7 @@ curve() {
 
 # What is learned here beside the paper's procedure, on the same captures.
 procedures() {
-    simulate procedures
+    simulate procedures "$own_replies"
     header procedure
     learn procedures "$work/procedures/learn.csv" "$work/robust.toml"
     learn procedures "$work/procedures/learn.csv" "$work/paper.toml" --method paper
@@ -148,9 +256,24 @@ segmenters() {
     done
 }
 
-for part in ${1:-table quiet curve procedures segmenters}; do
-    case $part in
-        table | quiet | curve | procedures | segmenters) ("$part"); [ -n "${JSON:-}" ] || echo ;;
-        *) echo "evaluation.sh: \`$part\` is none of table, quiet, curve, procedures, segmenters" >&2; exit 2 ;;
+# Learning from 100,000 commands: seconds and peak memory, where GNU time is there to tell.
+speed() {
+    simulate speed '[learn]\nrepeats = 3\nrandom = 99958' '[command]\ninterval = { min = "1s", max = "3s" }' "$own_replies"
+    begin=$(date +%s)
+    if [ -x /usr/bin/time ]; then
+        sizeleak="/usr/bin/time -f %es,%MkB $sizeleak"
+        $sizeleak learn --capture "$work/speed/learn.pcap" --labels "$work/speed/learn.csv" --gateway $gateway --quiet \
+            --inventory "$work/speed/inventory.toml" -o "$work/speed/model.toml"
+    else
+        learn speed "$work/speed/learn.csv" "$work/speed/model.toml"
+    fi
+    echo "learning from 100,000 commands took $(($(date +%s) - begin)) s"
+}
+
+all='homes unlabelled large change parameters recurring quiet curve procedures segmenters speed'
+for part in ${1:-$all}; do
+    case " $all " in
+        *" $part "*) ("$part"); [ -n "${JSON:-}" ] || echo ;;
+        *) echo "evaluation.sh: \`$part\` is none of $all" >&2; exit 2 ;;
     esac
 done

@@ -25,7 +25,7 @@ fn table_has_a_line_for_each_setting() {
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<&str> = text.trim_end().lines().collect();
     assert_eq!(lines.len(), 5, "{text}");
-    assert!(lines.iter().all(|line| line.matches('|').count() == 14), "{text}");
+    assert!(lines.iter().all(|line| line.matches('|').count() == 16), "{text}");
     assert!(lines[4].starts_with("| all as the paper | "), "{text}");
 }
 
