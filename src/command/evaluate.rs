@@ -43,7 +43,8 @@ use super::pipeline_variant::PipelineVariant;
     JSON keys: schema, commands, matched, missed, ambiguous, spurious, before_pruning (null without a pruner) and \
     after_pruning (each: commands, among, precision, undecided, unique, unique_correct, top_1, top_5, unexplained, \
     cut_lists, candidates {mean, median, max}, credible_set {among, coverage, size {mean, median, max}}, calibration \
-    {expected_error, by_chance, bins (a list: from, to, answers, probability, right, interval)}, information \
+    {expected_error, by_chance, bins (a list: from, to, answers, probability, right, interval), missed, \
+    expected_error_with_missed (each missed command as an answer that was certain and wrong)}, information \
     {prior_bits, posterior_bits, leaked_bits, is_bound}, intervals {precision, top_1, top_5, unique, unique_correct, \
     coverage: each low, high}), actions (a list: action, commands, among, precision, count, top_1_count, \
     top_1_recall, top_1_precision, intervals), confusion {taken (a row for each true action), missed, invented}, \

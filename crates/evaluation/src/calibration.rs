@@ -17,6 +17,12 @@ pub struct Calibration {
     pub by_chance: Option<f64>,
     /// The reliability table, without empty bins.
     pub bins: Vec<CalibrationBin>,
+    /// Labels without a command of their own. Saying nothing claims, without any doubt, that nothing was commanded.
+    pub missed: u64,
+    /// The expected error where each missed command counts as an answer that was certain and wrong, in a bin of its
+    /// own: (answers · expected error + missed) / (answers + missed); null without both. A command that was found but
+    /// has no candidate counts in neither: that it is not explained is said.
+    pub expected_error_with_missed: Option<f64>,
 }
 
 /// The answers whose probability lies in a range.
@@ -63,11 +69,23 @@ impl Calibration {
         // The mean absolute deviation of a nearly normal sum.
         let chance: f64 = bins.iter().map(|bin| (bin.variance * std::f64::consts::FRAC_2_PI).sqrt()).sum();
         let filled = bins.iter().zip(0..).filter(|(bin, _)| bin.answers > 0);
+        let expected_error = (all > 0.0).then_some(error / all);
         Self {
-            expected_error: (all > 0.0).then_some(error / all),
+            expected_error,
             by_chance: (all > 0.0).then_some(chance / all),
             bins: filled.map(|(bin, at)| bin.means(at)).collect(),
+            missed: 0,
+            expected_error_with_missed: expected_error,
         }
+    }
+
+    /// The same with this many labels that have no command of their own.
+    #[must_use]
+    pub(crate) fn with_missed(self, missed: u64) -> Self {
+        let answers = self.bins.iter().map(|bin| bin.answers).sum::<u64>() as f64;
+        let all = answers + missed as f64;
+        let error = answers * self.expected_error.unwrap_or(0.0) + missed as f64;
+        Self { missed, expected_error_with_missed: (all > 0.0).then_some(error / all), ..self }
     }
 }
 
@@ -106,6 +124,18 @@ mod tests {
         let calibration = Calibration::new([(1.0, true), (0.0, false), (1.2, true)].into_iter());
         assert_eq!((calibration.expected_error, calibration.by_chance), (Some(0.0), Some(0.0)));
         assert_eq!(Calibration::new(std::iter::empty()).expected_error, None);
+    }
+
+    #[test]
+    fn a_missed_command_is_a_certain_answer_that_is_wrong() {
+        let answers = || [(0.75, true), (0.75, true), (0.75, true), (0.75, false)].into_iter();
+        let perfect = Calibration::new(answers());
+        assert_eq!((perfect.missed, perfect.expected_error_with_missed), (0, Some(0.0)));
+        let missing = Calibration::new(answers()).with_missed(1);
+        assert_eq!((missing.expected_error, missing.expected_error_with_missed), (Some(0.0), Some(0.2)));
+        assert_eq!((missing.bins.len(), missing.bins.first().map(|bin| bin.answers)), (1, Some(4)));
+        let silent = Calibration::new(std::iter::empty()).with_missed(3);
+        assert_eq!((silent.expected_error, silent.expected_error_with_missed), (None, Some(1.0)));
     }
 
     #[test]

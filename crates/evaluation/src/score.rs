@@ -156,7 +156,8 @@ impl Score {
             credible_set,
             calibration: Calibration::new(found().filter_map(|judgement| {
                 judgement.probabilities.first.map(|probability| (probability, is_top(judgement)))
-            })),
+            }))
+            .with_missed(commands - found().count() as u64),
             information: Information::new(labels, prior_bits),
         }
     }

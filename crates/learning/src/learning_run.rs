@@ -117,20 +117,25 @@ impl LearningRun<'_> {
             self.learn_without_noise(&pipeline, on_notice)
         };
         // Decisions can wait for the end of the captures.
-        let adaptive = learn_with("adaptive", Some("24h"), on_notice)?;
-        let gap = learn_with("gap", None, &mut |_| {})?;
-        let record = learn_with("record", None, &mut |_| {})?;
-        // Among equals, the first.
-        let best = [&adaptive, &gap, &record].into_iter().min_by_key(|outcome| outcome.mismatches());
-        let best = best.unwrap_or(&adaptive);
+        let mut best = learn_with("adaptive", Some("24h"), on_notice)?;
+        for algorithm in ["gap", "record"] {
+            if best.mismatches() == 0 {
+                break;
+            }
+            let other = learn_with(algorithm, None, &mut |_| {})?;
+            // Among equals, the first.
+            if other.mismatches() < best.mismatches() {
+                best = other;
+            }
+        }
         let traffic = self.traffic(pipeline)?;
-        let windows = reply_windows(&traffic, &options, best);
+        let windows = reply_windows(&traffic, &options, &best);
         let mut pipeline = pipeline.clone();
         if let Some(windows) = windows {
             pipeline.set(SEGMENTER, "reply-within", format!("{}ms", windows.within_ms))?;
             pipeline.set(SEGMENTER, "reply-gap", format!("{}ms", windows.gap_ms))?;
         }
-        let mut outcome = self.refined_or_default(&pipeline, &traffic, best)?;
+        let mut outcome = self.refined_or_default(&pipeline, &traffic, &best)?;
         for learned in outcome.learned.iter_mut().flatten() {
             learned.model.reply_windows = windows;
         }

@@ -103,16 +103,16 @@ pub(crate) fn reply_bytes(basis: &Basis, command: &Command) -> i64 {
     basis.reply_bytes(command.reply_bytes, command.replies, size)
 }
 
-/// The size of each reply to a command in a basis, where all of them are listed; `None` under a block cipher, which hides
-/// most of what single replies would tell.
+/// The size of each reply to a command in a basis, where all of them are listed; under a block cipher, the greatest that
+/// it may have: replies with as many blocks look alike. `None` for the exact sizes of a session beside others in blocks.
 pub(crate) fn single_replies(basis: &Basis, command: &Command) -> Option<Vec<i64>> {
+    let in_blocks = matches!(basis, Basis::Plaintext { record_overhead: [least_added, most_added], .. } if least_added < most_added);
+    if in_blocks && command.plaintext.is_some() && !is_range(command) {
+        return None;
+    }
     let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
     let replies = command.all_single_replies()?;
-    let sizes = replies.iter().map(|reply| {
-        let [least, most] = basis.reply_sizes(reply.length, size);
-        (least == most).then_some(most)
-    });
-    sizes.collect()
+    Some(replies.iter().map(|reply| basis.reply_sizes(reply.length, size)[1]).collect())
 }
 
 /// The suite of most commands (among equals the first by name), with the bytes it adds to a record.

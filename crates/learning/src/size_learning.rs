@@ -154,9 +154,11 @@ impl LearnedSizes {
 
     fn of_fit(fit: Fit, commands: Vec<LabelledCommand>, separation: Separation) -> Self {
         let mut additive = commands;
-        for outlier in fit.outliers.iter().rev() {
-            additive.remove(*outlier);
-        }
+        let mut at = 0;
+        additive.retain(|_| {
+            at += 1;
+            fit.outliers.binary_search(&(at - 1)).is_err()
+        });
         Self {
             overhead: fit.overhead,
             actions: fit.actions,

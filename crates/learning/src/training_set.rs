@@ -87,7 +87,7 @@ impl TrainingSet<'_> {
         let within_ns = self.tolerance.nanoseconds();
         warnings.extend(merged_messages(self.labels.labels(), &matching, &sizes, &sizes_of, within_ns));
         let pairs = matching.pairs.iter().map(|(_, command)| *command).enumerate();
-        let is_outlier = |pair: &usize| sizes.outliers.contains(pair);
+        let is_outlier = |pair: &usize| sizes.outliers.binary_search(pair).is_ok();
         let (left_out, learned_from): (Vec<_>, Vec<_>) = pairs.partition(|(pair, _)| is_outlier(pair));
         let [left_out, learned_from] =
             [left_out, learned_from].map(|pairs| pairs.into_iter().map(|(_, command)| command).collect());

@@ -69,8 +69,18 @@ impl Basis {
 
 impl Basis {
     /// The possible sizes of one reply in this basis: a record of `wire` bytes in the session of `command`, whose cipher
-    /// suite is assumed to add the same to a record in both directions.
+    /// suite is assumed to add the same to a record in both directions. A basis of ranges holds the greatest size of each
+    /// range: an exact size stands for all ranges with it.
     pub fn reply_sizes(&self, wire: u32, command: WireSize) -> [i64; 2] {
+        let blocks = match self {
+            Basis::Plaintext { record_overhead: [least, most], .. } => most.saturating_sub(*least),
+            Basis::Wire => 0,
+        };
+        let [least, most] = self.possible_sizes(wire, command);
+        [least, if least == most { most.saturating_add(i64::from(blocks)) } else { most }]
+    }
+
+    fn possible_sizes(&self, wire: u32, command: WireSize) -> [i64; 2] {
         let added = match (self, command.plaintext) {
             (Basis::Wire, _) => [0, 0],
             (Basis::Plaintext { .. }, Some(plaintext)) if command.records > 0 => {
@@ -90,6 +100,17 @@ fn signed(size: u64) -> i64 {
 mod tests {
     use super::*;
     use crate::testing::model;
+
+    #[test]
+    fn an_exact_reply_is_in_the_range_that_was_learned_under_a_block_cipher() {
+        let blocks = Basis::Plaintext { cipher_suite: "cbc".into(), record_overhead: [37, 52] };
+        let in_blocks = WireSize { wire: 100, records: 1, plaintext: Some([48, 63]) };
+        let exact = WireSize { wire: 100, records: 1, plaintext: Some([75, 75]) };
+        // 64 bytes in blocks are 12 to 27, of which 27 is learned; 50 bytes that add 25 are 25.
+        assert_eq!((blocks.reply_sizes(64, in_blocks), blocks.reply_sizes(50, exact)), ([12, 27], [25, 40]));
+        let aead = Basis::Plaintext { cipher_suite: "gcm".into(), record_overhead: [25, 25] };
+        assert_eq!((aead.reply_sizes(64, in_blocks), aead.reply_sizes(50, exact)), ([12, 27], [25, 25]));
+    }
 
     #[test]
     fn sizes_are_converted_to_the_basis() {

@@ -30,8 +30,8 @@ const K_TRIED: [usize; 8] = [3, 5, 9, 15, 25, 40, 65, 100];
 /// The strengths to try, in labelled commands.
 const STRENGTHS_TRIED: [f64; 8] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0];
 
-/// The gain in log-likelihood (in nats) that a choice must have over an earlier one.
-const MIN_GAIN: f64 = 1e-6;
+/// The gain in log-likelihood (in nats) that a choice must have over an earlier one: so much is by chance.
+const MIN_GAIN: f64 = 2.0;
 
 /// The smallest probability in cross-validation, so that a single odd command does not decide.
 const MIN_PROBABILITY: f64 = 1e-6;
@@ -42,12 +42,16 @@ const MAX_TIMES: u64 = 64;
 /// The largest number of learned values of ε in an estimate, and of learned distances from the level.
 const MAX_VALUES: usize = 512;
 
+/// How probable an unseen distance from the level is that is 1, 2… bytes away from a seen one, compared with others.
+const UNSEEN_BY_DISTANCE: [f64; 2] = [1.0, 0.25];
+
 /// The distribution of ε.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpsilonDistribution {
     tuples: LevelledTuples,
     smoothing: Smoothing,
-    distances: Distances,
+    /// D(distance from the level), where it is above 0.
+    shares: BTreeMap<i64, f64>,
     /// The most frequent values of ε, in ascending order.
     values: Vec<i64>,
 }
@@ -65,16 +69,20 @@ impl Smoothing {
     /// The single nearest command without smoothing, as in the paper.
     pub const NEAREST: Self = Self { k: 1, strength: 0.0 };
 
-    /// The most likely choice in leave-one-out cross-validation; among equals the one with the fewest neighbours, then
-    /// the greatest strength.
+    /// The most likely choice in leave-one-out cross-validation; of those hardly less likely, the one with the fewest
+    /// neighbours, then the greatest strength.
     pub fn choose(neighbours: &Neighbours) -> Self {
         let tuples = LevelledTuples::new(neighbours);
         let distances = Distances::of(&tuples);
+        let of_others = |distance: &i64| distances.without(*distance).shares().get(distance).copied().unwrap_or(0.0);
+        let shares: BTreeMap<i64, f64> =
+            distances.times.keys().map(|distance| (*distance, of_others(distance))).collect();
         let mut best = (f64::NEG_INFINITY, Self::NEAREST);
         for k in K_TRIED {
-            let held_out: Vec<HeldOut> = tuples.by_size.iter().map(|tuple| HeldOut::new(tuple, &tuples, k)).collect();
+            let held_out = tuples.by_size.iter().map(|tuple| HeldOut::new(tuple, &tuples, &shares, k));
+            let held_out: Vec<HeldOut> = held_out.collect();
             for strength in STRENGTHS_TRIED.into_iter().rev() {
-                let likelihood: f64 = held_out.iter().map(|tuple| tuple.ln_likelihood(strength, &distances)).sum();
+                let likelihood: f64 = held_out.iter().map(|tuple| tuple.ln_likelihood(strength)).sum();
                 if likelihood > best.0 + MIN_GAIN {
                     best = (likelihood, Self { k, strength });
                 }
@@ -88,9 +96,9 @@ impl EpsilonDistribution {
     /// The distribution learned from these neighbours.
     pub fn new(neighbours: &Neighbours, smoothing: Smoothing) -> Self {
         let tuples = LevelledTuples::new(neighbours);
-        let distances = Distances::of(&tuples);
+        let shares = Distances::of(&tuples).shares();
         let values = most_frequent(&tuples.by_size);
-        Self { tuples, smoothing, distances, values }
+        Self { tuples, smoothing, shares, values }
     }
 
     /// P(ε | |s| − ε) for each value of ε of a command of this size, heaviest first, equal weights in ascending order.
@@ -98,11 +106,11 @@ impl EpsilonDistribution {
     pub fn estimate(&self, size: i64) -> Vec<WeightedEpsilon> {
         let Smoothing { k, strength } = self.smoothing;
         let level = self.tuples.level(size);
-        let distances = self.distances.possible().map(|distance| level.saturating_add(distance));
+        let distances = self.shares.keys().map(|distance| level.saturating_add(*distance));
         let values: BTreeSet<i64> = self.values.iter().copied().chain(distances).collect();
         let weighted = values.into_iter().map(|epsilon| {
             let counts = self.tuples.nearest_counts(size.saturating_sub(epsilon), k, None);
-            let share = self.distances.share(epsilon.saturating_sub(level), None);
+            let share = self.shares.get(&epsilon.saturating_sub(level)).copied().unwrap_or(0.0);
             WeightedEpsilon { epsilon, weight: counts.probability(epsilon, strength, share) }
         });
         WeightedEpsilon::normalised(weighted.filter(|value| value.weight > 0.0).collect())
@@ -193,8 +201,8 @@ impl EpsilonCounts {
 }
 
 /// D: the distribution of the distances of ε from the level. Unseen distances have the probability 1 / (n + 2) of n
-/// commands (rule of succession) and are one byte away from a seen one: a number with one digit more or less. One
-/// additional command is assumed at the level, so that a few commands do not determine the distribution.
+/// commands (rule of succession) together. They are near a seen one: a number with a digit more or less, more rarely
+/// with two. One additional command is assumed at the level, so that a few commands do not determine the distribution.
 #[derive(Debug, Clone, PartialEq)]
 struct Distances {
     times: BTreeMap<i64, f64>,
@@ -212,22 +220,39 @@ impl Distances {
         distances
     }
 
-    /// The distances with a probability above 0, for the first seen ones.
-    fn possible(&self) -> impl Iterator<Item = i64> {
-        let most = self.times.keys().take(MAX_VALUES);
-        most.flat_map(|distance| (-1..=1).map(move |more: i64| distance.saturating_add(more)))
+    /// The same without one command of this distance.
+    fn without(&self, distance: i64) -> Self {
+        let mut others = self.clone();
+        others.all -= 1.0;
+        if let Some(times) = others.times.get_mut(&distance) {
+            *times -= 1.0;
+            if *times <= 0.0 {
+                others.times.remove(&distance);
+            }
+        }
+        others
     }
 
-    /// D(distance), without one command whose distance is `left_out`.
-    fn share(&self, distance: i64, left_out: Option<i64>) -> f64 {
-        let all = self.all - f64::from(u8::from(left_out.is_some()));
-        let times = |at: i64| {
-            let own = f64::from(u8::from(left_out == Some(at)));
-            self.times.get(&at).map_or(0.0, |times| times - own)
-        };
-        let adjacent = times(distance.saturating_sub(1)) + times(distance.saturating_add(1));
-        let unseen = 1.0 / (all + 2.0);
-        ((1.0 - unseen) * times(distance) + unseen * adjacent / 2.0) / all
+    /// D of each distance with a probability above 0, near the first seen ones.
+    fn shares(&self) -> BTreeMap<i64, f64> {
+        let seen = || self.times.iter().take(MAX_VALUES);
+        let mut near: BTreeMap<i64, f64> = BTreeMap::new();
+        for (distance, _) in seen() {
+            for (away, weight) in (1..).zip(UNSEEN_BY_DISTANCE) {
+                for unseen in [distance.saturating_sub(away), distance.saturating_add(away)] {
+                    if !self.times.contains_key(&unseen) {
+                        let nearest = near.entry(unseen).or_default();
+                        *nearest = weight.max(*nearest);
+                    }
+                }
+            }
+        }
+        let once = self.times.values().filter(|times| **times <= 1.0).count() as f64;
+        let (unseen, weights) = (((once + 1.0) / (self.all + 2.0)).min(0.5), near.values().sum::<f64>());
+        let mut shares: BTreeMap<i64, f64> =
+            near.into_iter().map(|(distance, weight)| (distance, unseen * weight / weights)).collect();
+        shares.extend(seen().map(|(distance, times)| (*distance, (1.0 - unseen) * times / self.all)));
+        shares
     }
 }
 
@@ -237,23 +262,22 @@ struct HeldOut {
     times: f64,
     /// Counts of the neighbours without the command itself.
     neighbours: EpsilonCounts,
-    /// Distance of ε from the level.
-    distance: i64,
+    /// D of its ε without the command itself.
+    share: f64,
 }
 
 impl HeldOut {
-    fn new(tuple: &EpsilonTuple, tuples: &LevelledTuples, k: usize) -> Self {
+    fn new(tuple: &EpsilonTuple, tuples: &LevelledTuples, shares: &BTreeMap<i64, f64>, k: usize) -> Self {
         Self {
             epsilon: tuple.epsilon,
             times: tuple.times as f64,
             neighbours: tuples.nearest_counts(tuple.size.saturating_sub(tuple.epsilon), k, Some(tuple.epsilon)),
-            distance: tuples.distance(tuple),
+            share: shares.get(&tuples.distance(tuple)).copied().unwrap_or(0.0),
         }
     }
 
-    fn ln_likelihood(&self, strength: f64, distances: &Distances) -> f64 {
-        let share = distances.share(self.distance, Some(self.distance));
-        self.times * self.neighbours.probability(self.epsilon, strength, share).max(MIN_PROBABILITY).ln()
+    fn ln_likelihood(&self, strength: f64) -> f64 {
+        self.times * self.neighbours.probability(self.epsilon, strength, self.share).max(MIN_PROBABILITY).ln()
     }
 }
 

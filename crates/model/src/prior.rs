@@ -15,6 +15,8 @@
 //! Beside that, single commands may recur with a probability of their own ([`RecurringCommand`]); the rest of the
 //! probability is as above.
 
+mod device_use;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -42,7 +44,7 @@ pub struct Prior {
     pub numbers: Vec<f64>,
     /// P(n + 1 actions) / P(n actions) beyond the list.
     pub decay: f64,
-    /// The share of each action among all actions, in the order of the model; they sum to 1.
+    /// The share of each action among all actions while all devices are free, in the order of the model; they sum to 1.
     pub shares: Vec<f64>,
     /// How little the shares vary between commands, in actions.
     pub concentration: f64,
@@ -57,8 +59,8 @@ impl Prior {
     /// Complete rounds of the paper's experiments (each action alone, and alone on two devices) say nothing about usage
     /// and are ignored; so is an incomplete last round if nothing else was labelled. Numbers of actions are smoothed
     /// towards a geometric distribution, shares towards those of an inventory whose devices use each of their actions
-    /// equally often, each with the strength that makes the labels most likely. `None` if no command is left to learn
-    /// from.
+    /// equally often, each with the strength that makes the labels most likely. Shares are those with which actions are
+    /// as frequent as that, although each uses up a device. `None` if no command is left to learn from.
     pub fn learn(
         commands: &[LabelledCommand],
         actions: &[Action],
@@ -83,8 +85,10 @@ impl Prior {
     /// Learns how many actions commands have, and which.
     fn of_habits(commands: &[&LabelledCommand], base_shares: &[f64], limits: &Limits) -> Self {
         let (numbers, decay) = numbers(commands, limits.max_actions());
-        let shares = shares(commands, base_shares);
-        let concentration = concentration(commands, &shares);
+        let frequencies = frequencies(commands, base_shares);
+        let concentration = concentration(commands, &frequencies);
+        let shares = device_use::shares(&frequencies, concentration, limits, &times_of_numbers(commands));
+        let shares = shares.into_iter().map(rounded).collect();
         Self { numbers, decay, shares, concentration, recurring: Vec::new() }
     }
 
@@ -200,18 +204,25 @@ fn without_recurring<'a>(commands: &[&'a LabelledCommand], recurring: &[Recurrin
 fn numbers(commands: &[&LabelledCommand], max_actions: u32) -> (Vec<f64>, f64) {
     let most_seen = commands.iter().map(|command| command.total()).max().unwrap_or(1);
     let most = u64::from(max_actions).max(most_seen);
-    let listed = most_seen.min(MAX_LISTED as u64) as usize;
-    let mut times = vec![0.0; listed];
-    for command in commands {
-        if let Some(times) = (command.total() as usize).checked_sub(1).and_then(|at| times.get_mut(at)) {
-            *times += 1.0;
-        }
-    }
+    let times = times_of_numbers(commands);
+    let listed = times.len();
     let decay = decay(commands, most);
     let whole = 1.0 - decay.powf(most as f64);
     let base: Vec<f64> = (0..listed).map(|at| (1.0 - decay) * decay.powf(at as f64) / whole).collect();
     let smoothed = smoothed(&times, &base, commands.len() as f64);
     (smoothed.into_iter().map(rounded).collect(), rounded(decay))
+}
+
+/// How many commands have 1, 2, 3… actions.
+fn times_of_numbers(commands: &[&LabelledCommand]) -> Vec<f64> {
+    let most_seen = commands.iter().map(|command| command.total()).max().unwrap_or(1);
+    let mut times = vec![0.0; most_seen.min(MAX_LISTED as u64) as usize];
+    for command in commands {
+        if let Some(times) = (command.total() as usize).checked_sub(1).and_then(|at| times.get_mut(at)) {
+            *times += 1.0;
+        }
+    }
+    times
 }
 
 /// The decay of a geometric distribution over 1 to `most` actions that makes the commands most likely, with two
@@ -240,7 +251,8 @@ fn base_shares(actions: &[Action], inventory: Option<&Inventory>) -> Vec<f64> {
     shares.into_iter().map(|share| share / sum).collect()
 }
 
-fn shares(commands: &[&LabelledCommand], base: &[f64]) -> Vec<f64> {
+/// The share of each action among all actions of the commands.
+fn frequencies(commands: &[&LabelledCommand], base: &[f64]) -> Vec<f64> {
     let mut times = vec![0.0; base.len()];
     for command in commands {
         for (times, count) in times.iter_mut().zip(&command.counts) {
@@ -248,7 +260,7 @@ fn shares(commands: &[&LabelledCommand], base: &[f64]) -> Vec<f64> {
         }
     }
     let all = times.iter().sum();
-    smoothed(&times, base, all).into_iter().map(rounded).collect()
+    smoothed(&times, base, all)
 }
 
 /// Shares from numbers of occurrences among `all`, smoothed towards `base` with the strength that makes the occurrences
@@ -265,25 +277,32 @@ fn smoothed(times: &[f64], base: &[f64], all: f64) -> Vec<f64> {
     times.iter().zip(base).map(|(times, base)| (times + strength * base) / (all + strength)).collect()
 }
 
-/// The posterior mean of the concentration c, as 1 / (1 + c), which is uniform between 0 (shares never vary) and 1
-/// (shares always vary) before any observation.
+/// The posterior mean of the concentration c, as 1 / (1 + c), of which before any observation each order of magnitude is
+/// as likely, between 0.0001 (shares hardly vary) and 1 (they always vary).
 fn concentration(commands: &[&LabelledCommand], shares: &[f64]) -> f64 {
+    // How many commands have an action so often, and how many have so many actions.
+    let mut times: BTreeMap<(usize, u32), f64> = BTreeMap::new();
+    let mut totals: BTreeMap<u64, f64> = BTreeMap::new();
+    for command in commands {
+        for (action, count) in command.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            *times.entry((action, *count)).or_default() += 1.0;
+        }
+        *totals.entry(command.total()).or_default() += 1.0;
+    }
     let likelihood = |concentration: f64| -> f64 {
-        let of_command = |command: &&LabelledCommand| {
-            let counts = command.counts.iter().zip(shares);
-            let of_actions: f64 =
-                counts.map(|(count, share)| ln_rising(concentration * share, f64::from(*count))).sum();
-            of_actions - ln_rising(concentration, command.total() as f64)
+        let of_action = |((action, count), times): (&(usize, u32), &f64)| {
+            times * ln_rising(concentration * shares.get(*action).unwrap_or(&MIN_SHARE), f64::from(*count))
         };
-        commands.iter().map(of_command).sum()
+        let of_total = |(total, times): (&u64, &f64)| times * ln_rising(concentration, *total as f64);
+        times.iter().map(of_action).sum::<f64>() - totals.iter().map(of_total).sum::<f64>()
     };
     let grid: Vec<(f64, f64)> = (1..100)
         .map(|percent| f64::from(percent * percent) / 10_000.0)
         .map(|spread| (spread, likelihood(1.0 / spread - 1.0)))
         .collect();
     let greatest = grid.iter().map(|(_, likelihood)| *likelihood).fold(f64::NEG_INFINITY, f64::max);
-    // The grid of squares is denser near 0; each point is weighted by its spacing.
-    let weight = |spread: f64, likelihood: f64| spread.sqrt() * (likelihood - greatest).exp();
+    // The grid of squares is denser near 0: its spacing is that of the square root, and the prior that of the inverse.
+    let weight = |spread: f64, likelihood: f64| (likelihood - greatest).exp() / spread.sqrt();
     let (sum, weights) = grid.iter().fold((0.0, 0.0), |(sum, weights), (spread, likelihood)| {
         (sum + spread * weight(*spread, *likelihood), weights + weight(*spread, *likelihood))
     });

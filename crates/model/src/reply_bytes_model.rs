@@ -13,6 +13,9 @@ use crate::LabelledCommand;
 use crate::least_absolute_deviations::least_absolute_deviations;
 use crate::two_sided::two_sided;
 
+/// Fewer commands with replies do not show how far off their bytes may be.
+const FEWEST_COMMANDS: usize = 50;
+
 /// The gain in log-likelihood (in nats) that makes bytes informative, in addition to the gain that each further
 /// parameter brings by chance.
 const MIN_GAIN: f64 = 3.0;
@@ -61,6 +64,9 @@ impl ReplyBytesModel {
             ..command.clone()
         };
         let replied: Vec<&LabelledCommand> = commands.iter().filter(|command| command.replies > 0).collect();
+        if replied.len() < FEWEST_COMMANDS {
+            return None;
+        }
         let alone: Vec<LabelledCommand> = replied.iter().map(|command| row(command, &[])).collect();
         let with_actions: Vec<LabelledCommand> = replied.iter().map(|command| row(command, &command.counts)).collect();
         let alone = Self::through(&least_absolute_deviations(1, &alone), actions, &replied);

@@ -11,6 +11,7 @@
 mod classes;
 mod interpretation;
 mod learning;
+mod merging;
 mod seen_replies;
 
 pub use self::classes::{ReplyClass, SingleReplies};

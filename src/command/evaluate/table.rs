@@ -34,7 +34,7 @@ pub(super) fn table(evaluation: &Evaluation) -> String {
 /// A figure of a score: its name, and how it is shown.
 struct ScoreRow(&'static str, fn(&Score) -> String);
 
-const ROWS: [ScoreRow; 15] = [
+const ROWS: [ScoreRow; 16] = [
     ScoreRow("  not decided, list cut", |score| score.undecided.to_string()),
     ScoreRow("truth the first candidate", |score| {
         percent_of_within(score.top_1, score.commands, score.intervals.top_1)
@@ -55,6 +55,9 @@ const ROWS: [ScoreRow; 15] = [
     }),
     ScoreRow("credible set, mean size", |score| format!("{:.1}", score.credible_set.size.mean)),
     ScoreRow("calibration error", |score| optional_decimals(score.calibration.expected_error, 3)),
+    ScoreRow("  with missed commands as certain and wrong", |score| {
+        optional_decimals(score.calibration.expected_error_with_missed, 3)
+    }),
     ScoreRow("  of perfect answers, by chance", |score| optional_decimals(score.calibration.by_chance, 3)),
     ScoreRow("bits unknown without the size", |score| optional_decimals(score.information.prior_bits, 2)),
     ScoreRow("bits given away", |score| {

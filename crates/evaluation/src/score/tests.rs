@@ -40,6 +40,8 @@ fn every_labelled_command_counts() {
     assert_eq!((score.top_5, score.credible_set.among, score.credible_set.size.max), (2, 2, 2));
     // Four answers with the probability 0.5, one of them right.
     assert_eq!((score.calibration.expected_error, score.calibration.bins.len()), (Some(0.25), 1));
+    // One label has no command; one command has no candidate, which is no answer.
+    assert_eq!((score.calibration.missed, score.calibration.expected_error_with_missed), (1, Some(2.0 / 5.0)));
     // 1 bit remains of four commands, all 5 of the other two.
     assert_eq!(score.information.leaked_bits, Some(5.0 - 14.0 / 6.0));
 

@@ -68,6 +68,27 @@ fn few_commands_suffice_for_an_estimate() {
 }
 
 #[test]
+fn unseen_values_share_what_was_not_seen_so_far() {
+    // Ids of as many digits as possible, and in four of forty commands of one less; of two less none was seen.
+    let tuples = (0..40).map(|at| EpsilonTuple::new(100 + at, -i64::from(at % 10 == 0)));
+    let neighbours = Neighbours::new(tuples).unwrap();
+    let variation = EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours));
+    let estimate = variation.estimate(120);
+    assert!((0.003..0.02).contains(&weight(&estimate, -2)), "{estimate:?}");
+    assert!(weight(&estimate, -3) > 0.0005 && weight(&estimate, -3) < weight(&estimate, -2), "{estimate:?}");
+    assert!((weight(&estimate, -1) - 0.1).abs() < 0.03, "{estimate:?}");
+}
+
+#[test]
+fn neighbours_count_only_where_they_clearly_tell_more() {
+    // ε does not depend on the size: that three neighbours would do as well is chance.
+    let mut random = TestRandom(5);
+    let tuples = (0..150).map(|_| EpsilonTuple::new(random.below(600).cast_signed(), -i64::from(random.below(8) == 0)));
+    let chosen = Smoothing::choose(&Neighbours::new(tuples).unwrap());
+    assert_eq!(chosen, Smoothing { k: K_TRIED[0], strength: STRENGTHS_TRIED[7] });
+}
+
+#[test]
 fn without_strength_only_seen_values_are_estimated() {
     let neighbours = stepped(40);
     let variation = EpsilonDistribution::new(&neighbours, Smoothing { k: 5, strength: 0.0 });

@@ -41,6 +41,29 @@ fn shares_numbers_and_concentration_are_learned() {
 }
 
 #[test]
+fn shares_make_up_for_devices_that_are_used_up() {
+    // Each device is as likely, and each of its actions: of sixteen devices, four lamps have `red` as one of three.
+    let mut random = TestRandom(8);
+    let mut made = Vec::new();
+    for _ in 0..3000 {
+        let mut devices: Vec<u64> = (0..16).collect();
+        let mut counts = [0; 3];
+        let number = 1 + random.below(12);
+        for _ in 0..number {
+            let device = devices.swap_remove(random.below(devices.len() as u64) as usize);
+            counts[random.below(if device < 4 { 3 } else { 2 }) as usize] += 1;
+        }
+        made.push(command(0, &counts));
+    }
+    let prior = learn(&made).unwrap();
+    assert!(
+        prior.shares[2] > 1.08 * 4.0 / 3.0 / 16.0 && (prior.shares.iter().sum::<f64>() - 1.0).abs() < 1e-5,
+        "{prior:?}"
+    );
+    assert!((prior.shares[0] / prior.shares[1] - 1.0).abs() < 0.1 && prior.concentration > 100.0, "{prior:?}");
+}
+
+#[test]
 fn commands_with_one_action_for_all_devices_have_a_small_concentration() {
     let same: Vec<_> = (0..60).map(|at| command(0, &[[6, 0, 0], [0, 5, 0], [0, 0, 4]][at % 3])).collect();
     let prior = free(&same);

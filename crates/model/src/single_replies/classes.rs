@@ -18,7 +18,7 @@ pub(super) const MAX_PER_ACTION: u32 = 16;
 const FOREIGN_RANGE: f64 = 2000.0;
 
 /// Sizes of a class that were not seen are at most this many times as far away as those seen are apart.
-const FAR: f64 = 4.0;
+const FAR: f64 = 2.0;
 
 /// The least share: nothing is impossible.
 pub(super) const LEAST_SHARE: f64 = 1e-6;
@@ -107,12 +107,19 @@ impl SingleReplies {
 
     /// The probability that a foreign record has a size from `least` to `most` bytes.
     pub(super) fn foreign_share(&self, [least, most]: [i64; 2]) -> f64 {
-        let all = self.foreign_sizes.iter().fold(0_u64, |sum, (_, times)| sum.saturating_add(*times)) as f64;
-        let seen = self.foreign_sizes.iter().filter(|(size, _)| (least..=most).contains(size));
-        let seen = seen.fold(0_u64, |sum, (_, times)| sum.saturating_add(*times)) as f64;
+        let times =
+            |sizes: &[(i64, u64)]| sizes.iter().fold(0_u64, |sum, (_, times)| sum.saturating_add(*times)) as f64;
+        let within = |sizes: &[(i64, u64)]| {
+            let seen = sizes.iter().filter(|(size, _)| (least..=most).contains(size));
+            seen.fold(0_u64, |sum, (_, times)| sum.saturating_add(*times)) as f64
+        };
         let width = most.saturating_sub(least).saturating_add(1).max(1) as f64;
-        // One pseudo-observation of any size.
-        (seen + (width / FOREIGN_RANGE).min(1.0)) / (all + 1.0)
+        let of_classes =
+            |of: &dyn Fn(&[(i64, u64)]) -> f64| self.classes.iter().map(|class| of(&class.sizes)).sum::<f64>();
+        let like_replies = of_classes(&within) / of_classes(&times).max(1.0);
+        // One pseudo-observation: of any size, or, as probably, a report that looks like a reply.
+        let unseen = ((width / FOREIGN_RANGE).min(1.0) + like_replies) / 2.0;
+        (within(&self.foreign_sizes) + unseen) / (times(&self.foreign_sizes) + 1.0)
     }
 
     /// What is wrong with the values for `actions` actions, if anything is.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::classes::{LEAST_SHARE, MAX_CLASSES, MAX_PER_ACTION, MAX_SIZES, ReplyClass, SingleReplies, rounded};
+use super::merging::OddSizes;
 use super::seen_replies::SeenReplies;
 use crate::LabelledCommand;
 
@@ -25,20 +26,6 @@ const MAX_DISTINCT: usize = 4096;
 /// A reply is complete if its sizes make up all but this share of it.
 const MOST_SURPLUS: f64 = 0.1;
 
-/// A size is several replies in one record if no action sends it more often than this, and each of the parts is this
-/// many times as frequent.
-const MOST_OF_MERGED: f64 = 0.3;
-const PARTS_MORE_FREQUENT: u64 = 4;
-
-/// The bytes that replies in one record share are learned from sizes that no action sends more often than this.
-const MOST_OF_RARE: f64 = 0.1;
-
-/// The probability of an odd size that is not that of two replies.
-const NO_PAIR: f64 = 1e-3;
-
-/// How many sizes may be parts of others.
-const MAX_PARTS: usize = 24;
-
 /// A size with a lesser share in a class, and far from the others, is foreign.
 const LEAST_OF_CLASS: f64 = 0.03;
 const LEAST_TIMES: f64 = 1.5;
@@ -50,7 +37,23 @@ const FEW_REPLIES: f64 = 10.0;
 const LOSSES_ALIKE: f64 = 0.15;
 
 /// Fewer commands do not show how often replies are lost or foreign.
-const FEWEST_COMMANDS: usize = 50;
+const FEWEST_COMMANDS: usize = 20;
+
+/// Of fewer commands than this, each action must have as many to itself as [`OWN_COMMANDS`]: those it shares with
+/// others count in part. Otherwise it is a guess which replies are its own.
+const MANY_COMMANDS: usize = 50;
+const OWN_COMMANDS: f64 = 3.0;
+
+/// Before any is seen, so many of a hundred replies share a record with the one before; this counts as much as so many
+/// replies do.
+const USUALLY_MERGED: f64 = 0.02;
+const MERGED_WEIGHT: f64 = 10.0;
+
+/// A share of merged replies that is not worth looking for, where none was seen.
+const NEVER_MERGED: f64 = 1e-4;
+
+/// The most commands that are learned from: more do not change what is learned.
+const MAX_LEARNED: usize = 20_000;
 
 /// The most commands that decide whether replies depend on actions.
 const MAX_COMPARED: usize = 2000;
@@ -84,15 +87,36 @@ impl SingleReplies {
     /// Learns from labelled commands of `actions` actions. `None` if the replies' sizes are not known, or do not depend
     /// on actions, or of few commands.
     pub fn learn(commands: &[LabelledCommand], actions: usize) -> Option<Self> {
-        if commands.iter().filter(|command| command.single_replies.is_some()).count() < FEWEST_COMMANDS {
+        if !are_enough(commands, actions) {
             return None;
         }
         let rows = rows(commands, actions);
         let means = Means::fit(&rows, actions)?;
-        let (rows, merging) = split_merged(rows, &means);
-        let means = Means::fit(&rows, actions)?;
-        let model = model(&means, &rows, &merging)?;
-        (model.fault(actions).is_none() && model.tells_more(commands)).then_some(model)
+        let odd = OddSizes::new(&times(&rows), |size| means.greatest(size));
+        let of = |shared: i64| model_with(&rows, &odd, shared, actions);
+        let model = match (of(0), odd.shared_bytes()) {
+            (model, 0) => model?,
+            // A foreign record may have the size of two replies that share bytes: then none of them is missing.
+            (model, shared) => {
+                let by_likelihood = |model: &Self| model.ln_likelihood(commands);
+                let both = [model, of(shared)].into_iter().flatten().map(|model| (by_likelihood(&model), model));
+                both.reduce(|none, some| if some.0 > none.0 + MIN_GAIN { some } else { none })?.1
+            }
+        };
+        let depends_on_actions = model.per_action.iter().flatten().any(|number| *number > 0);
+        (depends_on_actions && model.fault(actions).is_none() && model.tells_more(commands)).then_some(model)
+    }
+
+    /// ln P(replies | actions) of these commands, or of as many as are compared.
+    fn ln_likelihood(&self, commands: &[LabelledCommand]) -> f64 {
+        let step = (commands.len() / MAX_COMPARED).max(1);
+        let known = commands.iter().step_by(step).filter_map(|one| Some((one, one.single_replies.as_ref()?)));
+        let of = |(command, replies): (&LabelledCommand, &Vec<i64>)| {
+            let records: Vec<[i64; 2]> = replies.iter().map(|size| [*size; 2]).collect();
+            let counts = self.class_counts(command.counts.iter().copied().enumerate());
+            SeenReplies::new(self, &records).ln_likelihood(&counts).max(LEAST_LN_LIKELIHOOD)
+        };
+        known.map(of).sum()
     }
 
     /// Whether the replies depend on the actions: they are clearly more likely than if they were foreign.
@@ -135,10 +159,31 @@ impl SingleReplies {
     }
 }
 
-/// The commands whose replies are known one by one, equal ones together.
+/// Whether commands show which replies each action sends.
+fn are_enough(commands: &[LabelledCommand], actions: usize) -> bool {
+    let known = || commands.iter().filter(|command| command.single_replies.is_some());
+    let own_commands = |action: usize| -> f64 {
+        let count = |command: &LabelledCommand| command.counts.get(action).copied().unwrap_or(0);
+        known().map(|command| f64::from(count(command)) / command.total().max(1) as f64).sum()
+    };
+    match known().count() {
+        0..FEWEST_COMMANDS => false,
+        FEWEST_COMMANDS..MANY_COMMANDS => (0..actions).all(|action| own_commands(action) >= OWN_COMMANDS),
+        _ => true,
+    }
+}
+
+/// The model of replies of which two in one record share so many bytes.
+fn model_with(rows: &[Row], odd: &OddSizes, shared: i64, actions: usize) -> Option<SingleReplies> {
+    let (rows, merging) = split_merged(rows, odd, shared);
+    model(&Means::fit(&rows, actions)?, &rows, &merging)
+}
+
+/// The commands whose replies are known one by one, equal ones together; of very many, as many as are enough.
 fn rows(commands: &[LabelledCommand], actions: usize) -> Vec<Row> {
     let mut times: BTreeMap<(Vec<u32>, Vec<i64>), u64> = BTreeMap::new();
-    for command in commands.iter().filter(|command| command.counts.len() == actions) {
+    let step = commands.len().div_ceil(MAX_LEARNED).max(1);
+    for command in commands.iter().step_by(step).filter(|command| command.counts.len() == actions) {
         let Some(replies) = &command.single_replies else { continue };
         let mut replies = replies.clone();
         replies.sort_unstable();
@@ -246,32 +291,23 @@ struct Merging {
     shared: i64,
 }
 
-/// Takes records apart that hold several replies: no action sends their size, and their parts are frequent.
-fn split_merged(rows: Vec<Row>, means: &Means) -> (Vec<Row>, Merging) {
+/// How often each size was seen.
+fn times(rows: &[Row]) -> BTreeMap<i64, u64> {
     let mut times: BTreeMap<i64, u64> = BTreeMap::new();
-    for row in &rows {
+    for row in rows {
         for (size, number) in &row.replies {
             *times.entry(*size).or_default() += row.times * u64::from(*number);
         }
     }
-    let odd: BTreeMap<i64, u64> = times
-        .iter()
-        .filter(|(size, _)| means.greatest(**size) < MOST_OF_MERGED)
-        .map(|(size, seen)| (*size, *seen))
-        .collect();
-    let known = frequent(&times);
-    let rare: BTreeMap<i64, u64> = odd
-        .iter()
-        .filter(|(size, _)| means.greatest(**size) < MOST_OF_RARE)
-        .map(|(size, seen)| (*size, *seen))
-        .collect();
-    let shared = shared_bytes(&rare, &known);
-    let parts: BTreeMap<i64, Vec<i64>> = odd
-        .iter()
-        .filter_map(|(size, seen)| Some((*size, parts_of(*size, seen * PARTS_MORE_FREQUENT, &known, shared)?)))
-        .collect();
+    times
+}
+
+/// Takes records apart that hold several replies, which share so many bytes: no action sends their size, and their parts
+/// are frequent.
+fn split_merged(rows: &[Row], odd: &OddSizes, shared: i64) -> (Vec<Row>, Merging) {
+    let parts = odd.parts(shared);
     let (mut merges, mut adjacent) = (0.0, 0.0);
-    let split = rows.into_iter().map(|row| {
+    let split = rows.iter().map(|row| {
         let mut replies: BTreeMap<i64, u32> = BTreeMap::new();
         for (size, number) in &row.replies {
             let whole = [*size];
@@ -282,87 +318,12 @@ fn split_merged(rows: Vec<Row>, means: &Means) -> (Vec<Row>, Merging) {
             }
         }
         adjacent += f64::from(replies.values().sum::<u32>().saturating_sub(1)) * row.times as f64;
-        Row { replies, ..row }
+        Row { counts: row.counts.clone(), replies, times: row.times }
     });
     let split = split.collect();
-    let share = if merges > 0.0 { (merges / (adjacent + 1.0_f64)).min(0.9) } else { 0.0 };
+    let share = ((merges + MERGED_WEIGHT * USUALLY_MERGED) / (adjacent + MERGED_WEIGHT)).min(0.9);
+    let share = if merges > 0.0 || share > NEVER_MERGED { share } else { 0.0 };
     (split, Merging { share, shared: if merges > 0.0 { shared } else { 0 } })
-}
-
-/// The most frequent sizes, which may be parts of others, in ascending order with how often they were seen.
-fn frequent(times: &BTreeMap<i64, u64>) -> Vec<(i64, u64)> {
-    let mut frequent: Vec<(i64, u64)> = times.iter().map(|(size, seen)| (*size, *seen)).collect();
-    frequent.retain(|(size, _)| *size > 0);
-    frequent.sort_by_key(|(size, seen)| (std::cmp::Reverse(*seen), *size));
-    frequent.truncate(MAX_PARTS);
-    frequent.sort_unstable();
-    frequent
-}
-
-/// How many bytes two replies in one record share, so that as many odd sizes as possible are those of two replies; the
-/// fewest among equals.
-fn shared_bytes(odd: &BTreeMap<i64, u64>, known: &[(i64, u64)]) -> i64 {
-    let least = odd.values().min().copied().unwrap_or(0) * PARTS_MORE_FREQUENT;
-    let parts = || known.iter().filter(|(size, seen)| !odd.contains_key(size) && *seen >= least);
-    // Two replies are longer than any single one, or nothing would tell them from a rare one.
-    let longest = parts().map(|(size, _)| *size).max().unwrap_or(0);
-    let odd: BTreeMap<i64, u64> =
-        odd.iter().filter(|(size, _)| **size > longest).map(|(size, seen)| (*size, *seen)).collect();
-    let explains = |shared: i64| -> f64 {
-        let longer = || parts().filter(|(size, _)| *size > shared);
-        let all = longer().map(|(_, seen)| *seen as f64).sum::<f64>().max(1.0);
-        let mut pairs: BTreeMap<i64, f64> = BTreeMap::new();
-        for (first, seen) in longer() {
-            for (second, also) in longer() {
-                *pairs.entry(first + second - shared).or_default() += *seen as f64 * *also as f64 / all / all;
-            }
-        }
-        let of = |(size, seen): (&i64, &u64)| (NO_PAIR + pairs.get(size).copied().unwrap_or(0.0)).ln() * *seen as f64;
-        odd.iter().map(of).sum()
-    };
-    let sums = || parts().flat_map(|(first, _)| parts().map(move |(second, _)| first + second));
-    let tried: BTreeSet<i64> = sums().flat_map(|sum| odd.keys().map(move |size| sum - size)).collect();
-    let tried = tried.into_iter().filter(|shared| (0..longest).contains(shared));
-    let mut best = (explains(0), 0);
-    for shared in tried {
-        let likelihood = explains(shared);
-        if likelihood > best.0 + MIN_GAIN {
-            best = (likelihood, shared);
-        }
-    }
-    best.1
-}
-
-/// The two or three sizes that add up to this one, less the bytes they share, each seen at least so often; those that
-/// are most frequent together.
-fn parts_of(size: i64, least_times: u64, known: &[(i64, u64)], shared: i64) -> Option<Vec<i64>> {
-    let known: Vec<(i64, f64)> =
-        known.iter().filter(|(_, seen)| *seen >= least_times).map(|(part, seen)| (*part, *seen as f64)).collect();
-    let of = |wanted: i64| {
-        let at = known.binary_search_by_key(&wanted, |(part, _)| *part).ok()?;
-        known.get(at).map(|(_, seen)| *seen)
-    };
-    let mut best: Option<(f64, Vec<i64>)> = None;
-    let mut consider = |weight: f64, parts: Vec<i64>| {
-        if best.as_ref().is_none_or(|(greatest, _)| weight > *greatest) {
-            best = Some((weight, parts));
-        }
-    };
-    let all: f64 = known.iter().map(|(_, seen)| seen).sum();
-    for (at, (first, seen)) in known.iter().enumerate() {
-        let second = size + shared - first;
-        if let Some(other) = of(second).filter(|_| second >= *first) {
-            consider(seen * other, vec![*first, second]);
-        }
-        for (second, also) in known.iter().skip(at) {
-            let third = size + 2 * shared - first - second;
-            if let Some(other) = of(third).filter(|_| third >= *second) {
-                // Three in a record are rarer.
-                consider(seen * also * other / all * 0.02, vec![*first, *second, third]);
-            }
-        }
-    }
-    best.map(|(_, parts)| parts)
 }
 
 /// One reply of an action, while classes are formed: sizes with the mean number sent.
@@ -534,9 +495,9 @@ impl Pool {
             sizes = vec![(most, 1)];
         }
         most_frequent(&mut sizes);
-        // Good and Turing: as rare as what was seen once.
+        // Good and Turing: as rare as what was seen once. Replies that always had one size have no other.
         let once = sizes.iter().filter(|(_, seen)| *seen == 1).count() as f64;
-        let unseen = once / (seen + 1.0);
+        let unseen = if sizes.len() > 1 { (once + 0.5) / (seen + 1.0) } else { 0.0 };
         ReplyClass { missing: rounded(missing).min(0.99), unseen: rounded(unseen).min(0.9), sizes }
     }
 }

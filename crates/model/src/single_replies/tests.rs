@@ -221,6 +221,42 @@ fn bytes_that_replies_share_are_learned() {
 }
 
 #[test]
+fn a_foreign_size_is_not_two_replies_that_share_bytes() {
+    // Telemetry of 91 bytes, as two replies of 90 would have if they shared 89.
+    let mut draws = Draws(9);
+    let mut commands = draws.commands(&SingleReplies { merged: 0.0, foreign: 0.0, ..home() }, 200);
+    for command in commands.iter_mut().step_by(12) {
+        command.single_replies.iter_mut().for_each(|replies| replies.push(91));
+    }
+    let learned = SingleReplies::learn(&commands, 5).unwrap();
+    assert_eq!((learned.shared, &learned.per_action), (0, &home().per_action), "{learned:?}");
+    assert!(learned.foreign_sizes.iter().any(|(size, _)| *size == 91), "{learned:?}");
+}
+
+#[test]
+fn few_commands_leave_possible_what_they_did_not_show() {
+    let commands = Draws(6).commands(&SingleReplies { merged: 0.0, foreign: 0.0, ..home() }, 60);
+    let learned = SingleReplies::learn(&commands, 5).unwrap();
+    assert!((0.0005..0.03).contains(&learned.merged), "{learned:?}");
+    let better = |records: &[i64], true_counts: &[u32], other: &[u32]| {
+        ln_likelihood(&learned, records, true_counts) - ln_likelihood(&learned, records, other)
+    };
+    assert!(better(&[180], &[2, 0, 0, 0, 0], &[0, 0, 1, 0, 0]) > 3.0, "two replies in one record");
+    assert!(better(&[90, 90], &[0, 1, 0, 0, 0], &[0, 0, 0, 0, 1]) > 3.0, "another device's report");
+    // A size between those of `dim`, or beside them, may come too.
+    assert!(ln_likelihood(&learned, &[97], &[0, 0, 1, 0, 0]) > ln_likelihood(&learned, &[97], &[1, 0, 0, 0, 0]) + 2.0);
+}
+
+#[test]
+fn few_commands_that_leave_open_who_replied_teach_nothing() {
+    // `quiet` occurs once, beside others.
+    let mut commands = Draws(7).commands(&home(), 30);
+    commands.iter_mut().for_each(|command| command.counts[4] = 0);
+    commands[0].counts = vec![2, 0, 0, 0, 1];
+    assert_eq!(SingleReplies::learn(&commands, 5), None);
+}
+
+#[test]
 fn a_reply_to_the_command_itself_is_learned() {
     let truth = SingleReplies {
         per_command: vec![0, 0, 1],

@@ -1,0 +1,132 @@
+//! Records that hold several replies: which sizes they have, and what they are made of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A size is several replies in one record if no action sends it more often than this, and each of the parts is this
+/// many times as frequent.
+const MOST_OF_MERGED: f64 = 0.3;
+const PARTS_MORE_FREQUENT: u64 = 4;
+
+/// The bytes that replies in one record share are learned from sizes that no action sends more often than this.
+const MOST_OF_RARE: f64 = 0.1;
+
+/// The probability of an odd size that is not that of two replies.
+const NO_PAIR: f64 = 1e-3;
+
+/// How many sizes may be parts of others.
+const MAX_PARTS: usize = 24;
+
+/// The gain in log-likelihood (in nats) that shared bytes must bring, beyond what the best of many brings by chance.
+const MIN_GAIN: f64 = 3.0;
+
+/// Sizes that no action sends often: those of several replies in one record, or of foreign ones.
+pub(super) struct OddSizes {
+    /// Each with how often it was seen.
+    odd: BTreeMap<i64, u64>,
+    /// Those of them that are rare.
+    rare: BTreeMap<i64, u64>,
+    /// The most frequent of all sizes.
+    known: Vec<(i64, u64)>,
+}
+
+impl OddSizes {
+    /// From how often each size was seen, and how often the action that sends most of it does so.
+    pub(super) fn new(times: &BTreeMap<i64, u64>, greatest_mean: impl Fn(i64) -> f64) -> Self {
+        let rarer_than = |mean: f64| -> BTreeMap<i64, u64> {
+            let rare = times.iter().filter(|(size, _)| greatest_mean(**size) < mean);
+            rare.map(|(size, seen)| (*size, *seen)).collect()
+        };
+        Self { odd: rarer_than(MOST_OF_MERGED), rare: rarer_than(MOST_OF_RARE), known: frequent(times) }
+    }
+
+    /// How many bytes two replies in one record seem to share.
+    pub(super) fn shared_bytes(&self) -> i64 {
+        shared_bytes(&self.rare, &self.known)
+    }
+
+    /// The sizes of records that hold several replies, which share so many bytes, with the sizes of those replies.
+    pub(super) fn parts(&self, shared: i64) -> BTreeMap<i64, Vec<i64>> {
+        let parts = |(size, seen): (&i64, &u64)| {
+            Some((*size, parts_of(*size, seen * PARTS_MORE_FREQUENT, &self.known, shared)?))
+        };
+        self.odd.iter().filter_map(parts).collect()
+    }
+}
+
+/// The most frequent sizes, which may be parts of others, in ascending order with how often they were seen.
+fn frequent(times: &BTreeMap<i64, u64>) -> Vec<(i64, u64)> {
+    let mut frequent: Vec<(i64, u64)> = times.iter().map(|(size, seen)| (*size, *seen)).collect();
+    frequent.retain(|(size, _)| *size > 0);
+    frequent.sort_by_key(|(size, seen)| (std::cmp::Reverse(*seen), *size));
+    frequent.truncate(MAX_PARTS);
+    frequent.sort_unstable();
+    frequent
+}
+
+/// How many bytes two replies in one record share, so that as many odd sizes as possible are those of two replies; the
+/// fewest among equals.
+fn shared_bytes(odd: &BTreeMap<i64, u64>, known: &[(i64, u64)]) -> i64 {
+    let least = odd.values().min().copied().unwrap_or(0) * PARTS_MORE_FREQUENT;
+    let parts = || known.iter().filter(|(size, seen)| !odd.contains_key(size) && *seen >= least);
+    // Two replies are longer than any single one, or nothing would tell them from a rare one.
+    let longest = parts().map(|(size, _)| *size).max().unwrap_or(0);
+    let odd: BTreeMap<i64, u64> =
+        odd.iter().filter(|(size, _)| **size > longest).map(|(size, seen)| (*size, *seen)).collect();
+    let explains = |shared: i64| -> f64 {
+        let longer = || parts().filter(|(size, _)| *size > shared);
+        let all = longer().map(|(_, seen)| *seen as f64).sum::<f64>().max(1.0);
+        let mut pairs: BTreeMap<i64, f64> = BTreeMap::new();
+        for (first, seen) in longer() {
+            for (second, also) in longer() {
+                *pairs.entry(first + second - shared).or_default() += *seen as f64 * *also as f64 / all / all;
+            }
+        }
+        let of = |(size, seen): (&i64, &u64)| (NO_PAIR + pairs.get(size).copied().unwrap_or(0.0)).ln() * *seen as f64;
+        odd.iter().map(of).sum()
+    };
+    let sums = || parts().flat_map(|(first, _)| parts().map(move |(second, _)| first + second));
+    let tried: BTreeSet<i64> = sums().flat_map(|sum| odd.keys().map(move |size| sum - size)).collect();
+    let tried: Vec<i64> = tried.into_iter().filter(|shared| (0..longest).contains(shared)).collect();
+    // The more are tried, the better the best one is by chance.
+    let least_gain = MIN_GAIN + (tried.len().max(1) as f64).ln();
+    let (none, mut best) = (explains(0), (explains(0), 0));
+    for shared in tried {
+        let likelihood = explains(shared);
+        if likelihood > best.0.max(none + least_gain) {
+            best = (likelihood, shared);
+        }
+    }
+    best.1
+}
+
+/// The two or three sizes that add up to this one, less the bytes they share, each seen at least so often; those that
+/// are most frequent together.
+fn parts_of(size: i64, least_times: u64, known: &[(i64, u64)], shared: i64) -> Option<Vec<i64>> {
+    let known: Vec<(i64, f64)> =
+        known.iter().filter(|(_, seen)| *seen >= least_times).map(|(part, seen)| (*part, *seen as f64)).collect();
+    let of = |wanted: i64| {
+        let at = known.binary_search_by_key(&wanted, |(part, _)| *part).ok()?;
+        known.get(at).map(|(_, seen)| *seen)
+    };
+    let mut best: Option<(f64, Vec<i64>)> = None;
+    let mut consider = |weight: f64, parts: Vec<i64>| {
+        if best.as_ref().is_none_or(|(greatest, _)| weight > *greatest) {
+            best = Some((weight, parts));
+        }
+    };
+    let all: f64 = known.iter().map(|(_, seen)| seen).sum();
+    for (at, (first, seen)) in known.iter().enumerate() {
+        let second = size + shared - first;
+        if let Some(other) = of(second).filter(|_| second >= *first) {
+            consider(seen * other, vec![*first, second]);
+        }
+        for (second, also) in known.iter().skip(at) {
+            let third = size + 2 * shared - first - second;
+            if let Some(other) = of(third).filter(|_| third >= *second) {
+                // Three in a record are rarer.
+                consider(seen * also * other / all * 0.02, vec![*first, *second, third]);
+            }
+        }
+    }
+    best.map(|(_, parts)| parts)
+}
