@@ -15,6 +15,7 @@ use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
+use crate::varying_sizes::VaryingSizes;
 use crate::weight_table::WeightTable;
 
 /// The most bytes that cached decompositions take.
@@ -30,6 +31,8 @@ pub struct Decomposer {
     names: SharedList<Arc<str>>,
     /// `None` if the model has no sizes of actions.
     solver: Option<Solver>,
+    /// `None` if every action has a single size.
+    varying_sizes: Option<VaryingSizes>,
     /// `None` if the model has no kinds.
     kinds: Option<KindCandidates>,
     /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None if
@@ -103,13 +106,16 @@ impl Decomposer {
         let has_sums = !model.actions.is_empty();
         let solver = has_sums.then(|| Solver::new(&model.actions, &limits)).transpose()?;
         let sizes = if has_sums { action_sizes(&model.actions)? } else { Vec::new() };
+        let varying_sizes = VaryingSizes::new(&model, &limits)?;
         let tables =
             |prior| [WeightTable::exact(&sizes, &limits, prior), WeightTable::geometric(&sizes, &limits, prior)];
-        let weight_tables = model.prior.iter().flat_map(tables).flatten().collect();
+        let with_single_sizes = model.prior.as_ref().filter(|_| varying_sizes.is_none());
+        let weight_tables = with_single_sizes.into_iter().flat_map(tables).flatten().collect();
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let kinds = KindCandidates::new(&model, &names);
         let cache = TwoGenerationCache::new(MAX_CACHE_BYTES);
-        Ok(Self { model, names, solver, kinds, weight_tables, limit, cache, counters: DecomposerCounters::default() })
+        let counters = DecomposerCounters::default();
+        Ok(Self { model, names, solver, varying_sizes, kinds, weight_tables, limit, cache, counters })
     }
 
     /// The decomposition of a size or range of sizes: from the cache if the values of ε are the same to the last bit.
@@ -177,14 +183,19 @@ impl Decomposer {
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
+        let no_solution = || match least == most {
+            true => Unexplained::NoSolution(least),
+            false => Unexplained::NoSolutionInRange(least, most),
+        };
+        if let Some(varying_sizes) = &mut self.varying_sizes {
+            let found = varying_sizes.candidates(&sums, &self.names, self.limit)?;
+            let probability = found.ln_total.map(|ln_total| (ln_total + heaviest.ln()).exp().min(1.0));
+            let found = FoundCandidates { listed: found.listed, count: found.count, probability };
+            return if found.listed.is_empty() { Err(no_solution()) } else { Ok(found) };
+        }
         let explained = self.explained(sums)?;
         if explained.is_empty() {
-            let is_range = least != most;
-            return Err(if is_range {
-                Unexplained::NoSolutionInRange(least, most)
-            } else {
-                Unexplained::NoSolution(least)
-            });
+            return Err(no_solution());
         }
         let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
         let (listed, probability) = match self.most_probable(&explained, count) {

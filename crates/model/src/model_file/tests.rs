@@ -119,7 +119,7 @@ prop_compose! {
             overhead,
             smoothing: Smoothing { k, strength },
             prior,
-            actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
+            actions: names.into_iter().zip(sizes).map(|(name, size)| Action::new(name, size)).collect(),
             kinds,
             inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
             neighbours: Neighbours::new(tuples).unwrap(),
