@@ -55,6 +55,9 @@ const MOST_AT_START: usize = 200;
 /// Levels under single sizes that rise more often follow what varies, and are no start.
 const MOST_RISES: usize = 2;
 
+/// The sizes of all actions are moved together by up to so many bytes.
+const MOST_MOVES: usize = 4;
+
 /// A rarer size is no parameter.
 const COUNTED_SHARE: f64 = 1e-3;
 
@@ -192,7 +195,22 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let (_, mut parameters, mut levels) = best?;
+        let (_, parameters, levels) = best?;
+        let mut best = self.settled(parameters, levels);
+        if best.parameters.sizes.iter().all(SumDistribution::is_certain) {
+            return None;
+        }
+        for by in [-1, 1] {
+            for _ in 0..MOST_MOVES {
+                let Some(other) = self.all_moved(&best, by).filter(|other| other.score > best.score) else { break };
+                best = other;
+            }
+        }
+        Some((best.parameters, best.levels))
+    }
+
+    /// The most likely explanation near this one, with as few sizes as it needs.
+    fn settled(&self, mut parameters: Parameters, mut levels: Levels) -> Explanation {
         for _ in 0..3 {
             improve(&self.groups, &self.targets(&levels), &mut parameters, LEVEL_STEPS);
             let fitted = Levels::fit(&self.groups, &self.sizes, self.overhead, &parameters);
@@ -203,12 +221,22 @@ impl<'a> Search<'a> {
         }
         let targets = self.targets(&levels);
         self.make_single(&targets, &mut parameters);
-        if parameters.sizes.iter().all(SumDistribution::is_certain) {
-            return None;
-        }
         self.move_single(&targets, &mut parameters);
         improve(&self.groups, &targets, &mut parameters, LAST_STEPS);
-        Some((parameters, levels))
+        let further: usize = parameters.sizes.iter().map(further_sizes).sum();
+        let likelihood = log_likelihood(&self.groups, &targets, &parameters);
+        let score = likelihood - levels.price() - 0.5 * further as f64 * (self.used.len() as f64).ln();
+        Explanation { parameters, levels, score }
+    }
+
+    /// The best explanation near one with the sizes of all actions some bytes larger, and ε as much smaller. No change
+    /// of one size leads there. `None` if a size would be 0 or less.
+    fn all_moved(&self, from: &Explanation, by: i64) -> Option<Explanation> {
+        let sizes = from.parameters.sizes.iter().map(|sizes| sizes.clone().moved(by));
+        let sizes: Vec<SumDistribution> = sizes.collect();
+        let epsilon = from.parameters.epsilon.clone().moved(-by);
+        let is_possible = sizes.iter().all(|sizes| sizes.least > 0);
+        is_possible.then(|| self.settled(Parameters { sizes, epsilon, ..from.parameters }, from.levels.clone()))
     }
 
     /// The groups of the commands with the fewest actions.
@@ -255,9 +283,7 @@ impl<'a> Search<'a> {
             let Some((_, mut single)) = self.with_single(targets, parameters, action) else { continue };
             improve(&self.groups, targets, &mut single, SINGLE_STEPS);
             let without = log_likelihood(&self.groups, targets, &single);
-            let counted = parameters.sizes.get(action).map_or(0, |sizes| {
-                sizes.probabilities.iter().filter(|share| **share > COUNTED_SHARE).count().saturating_sub(1)
-            });
+            let counted = parameters.sizes.get(action).map_or(0, further_sizes);
             let greatest = parameters.sizes.get(action).map_or(1.0, |sizes| sizes.at(sizes.mode()));
             if greatest > SINGLE_SHARE || likelihood - without < self.price(counted.max(1)) {
                 (*parameters, likelihood) = (single, without);
@@ -382,12 +408,25 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Distributions and levels that explain the commands.
+struct Explanation {
+    parameters: Parameters,
+    levels: Levels,
+    /// The log-likelihood, less what the number of sizes and of steps is worth.
+    score: f64,
+}
+
 /// What remains of commands without their actions.
 struct Remaining {
     /// Sizes with level and ε, in bytes.
     epsilons: Vec<(i64, i64)>,
     /// Indices in ascending order.
     outliers: Vec<usize>,
+}
+
+/// How many sizes there are beyond one.
+fn further_sizes(sizes: &SumDistribution) -> usize {
+    sizes.probabilities.iter().filter(|share| **share > COUNTED_SHARE).count().saturating_sub(1)
 }
 
 fn start_epsilon() -> SumDistribution {
