@@ -23,7 +23,7 @@ pub fn inventory_file(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     let Ok(inventory) = Inventory::from_toml(text) else { return };
     let names = inventory.action_names();
-    let actions: Vec<Action> = names.iter().map(|name| Action { name: (*name).to_owned(), size: 40 }).collect();
+    let actions: Vec<Action> = names.iter().map(|name| Action::new(*name, 40)).collect();
     assert!(inventory.unlearned(&actions).is_empty(), "an action that has no name");
     if let Ok(limits) = inventory.limits(&actions) {
         assert!(limits.admits(&vec![0; actions.len()]), "the command without an action");

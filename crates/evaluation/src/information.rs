@@ -101,7 +101,7 @@ mod tests {
              [[device]]\nname = \"lamp\"\ncount = 2\nactions = [\"on\", \"red\"]\n",
         )
         .unwrap();
-        let actions = ["on", "off", "red"].map(|name| Action { name: name.into(), size: 1 });
+        let actions = ["on", "off", "red"].map(|name| Action::new(name, 1));
         let limits = inventory.limits(&actions).unwrap();
         let mut count = 0;
         for on in 0..=9 {

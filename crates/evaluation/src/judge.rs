@@ -154,12 +154,12 @@ impl<'a> CandidateJudge<'a> {
         let Ok([least, most]) = model.sizes(command.size, command.records, command.plaintext) else {
             return TruthRank::Undecided;
         };
-        let sum = sum_of_sizes(model, counts.iter().copied());
-        let rest = |size: i64| size.saturating_sub(model.overhead).saturating_sub(sum);
-        let epsilons = rest(least)..=rest(most);
+        let sums = sums_of_sizes(model, counts.iter().copied());
+        let rest = |size: i64, sum: i64| size.saturating_sub(model.overhead).saturating_sub(sum);
+        let epsilons = rest(least, sums[1])..=rest(most, sums[0]);
         let matches = |candidate: &Candidate| {
             let counts = model.actions.iter().map(|action| candidate.actions.count(&action.name));
-            epsilons.contains(&candidate.epsilon) || sum_of_sizes(model, counts) == sum
+            epsilons.contains(&candidate.epsilon) || sums_of_sizes(model, counts) == sums
         };
         if identification.candidates.iter().any(matches) { TruthRank::Unlisted } else { TruthRank::Undecided }
     }
@@ -175,8 +175,10 @@ impl<'a> CandidateJudge<'a> {
     }
 }
 
-/// Σ |aᵢ|·nbᵢ of counts in the model's order.
-fn sum_of_sizes(model: &Model, counts: impl Iterator<Item = u32>) -> i64 {
-    let sizes = model.actions.iter().zip(counts);
-    sizes.fold(0, |sum, (action, count)| sum.saturating_add(action.size.saturating_mul(count.into())))
+/// The least and the greatest Σ |aᵢ|·nbᵢ of counts in the model's order.
+fn sums_of_sizes(model: &Model, counts: impl Iterator<Item = u32>) -> [i64; 2] {
+    model.actions.iter().zip(counts).fold([0; 2], |[least, most]: [i64; 2], (action, count)| {
+        let [smallest, largest] = action.size_range().map(|size| size.saturating_mul(count.into()));
+        [least.saturating_add(smallest), most.saturating_add(largest)]
+    })
 }

@@ -146,7 +146,7 @@ impl LabelFile {
     /// # Errors
     /// If the inventory contradicts itself or allows none of the labels.
     pub fn within(mut self, inventory: &Inventory) -> Result<Self, LabelFileError> {
-        let action = |name: &String| Action { name: name.clone(), size: 1 };
+        let action = |name: &String| Action::new(name, 1);
         let has_device = |name: &String| {
             let limits = inventory.limits(&[action(name)]);
             !matches!(limits, Err(InventoryError::UnknownAction(_)))

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use sizeleak_evaluation::{LabelFile, Tolerance};
 use sizeleak_frame::Direction;
-use sizeleak_model::{CaptureDigest, FitMethod, Inventory, Model};
+use sizeleak_model::{Action, CaptureDigest, FitMethod, Inventory, Model};
 
 use crate::error::LearningError;
 use crate::observed_service::{ObservedService, scope_of};
@@ -254,15 +254,17 @@ fn explains(model: &Model, names: &[String], counts: &[u32], [least, most]: [i64
     {
         return kind.nearest_size(most).abs_diff(most) <= FAR_BYTES.unsigned_abs();
     }
-    let size = |name: &str| model.actions.iter().find(|action| action.name == name).map(|action| action.size);
-    let mut sum = model.overhead;
+    let sizes = |name: &str| model.actions.iter().find(|action| action.name == name).map(Action::size_range);
+    let mut sums = [model.overhead; 2];
     for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-        let Some(size) = size(name) else { return false };
-        sum = sum.saturating_add(size.saturating_mul(count.into()));
+        let Some(sizes) = sizes(name) else { return false };
+        for (sum, size) in sums.iter_mut().zip(sizes) {
+            *sum = sum.saturating_add(size.saturating_mul(count.into()));
+        }
     }
     let epsilons = || model.neighbours.tuples().iter().map(|tuple| tuple.epsilon);
-    let low = sum.saturating_add(epsilons().min().unwrap_or(0)).saturating_sub(FAR_BYTES);
-    let high = sum.saturating_add(epsilons().max().unwrap_or(0)).saturating_add(FAR_BYTES);
+    let low = sums[0].saturating_add(epsilons().min().unwrap_or(0)).saturating_sub(FAR_BYTES);
+    let high = sums[1].saturating_add(epsilons().max().unwrap_or(0)).saturating_add(FAR_BYTES);
     low <= most && least <= high
 }
 

@@ -127,7 +127,7 @@ impl SummedCommands {
         let padding = padding(self.commands.iter().map(|command| command.sizes[1]));
         let is_exact = self.commands.iter().all(|command| command.sizes[0] == command.sizes[1]);
         let Some(padding) = padding.and_then(|bytes| u32::try_from(bytes).ok()).filter(|_| is_exact) else {
-            return Ok((exact?, None));
+            return Ok((self.varied(exact?), None));
         };
         // Sizes alike modulo some bytes deviate by so many bytes or not at all.
         let adds_up = |fit: &Fit| Additivity::of(fit, &self.commands).mean_deviation <= NO_DEVIATION;
@@ -139,6 +139,12 @@ impl SummedCommands {
             Ok(fit) => Ok((fit, Some(padding))),
             Err(_) => Ok((exact?, None)),
         }
+    }
+
+    /// The fit with sizes that vary where the commands ask for it. Compressed bodies are no sums of any sizes.
+    fn varied(&self, fit: Fit) -> Fit {
+        let varied = fit.with_varying_sizes(&self.commands);
+        varied.filter(|_| !Additivity::of(&fit, &self.commands).is_compressed()).unwrap_or(fit)
     }
 }
 

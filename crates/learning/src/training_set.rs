@@ -224,7 +224,7 @@ impl TrainingSet<'_> {
     fn limits(&self, inventory: Option<&Inventory>) -> Result<Limits, LearningError> {
         let actions = &self.labels.labels().actions;
         let Some(inventory) = inventory else { return Ok(Limits::free(actions.len())) };
-        let actions: Vec<Action> = actions.iter().map(|name| Action { name: name.clone(), size: 1 }).collect();
+        let actions: Vec<Action> = actions.iter().map(|name| Action::new(name, 1)).collect();
         inventory.limits(&actions).map_err(|error| self.fault(error.to_string()))
     }
 

@@ -7,9 +7,10 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use crate::epsilon_distribution::LevelledTuples;
 use crate::fit::Remainders;
 use crate::least_absolute_deviations::least_absolute_deviations;
-use crate::{Fit, LabelledCommand};
+use crate::{Action, Fit, LabelledCommand};
 
 /// The number of random assignments of residuals to commands; the smallest p-value is one more than it, inverted.
 const ASSIGNMENTS: u32 = 999;
@@ -41,7 +42,8 @@ pub struct Additivity {
     /// The probability that residuals would depend on the actions as much by chance: by the number of actions, and by
     /// the actions themselves if some were labelled several times; the smaller of both, times two.
     pub p_value: f64,
-    /// Mean deviation of a command from what its parts sum up to, in bytes.
+    /// Mean deviation of a command from what its parts sum up to, in bytes. Where sizes vary, single commands deviate in
+    /// any case: then that of the means over commands of the same number of actions.
     pub mean_deviation: f64,
     /// By how many bytes an action that occurs again is shorter than the first time, if commands tell.
     pub repeated_shorter: Option<f64>,
@@ -55,17 +57,17 @@ impl Additivity {
         let sizes: Vec<i64> = fit.actions.iter().map(|action| action.size).collect();
         let step = commands.len() / MOST_TESTED + 1;
         let used: Vec<&LabelledCommand> = commands.iter().step_by(step).collect();
-        // Length fields grow in steps; what they add is no deviation.
-        let fitted = Remainders::new(&sizes, commands).fitted().into_iter().step_by(step);
-        let residuals: Vec<i64> = fitted.map(|at| at.value.saturating_sub(at.level)).collect();
+        let varies = fit.actions.iter().any(Action::varies);
+        let residuals = if varies { from_mean(fit, &used) } else { residuals(&sizes, commands, step) };
         let totals: Vec<Vec<u32>> =
             used.iter().map(|command| vec![u32::try_from(command.total()).unwrap_or(u32::MAX)]).collect();
         let kinds: Vec<Vec<u32>> = used.iter().map(|command| command.counts.clone()).collect();
         let p_value = f64::min(p_value(&residuals, &totals), p_value(&residuals, &kinds)) * 2.0;
         let deviations = residuals.iter().map(|residual| residual.unsigned_abs() as f64);
+        let mean_deviation = deviations.sum::<f64>() / residuals.len().max(1) as f64;
         Self {
             p_value: p_value.min(1.0),
-            mean_deviation: deviations.sum::<f64>() / residuals.len().max(1) as f64,
+            mean_deviation: if varies { mean_of_numbers(&residuals, &used) } else { mean_deviation },
             repeated_shorter: repeated_shorter(&sizes, commands),
             forms: forms(residuals),
         }
@@ -75,6 +77,35 @@ impl Additivity {
     pub fn is_compressed(&self) -> bool {
         self.repeated_shorter.is_some()
     }
+}
+
+/// What is left of every so many commands without single sizes and levels, in bytes.
+fn residuals(sizes: &[i64], commands: &[LabelledCommand], step: usize) -> Vec<i64> {
+    // Length fields grow in steps; what they add is no deviation.
+    let fitted = Remainders::new(sizes, commands).fitted().into_iter().step_by(step);
+    fitted.map(|at| at.value.saturating_sub(at.level)).collect()
+}
+
+/// What is left of commands without the mean sizes of their actions and levels, in bytes.
+fn from_mean(fit: &Fit, commands: &[&LabelledCommand]) -> Vec<i64> {
+    let mean = |action: &Action| action.sizes().map(|(size, share)| size as f64 * share).sum::<f64>();
+    let means: Vec<f64> = fit.actions.iter().map(mean).collect();
+    let levels = LevelledTuples::new(&fit.neighbours);
+    let residual = |command: &&LabelledCommand| {
+        let size = command.middle();
+        let expected: f64 = means.iter().zip(&command.counts).map(|(mean, count)| mean * f64::from(*count)).sum();
+        ((size - fit.overhead - levels.level(size)) as f64 - expected).round() as i64
+    };
+    commands.iter().map(residual).collect()
+}
+
+/// The mean over all commands of how far the residuals of commands with their number of actions are off on average.
+fn mean_of_numbers(residuals: &[i64], commands: &[&LabelledCommand]) -> f64 {
+    let mut by_number: BTreeMap<u64, i64> = BTreeMap::new();
+    for (residual, command) in residuals.iter().zip(commands) {
+        *by_number.entry(command.total()).or_default() += residual;
+    }
+    by_number.values().map(|sum| sum.unsigned_abs() as f64).sum::<f64>() / residuals.len().max(1) as f64
 }
 
 /// The multiple to which all sizes seem to be padded, in bytes: they are alike modulo it. `None` if they are not, or if

@@ -133,7 +133,7 @@ fn most_frequent(tuples: &[EpsilonTuple]) -> Vec<i64> {
 
 /// The tuples of the labelled commands, with the level of ε at each of them.
 #[derive(Debug, Clone, PartialEq)]
-struct LevelledTuples {
+pub(crate) struct LevelledTuples {
     by_size: Vec<EpsilonTuple>,
     /// The levels, in the order of `by_size`.
     levels: Vec<i64>,
@@ -142,7 +142,7 @@ struct LevelledTuples {
 }
 
 impl LevelledTuples {
-    fn new(neighbours: &Neighbours) -> Self {
+    pub(crate) fn new(neighbours: &Neighbours) -> Self {
         let explained =
             |tuple: &EpsilonTuple| EpsilonTuple { size: tuple.size.saturating_sub(tuple.epsilon), ..*tuple };
         let mut by_explained: Vec<EpsilonTuple> = neighbours.tuples().iter().map(explained).collect();
@@ -151,7 +151,7 @@ impl LevelledTuples {
     }
 
     /// The level at a size: that of the nearest labelled command, the smaller one of two.
-    fn level(&self, size: i64) -> i64 {
+    pub(crate) fn level(&self, size: i64) -> i64 {
         let above = self.by_size.partition_point(|tuple| tuple.size < size);
         let distance = |at: &usize| self.by_size.get(*at).map_or(u64::MAX, |tuple| tuple.size.abs_diff(size));
         let nearest = above.checked_sub(1).into_iter().chain([above]).min_by_key(distance);

@@ -7,6 +7,7 @@ mod remainders;
 mod robust;
 mod size_sampling;
 mod size_search;
+mod varying_sizes;
 
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +83,7 @@ impl Fit {
         if neighbours.tuples().len() > MAX_TUPLES {
             return Err(FitError::TooManyTuples(neighbours.tuples().len()));
         }
-        let actions = names.iter().zip(&sizes.actions).map(|(name, size)| Action { name: name.clone(), size: *size });
+        let actions = names.iter().zip(&sizes.actions).map(|(name, size)| Action::new(name, *size));
         Ok(Self {
             overhead: sizes.overhead,
             actions: actions.collect(),

@@ -1,27 +1,17 @@
-//! Actions, and the inventory: which devices there are and which actions each of them has.
+//! The inventory: which devices there are and which actions each of them has.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::toml_error;
+use crate::{Action, toml_error};
 
 /// The largest number of device kinds in an inventory; every union of kinds is checked for a condition.
 pub const MAX_DEVICE_KINDS: usize = 16;
 
 /// The largest number of action classes (sets of kinds that share an action) in an inventory.
 pub const MAX_ACTION_CLASSES: usize = 64;
-
-/// An action of a device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Action {
-    /// Its name, as in labels and inventory.
-    pub name: String,
-    /// |aᵢ|: bytes that one occurrence adds to a command.
-    pub size: i64,
-}
 
 /// The devices behind a gateway, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

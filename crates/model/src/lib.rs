@@ -22,6 +22,7 @@
 //! # Ok::<(), sizeleak_model::FitError>(())
 //! ```
 
+mod action;
 mod additivity;
 mod basis;
 mod epsilon_distribution;
@@ -51,11 +52,13 @@ mod scope;
 mod separation;
 mod single_replies;
 mod step_function;
+mod sum_distribution;
 #[cfg(test)]
 mod testing;
 mod toml_error;
 mod two_sided;
 
+pub use action::Action;
 pub use additivity::{Additivity, padding};
 pub use basis::{Basis, SizeError, WireSize};
 pub use epsilon_distribution::{EpsilonDistribution, Smoothing};
@@ -64,7 +67,7 @@ pub use fit::{Fit, FitError, FitMethod, MAX_FITTED_ACTIONS};
 pub use fit_judgement::{
     ENOUGH_COMMANDS, FALSE_ALARMS, FitChange, FitJudgement, JudgedSize, MisfitCause, SizeExplanation,
 };
-pub use inventory::{Action, Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
+pub use inventory::{Device, Inventory, InventoryError, MAX_ACTION_CLASSES, MAX_DEVICE_KINDS};
 pub use kinds::{Kind, KindReplies, Kinds, SeenCommand};
 pub use labelled_command::LabelledCommand;
 pub use labels::{Label, LabelError, LabelZone, Labels};

@@ -90,8 +90,7 @@ impl Model {
         let names = self.action_names();
         match &self.inventory {
             Some(inventory) => {
-                let actions: Vec<Action> =
-                    names.iter().map(|name| Action { name: (*name).to_owned(), size: 1 }).collect();
+                let actions: Vec<Action> = names.iter().map(|name| Action::new(*name, 1)).collect();
                 inventory.limits(&actions)
             }
             None => Ok(Limits::free(names.len())),

@@ -235,6 +235,7 @@ impl Model {
             || self.reply_windows.is_some()
             || self.single_replies.is_some()
             || self.prior.as_ref().is_some_and(|prior| !prior.recurring.is_empty())
+            || self.actions.iter().any(Action::varies)
             || self.learned.padding.is_some()
             || !self.learned.warnings.is_empty();
         if has_new_keys { SCHEMA } else { FIRST_SCHEMA }
@@ -260,6 +261,11 @@ impl Model {
         }
         for action in &self.actions {
             write!(text, "\n[[{parent}action]]\nname = {}\nsize = {}\n", quoted(&action.name), action.size)?;
+            if action.varies() {
+                let share = |(size, share): &(i64, f64)| format!("[{size}, {share:?}]");
+                let shares: Vec<String> = action.written_sizes().iter().map(share).collect();
+                writeln!(text, "sizes = [{}]", shares.join(", "))?;
+            }
         }
         for device in self.inventory.iter().flat_map(|inventory| &inventory.devices) {
             let actions: Vec<String> = device.actions.iter().map(|action| quoted(action)).collect();
@@ -412,8 +418,8 @@ impl ModelFile {
         let mut names = BTreeSet::new();
         for action in &self.actions {
             within(&format!("the action `{}`", action.name), action.size)?;
-            if action.size <= 0 {
-                return bounds(format!("the action `{}` must be at least 1 byte long", action.name));
+            if let Some(fault) = action.fault() {
+                return bounds(fault);
             }
             if !names.insert(&action.name) {
                 return bounds(format!("the action `{}` is listed twice", action.name));

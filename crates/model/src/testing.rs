@@ -16,7 +16,7 @@ pub(crate) fn home() -> Inventory {
 
 /// Actions with these names; their sizes do not matter.
 pub(crate) fn actions(names: &[&str]) -> Vec<Action> {
-    names.iter().map(|name| Action { name: (*name).to_owned(), size: 1 }).collect()
+    names.iter().map(|name| Action::new(*name, 1)).collect()
 }
 
 /// A labelled command without replies.
@@ -39,7 +39,7 @@ pub(crate) fn model() -> Model {
     Model {
         scope: Scope::default(),
         overhead: 60,
-        actions: vec![Action { name: "on".into(), size: 40 }, Action { name: "o\"ff".into(), size: 41 }],
+        actions: vec![Action::new("on", 40), Action::new("o\"ff", 41)],
         kinds: None,
         inventory: Some(Inventory { devices: vec![device("plug", 12, &["on", "o\"ff"])] }),
         neighbours: Neighbours::new(tuples).unwrap(),

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use sizeleak_learning::{FoundSizes, LearnedModel};
-use sizeleak_model::{Basis, FitMethod, Kind, Model, ReplyBytesModel, Smoothing};
+use sizeleak_model::{Action, Basis, FitMethod, Kind, Model, ReplyBytesModel, Smoothing};
 use sizeleak_text::{escaped, fitted, shortened, width};
 
 use super::found_sizes;
 
-/// How many values of ε are shown.
+/// How many values of ε, and sizes of an action, are shown.
 const SHOWN: usize = 6;
+
+/// Sizes of an action with a smaller share are not shown.
+const SHOWN_SHARE: f64 = 0.01;
 
 /// How many kinds of commands are shown.
 const MOST_KINDS: usize = 40;
@@ -66,10 +69,25 @@ fn sizes(learned: &LearnedModel, found: Option<&FoundSizes>) -> Vec<String> {
     let actions = model.actions.iter().zip(occurrences).zip(intervals).map(|((action, commands), [least, most])| {
         let name = fitted(&escaped(&action.name), columns);
         let interval = if least < most { format!(" ({least} to {most})") } else { String::new() };
+        let sizes = if action.varies() { shares(action) } else { String::new() };
         let more = found.map_or_else(String::new, |found| found_sizes::of_action(found, &action.name));
-        format!("  {name}  {:>6} bytes{interval}, in {}{more}", action.size, count(*commands as u64))
+        format!("  {name}  {:>6} bytes{interval}{sizes}, in {}{more}", action.size, count(*commands as u64))
     });
     [overhead].into_iter().chain(actions).collect()
+}
+
+/// The most frequent sizes of an action whose sizes vary, in ascending order, and how many others there are.
+fn shares(action: &Action) -> String {
+    let mut sizes: Vec<(i64, f64)> = action.sizes().filter(|(_, share)| *share >= SHOWN_SHARE).collect();
+    sizes.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    sizes.truncate(SHOWN);
+    sizes.sort_unstable_by_key(|(size, _)| *size);
+    let rest = 1.0 - sizes.iter().map(|(_, share)| share).sum::<f64>();
+    let share = |(size, share): &(i64, f64)| format!("{size} in {:.0} %", 100.0 * share);
+    let shown = sizes.iter().map(share).collect::<Vec<_>>().join(", ");
+    let [least, most] = action.size_range();
+    let rest = if rest >= SHOWN_SHARE / 2.0 { format!(", others in {:.0} %", 100.0 * rest) } else { String::new() };
+    format!(", varying from {least} to {most}: {shown}{rest}")
 }
 
 fn count(commands: u64) -> String {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use sizeleak_frame::{Direction, Record};
 use sizeleak_model::{
-    Basis, GatewayRecords, Kind, MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout, ServiceRecords,
+    Action, Basis, GatewayRecords, Kind, MIN_OCCURRENCES, Model, NoiseStatistics, RecordLayout, ServiceRecords,
 };
 
 /// Sizes may be this many bytes outside the range of the model: labelled commands may not have shown every ε.
@@ -125,7 +125,7 @@ pub(crate) fn size_in_basis(basis: &Basis, record: &Record) -> u32 {
 
 /// The least and greatest size that actions make up or a labelled command has.
 pub(crate) fn command_range(model: &Model) -> [i64; 2] {
-    let sizes = || model.actions.iter().map(|action| action.size);
+    let sizes = || model.actions.iter().flat_map(Action::size_range);
     let tuples = model.neighbours.tuples();
     let epsilons = || tuples.iter().map(|tuple| tuple.epsilon);
     let of_kinds = || model.kinds.iter().flat_map(|kinds| &kinds.list).flat_map(Kind::size_range);

@@ -205,7 +205,7 @@ mod tests {
         let inventory = Inventory { devices: devices.collect() };
         let mut all: Vec<&str> = inventory.action_names();
         all.sort_unstable();
-        let actions: Vec<Action> = all.iter().map(|name| Action { name: (*name).to_owned(), size: 1 }).collect();
+        let actions: Vec<Action> = all.iter().map(|name| Action::new(*name, 1)).collect();
         inventory.limits(&actions).unwrap()
     }
 

@@ -16,6 +16,7 @@ use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
 use crate::recurring_candidates::RecurringCandidates;
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
+use crate::varying_sizes::VaryingSizes;
 use crate::weight_table::WeightTable;
 
 /// The most bytes that cached decompositions take.
@@ -31,6 +32,8 @@ pub struct Decomposer {
     names: SharedList<Arc<str>>,
     /// `None` if the model has no sizes of actions.
     solver: Option<Solver>,
+    /// `None` if every action has a single size.
+    varying_sizes: Option<VaryingSizes>,
     /// `None` if the model has no kinds.
     kinds: Option<KindCandidates>,
     /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None if
@@ -106,15 +109,17 @@ impl Decomposer {
         let has_sums = !model.actions.is_empty();
         let solver = has_sums.then(|| Solver::new(&model.actions, &limits)).transpose()?;
         let sizes = if has_sums { action_sizes(&model.actions)? } else { Vec::new() };
+        let varying_sizes = VaryingSizes::new(&model, &limits)?;
         let tables =
             |prior| [WeightTable::exact(&sizes, &limits, prior), WeightTable::geometric(&sizes, &limits, prior)];
-        let weight_tables = model.prior.iter().flat_map(tables).flatten().collect();
+        let with_single_sizes = model.prior.as_ref().filter(|_| varying_sizes.is_none());
+        let weight_tables = with_single_sizes.into_iter().flat_map(tables).flatten().collect();
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let kinds = KindCandidates::new(&model, &names);
         let prior = model.prior.as_ref();
         let recurring = prior.and_then(|prior| RecurringCandidates::new(prior, &model.actions, &limits, &names));
         let (cache, counters) = (TwoGenerationCache::new(MAX_CACHE_BYTES), DecomposerCounters::default());
-        Ok(Self { model, names, solver, kinds, weight_tables, recurring, limit, cache, counters })
+        Ok(Self { model, names, solver, varying_sizes, kinds, weight_tables, recurring, limit, cache, counters })
     }
 
     /// The decomposition of a size or range of sizes: from the cache if the values of ε are the same to the last bit.
@@ -182,40 +187,38 @@ impl Decomposer {
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
+        let no_solution = || match least == most {
+            true => Unexplained::NoSolution(least),
+            false => Unexplained::NoSolutionInRange(least, most),
+        };
+        if let Some(varying_sizes) = &mut self.varying_sizes {
+            let found = varying_sizes.candidates(&sums, &self.names, self.limit)?;
+            let probability = found.ln_total.map(|ln_total| (ln_total + heaviest.ln()).exp().min(1.0));
+            if found.listed.is_empty() {
+                return Err(no_solution());
+            }
+            let found = FoundCandidates { listed: found.listed, count: found.count, probability };
+            return Ok(self.with_recurring(found, &sums, heaviest));
+        }
         let explained = self.explained(sums)?;
         if explained.is_empty() {
-            let is_range = least != most;
-            return Err(if is_range {
-                Unexplained::NoSolutionInRange(least, most)
-            } else {
-                Unexplained::NoSolution(least)
-            });
+            return Err(no_solution());
         }
         let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
         let (listed, probability) = match self.most_probable(&explained, count) {
-            Some((listed, ln_total)) => {
-                let probability = (ln_total + heaviest.ln()).exp().min(1.0);
-                let (listed, probability) = self.with_recurring(listed, probability, &explained, heaviest);
-                (listed, Some(probability))
-            }
+            Some((listed, ln_total)) => (listed, Some((ln_total + heaviest.ln()).exp().min(1.0))),
             None => (self.in_solver_order(&explained)?, None),
         };
-        Ok(FoundCandidates { listed, count, probability })
+        let sums: Vec<TargetSum> = explained.iter().map(|explained| explained.sum).collect();
+        Ok(self.with_recurring(FoundCandidates { listed, count, probability }, &sums, heaviest))
     }
 
     /// The candidates by habit, with those that recur.
-    fn with_recurring(
-        &self,
-        listed: SharedList<Candidate>,
-        size_probability: f64,
-        explained: &[ExplainedSum],
-        heaviest: f64,
-    ) -> (SharedList<Candidate>, f64) {
-        let Some(recurring) = &self.recurring else { return (listed, size_probability) };
-        let sums: Vec<TargetSum> = explained.iter().map(|explained| explained.sum).collect();
-        let (mut listed, size_probability) = recurring.join(&listed, size_probability, &sums, heaviest);
+    fn with_recurring(&self, found: FoundCandidates, sums: &[TargetSum], heaviest: f64) -> FoundCandidates {
+        let (Some(recurring), Some(probability)) = (&self.recurring, found.probability) else { return found };
+        let (mut listed, probability) = recurring.join(&found.listed, probability, sums, heaviest);
         listed.truncate(self.limit);
-        (listed.into(), size_probability)
+        FoundCandidates { listed: listed.into(), count: found.count, probability: Some(probability) }
     }
 
     /// The sums that some multisets of actions have, heaviest first.

@@ -10,7 +10,7 @@
 //! use sizeleak_decomposer::Solver;
 //! use sizeleak_model::{Action, Device, Inventory};
 //!
-//! let actions = [("on", 40), ("off", 41)].map(|(name, size)| Action { name: name.into(), size });
+//! let actions = [("on", 40), ("off", 41)].map(|(name, size)| Action::new(name, size));
 //! let plugs = Device { name: "plug".into(), count: 3, actions: vec!["on".into(), "off".into()] };
 //! let limits = Inventory { devices: vec![plugs] }.limits(&actions)?;
 //!
@@ -34,6 +34,7 @@ mod recurring_candidates;
 mod solver;
 mod sum_table;
 mod target_sums;
+mod varying_sizes;
 mod weight_table;
 
 pub use decomposer::Decomposer;

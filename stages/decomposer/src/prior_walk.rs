@@ -108,3 +108,37 @@ fn transitions_from(layer: &Layer, state: usize, limits: &Limits, prior: &Prior)
         Some(transition)
     })
 }
+
+/// The transitions of all states, weighed so that the product along a walk is P(A): those of the last layer have P(n)
+/// over the weights of all walks of n actions besides.
+#[derive(Debug, Clone)]
+pub(crate) struct WeighedTransitions {
+    pub(crate) transitions: Vec<Transition>,
+    /// The index of each state's first transition, by the state's index among all states.
+    pub(crate) firsts: Vec<usize>,
+}
+
+impl WeighedTransitions {
+    /// `None` where there are too many transitions.
+    pub(crate) fn new(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option<Self> {
+        let (mut transitions, mut firsts): (Vec<Transition>, Vec<usize>) = (Vec::new(), Vec::new());
+        let by_actions = sum_walks(automaton, limits, prior, |of_state| {
+            firsts.push(transitions.len());
+            transitions.extend_from_slice(of_state);
+        })?;
+        let last_layer = firsts.get(automaton.layers.last()?.offset).copied()?;
+        for Transition { weight, ln_weight, actions, .. } in transitions.iter_mut().skip(last_layer) {
+            let all = by_actions.get(*actions as usize).map_or(0.0, |walks| walks.weight).max(f64::MIN_POSITIVE);
+            *ln_weight += prior.ln_number(*actions) - all.ln();
+            *weight = ln_weight.exp();
+        }
+        Some(Self { transitions, firsts })
+    }
+}
+
+/// The transitions of a state, by its index among all states.
+pub(crate) fn of_state<'a>(transitions: &'a [Transition], firsts: &[usize], state: usize) -> &'a [Transition] {
+    let first = firsts.get(state).copied().unwrap_or(transitions.len());
+    let end = firsts.get(state + 1).copied().unwrap_or(transitions.len());
+    transitions.get(first..end).unwrap_or_default()
+}

@@ -1,11 +1,18 @@
 //! Commands that recur, beside the sums of a decomposition: their probability does not follow from habit.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sizeleak_frame::{Actions, Candidate, SharedList};
 use sizeleak_model::{Action, Limits, Prior, RecurringCommand};
 
 use crate::target_sums::TargetSum;
+
+/// Less probable sums are left out.
+const LEAST_PROBABILITY: f64 = 1e-12;
+
+/// A command of more actions is not taken for one that recurs.
+const MOST_ACTIONS: u64 = 4096;
 
 /// The commands of a prior that recur, as candidates have them.
 #[derive(Debug)]
@@ -18,8 +25,8 @@ pub(crate) struct RecurringCandidates {
 #[derive(Debug)]
 struct Recurring {
     actions: Actions,
-    /// Σ |aᵢ|·nbᵢ in bytes.
-    bytes: i64,
+    /// The sums of the sizes of its actions in bytes, with their probabilities.
+    sums: BTreeMap<i64, f64>,
     share: f64,
 }
 
@@ -31,15 +38,15 @@ impl RecurringCandidates {
         limits: &Limits,
         names: &SharedList<Arc<str>>,
     ) -> Option<Self> {
-        let allowed = prior.recurring.iter().filter(|command| limits.admits(&command.counts));
+        let total = |counts: &[u32]| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
+        let is_allowed = |counts: &[u32]| limits.admits(counts) && total(counts) <= MOST_ACTIONS;
+        let allowed = prior.recurring.iter().filter(|command| is_allowed(&command.counts));
         let of_command = |RecurringCommand { counts, share }: &RecurringCommand| {
-            let sizes = actions.iter().zip(counts);
-            let bytes = sizes.map(|(action, count)| action.size.saturating_mul(i64::from(*count)));
             let occurring = (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0);
             let occurring: Vec<(u32, u32)> = occurring.collect();
             let end = u32::try_from(occurring.len()).unwrap_or(u32::MAX);
-            let actions = Actions::of_many(names.clone(), occurring, [end]).next().unwrap_or_default();
-            Recurring { actions, bytes: bytes.fold(0, i64::saturating_add), share: *share }
+            let of_command = Actions::of_many(names.clone(), occurring, [end]).next().unwrap_or_default();
+            Recurring { actions: of_command, sums: sums_of(actions, counts), share: *share }
         };
         let commands: Vec<Recurring> = allowed.map(of_command).collect();
         let share = commands.iter().map(|command| command.share).sum();
@@ -63,13 +70,21 @@ impl RecurringCandidates {
         }
         let mut all = by_habit;
         for command in &self.commands {
-            let Some(sum) = sums.iter().find(|sum| sum.bytes == command.bytes) else { continue };
-            let probability = command.share * sum.weight * heaviest;
+            let explained =
+                sums.iter().filter_map(|sum| Some((command.sums.get(&sum.bytes)? * sum.weight, sum.epsilon)));
+            let (mut probability, mut epsilon) = (0.0, (0.0, 0));
+            for (weight, of_sum) in explained {
+                probability += command.share * weight * heaviest;
+                epsilon = if weight > epsilon.0 { (weight, of_sum) } else { epsilon };
+            }
+            if probability <= 0.0 {
+                continue;
+            }
             all += probability;
             match candidates.iter_mut().find(|candidate| candidate.actions == command.actions) {
                 Some(candidate) => candidate.probability += probability,
                 None => {
-                    candidates.push(Candidate { actions: command.actions.clone(), epsilon: sum.epsilon, probability })
+                    candidates.push(Candidate { actions: command.actions.clone(), epsilon: epsilon.1, probability })
                 }
             }
         }
@@ -80,6 +95,24 @@ impl RecurringCandidates {
         candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         (candidates, all.min(1.0))
     }
+}
+
+/// The sums of so many of each action, with their probabilities.
+fn sums_of(actions: &[Action], counts: &[u32]) -> BTreeMap<i64, f64> {
+    let mut sums = BTreeMap::from([(0, 1.0)]);
+    for (action, count) in actions.iter().zip(counts) {
+        for _ in 0..*count {
+            let mut longer: BTreeMap<i64, f64> = BTreeMap::new();
+            for (size, share) in action.sizes() {
+                for (sum, probability) in &sums {
+                    *longer.entry(sum.saturating_add(size)).or_default() += probability * share;
+                }
+            }
+            longer.retain(|_, probability| *probability > LEAST_PROBABILITY);
+            sums = longer;
+        }
+    }
+    sums
 }
 
 #[cfg(test)]

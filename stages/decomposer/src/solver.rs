@@ -96,6 +96,11 @@ impl Solver {
         Ok(Solutions { start, path: Vec::new(), counts: vec![0; self.automaton.layers.len()], solver: self })
     }
 
+    /// The largest sum that any command can have, if the inventory sets one.
+    pub(crate) fn largest_sum(&self) -> Option<usize> {
+        self.max_sum
+    }
+
     /// Computes the table up to a sum; `None` where nothing can make it up.
     fn prepare(&mut self, sum: i64) -> Result<Option<usize>, SumTooLarge> {
         let Ok(wanted) = u64::try_from(sum) else { return Ok(None) };

@@ -9,7 +9,7 @@
 use sizeleak_model::{Limits, Prior};
 
 use crate::automaton::{Automaton, Layer};
-use crate::prior_walk::{COUNTED_ACTIONS, Transition, sum_walks};
+use crate::prior_walk::{COUNTED_ACTIONS, Transition, WeighedTransitions, of_state};
 use crate::sum_table::{SmallerSums, SumTable};
 
 /// The most branches looked at for one command; the list ends there.
@@ -262,17 +262,7 @@ impl WeightTable {
 impl Factors {
     /// `None` where they take too much room.
     fn exact(automaton: &Automaton, limits: &Limits, prior: &Prior) -> Option<Self> {
-        let (mut transitions, mut firsts): (Vec<Transition>, Vec<usize>) = (Vec::new(), Vec::new());
-        let by_actions = sum_walks(automaton, limits, prior, |of_state| {
-            firsts.push(transitions.len());
-            transitions.extend_from_slice(of_state);
-        })?;
-        let last_layer = firsts.get(automaton.layers.last()?.offset).copied()?;
-        for Transition { weight, ln_weight, actions, .. } in transitions.iter_mut().skip(last_layer) {
-            let all = by_actions.get(*actions as usize).map_or(0.0, |walks| walks.weight).max(f64::MIN_POSITIVE);
-            *ln_weight += prior.ln_number(*actions) - all.ln();
-            *weight = ln_weight.exp();
-        }
+        let WeighedTransitions { transitions, firsts } = WeighedTransitions::new(automaton, limits, prior)?;
         Some(Self::Exact { transitions, firsts })
     }
 
@@ -327,13 +317,6 @@ impl Factors {
             (rest, next) = (earlier_layers, current);
         }
     }
-}
-
-/// The transitions of a state, by its index among all states.
-fn of_state<'a>(transitions: &'a [Transition], firsts: &[usize], state: usize) -> &'a [Transition] {
-    let first = firsts.get(state).copied().unwrap_or(transitions.len());
-    let end = firsts.get(state + 1).copied().unwrap_or(transitions.len());
-    transitions.get(first..end).unwrap_or_default()
 }
 
 /// The ways from a state with these transitions, and the bits of those that lead to an end.

@@ -5,7 +5,7 @@ use sizeleak_decomposer::{Solver, SolverError, SumTooLarge};
 use sizeleak_model::{Action, Device, Inventory, Limits};
 
 fn actions(sizes: impl IntoIterator<Item = i64>) -> Vec<Action> {
-    sizes.into_iter().enumerate().map(|(at, size)| Action { name: at.to_string(), size }).collect()
+    sizes.into_iter().enumerate().map(|(at, size)| Action::new(at.to_string(), size)).collect()
 }
 
 /// A solver for kinds of device, each given as a count and the numbers of its actions.

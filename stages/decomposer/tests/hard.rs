@@ -106,7 +106,7 @@ fn a_megabyte_of_two_hundred_actions_is_reported_and_smaller_messages_still_expl
 #[test]
 fn a_megabyte_of_seven_actions_has_first_ways() {
     let actions: Vec<Action> =
-        [43, 44, 46, 47, 49, 52, 55].iter().map(|size| Action { name: size.to_string(), size: *size }).collect();
+        [43, 44, 46, 47, 49, 52, 55].iter().map(|size| Action::new(size.to_string(), *size)).collect();
     let mut solver = Solver::new(&actions, &Limits::free(7)).unwrap();
     let sums = [1_048_576, 1_048_575, 999_999];
     for sum in sums {

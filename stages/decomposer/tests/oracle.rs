@@ -11,7 +11,7 @@ use sizeleak_model::{Action, Device, Inventory, Limits};
 const LETTERS: &str = "abcdefghijkl";
 
 fn actions(sizes: &[i64]) -> Vec<Action> {
-    sizes.iter().zip(LETTERS.chars()).map(|(size, name)| Action { name: name.into(), size: *size }).collect()
+    sizes.iter().zip(LETTERS.chars()).map(|(size, name)| Action::new(name, *size)).collect()
 }
 
 fn inventory(kinds: &[(u32, &str)]) -> Inventory {

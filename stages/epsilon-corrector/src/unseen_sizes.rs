@@ -27,7 +27,7 @@ pub(crate) struct UnseenSize {
 
 impl UnseenSizes {
     pub(crate) fn new(model: &Model) -> Self {
-        let largest = model.actions.iter().map(|action| action.size.unsigned_abs()).max();
+        let largest = model.actions.iter().map(|action| action.size_range()[1].unsigned_abs()).max();
         Self { max_distance: largest.unwrap_or(0), reported: BTreeSet::new(), commands: 0 }
     }
 

@@ -43,7 +43,7 @@ pub(super) fn first_model(
     scope: Scope,
 ) -> Option<Model> {
     let actions: Vec<Action> =
-        names.iter().zip(&fit.actions).map(|(name, action)| Action { name: name.clone(), size: action.size }).collect();
+        names.iter().zip(&fit.actions).map(|(name, action)| Action::new(name, action.size)).collect();
     if actions.is_empty() {
         return None;
     }

@@ -119,7 +119,7 @@ prop_compose! {
             overhead,
             smoothing: Smoothing { k, strength },
             prior,
-            actions: names.into_iter().zip(sizes).map(|(name, size)| Action { name, size }).collect(),
+            actions: names.into_iter().zip(sizes).map(|(name, size)| Action::new(name, size)).collect(),
             kinds,
             inventory: (count > 0).then_some(Inventory { devices: vec![device] }),
             neighbours: Neighbours::new(tuples).unwrap(),
@@ -138,6 +138,33 @@ prop_compose! {
                 warnings: Vec::new(),
             },
         }
+    }
+}
+
+#[test]
+fn sizes_that_vary_read_back_and_are_checked() {
+    let mut varying = model();
+    varying.actions[0] = Action::of_sizes("on", &[(40, 3.0), (41, 1.0), (44, 2.0)]).unwrap();
+    let text = varying.to_toml();
+    assert!(
+        text.contains("sizes = [[40, 0.5], [41, 0.166667], [44, 0.333333]]") && text.contains("schema = 2"),
+        "{text}"
+    );
+    assert_eq!(Model::from_toml(&text), Ok(varying));
+    for wrong in [
+        "[[40, 1.0]]",
+        "[[41, 0.5], [40, 0.5]]",
+        "[[40, 0.5], [40, 0.5]]",
+        "[[40, 0.5], [41, 0.1]]",
+        "[[40, 1.5], [41, -0.5]]",
+        "[[40, 0.4], [41, 0.6]]",
+        "[[42, 0.5], [43, 0.5]]",
+        "[[0, 0.5], [40, 0.5]]",
+        "[[40, 0.5], [4000, 0.5]]",
+        "[[40, nan], [41, 0.5]]",
+    ] {
+        let wrong = text.replace("[[40, 0.5], [41, 0.166667], [44, 0.333333]]", wrong);
+        assert!(matches!(Model::from_toml(&wrong), Err(ModelFault::Bounds(_))), "{wrong}");
     }
 }
 

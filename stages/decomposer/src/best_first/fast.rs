@@ -150,7 +150,7 @@ mod tests {
         let device =
             |name: &str, count, actions: &[String]| Device { name: name.into(), count, actions: actions.to_vec() };
         let devices = vec![device("all", devices, &names), device("last", 2, &names[actions - 1..])];
-        let actions: Vec<Action> = names.into_iter().map(|name| Action { name, size: 1 }).collect();
+        let actions: Vec<Action> = names.into_iter().map(|name| Action::new(name, 1)).collect();
         Inventory { devices }.limits(&actions).unwrap()
     }
 

@@ -25,7 +25,7 @@ fn best_ways(table: &WeightTable, sums: &[(usize, f64)], max_ways: usize) -> Vec
 }
 
 fn actions(number: usize) -> Vec<Action> {
-    (0..number).map(|at| Action { name: at.to_string(), size: 1 }).collect()
+    (0..number).map(|at| Action::new(at.to_string(), 1)).collect()
 }
 
 fn limits(kinds: &[(u32, Vec<usize>)], number: usize) -> Limits {

@@ -1,0 +1,136 @@
+//! An action of a device, with the size or the sizes that one occurrence adds to a command.
+
+use serde::{Deserialize, Serialize};
+
+/// The most sizes of one action.
+const MAX_SIZES: usize = 256;
+
+/// The least and the greatest size of an action are at most this many bytes apart.
+const MAX_SPREAD: i64 = 1024;
+
+/// Shares in a file are rounded: their sum may differ from 1 by this.
+const ROUNDING: f64 = 0.001;
+
+/// The smallest value that six decimals can show.
+const MIN_SHARE: f64 = 1e-6;
+
+/// An action of a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Action {
+    /// Its name, as in labels and inventory.
+    pub name: String,
+    /// |aᵢ|: bytes that one occurrence adds to a command; the most frequent one if they vary.
+    pub size: i64,
+    /// Sizes in bytes with their shares, if sizes vary: ascending, two or more. Empty for a single size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sizes: Vec<(i64, f64)>,
+}
+
+impl Action {
+    /// An action whose occurrences all have this size in bytes.
+    pub fn new(name: impl Into<String>, size: i64) -> Self {
+        Self { name: name.into(), size, sizes: Vec::new() }
+    }
+
+    /// An action with these sizes in bytes and how often each occurs. Shares are rounded to six decimals, at least the
+    /// smallest one that these show. `None` unless some size occurs, or if there are more than 256, or if they are more
+    /// than 1024 bytes apart.
+    pub fn of_sizes(name: impl Into<String>, times: &[(i64, f64)]) -> Option<Self> {
+        let mut times: Vec<(i64, f64)> = times.iter().copied().filter(|(_, times)| *times > 0.0).collect();
+        times.sort_unstable_by_key(|(size, _)| *size);
+        let all: f64 = times.iter().map(|(_, times)| times).sum();
+        let (size, _) = times.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
+        if times.len() == 1 {
+            return Some(Self::new(name, size));
+        }
+        let rounded = |share: f64| ((share * 1e6).round() / 1e6).max(MIN_SHARE);
+        let sizes = times.into_iter().map(|(size, times)| (size, rounded(times / all))).collect();
+        let action = Self { name: name.into(), size, sizes };
+        action.fault().is_none().then_some(action)
+    }
+
+    /// Whether occurrences have several sizes.
+    pub fn varies(&self) -> bool {
+        !self.sizes.is_empty()
+    }
+
+    /// The sizes of one occurrence in bytes, ascending, with their probabilities, which sum to 1.
+    pub fn sizes(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
+        let sum: f64 = self.sizes.iter().map(|(_, share)| share).sum();
+        let single = (!self.varies()).then_some((self.size, 1.0));
+        single.into_iter().chain(self.sizes.iter().map(move |(size, share)| (*size, share / sum)))
+    }
+
+    /// The least and the greatest size of one occurrence in bytes.
+    pub fn size_range(&self) -> [i64; 2] {
+        match (self.sizes.first(), self.sizes.last()) {
+            (Some((least, _)), Some((most, _))) => [*least, *most],
+            _ => [self.size; 2],
+        }
+    }
+
+    /// The sizes with their shares as they are written; empty for a single size.
+    pub(crate) fn written_sizes(&self) -> &[(i64, f64)] {
+        &self.sizes
+    }
+
+    /// What is wrong with the sizes, if anything is.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let fault = |what: &str| Some(format!("`sizes` of the action `{}` {what}", self.name));
+        let [least, most] = self.size_range();
+        if self.size <= 0 || least <= 0 {
+            return Some(format!("the action `{}` must be at least 1 byte long", self.name));
+        }
+        if !self.varies() {
+            return None;
+        }
+        if !(2..=MAX_SIZES).contains(&self.sizes.len()) || most.saturating_sub(least) > MAX_SPREAD {
+            return fault(&format!("must be 2 to {MAX_SIZES} sizes, at most {MAX_SPREAD} bytes apart"));
+        }
+        if !self.sizes.is_sorted_by(|(one, _), (next, _)| one < next) {
+            return fault("must be in ascending order");
+        }
+        let sum: f64 = self.sizes.iter().map(|(_, share)| share).sum();
+        let are_shares = self.sizes.iter().all(|(_, share)| (MIN_SHARE / 2.0..=1.0).contains(share));
+        if !are_shares || (sum - 1.0).abs() > ROUNDING {
+            return fault("must have shares above 0 that sum to 1");
+        }
+        let most_frequent = self.sizes.iter().map(|(_, share)| *share).fold(0.0, f64::max);
+        let is_most_frequent = |(size, share): &(i64, f64)| *size == self.size && *share >= most_frequent;
+        if !self.sizes.iter().any(is_most_frequent) {
+            return fault("must have `size` as the most frequent one");
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_become_probabilities() {
+        let action = Action::of_sizes("dim", &[(30, 1.0), (28, 3.0), (29, 0.0)]).unwrap();
+        assert_eq!((action.size, action.size_range(), action.varies()), (28, [28, 30], true));
+        assert_eq!(action.sizes().collect::<Vec<_>>(), [(28, 0.75), (30, 0.25)]);
+        let single = Action::of_sizes("on", &[(30, 2.0)]).unwrap();
+        assert_eq!((single.clone(), single.sizes().collect()), (Action::new("on", 30), vec![(30, 1.0)]));
+    }
+
+    #[test]
+    fn rare_sizes_keep_a_share() {
+        let action = Action::of_sizes("dim", &[(28, 1e9), (29, 1.0)]).unwrap();
+        assert_eq!(action.sizes().count(), 2);
+        assert!((action.sizes().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn sizes_that_no_action_has_are_refused() {
+        assert_eq!(Action::of_sizes("on", &[]), None);
+        assert_eq!(Action::of_sizes("on", &[(0, 1.0), (1, 1.0)]), None);
+        assert_eq!(Action::of_sizes("on", &[(1, 1.0), (2000, 1.0)]), None);
+        let many: Vec<(i64, f64)> = (1..300).map(|size| (size, 1.0)).collect();
+        assert_eq!(Action::of_sizes("on", &many), None);
+    }
+}

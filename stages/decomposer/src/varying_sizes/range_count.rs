@@ -1,0 +1,83 @@
+//! How many multisets of actions can have a size in a range, by their least and their greatest sizes.
+//!
+//! A multiset A has sizes from lo(A) to hi(A), the sums of its actions' least and greatest sizes. It can have one
+//! between `least` and `most` unless lo(A) > most or hi(A) < least, which exclude each other. So the number is
+//!
+//! ```text
+//! #(A: lo(A) ≤ most) − #(A: hi(A) < least)
+//! ```
+//!
+//! and both are sums of what a solver counts.
+
+use sizeleak_model::{Action, Limits};
+
+use crate::solver::{Solver, SolverError, SumTooLarge};
+
+/// Counts multisets by their ranges.
+#[derive(Debug)]
+pub(crate) struct RangeCount {
+    by_least: CumulativeCount,
+    by_most: CumulativeCount,
+}
+
+impl RangeCount {
+    /// # Errors
+    /// [`SolverError`] if the actions and limits cannot be solved for.
+    pub(crate) fn new(actions: &[Action], limits: &Limits) -> Result<Self, SolverError> {
+        let with_size = |size: fn([i64; 2]) -> i64| -> Vec<Action> {
+            actions.iter().map(|action| Action::new(action.name.clone(), size(action.size_range()))).collect()
+        };
+        Ok(Self {
+            by_least: CumulativeCount::new(&with_size(|[least, _]| least), limits)?,
+            by_most: CumulativeCount::new(&with_size(|[_, most]| most), limits)?,
+        })
+    }
+
+    /// The number of multisets that can have a sum in this range, which is above 0; `u64::MAX` stands for that many or
+    /// more.
+    ///
+    /// # Errors
+    /// [`SumTooLarge`].
+    pub(crate) fn count(&mut self, [least, most]: [i64; 2]) -> Result<u64, SumTooLarge> {
+        let may_be_smaller = self.by_least.up_to(most)?;
+        if may_be_smaller == u64::MAX {
+            return Ok(u64::MAX);
+        }
+        Ok(may_be_smaller.saturating_sub(self.by_most.up_to(least.saturating_sub(1))?))
+    }
+
+    /// The largest sum that any command can have; `usize::MAX` without an inventory.
+    pub(crate) fn largest_sum(&self) -> usize {
+        self.by_most.solver.largest_sum().unwrap_or(usize::MAX)
+    }
+}
+
+/// How many multisets have a sum of at most so many bytes.
+#[derive(Debug)]
+struct CumulativeCount {
+    solver: Solver,
+    /// For each sum from 0 on.
+    up_to: Vec<u64>,
+}
+
+impl CumulativeCount {
+    fn new(actions: &[Action], limits: &Limits) -> Result<Self, SolverError> {
+        Ok(Self { solver: Solver::new(actions, limits)?, up_to: Vec::new() })
+    }
+
+    fn up_to(&mut self, sum: i64) -> Result<u64, SumTooLarge> {
+        let largest = self.solver.largest_sum().and_then(|largest| i64::try_from(largest).ok());
+        let sum = largest.map_or(sum, |largest| sum.min(largest));
+        let Ok(at) = usize::try_from(sum) else { return Ok(0) };
+        if at >= self.up_to.len() {
+            // The largest first: it says whether there is room, and the rest are look-ups.
+            self.solver.count(sum)?;
+            let mut before = self.up_to.last().copied().unwrap_or(0);
+            for next in self.up_to.len()..=at {
+                before = before.saturating_add(self.solver.count(i64::try_from(next).unwrap_or(i64::MAX))?);
+                self.up_to.push(before);
+            }
+        }
+        Ok(self.up_to.get(at).copied().unwrap_or(0))
+    }
+}
