@@ -11,6 +11,7 @@
 mod classes;
 mod interpretation;
 mod learning;
+mod likelihood_bound;
 mod seen_replies;
 
 pub use self::classes::{ReplyClass, SingleReplies};
