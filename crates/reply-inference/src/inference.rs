@@ -24,7 +24,7 @@ const MOST_THRESHOLDS: u32 = 8;
 const MOST_STEPS: u64 = 200_000;
 
 /// The most numbers that tables hold.
-const MOST_TABLE_NUMBERS: usize = 1 << 24;
+const MOST_TABLE_NUMBERS: usize = 1 << 23;
 
 /// A sum that a command's actions may have, with its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -11,6 +11,9 @@ use super::interpretation::Interpretation;
 use super::likelihood_bound::peak;
 use super::seen_replies::{ClassShares, Component, SeenReplies};
 
+/// The most numbers of replies of joint classes whose factors are kept.
+const MAX_KNOWN: usize = 1 << 12;
+
 /// Factors of the interpretations of one command's replies.
 #[derive(Debug)]
 pub struct LikelihoodTable<'a> {
@@ -18,7 +21,6 @@ pub struct LikelihoodTable<'a> {
     ln_unit: f64,
     /// The weight of each interpretation, as a multiple of the unit.
     weights: Vec<f64>,
-    /// How many replies of each type the interpretations have, as far as it matters to the component, each once.
     factors: Vec<ComponentFactors>,
 }
 
@@ -27,6 +29,7 @@ pub struct LikelihoodTable<'a> {
 struct ComponentFactors {
     /// For each interpretation which of the patterns it has.
     pattern_of: Vec<usize>,
+    /// How many replies of each of the component's types interpretations have, each once.
     patterns: Vec<Pattern>,
     by_numbers: FactorsByNumbers,
 }
@@ -156,6 +159,9 @@ impl ComponentFactors {
         }));
         if known.contains_key(current) {
             return;
+        }
+        if known.len() >= MAX_KNOWN {
+            known.clear();
         }
         let is_any_open = current.iter().any(|(_, is_open)| *is_open);
         let factor = |Pattern { example, ln_greatest, .. }: &Pattern| {
