@@ -1,5 +1,7 @@
 //! The commands that an inventory allows: Hall's conditions on how often actions occur.
 
+mod class_order;
+
 use std::collections::BTreeMap;
 
 use crate::inventory::MAX_ACTION_CLASSES;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use sizeleak_model::{Condition, Limits, MAX_ACTION_CLASSES};
+use sizeleak_model::Limits;
 
 /// The most states of an automaton.
 pub(crate) const MAX_STATES: usize = 1 << 16;
@@ -62,7 +62,7 @@ impl Automaton {
         for (position, &(action, size)) in order.iter().enumerate() {
             let later = order.iter().skip(position + 1).map(|(action, _)| limits.class_of(*action));
             let later = later.filter(|class| *class < limits.classes()).fold(0_u64, |set, class| set | 1 << class);
-            let open: Vec<bool> = limits.conditions().iter().map(|condition| holds_any(condition, later)).collect();
+            let open: Vec<bool> = limits.conditions().iter().map(|condition| condition.holds_any(later)).collect();
             let mut builder = LayerBuilder::new(entries);
             let states = builder.build(limits, limits.class_of(action), &open, MAX_STATES - state_count)?;
             entries = builder.next_entries;
@@ -148,44 +148,17 @@ fn free_devices(limits: &Limits, class: usize, key: &[u32]) -> u32 {
     counted.map(|(used, condition)| condition.devices().saturating_sub(*used)).min().unwrap_or(u32::MAX)
 }
 
-/// Whether a condition holds one of a set of classes.
-fn holds_any(condition: &Condition, classes: u64) -> bool {
-    (0..MAX_ACTION_CLASSES).any(|class| classes >> class & 1 == 1 && condition.holds_class(class))
-}
-
-/// An order of the actions that keeps few conditions open at a time. The next class is always the one after which the
-/// open conditions have the fewest states; within a class larger actions come first, then the model's order decides.
+/// The actions with their sizes by the classes' order ([`Limits::class_order`]); within a class larger actions come
+/// first, then the model's order decides.
 fn order(sizes: &[usize], limits: &Limits) -> Vec<(usize, usize)> {
     let mut actions: Vec<(usize, usize)> = sizes.iter().copied().enumerate().collect();
-    let mut rest: Vec<usize> = (0..limits.classes()).collect();
-    let mut ranks = vec![usize::MAX; limits.classes()];
-    let mut placed = 0_u64;
-    for rank in 0..limits.classes() {
-        let costs = rest.iter().map(|class| open_states(limits, placed | 1 << class));
-        let Some((cheapest, _)) = costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
-        let class = rest.remove(cheapest);
-        placed |= 1 << class;
-        if let Some(slot) = ranks.get_mut(class) {
-            *slot = rank;
-        }
-    }
+    let classes = limits.class_order();
     actions.sort_by_key(|(action, size)| {
-        let rank = ranks.get(limits.class_of(*action)).copied().unwrap_or(usize::MAX);
+        let class = limits.class_of(*action);
+        let rank = classes.iter().position(|placed| *placed == class).unwrap_or(usize::MAX);
         (rank, std::cmp::Reverse(*size), *action)
     });
     actions
-}
-
-/// The logarithm of how many states there can be after the actions of a set of classes have passed.
-fn open_states(limits: &Limits, placed: u64) -> f64 {
-    let conditions = limits.conditions().iter();
-    let open = conditions.filter(|condition| holds_any(condition, placed) && holds_any(condition, !placed));
-    let used = open.map(|condition| {
-        let classes = (0..limits.classes()).filter(|class| placed >> class & 1 == 1 && condition.holds_class(*class));
-        let used = classes.map(|class| limits.max_of_class(class)).fold(0, u32::saturating_add);
-        used.min(condition.max())
-    });
-    used.map(|used| (f64::from(used) + 1.0).ln()).sum()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
 use crate::recurring_candidates::RecurringCandidates;
+use crate::reply_candidates::{ReplyAnswer, ReplyCandidate, ReplyCandidates};
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
 use crate::varying_sizes::VaryingSizes;
@@ -41,10 +42,12 @@ pub struct Decomposer {
     weight_tables: Vec<WeightTable>,
     /// `None` if the prior has no commands that recur.
     recurring: Option<RecurringCandidates>,
+    /// For sizes with more candidates than are listed.
+    with_replies: ReplyCandidates,
     limit: usize,
     /// The latest decomposition for each size or range of sizes, with the values of ε it holds for: a home's commands
     /// have the same few sizes.
-    cache: TwoGenerationCache<[i64; 2], (SharedList<WeightedEpsilon>, Decomposition)>,
+    cache: TwoGenerationCache<DecompositionKey, (SharedList<WeightedEpsilon>, Decomposition)>,
     counters: DecomposerCounters,
 }
 
@@ -54,6 +57,14 @@ struct DecomposerCounters {
     too_large: u64,
     cut_lists: u64,
     unused_epsilons: u64,
+}
+
+/// What a decomposition depends on, besides the model and the values of ε.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct DecompositionKey {
+    sizes: [i64; 2],
+    /// The sizes of the replies in ascending order, where they choose the candidates to list.
+    replies: Option<Vec<[i64; 2]>>,
 }
 
 /// What explains a size, for some values of ε.
@@ -72,6 +83,8 @@ struct FoundCandidates {
     count: u64,
     /// The probability of the size; `None` where the model has no prior.
     probability: Option<f64>,
+    /// P(replies | size), where the replies chose the candidates to list.
+    reply_probability: Option<f64>,
 }
 
 /// Why nothing explains a command, as its notice says.
@@ -118,14 +131,35 @@ impl Decomposer {
         let kinds = KindCandidates::new(&model, &names);
         let prior = model.prior.as_ref();
         let recurring = prior.and_then(|prior| RecurringCandidates::new(prior, &model.actions, &limits, &names));
-        let (cache, counters) = (TwoGenerationCache::new(MAX_CACHE_BYTES), DecomposerCounters::default());
-        Ok(Self { model, names, solver, varying_sizes, kinds, weight_tables, recurring, limit, cache, counters })
+        let cache = TwoGenerationCache::new(MAX_CACHE_BYTES);
+        let (with_replies, counters) = (ReplyCandidates::default(), DecomposerCounters::default());
+        Ok(Self {
+            model,
+            names,
+            solver,
+            varying_sizes,
+            kinds,
+            weight_tables,
+            recurring,
+            with_replies,
+            limit,
+            cache,
+            counters,
+        })
     }
 
-    /// The decomposition of a size or range of sizes: from the cache if the values of ε are the same to the last bit.
-    fn decompose(&mut self, sizes: [i64; 2], epsilons: &SharedList<WeightedEpsilon>) -> Decomposition {
+    /// The decomposition of a command's size or range of sizes: from the cache if the values of ε are the same to the last
+    /// bit.
+    fn decompose(
+        &mut self,
+        command: &Command,
+        sizes: [i64; 2],
+        epsilons: &SharedList<WeightedEpsilon>,
+    ) -> Decomposition {
+        let replies = self.with_replies.replies(&self.model, command).filter(|_| self.is_cut(sizes, epsilons));
+        let key = DecompositionKey { sizes, replies };
         let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
-        if let Some((cached, decomposition)) = self.cache.recall(&sizes)
+        if let Some((cached, decomposition)) = self.cache.recall(&key)
             && (cached.is_clone_of(epsilons) || cached.iter().map(bits).eq(epsilons.iter().map(bits)))
         {
             return decomposition.clone();
@@ -134,7 +168,7 @@ impl Decomposer {
         let (candidates, unused_epsilons) = match target_sums(sizes, self.model.overhead, epsilons) {
             Some((sums, unused_epsilons)) => {
                 let heaviest = epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite());
-                (self.candidates(sizes, sums, heaviest.fold(0.0, f64::max)), unused_epsilons)
+                (self.candidates(&key, sums, heaviest.fold(0.0, f64::max)), unused_epsilons)
             }
             None => (Err(Unexplained::InvalidRange(least, most)), 0),
         };
@@ -146,20 +180,32 @@ impl Decomposer {
         };
         let decomposition = Decomposition { candidates, unused_epsilons, size_probability };
         let list_bytes = decomposition.candidates.as_ref().map_or(0, |found| found.listed.memory_bytes());
-        let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + list_bytes;
-        self.cache.remember(sizes, (epsilons.clone(), decomposition.clone()), bytes);
+        let of_replies = key.replies.as_ref().map_or(0, |replies| size_of_val(&**replies));
+        let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + of_replies + list_bytes;
+        self.cache.remember(key, (epsilons.clone(), decomposition.clone()), bytes);
         decomposition
+    }
+
+    /// Whether a size has more candidates than can be listed, all of them sums of single sizes by habit.
+    fn is_cut(&mut self, sizes: [i64; 2], epsilons: &[WeightedEpsilon]) -> bool {
+        if self.varying_sizes.is_some() || self.recurring.is_some() {
+            return false;
+        }
+        let sums = target_sums(sizes, self.model.overhead, epsilons);
+        let explained = sums.and_then(|(sums, _)| self.explained(sums).ok()).unwrap_or_default();
+        count(&explained) > self.limit as u64
     }
 
     /// The kinds and the sums that explain a command; the weights of sums are multiples of `heaviest`.
     fn candidates(
         &mut self,
-        sizes: [i64; 2],
+        key: &DecompositionKey,
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
+        let sizes = key.sizes;
         let additive = if self.solver.is_some() {
-            self.sums_of_actions(sizes, sums, heaviest)
+            self.sums_of_actions(key, sums, heaviest)
         } else {
             Err(Unexplained::NoKind(sizes[1]))
         };
@@ -177,13 +223,14 @@ impl Decomposer {
         }
         let count = unlisted.saturating_add(listed.len() as u64);
         listed.truncate(self.limit);
-        Ok(FoundCandidates { listed: listed.into(), count, probability: Some(size_probability) })
+        let probability = Some(size_probability);
+        Ok(FoundCandidates { listed: listed.into(), count, probability, reply_probability: None })
     }
 
     /// The multisets of actions that explain a command, for sums whose weights are multiples of `heaviest`.
     fn sums_of_actions(
         &mut self,
-        [least, most]: [i64; 2],
+        DecompositionKey { sizes: [least, most], replies }: &DecompositionKey,
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
@@ -197,20 +244,25 @@ impl Decomposer {
             if found.listed.is_empty() {
                 return Err(no_solution());
             }
-            let found = FoundCandidates { listed: found.listed, count: found.count, probability };
+            let (listed, count) = (found.listed, found.count);
+            let found = FoundCandidates { listed, count, probability, reply_probability: None };
             return Ok(self.with_recurring(found, &sums, heaviest));
         }
         let explained = self.explained(sums)?;
         if explained.is_empty() {
             return Err(no_solution());
         }
-        let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
+        let count = count(&explained);
+        if let Some(found) = replies.as_ref().and_then(|replies| self.by_replies(&explained, replies, heaviest)) {
+            return Ok(FoundCandidates { count, ..found });
+        }
         let (listed, probability) = match self.most_probable(&explained, count) {
             Some((listed, ln_total)) => (listed, Some((ln_total + heaviest.ln()).exp().min(1.0))),
             None => (self.in_solver_order(&explained)?, None),
         };
         let sums: Vec<TargetSum> = explained.iter().map(|explained| explained.sum).collect();
-        Ok(self.with_recurring(FoundCandidates { listed, count, probability }, &sums, heaviest))
+        let found = FoundCandidates { listed, count, probability, reply_probability: None };
+        Ok(self.with_recurring(found, &sums, heaviest))
     }
 
     /// The candidates by habit, with those that recur.
@@ -218,7 +270,26 @@ impl Decomposer {
         let (Some(recurring), Some(probability)) = (&self.recurring, found.probability) else { return found };
         let (mut listed, probability) = recurring.join(&found.listed, probability, sums, heaviest);
         listed.truncate(self.limit);
-        FoundCandidates { listed: listed.into(), count: found.count, probability: Some(probability) }
+        FoundCandidates { listed: listed.into(), probability: Some(probability), ..found }
+    }
+
+    /// The candidates that are most probable given the replies; `None` where sizes alone have to do.
+    fn by_replies(&self, explained: &[ExplainedSum], replies: &[[i64; 2]], heaviest: f64) -> Option<FoundCandidates> {
+        let sums = explained.iter().map(|explained| &explained.sum);
+        let limit = self.limit.min(MAX_CANDIDATES);
+        let answer = self.with_replies.most_probable(&self.model, replies, sums, limit)?;
+        let ReplyAnswer { candidates, ln_size, reply_probability } = answer;
+        let mut list = CandidateList::new(&self.names, self.limit);
+        for ReplyCandidate { actions, sum, probability } in candidates {
+            let Some(ExplainedSum { sum, .. }) = explained.get(sum) else { continue };
+            list.push(actions.into_iter(), sum.epsilon, probability);
+        }
+        Some(FoundCandidates {
+            listed: list.into_candidates(),
+            count: 0,
+            probability: Some((ln_size + heaviest.ln()).exp().min(1.0)),
+            reply_probability: Some(reply_probability),
+        })
     }
 
     /// The sums that some multisets of actions have, heaviest first.
@@ -281,7 +352,8 @@ impl Stage for Decomposer {
         if epsilons.is_empty() {
             return Ok(out.emit(unanswered(command))?);
         }
-        let Decomposition { candidates, unused_epsilons, size_probability } = self.decompose(sizes, &epsilons);
+        let Decomposition { candidates, unused_epsilons, size_probability } =
+            self.decompose(&command, sizes, &epsilons);
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
             self.counters.unexplained += 1;
@@ -296,7 +368,8 @@ impl Stage for Decomposer {
             };
             out.emit(notice.into())?;
         }
-        let FoundCandidates { listed: candidates, count: candidate_count, .. } = candidates.unwrap_or_default();
+        let FoundCandidates { listed: candidates, count: candidate_count, reply_probability, .. } =
+            candidates.unwrap_or_default();
         let listed = candidates.len() as u64;
         self.counters.cut_lists += u64::from(listed < candidate_count);
         let identification = Identification {
@@ -304,6 +377,7 @@ impl Stage for Decomposer {
             candidate_count,
             listed,
             size_probability,
+            reply_probability,
             ..Identification::unanswered(command)
         };
         Ok(out.emit(identification.into())?)
@@ -336,6 +410,11 @@ impl SectionStage for Decomposer {
     fn without_model(Correction { command, .. }: Correction) -> Frame {
         unanswered(command)
     }
+}
+
+/// How many candidates there are; `u64::MAX` stands for that many or more.
+fn count(explained: &[ExplainedSum]) -> u64 {
+    explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count))
 }
 
 /// ln Σ exp(x).

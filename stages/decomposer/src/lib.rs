@@ -31,6 +31,7 @@ mod kind_candidates;
 mod options;
 mod prior_walk;
 mod recurring_candidates;
+mod reply_candidates;
 mod solver;
 mod sum_table;
 mod target_sums;

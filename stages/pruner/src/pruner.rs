@@ -73,6 +73,8 @@ struct PruningKey {
     /// The lengths of the single replies in ascending order; none if the model does not use them.
     single_replies: Vec<u32>,
     candidate_count: u64,
+    /// The bits of P(single replies | size), if it is given.
+    given_probability: Option<u64>,
 }
 
 /// What is left of a list of candidates.
@@ -139,7 +141,7 @@ impl Pruner {
 
     /// The result for an identification: from the cache if its candidates are the same to the last bit.
     fn result(&mut self, identification: &Identification) -> PruningResult {
-        let Identification { command, candidates, candidate_count, .. } = identification;
+        let Identification { command, candidates, candidate_count, reply_probability, .. } = identification;
         let key = PruningKey {
             size: command.size,
             plaintext: command.plaintext,
@@ -152,6 +154,7 @@ impl Pruner {
             },
             single_replies: self.single_replies(command),
             candidate_count: *candidate_count,
+            given_probability: reply_probability.map(f64::to_bits),
         };
         if let Some((cached, result)) = self.cache.recall(&key)
             && is_same(cached, candidates)
@@ -175,7 +178,8 @@ impl Pruner {
         lengths
     }
 
-    fn compute(&self, Identification { command, candidates, candidate_count, .. }: &Identification) -> PruningResult {
+    fn compute(&self, identification: &Identification) -> PruningResult {
+        let Identification { command, candidates, candidate_count, .. } = identification;
         let unlisted = match *candidate_count {
             // That many or more.
             u64::MAX => u64::MAX,
@@ -196,7 +200,9 @@ impl Pruner {
                 (Some(bounds), false)
             }
             (Some(evidence), _) => {
-                posterior.weigh(&evidence);
+                // Of the decomposer's candidates and replies one by one; so not with candidates dropped, or by other evidence.
+                let is_given = beyond_inventory == 0 && evidence.is_of_single_replies();
+                posterior.weigh(&evidence, identification.reply_probability.filter(|_| is_given));
                 (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
             }
         };

@@ -17,33 +17,33 @@ const MAX_TRIED: usize = 16;
 #[derive(Debug, Clone)]
 pub struct SeenReplies {
     /// Those of one class first, which are checked quickly.
-    components: Vec<Component>,
-    interpretations: Vec<Interpretation>,
+    pub(super) components: Vec<Component>,
+    pub(super) interpretations: Vec<Interpretation>,
 }
 
 /// Classes that have types of replies in common, directly or through others. Components do not depend on each other;
 /// most are a single class.
 #[derive(Debug, Clone)]
-struct Component {
-    classes: Vec<ClassShares>,
+pub(super) struct Component {
+    pub(super) classes: Vec<ClassShares>,
     /// The types that they have, as indices into the types of the interpretations.
-    types: Vec<usize>,
+    pub(super) types: Vec<usize>,
 }
 
 /// What one class says of the types of its component.
 #[derive(Debug, Clone)]
-struct ClassShares {
-    class: usize,
-    missing: f64,
+pub(super) struct ClassShares {
+    pub(super) class: usize,
+    pub(super) missing: f64,
     /// Types that the class has.
-    types: Vec<TypeShare>,
+    pub(super) types: Vec<TypeShare>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct TypeShare {
+pub(super) struct TypeShare {
     /// Among the types of the component.
-    index: usize,
-    share: f64,
+    pub(super) index: usize,
+    pub(super) share: f64,
     /// Whether no later class of the component has it.
     is_last: bool,
 }
@@ -165,7 +165,7 @@ impl Component {
 
     /// The logarithm of the probability that the replies of the classes, in an order, have the types that are seen,
     /// summed over all ways to give the places to them.
-    fn ln_ways(&self, seen: &[u32], class_counts: &[u32]) -> f64 {
+    pub(super) fn ln_ways(&self, seen: &[u32], class_counts: &[u32]) -> f64 {
         let seen = |index: usize| self.types.get(index).and_then(|at| seen.get(*at)).copied().unwrap_or(0);
         let count = |class: &ClassShares| class_counts.get(class.class).copied().unwrap_or(0);
         match &self.classes[..] {

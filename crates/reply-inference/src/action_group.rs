@@ -1,0 +1,115 @@
+//! Groups of actions that replies and inventory do not tell apart, and the sums that some actions of a group have.
+
+use sizeleak_model::{Prior, SingleReplies};
+
+use crate::device_limits::DeviceLimits;
+use crate::sum_weights::SumWeights;
+
+/// An action with its size in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SizedAction {
+    /// Its index in the model's list.
+    pub(crate) index: usize,
+    pub(crate) size: usize,
+}
+
+/// Actions of the same devices with the same numbers of replies.
+#[derive(Debug, Clone)]
+pub(crate) struct ActionGroup {
+    pub(crate) actions: Vec<SizedAction>,
+    /// The class in the inventory's limits.
+    pub(crate) class: usize,
+    /// How many replies of each class one of the actions sends, without those it does not send.
+    pub(crate) sent: Vec<(usize, u32)>,
+    /// The sums of k of the actions, by k, weighted by the prior without what depends on other groups.
+    pub(crate) sums: Vec<SumWeights>,
+    /// The sums of each action that occurs k times: by the action's position, then by k.
+    pub(crate) occurrences: Vec<Vec<SumWeights>>,
+    /// The greatest weight of one multiset of k of the actions from some action on: by the action's position, then by k.
+    pub(crate) greatest: Vec<Vec<SumWeights>>,
+}
+
+/// The groups of all actions: those that send replies first, those that send the same classes side by side. Without
+/// single replies, an action's class in the inventory is its group.
+pub(crate) fn groups(
+    actions: &[SizedAction],
+    replies: Option<&SingleReplies>,
+    prior: &Prior,
+    devices: &DeviceLimits,
+) -> Vec<ActionGroup> {
+    let sent = |action: &SizedAction| -> Vec<(usize, u32)> {
+        let row = replies.and_then(|replies| replies.per_action.get(action.index));
+        row.into_iter().flatten().copied().enumerate().filter(|(_, number)| *number > 0).collect()
+    };
+    let mut keyed: Vec<(bool, Vec<(usize, u32)>, usize, SizedAction)> = actions
+        .iter()
+        .map(|action| {
+            let sent = sent(action);
+            (sent.is_empty(), sent, devices.class_of(action.index), *action)
+        })
+        .collect();
+    keyed.sort_by(|a, b| (a.0, &a.1, a.2, a.3.index).cmp(&(b.0, &b.1, b.2, b.3.index)));
+    keyed
+        .chunk_by(|a, b| a.1 == b.1 && a.2 == b.2)
+        .filter_map(|chunk| {
+            let (_, sent, class, _) = chunk.first()?;
+            let actions: Vec<SizedAction> = chunk.iter().map(|(.., action)| *action).collect();
+            Some(ActionGroup::new(actions, *class, sent.clone(), prior, devices.max_of_class(*class)))
+        })
+        .collect()
+}
+
+impl ActionGroup {
+    fn new(actions: Vec<SizedAction>, class: usize, sent: Vec<(usize, u32)>, prior: &Prior, most: u32) -> Self {
+        let none = || {
+            let mut none = vec![SumWeights::default(); most as usize + 1];
+            if let Some(first) = none.first_mut() {
+                *first = SumWeights::of_one(0, 1.0);
+            }
+            none
+        };
+        let of_action = |action: &SizedAction| (0..=most).map(|times| occurrences(*action, times, prior)).collect();
+        let all: Vec<Vec<SumWeights>> = actions.iter().map(of_action).collect();
+        let (mut sums, mut greatest) = (none(), vec![none()]);
+        for own in all.iter().rev() {
+            sums = with_action(&sums, own, SumWeights::convolve, SumWeights::add);
+            let later = greatest.last().cloned().unwrap_or_default();
+            greatest.push(with_action(&later, own, SumWeights::convolve_greatest, SumWeights::raise));
+        }
+        greatest.reverse();
+        Self { actions, class, sent, sums, occurrences: all, greatest }
+    }
+}
+
+/// The sums of an action that occurs some times, with their weights. The one place that says which sizes an action has.
+fn occurrences(action: SizedAction, times: u32, prior: &Prior) -> SumWeights {
+    let ln_weight: f64 = (1..=times).map(|nth| prior.ln_next(action.index, nth)).sum();
+    SumWeights::of_one(action.size * times as usize, ln_weight.exp())
+}
+
+/// The sums of k actions, by k, from those without an action and from those of this action alone.
+fn with_action(
+    without: &[SumWeights],
+    occurrences: &[SumWeights],
+    combine: impl Fn(&SumWeights, &SumWeights) -> SumWeights,
+    join: impl Fn(&mut SumWeights, &SumWeights, f64),
+) -> Vec<SumWeights> {
+    let of_number = |number: usize| {
+        let mut sums = SumWeights::default();
+        for (rest, own) in without.iter().take(number + 1).zip(occurrences.iter().take(number + 1).rev()) {
+            if !rest.is_empty() {
+                join(&mut sums, &combine(rest, own), 1.0);
+            }
+        }
+        sums
+    };
+    (0..without.len()).map(of_number).collect()
+}
+
+/// About how many numbers the tables of these actions hold, at most `most` of them at a time.
+pub(crate) fn table_numbers(actions: &[SizedAction], most: u32) -> usize {
+    let sizes = || actions.iter().map(|action| action.size);
+    let range = sizes().max().unwrap_or(0) - sizes().min().unwrap_or(0) + 1;
+    let most = most as usize + 1;
+    range.saturating_mul(most * most / 2).saturating_mul(actions.len() + 2)
+}

@@ -1,0 +1,169 @@
+//! What the inventory makes of the prior: which numbers of actions have a device each, and the share of devices that
+//! were still free.
+
+use std::collections::BTreeMap;
+
+use sizeleak_model::{Condition, Limits, Prior};
+
+use crate::sum_weights::SumWeights;
+
+/// The most actions of a command that are counted, as in the decomposer's exact table.
+pub(crate) const MOST_ACTIONS: u32 = 64;
+
+/// The most states of used devices between two classes.
+const MAX_STATES: usize = 1 << 12;
+
+/// The most products of weights for sizes without replies.
+const MAX_PRODUCTS: usize = 1 << 31;
+
+/// The inventory's limits with the order in which devices are given to classes of actions.
+#[derive(Debug, Clone)]
+pub(crate) struct DeviceLimits {
+    limits: Limits,
+    order: Vec<usize>,
+}
+
+impl DeviceLimits {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let limits = limits.counting(MOST_ACTIONS);
+        Self { order: limits.class_order(), limits }
+    }
+
+    pub(crate) fn class_of(&self, action: usize) -> usize {
+        self.limits.class_of(action)
+    }
+
+    pub(crate) fn classes(&self) -> usize {
+        self.limits.classes()
+    }
+
+    pub(crate) fn max_of_class(&self, class: usize) -> u32 {
+        self.limits.max_of_class(class).min(MOST_ACTIONS)
+    }
+
+    /// The most actions of a command.
+    pub(crate) fn max_actions(&self) -> u32 {
+        self.limits.max_actions().min(MOST_ACTIONS)
+    }
+
+    /// Whether every action has a device, given how many there are of each class.
+    pub(crate) fn admits(&self, totals: &[u32]) -> bool {
+        self.limits.admits_totals(totals)
+    }
+
+    /// The factor of the prior for devices that are free, given how many actions there are of each class; 0 beyond the
+    /// limits.
+    pub(crate) fn share(&self, totals: &[u32]) -> f64 {
+        let mut used = vec![0; self.limits.conditions().len()];
+        let mut share = 1.0;
+        for class in &self.order {
+            for _ in 0..totals.get(*class).copied().unwrap_or(0) {
+                let Some(factor) = self.take(*class, &mut used) else { return 0.0 };
+                share *= factor;
+            }
+        }
+        share
+    }
+
+    /// Takes a device for an action of a class, given how far each condition is used up. Returns the share of its
+    /// devices that were free; `None` if none is.
+    fn take(&self, class: usize, used: &mut [u32]) -> Option<f64> {
+        let held = || self.limits.conditions().iter().enumerate().filter(|(_, one)| one.holds_class(class));
+        let (mut free, mut devices) = (u32::MAX, u32::MAX);
+        for (at, condition) in held() {
+            let used = used.get_mut(at)?;
+            if *used >= condition.max() {
+                return None;
+            }
+            if condition.devices() < u32::MAX {
+                free = free.min(condition.devices().saturating_sub(*used));
+                devices = devices.min(condition.devices());
+            }
+            *used += 1;
+        }
+        Some(if devices == u32::MAX { 1.0 } else { f64::from(free) / f64::from(devices) })
+    }
+
+    /// What each number of actions weighs, from 0: P(n) over the weights of all multisets of n actions, given the weights
+    /// of the sums of k actions of each class. `None` where devices can be used up in too many ways.
+    pub(crate) fn number_weights(&self, prior: &Prior, of_class: &[Vec<SumWeights>]) -> Option<Vec<f64>> {
+        let totals: Vec<Vec<SumWeights>> =
+            of_class.iter().map(|sums| sums.iter().map(|sums| SumWeights::of_one(0, sums.total())).collect()).collect();
+        let mut all = vec![0.0; self.max_actions() as usize + 1];
+        self.visit_last(&totals, |actions, factor, sums, last| {
+            if let Some(all) = all.get_mut(actions) {
+                *all += factor * sums.total() * last.total();
+            }
+        })?;
+        let weight = |(all, number): (&f64, u32)| (prior.ln_number(number) - all.max(f64::MIN_POSITIVE).ln()).exp();
+        Some(all.iter().zip(0..).map(weight).collect())
+    }
+
+    /// The weights of all sums of actions, whatever the actions.
+    pub(crate) fn size_totals(&self, number_weights: &[f64], of_class: &[Vec<SumWeights>]) -> Option<SumWeights> {
+        let last_class = of_class.get(*self.order.last()?)?;
+        // What comes before k actions of the last class, by k.
+        let mut before = vec![SumWeights::default(); last_class.len()];
+        let mut number = 0;
+        self.visit_last(of_class, |actions, factor, sums, last| {
+            // The same `last` comes once for each state.
+            number = last_class.iter().position(|own| std::ptr::eq(own, last)).unwrap_or(number);
+            if let Some(before) = before.get_mut(number) {
+                before.add(sums, factor * number_weights.get(actions).copied().unwrap_or(0.0));
+            }
+        })?;
+        let mut totals = SumWeights::default();
+        for (before, last) in before.iter().zip(last_class) {
+            totals.add(&before.convolve(last), 1.0);
+        }
+        Some(totals)
+    }
+
+    /// Gives devices to one class after the other. For each state before the last class and each number k of its
+    /// actions: calls `visit` with the number of all actions, the factor for the devices of the last class, the sums of
+    /// the actions before, and those of k actions of the last class.
+    fn visit_last<'a>(
+        &self,
+        of_class: &'a [Vec<SumWeights>],
+        mut visit: impl FnMut(usize, f64, &SumWeights, &'a SumWeights),
+    ) -> Option<()> {
+        let counter = self.limits.counter()?;
+        let mut products = 0_usize;
+        let mut states = BTreeMap::from([(vec![0; self.limits.conditions().len()], SumWeights::of_one(0, 1.0))]);
+        for (position, class) in self.order.iter().enumerate() {
+            let is_last = position + 1 == self.order.len();
+            let later = self.order.iter().skip(position + 1).fold(0_u64, |set, class| set | 1 << class);
+            let mut next: BTreeMap<Vec<u32>, SumWeights> = BTreeMap::new();
+            for (mut used, sums) in states {
+                let mut factor = Some(1.0);
+                for of_number in of_class.get(*class)? {
+                    let Some(share) = factor else { break };
+                    if is_last {
+                        visit(used.get(counter).copied()? as usize, share, &sums, of_number);
+                    } else {
+                        products = products.saturating_add(sums.len().saturating_mul(of_number.len()));
+                        if products > MAX_PRODUCTS {
+                            return None;
+                        }
+                        let key = self.still_open(&used, later, counter);
+                        next.entry(key).or_default().add(&sums.convolve(of_number), share);
+                    }
+                    factor = self.take(*class, &mut used).map(|free| share * free);
+                }
+            }
+            states = next;
+            if states.len() > MAX_STATES {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// How far conditions are used up, without those that no later class is in.
+    fn still_open(&self, used: &[u32], later: u64, counter: usize) -> Vec<u32> {
+        let open = |(at, (used, condition)): (usize, (&u32, &Condition))| {
+            if at == counter || condition.holds_any(later) { *used } else { 0 }
+        };
+        used.iter().zip(self.limits.conditions()).enumerate().map(open).collect()
+    }
+}

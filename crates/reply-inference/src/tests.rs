@@ -1,0 +1,194 @@
+//! Comparisons with all multisets of actions of small homes, one by one.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use sizeleak_model::{Limits, Model, Prior, SeenReplies};
+
+use crate::{ReplyInference, WeightedSum};
+
+/// Actions with their sizes and replies: `on` and `off` send the same class, `dim` another, `white` both, `quiet` none.
+fn home(missing: f64, unseen: f64, inventory: &str) -> Model {
+    let text = format!(
+        "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n\
+         [[action]]\nname = \"on\"\nsize = 40\n[[action]]\nname = \"off\"\nsize = 41\n[[action]]\nname = \"dim\"\nsize = 47\n\
+         [[action]]\nname = \"white\"\nsize = 45\n[[action]]\nname = \"quiet\"\nsize = 43\n{inventory}\
+         [prior]\nnumbers = [0.4, 0.25, 0.15]\ndecay = 0.5\nshares = [0.3, 0.2, 0.2, 0.2, 0.1]\nconcentration = 4.0\n\
+         [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.02\n\
+         [single_replies]\nmerged = 0.03\nshared = 0\nforeign = 0.02\nforeign_sizes = [[160, 3]]\nper_command = [0, 0]\n\
+         per_action = [[1, 0], [1, 0], [0, 1], [1, 1], [0, 0]]\n\
+         [[single_replies.class]]\nmissing = {missing}\nunseen = {unseen}\nsizes = [[90, 50], [91, 4]]\n\
+         [[single_replies.class]]\nmissing = {missing}\nunseen = {unseen}\nsizes = [[95, 30], [96, 10]]\n\
+         [learned]\nmethod = \"robust\"\ncommands = 100\nversion = \"0\"\nbasis = \"wire\"\n"
+    );
+    Model::from_toml(&text).unwrap()
+}
+
+/// Three plugs and two lamps; only lamps can be dimmed.
+const PLUGS_AND_LAMPS: &str = "[[device]]\nname = \"plug\"\ncount = 3\nactions = [\"on\", \"off\", \"quiet\"]\n\
+    [[device]]\nname = \"lamp\"\ncount = 2\nactions = [\"on\", \"off\", \"dim\", \"white\", \"quiet\"]\n";
+
+/// Kinds without a common action, and one action that both have.
+const APART: &str = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n\
+    [[device]]\nname = \"lamp\"\ncount = 3\nactions = [\"dim\", \"white\", \"quiet\"]\n";
+
+/// [`all_actions`] of both homes; they do not depend on replies.
+static ALL: LazyLock<[Vec<(Vec<u32>, f64, i64)>; 2]> =
+    LazyLock::new(|| [PLUGS_AND_LAMPS, APART].map(|inventory| all_actions(&home(0.01, 0.0, inventory))));
+
+/// All multisets that the inventory allows, with P(A) and their sums.
+fn all_actions(model: &Model) -> Vec<(Vec<u32>, f64, i64)> {
+    let (limits, prior) = (model.limits().unwrap(), model.prior.as_ref().unwrap());
+    let mut all = vec![Vec::new()];
+    for _ in 0..model.actions.len() {
+        all =
+            all.iter().flat_map(|counts: &Vec<u32>| (0..=5).map(move |n| [counts.clone(), vec![n]].concat())).collect();
+    }
+    all.retain(|counts| counts.iter().sum::<u32>() > 0 && limits.admits(counts));
+    let weights: Vec<f64> = all.iter().map(|counts| weight(counts, &limits, prior)).collect();
+    let of_number = |number: u32| -> f64 {
+        all.iter()
+            .zip(&weights)
+            .filter(|(counts, _)| counts.iter().sum::<u32>() == number)
+            .map(|(_, weight)| weight)
+            .sum()
+    };
+    let of_numbers: Vec<f64> = (0..=limits.max_actions()).map(of_number).collect();
+    let with_probability = |(counts, weight): (&Vec<u32>, &f64)| {
+        let number: u32 = counts.iter().sum();
+        let sum = counts.iter().zip(&model.actions).map(|(count, action)| i64::from(*count) * action.size).sum();
+        (counts.clone(), prior.ln_number(number).exp() * weight / of_numbers[number as usize], sum)
+    };
+    all.iter().zip(&weights).map(with_probability).collect()
+}
+
+/// The prior's factors of actions one after the other, in the order of their classes, with the share of free devices.
+fn weight(counts: &[u32], limits: &Limits, prior: &Prior) -> f64 {
+    let limits = limits.counting(64);
+    let mut used: Vec<usize> = Vec::new();
+    let mut weight = 1.0;
+    for class in limits.class_order() {
+        for (action, count) in counts.iter().enumerate().filter(|(action, _)| limits.class_of(*action) == class) {
+            for nth in 1..=*count {
+                let held = limits.conditions().iter().filter(|one| one.holds_class(class) && one.devices() < u32::MAX);
+                let (mut free, mut devices) = (f64::INFINITY, f64::INFINITY);
+                for condition in held {
+                    let taken = used.iter().filter(|class| condition.holds_class(**class)).count() as f64;
+                    free = free.min(f64::from(condition.devices()) - taken);
+                    devices = devices.min(f64::from(condition.devices()));
+                }
+                weight *= prior.ln_next(action, nth).exp() * if devices.is_finite() { free / devices } else { 1.0 };
+                used.push(class);
+            }
+        }
+    }
+    weight
+}
+
+fn seen(model: &Model, records: &[[i64; 2]]) -> SeenReplies {
+    SeenReplies::new(model.single_replies.as_ref().unwrap(), records)
+}
+
+/// P(A, replies) with the weight of its sum, for all actions that have one of the sums.
+fn joint(
+    model: &Model,
+    all: &[(Vec<u32>, f64, i64)],
+    seen: &SeenReplies,
+    sums: &[WeightedSum],
+) -> Vec<(Vec<u32>, f64, f64)> {
+    let replies = model.single_replies.as_ref().unwrap();
+    let of = |(counts, prior, bytes): &(Vec<u32>, f64, i64)| {
+        let sum = sums.iter().find(|sum| sum.bytes == *bytes)?;
+        let class_counts = replies.class_counts(counts.iter().copied().enumerate());
+        let weight = prior * sum.weight;
+        Some((counts.clone(), weight, weight * seen.ln_likelihood(&class_counts).exp()))
+    };
+    all.iter().filter_map(of).collect()
+}
+
+fn is_near(found: f64, wanted: f64, share: f64) -> bool {
+    (found - wanted).abs() <= share * wanted.abs()
+}
+
+/// What is left out is a share of the probability of all actions, not of these.
+fn is_near_of_all(found: f64, wanted: f64) -> bool {
+    (found - wanted).abs() <= 1e-6 * wanted + 1e-7
+}
+
+#[test]
+fn sizes_alone_have_the_probability_of_all_their_actions() {
+    for inventory in [PLUGS_AND_LAMPS, APART] {
+        let model = home(0.05, 0.0, inventory);
+        let inference = ReplyInference::new(&model).unwrap();
+        let all = all_actions(&model);
+        let sums: Vec<i64> = (-3..250).collect();
+        let found = inference.ln_sums(&sums).unwrap();
+        for (sum, found) in sums.into_iter().zip(found) {
+            let wanted: f64 = all.iter().filter(|(.., bytes)| *bytes == sum).map(|(_, prior, _)| prior).sum();
+            assert!(is_near(found.exp(), wanted, 1e-9), "{sum}: {} {wanted}", found.exp());
+        }
+    }
+}
+
+#[test]
+fn without_an_inventory_large_sums_are_refused() {
+    let model = home(0.05, 0.0, "");
+    let inference = ReplyInference::new(&model).unwrap();
+    assert!(inference.ln_sums(&[40 * 65 - 1]).is_ok());
+    assert_eq!(inference.ln_sums(&[40 * 65]), Err(crate::Beyond::LargeSum(40 * 65)));
+    let total: f64 = inference.ln_sums(&(0..40 * 60).collect::<Vec<i64>>()).unwrap().into_iter().map(f64::exp).sum();
+    assert!((total - 1.0).abs() < 1e-3, "{total}");
+}
+
+#[test]
+fn kinds_and_models_without_a_prior_are_left_to_others() {
+    let mut model = home(0.05, 0.0, APART);
+    model.prior = None;
+    assert!(ReplyInference::new(&model).is_none());
+}
+
+proptest! {
+    #[test]
+    fn everything_is_as_if_all_actions_were_listed(
+        missing in prop::sample::select(vec![0.01, 0.3]),
+        unseen in prop::sample::select(vec![0.0, 0.01]),
+        is_apart in any::<bool>(),
+        records in prop::collection::vec(prop::sample::select(vec![90, 91, 92, 95, 96, 160, 185, 186]), 0..6),
+        width in prop::sample::select(vec![0, 0, 5]),
+        bytes in prop::collection::btree_map(-5i64..230, 0.01f64..1.0, 1..40),
+        limit in prop::sample::select(vec![3, 1000]),
+    ) {
+        let model = home(missing, unseen, if is_apart { APART } else { PLUGS_AND_LAMPS });
+        let all = &ALL[usize::from(is_apart)];
+        let inference = ReplyInference::new(&model).unwrap();
+        let ranges: Vec<[i64; 2]> = records.iter().map(|size| [*size, size + width]).collect();
+        let seen = seen(&model, &ranges);
+        let sums: Vec<WeightedSum> = bytes.iter().map(|(bytes, weight)| WeightedSum { bytes: *bytes, weight: *weight }).collect();
+        let mut wanted = joint(&model, all, &seen, &sums);
+        wanted.sort_by(|a, b| b.2.total_cmp(&a.2));
+        let total: f64 = wanted.iter().map(|(.., joint)| joint).sum();
+        let found = inference.most_probable(&seen, &sums, limit).unwrap();
+        if total == 0.0 {
+            prop_assert!(found.listed.is_empty() && found.ln_total == f64::NEG_INFINITY);
+            return Ok(());
+        }
+        prop_assert!(is_near(found.ln_total.exp(), total, 1e-6), "{} {total}", found.ln_total.exp());
+        let mattering = wanted.iter().filter(|(.., joint)| *joint > 1e-6 * total).count();
+        prop_assert!(found.listed.len() >= mattering.min(limit) && found.listed.len() <= limit);
+        for (found, (_, _, joint)) in found.listed.iter().zip(&wanted) {
+            prop_assert!(is_near_of_all(found.probability, joint / total), "order: {} {}", found.probability, joint / total);
+            let actions = |counts: &[u32]| -> Vec<(u32, u32)> {
+                (0..).zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
+            };
+            let own = wanted.iter().find(|(counts, ..)| actions(counts) == found.actions);
+            prop_assert!(own.is_some(), "{found:?}");
+            let (_, weight, joint) = own.unwrap();
+            prop_assert!(is_near(found.ln_weight.exp(), *weight, 1e-6) && is_near_of_all(found.probability, joint / total));
+        }
+        let each: Vec<i64> = sums.iter().map(|sum| sum.bytes).collect();
+        for (sum, found) in sums.iter().zip(inference.ln_sums_with_replies(&seen, &each).unwrap()) {
+            let wanted: f64 = joint(&model, all, &seen, &[WeightedSum { weight: 1.0, ..*sum }]).iter().map(|(.., joint)| joint).sum();
+            prop_assert!((found.exp() - wanted).abs() <= 1e-6 * wanted + 1e-6 * total / 0.01, "{sum:?} {} {wanted}", found.exp());
+        }
+    }
+}
