@@ -7,7 +7,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Command, SharedList};
+use crate::{Command, SharedList, Shift};
 
 /// The overhead of a heap allocation in bytes.
 const ALLOCATION_BYTES: usize = 32;
@@ -33,6 +33,9 @@ pub struct Identification {
     /// Old streams lack it.
     #[serde(default)]
     pub size_probability: Option<f64>,
+    /// By how much the flow's messages may be longer than the model's, as in the correction.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub shifts: SharedList<Shift>,
 }
 
 impl Identification {
@@ -46,6 +49,7 @@ impl Identification {
             min_actions: None,
             max_actions: None,
             size_probability: None,
+            shifts: SharedList::default(),
         }
     }
 }

@@ -246,7 +246,11 @@ impl Stage for Decomposer {
     const NAME: &'static str = "decomposer";
     type Input = Correction;
 
-    fn process(&mut self, Correction { command, epsilons }: Correction, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process(
+        &mut self,
+        Correction { command, epsilons, shifts }: Correction,
+        out: &mut dyn Emit,
+    ) -> Result<(), StageError> {
         let Ok(sizes) = self.model.sizes(command.size, command.records, command.plaintext) else {
             // The corrector has said why.
             return Ok(out.emit(unanswered(command))?);
@@ -277,6 +281,7 @@ impl Stage for Decomposer {
             candidate_count,
             listed,
             size_probability,
+            shifts,
             ..Identification::unanswered(command)
         };
         Ok(out.emit(identification.into())?)
