@@ -13,8 +13,8 @@ use crate::shift_filter::{ShiftBelief, ShiftFilter, ShiftState};
 /// The most flows whose shift is remembered; at least the half used last is kept. Each takes about 1 kB.
 const MAX_FLOWS: usize = 8192;
 
-/// Less probable shifts are not weighed.
-const LEAST_PROBABILITY: f64 = 0.005;
+/// Shifts that are less probable after a command are not weighed for it.
+const LEAST_PROBABILITY: f64 = 0.02;
 
 /// A change that is as probable is reported.
 const CERTAIN: f64 = 0.99;
@@ -91,23 +91,25 @@ impl FlowShifts {
     }
 }
 
-/// The states to weigh for a command, most probable first: by what was believed before it, since its size and replies
-/// are weighed by the stages to come. They have the same shift of replies, the one that its replies show.
+/// The states to weigh for a command, most probable first: those that it leaves probable, with the same shift of
+/// replies, the one that its replies show. They have the shares that were believed before the command, since the stages to
+/// come weigh its size and replies themselves.
 fn weighed_states(states: &[ShiftState], predicted: &[ShiftBelief], after: &[ShiftBelief]) -> Vec<WeighedState> {
     let mut of_replies: BTreeMap<i64, f64> = BTreeMap::new();
     for (state, belief) in states.iter().zip(after) {
         *of_replies.entry(state.reply_bytes).or_default() += belief.probability;
     }
-    let reply_bytes = of_replies.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(bytes, _)| *bytes);
-    let of_state = |(state, belief): (&ShiftState, &ShiftBelief)| WeighedState {
-        state: *state,
-        share: belief.probability,
-        since_ns: belief.since_ns.filter(|_| (state.bytes, state.reply_bytes) != (0, 0)),
+    let Some((reply_bytes, all)) = of_replies.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
+    let is_probable = |state: &ShiftState, after: &ShiftBelief| {
+        state.reply_bytes == reply_bytes && after.probability >= LEAST_PROBABILITY * all
     };
-    let mut weighed: Vec<WeighedState> = states.iter().zip(predicted).map(of_state).collect();
-    weighed.retain(|one| one.state.reply_bytes == reply_bytes);
-    let all: f64 = weighed.iter().map(|one| one.share).sum();
-    weighed.retain(|one| one.share >= LEAST_PROBABILITY * all);
+    let beliefs = states.iter().zip(predicted).zip(after).filter(|((state, _), after)| is_probable(state, after));
+    let weigh = |((state, before), _): ((&ShiftState, &ShiftBelief), &ShiftBelief)| WeighedState {
+        state: *state,
+        share: before.probability,
+        since_ns: before.since_ns.filter(|_| (state.bytes, state.reply_bytes) != (0, 0)),
+    };
+    let mut weighed: Vec<WeighedState> = beliefs.map(weigh).collect();
     let all: f64 = weighed.iter().map(|one| one.share).sum();
     for one in &mut weighed {
         one.share /= all;
