@@ -161,9 +161,9 @@ mod tests {
             let two = after(&states, &[none.clone(), none.clone(), longer.clone(), longer.clone()]);
             assert!(two[changed].probability > 0.7, "{:?}", two[changed]);
             assert_eq!(two[changed].since_ns, Some(3_000_000_000), "the first command that was longer");
-            let back = after(&states, &[longer.clone(), longer.clone(), longer, none.clone(), none.clone(), none]);
+            let back = after(&states, &[vec![longer; 6], vec![none; 3]].concat());
             assert!(back[0].probability > 0.99);
-            assert_eq!(back[0].since_ns, Some(4_000_000_000));
+            assert_eq!(back[0].since_ns, Some(7_000_000_000));
         }
     }
 
