@@ -1,5 +1,6 @@
 //! The command line of `sizeleak`: a module for each subcommand, and the options they share.
 
+mod adapt;
 mod cache;
 mod cache_folder;
 mod cache_use;
@@ -56,6 +57,7 @@ pub struct Cli {
 enum Subcommands {
     Run(run::Arguments),
     Learn(learn::Arguments),
+    Adapt(adapt::Arguments),
     Evaluate(evaluate::Arguments),
     Compare(compare::Arguments),
     Frames(frames::Arguments),
@@ -76,6 +78,7 @@ impl Subcommands {
         match self {
             Self::Run(arguments) => &arguments.log,
             Self::Learn(arguments) => &arguments.captures.log,
+            Self::Adapt(arguments) => &arguments.log,
             Self::Evaluate(arguments) => &arguments.input.captures.log,
             Self::Compare(arguments) => &arguments.input.captures.log,
             _ => DEFAULT,
@@ -101,6 +104,7 @@ pub fn main() -> ExitCode {
     let result = match parsed.command {
         Subcommands::Run(arguments) => run::run(&arguments, &screen),
         Subcommands::Learn(arguments) => learn::run(&arguments),
+        Subcommands::Adapt(arguments) => adapt::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),
         Subcommands::Compare(arguments) => compare::run(&arguments),
         Subcommands::Frames(arguments) => frames::run(&arguments),

@@ -172,7 +172,7 @@ fn append_stage(stage: &str, frames: Vec<Frame>, make: impl Fn(Command) -> Frame
 
 fn corrected(command: Command) -> Correction {
     let epsilons = [(0, 0.75), (-1, 0.25)];
-    Correction { command, epsilons: epsilons.map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight }).into() }
+    Correction::unshifted(command, epsilons.map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight }).into())
 }
 
 fn identified(command: Command) -> Identification {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Command, SharedList};
+use crate::{Command, SharedList, Shift};
 
 /// A command and the values ε is likely to have at its size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,6 +12,17 @@ pub struct Correction {
     pub command: Command,
     /// The values of ε, heaviest first; their weights sum to 1.
     pub epsilons: SharedList<WeightedEpsilon>,
+    /// By how much the flow's messages may be longer than the model's, most probable first; empty, and absent on the
+    /// wire, where they are as long. The values of ε contain it.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub shifts: SharedList<Shift>,
+}
+
+impl Correction {
+    /// A correction whose flow has the sizes that the model was learned from.
+    pub fn unshifted(command: Command, epsilons: SharedList<WeightedEpsilon>) -> Self {
+        Self { command, epsilons, shifts: SharedList::default() }
+    }
 }
 
 /// One value of ε and its weight.

@@ -7,7 +7,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Command, SharedList};
+use crate::{Command, SharedList, Shift};
 
 /// The overhead of a heap allocation in bytes.
 const ALLOCATION_BYTES: usize = 32;
@@ -38,6 +38,9 @@ pub struct Identification {
     /// its probability times P(single replies | its actions) over this. Old streams lack it.
     #[serde(default)]
     pub reply_probability: Option<f64>,
+    /// By how much the flow's messages may be longer than the model's, as in the correction.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub shifts: SharedList<Shift>,
 }
 
 impl Identification {
@@ -52,6 +55,7 @@ impl Identification {
             max_actions: None,
             size_probability: None,
             reply_probability: None,
+            shifts: SharedList::default(),
         }
     }
 }

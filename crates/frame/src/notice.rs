@@ -59,6 +59,8 @@ pub mod what {
     pub const UNCOVERED: &str = "uncovered";
     /// The commands of a flow do not fit the model that they are asked of.
     pub const MISFIT: &str = "misfit";
+    /// The messages of a flow are longer or shorter than those that the model was learned from, or no longer so.
+    pub const SHIFTED: &str = "shifted";
     /// A stream that ended without its summary.
     pub const CUT: &str = "cut";
     /// The stage ended with an error.

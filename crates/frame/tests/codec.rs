@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use sizeleak_frame::{
     Actions, Candidate, Command, ContentType, Correction, Direction, Flow, Frame, FrameReader, FrameWriter, Hello,
     Identification, MAX_VALUE_BYTES, Notice, Packet, Packets, ReadError, Record, SCHEMA, Segment, Segments, Session,
-    SingleReply, StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
+    SharedList, Shift, SingleReply, StageSummary, Summary, Transport, Unknown, WeightedEpsilon, WriteError,
 };
 use stream::encode;
 
@@ -71,6 +71,17 @@ prop_compose! {
         let single_replies = single_replies.into_iter().map(SingleReply::from).collect();
         Command { time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes, direction, single_replies }
     }
+}
+
+fn shifts() -> impl Strategy<Value = SharedList<Shift>> {
+    let shift = (any::<[i64; 2]>(), 0.0..=1.0f64, any::<Option<i64>>());
+    let shift = shift.prop_map(|([bytes, reply_bytes], probability, since_ns)| Shift {
+        bytes,
+        reply_bytes,
+        probability,
+        since_ns,
+    });
+    prop::collection::vec(shift, 0..3).prop_map(SharedList::from)
 }
 
 prop_compose! {
@@ -153,10 +164,11 @@ fn body() -> impl Strategy<Value = Frame> {
             Frame::Record(Record { time_ns, start_ns, flow, direction, content_type, length, plaintext, handshake })
         }),
         command().prop_map(Frame::from),
-        (command(), prop::collection::vec(epsilon, 0..5))
-            .prop_map(|(command, epsilons)| Frame::from(Correction { command, epsilons: epsilons.into() })),
-        (command(), prop::collection::vec(candidate(), 0..5), bounds).prop_map(
-            |(command, candidates, (candidate_count, listed, min_actions, max_actions))| {
+        (command(), prop::collection::vec(epsilon, 0..5), shifts()).prop_map(|(command, epsilons, shifts)| {
+            Frame::from(Correction { command, epsilons: epsilons.into(), shifts })
+        }),
+        (command(), prop::collection::vec(candidate(), 0..5), bounds, shifts()).prop_map(
+            |(command, candidates, (candidate_count, listed, min_actions, max_actions), shifts)| {
                 Frame::from(Identification {
                     command,
                     candidates: candidates.into(),
@@ -166,6 +178,7 @@ fn body() -> impl Strategy<Value = Frame> {
                     max_actions,
                     size_probability: min_actions.map(|count| f64::from(count) / 3.0),
                     reply_probability: min_actions.map(|count| f64::from(count) / 7.0),
+                    shifts,
                 })
             }
         ),

@@ -242,7 +242,7 @@ fn documented_variants_of_encoding_are_accepted() {
     };
     let epsilons = [WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
     let read = stream(&map(&[("correction", map(&entries))])).unwrap();
-    assert_eq!(read, Correction { command, epsilons }.into());
+    assert_eq!(read, Correction::unshifted(command, epsilons).into());
     *entries.last_mut().unwrap() = ("time_ns", Value::from(5.0));
     assert!(stream(&map(&[("correction", map(&entries))])).is_err(), "a float is no time");
     entries.pop();

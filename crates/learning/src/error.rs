@@ -51,6 +51,37 @@ pub enum LearningError {
     /// No action was found.
     #[error("the commands show no action that their sizes are made of: label some of them (`--labels`)")]
     NoSizes,
+    /// Nothing changed since the model was learned.
+    #[error(
+        "the sizes of {0} commands are those that the model was learned from, or follow no shift of at most 8 bytes: there \
+         is nothing to adapt"
+    )]
+    NoShift(u64),
+    /// A change is too recent.
+    #[error(
+        "that commands are {bytes:+} bytes longer is not certain yet (probability {probability:.2}): capture more \
+         commands"
+    )]
+    UncertainShift {
+        /// By how many bytes commands seem to be longer.
+        bytes: i64,
+        /// How probable that is.
+        probability: f64,
+    },
+    /// Two flows of a service are not alike.
+    #[error(
+        "flows of the same service differ: one has commands that are {one:+} bytes longer than the model's, another \
+         {other:+} bytes: give the captures of one of them"
+    )]
+    ShiftsDiffer {
+        /// Bytes of the flow that changed last.
+        one: i64,
+        /// Bytes of another one.
+        other: i64,
+    },
+    /// The adapted model is invalid.
+    #[error("the adapted model is invalid: {0}")]
+    AdaptedModel(String),
     /// The pipeline does not run, or the labels fit no command.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),

@@ -14,6 +14,7 @@
 //! # Ok::<(), sizeleak_learning::LearningError>(())
 //! ```
 
+mod adaptation;
 mod capture_digest;
 mod curve;
 mod error;
@@ -29,6 +30,7 @@ mod size_learning;
 mod training_set;
 mod unlabelled;
 
+pub use adaptation::{Adaptation, AdaptationRun, AdaptedSection};
 pub use capture_digest::digest_capture;
 pub use curve::{CandidateIntervals, CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
 pub use error::LearningError;

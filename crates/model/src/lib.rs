@@ -50,6 +50,7 @@ mod reply_deviation;
 mod reply_windows;
 mod scope;
 mod separation;
+mod shifted_model;
 mod single_replies;
 mod step_function;
 mod sum_distribution;

@@ -101,7 +101,7 @@ fn correction(sum: i64) -> Correction {
         single_replies: SharedList::default(),
     };
     let epsilons = [(0, 0.9), (-1, 0.09), (1, 0.01)].map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
-    Correction { command, epsilons: epsilons.into() }
+    Correction::unshifted(command, epsilons.into())
 }
 
 /// The stage's time for commands of up to 5 actions: cached, and new.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{
-    Candidate, Command, Correction, Frame, Identification, Notice, SharedList, WeightedEpsilon, what,
+    Candidate, Command, Correction, Frame, Identification, Notice, SharedList, Shift, WeightedEpsilon, what,
 };
 use sizeleak_model::{Kinds, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
@@ -155,8 +155,9 @@ impl Decomposer {
         command: &Command,
         sizes: [i64; 2],
         epsilons: &SharedList<WeightedEpsilon>,
+        shifts: &[Shift],
     ) -> Decomposition {
-        let replies = self.with_replies.replies(&self.model, command).filter(|_| self.is_cut(sizes, epsilons));
+        let replies = self.with_replies.replies(&self.model, command, shifts).filter(|_| self.is_cut(sizes, epsilons));
         let key = DecompositionKey { sizes, replies };
         let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
         if let Some((cached, decomposition)) = self.cache.recall(&key)
@@ -344,7 +345,11 @@ impl Stage for Decomposer {
     const NAME: &'static str = "decomposer";
     type Input = Correction;
 
-    fn process(&mut self, Correction { command, epsilons }: Correction, out: &mut dyn Emit) -> Result<(), StageError> {
+    fn process(
+        &mut self,
+        Correction { command, epsilons, shifts }: Correction,
+        out: &mut dyn Emit,
+    ) -> Result<(), StageError> {
         let Ok(sizes) = self.model.sizes(command.size, command.records, command.plaintext) else {
             // The corrector has said why.
             return Ok(out.emit(unanswered(command))?);
@@ -353,7 +358,7 @@ impl Stage for Decomposer {
             return Ok(out.emit(unanswered(command))?);
         }
         let Decomposition { candidates, unused_epsilons, size_probability } =
-            self.decompose(&command, sizes, &epsilons);
+            self.decompose(&command, sizes, &epsilons, &shifts);
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
             self.counters.unexplained += 1;
@@ -378,6 +383,7 @@ impl Stage for Decomposer {
             listed,
             size_probability,
             reply_probability,
+            shifts,
             ..Identification::unanswered(command)
         };
         Ok(out.emit(identification.into())?)

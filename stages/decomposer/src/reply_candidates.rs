@@ -6,7 +6,7 @@
 
 use std::cell::OnceCell;
 
-use sizeleak_frame::Command;
+use sizeleak_frame::{Command, Shift, SingleReply};
 use sizeleak_model::{Model, SeenReplies, WireSize};
 use sizeleak_reply_inference::{InferredActions, MostProbable, ReplyInference, WeightedSum};
 
@@ -49,15 +49,19 @@ pub(crate) struct ReplyAnswer {
 
 impl ReplyCandidates {
     /// The lengths of the replies to a command in ascending order, as far as the model's single replies say something
-    /// about actions: the least and the most bytes of each. `None` if they say nothing, or if not all are known.
-    pub(crate) fn replies(&self, model: &Model, command: &Command) -> Option<Vec<[i64; 2]>> {
+    /// about actions: the least and the most bytes of each, without the bytes by which replies are longer than the
+    /// model's. `None` if they say nothing, or if not all are known.
+    pub(crate) fn replies(&self, model: &Model, command: &Command, shifts: &[Shift]) -> Option<Vec<[i64; 2]>> {
         if model.single_replies.is_none() || model.kinds.is_some() {
             return None;
         }
         let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
-        let replies = command.all_single_replies()?.iter();
-        let mut ranges: Vec<[i64; 2]> =
-            replies.map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
+        // The most probable shift, as in the pruner.
+        let longer = shifts.first().map_or(0, |shift| shift.reply_bytes);
+        let range = |reply: &SingleReply| {
+            model.learned.basis.reply_sizes(reply.length, size).map(|bytes| bytes.saturating_sub(longer))
+        };
+        let mut ranges: Vec<[i64; 2]> = command.all_single_replies()?.iter().map(range).collect();
         ranges.sort_unstable();
         Some(ranges)
     }

@@ -30,7 +30,7 @@ fn correction(size: u64, width: u64, epsilons: &[(i64, f64)]) -> Correction {
         single_replies: SharedList::default(),
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
-    Correction { command, epsilons: epsilons.collect() }
+    Correction::unshifted(command, epsilons.collect())
 }
 
 /// What a decomposer emits, as bytes of a stream.

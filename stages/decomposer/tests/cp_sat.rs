@@ -122,7 +122,7 @@ impl Instance {
         };
         let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
         let mut out: Vec<Frame> = Vec::new();
-        Decomposer::new(self.model(), 10).unwrap().process(Correction { command, epsilons }, &mut out).unwrap();
+        Decomposer::new(self.model(), 10).unwrap().process(Correction::unshifted(command, epsilons), &mut out).unwrap();
         let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
         *identification
     }

@@ -48,7 +48,7 @@ fn decompose(decomposer: &mut Decomposer, plaintext: [u64; 2]) -> (Identificatio
     };
     let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
     let mut out: Vec<Frame> = Vec::new();
-    decomposer.process(Correction { command, epsilons }, &mut out).unwrap();
+    decomposer.process(Correction::unshifted(command, epsilons), &mut out).unwrap();
     let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
     (*identification, out.len())
 }

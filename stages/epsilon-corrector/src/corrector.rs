@@ -7,6 +7,7 @@ use sizeleak_runtime::{Emit, Stage, StageError};
 
 use crate::cipher_suites::CipherSuites;
 use crate::estimates::EpsilonEstimates;
+use crate::flow_shifts::{FlowShifts, FollowedCommand};
 use crate::suite_evidence::SuiteLengths;
 use crate::unseen_sizes::UnseenSizes;
 
@@ -22,6 +23,8 @@ pub struct EpsilonCorrector {
     /// How many commands the model cannot be asked of.
     refused: u64,
     unseen_sizes: UnseenSizes,
+    /// `None` if shifts of sizes are not followed.
+    shifts: Option<FlowShifts>,
 }
 
 /// What the corrector consumes.
@@ -46,12 +49,21 @@ impl TryFrom<Frame> for CorrectorInput {
 }
 
 impl EpsilonCorrector {
-    /// A corrector that estimates ε from the model's labelled commands with this smoothing.
+    /// A corrector that estimates ε from the model's labelled commands with this smoothing, and follows gateways whose
+    /// messages become longer or shorter. Without smoothing, as in the paper, it follows none: the nearest command's ε
+    /// does not say how probable others are, so that nothing tells them from a shift.
     pub fn new(model: Model, smoothing: Smoothing) -> Self {
         let estimates = EpsilonEstimates::new(model.neighbours.clone(), smoothing);
         let (unseen_sizes, suite_lengths) = (UnseenSizes::new(&model), SuiteLengths::of(&model));
-        let cipher_suites = CipherSuites::default();
-        Self { model, estimates, cipher_suites, suite_lengths, assumed: 0, refused: 0, unseen_sizes }
+        let (cipher_suites, shifts) =
+            (CipherSuites::default(), FlowShifts::new(&model).filter(|_| smoothing.strength > 0.0));
+        Self { model, estimates, cipher_suites, suite_lengths, assumed: 0, refused: 0, unseen_sizes, shifts }
+    }
+
+    /// The same corrector, which takes all messages to be as long as those that the model was learned from.
+    #[must_use]
+    pub fn fixed(self) -> Self {
+        Self { shifts: None, ..self }
     }
 
     /// Counts a command if something has to be assumed about its session's cipher suite to convert its size to the
@@ -117,7 +129,7 @@ impl EpsilonCorrector {
 
 /// A command that no model is for.
 fn without_epsilons(command: Command) -> Frame {
-    Correction { command, epsilons: SharedList::default() }.into()
+    Correction::unshifted(command, SharedList::default()).into()
 }
 
 impl SectionStage for EpsilonCorrector {
@@ -168,7 +180,14 @@ impl Stage for EpsilonCorrector {
             out.emit(assumed(&command, Some(unseen.distance), unseen.detail).into())?;
         }
         let epsilons = self.estimates.over(sizes);
-        Ok(out.emit(Correction { command: *command, epsilons }.into())?)
+        let Some(shifts) = &mut self.shifts else {
+            return Ok(out.emit(Correction::unshifted(*command, epsilons).into())?);
+        };
+        let FollowedCommand { epsilons, shifts, news } = shifts.follow(&self.model, &command, sizes, epsilons);
+        if let Some(detail) = news {
+            out.emit(Notice { what: what::SHIFTED.into(), ..assumed(&command, None, detail) }.into())?;
+        }
+        Ok(out.emit(Correction { command: *command, epsilons, shifts }.into())?)
     }
 
     fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
@@ -181,7 +200,9 @@ impl Stage for EpsilonCorrector {
             ("without_near_neighbours", self.unseen_sizes.commands),
             ("forgotten_flows", self.cipher_suites.evicted),
         ];
-        counters.extend((self.refused > 0).then_some(("other_cipher", self.refused)));
+        let shifted = self.shifts.as_ref().map_or(0, |shifts| shifts.shifted);
+        let rare = [("other_cipher", self.refused), ("shifted", shifted)];
+        counters.extend(rare.into_iter().filter(|(_, count)| *count > 0));
         counters
     }
 }

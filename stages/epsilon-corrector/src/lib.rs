@@ -19,7 +19,10 @@
 mod cipher_suites;
 mod corrector;
 mod estimates;
+mod flow_shifts;
 mod options;
+mod shift_evidence;
+mod shift_filter;
 mod suite_evidence;
 mod unseen_sizes;
 

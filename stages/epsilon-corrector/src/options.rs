@@ -27,6 +27,11 @@ pub struct Options {
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub k: Option<u32>,
+
+    /// Take all messages to be as long as those that the model was learned from, and do not follow a gateway or a
+    /// service whose messages become longer or shorter
+    #[arg(long)]
+    pub fixed: bool,
 }
 
 impl StageOptions for Options {
@@ -49,7 +54,8 @@ impl StageOptions for Options {
                 Some(1) => Smoothing::NEAREST,
                 Some(k) => Smoothing { k: k as usize, ..model.smoothing },
             };
-            Ok::<_, Infallible>(EpsilonCorrector::new(model, smoothing))
+            let corrector = EpsilonCorrector::new(model, smoothing);
+            Ok::<_, Infallible>(if self.fixed { corrector.fixed() } else { corrector })
         })
     }
 }
@@ -63,15 +69,15 @@ mod tests {
         let exit_code = |options: Options| options.build().map(|_| "a stage").unwrap_err().exit_code();
         assert_eq!(exit_code(Options::default()), 2);
         let model = vec!["no-such-folder/model.toml".into()];
-        assert_eq!(exit_code(Options { model: model.clone(), k: Some(0) }), 2);
-        assert_eq!(exit_code(Options { model, k: None }), 1);
+        assert_eq!(exit_code(Options { model: model.clone(), k: Some(0), fixed: false }), 2);
+        assert_eq!(exit_code(Options { model, ..Options::default() }), 1);
     }
 
     #[test]
     fn keys_are_those_of_the_pipeline_file() {
-        let mut options: Options = toml::from_str("model = \"m.toml\"\nk = 5").unwrap();
+        let mut options: Options = toml::from_str("model = \"m.toml\"\nk = 5\nfixed = true").unwrap();
         options.resolve_paths(Path::new("there"));
-        assert_eq!(options, Options { model: vec!["there/m.toml".into()], k: Some(5) });
+        assert_eq!(options, Options { model: vec!["there/m.toml".into()], k: Some(5), fixed: true });
         assert_eq!(toml::from_str::<Options>("").unwrap(), Options::default());
         assert!(toml::from_str::<Options>("K = 5").is_err());
     }

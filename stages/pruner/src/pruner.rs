@@ -43,6 +43,8 @@ pub struct Pruner {
     mode: PruningMode,
     keep: f64,
     model: Model,
+    /// The model where replies are longer, with the bytes, as a command needed it last.
+    longer: Option<(i64, Model)>,
     inventory: InventoryFilter,
     /// The latest result for each question, with the candidates it holds for: a home's commands have the same few sizes
     /// and replies.
@@ -72,6 +74,8 @@ struct PruningKey {
     reply_bytes: u64,
     /// The lengths of the single replies in ascending order; none if the model does not use them.
     single_replies: Vec<u32>,
+    /// By how many bytes each reply is longer than the model's.
+    longer_replies: i64,
     candidate_count: u64,
     /// The bits of P(single replies | size), if it is given.
     given_probability: Option<u64>,
@@ -103,6 +107,7 @@ impl Pruner {
             mode,
             keep,
             model: model.clone(),
+            longer: None,
             inventory: InventoryFilter::new(model)?,
             cache: TwoGenerationCache::new(MAX_CACHE_BYTES),
             is_cut_reported: false,
@@ -153,6 +158,7 @@ impl Pruner {
                 0
             },
             single_replies: self.single_replies(command),
+            longer_replies: longer_replies(identification),
             candidate_count: *candidate_count,
             given_probability: reply_probability.map(f64::to_bits),
         };
@@ -160,6 +166,10 @@ impl Pruner {
             && is_same(cached, candidates)
         {
             return result.clone();
+        }
+        let longer = longer_replies(identification);
+        if longer != 0 && self.longer.as_ref().is_none_or(|(bytes, _)| *bytes != longer) {
+            self.longer = Some((longer, self.model.clone().with_longer_messages(0, longer)));
         }
         let result = self.compute(identification);
         let own_bytes = if result.candidates.is_clone_of(candidates) { 0 } else { size_of_val(&*result.candidates) };
@@ -189,7 +199,11 @@ impl Pruner {
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
         let is_possible = posterior.len() > 0;
-        let evidence = ReplyEvidence::new(&self.model, command, self.inventory.max_actions());
+        let model = match &self.longer {
+            Some((bytes, model)) if *bytes == longer_replies(identification) => model,
+            _ => &self.model,
+        };
+        let evidence = ReplyEvidence::new(model, command, self.inventory.max_actions());
         let reply_probability = evidence.as_ref().and_then(|evidence| posterior.probability_of_replies(evidence));
         let (bounds, is_enough) = match (evidence, self.mode) {
             (None, _) => (None, false),
@@ -262,6 +276,11 @@ impl SectionStage for Pruner {
     fn without_model(identification: Box<Identification>) -> Frame {
         Frame::Identification(identification)
     }
+}
+
+/// By how many bytes each reply is most probably longer than those that the model was learned from.
+fn longer_replies(identification: &Identification) -> i64 {
+    identification.shifts.first().map_or(0, |shift| shift.reply_bytes)
 }
 
 /// Whether lists are the same to the last bit. A decomposer with a cache passes on the very same list.

@@ -2,8 +2,8 @@
 
 use sizeleak_frame::{
     Actions, Candidate, Command, ContentType, Correction, Direction, Flow, Frame, Hello, Identification, Notice,
-    Packet, Packets, Record, Segment, Segments, Session, SingleReply, StageSummary, Summary, Transport,
-    WeightedEpsilon,
+    Packet, Packets, Record, Segment, Segments, Session, SharedList, Shift, SingleReply, StageSummary, Summary,
+    Transport, WeightedEpsilon,
 };
 
 /// What may be null in a sample.
@@ -32,6 +32,11 @@ fn command(nulls: Nulls) -> Command {
         direction: Direction::ToGateway,
         single_replies: [SingleReply { after_ns: u64::MAX, length: u32::MAX }].into(),
     }
+}
+
+fn shifts(nulls: Nulls) -> SharedList<Shift> {
+    let since_ns = nulls.of(i64::MIN);
+    [Shift { bytes: i64::MIN, reply_bytes: i64::MIN, probability: 0.5, since_ns }].into()
 }
 
 /// A frame of every kind. Integers are as large as their type allows, or as small where it is signed.
@@ -89,6 +94,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
         Correction {
             command: command(nulls),
             epsilons: vec![WeightedEpsilon { epsilon: i64::MIN, weight: 0.5 }].into(),
+            shifts: shifts(nulls),
         }
         .into(),
         Identification {
@@ -100,6 +106,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             max_actions: nulls.of(u32::MAX),
             size_probability: nulls.of(0.25),
             reply_probability: nulls.of(0.125),
+            shifts: shifts(nulls),
         }
         .into(),
         Notice {

@@ -43,6 +43,7 @@ fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
         max_actions: None,
         size_probability: None,
         reply_probability: None,
+        shifts: SharedList::default(),
     })
 }
 
@@ -128,7 +129,7 @@ fn every_other_kind_is_a_line_that_starts_with_its_name() {
         (session.into(), "-  X  -"),
         (hello.into(), "capture 1, schema 1"),
         (command().into(), "314 bytes  plaintext 290  1 records  2 replies of 90 bytes"),
-        (Correction { command: command(), epsilons }.into(), "ε +0 (0.25), +1 (0.25), -2 (0.25), …"),
+        (Correction::unshifted(command(), epsilons).into(), "ε +0 (0.25), +1 (0.25), -2 (0.25), …"),
         (notice.into(), "record-sizer: gap  flow 1  3 bytes"),
         (Summary { stages: vec![row] }.into(), "capture: 0 frames in, 0 out, 0 bytes  files 2"),
         (Frame::Unknown(unknown), "1 bytes  81"),

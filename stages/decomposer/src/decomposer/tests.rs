@@ -42,7 +42,7 @@ fn decompose(
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     let mut out: Vec<Frame> = Vec::new();
-    decomposer.process(Correction { command, epsilons: epsilons.collect() }, &mut out).unwrap();
+    decomposer.process(Correction::unshifted(command, epsilons.collect()), &mut out).unwrap();
     let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
     (*identification, out)
 }

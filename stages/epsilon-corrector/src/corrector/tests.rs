@@ -139,6 +139,6 @@ fn a_model_of_wire_sizes_answers_known_sessions_of_its_own_service() {
 
 #[test]
 fn frames_of_other_kinds_are_handed_back() {
-    let other = Frame::from(Correction { command: command(1, None), epsilons: SharedList::default() });
+    let other = Frame::from(Correction::unshifted(command(1, None), SharedList::default()));
     assert_eq!(CorrectorInput::try_from(other.clone()), Err(other));
 }

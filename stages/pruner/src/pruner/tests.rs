@@ -47,6 +47,7 @@ fn identification(candidates: &[(u32, &str)], count: u64) -> Identification {
         max_actions: None,
         size_probability: None,
         reply_probability: None,
+        shifts: SharedList::default(),
     }
 }
 

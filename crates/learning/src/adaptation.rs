@@ -1,0 +1,196 @@
+//! Models of gateways whose messages have become longer or shorter since they were learned.
+
+use std::collections::BTreeMap;
+
+use sizeleak_evaluation::{EvaluationError, PipelineInput, TrafficSeen};
+use sizeleak_flow_models::FlowModels;
+use sizeleak_frame::{Correction, Frame, Notice, Shift};
+use sizeleak_model::{Choice, Model, ModelSet};
+use sizeleak_pipeline::{Pipeline, RunError};
+
+use crate::error::LearningError;
+
+/// The stage that follows shifts.
+const CORRECTOR: &str = "epsilon-corrector";
+
+/// A less probable shift is not adapted to.
+const CERTAIN: f64 = 0.99;
+
+/// A flow that has fewer commands since a change does not contradict it.
+const FEW_COMMANDS: u64 = 3;
+
+/// What models are adapted to.
+#[derive(Debug)]
+pub struct AdaptationRun<'a> {
+    /// The captures, or streams saved from them.
+    pub input: &'a PipelineInput,
+    /// The models, which the pipeline uses too.
+    pub models: ModelSet,
+}
+
+/// Models that were adapted.
+#[derive(Debug)]
+pub struct Adaptation {
+    /// The models, with those that were changed.
+    pub models: ModelSet,
+    /// What was changed.
+    pub changes: Vec<AdaptedSection>,
+    /// What is wrong with the captures. Everything before the damage was used.
+    pub damage: Option<RunError>,
+}
+
+/// A section of a model that was adapted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdaptedSection {
+    /// Its index.
+    pub section: usize,
+    /// By how much messages are longer.
+    pub shift: Shift,
+    /// |ac| before and after, in bytes.
+    pub overhead: [i64; 2],
+}
+
+/// What the corrector found about one flow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct FlowEnd {
+    section: usize,
+    commands: u64,
+    last_ns: i64,
+    /// The most probable shift of its last command; `None` where there is none.
+    shift: Option<Shift>,
+}
+
+impl AdaptationRun<'_> {
+    /// Runs a pipeline with the models up to the stage that follows shifts, and adapts the models to those that are there
+    /// at the end. Notices go to `on_notice`.
+    ///
+    /// # Errors
+    /// If the pipeline does not run, or no shift is certain.
+    pub fn adapt(
+        self,
+        pipeline: &Pipeline,
+        on_notice: &mut (dyn FnMut(&Notice) + Send),
+    ) -> Result<Adaptation, LearningError> {
+        let mut pipeline = pipeline.until(CORRECTOR)?;
+        pipeline.set(CORRECTOR, "fixed", false)?;
+        let mut flow_models = FlowModels::new(self.models.scopes());
+        let mut flows: BTreeMap<u64, FlowEnd> = BTreeMap::new();
+        let mut seen = TrafficSeen::default();
+        let damage = self.input.observe(&pipeline, on_notice, |frame| match frame {
+            Frame::Session(session) => flow_models.add_session(&session),
+            Frame::Correction(correction) => {
+                let Correction { command, shifts, .. } = *correction;
+                let (Choice::Covered(section) | Choice::Assumed(section, _)) =
+                    flow_models.choose(command.flow, command.direction)
+                else {
+                    return;
+                };
+                let end = FlowEnd { section, commands: 0, last_ns: command.time_ns, shift: None };
+                let end = flows.entry(command.flow).or_insert(end);
+                let shift = shifts.first().copied().filter(|shift| !shift.is_none());
+                (end.commands, end.last_ns, end.shift) = (end.commands + 1, command.time_ns, shift);
+            }
+            frame => {
+                seen.add(&frame);
+                if let Frame::Flow(flow) = &frame {
+                    flow_models.add_flow(flow);
+                }
+            }
+        })?;
+        let ends: Vec<FlowEnd> = flows.into_values().collect();
+        if ends.is_empty() {
+            return Err(EvaluationError::NoCommands(Box::new(seen)).into());
+        }
+        let mut sections = self.models.into_sections();
+        let mut changes = Vec::new();
+        for (section, model) in sections.iter_mut().enumerate() {
+            let Some(shift) = shift_of_section(&ends, section)? else { continue };
+            let before = model.overhead;
+            *model = adapted(model.clone(), shift);
+            changes.push(AdaptedSection { section, shift, overhead: [before, model.overhead] });
+        }
+        if changes.is_empty() {
+            return Err(LearningError::NoShift(ends.iter().map(|end| end.commands).sum()));
+        }
+        let models = ModelSet::new(sections).map_err(|fault| LearningError::AdaptedModel(fault.to_string()))?;
+        Ok(Adaptation { models, changes, damage })
+    }
+}
+
+/// The shift of a section's flows at the end; `None` without one.
+///
+/// # Errors
+/// If it is not certain, or if flows differ.
+fn shift_of_section(ends: &[FlowEnd], section: usize) -> Result<Option<Shift>, LearningError> {
+    let own = || ends.iter().filter(|end| end.section == section);
+    // The change that came last: flows that ended before are of another time.
+    let shifted = own().filter_map(|end| Some((end.shift?, end)));
+    let Some((shift, _)) = shifted.max_by_key(|(shift, end)| (shift.since_ns, end.commands)) else { return Ok(None) };
+    if shift.probability < CERTAIN {
+        return Err(LearningError::UncertainShift { bytes: shift.bytes, probability: shift.probability });
+    }
+    let of = |other: &Shift| (other.bytes, other.reply_bytes);
+    let contradicts = |end: &&FlowEnd| {
+        end.commands >= FEW_COMMANDS
+            && Some(end.last_ns) >= shift.since_ns
+            && end.shift.as_ref().map(of) != Some(of(&shift))
+    };
+    match own().find(contradicts) {
+        Some(other) => {
+            let other = other.shift.map_or(0, |shift| shift.bytes);
+            Err(LearningError::ShiftsDiffer { one: shift.bytes, other })
+        }
+        None => Ok(Some(shift)),
+    }
+}
+
+/// The model with longer messages, which says so.
+fn adapted(model: Model, Shift { bytes, reply_bytes, since_ns, .. }: Shift) -> Model {
+    let time = since_ns.and_then(|since_ns| jiff::Timestamp::from_nanosecond(since_ns.into()).ok());
+    let since = time.map_or_else(String::new, |time| format!(" since {}", time.strftime("%Y-%m-%d %H:%M:%S UTC")));
+    let before = model.overhead;
+    let mut model = model.with_longer_messages(bytes, reply_bytes);
+    let mut changes = vec![format!("|ac| from {before} to {} bytes", model.overhead)];
+    if reply_bytes != 0 {
+        changes.push(format!("single replies by {reply_bytes:+} bytes"));
+    }
+    model.learned.warnings.push(format!(
+        "adapted without labels to longer or shorter messages{since}: {}; all else is as learned before",
+        changes.join(", ")
+    ));
+    model
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(commands: u64, last_ns: i64, shift: Option<(i64, i64, f64)>) -> FlowEnd {
+        let shift = shift.map(|(bytes, since_ns, probability)| Shift {
+            bytes,
+            reply_bytes: 0,
+            probability,
+            since_ns: Some(since_ns),
+        });
+        FlowEnd { section: 0, commands, last_ns, shift }
+    }
+
+    #[test]
+    fn the_last_certain_shift_counts() {
+        let bytes = |ends: &[FlowEnd]| shift_of_section(ends, 0).map(|shift| shift.map(|shift| shift.bytes));
+        assert_eq!(bytes(&[end(100, 90, None)]).unwrap(), None);
+        assert_eq!(bytes(&[end(100, 90, None), end(100, 300, Some((6, 120, 1.0)))]).unwrap(), Some(6));
+        assert_eq!(bytes(&[end(50, 110, Some((2, 40, 1.0))), end(9, 300, Some((6, 120, 1.0)))]).unwrap(), Some(6));
+        assert!(matches!(
+            bytes(&[end(9, 300, Some((6, 120, 0.7)))]),
+            Err(LearningError::UncertainShift { bytes: 6, .. })
+        ));
+        let two = [end(100, 290, None), end(100, 300, Some((6, 120, 1.0)))];
+        assert!(matches!(bytes(&two), Err(LearningError::ShiftsDiffer { one: 6, other: 0 })));
+        assert_eq!(
+            bytes(&[end(2, 290, None), end(100, 300, Some((6, 120, 1.0)))]).unwrap(),
+            Some(6),
+            "too few commands"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! `sizeleak adapt`: a model of a gateway whose messages have become longer or shorter.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use clap::Args;
+use sizeleak_evaluation::{InputSource, PipelineInput};
+use sizeleak_learning::{Adaptation, AdaptationRun, AdaptedSection};
+use sizeleak_model::ModelSet;
+use sizeleak_pipeline::Pipeline;
+use sizeleak_storage::RunFiles;
+use sizeleak_telemetry::log::{LogFlags, say};
+
+use super::failure::Failure;
+use super::notices::NoticeReport;
+use super::output_option::write;
+use super::stage_options::StageOptionArguments;
+
+/// Adapt a model to a gateway whose messages have become longer or shorter, without labels
+#[derive(Debug, Args)]
+#[command(mut_arg("gateway", |gateway| gateway.required_unless_present_any(["pipeline", "from"])))]
+#[command(after_help = "Examples:\n  \
+    sizeleak adapt --model model.toml --capture today.pcap --gateway 192.168.1.20 -o adapted.toml\n  \
+    sizeleak adapt --model model.toml --from records.frames.zst -o adapted.toml\n\n\
+    A firmware update or a longer message id makes all commands longer by a few bytes. `run` follows that (the notice \
+    `shifted`); this command writes it into the model: |ac|, and the sizes of single replies if they changed too. \
+    Everything else is kept, and the model says what was adapted. Changes of more than 8 bytes are not followed: learn \
+    a new model.\n\n\
+    If no change is certain at the end of the captures, nothing is written, and the exit code is 1.")]
+pub(crate) struct Arguments {
+    /// The model to adapt, made by `sizeleak learn`
+    #[arg(long, value_name = "FILE")]
+    model: PathBuf,
+
+    /// Captures with commands from after the change (pcap or pcapng, also compressed)
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "from")]
+    capture: Vec<PathBuf>,
+
+    /// Read these frame streams instead of captures: saved after any stage up to command-segmenter, also compressed
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "capture")]
+    from: Vec<PathBuf>,
+
+    /// A pipeline file to use instead of the standard pipeline
+    #[arg(long, value_name = "FILE")]
+    pipeline: Option<PathBuf>,
+
+    #[command(flatten)]
+    options: StageOptionArguments,
+
+    /// Where to write the model; `-` is stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let pipeline = arguments.configure()?;
+    arguments.files(&pipeline).check()?;
+    let models = ModelSet::read(std::slice::from_ref(&arguments.model))?;
+    let source = match &arguments.from[..] {
+        [] => InputSource::Captures,
+        streams => InputSource::Streams(streams.to_vec()),
+    };
+    let input = PipelineInput::new(source);
+    let mut notices = NoticeReport::new(&arguments.log);
+    let adapted = AdaptationRun { input: &input, models }.adapt(&pipeline, &mut |notice| notices.add(notice));
+    notices.print(&adapted, |adapted| adapted.damage.as_ref());
+    let Adaptation { models, changes, damage } = adapted?;
+    write(&arguments.output, models.to_toml().as_bytes())?;
+    if !arguments.log.is_quiet() {
+        changes.iter().for_each(|change| say("sizeleak", &describe(change)));
+    }
+    damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
+        Err(Failure::damaged(&damage, "the model was adapted to everything before the damage"))
+    })
+}
+
+impl Arguments {
+    fn configure(&self) -> Result<Pipeline, Failure> {
+        let mut pipeline = match &self.pipeline {
+            Some(file) => Pipeline::read(file)?,
+            None => Pipeline::standard(),
+        };
+        if self.capture.iter().chain(&self.from).any(|file| file.as_os_str() == "-") {
+            return Err(Failure::usage(anyhow!("the input cannot be stdin: write it to a file first")));
+        }
+        if self.from.is_empty() {
+            pipeline.read_captures(&self.capture)?;
+        }
+        self.options.set_gateway(&mut pipeline)?;
+        pipeline.use_models(std::slice::from_ref(&self.model))?;
+        self.options.set_others(&mut pipeline)?;
+        // Files that a pipeline writes belong to `sizeleak run`.
+        pipeline.latency_log = None;
+        Ok(pipeline.without_saves())
+    }
+
+    fn files(&self, pipeline: &Pipeline) -> RunFiles {
+        let mut files = RunFiles::new();
+        self.from.iter().for_each(|path| files.reads("the saved stream", path));
+        files.extend(pipeline.files(None));
+        files.writes("`--output`", &self.output);
+        files
+    }
+}
+
+/// What was changed, in a sentence.
+fn describe(AdaptedSection { section, shift, overhead: [before, after] }: &AdaptedSection) -> String {
+    let replies = match shift.reply_bytes {
+        0 => String::new(),
+        bytes => format!(", and single replies changed by {bytes:+} bytes"),
+    };
+    format!("section {}: |ac| was {before} bytes and is {after}{replies}", section + 1)
+}

@@ -1,0 +1,274 @@
+//! How well each shift explains a command: the likelihood of its size and of its single replies, whatever its actions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sizeleak_frame::{Command, WeightedEpsilon};
+use sizeleak_model::{Model, SeenReplies, SingleReplies, WireSize};
+use sizeleak_reply_inference::{Beyond, ReplyInference};
+use sizeleak_runtime::TwoGenerationCache;
+
+use crate::shift_filter::{ShiftState, ShiftStates, Shifted};
+
+/// Wider ranges of sizes say too little, in bytes.
+const WIDEST_RANGE: i64 = 64;
+
+/// The most commands whose likelihoods are remembered.
+const MAX_CACHED: usize = 1 << 14;
+
+/// Shifts whose likelihood is less by this many nats do not matter, and are not computed.
+const NEGLIGIBLE: f64 = 16.0;
+
+/// The evidence that commands give for shifts.
+#[derive(Debug)]
+pub(crate) struct ShiftEvidence {
+    states: ShiftStates,
+    inference: ReplyInference,
+    overhead: i64,
+    /// The model's replies by how many bytes they are longer; none if they say nothing one by one.
+    replies: BTreeMap<i64, SingleReplies>,
+    /// The likelihoods by the sizes of a command and its replies: the commands of a home recur.
+    known: TwoGenerationCache<SeenSizes, Arc<[f64]>>,
+}
+
+/// The sizes of a command and of its replies, each as a range.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct SeenSizes {
+    command: [i64; 2],
+    /// In ascending order; `None` if they say nothing one by one.
+    replies: Option<Vec<[i64; 2]>>,
+}
+
+/// The states with one shift of replies.
+#[derive(Debug)]
+struct EqualReplies {
+    /// The replies by the model with that shift; `None` if they say nothing.
+    seen: Option<SeenReplies>,
+    /// At least ln P(replies | actions) for any actions.
+    ln_bound: f64,
+    /// By their index.
+    states: Vec<(usize, ShiftState)>,
+}
+
+impl ShiftEvidence {
+    /// `None` for a model that does not say how probable sizes are, or that has kinds of commands beside sums.
+    pub(crate) fn new(model: &Model) -> Option<Self> {
+        let inference = ReplyInference::new(model)?;
+        let shifted = if model.single_replies.is_some() { Shifted::CommandsAndReplies } else { Shifted::Commands };
+        let (states, known) = (ShiftStates::new(shifted), TwoGenerationCache::new(MAX_CACHED));
+        let longer = |state: &ShiftState| {
+            let replies = model.single_replies.clone()?;
+            Some((state.reply_bytes, replies.longer_by(state.reply_bytes)))
+        };
+        let replies = states.list().iter().filter_map(longer).collect();
+        Some(Self { states, inference, overhead: model.overhead, replies, known })
+    }
+
+    pub(crate) fn states(&self) -> &ShiftStates {
+        &self.states
+    }
+
+    /// ln P(size, replies) of a command for each state; −∞ where that does not matter beside others. All are equal where
+    /// it is beyond what can be computed.
+    ///
+    /// What length fields add depends on the whole size of a message, so ε is that of the size as it is.
+    pub(crate) fn ln_likelihoods(
+        &mut self,
+        model: &Model,
+        command: &Command,
+        sizes: [i64; 2],
+        epsilons: &[WeightedEpsilon],
+    ) -> Arc<[f64]> {
+        let seen = SeenSizes { command: sizes, replies: reply_sizes(model, command) };
+        if let Some(known) = self.known.recall(&seen) {
+            return Arc::clone(known);
+        }
+        let flat = || vec![0.0; self.states.list().len()];
+        let found: Arc<[f64]> = self.compute(&seen, epsilons).unwrap_or_else(|_| flat()).into();
+        self.known.remember(seen, Arc::clone(&found), 1);
+        found
+    }
+
+    fn compute(&self, seen: &SeenSizes, epsilons: &[WeightedEpsilon]) -> Result<Vec<f64>, Beyond> {
+        let [least, most] = seen.command;
+        if !(0..WIDEST_RANGE).contains(&most.saturating_sub(least)) {
+            return Ok(vec![0.0; self.states.list().len()]);
+        }
+        let mut found = vec![f64::NEG_INFINITY; self.states.list().len()];
+        let mut greatest = f64::NEG_INFINITY;
+        for equal in self.by_replies(seen) {
+            if equal.ln_bound < greatest - NEGLIGIBLE {
+                break;
+            }
+            for (at, ln_likelihood) in self.of_equal_replies(&equal, seen.command, epsilons)? {
+                greatest = greatest.max(ln_likelihood);
+                if let Some(found) = found.get_mut(at) {
+                    *found = ln_likelihood;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The states by their shift of replies, those whose replies may be most likely first.
+    fn by_replies(&self, seen: &SeenSizes) -> Vec<EqualReplies> {
+        let states = || self.states.list().iter().copied().enumerate();
+        let Some(replies) = seen.replies.as_ref().filter(|_| !self.replies.is_empty()) else {
+            return vec![EqualReplies { seen: None, ln_bound: 0.0, states: states().collect() }];
+        };
+        let of_shift = |(bytes, classes): (&i64, &SingleReplies)| {
+            let seen = SeenReplies::new(classes, replies);
+            let ln_bound = seen.ln_bound(&classes.per_command, &vec![true; classes.classes.len()]);
+            let states = states().filter(|(_, state)| state.reply_bytes == *bytes).collect();
+            EqualReplies { seen: Some(seen), ln_bound, states }
+        };
+        let mut all: Vec<EqualReplies> = self.replies.iter().map(of_shift).collect();
+        all.sort_by(|a, b| b.ln_bound.total_cmp(&a.ln_bound));
+        all
+    }
+
+    /// ln P(size, replies) for states with the same shift of replies, each with its index.
+    fn of_equal_replies(
+        &self,
+        equal: &EqualReplies,
+        [least, most]: [i64; 2],
+        epsilons: &[WeightedEpsilon],
+    ) -> Result<Vec<(usize, f64)>, Beyond> {
+        let weighted_sums = |state: &ShiftState| -> Vec<(i64, f64)> {
+            let unshifted = self.overhead.saturating_add(state.bytes);
+            let of_size = |size: i64| {
+                let explained = size.saturating_sub(unshifted);
+                epsilons.iter().map(move |value| (explained.saturating_sub(value.epsilon), value.weight))
+            };
+            (least..=most).flat_map(of_size).collect()
+        };
+        let asked: BTreeSet<i64> =
+            equal.states.iter().flat_map(|(_, state)| weighted_sums(state)).map(|(sum, _)| sum).collect();
+        let asked: Vec<i64> = asked.into_iter().collect();
+        let ln_sums = match &equal.seen {
+            Some(seen) => self.inference.ln_sums_with_replies(seen, &asked)?,
+            None => self.inference.ln_sums(&asked)?,
+        };
+        let greatest = ln_sums.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if !greatest.is_finite() {
+            return Ok(Vec::new());
+        }
+        let by_sum: BTreeMap<i64, f64> =
+            asked.into_iter().zip(ln_sums.into_iter().map(|ln_sum| (ln_sum - greatest).exp())).collect();
+        let of_state = |(at, state): &(usize, ShiftState)| {
+            let terms = weighted_sums(state).into_iter();
+            let terms = terms.map(|(sum, weight)| weight * by_sum.get(&sum).copied().unwrap_or(0.0));
+            (*at, terms.sum::<f64>().ln() + greatest)
+        };
+        Ok(equal.states.iter().map(of_state).collect())
+    }
+}
+
+/// The ranges of the sizes of single replies, in ascending order; `None` where they say nothing, or are not all known.
+fn reply_sizes(model: &Model, command: &Command) -> Option<Vec<[i64; 2]>> {
+    let replies = command.all_single_replies().filter(|_| model.single_replies.is_some())?;
+    let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
+    let mut ranges: Vec<[i64; 2]> =
+        replies.iter().map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
+    ranges.sort_unstable();
+    Some(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use sizeleak_frame::{Direction, SingleReply};
+
+    use super::*;
+
+    /// Up to three actions, whose replies have 20 and 25 bytes.
+    const MODEL: &str = "schema = 1\noverhead = 60\nk = 1\ntuples = [[100, 0, 9]]\n\
+        [[action]]\nname = \"on\"\nsize = 4\n[[action]]\nname = \"off\"\nsize = 7\n\
+        [[device]]\nname = \"lamp\"\ncount = 3\nactions = [\"on\", \"off\"]\n\
+        [prior]\nnumbers = [0.6, 0.3, 0.1]\ndecay = 0.01\nshares = [0.4, 0.6]\nconcentration = 3.0\n\
+        [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.01\nsurplus = 0.01\n\
+        [learned]\nmethod = \"robust\"\ncommands = 30\nversion = \"0\"\nbasis = \"wire\"\n\
+        [single_replies]\nmerged = 0.05\nshared = 2\nforeign = 0.01\nforeign_sizes = []\n\
+        per_command = [0, 0]\nper_action = [[1, 0], [0, 1]]\n\
+        [[single_replies.class]]\nmissing = 0.02\nunseen = 0.0\nsizes = [[20, 20]]\n\
+        [[single_replies.class]]\nmissing = 0.05\nunseen = 0.0\nsizes = [[25, 20]]\n";
+
+    const EPSILONS: [WeightedEpsilon; 2] =
+        [WeightedEpsilon { epsilon: 0, weight: 0.75 }, WeightedEpsilon { epsilon: -1, weight: 0.25 }];
+
+    /// All multisets of up to three actions.
+    const ALL: [[u32; 2]; 9] = [[1, 0], [0, 1], [2, 0], [1, 1], [0, 2], [3, 0], [2, 1], [1, 2], [0, 3]];
+
+    fn command(size: u64, replies: &[u32]) -> Command {
+        Command {
+            time_ns: 0,
+            end_ns: 0,
+            flow: 1,
+            size,
+            plaintext: None,
+            records: 1,
+            replies: replies.len() as u32,
+            reply_bytes: replies.iter().map(|length| u64::from(*length)).sum(),
+            direction: Direction::ToGateway,
+            single_replies: replies.iter().map(|length| SingleReply { after_ns: 0, length: *length }).collect(),
+        }
+    }
+
+    /// P(size, replies) for a shift, by a sum over all multisets.
+    fn listed(model: &Model, size: i64, replies: &[u32], state: ShiftState) -> f64 {
+        let prior = model.prior.as_ref().unwrap();
+        let weight = |counts: &[u32; 2]| -> f64 {
+            let each = counts.iter().enumerate().map(|(at, count)| (1..=*count).map(move |nth| prior.ln_next(at, nth)));
+            each.flatten().sum::<f64>().exp()
+        };
+        let classes = model.single_replies.clone().unwrap().longer_by(state.reply_bytes);
+        let ranges: Vec<[i64; 2]> = replies.iter().map(|size| [i64::from(*size); 2]).collect();
+        let seen = SeenReplies::new(&classes, &ranges);
+        let of = |counts: &[u32; 2]| {
+            let number: u32 = counts.iter().sum();
+            let all: f64 = ALL.iter().filter(|other| other.iter().sum::<u32>() == number).map(weight).sum();
+            let sum = i64::from(counts[0] * 4 + counts[1] * 7);
+            let epsilon = size - 60 - state.bytes - sum;
+            let of_size = EPSILONS.iter().find(|value| value.epsilon == epsilon).map_or(0.0, |value| value.weight);
+            let of_replies = seen.ln_likelihood(&classes.class_counts([(0, counts[0]), (1, counts[1])])).exp();
+            prior.ln_number(number).exp() * weight(counts) / all * of_size * of_replies
+        };
+        ALL.iter().map(of).sum()
+    }
+
+    #[test]
+    fn likelihoods_are_those_of_all_actions_together() {
+        let model = Model::from_toml(MODEL).unwrap();
+        let mut evidence = ShiftEvidence::new(&model).unwrap();
+        let states = evidence.states().list().to_vec();
+        for size in 58..90 {
+            for replies in [&[20][..], &[25, 20], &[26, 31], &[55], &[23], &[]] {
+                let found = evidence.ln_likelihoods(&model, &command(size, replies), [size as i64; 2], &EPSILONS);
+                let expected: Vec<f64> =
+                    states.iter().map(|state| listed(&model, size as i64, replies, *state)).collect();
+                let greatest = expected.iter().copied().fold(0.0, f64::max);
+                for ((ln_found, expected), state) in found.iter().zip(&expected).zip(&states) {
+                    assert!((ln_found.exp() - expected).abs() < 1e-5 * greatest, "{size} {replies:?} {state:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_and_flat_priors_give_no_evidence() {
+        let mut model = Model::from_toml(MODEL).unwrap();
+        model.prior = None;
+        assert!(ShiftEvidence::new(&model).is_none());
+    }
+
+    #[test]
+    fn wide_ranges_and_huge_sizes_say_nothing() {
+        let model = Model::from_toml(MODEL).unwrap();
+        let mut evidence = ShiftEvidence::new(&model).unwrap();
+        for sizes in [[0, i64::MAX], [i64::MAX, 0], [0, WIDEST_RANGE]] {
+            let found = evidence.ln_likelihoods(&model, &command(9, &[]), sizes, &EPSILONS);
+            assert!(found.iter().all(|ln_likelihood| *ln_likelihood == 0.0));
+        }
+        let found = evidence.ln_likelihoods(&model, &command(9, &[]), [i64::MAX; 2], &EPSILONS);
+        assert!(found.iter().all(|ln_likelihood| *ln_likelihood == found[0]));
+    }
+}
