@@ -105,8 +105,7 @@ struct Learned {
 
 impl Learned {
     fn of(commands: &[(EpsilonTuple, LabelledCommand)]) -> Self {
-        let actions: Vec<Action> =
-            ACTIONS.iter().zip(SIZES).map(|(name, size)| Action { name: (*name).to_owned(), size }).collect();
+        let actions: Vec<Action> = ACTIONS.iter().zip(SIZES).map(|(name, size)| Action::new(*name, size)).collect();
         let neighbours = Neighbours::new(commands.iter().map(|(tuple, _)| *tuple)).unwrap();
         let commands: Vec<LabelledCommand> = commands.iter().map(|(_, command)| command.clone()).collect();
         let single_replies = SingleReplies::learn(&commands, 3);
@@ -117,6 +116,7 @@ impl Learned {
             decay: 0.5,
             shares: vec![1.0 / 3.0; 3],
             concentration: 1.0,
+            recurring: Vec::new(),
         });
         Self {
             epsilon: EpsilonDistribution::new(&neighbours, Smoothing::choose(&neighbours)),

@@ -236,8 +236,8 @@ impl Decomposer {
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
         let no_solution = || match least == most {
-            true => Unexplained::NoSolution(least),
-            false => Unexplained::NoSolutionInRange(least, most),
+            true => Unexplained::NoSolution(*least),
+            false => Unexplained::NoSolutionInRange(*least, *most),
         };
         if let Some(varying_sizes) = &mut self.varying_sizes {
             let found = varying_sizes.candidates(&sums, &self.names, self.limit)?;

@@ -99,7 +99,7 @@ impl RecurringCandidates {
 
 /// The sums of so many of each action, with their probabilities.
 fn sums_of(actions: &[Action], counts: &[u32]) -> BTreeMap<i64, f64> {
-    let mut sums = BTreeMap::from([(0, 1.0)]);
+    let mut sums: BTreeMap<i64, f64> = BTreeMap::from([(0, 1.0)]);
     for (action, count) in actions.iter().zip(counts) {
         for _ in 0..*count {
             let mut longer: BTreeMap<i64, f64> = BTreeMap::new();
@@ -153,7 +153,12 @@ mod tests {
             single_replies: [].into(),
         };
         let mut out: Vec<Frame> = Vec::new();
-        decomposer.process(Correction { command, epsilons: epsilons.into_iter().collect() }, &mut out).unwrap();
+        decomposer
+            .process(
+                Correction { command, epsilons: epsilons.into_iter().collect(), shifts: SharedList::default() },
+                &mut out,
+            )
+            .unwrap();
         let [Frame::Identification(found)] = &out[..] else { panic!("{out:?}") };
         let text = |candidate: &Candidate| (format!("{:?}", candidate.actions), candidate.probability);
         (found.candidates.iter().map(text).collect(), found.candidate_count, found.size_probability.unwrap())

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sizeleak_frame::{Command, WeightedEpsilon};
-use sizeleak_model::{Model, SeenReplies, SingleReplies, WireSize};
+use sizeleak_model::{LikelihoodTable, Model, SeenReplies, SingleReplies, WireSize};
 use sizeleak_reply_inference::{Beyond, ReplyInference};
 use sizeleak_runtime::TwoGenerationCache;
 
@@ -118,7 +118,7 @@ impl ShiftEvidence {
         };
         let of_shift = |(bytes, classes): (&i64, &SingleReplies)| {
             let seen = SeenReplies::new(classes, replies);
-            let ln_bound = seen.ln_bound(&classes.per_command, &vec![true; classes.classes.len()]);
+            let ln_bound = LikelihoodTable::new(&seen, 0).ln_bound();
             let states = states().filter(|(_, state)| state.reply_bytes == *bytes).collect();
             EqualReplies { seen: Some(seen), ln_bound, states }
         };

@@ -118,7 +118,7 @@ proptest! {
         let prior = usage.map(|(shares, concentration)| {
             let all: f64 = shares.iter().sum();
             let shares = shares.into_iter().map(|share| share / all).collect();
-            Prior { numbers: vec![0.4, 0.3, 0.1], decay: 0.6, shares, concentration }
+            Prior { numbers: vec![0.4, 0.3, 0.1], decay: 0.6, shares, concentration, recurring: Vec::new() }
         });
         let most = devices.unwrap_or(12);
         let model = model(&actions, devices, prior.clone());
@@ -165,7 +165,7 @@ proptest! {
         targets in prop::collection::btree_map(1i64..20, 0.01f64..1.0, 1..4),
     ) {
         actions[0] = vec![(4, 0.5), (5, 0.25)];
-        let prior = Prior { numbers: Vec::new(), decay: 0.5, shares: vec![0.5, 0.25, 0.25], concentration: 9.0 };
+        let prior = Prior { numbers: Vec::new(), decay: 0.5, shares: vec![0.5, 0.25, 0.25], concentration: 9.0, recurring: Vec::new() };
         let model = model(&actions, None, Some(prior.clone()));
         let actions: Vec<Vec<(i64, f64)>> = model.actions.iter().map(|action| action.sizes().collect()).collect();
         let targets: Vec<(i64, f64)> = targets.into_iter().collect();
