@@ -1,5 +1,6 @@
 //! Models of few labelled commands answer widely: the candidates that hold 99.9 % hold the truth as often as they say,
 //! or more.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use sizeleak_model::{
     Action, EpsilonDistribution, EpsilonTuple, LabelledCommand, Limits, Neighbours, Prior, ReplyBytesModel,
@@ -56,7 +57,7 @@ impl Draws {
         let mut sent = Vec::new();
         for (action, count) in counts.iter().enumerate() {
             for _ in 0..*count {
-                let size = if action == 2 { 33 + self.below(4) as i64 } else { 25 };
+                let size = if action == 2 { 33 + self.below(4).cast_signed() as i64 } else { 25 };
                 sent.extend((self.next() >= 0.01).then_some(size));
             }
         }
@@ -139,16 +140,13 @@ impl Learned {
             (counts, of_size * probability)
         });
         let candidates = weighed.filter(|(_, weight)| *weight > 0.0).map(|(counts, weight)| {
-            let of_replies = match (&seen, &self.single_replies) {
-                (Some(seen), Some(model)) => {
-                    seen.ln_likelihood(&model.class_counts(counts.iter().copied().enumerate())).exp()
-                }
-                _ => {
-                    let of_bytes = self.reply_bytes.as_ref().map_or(1.0, |bytes| {
-                        bytes.likelihood(command.reply_bytes, command.replies, counts.iter().copied())
-                    });
-                    of_bytes * self.replies.likelihood(command.replies, counts.iter().sum())
-                }
+            let of_replies = if let (Some(seen), Some(model)) = (&seen, &self.single_replies) {
+                seen.ln_likelihood(&model.class_counts(counts.iter().copied().enumerate())).exp()
+            } else {
+                let of_bytes = self.reply_bytes.as_ref().map_or(1.0, |bytes| {
+                    bytes.likelihood(command.reply_bytes, command.replies, counts.iter().copied())
+                });
+                of_bytes * self.replies.likelihood(command.replies, counts.iter().sum())
             };
             (counts, weight * of_replies)
         });

@@ -4,7 +4,7 @@
 //! few devices occur more rarely, in long commands, than their share says. The shares that make labelled commands most
 //! likely are those with which each action is expected as often as it occurred.
 
-use crate::Limits;
+use crate::{Condition, Limits};
 
 /// The most combinations of how often the actions of each class occur; with more, devices are not taken into account.
 const MAX_COMBINATIONS: usize = 1 << 14;
@@ -43,9 +43,9 @@ pub(super) fn shares(frequencies: &[f64], concentration: f64, limits: &Limits, c
             .zip(&expected)
             .map(|(wanted, expected)| if *expected > 0.0 { wanted / expected } else { 1.0 })
             .collect();
-        let scaled: Vec<f64> = weights.iter().zip(&scales).map(|(weight, scale)| weight * scale).collect();
-        let sum: f64 = scaled.iter().sum();
-        weights = scaled.into_iter().map(|weight| weight / sum).collect();
+        let next: Vec<f64> = weights.iter().zip(&scales).map(|(weight, scale)| weight * scale).collect();
+        let sum: f64 = next.iter().sum();
+        weights = next.into_iter().map(|weight| weight / sum).collect();
         if scales.iter().all(|scale| (scale - 1.0).abs() < LEAST_CHANGE) {
             break;
         }
@@ -96,7 +96,7 @@ fn order(limits: &Limits) -> Vec<usize> {
 /// The share of the devices of a class that are free beside these actions.
 fn share_of_free(limits: &Limits, class: usize, totals: &[u32]) -> f64 {
     let of_class = || limits.conditions().iter().filter(|condition| condition.holds_class(class));
-    let devices = of_class().map(|condition| condition.devices()).min().unwrap_or(u32::MAX);
+    let devices = of_class().map(Condition::devices).min().unwrap_or(u32::MAX);
     let free = of_class().map(|condition| condition.devices().saturating_sub(condition.sum(totals))).min();
     let is_limited = devices > 0 && devices < u32::MAX;
     free.filter(|_| is_limited).map_or(1.0, |free| f64::from(free) / f64::from(devices))

@@ -114,11 +114,10 @@ impl SingleReplies {
             seen.fold(0_u64, |sum, (_, times)| sum.saturating_add(*times)) as f64
         };
         let width = most.saturating_sub(least).saturating_add(1).max(1) as f64;
-        let of_classes =
-            |of: &dyn Fn(&[(i64, u64)]) -> f64| self.classes.iter().map(|class| of(&class.sizes)).sum::<f64>();
-        let like_replies = of_classes(&within) / of_classes(&times).max(1.0);
+        let replies_within: f64 = self.classes.iter().map(|class| within(&class.sizes)).sum();
+        let replies: f64 = self.classes.iter().map(|class| times(&class.sizes)).sum();
         // One pseudo-observation: of any size, or, as probably, a report that looks like a reply.
-        let unseen = ((width / FOREIGN_RANGE).min(1.0) + like_replies) / 2.0;
+        let unseen = f64::midpoint((width / FOREIGN_RANGE).min(1.0), replies_within / replies.max(1.0));
         (within(&self.foreign_sizes) + unseen) / (times(&self.foreign_sizes) + 1.0)
     }
 

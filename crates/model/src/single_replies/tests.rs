@@ -251,7 +251,9 @@ fn few_commands_leave_possible_what_they_did_not_show() {
 fn few_commands_that_leave_open_who_replied_teach_nothing() {
     // `quiet` occurs once, beside others.
     let mut commands = Draws(7).commands(&home(), 30);
-    commands.iter_mut().for_each(|command| command.counts[4] = 0);
+    for command in &mut commands {
+        command.counts[4] = 0;
+    }
     commands[0].counts = vec![2, 0, 0, 0, 1];
     assert_eq!(SingleReplies::learn(&commands, 5), None);
 }
