@@ -90,3 +90,26 @@ fn few_commands_are_examined_without_a_verdict() {
     let found = Additivity::of(&fit, &[]);
     assert_eq!((found.p_value, found.forms, found.repeated_shorter), (1.0, None, None));
 }
+
+#[test]
+fn sizes_that_vary_speak_against_sums_unless_distributions_explain_them() {
+    let mut random = TestRandom(9);
+    let mut commands = commands(7, 300);
+    for command in &mut commands {
+        let names: i64 = (0..command.counts[0]).map(|_| [3, 4, 6, 6, 9, 13][random.below(6) as usize]).sum();
+        command.sizes = command.sizes.map(|size| size + names);
+    }
+    let names = ["a", "b", "c"].map(str::to_owned);
+    let single = Fit::learn(FitMethod::Robust, &names, &commands).unwrap();
+    assert!(Additivity::of(&single, &commands).mean_deviation > 1.0);
+    let varying = single.with_varying_sizes(&commands).unwrap();
+    let found = Additivity::of(&varying, &commands);
+    assert!(found.mean_deviation < 1.0 && !found.is_compressed(), "{found:?}");
+    // The same distributions do not explain commands that grow less with each action.
+    for command in &mut commands {
+        let more = i64::try_from(command.total()).unwrap() - 1;
+        command.sizes = command.sizes.map(|size| size - 6 * more);
+    }
+    let found = Additivity::of(&varying, &commands);
+    assert!(found.mean_deviation > 1.0 && found.p_value < 0.01, "{found:?}");
+}
