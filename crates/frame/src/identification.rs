@@ -33,6 +33,11 @@ pub struct Identification {
     /// Old streams lack it.
     #[serde(default)]
     pub size_probability: Option<f64>,
+    /// P(single replies | size) by the model, all candidates together, listed or not; `None` where `decomposer` did not
+    /// use the replies to choose which candidates to list. A listed candidate's probability given size and replies is
+    /// its probability times P(single replies | its actions) over this. Old streams lack it.
+    #[serde(default)]
+    pub reply_probability: Option<f64>,
     /// By how much the flow's messages may be longer than the model's, as in the correction.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub shifts: SharedList<Shift>,
@@ -49,6 +54,7 @@ impl Identification {
             min_actions: None,
             max_actions: None,
             size_probability: None,
+            reply_probability: None,
             shifts: SharedList::default(),
         }
     }

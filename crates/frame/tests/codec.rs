@@ -177,6 +177,7 @@ fn body() -> impl Strategy<Value = Frame> {
                     min_actions,
                     max_actions,
                     size_probability: min_actions.map(|count| f64::from(count) / 3.0),
+                    reply_probability: min_actions.map(|count| f64::from(count) / 7.0),
                     shifts,
                 })
             }

@@ -84,4 +84,4 @@ pub use reply_count_model::ReplyCountModel;
 pub use reply_windows::{MAX_REPLY_WITHIN_MS, ReplyWindows};
 pub use scope::{Scope, ServiceName, ServiceNameError};
 pub use separation::Separation;
-pub use single_replies::{ReplyClass, SeenReplies, SingleReplies};
+pub use single_replies::{LikelihoodTable, ReplyClass, SeenReplies, SingleReplies};

@@ -12,9 +12,11 @@ mod classes;
 mod interpretation;
 mod learning;
 mod likelihood_bound;
+mod likelihood_table;
 mod seen_replies;
 
 pub use self::classes::{ReplyClass, SingleReplies};
+pub use self::likelihood_table::LikelihoodTable;
 pub use self::seen_replies::SeenReplies;
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ pub(crate) const MOST_ACTIONS: u32 = 64;
 /// The most states of used devices between two classes.
 const MAX_STATES: usize = 1 << 12;
 
+/// The most products of weights for sizes without replies.
+const MAX_PRODUCTS: usize = 1 << 31;
+
 /// The inventory's limits with the order in which devices are given to classes of actions.
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceLimits {
@@ -125,6 +128,7 @@ impl DeviceLimits {
         mut visit: impl FnMut(usize, f64, &SumWeights, &'a SumWeights),
     ) -> Option<()> {
         let counter = self.limits.counter()?;
+        let mut products = 0_usize;
         let mut states = BTreeMap::from([(vec![0; self.limits.conditions().len()], SumWeights::of_one(0, 1.0))]);
         for (position, class) in self.order.iter().enumerate() {
             let is_last = position + 1 == self.order.len();
@@ -137,6 +141,10 @@ impl DeviceLimits {
                     if is_last {
                         visit(used.get(counter).copied()? as usize, share, &sums, of_number);
                     } else {
+                        products = products.saturating_add(sums.len().saturating_mul(of_number.len()));
+                        if products > MAX_PRODUCTS {
+                            return None;
+                        }
                         let key = self.still_open(&used, later, counter);
                         next.entry(key).or_default().add(&sums.convolve(of_number), share);
                     }

@@ -2,12 +2,12 @@
 
 use std::cell::OnceCell;
 
-use sizeleak_model::{Model, SeenReplies};
+use sizeleak_model::{LikelihoodTable, Model, SeenReplies};
 use thiserror::Error;
 
 use crate::action_group::{ActionGroup, SizedAction, groups, table_numbers};
 use crate::device_limits::DeviceLimits;
-use crate::numbers_search::{FoundNumbers, Groups, ReplyThreshold};
+use crate::numbers_search::{FoundNumbers, Groups};
 use crate::sum_weights::SumWeights;
 
 /// What is left out of a probability is at most this share of it.
@@ -24,7 +24,7 @@ const MOST_THRESHOLDS: u32 = 8;
 const MOST_STEPS: u64 = 200_000;
 
 /// The most numbers that tables hold.
-const MOST_TABLE_NUMBERS: usize = 1 << 24;
+const MOST_TABLE_NUMBERS: usize = 1 << 23;
 
 /// A sum that a command's actions may have, with its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -140,7 +140,8 @@ impl ReplyInference {
         sums: &[(usize, f64)],
         mut visit: impl FnMut(bool, FoundNumbers<'_>) -> f64,
     ) -> Result<f64, Beyond> {
-        let ln_unit = self.groups.ln_bound(seen);
+        let mut table = LikelihoodTable::new(seen, self.groups.most_replies());
+        let ln_unit = table.ln_unit();
         let (Some(least), Some(most)) = (sums.iter().map(|sum| sum.0).min(), sums.iter().map(|sum| sum.0).max()) else {
             return Ok(ln_unit);
         };
@@ -157,9 +158,8 @@ impl ReplyInference {
                 break;
             }
             let (mut found, mut is_new) = (0.0, true);
-            let threshold =
-                ReplyThreshold { seen, most_helpful: seen.most_helpful(), ln_least: ln_unit - depth, ln_unit };
-            let steps = self.groups.visit(Some(threshold), [least, most], steps_left, |numbers| {
+            let threshold = (-depth).exp();
+            let steps = self.groups.visit(&mut table, threshold, [least, most], steps_left, |numbers| {
                 found += visit(std::mem::take(&mut is_new), numbers);
             });
             steps_left = steps.map_err(|_| Beyond::TooManyNumbers)?;

@@ -1,13 +1,16 @@
 //! The numbers of actions of each group that the replies to a command allow.
 //!
 //! A walk decides on one group after the other, and turns back where the replies would be less likely than a threshold
-//! whatever follows ([`SeenReplies::ln_bound`]), where devices are missing, or where the sum is too large.
+//! whatever follows ([`LikelihoodTable::likely`]), where devices are missing, or where the sum is too large.
 
-use sizeleak_model::{SeenReplies, SingleReplies};
+use sizeleak_model::{LikelihoodTable, SingleReplies};
 
 use crate::action_group::ActionGroup;
 use crate::device_limits::DeviceLimits;
 use crate::sum_weights::SumWeights;
+
+/// What the interpretations that are left out at a step have at most, as a share of the threshold.
+const LEFT_OUT: f64 = 0.1;
 
 /// The groups of a home with what is needed to walk through their numbers.
 #[derive(Debug, Clone)]
@@ -21,24 +24,12 @@ pub(crate) struct Groups {
     pub(crate) number_weights: Vec<f64>,
 }
 
-/// The replies to a command, with their threshold.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ReplyThreshold<'a> {
-    pub(crate) seen: &'a SeenReplies,
-    /// See [`SeenReplies::most_helpful`].
-    pub(crate) most_helpful: u32,
-    /// Numbers with less likely replies are left out.
-    pub(crate) ln_least: f64,
-    /// Likelihoods are given as multiples of this one.
-    pub(crate) ln_unit: f64,
-}
-
 /// Numbers of actions that the walk has reached.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FoundNumbers<'a> {
     /// How many actions of each group.
     pub(crate) numbers: &'a [u32],
-    /// P(replies | numbers) as a multiple of the unit; 1 without replies.
+    /// P(replies | numbers) as a multiple of the table's unit.
     pub(crate) likelihood: f64,
     /// The prior without the sums' weights.
     pub(crate) prior: f64,
@@ -52,9 +43,13 @@ pub(crate) struct FoundNumbers<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManySteps;
 
-struct Walk<'a, V> {
+struct Walk<'a, 'b, V> {
     groups: &'a Groups,
-    replies: Option<ReplyThreshold<'a>>,
+    table: &'a mut LikelihoodTable<'b>,
+    /// Numbers with less likely replies are left out, as a multiple of the table's unit.
+    least: f64,
+    /// See [`LikelihoodTable::most_helpful`].
+    most_helpful: Vec<u32>,
     /// The least and the greatest sum that matter.
     sums: [usize; 2],
     steps_left: u64,
@@ -88,65 +83,77 @@ impl Groups {
         Self { list, open, per_command, devices, number_weights }
     }
 
-    /// The greatest logarithm that the likelihood of the replies can have, and maybe more.
-    pub(crate) fn ln_bound(&self, seen: &SeenReplies) -> f64 {
-        seen.ln_bound(&self.per_command, self.open.first().map(Vec::as_slice).unwrap_or_default())
+    /// The most replies of a class that a command should have.
+    pub(crate) fn most_replies(&self) -> u32 {
+        let sent = self.list.iter().flat_map(|group| &group.sent).map(|(_, sent)| *sent).max().unwrap_or(0);
+        self.per_command.iter().copied().max().unwrap_or(0) + sent * self.devices.max_actions()
     }
 
-    /// Visits all numbers with sums in a range whose replies, if any are given, are at least as likely as the threshold.
-    /// Returns how many of the steps are left.
+    /// Visits all numbers with sums in a range whose replies are at least as likely as `least`, a multiple of the table's
+    /// unit. Returns how many of the steps are left.
     pub(crate) fn visit(
         &self,
-        replies: Option<ReplyThreshold<'_>>,
+        table: &mut LikelihoodTable<'_>,
+        least: f64,
         sums: [usize; 2],
         most_steps: u64,
         visit: impl FnMut(FoundNumbers<'_>),
     ) -> Result<u64, TooManySteps> {
         let mut walk = Walk {
             groups: self,
-            replies,
+            least,
+            most_helpful: (0..self.per_command.len()).map(|class| table.most_helpful(class)).collect(),
             sums,
             steps_left: most_steps,
             numbers: vec![0; self.list.len()],
             totals: vec![0; self.devices.classes()],
             class_counts: self.per_command.clone(),
             visit,
+            table,
         };
-        walk.descend(0, 0, &SumWeights::of_one(0, 1.0))?;
+        let interpretations = walk.table.interpretations();
+        walk.descend(0, 0, &SumWeights::of_one(0, 1.0), &interpretations)?;
         Ok(walk.steps_left)
     }
 }
 
-impl<V: FnMut(FoundNumbers<'_>)> Walk<'_, V> {
-    /// Decides on the groups from `at` on, given how many actions there are and their sums.
-    fn descend(&mut self, at: usize, actions: u32, before: &SumWeights) -> Result<(), TooManySteps> {
-        let Some(group) = self.groups.list.get(at) else { return Ok(()) };
-        let is_last = at + 1 == self.groups.list.len();
+impl<V: FnMut(FoundNumbers<'_>)> Walk<'_, '_, V> {
+    /// Decides on the groups from `at` on, given how many actions there are, their sums, and the interpretations of the
+    /// replies that still are likely.
+    fn descend(
+        &mut self,
+        at: usize,
+        actions: u32,
+        before: &SumWeights,
+        interpretations: &[usize],
+    ) -> Result<(), TooManySteps> {
+        let groups = self.groups;
+        let Some(group) = groups.list.get(at) else { return Ok(()) };
+        let open = groups.open.get(at + 1).map(Vec::as_slice).unwrap_or_default();
+        let is_last = at + 1 == groups.list.len();
         for (number, own) in (0_u32..).zip(&group.sums) {
             if number > 0 && !self.add(at, group) {
                 break;
             }
-            if before.least() + own.least() > self.sums[1] || actions + number > self.groups.devices.max_actions() {
+            if before.least() + own.least() > self.sums[1] || actions + number > groups.devices.max_actions() {
                 break;
             }
             self.steps_left = self.steps_left.checked_sub(1).ok_or(TooManySteps)?;
             if is_last && before.end() + own.end() < self.sums[0] + 2 {
                 continue;
             }
-            if self.is_unlikely(at) {
-                // Further actions only help as long as replies are unexplained.
-                let is_beyond = self.replies.is_some_and(|replies| number >= replies.most_helpful);
-                if is_beyond && !group.sent.is_empty() {
+            let left_out = self.least * LEFT_OUT;
+            let (likely, likelihood) = self.table.likely(&self.class_counts, open, interpretations, left_out);
+            if likelihood < self.least {
+                if self.is_beyond_help(group) {
                     break;
                 }
-                continue;
-            }
-            if is_last {
-                self.found(actions + number, before, own);
+            } else if is_last {
+                self.found(actions + number, likelihood, before, own);
             } else if number == 0 {
-                self.descend(at + 1, actions, before)?;
+                self.descend(at + 1, actions, before, &likely)?;
             } else {
-                self.descend(at + 1, actions + number, &before.convolve(own))?;
+                self.descend(at + 1, actions + number, &before.convolve(own), &likely)?;
             }
         }
         self.remove_all(at, group);
@@ -178,29 +185,17 @@ impl<V: FnMut(FoundNumbers<'_>)> Walk<'_, V> {
         }
     }
 
-    /// Whether the replies are too unlikely, whatever groups after this one add.
-    fn is_unlikely(&self, at: usize) -> bool {
-        let Some(replies) = self.replies else { return false };
-        let open = self.groups.open.get(at + 1).map(Vec::as_slice).unwrap_or_default();
-        replies.seen.ln_bound(&self.class_counts, open) < replies.ln_least
+    /// Whether more actions of a group only make the replies less likely.
+    fn is_beyond_help(&self, group: &ActionGroup) -> bool {
+        let is_beyond = |(class, _): &(usize, u32)| self.class_counts.get(*class) >= self.most_helpful.get(*class);
+        group.sent.iter().all(is_beyond)
     }
 
-    fn found(&mut self, actions: u32, before: &SumWeights, last: &SumWeights) {
+    fn found(&mut self, actions: u32, likelihood: f64, before: &SumWeights, last: &SumWeights) {
         let number_weight = self.groups.number_weights.get(actions as usize).copied().unwrap_or(0.0);
-        if number_weight <= 0.0 {
-            return;
-        }
-        let likelihood = match self.replies {
-            None => 1.0,
-            Some(replies) => {
-                let ln_likelihood = replies.seen.ln_likelihood(&self.class_counts);
-                if ln_likelihood < replies.ln_least {
-                    return;
-                }
-                (ln_likelihood - replies.ln_unit).exp()
-            }
-        };
         let prior = number_weight * self.groups.devices.share(&self.totals);
-        (self.visit)(FoundNumbers { numbers: &self.numbers, likelihood, prior, before, last });
+        if prior > 0.0 {
+            (self.visit)(FoundNumbers { numbers: &self.numbers, likelihood, prior, before, last });
+        }
     }
 }

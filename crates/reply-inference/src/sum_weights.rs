@@ -23,6 +23,11 @@ impl SumWeights {
         self.least + self.weights.len()
     }
 
+    /// How many consecutive sums are in it.
+    pub(crate) fn len(&self) -> usize {
+        self.weights.len()
+    }
+
     /// Whether no sum is in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.weights.is_empty()

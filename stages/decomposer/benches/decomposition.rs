@@ -1,12 +1,13 @@
 //! The cost of counting, enumerating and ranking the actions of a command, in the paper's home: twelve plugs and four
-//! lamps, with seven actions of similar sizes.
+//! lamps, with seven actions of similar sizes. And of choosing candidates by the replies, in a home of forty devices with
+//! twelve actions, where there are too many to list.
 #![allow(missing_docs, clippy::expect_used)]
 
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sizeleak_decomposer::{Decomposer, Solver};
-use sizeleak_frame::{Command, Correction, Direction, Frame, SharedList, WeightedEpsilon};
+use sizeleak_frame::{Command, Correction, Direction, Frame, SharedList, SingleReply, WeightedEpsilon};
 use sizeleak_model::Model;
 use sizeleak_runtime::Stage;
 
@@ -169,5 +170,112 @@ fn rank(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, table, count, enumerate, query, rank);
+/// Each device with its number, and the actions it has, by their index.
+const DEVICES: [(u32, std::ops::Range<usize>); 3] = [(20, 0..4), (12, 0..8), (8, 8..12)];
+
+/// The name, size and reply class of each action.
+const ACTIONS: [(&str, i64, usize); 12] = [
+    ("on", 28, 0),
+    ("off", 29, 0),
+    ("toggle", 32, 0),
+    ("timer", 34, 1),
+    ("dim", 36, 2),
+    ("white", 35, 2),
+    ("colour", 40, 2),
+    ("scene", 41, 3),
+    ("open", 30, 4),
+    ("close", 31, 4),
+    ("stop", 33, 4),
+    ("tilt", 37, 5),
+];
+
+/// The size of the replies of each class.
+const REPLIES: [u32; 6] = [29, 36, 39, 44, 31, 38];
+
+fn forty_devices() -> Model {
+    let actions: String =
+        ACTIONS.iter().map(|(name, size, _)| format!("[[action]]\nname = \"{name}\"\nsize = {size}\n")).collect();
+    let device = |(count, actions): &(u32, std::ops::Range<usize>)| {
+        let names: Vec<&str> = ACTIONS[actions.clone()].iter().map(|(name, ..)| *name).collect();
+        format!("[[device]]\nname = \"kind-{count}\"\ncount = {count}\nactions = {names:?}\n")
+    };
+    let devices: String = DEVICES.iter().map(device).collect();
+    let rows: Vec<Vec<u32>> =
+        ACTIONS.iter().map(|(.., class)| (0..6).map(|own| u32::from(own == *class)).collect()).collect();
+    let class =
+        |size: &u32| format!("[[single_replies.class]]\nmissing = 0.01\nunseen = 0.0\nsizes = [[{size}, 100]]\n");
+    let classes: String = REPLIES.iter().map(class).collect();
+    let shares = "[0.18, 0.18, 0.18, 0.16, 0.05, 0.05, 0.05, 0.03, 0.03, 0.03, 0.03, 0.03]";
+    Model::from_toml(&format!(
+        "schema = 1\noverhead = 67\nk = 1\ntuples = [[100, 0, 1]]\n{actions}{devices}\
+         [prior]\nnumbers = [0.26, 0.19, 0.15, 0.11, 0.08]\ndecay = 0.8\nconcentration = 150.0\nshares = {shares}\n\
+         [replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.01\nsurplus = 0.0\n\
+         [single_replies]\nmerged = 0.02\nshared = 0\nforeign = 0.005\nforeign_sizes = []\n\
+         per_command = [0, 0, 0, 0, 0, 0]\nper_action = {rows:?}\n{classes}\
+         [learned]\nmethod = \"robust\"\ncommands = 222\nversion = \"0.1.0\"\nbasis = \"wire\"\n"
+    ))
+    .expect("the model is written above")
+}
+
+/// Commands of 1 to 16 actions with the replies to them.
+fn commands_with_replies() -> Vec<Correction> {
+    let mut state = 1_u64;
+    let mut below = |end: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % end
+    };
+    let devices: Vec<usize> = (0..3).flat_map(|kind| (0..DEVICES[kind].0).map(move |_| kind)).collect();
+    let mut command = |number: usize| {
+        let mut rest = devices.clone();
+        let mut actions = Vec::new();
+        for _ in 0..number {
+            let of_device = &DEVICES[rest.swap_remove(below(rest.len()))].1;
+            actions.push(ACTIONS[of_device.start + below(of_device.len())]);
+        }
+        let mut correction = correction(actions.iter().map(|(_, size, _)| size).sum());
+        let replies: SharedList<SingleReply> = actions
+            .iter()
+            .filter(|_| below(100) > 0)
+            .map(|(.., class)| SingleReply { after_ns: 1, length: REPLIES[*class] })
+            .collect();
+        correction.command.replies = replies.len() as u32;
+        correction.command.single_replies = replies;
+        correction
+    };
+    (0..160).map(|at| command(at % 16 + 1)).collect()
+}
+
+/// The stage's time for new commands of 1 to 16 actions in the home of forty devices.
+fn choose_by_replies(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("choose by replies");
+    let corrections = commands_with_replies();
+    group.throughput(Throughput::Elements(corrections.len() as u64));
+    let Ok(mut decomposer) = Decomposer::new(forty_devices(), 10_000) else { return };
+    let mut weights = (0..).map(|times| 0.9 - f64::from(times) * 1e-12);
+    let mut out: Vec<Frame> = Vec::new();
+    group.sample_size(10);
+    group.bench_function("forty devices", |bencher| {
+        bencher.iter_batched(
+            || {
+                let weight = weights.next().unwrap_or(0.9);
+                let new = |correction: &Correction| {
+                    let heaviest = [WeightedEpsilon { epsilon: 0, weight }];
+                    let epsilons = heaviest.into_iter().chain(correction.epsilons.iter().skip(1).copied()).collect();
+                    Correction { epsilons, ..correction.clone() }
+                };
+                corrections.iter().map(new).collect::<Vec<_>>()
+            },
+            |corrections| {
+                for correction in corrections {
+                    let _taken = black_box(decomposer.process(correction, &mut out));
+                    out.clear();
+                }
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.finish();
+}
+
+criterion_group!(benches, table, count, enumerate, query, rank, choose_by_replies);
 criterion_main!(benches);

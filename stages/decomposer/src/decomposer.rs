@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sizeleak_flow_models::{SectionStage, Subject};
 use sizeleak_frame::{
-    Candidate, Command, Correction, Frame, Identification, Notice, SharedList, WeightedEpsilon, what,
+    Candidate, Command, Correction, Frame, Identification, Notice, SharedList, Shift, WeightedEpsilon, what,
 };
 use sizeleak_model::{Kinds, Model};
 use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
+use crate::reply_candidates::{CommandReplies, ReplyAnswer, ReplyCandidate, ReplyCandidates};
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
 use crate::weight_table::WeightTable;
@@ -35,10 +36,12 @@ pub struct Decomposer {
     /// The prior's weights, by tables of increasing range; the first with room for a command's sums is used. None if
     /// the prior is flat.
     weight_tables: Vec<WeightTable>,
+    /// For sizes with more candidates than are listed.
+    with_replies: ReplyCandidates,
     limit: usize,
     /// The latest decomposition for each size or range of sizes, with the values of ε it holds for: a home's commands
     /// have the same few sizes.
-    cache: TwoGenerationCache<[i64; 2], (SharedList<WeightedEpsilon>, Decomposition)>,
+    cache: TwoGenerationCache<DecompositionKey, (SharedList<WeightedEpsilon>, Decomposition)>,
     counters: DecomposerCounters,
 }
 
@@ -48,6 +51,14 @@ struct DecomposerCounters {
     too_large: u64,
     cut_lists: u64,
     unused_epsilons: u64,
+}
+
+/// What a decomposition depends on, besides the model and the values of ε.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct DecompositionKey {
+    sizes: [i64; 2],
+    /// The replies, where they choose the candidates to list.
+    replies: Option<CommandReplies>,
 }
 
 /// What explains a size, for some values of ε.
@@ -66,6 +77,8 @@ struct FoundCandidates {
     count: u64,
     /// The probability of the size; `None` where the model has no prior.
     probability: Option<f64>,
+    /// P(replies | size), where the replies chose the candidates to list.
+    reply_probability: Option<f64>,
 }
 
 /// Why nothing explains a command, as its notice says.
@@ -109,13 +122,25 @@ impl Decomposer {
         let names: SharedList<Arc<str>> = model.action_names().into_iter().map(Arc::from).collect();
         let kinds = KindCandidates::new(&model, &names);
         let cache = TwoGenerationCache::new(MAX_CACHE_BYTES);
-        Ok(Self { model, names, solver, kinds, weight_tables, limit, cache, counters: DecomposerCounters::default() })
+        let (with_replies, counters) = (ReplyCandidates::default(), DecomposerCounters::default());
+        Ok(Self { model, names, solver, kinds, weight_tables, with_replies, limit, cache, counters })
     }
 
-    /// The decomposition of a size or range of sizes: from the cache if the values of ε are the same to the last bit.
-    fn decompose(&mut self, sizes: [i64; 2], epsilons: &SharedList<WeightedEpsilon>) -> Decomposition {
+    /// The decomposition of a command's size or range of sizes: from the cache if the values of ε are the same to the last
+    /// bit.
+    fn decompose(
+        &mut self,
+        command: &Command,
+        sizes: [i64; 2],
+        epsilons: &SharedList<WeightedEpsilon>,
+        shifts: &[Shift],
+    ) -> Decomposition {
+        let longer = shifts.first().map_or(0, |shift| shift.reply_bytes);
+        let replies = self.with_replies.replies(&self.model, command, longer);
+        let replies = replies.filter(|_| self.is_cut(sizes, epsilons));
+        let key = DecompositionKey { sizes, replies };
         let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
-        if let Some((cached, decomposition)) = self.cache.recall(&sizes)
+        if let Some((cached, decomposition)) = self.cache.recall(&key)
             && (cached.is_clone_of(epsilons) || cached.iter().map(bits).eq(epsilons.iter().map(bits)))
         {
             return decomposition.clone();
@@ -124,7 +149,7 @@ impl Decomposer {
         let (candidates, unused_epsilons) = match target_sums(sizes, self.model.overhead, epsilons) {
             Some((sums, unused_epsilons)) => {
                 let heaviest = epsilons.iter().map(|value| value.weight).filter(|weight| weight.is_finite());
-                (self.candidates(sizes, sums, heaviest.fold(0.0, f64::max)), unused_epsilons)
+                (self.candidates(&key, sums, heaviest.fold(0.0, f64::max)), unused_epsilons)
             }
             None => (Err(Unexplained::InvalidRange(least, most)), 0),
         };
@@ -136,20 +161,29 @@ impl Decomposer {
         };
         let decomposition = Decomposition { candidates, unused_epsilons, size_probability };
         let list_bytes = decomposition.candidates.as_ref().map_or(0, |found| found.listed.memory_bytes());
-        let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + list_bytes;
-        self.cache.remember(sizes, (epsilons.clone(), decomposition.clone()), bytes);
+        let of_replies = key.replies.as_ref().map_or(0, |replies| size_of_val(&*replies.sizes));
+        let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + of_replies + list_bytes;
+        self.cache.remember(key, (epsilons.clone(), decomposition.clone()), bytes);
         decomposition
+    }
+
+    /// Whether a size has more candidates than can be listed.
+    fn is_cut(&mut self, sizes: [i64; 2], epsilons: &[WeightedEpsilon]) -> bool {
+        let sums = target_sums(sizes, self.model.overhead, epsilons);
+        let explained = sums.and_then(|(sums, _)| self.explained(sums).ok()).unwrap_or_default();
+        count(&explained) > self.limit as u64
     }
 
     /// The kinds and the sums that explain a command; the weights of sums are multiples of `heaviest`.
     fn candidates(
         &mut self,
-        sizes: [i64; 2],
+        key: &DecompositionKey,
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
+        let sizes = key.sizes;
         let additive = if self.solver.is_some() {
-            self.sums_of_actions(sizes, sums, heaviest)
+            self.sums_of_actions(key, sums, heaviest)
         } else {
             Err(Unexplained::NoKind(sizes[1]))
         };
@@ -167,13 +201,14 @@ impl Decomposer {
         }
         let count = unlisted.saturating_add(listed.len() as u64);
         listed.truncate(self.limit);
-        Ok(FoundCandidates { listed: listed.into(), count, probability: Some(size_probability) })
+        let probability = Some(size_probability);
+        Ok(FoundCandidates { listed: listed.into(), count, probability, reply_probability: None })
     }
 
     /// The multisets of actions that explain a command, for sums whose weights are multiples of `heaviest`.
     fn sums_of_actions(
         &mut self,
-        [least, most]: [i64; 2],
+        DecompositionKey { sizes: [least, most], replies }: &DecompositionKey,
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
@@ -181,17 +216,44 @@ impl Decomposer {
         if explained.is_empty() {
             let is_range = least != most;
             return Err(if is_range {
-                Unexplained::NoSolutionInRange(least, most)
+                Unexplained::NoSolutionInRange(*least, *most)
             } else {
-                Unexplained::NoSolution(least)
+                Unexplained::NoSolution(*least)
             });
         }
-        let count = explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count));
+        let count = count(&explained);
+        if let Some(found) = replies.as_ref().and_then(|replies| self.by_replies(&explained, replies, heaviest)) {
+            return Ok(FoundCandidates { count, ..found });
+        }
         let (listed, probability) = match self.most_probable(&explained, count) {
             Some((listed, ln_total)) => (listed, Some((ln_total + heaviest.ln()).exp().min(1.0))),
             None => (self.in_solver_order(&explained)?, None),
         };
-        Ok(FoundCandidates { listed, count, probability })
+        Ok(FoundCandidates { listed, count, probability, reply_probability: None })
+    }
+
+    /// The candidates that are most probable given the replies; `None` where sizes alone have to do.
+    fn by_replies(
+        &self,
+        explained: &[ExplainedSum],
+        replies: &CommandReplies,
+        heaviest: f64,
+    ) -> Option<FoundCandidates> {
+        let sums = explained.iter().map(|explained| &explained.sum);
+        let limit = self.limit.min(MAX_CANDIDATES);
+        let answer = self.with_replies.most_probable(&self.model, replies, sums, limit)?;
+        let ReplyAnswer { candidates, ln_size, reply_probability } = answer;
+        let mut list = CandidateList::new(&self.names, self.limit);
+        for ReplyCandidate { actions, sum, probability } in candidates {
+            let Some(ExplainedSum { sum, .. }) = explained.get(sum) else { continue };
+            list.push(actions.into_iter(), sum.epsilon, probability);
+        }
+        Some(FoundCandidates {
+            listed: list.into_candidates(),
+            count: 0,
+            probability: Some((ln_size + heaviest.ln()).exp().min(1.0)),
+            reply_probability: Some(reply_probability),
+        })
     }
 
     /// The sums that some multisets of actions have, heaviest first.
@@ -258,7 +320,8 @@ impl Stage for Decomposer {
         if epsilons.is_empty() {
             return Ok(out.emit(unanswered(command))?);
         }
-        let Decomposition { candidates, unused_epsilons, size_probability } = self.decompose(sizes, &epsilons);
+        let Decomposition { candidates, unused_epsilons, size_probability } =
+            self.decompose(&command, sizes, &epsilons, &shifts);
         self.counters.unused_epsilons += unused_epsilons;
         if let Err(reason) = &candidates {
             self.counters.unexplained += 1;
@@ -273,7 +336,8 @@ impl Stage for Decomposer {
             };
             out.emit(notice.into())?;
         }
-        let FoundCandidates { listed: candidates, count: candidate_count, .. } = candidates.unwrap_or_default();
+        let FoundCandidates { listed: candidates, count: candidate_count, reply_probability, .. } =
+            candidates.unwrap_or_default();
         let listed = candidates.len() as u64;
         self.counters.cut_lists += u64::from(listed < candidate_count);
         let identification = Identification {
@@ -281,6 +345,7 @@ impl Stage for Decomposer {
             candidate_count,
             listed,
             size_probability,
+            reply_probability,
             shifts,
             ..Identification::unanswered(command)
         };
@@ -314,6 +379,11 @@ impl SectionStage for Decomposer {
     fn without_model(Correction { command, .. }: Correction) -> Frame {
         unanswered(command)
     }
+}
+
+/// How many candidates there are; `u64::MAX` stands for that many or more.
+fn count(explained: &[ExplainedSum]) -> u64 {
+    explained.iter().fold(0, |total: u64, explained| total.saturating_add(explained.count))
 }
 
 /// ln Σ exp(x).

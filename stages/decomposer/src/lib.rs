@@ -30,6 +30,7 @@ mod entropy;
 mod kind_candidates;
 mod options;
 mod prior_walk;
+mod reply_candidates;
 mod solver;
 mod sum_table;
 mod target_sums;

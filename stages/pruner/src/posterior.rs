@@ -54,19 +54,24 @@ impl<'a> Posterior<'a> {
         dropped as u64
     }
 
-    /// Weighs each candidate by the evidence. Candidates that are not listed get the greatest likelihood they can have,
-    /// so that the probabilities of the listed ones are never too high.
-    pub(crate) fn weigh(&mut self, evidence: &ReplyEvidence<'_>) {
+    /// Weighs each candidate by the evidence. Candidates that are not listed have the rest of the evidence's probability
+    /// given the size, if that is known (`evidence_probability`). Else they get the greatest likelihood they can have, so
+    /// that the probabilities of the listed ones are never too high.
+    pub(crate) fn weigh(&mut self, evidence: &ReplyEvidence<'_>, evidence_probability: Option<f64>) {
         let max_likelihood = evidence.max_likelihood();
         let candidates = self.left.iter().filter_map(|left| self.listed.get(left.index));
         let likelihoods: Vec<f64> = candidates.map(|candidate| evidence.likelihood(&candidate.actions)).collect();
-        let unlisted = if self.unlisted > 0.0 { max_likelihood } else { 0.0 };
+        let is_known = |given: &f64| self.unlisted > 0.0 && (f64::MIN_POSITIVE..=1.0).contains(given);
+        let evidence_probability = evidence_probability.filter(is_known);
+        let unlisted = if self.unlisted > 0.0 { evidence_probability.unwrap_or(max_likelihood) } else { 0.0 };
         // Relative to the greatest: the product with a tiny likelihood would be 0.
         let greatest = likelihoods.iter().copied().fold(unlisted, f64::max);
         for (left, likelihood) in self.left.iter_mut().zip(likelihoods) {
             left.probability *= likelihood / greatest;
         }
-        if greatest > 0.0 {
+        if let Some(given) = evidence_probability {
+            self.unlisted = (given / greatest - sum(&self.left)).max(0.0);
+        } else if greatest > 0.0 {
             self.unlisted *= max_likelihood / greatest;
         }
         self.normalise();

@@ -77,6 +77,8 @@ struct PruningKey {
     /// By how many bytes each reply is longer than the model's.
     longer_replies: i64,
     candidate_count: u64,
+    /// The bits of P(single replies | size), if it is given.
+    given_probability: Option<u64>,
 }
 
 /// What is left of a list of candidates.
@@ -144,7 +146,7 @@ impl Pruner {
 
     /// The result for an identification: from the cache if its candidates are the same to the last bit.
     fn result(&mut self, identification: &Identification) -> PruningResult {
-        let Identification { command, candidates, candidate_count, .. } = identification;
+        let Identification { command, candidates, candidate_count, reply_probability, .. } = identification;
         let key = PruningKey {
             size: command.size,
             plaintext: command.plaintext,
@@ -158,6 +160,7 @@ impl Pruner {
             single_replies: self.single_replies(command),
             longer_replies: longer_replies(identification),
             candidate_count: *candidate_count,
+            given_probability: reply_probability.map(f64::to_bits),
         };
         if let Some((cached, result)) = self.cache.recall(&key)
             && is_same(cached, candidates)
@@ -211,7 +214,9 @@ impl Pruner {
                 (Some(bounds), false)
             }
             (Some(evidence), _) => {
-                posterior.weigh(&evidence);
+                // Of the decomposer's candidates and replies one by one; so not with candidates dropped, or by other evidence.
+                let is_given = beyond_inventory == 0 && evidence.is_of_single_replies();
+                posterior.weigh(&evidence, identification.reply_probability.filter(|_| is_given));
                 (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
             }
         };

@@ -155,6 +155,11 @@ impl<'a> ReplyEvidence<'a> {
         (of_bytes * self.likelihood_of_number(actions)).max(f64::MIN_POSITIVE)
     }
 
+    /// Whether likelihoods are those of single replies.
+    pub(crate) fn is_of_single_replies(&self) -> bool {
+        self.single.is_some() && self.kinds.is_none()
+    }
+
     /// P(number of replies | these actions).
     pub(crate) fn likelihood_of_number(&self, actions: &Actions) -> f64 {
         let total = u32::try_from(actions.total()).unwrap_or(u32::MAX);

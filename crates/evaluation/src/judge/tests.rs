@@ -44,6 +44,7 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
         min_actions: None,
         max_actions: None,
         size_probability: None,
+        reply_probability: None,
         shifts: SharedList::default(),
     }
 }

@@ -27,6 +27,7 @@ fn summary(probabilities: &[f64], candidate_count: u64) -> ProbabilitySummary {
         min_actions: None,
         max_actions: None,
         size_probability: None,
+        reply_probability: None,
         shifts: SharedList::default(),
     };
     ProbabilitySummary::new(&identification, 0.95)

@@ -105,6 +105,7 @@ pub(crate) fn samples(nulls: Nulls) -> Vec<Frame> {
             min_actions: nulls.of(u32::MAX),
             max_actions: nulls.of(u32::MAX),
             size_probability: nulls.of(0.25),
+            reply_probability: nulls.of(0.125),
             shifts: shifts(nulls),
         }
         .into(),

@@ -165,7 +165,7 @@ impl Component {
 
     /// The logarithm of the probability that the replies of the classes, in an order, have the types that are seen,
     /// summed over all ways to give the places to them.
-    fn ln_ways(&self, seen: &[u32], class_counts: &[u32]) -> f64 {
+    pub(super) fn ln_ways(&self, seen: &[u32], class_counts: &[u32]) -> f64 {
         let seen = |index: usize| self.types.get(index).and_then(|at| seen.get(*at)).copied().unwrap_or(0);
         let count = |class: &ClassShares| class_counts.get(class.class).copied().unwrap_or(0);
         match &self.classes[..] {

@@ -42,6 +42,7 @@ fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
         min_actions: None,
         max_actions: None,
         size_probability: None,
+        reply_probability: None,
         shifts: SharedList::default(),
     })
 }

@@ -23,7 +23,7 @@ fn weighed(listed: &SharedList<Candidate>, unlisted_count: u64, replies: u32) ->
     let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
     let command = command(replies, 0);
     let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();
-    posterior.weigh(&evidence);
+    posterior.weigh(&evidence, None);
     assert!(!posterior.keep(1.0));
     posterior
 }
@@ -108,5 +108,31 @@ proptest! {
         if let Some(next) = whole.get(number) {
             prop_assert!(next.probability < least);
         }
+    }
+}
+
+#[test]
+fn what_is_not_listed_has_the_rest_of_the_given_probability() {
+    let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
+    let command = command(4, 0);
+    let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();
+    let all = listed(&[(4, 0.2), (5, 0.1), (9, 0.3), (2, 0.4)]);
+    let likelihood = |candidate: &Candidate| candidate.probability * evidence.likelihood(&candidate.actions);
+    let given: f64 = all.iter().map(likelihood).sum();
+    for listed in 1..=all.len() {
+        let cut: SharedList<Candidate> = all.iter().take(listed).cloned().collect();
+        let mut posterior = Posterior::new(&cut, true);
+        posterior.weigh(&evidence, Some(given));
+        for (found, candidate) in posterior.candidates().iter().zip(&*all) {
+            let wanted = likelihood(candidate) / given;
+            assert!((found.probability - wanted).abs() < 1e-12, "{listed}: {} is not {wanted}", found.probability);
+        }
+    }
+    for hostile in [f64::NAN, -1.0, 0.0, 2.0, f64::INFINITY] {
+        let cut: SharedList<Candidate> = all.iter().take(1).cloned().collect();
+        let (mut given, mut without) = (Posterior::new(&cut, true), Posterior::new(&cut, true));
+        given.weigh(&evidence, Some(hostile));
+        without.weigh(&evidence, None);
+        assert_eq!(given.candidates(), without.candidates(), "{hostile}");
     }
 }

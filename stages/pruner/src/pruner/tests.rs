@@ -46,6 +46,7 @@ fn identification(candidates: &[(u32, &str)], count: u64) -> Identification {
         min_actions: None,
         max_actions: None,
         size_probability: None,
+        reply_probability: None,
         shifts: SharedList::default(),
     }
 }
