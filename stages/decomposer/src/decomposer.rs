@@ -14,7 +14,7 @@ use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
 use crate::recurring_candidates::RecurringCandidates;
-use crate::reply_candidates::{ReplyAnswer, ReplyCandidate, ReplyCandidates};
+use crate::reply_candidates::{CommandReplies, ReplyAnswer, ReplyCandidate, ReplyCandidates};
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
 use crate::varying_sizes::VaryingSizes;
@@ -63,8 +63,8 @@ struct DecomposerCounters {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct DecompositionKey {
     sizes: [i64; 2],
-    /// The sizes of the replies in ascending order, where they choose the candidates to list.
-    replies: Option<Vec<[i64; 2]>>,
+    /// The replies, where they choose the candidates to list.
+    replies: Option<CommandReplies>,
 }
 
 /// What explains a size, for some values of ε.
@@ -157,7 +157,9 @@ impl Decomposer {
         epsilons: &SharedList<WeightedEpsilon>,
         shifts: &[Shift],
     ) -> Decomposition {
-        let replies = self.with_replies.replies(&self.model, command, shifts).filter(|_| self.is_cut(sizes, epsilons));
+        let longer = shifts.first().map_or(0, |shift| shift.reply_bytes);
+        let replies = self.with_replies.replies(&self.model, command, longer);
+        let replies = replies.filter(|_| self.is_cut(sizes, epsilons));
         let key = DecompositionKey { sizes, replies };
         let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
         if let Some((cached, decomposition)) = self.cache.recall(&key)
@@ -181,7 +183,7 @@ impl Decomposer {
         };
         let decomposition = Decomposition { candidates, unused_epsilons, size_probability };
         let list_bytes = decomposition.candidates.as_ref().map_or(0, |found| found.listed.memory_bytes());
-        let of_replies = key.replies.as_ref().map_or(0, |replies| size_of_val(&**replies));
+        let of_replies = key.replies.as_ref().map_or(0, |replies| size_of_val(&*replies.sizes));
         let bytes = ENTRY_BYTES + size_of_val(&**epsilons) + of_replies + list_bytes;
         self.cache.remember(key, (epsilons.clone(), decomposition.clone()), bytes);
         decomposition
@@ -275,7 +277,12 @@ impl Decomposer {
     }
 
     /// The candidates that are most probable given the replies; `None` where sizes alone have to do.
-    fn by_replies(&self, explained: &[ExplainedSum], replies: &[[i64; 2]], heaviest: f64) -> Option<FoundCandidates> {
+    fn by_replies(
+        &self,
+        explained: &[ExplainedSum],
+        replies: &CommandReplies,
+        heaviest: f64,
+    ) -> Option<FoundCandidates> {
         let sums = explained.iter().map(|explained| &explained.sum);
         let limit = self.limit.min(MAX_CANDIDATES);
         let answer = self.with_replies.most_probable(&self.model, replies, sums, limit)?;

@@ -6,7 +6,7 @@
 
 use std::cell::OnceCell;
 
-use sizeleak_frame::{Command, Shift, SingleReply};
+use sizeleak_frame::Command;
 use sizeleak_model::{Model, SeenReplies, WireSize};
 use sizeleak_reply_inference::{InferredActions, MostProbable, ReplyInference, WeightedSum};
 
@@ -23,6 +23,15 @@ const LEAST_PROBABILITY: f64 = 1e-280;
 pub(crate) struct ReplyCandidates {
     /// Built when it is first needed; `None` for a model that does not allow it.
     inference: OnceCell<Option<ReplyInference>>,
+}
+
+/// The replies to a command.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CommandReplies {
+    /// Their sizes in ascending order, the least and the most bytes of each.
+    pub(crate) sizes: Vec<[i64; 2]>,
+    /// By how many bytes each is longer than those that the model was learned from.
+    pub(crate) longer: i64,
 }
 
 /// A candidate that the replies allow.
@@ -48,22 +57,18 @@ pub(crate) struct ReplyAnswer {
 }
 
 impl ReplyCandidates {
-    /// The lengths of the replies to a command in ascending order, as far as the model's single replies say something
-    /// about actions: the least and the most bytes of each, without the bytes by which replies are longer than the
-    /// model's. `None` if they say nothing, or if not all are known.
-    pub(crate) fn replies(&self, model: &Model, command: &Command, shifts: &[Shift]) -> Option<Vec<[i64; 2]>> {
+    /// The replies to a command, each of which is longer by some bytes, as far as the model's single replies say something
+    /// about actions. `None` if they say nothing, or if not all are known.
+    pub(crate) fn replies(&self, model: &Model, command: &Command, longer: i64) -> Option<CommandReplies> {
         if model.single_replies.is_none() || model.kinds.is_some() {
             return None;
         }
         let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
-        // The most probable shift, as in the pruner.
-        let longer = shifts.first().map_or(0, |shift| shift.reply_bytes);
-        let range = |reply: &SingleReply| {
-            model.learned.basis.reply_sizes(reply.length, size).map(|bytes| bytes.saturating_sub(longer))
-        };
-        let mut ranges: Vec<[i64; 2]> = command.all_single_replies()?.iter().map(range).collect();
-        ranges.sort_unstable();
-        Some(ranges)
+        let replies = command.all_single_replies()?.iter();
+        let mut sizes: Vec<[i64; 2]> =
+            replies.map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
+        sizes.sort_unstable();
+        Some(CommandReplies { sizes, longer })
     }
 
     /// The candidates with one of some sums that are most probable given these replies, at most `limit`. `None` where
@@ -71,7 +76,7 @@ impl ReplyCandidates {
     pub(crate) fn most_probable<'a>(
         &self,
         model: &Model,
-        replies: &[[i64; 2]],
+        replies: &CommandReplies,
         sums: impl Iterator<Item = &'a TargetSum>,
         limit: usize,
     ) -> Option<ReplyAnswer> {
@@ -85,7 +90,11 @@ impl ReplyCandidates {
         let of_sizes = inference.ln_sums(&bytes).ok()?;
         let of_sizes = of_sizes.iter().zip(&sums).map(|(ln_sum, sum)| ln_sum.exp() * sum.weight);
         let ln_size = of_sizes.sum::<f64>().ln();
-        let seen = SeenReplies::new(model.single_replies.as_ref()?, replies);
+        let learned = model.single_replies.as_ref()?;
+        let seen = match replies.longer {
+            0 => SeenReplies::new(learned, &replies.sizes),
+            longer => SeenReplies::new(&learned.clone().longer_by(longer), &replies.sizes),
+        };
         let MostProbable { ln_total, listed } = inference.most_probable(&seen, &sums, limit).ok()?;
         let reply_probability = (ln_total - ln_size).exp().min(1.0);
         if listed.is_empty() || !ln_size.is_finite() || reply_probability < LEAST_PROBABILITY {

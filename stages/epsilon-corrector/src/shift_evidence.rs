@@ -118,7 +118,7 @@ impl ShiftEvidence {
         };
         let of_shift = |(bytes, classes): (&i64, &SingleReplies)| {
             let seen = SeenReplies::new(classes, replies);
-            let ln_bound = LikelihoodTable::new(&seen, 0).ln_bound();
+            let ln_bound = ln_bound(&seen);
             let states = states().filter(|(_, state)| state.reply_bytes == *bytes).collect();
             EqualReplies { seen: Some(seen), ln_bound, states }
         };
@@ -162,6 +162,12 @@ impl ShiftEvidence {
         };
         Ok(equal.states.iter().map(of_state).collect())
     }
+}
+
+/// At least ln P(replies | actions) for any actions: none of the ways to read the replies is likelier than the unit.
+fn ln_bound(seen: &SeenReplies) -> f64 {
+    let table = LikelihoodTable::new(seen, 0);
+    table.ln_unit() + (table.interpretations().len() as f64).ln()
 }
 
 /// The ranges of the sizes of single replies, in ascending order; `None` where they say nothing, or are not all known.

@@ -74,11 +74,6 @@ impl<'a> LikelihoodTable<'a> {
         self.ln_unit
     }
 
-    /// At least ln P(replies | numbers of each class), whatever the numbers; −∞ if the replies are impossible.
-    pub fn ln_bound(&self) -> f64 {
-        self.ln_unit + self.weights.iter().sum::<f64>().ln()
-    }
-
     /// All interpretations.
     pub fn interpretations(&self) -> Vec<usize> {
         (0..self.weights.len()).collect()
