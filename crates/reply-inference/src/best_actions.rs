@@ -50,7 +50,7 @@ pub struct MostProbable {
 /// Numbers of actions per group that matter.
 #[derive(Debug)]
 struct Numbers {
-    numbers: Vec<u32>,
+    of_groups: Vec<u32>,
     /// The likelihood of the replies, as a multiple of the unit, and the prior without the sums' weights.
     likelihood: f64,
     prior: f64,
@@ -83,7 +83,7 @@ impl ReplyInference {
             let of_sum = |(sum, weight): &(usize, f64)| weight * before.convolved_at(last, *sum);
             let contribution = likelihood * prior * weighted.iter().map(of_sum).sum::<f64>();
             if contribution > 0.0 {
-                all.push(Numbers { numbers: numbers.to_vec(), likelihood, prior, contribution });
+                all.push(Numbers { of_groups: numbers.to_vec(), likelihood, prior, contribution });
             }
             contribution
         })?;
@@ -181,7 +181,7 @@ impl Listing<'_> {
         let least = self.least;
         for numbers in all.iter().take_while(|numbers| numbers.contribution >= least) {
             let mut before = vec![SumWeights::of_one(0, 1.0)];
-            for (group, number) in self.groups.iter().zip(&numbers.numbers) {
+            for (group, number) in self.groups.iter().zip(&numbers.of_groups) {
                 let greatest = group.greatest.first().and_then(|of_all| of_all.get(*number as usize));
                 let next = before.last().zip(greatest).map(|(before, own)| before.convolve_greatest(own));
                 before.push(next.unwrap_or_default());
@@ -204,7 +204,7 @@ impl Listing<'_> {
             }
             return Ok(());
         };
-        let number = fixed.numbers.numbers.get(group).copied().unwrap_or(0);
+        let number = fixed.numbers.of_groups.get(group).copied().unwrap_or(0);
         let groups = self.groups;
         let (Some(own), Some(before)) = (groups.get(group), fixed.before.get(group)) else { return Ok(()) };
         let sums = own.greatest.first().and_then(|of_all| of_all.get(number as usize));

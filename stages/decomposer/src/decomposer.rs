@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::best_first::visit_ways;
 use crate::candidate_list::{CandidateList, MAX_CANDIDATES};
 use crate::kind_candidates::{AdditiveCandidates, KindAnswer, KindCandidates};
-use crate::reply_candidates::{ReplyAnswer, ReplyCandidate, ReplyCandidates};
+use crate::reply_candidates::{ReplyAnswer, ReplyCandidate, ReplyCandidates, reply_sizes};
 use crate::solver::{Solver, SolverError, SumTooLarge, action_sizes};
 use crate::target_sums::{TargetSum, target_sums};
 use crate::weight_table::WeightTable;
@@ -134,7 +134,7 @@ impl Decomposer {
         sizes: [i64; 2],
         epsilons: &SharedList<WeightedEpsilon>,
     ) -> Decomposition {
-        let replies = self.with_replies.replies(&self.model, command).filter(|_| self.is_cut(sizes, epsilons));
+        let replies = reply_sizes(&self.model, command).filter(|_| self.is_cut(sizes, epsilons));
         let key = DecompositionKey { sizes, replies };
         let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
         if let Some((cached, decomposition)) = self.cache.recall(&key)

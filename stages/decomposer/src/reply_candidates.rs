@@ -48,20 +48,6 @@ pub(crate) struct ReplyAnswer {
 }
 
 impl ReplyCandidates {
-    /// The lengths of the replies to a command in ascending order, as far as the model's single replies say something
-    /// about actions: the least and the most bytes of each. `None` if they say nothing, or if not all are known.
-    pub(crate) fn replies(&self, model: &Model, command: &Command) -> Option<Vec<[i64; 2]>> {
-        if model.single_replies.is_none() || model.kinds.is_some() {
-            return None;
-        }
-        let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
-        let replies = command.all_single_replies()?.iter();
-        let mut ranges: Vec<[i64; 2]> =
-            replies.map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
-        ranges.sort_unstable();
-        Some(ranges)
-    }
-
     /// The candidates with one of some sums that are most probable given these replies, at most `limit`. `None` where
     /// that is too much to compute, or where no actions explain both: sizes alone have to do.
     pub(crate) fn most_probable<'a>(
@@ -96,6 +82,19 @@ impl ReplyCandidates {
         candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         Some(ReplyAnswer { candidates, ln_size, reply_probability })
     }
+}
+
+/// The sizes of the replies to a command in ascending order, the least and the most bytes of each, as far as the model's
+/// single replies say something about actions. `None` if they say nothing, or if not all are known.
+pub(crate) fn reply_sizes(model: &Model, command: &Command) -> Option<Vec<[i64; 2]>> {
+    if model.single_replies.is_none() || model.kinds.is_some() {
+        return None;
+    }
+    let size = WireSize { wire: command.size, records: command.records, plaintext: command.plaintext };
+    let replies = command.all_single_replies()?.iter();
+    let mut ranges: Vec<[i64; 2]> = replies.map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
+    ranges.sort_unstable();
+    Some(ranges)
 }
 
 #[cfg(test)]
