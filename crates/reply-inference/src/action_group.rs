@@ -41,22 +41,32 @@ pub(crate) fn groups(
         let row = replies.and_then(|replies| replies.per_action.get(action.index));
         row.into_iter().flatten().copied().enumerate().filter(|(_, number)| *number > 0).collect()
     };
-    let mut keyed: Vec<(bool, Vec<(usize, u32)>, usize, SizedAction)> = actions
+    let mut keyed: Vec<(GroupKey, SizedAction)> = actions
         .iter()
         .map(|action| {
-            let sent = sent(action);
-            (sent.is_empty(), sent, devices.class_of(action.index), *action)
+            let (sent, class) = (sent(action), devices.class_of(action.index));
+            (GroupKey { is_silent: sent.is_empty(), sent, class }, *action)
         })
         .collect();
-    keyed.sort_by(|a, b| (a.0, &a.1, a.2, a.3.index).cmp(&(b.0, &b.1, b.2, b.3.index)));
+    keyed.sort_by(|(a, one), (b, other)| a.cmp(b).then(one.index.cmp(&other.index)));
     keyed
-        .chunk_by(|a, b| a.1 == b.1 && a.2 == b.2)
+        .chunk_by(|(a, _), (b, _)| a == b)
         .filter_map(|chunk| {
-            let (_, sent, class, _) = chunk.first()?;
-            let actions: Vec<SizedAction> = chunk.iter().map(|(.., action)| *action).collect();
+            let (GroupKey { sent, class, .. }, _) = chunk.first()?;
+            let actions: Vec<SizedAction> = chunk.iter().map(|(_, action)| *action).collect();
             Some(ActionGroup::new(actions, *class, sent.clone(), prior, devices.max_of_class(*class)))
         })
         .collect()
+}
+
+/// What the actions of a group have in common, in the order of the groups.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct GroupKey {
+    is_silent: bool,
+    /// The classes of replies, with how many of each.
+    sent: Vec<(usize, u32)>,
+    /// The class in the inventory's limits.
+    class: usize,
 }
 
 impl ActionGroup {

@@ -50,7 +50,7 @@ pub struct MostProbable {
 /// Numbers of actions per group that matter.
 #[derive(Debug)]
 struct Numbers {
-    numbers: Vec<u32>,
+    of_groups: Vec<u32>,
     /// The likelihood of the replies, as a multiple of the unit, and the prior without the sums' weights.
     likelihood: f64,
     prior: f64,
@@ -69,11 +69,32 @@ impl ReplyInference {
         sums: &[WeightedSum],
         limit: usize,
     ) -> Result<MostProbable, Beyond> {
-        let mut possible: Vec<(usize, (usize, f64))> = Vec::new();
+        let mut possible = Vec::new();
         for (index, sum) in sums.iter().enumerate() {
-            possible.extend(self.checked(sum.bytes)?.map(|bytes| (index, (bytes, sum.weight))));
+            let possible_sum = |bytes| PossibleSum { index, bytes, weight: sum.weight };
+            possible.extend(self.checked(sum.bytes)?.map(possible_sum));
         }
-        let weighted: Vec<(usize, f64)> = possible.iter().map(|(_, sum)| *sum).collect();
+        let (all, ln_unit) = self.mattering_numbers(seen, &possible)?;
+        let total: f64 = all.iter().map(|numbers| numbers.contribution).sum();
+        let inferred = |Found { actions, sum, weight, joint }| InferredActions {
+            actions,
+            sum,
+            ln_weight: f64::ln(weight),
+            probability: f64::min(joint / total, 1.0),
+        };
+        let found = if total > 0.0 { self.found(&all, &possible, total, limit) } else { Vec::new() };
+        let mut listed: Vec<InferredActions> = found.into_iter().map(inferred).collect();
+        listed.sort_by(|a, b| {
+            b.probability.total_cmp(&a.probability).then_with(|| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)))
+        });
+        listed.truncate(limit);
+        Ok(MostProbable { ln_total: total.ln() + ln_unit, listed })
+    }
+
+    /// The numbers of actions that matter, those first that contribute most, and the unit of their likelihoods as a
+    /// logarithm.
+    fn mattering_numbers(&self, seen: &SeenReplies, sums: &[PossibleSum]) -> Result<(Vec<Numbers>, f64), Beyond> {
+        let weighted: Vec<(usize, f64)> = sums.iter().map(|sum| (sum.bytes, sum.weight)).collect();
         let mut all: Vec<Numbers> = Vec::new();
         let ln_unit = self.search(seen, &weighted, |is_new, found| {
             if is_new {
@@ -83,15 +104,19 @@ impl ReplyInference {
             let of_sum = |(sum, weight): &(usize, f64)| weight * before.convolved_at(last, *sum);
             let contribution = likelihood * prior * weighted.iter().map(of_sum).sum::<f64>();
             if contribution > 0.0 {
-                all.push(Numbers { numbers: numbers.to_vec(), likelihood, prior, contribution });
+                all.push(Numbers { of_groups: numbers.to_vec(), likelihood, prior, contribution });
             }
             contribution
         })?;
-        let total: f64 = all.iter().map(|numbers| numbers.contribution).sum();
         all.sort_by(|a, b| b.contribution.total_cmp(&a.contribution));
+        Ok((all, ln_unit))
+    }
+
+    /// The actions above a threshold that is low enough, or as low as there is room for.
+    fn found(&self, all: &[Numbers], sums: &[PossibleSum], total: f64, limit: usize) -> Vec<Found> {
         let mut found = Vec::new();
         let (mut threshold, mut steps_left) = (FIRST_THRESHOLD, MOST_STEPS);
-        while total > 0.0 && threshold >= LAST_THRESHOLD {
+        while threshold >= LAST_THRESHOLD {
             let mut listing = Listing {
                 groups: &self.groups.list,
                 least: threshold * total,
@@ -101,7 +126,7 @@ impl ReplyInference {
                 found: Vec::new(),
             };
             // What is found without room for all above the threshold would be an arbitrary part of it.
-            if listing.list(&all, &possible).is_err() {
+            if listing.list(all, sums).is_err() {
                 break;
             }
             steps_left = listing.steps_left;
@@ -111,19 +136,17 @@ impl ReplyInference {
             }
             threshold *= LOWER;
         }
-        let inferred = |Found { actions, sum, weight, joint }| InferredActions {
-            actions,
-            sum,
-            ln_weight: f64::ln(weight),
-            probability: f64::min(joint / total, 1.0),
-        };
-        let mut listed: Vec<InferredActions> = found.into_iter().map(inferred).collect();
-        listed.sort_by(|a, b| {
-            b.probability.total_cmp(&a.probability).then_with(|| (a.sum, &a.actions).cmp(&(b.sum, &b.actions)))
-        });
-        listed.truncate(limit);
-        Ok(MostProbable { ln_total: total.ln() + ln_unit, listed })
+        found
     }
+}
+
+/// A sum that actions can have.
+#[derive(Debug, Clone, Copy)]
+struct PossibleSum {
+    /// Among the given ones.
+    index: usize,
+    bytes: usize,
+    weight: f64,
 }
 
 /// Actions above the threshold.
@@ -177,17 +200,17 @@ struct Position {
 }
 
 impl Listing<'_> {
-    fn list(&mut self, all: &[Numbers], sums: &[(usize, (usize, f64))]) -> Result<(), TooMany> {
+    fn list(&mut self, all: &[Numbers], sums: &[PossibleSum]) -> Result<(), TooMany> {
         let least = self.least;
         for numbers in all.iter().take_while(|numbers| numbers.contribution >= least) {
             let mut before = vec![SumWeights::of_one(0, 1.0)];
-            for (group, number) in self.groups.iter().zip(&numbers.numbers) {
+            for (group, number) in self.groups.iter().zip(&numbers.of_groups) {
                 let greatest = group.greatest.first().and_then(|of_all| of_all.get(*number as usize));
                 let next = before.last().zip(greatest).map(|(before, own)| before.convolve_greatest(own));
                 before.push(next.unwrap_or_default());
             }
             let mut fixed = Fixed { numbers, before, sum: 0 };
-            for (index, (bytes, weight)) in sums {
+            for PossibleSum { index, bytes, weight } in sums {
                 fixed.sum = *index;
                 let joint = numbers.likelihood * numbers.prior * weight;
                 self.choose_sum(&fixed, self.groups.len(), *bytes, joint)?;
@@ -204,7 +227,7 @@ impl Listing<'_> {
             }
             return Ok(());
         };
-        let number = fixed.numbers.numbers.get(group).copied().unwrap_or(0);
+        let number = fixed.numbers.of_groups.get(group).copied().unwrap_or(0);
         let groups = self.groups;
         let (Some(own), Some(before)) = (groups.get(group), fixed.before.get(group)) else { return Ok(()) };
         let sums = own.greatest.first().and_then(|of_all| of_all.get(number as usize));

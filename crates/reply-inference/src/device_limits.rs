@@ -23,6 +23,17 @@ pub(crate) struct DeviceLimits {
     order: Vec<usize>,
 }
 
+/// What there is before the last class of actions.
+#[derive(Debug, Clone, Copy)]
+struct BeforeLast<'a> {
+    /// How many actions.
+    actions: usize,
+    /// The prior's factor for free devices.
+    factor: f64,
+    /// Their sums; the devices' factors of earlier classes are in the weights.
+    sums: &'a SumWeights,
+}
+
 impl DeviceLimits {
     pub(crate) fn new(limits: &Limits) -> Self {
         let limits = limits.counting(MOST_ACTIONS);
@@ -90,9 +101,10 @@ impl DeviceLimits {
         let totals: Vec<Vec<SumWeights>> =
             of_class.iter().map(|sums| sums.iter().map(|sums| SumWeights::of_one(0, sums.total())).collect()).collect();
         let mut all = vec![0.0; self.max_actions() as usize + 1];
-        self.visit_last(&totals, |actions, factor, sums, last| {
-            if let Some(all) = all.get_mut(actions) {
-                *all += factor * sums.total() * last.total();
+        let last_class = totals.get(*self.order.last()?)?;
+        self.visit_last(&totals, |before, number| {
+            if let Some((all, last)) = all.get_mut(before.actions + number).zip(last_class.get(number)) {
+                *all += before.factor * before.sums.total() * last.total();
             }
         })?;
         let weight = |(all, number): (&f64, u32)| (prior.ln_number(number) - all.max(f64::MIN_POSITIVE).ln()).exp();
@@ -104,12 +116,10 @@ impl DeviceLimits {
         let last_class = of_class.get(*self.order.last()?)?;
         // What comes before k actions of the last class, by k.
         let mut before = vec![SumWeights::default(); last_class.len()];
-        let mut number = 0;
-        self.visit_last(of_class, |actions, factor, sums, last| {
-            // The same `last` comes once for each state.
-            number = last_class.iter().position(|own| std::ptr::eq(own, last)).unwrap_or(number);
+        self.visit_last(of_class, |state, number| {
+            let weight = number_weights.get(state.actions + number).copied().unwrap_or(0.0);
             if let Some(before) = before.get_mut(number) {
-                before.add(sums, factor * number_weights.get(actions).copied().unwrap_or(0.0));
+                before.add(state.sums, state.factor * weight);
             }
         })?;
         let mut totals = SumWeights::default();
@@ -119,14 +129,9 @@ impl DeviceLimits {
         Some(totals)
     }
 
-    /// Gives devices to one class after the other. For each state before the last class and each number k of its
-    /// actions: calls `visit` with the number of all actions, the factor for the devices of the last class, the sums of
-    /// the actions before, and those of k actions of the last class.
-    fn visit_last<'a>(
-        &self,
-        of_class: &'a [Vec<SumWeights>],
-        mut visit: impl FnMut(usize, f64, &SumWeights, &'a SumWeights),
-    ) -> Option<()> {
+    /// Gives devices to one class after the other. Calls `visit` for each state before the last class with each number of
+    /// that class's actions; the factor is then that of the last class's devices too.
+    fn visit_last(&self, of_class: &[Vec<SumWeights>], mut visit: impl FnMut(BeforeLast<'_>, usize)) -> Option<()> {
         let counter = self.limits.counter()?;
         let mut products = 0_usize;
         let mut states = BTreeMap::from([(vec![0; self.limits.conditions().len()], SumWeights::of_one(0, 1.0))]);
@@ -135,20 +140,21 @@ impl DeviceLimits {
             let later = self.order.iter().skip(position + 1).fold(0_u64, |set, class| set | 1 << class);
             let mut next: BTreeMap<Vec<u32>, SumWeights> = BTreeMap::new();
             for (mut used, sums) in states {
-                let mut factor = Some(1.0);
-                for of_number in of_class.get(*class)? {
-                    let Some(share) = factor else { break };
+                let mut share = Some(1.0);
+                let actions = used.get(counter).copied()? as usize;
+                for (number, of_number) in of_class.get(*class)?.iter().enumerate() {
+                    let Some(factor) = share else { break };
                     if is_last {
-                        visit(used.get(counter).copied()? as usize, share, &sums, of_number);
+                        visit(BeforeLast { actions, factor, sums: &sums }, number);
                     } else {
                         products = products.saturating_add(sums.len().saturating_mul(of_number.len()));
                         if products > MAX_PRODUCTS {
                             return None;
                         }
                         let key = self.still_open(&used, later, counter);
-                        next.entry(key).or_default().add(&sums.convolve(of_number), share);
+                        next.entry(key).or_default().add(&sums.convolve(of_number), factor);
                     }
-                    factor = self.take(*class, &mut used).map(|free| share * free);
+                    share = self.take(*class, &mut used).map(|free| factor * free);
                 }
             }
             states = next;

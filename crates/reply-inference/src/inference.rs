@@ -131,6 +131,38 @@ impl ReplyInference {
         Ok(found.into_iter().map(|found: f64| found.ln() + ln_unit).collect())
     }
 
+    /// ln Σ weight · P(sum, replies) for each of some alternatives, such as a command's size under different assumptions
+    /// about its overhead; without replies, that of the sums alone. See [`Self::ln_sums_with_replies`] for how exact it
+    /// is.
+    ///
+    /// # Errors
+    /// [`Beyond`].
+    pub fn ln_alternatives(
+        &self,
+        seen: Option<&SeenReplies>,
+        alternatives: &[Vec<WeightedSum>],
+    ) -> Result<Vec<f64>, Beyond> {
+        let mut sums: Vec<i64> = alternatives.iter().flatten().map(|sum| sum.bytes).collect();
+        sums.sort_unstable();
+        sums.dedup();
+        let found = match seen {
+            Some(seen) => self.ln_sums_with_replies(seen, &sums)?,
+            None => self.ln_sums(&sums)?,
+        };
+        let ln_sum = |sum: &WeightedSum| {
+            let found = sums.binary_search(&sum.bytes).ok().and_then(|at| found.get(at));
+            found.map_or(f64::NEG_INFINITY, |found| found + sum.weight.ln())
+        };
+        let ln_alternative = |alternative: &Vec<WeightedSum>| {
+            let greatest = alternative.iter().map(ln_sum).fold(f64::NEG_INFINITY, f64::max);
+            if greatest == f64::NEG_INFINITY {
+                return greatest;
+            }
+            greatest + alternative.iter().map(|sum| (ln_sum(sum) - greatest).exp()).sum::<f64>().ln()
+        };
+        Ok(alternatives.iter().map(ln_alternative).collect())
+    }
+
     /// Visits the numbers of actions that matter to the probability of any of some sums, given with their weights, and
     /// of the replies. `visit` returns what they add to it. Whenever the visits begin anew, since the ones before left out
     /// too much, it gets true with the first one. Returns the unit of the likelihoods, as a logarithm.

@@ -32,12 +32,19 @@ const PLUGS_AND_LAMPS: &str = "[[device]]\nname = \"plug\"\ncount = 3\nactions =
 const APART: &str = "[[device]]\nname = \"plug\"\ncount = 2\nactions = [\"on\", \"off\"]\n\
     [[device]]\nname = \"lamp\"\ncount = 3\nactions = [\"dim\", \"white\", \"quiet\"]\n";
 
+/// A multiset with P(A) and its sum.
+struct KnownActions {
+    counts: Vec<u32>,
+    prior: f64,
+    bytes: i64,
+}
+
 /// [`all_actions`] of both homes; they do not depend on replies.
-static ALL: LazyLock<[Vec<(Vec<u32>, f64, i64)>; 2]> =
+static ALL: LazyLock<[Vec<KnownActions>; 2]> =
     LazyLock::new(|| [PLUGS_AND_LAMPS, APART].map(|inventory| all_actions(&home(0.01, 0.0, inventory))));
 
 /// All multisets that the inventory allows, with P(A) and their sums.
-fn all_actions(model: &Model) -> Vec<(Vec<u32>, f64, i64)> {
+fn all_actions(model: &Model) -> Vec<KnownActions> {
     let (limits, prior) = (model.limits().unwrap(), model.prior.as_ref().unwrap());
     let mut all = vec![Vec::new()];
     for _ in 0..model.actions.len() {
@@ -56,8 +63,9 @@ fn all_actions(model: &Model) -> Vec<(Vec<u32>, f64, i64)> {
     let of_numbers: Vec<f64> = (0..=limits.max_actions()).map(of_number).collect();
     let with_probability = |(counts, weight): (&Vec<u32>, &f64)| {
         let number: u32 = counts.iter().sum();
-        let sum = counts.iter().zip(&model.actions).map(|(count, action)| i64::from(*count) * action.size).sum();
-        (counts.clone(), prior.ln_number(number).exp() * weight / of_numbers[number as usize], sum)
+        let bytes = counts.iter().zip(&model.actions).map(|(count, action)| i64::from(*count) * action.size).sum();
+        let prior = prior.ln_number(number).exp() * weight / of_numbers[number as usize];
+        KnownActions { counts: counts.clone(), prior, bytes }
     };
     all.iter().zip(&weights).map(with_probability).collect()
 }
@@ -90,14 +98,9 @@ fn seen(model: &Model, records: &[[i64; 2]]) -> SeenReplies {
 }
 
 /// P(A, replies) with the weight of its sum, for all actions that have one of the sums.
-fn joint(
-    model: &Model,
-    all: &[(Vec<u32>, f64, i64)],
-    seen: &SeenReplies,
-    sums: &[WeightedSum],
-) -> Vec<(Vec<u32>, f64, f64)> {
+fn joint(model: &Model, all: &[KnownActions], seen: &SeenReplies, sums: &[WeightedSum]) -> Vec<(Vec<u32>, f64, f64)> {
     let replies = model.single_replies.as_ref().unwrap();
-    let of = |(counts, prior, bytes): &(Vec<u32>, f64, i64)| {
+    let of = |KnownActions { counts, prior, bytes }: &KnownActions| {
         let sum = sums.iter().find(|sum| sum.bytes == *bytes)?;
         let class_counts = replies.class_counts(counts.iter().copied().enumerate());
         let weight = prior * sum.weight;
@@ -124,8 +127,11 @@ fn sizes_alone_have_the_probability_of_all_their_actions() {
         let sums: Vec<i64> = (-3..250).collect();
         let found = inference.ln_sums(&sums).unwrap();
         for (sum, found) in sums.into_iter().zip(found) {
-            let wanted: f64 = all.iter().filter(|(.., bytes)| *bytes == sum).map(|(_, prior, _)| prior).sum();
+            let wanted: f64 = all.iter().filter(|known| known.bytes == sum).map(|known| known.prior).sum();
             assert!(is_near(found.exp(), wanted, 1e-9), "{sum}: {} {wanted}", found.exp());
+            let weighted = vec![WeightedSum { bytes: sum, weight: 0.5 }];
+            let alternatives = inference.ln_alternatives(None, &[weighted]).unwrap();
+            assert!(is_near(alternatives[0].exp(), 0.5 * wanted, 1e-9), "{sum}");
         }
     }
 }
@@ -184,6 +190,13 @@ proptest! {
             prop_assert!(own.is_some(), "{found:?}");
             let (_, weight, joint) = own.unwrap();
             prop_assert!(is_near(found.ln_weight.exp(), *weight, 1e-6) && is_near_of_all(found.probability, joint / total));
+        }
+        let (most, rest) = sums.split_at(sums.len() / 2);
+        let alternatives = [most.to_vec(), rest.to_vec(), Vec::new()];
+        let found_alternatives = inference.ln_alternatives(Some(&seen), &alternatives).unwrap();
+        for (alternative, found) in alternatives.iter().zip(found_alternatives) {
+            let wanted: f64 = joint(&model, all, &seen, alternative).iter().map(|(.., joint)| joint).sum();
+            prop_assert!((found.exp() - wanted).abs() <= 1e-6 * wanted + 1e-6 * total / 0.01, "{} {wanted}", found.exp());
         }
         let each: Vec<i64> = sums.iter().map(|sum| sum.bytes).collect();
         for (sum, found) in sums.iter().zip(inference.ln_sums_with_replies(&seen, &each).unwrap()) {

@@ -193,18 +193,18 @@ const ACTIONS: [(&str, i64, usize); 12] = [
 const REPLIES: [u32; 6] = [29, 36, 39, 44, 31, 38];
 
 fn forty_devices() -> Model {
-    let actions: String =
-        ACTIONS.iter().map(|(name, size, _)| format!("[[action]]\nname = \"{name}\"\nsize = {size}\n")).collect();
+    let action = |(name, size, _): &(&str, i64, usize)| format!("[[action]]\nname = \"{name}\"\nsize = {size}\n");
+    let actions = ACTIONS.iter().map(action).collect::<Vec<_>>().concat();
     let device = |(count, actions): &(u32, std::ops::Range<usize>)| {
         let names: Vec<&str> = ACTIONS[actions.clone()].iter().map(|(name, ..)| *name).collect();
         format!("[[device]]\nname = \"kind-{count}\"\ncount = {count}\nactions = {names:?}\n")
     };
-    let devices: String = DEVICES.iter().map(device).collect();
+    let devices = DEVICES.iter().map(device).collect::<Vec<_>>().concat();
     let rows: Vec<Vec<u32>> =
         ACTIONS.iter().map(|(.., class)| (0..6).map(|own| u32::from(own == *class)).collect()).collect();
     let class =
         |size: &u32| format!("[[single_replies.class]]\nmissing = 0.01\nunseen = 0.0\nsizes = [[{size}, 100]]\n");
-    let classes: String = REPLIES.iter().map(class).collect();
+    let classes = REPLIES.iter().map(class).collect::<Vec<_>>().concat();
     let shares = "[0.18, 0.18, 0.18, 0.16, 0.05, 0.05, 0.05, 0.03, 0.03, 0.03, 0.03, 0.03]";
     Model::from_toml(&format!(
         "schema = 1\noverhead = 67\nk = 1\ntuples = [[100, 0, 1]]\n{actions}{devices}\

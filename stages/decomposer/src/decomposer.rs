@@ -158,8 +158,7 @@ impl Decomposer {
         shifts: &[Shift],
     ) -> Decomposition {
         let longer = shifts.first().map_or(0, |shift| shift.reply_bytes);
-        let replies = self.with_replies.replies(&self.model, command, longer);
-        let replies = replies.filter(|_| self.is_cut(sizes, epsilons));
+        let replies = CommandReplies::new(&self.model, command, longer).filter(|_| self.is_cut(sizes, epsilons));
         let key = DecompositionKey { sizes, replies };
         let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
         if let Some((cached, decomposition)) = self.cache.recall(&key)

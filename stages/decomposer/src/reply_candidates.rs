@@ -56,10 +56,10 @@ pub(crate) struct ReplyAnswer {
     pub(crate) reply_probability: f64,
 }
 
-impl ReplyCandidates {
+impl CommandReplies {
     /// The replies to a command, each of which is longer by some bytes, as far as the model's single replies say something
     /// about actions. `None` if they say nothing, or if not all are known.
-    pub(crate) fn replies(&self, model: &Model, command: &Command, longer: i64) -> Option<CommandReplies> {
+    pub(crate) fn new(model: &Model, command: &Command, longer: i64) -> Option<Self> {
         if model.single_replies.is_none() || model.kinds.is_some() {
             return None;
         }
@@ -68,9 +68,11 @@ impl ReplyCandidates {
         let mut sizes: Vec<[i64; 2]> =
             replies.map(|reply| model.learned.basis.reply_sizes(reply.length, size)).collect();
         sizes.sort_unstable();
-        Some(CommandReplies { sizes, longer })
+        Some(Self { sizes, longer })
     }
+}
 
+impl ReplyCandidates {
     /// The candidates with one of some sums that are most probable given these replies, at most `limit`. `None` where
     /// that is too much to compute, or where no actions explain both: sizes alone have to do.
     pub(crate) fn most_probable<'a>(
