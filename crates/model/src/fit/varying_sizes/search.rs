@@ -233,9 +233,9 @@ impl<'a> Search<'a> {
             return None;
         }
         // What was learned of ε may hold the levels of the sizes before.
-        let moved = Parameters { sizes, epsilon: start_epsilon(), ..from.parameters };
+        let start = Parameters { sizes, epsilon: start_epsilon(), ..from.parameters };
         let moves = OVERHEADS.map(|bytes| bytes - by);
-        let (parameters, levels) = self.best_start(&moved, Some(from.levels.clone()), &moves, MOVED_STEPS)?;
+        let (parameters, levels) = self.best_start(&start, Some(from.levels.clone()), &moves, MOVED_STEPS)?;
         Some(self.settled(parameters, levels))
     }
 
