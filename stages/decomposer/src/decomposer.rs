@@ -236,9 +236,9 @@ impl Decomposer {
         sums: Vec<TargetSum>,
         heaviest: f64,
     ) -> Result<FoundCandidates, Unexplained> {
-        let no_solution = || match least == most {
-            true => Unexplained::NoSolution(*least),
-            false => Unexplained::NoSolutionInRange(*least, *most),
+        let is_range = least != most;
+        let no_solution = || {
+            if is_range { Unexplained::NoSolutionInRange(*least, *most) } else { Unexplained::NoSolution(*least) }
         };
         if let Some(varying_sizes) = &mut self.varying_sizes {
             let found = varying_sizes.candidates(&sums, &self.names, self.limit)?;

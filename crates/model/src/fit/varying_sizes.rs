@@ -38,19 +38,19 @@ impl Fit {
     pub fn with_varying_sizes(&self, commands: &[LabelledCommand]) -> Option<Self> {
         let search = Search::new(self, commands)?;
         let (parameters, levels) = search.distributions()?;
-        search.fit(self, parameters, &levels)
+        search.fit(self, &parameters, &levels)
     }
 }
 
 impl Search<'_> {
     /// The fit of these distributions.
-    fn fit(&self, single: &Fit, parameters: Parameters, levels: &Levels) -> Option<Fit> {
-        let (intervals, certainty) = self.certainty(&parameters, levels);
+    fn fit(&self, single: &Fit, parameters: &Parameters, levels: &Levels) -> Option<Fit> {
+        let (intervals, certainty) = self.certainty(parameters, levels);
         let evenly = (0..self.sizes.len()).step_by(self.sizes.len() / MOST_LEVELLED + 1);
         let may_be_used = |at: &usize| self.commands.get(*at).is_some_and(is_usable);
         let levelled = groups(self.commands, evenly.filter(may_be_used));
-        let levels = Levels::fit(&levelled, &self.sizes, self.overhead, &parameters);
-        let Remaining { epsilons, outliers } = self.remaining(&parameters, &levels);
+        let levels = Levels::fit(&levelled, &self.sizes, self.overhead, parameters);
+        let Remaining { epsilons, outliers } = self.remaining(parameters, &levels);
         let mut sorted: Vec<i64> = epsilons.iter().map(|(_, epsilon)| *epsilon).collect();
         let middle = median(&mut sorted);
         let tuples = epsilons.into_iter().map(|(size, epsilon)| EpsilonTuple::new(size, epsilon - middle));

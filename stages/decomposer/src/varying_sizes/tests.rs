@@ -12,20 +12,17 @@ const LEARNED: &str = "[replies]\nfixed = 0.0\nper_action = 0.0\nmissing = 0.0\n
 
 /// A model with these sizes of each action, each with its share; `devices` of one kind take all actions.
 fn model(actions: &[Vec<(i64, f64)>], devices: Option<u32>, prior: Option<Prior>) -> Model {
-    let mut text = "schema = 2\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n".to_owned();
+    let head = "schema = 2\noverhead = 60\nk = 1\ntuples = [[100, 0, 1]]\n";
     let names: Vec<String> = (0..actions.len()).map(|at| at.to_string()).collect();
-    for (name, sizes) in names.iter().zip(actions) {
+    let action = |(name, sizes): (&String, &Vec<(i64, f64)>)| {
         let action = Action::of_sizes(name, sizes).unwrap();
-        text += &format!("[[action]]\nname = \"{name}\"\nsize = {}\n", action.size);
-        if action.varies() {
-            text += &format!("sizes = {:?}\n", action.sizes().map(|(size, p)| (size, p)).collect::<Vec<_>>())
-                .replace('(', "[")
-                .replace(')', "]");
-        }
-    }
-    if let Some(count) = devices {
-        text += &format!("[[device]]\nname = \"plug\"\ncount = {count}\nactions = {names:?}\n");
-    }
+        let shares: Vec<String> = action.sizes().map(|(size, share)| format!("[{size}, {share:?}]")).collect();
+        let sizes = if action.varies() { format!("sizes = [{}]\n", shares.join(", ")) } else { String::new() };
+        format!("[[action]]\nname = \"{name}\"\nsize = {}\n{sizes}", action.size)
+    };
+    let list: String = names.iter().zip(actions).map(action).collect();
+    let device = |count: u32| format!("[[device]]\nname = \"plug\"\ncount = {count}\nactions = {names:?}\n");
+    let text = format!("{head}{list}{}", devices.map(device).unwrap_or_default());
     Model { prior, ..Model::from_toml(&(text + LEARNED)).unwrap() }
 }
 
@@ -127,7 +124,7 @@ proptest! {
         let targets: Vec<(i64, f64)> = (first..).zip(epsilons).collect();
         let found = found(&model, &targets, limit);
 
-        let range = [first, first + targets.len() as i64 - 1];
+        let range = [first, targets.last().unwrap().0];
         let mut expected = BTreeMap::new();
         for (counts, weight) in prior_weights(prior.as_ref(), 3, devices, most) {
             let bytes = bytes_of(&actions, &counts);

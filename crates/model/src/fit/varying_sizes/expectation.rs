@@ -74,9 +74,11 @@ impl<'a> Sums<'a> {
 
     /// For each action whose size varies: the sum of all others, ε, and one occurrence less of its own.
     fn without_one(&mut self, counts: &[(usize, u32)]) -> Vec<(usize, u32, SumDistribution)> {
-        let varies =
-            |(action, _): &(usize, u32)| self.multiples.get(*action).is_some_and(|sums| !sums.has_certain_size());
-        let (varying, certain): (Vec<(usize, u32)>, Vec<(usize, u32)>) = counts.iter().partition(|part| varies(part));
+        let (mut varying, mut certain) = (Vec::new(), Vec::new());
+        for part in counts {
+            let has_certain_size = self.multiples.get(part.0).is_none_or(Multiples::has_certain_size);
+            if has_certain_size { certain.push(*part) } else { varying.push(*part) }
+        }
         let certain = self.of_command(&certain);
         // Of the parts before each, and of those after it.
         let mut before = vec![certain];

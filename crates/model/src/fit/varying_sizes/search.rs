@@ -70,6 +70,8 @@ pub(super) struct Search<'a> {
     pub(super) overhead: i64,
     /// What remains of each command beyond single sizes and levels.
     deviations: Vec<i64>,
+    /// The same and levels.
+    remainders: Vec<i64>,
     /// The levels under single sizes.
     levels: Levels,
     /// The commands that distributions are learned from.
@@ -92,11 +94,22 @@ impl<'a> Search<'a> {
         let single_sizes: Vec<i64> = fit.actions.iter().map(|action| action.size).collect();
         let fitted = Remainders::new(&single_sizes, commands).fitted();
         let deviations: Vec<i64> = fitted.iter().map(|at| at.value - at.level).collect();
+        let remainders = fitted.iter().map(|at| at.value - fit.overhead).collect();
         let sizes: Vec<i64> = commands.iter().map(|command| command.sizes[0]).collect();
         let levels = sizes.iter().zip(&fitted).map(|(size, at)| (*size, at.level - fit.overhead));
         let levels = Levels::of(levels);
         let groups = groups(commands, used.iter().copied());
-        let search = Self { commands, sizes, single_sizes, overhead: fit.overhead, deviations, levels, groups, used };
+        let search = Self {
+            commands,
+            sizes,
+            single_sizes,
+            overhead: fit.overhead,
+            deviations,
+            remainders,
+            levels,
+            groups,
+            used,
+        };
         search.is_promising().then_some(search)
     }
 
@@ -220,9 +233,9 @@ impl<'a> Search<'a> {
             return None;
         }
         // What was learned of ε may hold the levels of the sizes before.
-        let moved = Parameters { sizes, epsilon: start_epsilon(), ..from.parameters };
+        let start = Parameters { sizes, epsilon: start_epsilon(), ..from.parameters };
         let moves = OVERHEADS.map(|bytes| bytes - by);
-        let (parameters, levels) = self.best_start(&moved, Some(from.levels.clone()), &moves, MOVED_STEPS)?;
+        let (parameters, levels) = self.best_start(&start, Some(from.levels.clone()), &moves, MOVED_STEPS)?;
         Some(self.settled(parameters, levels))
     }
 
@@ -242,11 +255,12 @@ impl<'a> Search<'a> {
                 .used
                 .iter()
                 .filter(occurs)
-                .filter_map(|at| Some((self.commands.get(*at)?.total(), *self.deviations.get(*at)?)))
+                .filter_map(|at| Some((self.commands.get(*at)?.total(), *self.remainders.get(*at)?)))
                 .collect();
             with.sort_unstable();
-            let few = with.get(..with.len().div_ceil(3).max(20).min(with.len()))?;
-            let [least, most] = [few.iter().map(|one| one.1).min()?, few.iter().map(|one| one.1).max()?];
+            let (most_actions, _) = *with.get(with.len().div_ceil(3).max(20).min(with.len()).checked_sub(1)?)?;
+            let few = || with.iter().filter(|(total, _)| *total <= most_actions).map(|(_, remainder)| *remainder);
+            let [least, most] = [few().min()?, few().max()?];
             // Wrong labels would make it tiny.
             let least = (least.clamp(-MOST_DISTANCE, 0) - 1).max(-size / 2);
             let most = most.clamp(0, MOST_DISTANCE) + 1;
