@@ -17,7 +17,7 @@ use super::notices::NoticeReport;
 use super::output_option::write;
 use super::stage_options::StageOptionArguments;
 
-/// Adapt a model to a gateway whose messages have become longer or shorter, without labels
+/// Adapt a model to messages that have become longer or shorter
 #[derive(Debug, Args)]
 #[command(mut_arg("gateway", |gateway| gateway.required_unless_present_any(["pipeline", "from"])))]
 #[command(after_help = "Examples:\n  \
