@@ -71,7 +71,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Adaptation { models, changes, damage } = adapted?;
     write(&arguments.output, models.to_toml().as_bytes())?;
     if !arguments.log.is_quiet() {
-        changes.iter().for_each(|change| say("sizeleak", &describe(change)));
+        for change in &changes {
+            say("sizeleak", &describe(change));
+        }
     }
     damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
         Err(Failure::damaged(&damage, "the model was adapted to everything before the damage"))
