@@ -17,7 +17,7 @@ use super::notices::NoticeReport;
 use super::output_option::write;
 use super::stage_options::StageOptionArguments;
 
-/// Adapt a model to a gateway whose messages have become longer or shorter, without labels
+/// Adapt a model to messages that have become longer or shorter
 #[derive(Debug, Args)]
 #[command(mut_arg("gateway", |gateway| gateway.required_unless_present_any(["pipeline", "from"])))]
 #[command(after_help = "Examples:\n  \
@@ -71,7 +71,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Adaptation { models, changes, damage } = adapted?;
     write(&arguments.output, models.to_toml().as_bytes())?;
     if !arguments.log.is_quiet() {
-        changes.iter().for_each(|change| say("sizeleak", &describe(change)));
+        for change in &changes {
+            say("sizeleak", &describe(change));
+        }
     }
     damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
         Err(Failure::damaged(&damage, "the model was adapted to everything before the damage"))

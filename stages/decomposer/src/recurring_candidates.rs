@@ -153,12 +153,7 @@ mod tests {
             single_replies: [].into(),
         };
         let mut out: Vec<Frame> = Vec::new();
-        decomposer
-            .process(
-                Correction { command, epsilons: epsilons.into_iter().collect(), shifts: SharedList::default() },
-                &mut out,
-            )
-            .unwrap();
+        decomposer.process(Correction::unshifted(command, epsilons.into_iter().collect()), &mut out).unwrap();
         let [Frame::Identification(found)] = &out[..] else { panic!("{out:?}") };
         let text = |candidate: &Candidate| (format!("{:?}", candidate.actions), candidate.probability);
         (found.candidates.iter().map(text).collect(), found.candidate_count, found.size_probability.unwrap())

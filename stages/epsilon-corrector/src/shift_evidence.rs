@@ -248,9 +248,10 @@ mod tests {
         let states = evidence.states().list().to_vec();
         for size in 58..90 {
             for replies in [&[20][..], &[25, 20], &[26, 31], &[55], &[23], &[]] {
-                let found = evidence.ln_likelihoods(&model, &command(size, replies), [size as i64; 2], &EPSILONS);
+                let found =
+                    evidence.ln_likelihoods(&model, &command(size, replies), [size.cast_signed(); 2], &EPSILONS);
                 let expected: Vec<f64> =
-                    states.iter().map(|state| listed(&model, size as i64, replies, *state)).collect();
+                    states.iter().map(|state| listed(&model, size.cast_signed(), replies, *state)).collect();
                 let greatest = expected.iter().copied().fold(0.0, f64::max);
                 for ((ln_found, expected), state) in found.iter().zip(&expected).zip(&states) {
                     assert!((ln_found.exp() - expected).abs() < 1e-5 * greatest, "{size} {replies:?} {state:?}");
@@ -272,9 +273,9 @@ mod tests {
         let mut evidence = ShiftEvidence::new(&model).unwrap();
         for sizes in [[0, i64::MAX], [i64::MAX, 0], [0, WIDEST_RANGE]] {
             let found = evidence.ln_likelihoods(&model, &command(9, &[]), sizes, &EPSILONS);
-            assert!(found.iter().all(|ln_likelihood| *ln_likelihood == 0.0));
+            assert!(found.iter().all(|ln_likelihood| ln_likelihood.to_bits() == 0));
         }
         let found = evidence.ln_likelihoods(&model, &command(9, &[]), [i64::MAX; 2], &EPSILONS);
-        assert!(found.iter().all(|ln_likelihood| *ln_likelihood == found[0]));
+        assert!(found.iter().all(|ln_likelihood| ln_likelihood.to_bits() == found[0].to_bits()));
     }
 }

@@ -41,9 +41,7 @@ fn decomposed(limit: usize, size: u64, replies: &[u32], epsilons: &[(i64, f64)])
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     let mut decomposer = Decomposer::new(Model::from_toml(HOME).unwrap(), limit).unwrap();
     let mut out: Vec<Frame> = Vec::new();
-    decomposer
-        .process(Correction { command, epsilons: epsilons.collect(), shifts: SharedList::default() }, &mut out)
-        .unwrap();
+    decomposer.process(Correction::unshifted(command, epsilons.collect()), &mut out).unwrap();
     let Some(Frame::Identification(identification)) = out.pop() else { panic!("{out:?}") };
     *identification
 }
@@ -106,7 +104,7 @@ fn replies_that_are_not_all_known_leave_the_list_as_it_is() {
     let epsilons: SharedList<WeightedEpsilon> = [WeightedEpsilon { epsilon: 0, weight: 1.0 }].into_iter().collect();
     let mut decomposer = Decomposer::new(Model::from_toml(HOME).unwrap(), 1).unwrap();
     let mut out: Vec<Frame> = Vec::new();
-    decomposer.process(Correction { command: unknown, epsilons, shifts: SharedList::default() }, &mut out).unwrap();
+    decomposer.process(Correction::unshifted(unknown, epsilons), &mut out).unwrap();
     let Some(Frame::Identification(without)) = out.pop() else { panic!("{out:?}") };
     assert_eq!((without.reply_probability, without.listed), (None, 1));
 }

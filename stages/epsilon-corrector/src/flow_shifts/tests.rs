@@ -43,7 +43,7 @@ fn plain() -> SharedList<WeightedEpsilon> {
 }
 
 fn follow(shifts: &mut FlowShifts, model: &Model, command: &Command) -> FollowedCommand {
-    let size = command.size as i64;
+    let size = command.size.cast_signed();
     shifts.follow(model, command, [size; 2], plain())
 }
 
@@ -76,7 +76,7 @@ fn a_change_is_reported_once_with_its_first_command() {
             })
             .collect();
         let (shifts, news) = followed(&model, &commands);
-        assert_eq!(shifts, [(bytes as i64, i64::from(reply_bytes))]);
+        assert_eq!(shifts, [(bytes.cast_signed(), i64::from(reply_bytes))]);
         assert!(news.len() == 1 && news[0].contains(words), "{news:?}");
         assert!(news[0].starts_with("since 1970-01-01 00:00:20 UTC "), "{news:?}");
     }
@@ -121,8 +121,8 @@ fn flows_do_not_disturb_each_other() {
     let mut alone = FlowShifts::new(&model).unwrap();
     let mut beside = FlowShifts::new(&model).unwrap();
     let mut is_other_shifted = false;
-    for (number, command_of_own) in own.iter().enumerate() {
-        let other = follow(&mut beside, &model, &command(number as i64, 2, number % 2, 6, 6));
+    for (number, command_of_own) in (0..).zip(&own) {
+        let other = follow(&mut beside, &model, &command(number, 2, number as usize % 2, 6, 6));
         is_other_shifted |= !other.shifts.is_empty();
         let [one, two] = [&mut alone, &mut beside].map(|shifts| follow(shifts, &model, command_of_own));
         assert_eq!((&*one.epsilons, one.shifts.len()), (&*two.epsilons, two.shifts.len()));
