@@ -73,7 +73,11 @@ impl FlowShifts {
         let states = self.evidence.states();
         let flow = self.flows.get_or_default(command.flow);
         let predicted = flow.filter.predicted(states, command.time_ns);
-        let after = flow.filter.observe(predicted.clone(), &ln_likelihoods);
+        // A command that says nothing is not counted.
+        let after = match &ln_likelihoods {
+            Some(ln_likelihoods) => flow.filter.observe(predicted.clone(), ln_likelihoods),
+            None => &predicted,
+        };
         let weighed = weighed_states(states.list(), &predicted, after);
         let news = news(states.list(), after, &mut flow.reported);
         if let [WeighedState { state: ShiftState { bytes: 0, reply_bytes: 0 }, .. }] = &weighed[..] {
