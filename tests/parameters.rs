@@ -74,7 +74,8 @@ commands = {COMMANDS}
 
 /// A model file without the distributions of its actions.
 fn without_sizes(text: &str) -> String {
-    text.lines().filter(|line| !line.starts_with("sizes = ")).map(|line| format!("{line}\n")).collect()
+    let kept = text.lines().filter(|line| !line.starts_with("sizes = "));
+    kept.fold(String::new(), |text, line| text + line + "\n")
 }
 
 fn share(figures: &Value, when: &str, what: &str) -> f64 {

@@ -81,15 +81,16 @@ impl RecurringCandidates {
                 continue;
             }
             all += probability;
-            match candidates.iter_mut().find(|candidate| candidate.actions == command.actions) {
-                Some(candidate) => candidate.probability += probability,
-                None => {
-                    candidates.push(Candidate { actions: command.actions.clone(), epsilon: epsilon.1, probability })
-                }
+            if let Some(listed) = candidates.iter_mut().find(|candidate| candidate.actions == command.actions) {
+                listed.probability += probability;
+            } else {
+                candidates.push(Candidate { actions: command.actions.clone(), epsilon: epsilon.1, probability });
             }
         }
         if all > 0.0 {
-            candidates.iter_mut().for_each(|candidate| candidate.probability /= all);
+            for candidate in &mut candidates {
+                candidate.probability /= all;
+            }
         }
         // Equal ones stay in their order.
         candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
