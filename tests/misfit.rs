@@ -124,6 +124,8 @@ fn a_model_of_other_services_alone_answers_nothing_and_fails() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("the model is not for these flows: 150 commands"), "{said}");
     }
-    let output = identify(&own, &own.path("elsewhere.toml"), &["--format", "table"]);
+    let mut table = sizeleak("run --format table");
+    table.arg("--input").arg(own.path("test.pcap")).args(["--gateway", GATEWAY, "--model"]);
+    let output = run(table.arg(own.path("elsewhere.toml")));
     assert!(String::from_utf8_lossy(&output.stdout).contains("not answered"));
 }

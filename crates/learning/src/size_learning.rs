@@ -12,6 +12,9 @@ const CERTAIN: f64 = 0.9;
 /// Kinds that more than this share of commands is none of are too many to know.
 const MOST_UNSEEN: f64 = 0.2;
 
+/// Fewer labelled commands than this tell sizes, but not how probable answers are.
+const FEWEST_COMMANDS: usize = 50;
+
 /// Where so great a share of the labels does not fit, the model is doubted, not the labels.
 const DOUBTFUL_SHARE: f64 = 0.15;
 
@@ -141,10 +144,15 @@ impl SummedCommands {
         }
     }
 
-    /// The fit with sizes that vary where the commands ask for it. Compressed bodies are no sums of any sizes.
+    /// The fit with sizes that vary where the commands ask for it. Compressed bodies are no sums of any sizes, and two
+    /// forms of message are no sizes that vary.
     fn varied(&self, fit: Fit) -> Fit {
         let varied = fit.with_varying_sizes(&self.commands);
-        varied.filter(|_| !Additivity::of(&fit, &self.commands).is_compressed()).unwrap_or(fit)
+        let has_other_cause = || {
+            let found = Additivity::of(&fit, &self.commands);
+            found.is_compressed() || found.forms.is_some()
+        };
+        varied.filter(|_| !has_other_cause()).unwrap_or(fit)
     }
 }
 
@@ -331,6 +339,12 @@ fn doubts(fit: &Fit, commands: &[LabelledCommand]) -> Vec<String> {
         ));
     }
     let (count, left_out) = (commands.len(), fit.outliers.len());
+    if count < FEWEST_COMMANDS {
+        doubts.push(format!(
+            "only {count} labelled commands were learned from: how much sizes vary (ε) and what is usual are known \
+             roughly, and probabilities may be off by a tenth; label {FEWEST_COMMANDS} commands or more"
+        ));
+    }
     let share = left_out as f64 / count.max(1) as f64;
     let found = Additivity::of(fit, commands);
     let is_significant = found.p_value < SIGNIFICANT && found.mean_deviation > USUAL_DEVIATION;
