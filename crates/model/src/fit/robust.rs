@@ -5,6 +5,8 @@
 //! their actions ([`crate::step_function`]): growing length fields are not mistaken for bytes of actions, and the cost
 //! of a wrong label is bounded.
 
+use std::borrow::Cow;
+
 use super::error::FitError;
 use super::fitted_sizes::{FittedSizes, median};
 use super::remainders::{Remainder, Remainders};
@@ -19,6 +21,9 @@ use crate::step_function;
 /// A command whose remainder is further than this from its level is an outlier, in bytes...
 const OUTLIER_BYTES: i64 = 8;
 
+/// The most commands that sizes are searched with.
+const MOST_SEARCHED: usize = 20_000;
+
 /// The least mean deviation of a command, in bytes.
 const LEAST_SCALE: f64 = 0.25;
 
@@ -28,13 +33,15 @@ const MESSAGE_FORM_SHARE: f64 = 0.1;
 pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<FittedSizes, FitError> {
     FitError::unless_identified(names, commands, &undetermined_actions(names.len(), commands))?;
     let start = least_absolute_deviations(names.len(), commands);
-    let mut search = SizeSearch::new(start.iter().skip(1).map(|size| rounded(*size)).collect(), commands);
+    let searched = searched(commands);
+    let mut search = SizeSearch::new(start.iter().skip(1).map(|size| rounded(*size)).collect(), &searched);
     search.descend();
-    let (mut actions, cost) = (search.sizes.clone(), search.cost);
+    let mut actions = search.sizes;
+    let cost = Remainders::new(&actions, commands).cost();
     let mut command_sizes = None;
     let (intervals, certainty);
     if commands.iter().any(|command| command.sizes[0] < command.sizes[1]) {
-        let sampled = SampledSizes::sample(search, commands, 1.0);
+        let sampled = SampledSizes::sample(SizeSearch::new(actions.clone(), commands), commands, 1.0);
         actions.clone_from(&sampled.actions);
         (intervals, certainty) = (sampled.intervals(&actions), sampled.share_of(&actions));
         command_sizes = Some(sampled.commands);
@@ -56,6 +63,14 @@ pub(crate) fn fit(names: &[String], commands: &[LabelledCommand]) -> Result<Fitt
     let ambiguous_shifts = ambiguous_shifts(&actions, cost, commands);
     let overhead = median(&mut kept);
     Ok(FittedSizes { overhead, actions, intervals, certainty, remainders, outliers, ambiguous_shifts })
+}
+
+/// The commands that sizes are searched with: very many are no better than some of them, evenly chosen.
+fn searched(commands: &[LabelledCommand]) -> Cow<'_, [LabelledCommand]> {
+    match commands.len() / MOST_SEARCHED {
+        0 => Cow::Borrowed(commands),
+        more => Cow::Owned(commands.iter().step_by(more + 1).cloned().collect()),
+    }
 }
 
 /// The mean deviation of a command from its level in bytes, as far as the commands outnumber the sizes.
