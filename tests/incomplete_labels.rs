@@ -59,7 +59,7 @@ fn mean(figures: &Value, when: &str) -> f64 {
 
 /// The replies halve the candidates, as with all labels.
 #[test]
-fn what_has_no_label_takes_away_neither_replies_nor_commands() {
+fn records_without_a_label_take_away_neither_replies_nor_commands() {
     for (framing, seed) in [Framing::Websocket, Framing::Mqtt, Framing::Http].into_iter().zip(61_101..) {
         for percent in [20, 35, 60] {
             let (figures, said) = learned(framing, seed, percent, &[]);

@@ -115,7 +115,7 @@ fn of_limit(figures: &Value) -> f64 {
 }
 
 #[test]
-fn what_the_commands_do_not_tell_is_refused_in_one_sentence() {
+fn sizes_that_commands_do_not_tell_are_refused_in_one_sentence() {
     let mut few = scenario(Framing::Websocket, 10);
     (few.learn.repeats, few.test.commands) = (0, 1);
     let home = Home::new(&few, 22_311);

@@ -102,7 +102,7 @@ fn only_labels_end_and_contradictory_ones_too() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn errors_say_what_is_missing() {
     let one = Observation { size: 100, replies: None, counts: None };
     assert!(matches!(learn(&[], &[], &Options::default()), Err(BlindFitError::TooFewCommands { .. })));
     let same = vec![one.clone(); 100];

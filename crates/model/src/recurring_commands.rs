@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_labelled_more_often_than_by_chance_recurs() {
+    fn commands_labelled_more_often_than_by_chance_recur() {
         let all = commands(&[(&[1, 0], 40), (&[0, 1], 40), (&[3, 2], 18), (&[1, 1], 2)]);
         let all: Vec<&LabelledCommand> = all.iter().collect();
         let found = recurring_commands(&all, |counts| if counts.iter().sum::<u32>() == 1 { 0.4 } else { 0.02 });

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tied_commands_determine_is_tied_too() {
+    fn sizes_that_only_tied_commands_determine_are_tied_too() {
         // The size of action 0 is determined, but |ac| only together with action 1.
         assert_eq!(separation(&[&[1, 1], &[2, 1]]), (vec![], vec![0, 1], vec![]));
     }

@@ -42,7 +42,7 @@ fn single_actions_are_learned_as_whole_commands() {
 }
 
 #[test]
-fn what_some_compound_labels_separate_is_split_and_the_rest_stays_tied() {
+fn sizes_that_compound_labels_separate_are_split_and_the_rest_stays_tied() {
     let mut commands: Vec<LabelledCommand> =
         (0..8).flat_map(|_| [command(88, [1, 0, 0]), command(116, [2, 0, 0]), command(131, [0, 1, 1])]).collect();
     commands.push(command(60 + 56 + 71, [2, 1, 1]));

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_clock_shows_twice_goes_on_and_what_it_skips_is_an_error() {
+    fn times_that_a_clock_shows_twice_go_on_and_those_it_skips_are_errors() {
         // Clocks were put back at 03:00 on 25 October.
         let texts = ["2026-10-25 02:10", "2026-10-25 02:50", "2026-10-25 02:20", "2026-10-25 03:00"];
         let (times, _) = read(&texts, Some("Europe/Berlin")).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_an_error_that_names_the_line() {
+    fn text_that_is_no_time_is_an_error_that_names_the_line() {
         for text in ["", "yesterday", "2026-01-05", "2026-01-05T08", "08:00", "1e9", "99999999999999999999", "--1"] {
             let error = read(&[text], Some("UTC")).unwrap_err();
             assert!(error.starts_with(&format!("line 2: `{text}` is not a time")), "{text}: {error}");

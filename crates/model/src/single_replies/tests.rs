@@ -198,7 +198,7 @@ fn hostile_replies_end_soon() {
 }
 
 #[test]
-fn what_actions_send_is_learned() {
+fn replies_of_each_action_are_learned() {
     let truth = home();
     let commands = Draws(1).commands(&truth, 400);
     let learned = SingleReplies::learn(&commands, 5).unwrap();

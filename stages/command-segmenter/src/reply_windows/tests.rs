@@ -59,7 +59,7 @@ fn late_replies_lengthen_the_windows_also_beside_other_traffic() {
 }
 
 #[test]
-fn what_comes_at_any_time_is_no_reply() {
+fn records_that_come_at_any_time_are_no_replies() {
     let (records, commands) = traffic(40, |_| Vec::new());
     assert_eq!(learn(records.into_iter().chain(background(700)).collect(), &commands), None);
     // Of sizes that vary, so that no length alone shows it.

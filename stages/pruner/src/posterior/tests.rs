@@ -112,7 +112,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_listed_has_the_rest_of_the_given_probability() {
+fn unlisted_candidates_have_the_rest_of_the_given_probability() {
     let model = model("[replies]\nfixed = 0.0\nper_action = 1.0\nmissing = 0.05\nsurplus = 0.01\n");
     let command = command(4, 0);
     let evidence = ReplyEvidence::new(&model, &command, 16).unwrap();

@@ -70,7 +70,7 @@ fn names_of_rooms_are_found_and_epsilon_holds_the_ids_alone() {
 }
 
 #[test]
-fn what_varies_in_all_commands_alike_is_epsilon() {
+fn variation_of_all_commands_alike_is_epsilon() {
     let wide = [0, 0, 0, 0, -1, -1, -2, -3, 4];
     for seed in 0..4 {
         let commands = commands(seed, 300, [&[0]; 4], &wide);
