@@ -124,7 +124,10 @@ homes() {
     home '15 % reordered' '[capture]\nreordering = 0.15' "$own_replies"
     home 'mid-stream' '[capture]\nmid-stream = true' "$own_replies"
     limit=unknown
-    home 'overlapping' '[command.overlap]\nshare = 0.1' "$own_replies"
+    # Labels that are off by 300 ms cannot tell which of two commands in 300 ms they are for.
+    for share in 0.1 0.3; do
+        home "$share overlapping" "[labels]\nerror = \"0s\"\n[command.overlap]\nshare = $share" "$own_replies"
+    done
 }
 
 # singles NAME: the first label of each action alone, in $work/NAME/singles.csv.

@@ -2,7 +2,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::print_stdout)]
 
 use sizeleak::Interrupt;
-use sizeleak::frame::{Command, ContentType, Direction, Frame, Record, SharedList};
+use sizeleak::frame::{Command, ContentType, Direction, Frame, Record};
 use sizeleak::pipeline::Pipeline;
 use sizeleak::runtime::{Emit, Stage, StageError};
 
@@ -15,21 +15,8 @@ impl Stage for EveryRecord {
     fn process(&mut self, record: Record, out: &mut dyn Emit) -> Result<(), StageError> {
         let Record { time_ns: end_ns, start_ns: time_ns, flow, plaintext, .. } = record;
         if record.direction == Direction::ToGateway && record.content_type == ContentType::ApplicationData {
-            let (size, records) = (record.length.into(), 1);
-            let (replies, reply_bytes, direction) = (0, 0, record.direction);
-            let single_replies = SharedList::default();
-            let command = Command {
-                time_ns,
-                end_ns,
-                flow,
-                size,
-                plaintext,
-                records,
-                replies,
-                reply_bytes,
-                direction,
-                single_replies,
-            };
+            let size = record.length.into();
+            let command = Command { time_ns, end_ns, flow, size, plaintext, records: 1, ..Command::default() };
             out.emit(command.into())?;
         }
         Ok(())

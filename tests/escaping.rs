@@ -46,12 +46,10 @@ fn hostile_stream(folder: &Path) -> String {
         end_ns: 2,
         flow: 1,
         size: 4,
-        plaintext: None,
         records: 1,
         replies: 1,
         reply_bytes: 1,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
+        ..Command::default()
     };
     let actions = Actions::from(vec![(Arc::from(text()), 2)]);
     let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();

@@ -48,8 +48,7 @@ fn commands(model: &Model) -> Vec<Frame> {
         records: 1,
         replies: number,
         reply_bytes: 50,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
+        ..Command::default()
     };
     sizes.zip(0..).map(|numbered| Frame::from(command(numbered))).collect()
 }

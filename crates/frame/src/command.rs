@@ -7,9 +7,12 @@ use crate::{Direction, SharedList};
 /// How many single replies a command lists.
 pub const MAX_SINGLE_REPLIES: usize = 64;
 
+/// How many earlier commands may share the replies to a command.
+pub const MAX_EARLIER_COMMANDS: usize = 8;
+
 /// One command: the records that carry it, and what the other side sent in reply. A command from the gateway is a report
 /// of what its devices did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// When its first record began, in nanoseconds since the epoch.
     pub time_ns: i64,
@@ -33,6 +36,19 @@ pub struct Command {
     /// The first [`MAX_SINGLE_REPLIES`] of those records, in order of time. Old streams lack it.
     #[serde(default)]
     pub single_replies: SharedList<SingleReply>,
+    /// Whether the next command of its flow and direction began while replies to this one could still come. They are then
+    /// among the replies to that one. Absent on the wire where it is false.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub overlapped: bool,
+    /// Which of its replies may be to an earlier command: its first as many to the command before it, the first as many
+    /// as the second number to the one before that, and so on; at most [`MAX_EARLIER_COMMANDS`]. Absent on the wire where
+    /// there are none.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub shared_replies: SharedList<u32>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// One record that the other side sent in reply; a pair in frames.
@@ -58,8 +74,19 @@ impl From<SingleReply> for (u64, u32) {
 }
 
 impl Command {
-    /// The single replies, if all of them are listed.
+    /// The single replies, if all of them are listed and are to this command ([`Self::has_own_replies`]).
     pub fn all_single_replies(&self) -> Option<&[SingleReply]> {
+        self.listed_replies().filter(|_| self.has_own_replies())
+    }
+
+    /// The single replies, if all of them are listed, whichever command they are to.
+    pub fn listed_replies(&self) -> Option<&[SingleReply]> {
         (self.single_replies.len() as u64 == u64::from(self.replies)).then_some(&*self.single_replies)
+    }
+
+    /// Whether the replies are to this command, as far as times tell: none of them may be to an earlier command, and none
+    /// to this one may be counted with a later one.
+    pub fn has_own_replies(&self) -> bool {
+        !self.overlapped && self.shared_replies.iter().all(|replies| *replies == 0)
     }
 }

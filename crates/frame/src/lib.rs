@@ -54,7 +54,7 @@ mod writer;
 
 pub use batch::{Batch, BatchIter, Entries, Row};
 pub use buffer::{ReadBuffer, SpareBuffers};
-pub use command::{Command, MAX_SINGLE_REPLIES, SingleReply};
+pub use command::{Command, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, SingleReply};
 pub use content_type::{ContentType, UnknownContentType};
 pub use correction::{Correction, WeightedEpsilon};
 pub use direction::Direction;

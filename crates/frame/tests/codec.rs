@@ -67,9 +67,14 @@ prop_compose! {
         time_ns: i64, end_ns: i64, flow: u64, size: u64, plaintext: Option<[u64; 2]>,
         records: u32, replies: u32, reply_bytes: u64, direction in direction(),
         single_replies in prop::collection::vec((any::<u64>(), any::<u32>()), 0..4),
+        overlapped: bool, shared_replies in prop::collection::vec(any::<u32>(), 0..3),
     ) -> Command {
         let single_replies = single_replies.into_iter().map(SingleReply::from).collect();
-        Command { time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes, direction, single_replies }
+        let shared_replies = shared_replies.into();
+        Command {
+            time_ns, end_ns, flow, size, plaintext, records, replies, reply_bytes, direction, single_replies, overlapped,
+            shared_replies,
+        }
     }
 }
 

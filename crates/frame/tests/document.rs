@@ -13,8 +13,8 @@ use rmpv::Value;
 use samples::{Nulls, samples};
 use sizeleak_frame::{
     BATCH_BYTES, BATCH_ROWS, Command, Correction, Direction, Frame, FrameReader, Hello, KINDS, MAX_DEPTH,
-    MAX_VALUE_BYTES, Packet, Packets, ReadError, SCHEMA, Segment, Segments, SharedList, SingleReply, StageSummary,
-    Summary, WeightedEpsilon,
+    MAX_VALUE_BYTES, Packet, Packets, ReadError, SCHEMA, Segment, Segments, SingleReply, StageSummary, Summary,
+    WeightedEpsilon,
 };
 use specification::{code, section, table};
 use stream::encode;
@@ -145,8 +145,8 @@ fn worked_stream() -> Vec<Frame> {
         records: 1,
         replies: 2,
         reply_bytes: 180,
-        direction: Direction::ToGateway,
         single_replies: [(20_000_000, 90), (40_000_000, 90)].map(SingleReply::from).into(),
+        ..Command::default()
     };
     let stage = StageSummary { stage: "demo".into(), frames_out: 1, ..StageSummary::default() };
     vec![
@@ -233,12 +233,10 @@ fn documented_variants_of_encoding_are_accepted() {
         end_ns: 5,
         flow: 5,
         size: 5,
-        plaintext: None,
         records: 5,
         replies: 5,
         reply_bytes: 5,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
+        ..Command::default()
     };
     let epsilons = [WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
     let read = stream(&map(&[("correction", map(&entries))])).unwrap();

@@ -81,6 +81,7 @@ mod tests {
                 replies: 0,
                 reply_bytes: 0,
                 single_replies: None,
+                has_own_replies: true,
             });
             if second > 0 {
                 matching.missed.push(rows.len());

@@ -107,12 +107,14 @@ impl TrainingSet<'_> {
             padding,
             warnings: warnings.clone(),
         };
-        let replies = ReplyCountModel::learn(&additive);
+        let replied: Vec<LabelledCommand> =
+            additive.iter().filter(|command| command.has_own_replies).cloned().collect();
+        let replies = ReplyCountModel::learn(&replied);
         // The paper uses only the number of replies.
         let is_robust = method == FitMethod::Robust;
-        let single_replies = is_robust.then(|| SingleReplies::learn(&additive, actions.len())).flatten();
+        let single_replies = is_robust.then(|| SingleReplies::learn(&replied, actions.len())).flatten();
         let reply_bytes =
-            (is_robust && single_replies.is_none()).then(|| ReplyBytesModel::learn(&additive, actions.len())).flatten();
+            (is_robust && single_replies.is_none()).then(|| ReplyBytesModel::learn(&replied, actions.len())).flatten();
         let mut model = Model {
             scope: Scope::default(),
             overhead,
@@ -238,6 +240,7 @@ impl TrainingSet<'_> {
             replies: observed.command.replies,
             reply_bytes: size_basis::reply_bytes(basis, &observed.command),
             single_replies: size_basis::single_replies(basis, &observed.command),
+            has_own_replies: observed.command.has_own_replies(),
         });
         command.collect()
     }

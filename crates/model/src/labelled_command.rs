@@ -19,6 +19,8 @@ pub struct LabelledCommand {
     pub reply_bytes: i64,
     /// The size of each of them in bytes, in the same basis; `None` if they are not known one by one.
     pub single_replies: Option<Vec<i64>>,
+    /// Whether the replies are to this command alone; not where another command overlapped it.
+    pub has_own_replies: bool,
 }
 
 impl LabelledCommand {

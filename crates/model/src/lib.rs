@@ -15,6 +15,7 @@
 //!     replies: 0,
 //!     reply_bytes: 0,
 //!     single_replies: None,
+//!     has_own_replies: true,
 //! };
 //! let commands = [command(140, [1, 0]), command(180, [2, 0]), command(145, [0, 1]), command(190, [0, 2])];
 //! let fit = Fit::learn(FitMethod::Robust, &["on".to_owned(), "off".to_owned()], &commands)?;

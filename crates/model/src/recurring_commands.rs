@@ -77,6 +77,7 @@ mod tests {
             replies: 0,
             reply_bytes: 0,
             single_replies: None,
+            has_own_replies: true,
         };
         counts.iter().flat_map(|(counts, times)| (0..*times).map(move |_| command(counts))).collect()
     }

@@ -21,7 +21,14 @@ pub(crate) fn actions(names: &[&str]) -> Vec<Action> {
 
 /// A labelled command without replies.
 pub(crate) fn command(size: i64, counts: &[u32]) -> LabelledCommand {
-    LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies: 0, reply_bytes: 0, single_replies: None }
+    LabelledCommand {
+        sizes: [size; 2],
+        counts: counts.to_vec(),
+        replies: 0,
+        reply_bytes: 0,
+        single_replies: None,
+        has_own_replies: true,
+    }
 }
 
 /// Replaces the sizes of commands with the ranges that remain under a block cipher of 16 bytes.

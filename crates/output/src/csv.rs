@@ -102,8 +102,7 @@ mod tests {
             records: 7,
             replies: 8,
             reply_bytes: 9,
-            direction: Direction::ToGateway,
-            single_replies: SharedList::default(),
+            ..Command::default()
         };
         let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("a b"), 1)]);
         let candidates = vec![Candidate { actions, epsilon: -1, probability: 0.5 }].into();

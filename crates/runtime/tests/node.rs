@@ -44,18 +44,7 @@ impl Stage for Doubler {
 }
 
 fn command(size: u64) -> Command {
-    Command {
-        time_ns: 1,
-        end_ns: 2,
-        flow: 3,
-        size,
-        plaintext: None,
-        records: 1,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
-    }
+    Command { time_ns: 1, end_ns: 2, flow: 3, size, records: 1, ..Command::default() }
 }
 
 fn hello() -> Frame {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
-use sizeleak_frame::{Command, Direction, MAX_SINGLE_REPLIES, Record, SharedList, SingleReply};
+use sizeleak_frame::{Command, Direction, MAX_EARLIER_COMMANDS, MAX_SINGLE_REPLIES, Record, SingleReply};
 
 use crate::options::TimeLimits;
 use crate::record_class::CommandCondition;
@@ -51,6 +51,17 @@ struct OpenCommand {
     condition: CommandCondition,
     /// The last record of the command or of a reply.
     last_ns: i64,
+    /// The commands before it that may still get replies, the latest first.
+    earlier: Vec<EarlierCommand>,
+}
+
+/// A command that another one followed before the replies to it had ended.
+#[derive(Debug, Clone, Copy)]
+struct EarlierCommand {
+    /// The last time at which replies to it may come.
+    replies_until_ns: i64,
+    /// How many replies to the later command may be to this one.
+    shared: u32,
 }
 
 impl OpenCommand {
@@ -73,7 +84,8 @@ impl From<OpenCommand> for FinishedCommand {
     fn from(open: OpenCommand) -> Self {
         if open.condition.is_met(open.command.replies) {
             let single_replies = open.single_replies.into();
-            Self::Command(Box::new(Command { single_replies, ..*open.command }))
+            let shared_replies = open.earlier.iter().map(|earlier| earlier.shared).collect();
+            Self::Command(Box::new(Command { single_replies, shared_replies, ..*open.command }))
         } else {
             Self::Noise(open.command.direction)
         }
@@ -81,19 +93,19 @@ impl From<OpenCommand> for FinishedCommand {
 }
 
 impl OpenCommands {
-    /// Starts a command with a record; the one before it of the same flow and direction gets no more replies.
-    pub(crate) fn start(&mut self, record: &Record, condition: CommandCondition) {
+    /// Starts a command with a record. Replies are counted with it from now on, though they may be to the command before it
+    /// of the same flow and direction, if that is still open.
+    pub(crate) fn start(&mut self, record: &Record, condition: CommandCondition, limits: &TimeLimits) {
         let order = CommandOrder { time_ns: record.start_ns, number: self.started };
         self.started += 1;
         self.incomplete_until_ns = None;
         let command = Box::new(first_record(record));
         let key = (record.flow, record.direction);
         self.has_reports |= record.direction == Direction::FromGateway;
-        self.close(key);
-        self.open.insert(
-            key,
-            OpenCommand { order, command, single_replies: Vec::new(), condition, last_ns: record.time_ns },
-        );
+        let earlier = self.interrupt(key, record.start_ns, limits);
+        let single_replies = Vec::new();
+        self.open
+            .insert(key, OpenCommand { order, command, single_replies, condition, last_ns: record.time_ns, earlier });
         self.commands.insert(order, HeldCommand::Open(key));
     }
 
@@ -102,6 +114,23 @@ impl OpenCommands {
         if let Some(open) = self.open.remove(&key) {
             self.commands.insert(open.order, HeldCommand::Finished(open.into()));
         }
+    }
+
+    /// Closes the open command of a flow and direction because another one begins. Returns the commands that may still get
+    /// replies, the latest first.
+    fn interrupt(&mut self, key: (u64, Direction), now_ns: i64, limits: &TimeLimits) -> Vec<EarlierCommand> {
+        let Some(mut open) = self.open.remove(&key) else { return Vec::new() };
+        let mut earlier = Vec::new();
+        if open.condition.is_met(open.command.replies) {
+            open.command.overlapped = true;
+            let replies_until_ns = open.command.end_ns.saturating_add(limits.reply_within_ns);
+            earlier.push(EarlierCommand { replies_until_ns, shared: 0 });
+        }
+        let before = open.earlier.iter().filter(|earlier| earlier.replies_until_ns >= now_ns);
+        earlier.extend(before.map(|earlier| EarlierCommand { shared: 0, ..*earlier }));
+        earlier.truncate(MAX_EARLIER_COMMANDS);
+        self.commands.insert(open.order, HeldCommand::Finished(open.into()));
+        earlier
     }
 
     /// Adds a record to the open command of its flow and replaces the condition; false if none is open.
@@ -129,6 +158,9 @@ impl OpenCommands {
         if open.single_replies.len() < MAX_SINGLE_REPLIES {
             let after_ns = record.start_ns.saturating_sub(open.command.time_ns);
             open.single_replies.push(SingleReply { after_ns: after_ns.max(0).unsigned_abs(), length: record.length });
+        }
+        for earlier in open.earlier.iter_mut().filter(|earlier| record.time_ns <= earlier.replies_until_ns) {
+            earlier.shared = earlier.shared.saturating_add(1);
         }
         open.last_ns = open.last_ns.max(record.time_ns);
         true
@@ -193,10 +225,8 @@ fn first_record(record: &Record) -> Command {
         size: record.length.into(),
         plaintext: record.plaintext,
         records: 1,
-        replies: 0,
-        reply_bytes: 0,
         direction: record.direction,
-        single_replies: SharedList::default(),
+        ..Command::default()
     }
 }
 

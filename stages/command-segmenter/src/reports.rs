@@ -74,7 +74,7 @@ impl ReportFinder {
                 ReportRole::Part
             }
             (Direction::FromGateway, RecordClass::CommandStart | RecordClass::CommandPart) => {
-                commands.start(record, condition);
+                commands.start(record, condition, limits);
                 ReportRole::Start
             }
             (Direction::ToGateway, RecordClass::Reply) if commands.add_reply(record) => ReportRole::Part,

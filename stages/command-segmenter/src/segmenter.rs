@@ -296,7 +296,7 @@ impl CommandSegmenter {
             RecordClass::CommandPart if self.commands.extend(record, condition) => {}
             RecordClass::CommandPart | RecordClass::CommandStart => {
                 self.counts.commands += 1;
-                self.commands.start(record, condition);
+                self.commands.start(record, condition, &self.limits);
             }
             RecordClass::Unexplained => {
                 self.counts.unexplained += 1;

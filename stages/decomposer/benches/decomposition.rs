@@ -88,18 +88,8 @@ fn enumerate(criterion: &mut Criterion) {
 }
 
 fn correction(sum: i64) -> Correction {
-    let command = Command {
-        time_ns: 1,
-        end_ns: 1,
-        flow: 1,
-        size: 67 + sum.cast_unsigned(),
-        plaintext: None,
-        records: 1,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
-    };
+    let command =
+        Command { time_ns: 1, end_ns: 1, flow: 1, size: 67 + sum.cast_unsigned(), records: 1, ..Command::default() };
     let epsilons = [(0, 0.9), (-1, 0.09), (1, 0.01)].map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
     Correction::unshifted(command, epsilons.into())
 }

@@ -141,18 +141,7 @@ mod tests {
     fn candidates(model: Model, size: u64, limit: usize) -> (Vec<(String, f64)>, u64, f64) {
         let mut decomposer = Decomposer::new(model, limit).unwrap();
         let epsilons = [(0, 0.75), (1, 0.25)].map(|(epsilon, weight)| WeightedEpsilon { epsilon, weight });
-        let command = Command {
-            time_ns: 1,
-            end_ns: 2,
-            flow: 3,
-            size,
-            plaintext: None,
-            records: 1,
-            replies: 0,
-            reply_bytes: 0,
-            direction: Direction::ToGateway,
-            single_replies: [].into(),
-        };
+        let command = Command { time_ns: 1, end_ns: 2, flow: 3, size, records: 1, ..Command::default() };
         let mut out: Vec<Frame> = Vec::new();
         decomposer.process(Correction::unshifted(command, epsilons.into_iter().collect()), &mut out).unwrap();
         let [Frame::Identification(found)] = &out[..] else { panic!("{out:?}") };

@@ -24,10 +24,7 @@ fn correction(size: u64, width: u64, epsilons: &[(i64, f64)]) -> Correction {
         size: size + width,
         plaintext: Some([size, size + width]),
         records: 1,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
+        ..Command::default()
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     Correction::unshifted(command, epsilons.collect())

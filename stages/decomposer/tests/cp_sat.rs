@@ -113,12 +113,8 @@ impl Instance {
             end_ns: 2,
             flow: 3,
             size: (self.sum + 60) as u64,
-            plaintext: None,
             records: 1,
-            replies: 0,
-            reply_bytes: 0,
-            direction: Direction::ToGateway,
-            single_replies: SharedList::default(),
+            ..sizeleak_frame::Command::default()
         };
         let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
         let mut out: Vec<Frame> = Vec::new();

@@ -34,18 +34,8 @@ fn prior() -> Prior {
 
 fn decompose(decomposer: &mut Decomposer, plaintext: [u64; 2]) -> (Identification, usize) {
     let size = plaintext[1];
-    let command = Command {
-        time_ns: 1,
-        end_ns: 2,
-        flow: 3,
-        size,
-        plaintext: Some(plaintext),
-        records: 1,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
-    };
+    let command =
+        Command { time_ns: 1, end_ns: 2, flow: 3, size, plaintext: Some(plaintext), records: 1, ..Command::default() };
     let epsilons = vec![WeightedEpsilon { epsilon: 0, weight: 1.0 }].into();
     let mut out: Vec<Frame> = Vec::new();
     decomposer.process(Correction::unshifted(command, epsilons), &mut out).unwrap();

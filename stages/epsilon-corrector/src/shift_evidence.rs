@@ -203,12 +203,11 @@ mod tests {
             end_ns: 0,
             flow: 1,
             size,
-            plaintext: None,
             records: 1,
             replies: replies.len() as u32,
             reply_bytes: replies.iter().map(|length| u64::from(*length)).sum(),
-            direction: Direction::ToGateway,
             single_replies: replies.iter().map(|length| SingleReply { after_ns: 0, length: *length }).collect(),
+            ..Command::default()
         }
     }
 

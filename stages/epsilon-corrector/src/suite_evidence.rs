@@ -91,18 +91,7 @@ mod tests {
     const GCM: SuiteLengths = SuiteLengths::Added { bytes: 24, messages_fill_blocks: false };
 
     fn command(size: u64, records: u32) -> Command {
-        Command {
-            time_ns: 0,
-            end_ns: 0,
-            flow: 1,
-            size,
-            plaintext: None,
-            records,
-            replies: 0,
-            reply_bytes: 0,
-            direction: Direction::ToGateway,
-            single_replies: SharedList::default(),
-        }
+        Command { time_ns: 0, end_ns: 0, flow: 1, size, records, ..Command::default() }
     }
 
     /// The first command whose session is known to use another suite, by its index.

@@ -3,7 +3,9 @@
 //! The number of records that the gateway sends in reply says something about the number of actions (`reply_evidence`).
 //! [`PruningMode::Paper`] keeps the candidates with exactly that many actions, and loses the truth when a reply is
 //! lost. [`PruningMode::Learned`] weighs each candidate by how likely the replies are for it (`posterior`). Replies
-//! that say nothing about actions leave every candidate as it was.
+//! that say nothing about actions leave every candidate as it was. Commands that overlap share their replies: an
+//! identification waits until all of them are there (`overlap_queue`), and each gets every share of the replies that may be
+//! its own, weighed by how probable the rest is for the others (`shared_replies`, `shared_evidence`).
 //!
 //! ```
 //! use sizeleak_frame::{Direction, Candidate, Command, Frame, Identification, SingleReply};
@@ -30,12 +32,11 @@
 //!     end_ns: 0,
 //!     flow: 1,
 //!     size: 140,
-//!     plaintext: None,
 //!     records: 1,
 //!     replies: 2,
 //!     reply_bytes: 90,
-//!     direction: Direction::ToGateway,
 //!     single_replies: [SingleReply::from((20, 45)), SingleReply::from((30, 45))].into(),
+//!     ..Command::default()
 //! };
 //! let candidates = [("on", 2), ("dim", 1)].map(|(name, count)| Candidate {
 //!     actions: [(name.into(), count)].into_iter().collect(),
@@ -56,9 +57,12 @@
 mod fit_judge;
 mod inventory_filter;
 mod options;
+mod overlap_queue;
 mod posterior;
 mod pruner;
 mod reply_evidence;
+mod shared_evidence;
+mod shared_replies;
 #[cfg(test)]
 mod testing;
 

@@ -3,7 +3,7 @@
 use sizeleak_frame::{Candidate, SharedList};
 use sizeleak_model::Rank;
 
-use crate::reply_evidence::ReplyEvidence;
+use crate::reply_evidence::{ActionEvidence, ReplyEvidence};
 
 /// Probabilities with a smaller relative difference are equal: they differ by rounding alone.
 const EQUAL: f64 = 1e-9;
@@ -57,7 +57,7 @@ impl<'a> Posterior<'a> {
     /// Weighs each candidate by the evidence. Candidates that are not listed have the rest of the evidence's probability
     /// given the size, if that is known (`evidence_probability`). Else they get the greatest likelihood they can have, so
     /// that the probabilities of the listed ones are never too high.
-    pub(crate) fn weigh(&mut self, evidence: &ReplyEvidence<'_>, evidence_probability: Option<f64>) {
+    pub(crate) fn weigh(&mut self, evidence: &impl ActionEvidence, evidence_probability: Option<f64>) {
         let max_likelihood = evidence.max_likelihood();
         let candidates = self.left.iter().filter_map(|left| self.listed.get(left.index));
         let likelihoods: Vec<f64> = candidates.map(|candidate| evidence.likelihood(&candidate.actions)).collect();
@@ -75,6 +75,16 @@ impl<'a> Posterior<'a> {
             self.unlisted *= max_likelihood / greatest;
         }
         self.normalise();
+    }
+
+    /// The candidates that are left, with their probabilities.
+    pub(crate) fn left(&self) -> impl Iterator<Item = (&Candidate, f64)> {
+        self.left.iter().filter_map(|left| Some((self.listed.get(left.index)?, left.probability)))
+    }
+
+    /// The probability of everything that is not listed.
+    pub(crate) fn unlisted(&self) -> f64 {
+        self.unlisted
     }
 
     /// The probability of the number of replies before they are used, over all candidates; `None` if it says nothing

@@ -1,6 +1,7 @@
 //! The stage: identifications in, with fewer and better ordered candidates out.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
@@ -12,8 +13,11 @@ use sizeleak_runtime::{Emit, Stage, StageError, TwoGenerationCache};
 
 use crate::fit_judge::{FitJudge, weighed};
 use crate::inventory_filter::InventoryFilter;
+use crate::overlap_queue::{OverlapQueue, RepliesKnown};
 use crate::posterior::Posterior;
 use crate::reply_evidence::ReplyEvidence;
+use crate::shared_evidence::{SharedEvidence, shares_of};
+use crate::shared_replies::ReplyShare;
 
 /// The most bytes that cached results take, including lists that a decomposer caches too.
 const MAX_CACHE_BYTES: usize = 24 << 20;
@@ -45,6 +49,10 @@ pub struct Pruner {
     model: Model,
     /// The model where replies are longer, with the bytes, as a command needed it last.
     longer: Option<(i64, Model)>,
+    /// What waits for commands that may share its replies; only with [`PruningMode::Learned`].
+    queue: OverlapQueue,
+    /// The group whose replies were shared out last, with the shares of each command.
+    shared_out: Option<(Arc<[Identification]>, GroupShares)>,
     inventory: InventoryFilter,
     /// The latest result for each question, with the candidates it holds for: a home's commands have the same few sizes
     /// and replies.
@@ -54,6 +62,9 @@ pub struct Pruner {
     counters: PrunerCounters,
 }
 
+/// The shares of each command of a group; `None` where the replies say nothing.
+type GroupShares = Option<Vec<Vec<ReplyShare>>>;
+
 #[derive(Debug, Default)]
 struct PrunerCounters {
     candidates_in: u64,
@@ -61,6 +72,9 @@ struct PrunerCounters {
     beyond_inventory: u64,
     cut_lists: u64,
     emptied: u64,
+    /// Commands whose replies are shared out among several, and those whose replies are not known.
+    shared: u64,
+    unknown_replies: u64,
 }
 
 /// What a result depends on, besides the model and the candidates.
@@ -97,6 +111,14 @@ struct PruningResult {
     reply_probability: Option<f64>,
 }
 
+/// The candidates that the inventory allows, with their probabilities before the replies.
+#[derive(Debug)]
+struct PossibleCandidates<'a> {
+    posterior: Posterior<'a>,
+    /// How many it did not allow.
+    beyond_inventory: u64,
+}
+
 impl Pruner {
     /// A pruner with this model; `keep` is the probability that the truth is kept in mode [`PruningMode::Learned`].
     ///
@@ -108,6 +130,8 @@ impl Pruner {
             keep,
             model: model.clone(),
             longer: None,
+            queue: OverlapQueue::default(),
+            shared_out: None,
             inventory: InventoryFilter::new(model)?,
             cache: TwoGenerationCache::new(MAX_CACHE_BYTES),
             is_cut_reported: false,
@@ -167,10 +191,7 @@ impl Pruner {
         {
             return result.clone();
         }
-        let longer = longer_replies(identification);
-        if longer != 0 && self.longer.as_ref().is_none_or(|(bytes, _)| *bytes != longer) {
-            self.longer = Some((longer, self.model.clone().with_longer_messages(0, longer)));
-        }
+        self.prepare_model(longer_replies(identification));
         let result = self.compute(identification);
         let own_bytes = if result.candidates.is_clone_of(candidates) { 0 } else { size_of_val(&*result.candidates) };
         let of_replies = size_of_val(&*key.single_replies);
@@ -188,22 +209,36 @@ impl Pruner {
         lengths
     }
 
-    fn compute(&self, identification: &Identification) -> PruningResult {
-        let Identification { command, candidates, candidate_count, .. } = identification;
-        let unlisted = match *candidate_count {
-            // That many or more.
-            u64::MAX => u64::MAX,
-            count => count.saturating_sub(candidates.len() as u64),
-        };
-        let mut posterior = Posterior::new(candidates, unlisted > 0 || self.model.kinds.is_some());
+    /// Prepares the model where replies are longer by so many bytes.
+    fn prepare_model(&mut self, longer: i64) {
+        if longer != 0 && self.longer.as_ref().is_none_or(|(bytes, _)| *bytes != longer) {
+            self.longer = Some((longer, self.model.clone().with_longer_messages(0, longer)));
+        }
+    }
+
+    /// The model that was prepared last for these replies.
+    fn model(&self, longer: i64) -> &Model {
+        match &self.longer {
+            Some((bytes, model)) if *bytes == longer => model,
+            _ => &self.model,
+        }
+    }
+
+    /// The candidates that the inventory allows.
+    fn possible<'a>(&self, identification: &'a Identification) -> PossibleCandidates<'a> {
+        let Identification { candidates, .. } = identification;
+        let mut posterior = Posterior::new(candidates, unlisted(identification) > 0 || self.model.kinds.is_some());
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
+        PossibleCandidates { posterior, beyond_inventory }
+    }
+
+    /// The result where the replies are those to the command itself.
+    fn compute(&self, identification: &Identification) -> PruningResult {
+        let PossibleCandidates { mut posterior, beyond_inventory } = self.possible(identification);
         let is_possible = posterior.len() > 0;
-        let model = match &self.longer {
-            Some((bytes, model)) if *bytes == longer_replies(identification) => model,
-            _ => &self.model,
-        };
-        let evidence = ReplyEvidence::new(model, command, self.inventory.max_actions());
+        let model = self.model(longer_replies(identification));
+        let evidence = ReplyEvidence::new(model, &identification.command, self.inventory.max_actions());
         let reply_probability = evidence.as_ref().and_then(|evidence| posterior.probability_of_replies(evidence));
         let (bounds, is_enough) = match (evidence, self.mode) {
             (None, _) => (None, false),
@@ -220,22 +255,72 @@ impl Pruner {
                 (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
             }
         };
-        let unlisted = if is_enough { 0 } else { unlisted };
+        let unlisted = if is_enough { 0 } else { unlisted(identification) };
         let candidates = posterior.candidates();
         PruningResult { candidates, unlisted, bounds, beyond_inventory, is_possible, reply_probability }
     }
-}
 
-impl Stage for Pruner {
-    const NAME: &'static str = "pruner";
-    /// Emitted in the same box.
-    type Input = Box<Identification>;
+    /// The result of a command whose replies are among those of a group.
+    fn of_group(&mut self, group: &Arc<[Identification]>, at: usize, identification: &Identification) -> PruningResult {
+        let longer = longer_replies(identification);
+        self.prepare_model(longer);
+        if self.shared_out.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, group)) {
+            let is_alike = group.iter().all(|one| longer_replies(one) == longer);
+            let candidates: Vec<Posterior<'_>> = group.iter().map(|one| self.possible(one).posterior).collect();
+            let max_actions = self.inventory.max_actions();
+            let shares = if is_alike { shares_of(self.model(longer), group, &candidates, max_actions) } else { None };
+            self.shared_out = Some((Arc::clone(group), shares));
+        }
+        let shares = self.shared_out.as_ref().and_then(|(_, shares)| shares.as_ref()?.get(at));
+        self.by_shares(identification, shares.map(Vec::as_slice))
+    }
 
-    fn process(&mut self, mut identification: Box<Identification>, out: &mut dyn Emit) -> Result<(), StageError> {
+    /// The result where the replies are one of these shares; by the size alone where they are not known.
+    fn by_shares(&self, identification: &Identification, shares: Option<&[ReplyShare]>) -> PruningResult {
+        let PossibleCandidates { mut posterior, beyond_inventory } = self.possible(identification);
+        let is_possible = posterior.len() > 0;
+        let (model, command) = (self.model(longer_replies(identification)), &identification.command);
+        let max_actions = self.inventory.max_actions();
+        let evidence = shares.and_then(|shares| SharedEvidence::new(model, command, shares, max_actions));
+        let (bounds, is_enough) = match evidence {
+            None => (None, false),
+            Some(evidence) => {
+                posterior.weigh(&evidence, None);
+                (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
+            }
+        };
+        let unlisted = if is_enough { 0 } else { unlisted(identification) };
+        let candidates = posterior.candidates();
+        PruningResult { candidates, unlisted, bounds, beyond_inventory, is_possible, reply_probability: None }
+    }
+
+    /// Answers what does not wait any more.
+    fn answer_ready(&mut self, is_end: bool, out: &mut dyn Emit) -> Result<(), StageError> {
+        while let Some((identification, replies)) = self.queue.next(is_end) {
+            self.answer(identification, &replies, out)?;
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        mut identification: Box<Identification>,
+        replies: &RepliesKnown,
+        out: &mut dyn Emit,
+    ) -> Result<(), StageError> {
         self.counters.candidates_in = self.counters.candidates_in.saturating_add(identification.candidate_count);
         let is_cut = identification.candidate_count > identification.candidates.len() as u64;
         self.counters.cut_lists += u64::from(is_cut);
-        let result = self.result(&identification);
+        let result = match replies {
+            RepliesKnown::Own => self.result(&identification),
+            RepliesKnown::Grouped(group, at) => self.of_group(group, *at, &identification),
+            RepliesKnown::Unknown => self.by_shares(&identification, None),
+        };
+        match replies {
+            RepliesKnown::Own => {}
+            RepliesKnown::Grouped(..) if result.bounds.is_some() => self.counters.shared += 1,
+            RepliesKnown::Grouped(..) | RepliesKnown::Unknown => self.counters.unknown_replies += 1,
+        }
         let (weight, misfit) = self.fit.judge(&self.model, &identification, result.reply_probability);
         if let Some(detail) = misfit {
             out.emit(notice(&identification, what::MISFIT, detail).into())?;
@@ -250,9 +335,23 @@ impl Stage for Pruner {
         self.counters.candidates_out = self.counters.candidates_out.saturating_add(identification.candidate_count);
         Ok(out.emit(Frame::Identification(identification))?)
     }
+}
 
-    fn finish(&mut self, _: &mut dyn Emit) -> Result<(), StageError> {
-        Ok(())
+impl Stage for Pruner {
+    const NAME: &'static str = "pruner";
+    /// Emitted in the same box.
+    type Input = Box<Identification>;
+
+    fn process(&mut self, identification: Box<Identification>, out: &mut dyn Emit) -> Result<(), StageError> {
+        if self.mode != PruningMode::Learned {
+            return self.answer(identification, &RepliesKnown::Own, out);
+        }
+        self.queue.push(identification);
+        self.answer_ready(false, out)
+    }
+
+    fn finish(&mut self, out: &mut dyn Emit) -> Result<(), StageError> {
+        self.answer_ready(true, out)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -263,6 +362,8 @@ impl Stage for Pruner {
             ("cut_lists", self.counters.cut_lists),
             ("emptied", self.counters.emptied),
         ];
+        let rare = [("shared_replies", self.counters.shared), ("unknown_replies", self.counters.unknown_replies)];
+        counters.extend(rare.into_iter().filter(|(_, count)| *count > 0));
         counters.extend(self.fit.counters());
         counters
     }
@@ -275,6 +376,14 @@ impl SectionStage for Pruner {
 
     fn without_model(identification: Box<Identification>) -> Frame {
         Frame::Identification(identification)
+    }
+}
+
+/// How many candidates are not listed; `u64::MAX` stands for that many or more.
+fn unlisted(identification: &Identification) -> u64 {
+    match identification.candidate_count {
+        u64::MAX => u64::MAX,
+        count => count.saturating_sub(identification.candidates.len() as u64),
     }
 }
 

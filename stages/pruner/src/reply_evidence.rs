@@ -12,7 +12,16 @@ use sizeleak_model::{Kinds, Model, ReplyBytesModel, ReplyCountModel, SeenReplies
 /// Without an inventory, likelihoods are tabulated up to this number of actions.
 const MAX_ACTIONS: u32 = 4096;
 
-/// The replies to one command.
+/// What the replies to a command say about its actions.
+pub(crate) trait ActionEvidence {
+    /// P(replies | these actions), never 0.
+    fn likelihood(&self, actions: &Actions) -> f64;
+
+    /// The greatest likelihood that a command can have.
+    fn max_likelihood(&self) -> f64;
+}
+
+/// The replies to one command, all of them its own.
 #[derive(Debug)]
 pub(crate) struct ReplyEvidence<'a> {
     model: &'a ReplyCountModel,
@@ -89,13 +98,18 @@ impl<'a> SingleReplyEvidence<'a> {
 
     /// P(single replies | these actions).
     fn likelihood(&self, actions: &Actions) -> f64 {
+        self.of_classes(self.class_counts(actions))
+    }
+
+    /// How many replies of each class these actions should have.
+    fn class_counts(&self, actions: &Actions) -> Vec<u32> {
         let mut of_names = self.of_names.borrow_mut();
         if !of_names.0.is_clone_of(actions.names()) {
             let position = |name: &Arc<str>| self.names.iter().position(|known| *known == &**name);
             *of_names = (actions.names().clone(), actions.names().iter().map(position).collect());
         }
         let known = |(name, count): &(u32, u32)| Some((of_names.1.get(*name as usize).copied().flatten()?, *count));
-        self.of_classes(self.classes.class_counts(actions.indexed_counts().iter().filter_map(known)))
+        self.classes.class_counts(actions.indexed_counts().iter().filter_map(known))
     }
 
     /// The greatest likelihood that a command can have.
@@ -140,24 +154,20 @@ impl<'a> ReplyEvidence<'a> {
         })
     }
 
-    /// P(replies and their bytes | these actions).
-    pub(crate) fn likelihood(&self, actions: &Actions) -> f64 {
-        if let Some(likelihood) = self.kinds.as_ref().and_then(|kinds| kinds.likelihood(actions)) {
-            return likelihood;
-        }
-        if let Some(single) = &self.single {
-            return single.likelihood(actions).max(f64::MIN_POSITIVE);
-        }
-        let of_bytes = self.bytes.as_ref().map_or(1.0, |bytes| {
-            let counts = bytes.names.iter().map(|name| actions.count(name));
-            bytes.model.likelihood(bytes.seen, self.replies, counts)
-        });
-        (of_bytes * self.likelihood_of_number(actions)).max(f64::MIN_POSITIVE)
-    }
-
     /// Whether likelihoods are those of single replies.
     pub(crate) fn is_of_single_replies(&self) -> bool {
         self.single.is_some() && self.kinds.is_none()
+    }
+
+    /// How many replies of each class these actions should have, if the likelihood depends on nothing else.
+    pub(crate) fn class_counts(&self, actions: &Actions) -> Option<Vec<u32>> {
+        self.single.as_ref().filter(|_| self.kinds.is_none()).map(|single| single.class_counts(actions))
+    }
+
+    /// P(single replies | how many of each class there should be), never 0; `None` if the likelihood depends on more.
+    pub(crate) fn likelihood_of_classes(&self, class_counts: &[u32]) -> Option<f64> {
+        let single = self.single.as_ref().filter(|_| self.kinds.is_none())?;
+        Some(single.seen.ln_likelihood(class_counts).exp().max(f64::MIN_POSITIVE))
     }
 
     /// P(number of replies | these actions).
@@ -174,18 +184,6 @@ impl<'a> ReplyEvidence<'a> {
         self.model.is_informative().then(greatest)
     }
 
-    /// The greatest likelihood that a command can have; beside kinds, the likelihood of anything else.
-    pub(crate) fn max_likelihood(&self) -> f64 {
-        if let Some(kinds) = &self.kinds {
-            return kinds.of_any;
-        }
-        if let Some(single) = &self.single {
-            return single.greatest();
-        }
-        let of_number = self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
-        of_number * self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0))
-    }
-
     /// The numbers of actions that all but 1 − `keep` of commands with these replies have; up to `u32::MAX` if there is
     /// no bound.
     pub(crate) fn learned_bounds(&self, keep: f64) -> RangeInclusive<u32> {
@@ -197,6 +195,35 @@ impl<'a> ReplyEvidence<'a> {
     pub(crate) fn paper_bounds(&self) -> RangeInclusive<u32> {
         let (least, most) = self.model.paper_bounds(self.replies);
         least..=most
+    }
+}
+
+impl ActionEvidence for ReplyEvidence<'_> {
+    /// P(replies and their bytes | these actions).
+    fn likelihood(&self, actions: &Actions) -> f64 {
+        if let Some(likelihood) = self.kinds.as_ref().and_then(|kinds| kinds.likelihood(actions)) {
+            return likelihood;
+        }
+        if let Some(single) = &self.single {
+            return single.likelihood(actions).max(f64::MIN_POSITIVE);
+        }
+        let of_bytes = self.bytes.as_ref().map_or(1.0, |bytes| {
+            let counts = bytes.names.iter().map(|name| actions.count(name));
+            bytes.model.likelihood(bytes.seen, self.replies, counts)
+        });
+        (of_bytes * self.likelihood_of_number(actions)).max(f64::MIN_POSITIVE)
+    }
+
+    /// The greatest likelihood that a command can have; beside kinds, the likelihood of anything else.
+    fn max_likelihood(&self) -> f64 {
+        if let Some(kinds) = &self.kinds {
+            return kinds.of_any;
+        }
+        if let Some(single) = &self.single {
+            return single.greatest();
+        }
+        let of_number = self.likelihoods.iter().skip(1).copied().fold(0.0, f64::max);
+        of_number * self.bytes.as_ref().map_or(1.0, |bytes| bytes.model.greatest().max(1.0))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A model and a command for the tests of several modules.
 
-use sizeleak_frame::{Command, Direction, SharedList};
+use sizeleak_frame::Command;
 use sizeleak_model::Model;
 
 /// A model of two actions with this [replies].
@@ -17,16 +17,5 @@ pub(crate) fn model(rest: &str) -> Model {
 /// A command of 100 bytes under a cipher that adds 25, with these replies.
 pub(crate) fn command(replies: u32, reply_bytes: u64) -> Command {
     let (size, plaintext) = (125, Some([100, 100]));
-    Command {
-        time_ns: 1,
-        end_ns: 2,
-        flow: 3,
-        size,
-        plaintext,
-        records: 1,
-        replies,
-        reply_bytes,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
-    }
+    Command { time_ns: 1, end_ns: 2, flow: 3, size, plaintext, records: 1, replies, reply_bytes, ..Command::default() }
 }

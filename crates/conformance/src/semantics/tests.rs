@@ -16,8 +16,7 @@ fn command(time_ns: i64) -> Command {
         records: 1,
         replies: 1,
         reply_bytes: 60,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
+        ..Command::default()
     }
 }
 

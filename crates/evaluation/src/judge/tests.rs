@@ -31,10 +31,7 @@ fn identification(plaintext: u64, candidates: &[(u32, u32, i64)], candidate_coun
         size: plaintext + 24,
         plaintext: Some([plaintext; 2]),
         records: 1,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
+        ..Command::default()
     };
     Identification {
         command,

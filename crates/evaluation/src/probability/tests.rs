@@ -5,18 +5,7 @@ use sizeleak_frame::{Actions, Candidate, Command, Direction, SharedList};
 use super::*;
 
 fn summary(probabilities: &[f64], candidate_count: u64) -> ProbabilitySummary {
-    let command = Command {
-        time_ns: 0,
-        end_ns: 0,
-        flow: 1,
-        size: 100,
-        plaintext: None,
-        records: 1,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
-    };
+    let command = Command { time_ns: 0, end_ns: 0, flow: 1, size: 100, records: 1, ..Command::default() };
     let candidate =
         |probability: &f64| Candidate { actions: Actions::default(), epsilon: 0, probability: *probability };
     let identification = Identification {

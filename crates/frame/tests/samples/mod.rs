@@ -29,8 +29,10 @@ fn command(nulls: Nulls) -> Command {
         records: u32::MAX,
         replies: u32::MAX,
         reply_bytes: u64::MAX,
-        direction: Direction::ToGateway,
         single_replies: [SingleReply { after_ns: u64::MAX, length: u32::MAX }].into(),
+        overlapped: nulls == Nulls::Given,
+        shared_replies: nulls.of(SharedList::from([u32::MAX; 2])).unwrap_or_default(),
+        ..Command::default()
     }
 }
 

@@ -5,18 +5,7 @@ use sizeleak_frame::{Direction, SharedList};
 use super::*;
 
 fn observed(size: u64, records: u32, plaintext: Option<[u64; 2]>, suite: &str) -> ObservedCommand {
-    let command = Command {
-        time_ns: 0,
-        end_ns: 0,
-        flow: 1,
-        size,
-        plaintext,
-        records,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
-    };
+    let command = Command { time_ns: 0, end_ns: 0, flow: 1, size, plaintext, records, ..Command::default() };
     let cipher_suite = plaintext.map(|_| suite.to_owned());
     ObservedCommand { command, cipher_suite, service: None }
 }

@@ -7,7 +7,14 @@ fn names() -> Vec<String> {
 }
 
 fn command(size: i64, counts: [u32; 3]) -> LabelledCommand {
-    LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies: 0, reply_bytes: 0, single_replies: None }
+    LabelledCommand {
+        sizes: [size; 2],
+        counts: counts.to_vec(),
+        replies: 0,
+        reply_bytes: 0,
+        single_replies: None,
+        has_own_replies: true,
+    }
 }
 
 fn learn(commands: &[LabelledCommand]) -> LearnedSizes {

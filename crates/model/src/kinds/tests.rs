@@ -8,7 +8,14 @@ fn names() -> Vec<String> {
 }
 
 fn command(size: i64, counts: [u32; 2], replies: u32, reply_bytes: i64) -> LabelledCommand {
-    LabelledCommand { sizes: [size; 2], counts: counts.to_vec(), replies, reply_bytes, single_replies: None }
+    LabelledCommand {
+        sizes: [size; 2],
+        counts: counts.to_vec(),
+        replies,
+        reply_bytes,
+        single_replies: None,
+        has_own_replies: true,
+    }
 }
 
 /// A lock whose two commands have one size and replies of their own.

@@ -9,7 +9,14 @@ fn answered(commands: usize, mut replies: impl FnMut(&[u32], &mut TestRandom) ->
     let command = |_| {
         let counts = [random.below(4), random.below(3), 1 + random.below(2)].map(|count| count as u32);
         let (replies, reply_bytes) = replies(&counts, &mut random);
-        LabelledCommand { sizes: [0; 2], counts: counts.to_vec(), replies, reply_bytes, single_replies: None }
+        LabelledCommand {
+            sizes: [0; 2],
+            counts: counts.to_vec(),
+            replies,
+            reply_bytes,
+            single_replies: None,
+            has_own_replies: true,
+        }
     };
     (0..commands).map(command).collect()
 }

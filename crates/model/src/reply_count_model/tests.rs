@@ -4,7 +4,14 @@ use super::*;
 use crate::testing::TestRandom;
 
 fn command(actions: u32, replies: u32) -> LabelledCommand {
-    LabelledCommand { sizes: [0; 2], counts: vec![actions], replies, reply_bytes: 0, single_replies: None }
+    LabelledCommand {
+        sizes: [0; 2],
+        counts: vec![actions],
+        replies,
+        reply_bytes: 0,
+        single_replies: None,
+        has_own_replies: true,
+    }
 }
 
 /// Commands of up to `most` actions with one acknowledgement and a reply for each action, of which some are

@@ -89,6 +89,7 @@ impl Draws {
                 replies: replies.len() as u32,
                 reply_bytes: replies.iter().sum(),
                 single_replies: Some(replies),
+                has_own_replies: true,
             }
         };
         (0..number).map(|_| command()).collect()

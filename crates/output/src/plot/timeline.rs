@@ -181,18 +181,7 @@ mod tests {
     use super::*;
 
     fn identification(actions: Option<Vec<(&str, u32)>>) -> Identification {
-        let command = Command {
-            time_ns: 5,
-            end_ns: 5,
-            flow: 1,
-            size: 100,
-            plaintext: None,
-            records: 1,
-            replies: 0,
-            reply_bytes: 0,
-            direction: Direction::ToGateway,
-            single_replies: SharedList::default(),
-        };
+        let command = Command { time_ns: 5, end_ns: 5, flow: 1, size: 100, records: 1, ..Command::default() };
         let named =
             |pairs: Vec<_>| pairs.into_iter().map(|(name, count)| (Arc::from(name), count)).collect::<Actions>();
         let candidates: SharedList<Candidate> = actions

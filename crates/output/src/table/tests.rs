@@ -28,8 +28,7 @@ fn command() -> Command {
         records: 1,
         replies: 2,
         reply_bytes: 90,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
+        ..Command::default()
     }
 }
 

@@ -69,10 +69,7 @@ impl BurstSegmenter {
             size: record.length.into(),
             plaintext: record.plaintext,
             records: 1,
-            replies: 0,
-            reply_bytes: 0,
-            direction: Direction::ToGateway,
-            single_replies: SharedList::default(),
+            ..Command::default()
         };
         self.waiting.insert(start, command);
         self.last.insert(record.flow, start);

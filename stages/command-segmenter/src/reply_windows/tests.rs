@@ -16,18 +16,7 @@ fn traffic(count: i64, replies: impl Fn(i64) -> Vec<i64>) -> (Vec<Record>, Vec<C
         records.push(to(at, 200));
         records.extend(replies(n).into_iter().map(|after| from(at + after, 70 + (n % 5) as u64)));
         let time_ns = at * MS;
-        commands.push(Command {
-            time_ns,
-            end_ns: time_ns,
-            flow: 1,
-            size: 224,
-            plaintext: None,
-            records: 1,
-            replies: 0,
-            reply_bytes: 0,
-            direction: Direction::ToGateway,
-            single_replies: SharedList::default(),
-        });
+        commands.push(Command { time_ns, end_ns: time_ns, flow: 1, size: 224, records: 1, ..Command::default() });
     }
     (records, commands)
 }

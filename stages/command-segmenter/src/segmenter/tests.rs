@@ -95,9 +95,19 @@ fn replies_are_counted_until_the_gateway_is_silent() {
 }
 
 #[test]
-fn the_next_command_ends_the_replies_to_the_last() {
-    let commands = segment(&gap(), &[to(0, 300), from(50, 60), to(400, 310), from(450, 60)]);
-    assert_eq!(commands.iter().map(|command| command.replies).collect::<Vec<_>>(), [1, 1]);
+fn replies_are_counted_with_the_last_command_and_may_be_to_an_earlier_one() {
+    let records = [to(0, 300), from(50, 60), to(400, 310), from(450, 60), to(600, 320), from(650, 60), from(1_300, 60)];
+    let of = |commands: &[Command]| -> Vec<(u32, bool, Vec<u32>)> {
+        commands.iter().map(|one| (one.replies, one.overlapped, one.shared_replies.to_vec())).collect()
+    };
+    let commands = segment(&gap(), &records);
+    assert_eq!(of(&commands), [(1, true, vec![]), (1, true, vec![1]), (2, false, vec![2, 2])]);
+    // Replies come within a second, so the last one is not to the first command.
+    let soon = Options { reply_within: Some(SignedDuration::from_secs(1)), ..gap() };
+    assert_eq!(of(&segment(&soon, &records))[2], (2, false, vec![2, 1]));
+    // Once the gateway is silent, what comes later is to the next command alone.
+    let apart = segment(&gap(), &[to(0, 300), from(50, 60), to(2_000, 310), from(2_050, 60)]);
+    assert_eq!(of(&apart), [(1, false, vec![]), (1, false, vec![])]);
 }
 
 #[test]

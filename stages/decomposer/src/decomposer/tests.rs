@@ -35,10 +35,7 @@ fn decompose(
         size: plaintext[1],
         plaintext: Some(plaintext),
         records: 1,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
+        ..Command::default()
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     let mut out: Vec<Frame> = Vec::new();

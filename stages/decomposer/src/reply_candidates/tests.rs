@@ -31,12 +31,11 @@ fn decomposed(limit: usize, size: u64, replies: &[u32], epsilons: &[(i64, f64)])
         end_ns: 2,
         flow: 3,
         size,
-        plaintext: None,
         records: 1,
         replies: replies.len() as u32,
         reply_bytes: replies.iter().map(|length| u64::from(*length)).sum(),
-        direction: Direction::ToGateway,
         single_replies,
+        ..Command::default()
     };
     let epsilons = epsilons.iter().map(|(epsilon, weight)| WeightedEpsilon { epsilon: *epsilon, weight: *weight });
     let mut decomposer = Decomposer::new(Model::from_toml(HOME).unwrap(), limit).unwrap();

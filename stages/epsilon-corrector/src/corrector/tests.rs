@@ -24,18 +24,7 @@ fn nearest() -> EpsilonCorrector {
 }
 
 fn command(size: u64, plaintext: Option<[u64; 2]>) -> Command {
-    Command {
-        time_ns: 1,
-        end_ns: 2,
-        flow: 3,
-        size,
-        plaintext,
-        records: 1,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
-    }
+    Command { time_ns: 1, end_ns: 2, flow: 3, size, plaintext, records: 1, ..Command::default() }
 }
 
 /// The values of ε, and the notices that came with them.

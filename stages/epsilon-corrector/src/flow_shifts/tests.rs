@@ -29,12 +29,11 @@ fn command(second: i64, flow: u64, action: usize, bytes: u64, reply_bytes: u32) 
         end_ns: second * 1_000_000_000,
         flow,
         size: size + bytes,
-        plaintext: None,
         records: 1,
         replies: 1,
         reply_bytes: 20,
-        direction: Direction::ToGateway,
         single_replies: [SingleReply { after_ns: 0, length: reply + reply_bytes }].into(),
+        ..Command::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use sizeleak_frame::{Actions, Command, Direction, SharedList};
+use sizeleak_frame::{Actions, Command, SharedList};
 
 use super::*;
 
@@ -28,18 +28,7 @@ fn identification(candidates: &[(u32, &str)], count: u64) -> Identification {
         probability: 1.0 / count as f64,
     };
     Identification {
-        command: Command {
-            time_ns: 1,
-            end_ns: 2,
-            flow: 3,
-            size: 4,
-            plaintext: None,
-            records: 1,
-            replies: 3,
-            reply_bytes: 0,
-            direction: Direction::ToGateway,
-            single_replies: SharedList::default(),
-        },
+        command: Command { time_ns: 1, end_ns: 2, flow: 3, size: 4, records: 1, replies: 3, ..Command::default() },
         candidates: candidates.iter().map(candidate).collect(),
         candidate_count: count,
         listed: candidates.len() as u64,

@@ -26,12 +26,8 @@ fn learn_labelled(mut records: Vec<Record>, labels: impl IntoIterator<Item = i64
         end_ns: (at + duration) * MS,
         flow: 1,
         size: 0,
-        plaintext: None,
         records: 1,
-        replies: 0,
-        reply_bytes: 0,
-        direction: Direction::ToGateway,
-        single_replies: SharedList::default(),
+        ..Command::default()
     };
     let commands: Vec<Command> = labels.into_iter().map(command).collect();
     learn_traffic(&records, &commands, &[], [i64::MIN, i64::MAX])

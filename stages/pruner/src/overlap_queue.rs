@@ -1,0 +1,183 @@
+//! Identifications in their order, held until the commands that may share replies with them are there.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sizeleak_frame::{Command, Identification};
+
+/// The most identifications that are held; beyond that the first one goes on without the others.
+const MAX_HELD: usize = 1024;
+
+/// The most commands whose replies are shared out together.
+const MAX_GROUP: usize = 8;
+
+/// Identifications in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct OverlapQueue {
+    held: VecDeque<HeldIdentification>,
+}
+
+#[derive(Debug)]
+struct HeldIdentification {
+    identification: Box<Identification>,
+    place: Place,
+}
+
+/// An identification's place among those that share replies.
+#[derive(Debug)]
+enum Place {
+    /// Not known yet.
+    Open,
+    /// It goes on with what is known of its replies.
+    Known(RepliesKnown),
+}
+
+/// What is known of the replies to a command.
+#[derive(Debug, Clone)]
+pub(crate) enum RepliesKnown {
+    /// They are its own.
+    Own,
+    /// They are among those to the commands of a group, each with the identification it belongs to; this is the command
+    /// at that index.
+    Grouped(Arc<[Identification]>, usize),
+    /// Some of them are not known.
+    Unknown,
+}
+
+impl OverlapQueue {
+    pub(crate) fn push(&mut self, identification: Box<Identification>) {
+        let is_own = identification.command.has_own_replies();
+        let place = if is_own { Place::Known(RepliesKnown::Own) } else { Place::Open };
+        self.held.push_back(HeldIdentification { identification, place });
+    }
+
+    /// The next identification whose replies are known as far as they ever will be; at the end of the stream, that is all.
+    pub(crate) fn next(&mut self, is_end: bool) -> Option<(Box<Identification>, RepliesKnown)> {
+        if matches!(self.held.front()?.place, Place::Open) && !self.group(is_end || self.held.len() > MAX_HELD) {
+            return None;
+        }
+        let HeldIdentification { identification, place } = self.held.pop_front()?;
+        let Place::Known(replies) = place else { return None };
+        Some((identification, replies))
+    }
+
+    /// Finds the group that begins with the first identification. False if later ones may still belong to it.
+    fn group(&mut self, is_end: bool) -> bool {
+        let mut members: Vec<usize> = Vec::new();
+        let mut last: Option<&Command> = None;
+        for (at, held) in self.held.iter().enumerate() {
+            let command = &held.identification.command;
+            match last {
+                None => {}
+                Some(last) if (last.flow, last.direction) != (command.flow, command.direction) => continue,
+                Some(_) if command.shared_replies.is_empty() => {
+                    // Something else came between: the replies after that are not known.
+                    self.set(&members, false);
+                    return true;
+                }
+                Some(_) => {}
+            }
+            members.push(at);
+            last = Some(command);
+            if !command.overlapped {
+                self.set(&members, true);
+                return true;
+            }
+        }
+        if is_end {
+            self.set(&members, false);
+        }
+        is_end
+    }
+
+    /// Sets what is known of the replies to the members of a group.
+    fn set(&mut self, members: &[usize], is_whole: bool) {
+        let group = members.iter().filter_map(|at| self.held.get(*at)).map(|held| &held.identification);
+        let commands: Vec<&Command> = group.clone().map(|identification| &identification.command).collect();
+        let is_known = is_whole && members.len() <= MAX_GROUP && is_complete(&commands);
+        let group: Arc<[Identification]> =
+            if is_known { group.map(|identification| (**identification).clone()).collect() } else { Arc::new([]) };
+        for (index, at) in members.iter().enumerate() {
+            let known = if is_known { RepliesKnown::Grouped(Arc::clone(&group), index) } else { RepliesKnown::Unknown };
+            if let Some(held) = self.held.get_mut(*at) {
+                held.place = Place::Known(known);
+            }
+        }
+    }
+}
+
+/// Whether commands share replies with each other alone, and all replies are listed.
+fn is_complete(group: &[&Command]) -> bool {
+    let shares_within =
+        |(at, command): (usize, &&Command)| command.shared_replies.iter().skip(at).all(|replies| *replies == 0);
+    group.iter().enumerate().all(shares_within) && group.iter().all(|command| command.listed_replies().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identification(time_ns: i64, flow: u64, overlapped: bool, shared: &[u32]) -> Box<Identification> {
+        let shared_replies = shared.iter().copied().collect();
+        Box::new(Identification::unanswered(Command {
+            time_ns,
+            flow,
+            overlapped,
+            shared_replies,
+            ..Command::default()
+        }))
+    }
+
+    /// The times and what is known of each that comes out.
+    fn out(queue: &mut OverlapQueue, is_end: bool) -> Vec<(i64, &'static str)> {
+        std::iter::from_fn(|| queue.next(is_end))
+            .map(|(identification, replies)| {
+                let known = match replies {
+                    RepliesKnown::Own => "own",
+                    RepliesKnown::Grouped(group, at) => {
+                        assert_eq!(group[at].command, identification.command);
+                        "grouped"
+                    }
+                    RepliesKnown::Unknown => "unknown",
+                };
+                (identification.command.time_ns, known)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_comes_between_waits_for_the_group_before_it() {
+        let mut queue = OverlapQueue::default();
+        queue.push(identification(1, 7, true, &[]));
+        queue.push(identification(2, 8, false, &[]));
+        assert_eq!(out(&mut queue, false), []);
+        queue.push(identification(3, 7, false, &[2]));
+        assert_eq!(out(&mut queue, false), [(1, "grouped"), (2, "own"), (3, "grouped")]);
+    }
+
+    #[test]
+    fn replies_of_a_group_that_is_not_whole_are_unknown() {
+        let mut queue = OverlapQueue::default();
+        for one in [
+            identification(1, 7, true, &[]),
+            identification(2, 7, false, &[]),
+            identification(3, 7, false, &[1]),
+            identification(4, 7, true, &[]),
+        ] {
+            queue.push(one);
+        }
+        assert_eq!(out(&mut queue, false), [(1, "unknown"), (2, "own"), (3, "unknown")]);
+        assert_eq!(out(&mut queue, true), [(4, "unknown")]);
+    }
+
+    #[test]
+    fn no_more_are_held_than_the_limit() {
+        let mut queue = OverlapQueue::default();
+        queue.push(identification(0, 7, true, &[]));
+        for time_ns in 1..=1024 {
+            assert!(queue.next(false).is_none());
+            queue.push(identification(time_ns, 8, false, &[]));
+        }
+        assert_eq!(out(&mut queue, false).len(), 1025);
+    }
+}
