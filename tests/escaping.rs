@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use programs::{GATEWAY, example, root, sizeleak, stderr, stdout, with, write};
 use sizeleak::frame::{
-    Actions, Candidate, Command, Direction, Frame, FrameWriter, Hello, Identification, Notice, Session, SharedList,
-    Summary,
+    Actions, Candidate, Command, Frame, FrameWriter, Hello, Identification, Notice, Session, Summary,
 };
 
 /// What a terminal would obey: clear the screen, turn the text around, go back, begin a new line.

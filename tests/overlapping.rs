@@ -24,7 +24,7 @@ const LONGER_REPLIES: [(&str, u32); 7] =
 fn overlapping(share: f64) -> Home {
     let mut scenario = Scenario::default();
     scenario.command.overlap.share = share;
-    scenario.labels.error = jiff::SignedDuration::ZERO.into();
+    scenario.labels.error = jiff::SignedDuration::ZERO;
     scenario.learn.random = 200;
     scenario.test.commands = 300;
     for action in &mut scenario.actions {

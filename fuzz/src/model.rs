@@ -2,7 +2,7 @@
 
 use sizeleak_decomposer::Decomposer;
 use sizeleak_epsilon_corrector::EpsilonCorrector;
-use sizeleak_frame::{Command, Direction, Frame, SharedList};
+use sizeleak_frame::{Command, Frame, SingleReply};
 use sizeleak_model::Model;
 use sizeleak_pruner::{Pruner, PruningMode};
 use sizeleak_runtime::Stage;
@@ -33,7 +33,7 @@ pub fn model_file(bytes: &[u8]) {
     }
 }
 
-/// Commands of each action alone, of all together, and of extreme sizes.
+/// Commands of each action alone, of all together, and of extreme sizes; some overlap.
 fn commands(model: &Model) -> Vec<Frame> {
     let sizes = model.actions.iter().map(|action| action.size);
     let all = sizes.clone().fold(model.overhead, i64::saturating_add);
@@ -48,6 +48,9 @@ fn commands(model: &Model) -> Vec<Frame> {
         records: 1,
         replies: number,
         reply_bytes: 50,
+        single_replies: (0..number).map(|_| SingleReply { after_ns: 0, length: 50 }).collect(),
+        overlapped: number % 3 == 1,
+        shared_replies: [1, 1].into_iter().filter(|_| number % 3 == 2).collect(),
         ..Command::default()
     };
     sizes.zip(0..).map(|numbered| Frame::from(command(numbered))).collect()

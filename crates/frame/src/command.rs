@@ -38,17 +38,13 @@ pub struct Command {
     pub single_replies: SharedList<SingleReply>,
     /// Whether the next command of its flow and direction began while replies to this one could still come. They are then
     /// among the replies to that one. Absent on the wire where it is false.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overlapped: bool,
     /// Which of its replies may be to an earlier command: its first as many to the command before it, the first as many
     /// as the second number to the one before that, and so on; at most [`MAX_EARLIER_COMMANDS`]. Absent on the wire where
     /// there are none.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub shared_replies: SharedList<u32>,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// One record that the other side sent in reply; a pair in frames.

@@ -107,14 +107,15 @@ impl TrainingSet<'_> {
             padding,
             warnings: warnings.clone(),
         };
-        let replied: Vec<LabelledCommand> =
+        let with_own_replies: Vec<LabelledCommand> =
             additive.iter().filter(|command| command.has_own_replies).cloned().collect();
-        let replies = ReplyCountModel::learn(&replied);
+        let replies = ReplyCountModel::learn(&with_own_replies);
         // The paper uses only the number of replies.
         let is_robust = method == FitMethod::Robust;
-        let single_replies = is_robust.then(|| SingleReplies::learn(&replied, actions.len())).flatten();
-        let reply_bytes =
-            (is_robust && single_replies.is_none()).then(|| ReplyBytesModel::learn(&replied, actions.len())).flatten();
+        let single_replies = is_robust.then(|| SingleReplies::learn(&with_own_replies, actions.len())).flatten();
+        let reply_bytes = (is_robust && single_replies.is_none())
+            .then(|| ReplyBytesModel::learn(&with_own_replies, actions.len()))
+            .flatten();
         let mut model = Model {
             scope: Scope::default(),
             overhead,

@@ -295,7 +295,10 @@ impl Model {
             write_single_replies(text, parent, single)?;
         }
         if let Some(windows) = &self.reply_windows {
-            text.push_str("\n# Replies come within this time after a command, and end when the gateway is silent for this long.\n");
+            text.push_str(
+                "\n# Replies come within this time after a command, most of them sooner, and end when the gateway is silent \
+                 for this long.\n",
+            );
             write_table(text, parent, "segmenter", windows);
         }
         if let Some(noise) = &self.noise {

@@ -72,7 +72,7 @@ fn write_record(cells: impl Iterator<Item = impl AsRef<[u8]>>, output: &mut dyn 
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, Candidate, Command, Direction, Hello, Identification, Notice, Session, SharedList};
+    use sizeleak_frame::{Actions, Candidate, Command, Hello, Identification, Notice, Session};
 
     use super::*;
 

@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use sizeleak_frame::{
-    Command, Direction, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, SharedList, StageSummary, Summary,
-    Unknown, what,
+    Command, Frame, FrameReader, FrameWriter, Hello, Notice, SCHEMA, StageSummary, Summary, Unknown, what,
 };
 use sizeleak_runtime::{
     Closed, Emit, Input, Interrupt, Node, Outcome, Output, Runnable, SilentObserver, Source, SourceEmit, SourceNode,

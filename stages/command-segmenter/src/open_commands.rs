@@ -121,9 +121,9 @@ impl OpenCommands {
     fn interrupt(&mut self, key: (u64, Direction), now_ns: i64, limits: &TimeLimits) -> Vec<EarlierCommand> {
         let Some(mut open) = self.open.remove(&key) else { return Vec::new() };
         let mut earlier = Vec::new();
-        if open.condition.is_met(open.command.replies) {
+        let replies_until_ns = open.command.end_ns.saturating_add(limits.reply_mostly_within_ns);
+        if now_ns <= replies_until_ns && open.condition.is_met(open.command.replies) {
             open.command.overlapped = true;
-            let replies_until_ns = open.command.end_ns.saturating_add(limits.reply_within_ns);
             earlier.push(EarlierCommand { replies_until_ns, shared: 0 });
         }
         let before = open.earlier.iter().filter(|earlier| earlier.replies_until_ns >= now_ns);

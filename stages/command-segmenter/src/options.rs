@@ -14,7 +14,7 @@ use sizeleak_runtime::ConfigureError;
 pub(crate) const SAME_PACKET_NS: i64 = 500_000;
 
 /// How long replies take where nothing else is known.
-pub(crate) const USUAL_REPLY_WINDOWS: ReplyWindows = ReplyWindows { within_ms: 3_000, gap_ms: 800 };
+pub(crate) const USUAL_REPLY_WINDOWS: ReplyWindows = ReplyWindows { within_ms: 3_000, gap_ms: 800, mostly_ms: 1_000 };
 
 /// How records become commands, and how long replies may take.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, JsonSchema)]
@@ -130,7 +130,8 @@ impl Options {
         let (gap, within) = (self.reply_gap.map(milliseconds), self.reply_within.map(milliseconds));
         (gap.is_some() || within.is_some()).then(|| {
             let within_ms = within.unwrap_or(USUAL_REPLY_WINDOWS.within_ms).clamp(1, MAX_REPLY_WITHIN_MS);
-            ReplyWindows { within_ms, gap_ms: gap.unwrap_or(USUAL_REPLY_WINDOWS.gap_ms).clamp(1, within_ms) }
+            let gap_ms = gap.unwrap_or(USUAL_REPLY_WINDOWS.gap_ms).clamp(1, within_ms);
+            ReplyWindows { within_ms, gap_ms, ..USUAL_REPLY_WINDOWS }
         })
     }
 
@@ -145,6 +146,7 @@ impl Options {
             answer_within_ns: nanoseconds("answer-within", self.answer_within)?,
             reply_gap_ns: nanoseconds("reply-gap", reply_gap)?,
             reply_within_ns: nanoseconds("reply-within", reply_within)?,
+            reply_mostly_within_ns: nanoseconds("reply-within", milliseconds(windows.mostly_ms).min(reply_within))?,
             hole_wait_ns: nanoseconds("hole-wait", self.hole_wait)?,
             look_ahead_ns: nanoseconds("look-ahead", self.look_ahead)?,
         })
@@ -159,6 +161,8 @@ pub(crate) struct TimeLimits {
     pub(crate) answer_within_ns: i64,
     pub(crate) reply_gap_ns: i64,
     pub(crate) reply_within_ns: i64,
+    /// Within this time most replies have come.
+    pub(crate) reply_mostly_within_ns: i64,
     pub(crate) hole_wait_ns: i64,
     pub(crate) look_ahead_ns: i64,
 }

@@ -28,6 +28,12 @@ const MIN_REPLIES: f64 = 8.0;
 /// Replies that may be later than the window, in percent.
 const LATE_PERCENT: f64 = 2.0;
 
+/// Most replies: this share.
+const MOST: f64 = 0.9;
+
+/// The time of most replies is looked for in steps of this.
+const STEP_NS: i64 = 50 * MS;
+
 /// The last reply seen may come a little later another time: by a quarter.
 fn with_margin(time_ns: i64, step_ms: u64) -> u64 {
     let ms = (time_ns.max(0).unsigned_abs() / MS.unsigned_abs()).saturating_mul(5).div_ceil(4);
@@ -43,12 +49,17 @@ pub fn learn_reply_windows(records: &[Record], commands: &[Command], min_size: u
     }
     let flows = FlowTimes::of(records, commands, min_size);
     let delays: Vec<CommandDelays> = flows.values().flat_map(FlowTimes::delays).collect();
-    let within_ns = end_of_excess(&delays, flows.values().map(FlowTimes::background))?;
+    let rate = background_rate(flows.values().map(FlowTimes::background));
+    let within_ns = end_of_excess(&delays, rate)?;
     let gap_ns = usual_gap(&delays, within_ns)?;
     let longest_ms = with_margin(within_ns, 1_000).clamp(USUAL_REPLY_WINDOWS.within_ms, MAX_REPLY_WITHIN_MS);
     let silence_ms = with_margin(gap_ns, 100).clamp(USUAL_REPLY_WINDOWS.gap_ms, longest_ms);
-    let learned = ReplyWindows { within_ms: longest_ms, gap_ms: silence_ms };
-    (learned != USUAL_REPLY_WINDOWS).then_some(learned)
+    if (longest_ms, silence_ms) == (USUAL_REPLY_WINDOWS.within_ms, USUAL_REPLY_WINDOWS.gap_ms) {
+        return None;
+    }
+    let mostly_ms = 2 * (time_of_most(&delays, within_ns, rate).max(0).unsigned_abs() / MS.unsigned_abs());
+    let mostly_ms = mostly_ms.clamp(USUAL_REPLY_WINDOWS.mostly_ms, longest_ms);
+    Some(ReplyWindows { within_ms: longest_ms, gap_ms: silence_ms, mostly_ms })
 }
 
 /// The times on a flow with labelled commands, in order.
@@ -161,12 +172,30 @@ impl FlowTimes {
     }
 }
 
-/// How long after commands the gateway sends more than at other times.
-fn end_of_excess(commands: &[CommandDelays], background: impl Iterator<Item = Background>) -> Option<i64> {
+/// How many records a nanosecond the gateway sends long after commands.
+fn background_rate(background: impl Iterator<Item = Background>) -> f64 {
     let (records, observed_ns) = background.fold((0, 0_i64), |(records, observed_ns), flow| {
         (records + flow.records, observed_ns.saturating_add(flow.observed_ns))
     });
-    let rate = if observed_ns > 0 { records as f64 / observed_ns as f64 } else { 0.0 };
+    if observed_ns > 0 { records as f64 / observed_ns as f64 } else { 0.0 }
+}
+
+/// Within what time most replies have come, beyond what the gateway sends at other times.
+fn time_of_most(commands: &[CommandDelays], within_ns: i64, rate: f64) -> i64 {
+    let replies_until = |time_ns: i64| -> f64 {
+        let of = |command: &CommandDelays| {
+            let seen = command.delays.partition_point(|delay_ns| *delay_ns <= time_ns);
+            seen as f64 - rate * command.observed_ns.min(time_ns) as f64
+        };
+        commands.iter().map(of).sum()
+    };
+    let most = MOST * replies_until(within_ns);
+    let mut times = (1..).map(|steps: i64| steps * STEP_NS).take_while(|time_ns| *time_ns < within_ns);
+    times.find(|time_ns| replies_until(*time_ns) >= most).unwrap_or(within_ns)
+}
+
+/// How long after commands the gateway sends more than at other times, which is `rate` records a nanosecond.
+fn end_of_excess(commands: &[CommandDelays], rate: f64) -> Option<i64> {
     let mut seen = vec![0.0_f64; BINS];
     let mut expected = vec![0.0_f64; BINS];
     for command in commands {

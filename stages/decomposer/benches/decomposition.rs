@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sizeleak_decomposer::{Decomposer, Solver};
-use sizeleak_frame::{Command, Correction, Direction, Frame, SharedList, SingleReply, WeightedEpsilon};
+use sizeleak_frame::{Command, Correction, Frame, SharedList, SingleReply, WeightedEpsilon};
 use sizeleak_model::Model;
 use sizeleak_runtime::Stage;
 

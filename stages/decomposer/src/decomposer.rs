@@ -26,6 +26,9 @@ const MAX_CACHE_BYTES: usize = 16 << 20;
 /// What a cached decomposition takes besides its candidates and values of ε, in bytes.
 const ENTRY_BYTES: usize = 256;
 
+/// Of so many sizes it is remembered whether their lists are cut.
+const MAX_KNOWN_CUTS: usize = 4096;
+
 /// Lists the multisets of actions that explain each command.
 #[derive(Debug)]
 pub struct Decomposer {
@@ -48,6 +51,8 @@ pub struct Decomposer {
     /// The latest decomposition for each size or range of sizes, with the values of ε it holds for: a home's commands
     /// have the same few sizes.
     cache: TwoGenerationCache<DecompositionKey, (SharedList<WeightedEpsilon>, Decomposition)>,
+    /// Whether a size or range of sizes has more candidates than are listed, for these values of ε.
+    cuts: TwoGenerationCache<[i64; 2], (SharedList<WeightedEpsilon>, bool)>,
     counters: DecomposerCounters,
 }
 
@@ -105,6 +110,12 @@ enum Unexplained {
     TooLarge(#[from] SumTooLarge),
 }
 
+/// Whether values of ε are the same to the last bit.
+fn are_same(one: &SharedList<WeightedEpsilon>, other: &SharedList<WeightedEpsilon>) -> bool {
+    let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
+    one.is_clone_of(other) || one.iter().map(bits).eq(other.iter().map(bits))
+}
+
 /// A sum that some multisets of actions have.
 #[derive(Debug, Clone, Copy)]
 struct ExplainedSum {
@@ -144,6 +155,7 @@ impl Decomposer {
             with_replies,
             limit,
             cache,
+            cuts: TwoGenerationCache::new(MAX_KNOWN_CUTS),
             counters,
         })
     }
@@ -160,9 +172,8 @@ impl Decomposer {
         let longer = shifts.first().map_or(0, |shift| shift.reply_bytes);
         let replies = CommandReplies::new(&self.model, command, longer).filter(|_| self.is_cut(sizes, epsilons));
         let key = DecompositionKey { sizes, replies };
-        let bits = |value: &WeightedEpsilon| (value.epsilon, value.weight.to_bits());
         if let Some((cached, decomposition)) = self.cache.recall(&key)
-            && (cached.is_clone_of(epsilons) || cached.iter().map(bits).eq(epsilons.iter().map(bits)))
+            && are_same(cached, epsilons)
         {
             return decomposition.clone();
         }
@@ -189,13 +200,20 @@ impl Decomposer {
     }
 
     /// Whether a size has more candidates than can be listed, all of them sums of single sizes by habit.
-    fn is_cut(&mut self, sizes: [i64; 2], epsilons: &[WeightedEpsilon]) -> bool {
+    fn is_cut(&mut self, sizes: [i64; 2], epsilons: &SharedList<WeightedEpsilon>) -> bool {
         if self.varying_sizes.is_some() || self.recurring.is_some() {
             return false;
         }
+        if let Some((known, is_cut)) = self.cuts.recall(&sizes)
+            && are_same(known, epsilons)
+        {
+            return *is_cut;
+        }
         let sums = target_sums(sizes, self.model.overhead, epsilons);
         let explained = sums.and_then(|(sums, _)| self.explained(sums).ok()).unwrap_or_default();
-        count(&explained) > self.limit as u64
+        let is_cut = count(&explained) > self.limit as u64;
+        self.cuts.remember(sizes, (epsilons.clone(), is_cut), 1);
+        is_cut
     }
 
     /// The kinds and the sums that explain a command; the weights of sums are multiples of `heaviest`.

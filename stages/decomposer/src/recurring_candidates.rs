@@ -118,7 +118,7 @@ fn sums_of(actions: &[Action], counts: &[u32]) -> BTreeMap<i64, f64> {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_frame::{Command, Correction, Direction, Frame, WeightedEpsilon};
+    use sizeleak_frame::{Command, Correction, Frame, WeightedEpsilon};
     use sizeleak_model::Model;
     use sizeleak_runtime::Stage;
 

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use sizeleak_decomposer::Decomposer;
-use sizeleak_frame::{Command, Correction, Direction, Frame, FrameWriter, SharedList, WeightedEpsilon};
+use sizeleak_frame::{Command, Correction, Frame, FrameWriter, WeightedEpsilon};
 use sizeleak_model::Model;
 use sizeleak_runtime::Stage;
 

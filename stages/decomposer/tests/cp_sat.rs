@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use sizeleak_decomposer::{Decomposer, Solver};
-use sizeleak_frame::{Correction, Direction, Frame, Identification, SharedList, WeightedEpsilon};
+use sizeleak_frame::{Correction, Frame, Identification, WeightedEpsilon};
 use sizeleak_model::{Model, Prior};
 use sizeleak_runtime::Stage;
 

@@ -175,7 +175,7 @@ fn reply_sizes(model: &Model, command: &Command) -> Option<Vec<[i64; 2]>> {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_frame::{Direction, SingleReply};
+    use sizeleak_frame::SingleReply;
 
     use super::*;
 

@@ -84,7 +84,6 @@ impl LengthEvidence {
 
 #[cfg(test)]
 mod tests {
-    use sizeleak_frame::{Direction, SharedList};
 
     use super::*;
 

@@ -8,7 +8,7 @@
 //! its own, weighed by how probable the rest is for the others (`shared_replies`, `shared_evidence`).
 //!
 //! ```
-//! use sizeleak_frame::{Direction, Candidate, Command, Frame, Identification, SingleReply};
+//! use sizeleak_frame::{Candidate, Command, Frame, Identification, SingleReply};
 //! use sizeleak_model::Model;
 //! use sizeleak_pruner::{Pruner, PruningMode};
 //! use sizeleak_runtime::Stage;

@@ -68,14 +68,13 @@ impl OverlapQueue {
         for (at, held) in self.held.iter().enumerate() {
             let command = &held.identification.command;
             match last {
-                None => {}
                 Some(last) if (last.flow, last.direction) != (command.flow, command.direction) => continue,
                 Some(_) if command.shared_replies.is_empty() => {
                     // Something else came between: the replies after that are not known.
                     self.set(&members, false);
                     return true;
                 }
-                Some(_) => {}
+                None | Some(_) => {}
             }
             members.push(at);
             last = Some(command);

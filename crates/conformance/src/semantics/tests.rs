@@ -1,7 +1,5 @@
 //! Tests of meaningful and impossible frames.
 
-use sizeleak_frame::SharedList;
-
 use super::*;
 use crate::consumed_kind::ConsumedKind;
 use crate::recorded_stream::RecordedStream;

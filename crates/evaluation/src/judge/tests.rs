@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sizeleak_frame::{Command, Direction, SharedList};
+use sizeleak_frame::{Command, SharedList};
 
 use super::TruthRank::{Absent, Listed, Undecided, Unlisted};
 use super::*;

@@ -1,6 +1,6 @@
 //! Tests of `probability`.
 
-use sizeleak_frame::{Actions, Candidate, Command, Direction, SharedList};
+use sizeleak_frame::{Actions, Candidate, Command, SharedList};
 
 use super::*;
 

@@ -1,7 +1,5 @@
 //! Tests of the choice between plaintext and wire sizes.
 
-use sizeleak_frame::{Direction, SharedList};
-
 use super::*;
 
 fn observed(size: u64, records: u32, plaintext: Option<[u64; 2]>, suite: &str) -> ObservedCommand {

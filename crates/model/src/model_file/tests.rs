@@ -80,7 +80,7 @@ prop_compose! {
         noise in prop::option::of(Just(crate::testing::noise())),
         single in prop::option::of((0.0f64..0.9, 0u32..3, 1i64..999, 1u64..99)),
         seen in prop::option::of((1i64..999, 0u32..9, 0i64..999, 1u64..99)),
-        windows in prop::option::of(Just(crate::ReplyWindows { within_ms: 12_000, gap_ms: 6_500 })),
+        windows in prop::option::of(Just(crate::ReplyWindows { within_ms: 12_000, gap_ms: 6_500, mostly_ms: 1_400 })),
     ) -> Model {
         let names: Vec<String> = names.into_iter().collect();
         let device = Device { name: "kind".into(), count, actions: names.clone() };

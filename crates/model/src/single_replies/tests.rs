@@ -308,7 +308,7 @@ proptest! {
             (prop::collection::vec(0u32..3, 3), prop::collection::vec(0i64..1 << 20, 0..6)), 0..40)
     ) {
         let command = |(counts, replies): (Vec<u32>, Vec<i64>)| LabelledCommand {
-            sizes: [0; 2], counts, replies: replies.len() as u32, reply_bytes: 0, single_replies: Some(replies),
+            sizes: [0; 2], counts, replies: replies.len() as u32, reply_bytes: 0, single_replies: Some(replies), has_own_replies: true,
         };
         let commands: Vec<LabelledCommand> = rows.into_iter().map(command).collect();
         if let Some(learned) = SingleReplies::learn(&commands, 3) {

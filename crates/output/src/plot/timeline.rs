@@ -176,7 +176,7 @@ impl Timeline {
 mod tests {
     use std::sync::Arc;
 
-    use sizeleak_frame::{Actions, Candidate, Command, Direction, SharedList};
+    use sizeleak_frame::{Actions, Candidate, Command, SharedList};
 
     use super::*;
 

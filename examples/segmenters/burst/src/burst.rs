@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use sizeleak_frame::{Command, ContentType, Direction, Frame, Record, SharedList};
+use sizeleak_frame::{Command, ContentType, Direction, Frame, Record};
 use sizeleak_runtime::{Emit, Stage, StageError};
 
 pub(crate) const NAME: &str = "burst-segmenter";

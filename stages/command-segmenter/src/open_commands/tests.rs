@@ -23,9 +23,10 @@ fn the_replies_decide_whether_a_conditional_command_is_one() {
         (CommandCondition::IfReplied, false, true),
         (CommandCondition::IfSilent, true, false),
     ] {
+        let limits = Options::default().time_limits(None).unwrap();
         let mut commands = OpenCommands::default();
-        commands.start(&to(0, 100), condition);
-        commands.start(&to(10, 100), condition);
+        commands.start(&to(0, 100), condition, &limits);
+        commands.start(&to(10, 100), condition, &limits);
         commands.add_reply(&from(20, 40));
         let are_commands = commands.drain().map(|finished| finished != FinishedCommand::Noise(Direction::ToGateway));
         assert_eq!(are_commands.collect::<Vec<_>>(), [if_silent, if_replied], "{condition:?}");
@@ -36,8 +37,8 @@ fn the_replies_decide_whether_a_conditional_command_is_one() {
 fn a_complete_command_waits_for_an_open_one_that_started_earlier() {
     let limits = Options::default().time_limits(None).unwrap();
     let mut commands = OpenCommands::default();
-    commands.start(&to(0, 100), CommandCondition::Always);
-    commands.start(&Record { flow: 2, ..to(100, 100) }, CommandCondition::Always);
+    commands.start(&to(0, 100), CommandCondition::Always, &limits);
+    commands.start(&Record { flow: 2, ..to(100, 100) }, CommandCondition::Always, &limits);
     commands.add_reply(&from(700, 40));
     commands.advance(2, 1_000 * MS, &limits);
     let last_incomplete_ms = 700 + 800 + 3_000;
@@ -76,7 +77,7 @@ proptest! {
             }
             for commands in [&mut commands, &mut always_checked] {
                 match step {
-                    0 => commands.start(&record, condition),
+                    0 => commands.start(&record, condition, &limits),
                     1 => drop(commands.extend(&record, condition)),
                     _ => drop(commands.add_reply(&record)),
                 }

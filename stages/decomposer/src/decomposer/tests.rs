@@ -1,6 +1,6 @@
 //! Lists, counts, probabilities and notices of the stage.
 
-use sizeleak_frame::{Actions, Command, Direction, Frame, FrameWriter, SharedList};
+use sizeleak_frame::{Actions, Command, Frame, FrameWriter};
 
 use super::*;
 

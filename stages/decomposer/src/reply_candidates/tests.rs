@@ -1,9 +1,7 @@
 //! Cut lists beside complete ones.
 
 use proptest::prelude::*;
-use sizeleak_frame::{
-    Candidate, Command, Correction, Direction, Frame, Identification, SharedList, SingleReply, WeightedEpsilon,
-};
+use sizeleak_frame::{Candidate, Command, Correction, Frame, Identification, SharedList, SingleReply, WeightedEpsilon};
 use sizeleak_model::{Model, SeenReplies};
 use sizeleak_runtime::Stage;
 

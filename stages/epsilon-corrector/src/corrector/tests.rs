@@ -1,6 +1,6 @@
 //! Estimates, assumptions and notices of the stage.
 
-use sizeleak_frame::{Direction, SharedList};
+use sizeleak_frame::SharedList;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Flows whose commands become longer, beside others.
 
-use sizeleak_frame::{Direction, SingleReply};
+use sizeleak_frame::SingleReply;
 
 use super::*;
 

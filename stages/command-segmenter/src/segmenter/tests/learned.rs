@@ -2,8 +2,6 @@
 
 use sizeleak_model::{Model, NoiseStatistics, RecordLayout};
 
-use sizeleak_frame::SharedList;
-
 use super::*;
 use crate::LabelledTraffic;
 use crate::testing::model;
