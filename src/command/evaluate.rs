@@ -116,7 +116,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let input = &arguments.input;
     let limit = arguments.limit()?;
-    let pipeline = input.pipeline(&PipelineVariant::Options(Vec::new()))?;
+    let named = input.captures.traffic.pipeline()?;
+    let standard = PipelineVariant::Options(Vec::new());
+    let pipeline = input.pipeline(&named.map_or(standard, |file| PipelineVariant::File(file.to_owned())))?;
     arguments.check_files(&pipeline)?;
     if let Some(count) = arguments.folds {
         let order = arguments.fold_order.into();

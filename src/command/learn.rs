@@ -11,13 +11,14 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{InputSource, LabelFile, PipelineInput};
-use sizeleak_learning::{CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, digest_capture};
+use sizeleak_learning::{CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome};
 use sizeleak_model::{FitMethod, ModelSet};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::show;
 
 use self::lesson::{Lesson, LessonSettings};
 use super::failure::Failure;
+use super::help::OUTPUT;
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
@@ -56,7 +57,7 @@ pub(crate) struct Arguments {
     options: LearningOptions,
 
     /// Where to write the model; `-` is stdout
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: PathBuf,
 
     /// Write the commands to record next, so that every size can be determined, as a label file without times; without
@@ -74,11 +75,11 @@ pub(crate) struct Arguments {
     curve: Option<LabelCounts>,
 
     /// Captures to test on with --curve, instead of the last third of the labels
-    #[arg(long, value_name = "FILE", num_args = 1.., requires_all = ["curve", "test_labels"])]
-    test_capture: Vec<PathBuf>,
+    #[arg(long, alias = "test-capture", value_name = "FILE", requires_all = ["curve", "test_labels"])]
+    test_input: Vec<PathBuf>,
 
     /// The labels of the captures to test on
-    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_capture"])]
+    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_input"])]
     test_labels: Option<PathBuf>,
 
     /// Print the curve as JSON
@@ -89,7 +90,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let captures = &arguments.captures;
     arguments.check_use()?;
-    let pipeline = captures.pipeline(None, &[])?;
+    let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[])?;
     arguments.check_files(&pipeline)?;
     let traffic = captures.input(&pipeline)?;
     let settings = arguments.settings(&pipeline, &traffic)?;
@@ -167,7 +168,6 @@ impl Arguments {
 
     /// How is learned, whatever the labels.
     fn settings<'a>(&self, pipeline: &'a Pipeline, input: &'a PipelineInput) -> Result<LessonSettings<'a>, Failure> {
-        let captures = self.captures.named().iter().map(|capture| digest_capture(capture));
         Ok(LessonSettings {
             input,
             pipeline,
@@ -176,7 +176,7 @@ impl Arguments {
             method: self.options.method(),
             cipher: self.options.cipher()?,
             inventory: self.options.inventory()?,
-            captures: captures.collect::<Result<_, _>>()?,
+            captures: self.captures.digests()?,
         })
     }
 
@@ -184,7 +184,7 @@ impl Arguments {
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         let mut files = self.captures.files(pipeline);
         self.options.add_to(&mut files);
-        self.test_capture.iter().for_each(|path| files.reads("the capture", path));
+        self.test_input.iter().for_each(|path| files.reads("the capture", path));
         self.test_labels.iter().for_each(|path| files.reads("the labels", path));
         files.writes("`--output`", &self.output);
         self.record.iter().for_each(|path| files.writes("`--record`", path));
@@ -197,7 +197,7 @@ impl Arguments {
     /// The pipeline over the captures to test on and their labels, if there are any.
     fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>), Failure> {
         let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
-        pipeline.read_captures(&self.test_capture)?;
+        pipeline.read_captures(&self.test_input)?;
         Ok((pipeline, Some(LabelFile::read(labels, &self.captures.label_times())?)))
     }
 

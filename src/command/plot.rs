@@ -13,6 +13,8 @@ use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
+use super::help::INPUT;
+use super::output_form::check_picture;
 use super::output_option::OutputOption;
 use super::text_style::ClockOption;
 
@@ -28,6 +30,10 @@ pub(crate) struct Arguments {
     /// Frames or JSON lines, as `sizeleak run --format frames` or `ndjson` writes them; `-` or nothing is stdin
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+
+    /// The frames or JSON lines, as FILE names them
+    #[arg(short = 'r', long, value_name = "FILE", conflicts_with = "file", help_heading = INPUT)]
+    input: Option<PathBuf>,
 
     #[command(flatten)]
     output: OutputOption,
@@ -60,11 +66,11 @@ struct FilterOptions {
     until: Option<TimePoint>,
 
     /// Only commands to these gateways; can be repeated
-    #[arg(long, value_name = "IP", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "IP", value_delimiter = ',')]
     gateway: Vec<IpAddr>,
 
     /// Only commands of these flows, by their numbers in frames; can be repeated
-    #[arg(long, value_name = "NUMBER", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
     flow: Vec<u64>,
 }
 
@@ -84,13 +90,15 @@ impl FilterOptions {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    check_picture(arguments.output.path())?;
     let times = arguments.clock.times()?;
     let mut timeline = Timeline::new(arguments.limit as usize, arguments.filter.filter(&times)?);
     let mut files = RunFiles::new();
-    files.reads("the stream", arguments.file.as_deref().unwrap_or(Path::new("-")));
+    let stream = arguments.file.as_deref().or(arguments.input.as_deref());
+    files.reads("the stream", stream.unwrap_or(Path::new("-")));
     arguments.output.add_to(&mut files);
     files.check()?;
-    let (input, name) = open(arguments.file.as_deref())?;
+    let (input, name) = open(stream)?;
     let read = read(input, &mut timeline);
     report_omissions(&timeline);
     // Commands before the damage are drawn.

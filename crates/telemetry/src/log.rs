@@ -27,20 +27,31 @@ use crate::{Latency, LatencyTable};
 /// The target of messages that are printed at any verbosity.
 const SAID: &str = "sizeleak::said";
 
+/// The heading of these flags in help texts.
+const HEADING: &str = "Messages";
+
 /// The flags for the amount and format of messages.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogFlags {
-    /// Print every notice on stderr, not just their number, and what the stages do (-vv: also their options, -vvv:
-    /// everything)
-    #[arg(short, long, action = ArgAction::Count)]
+    /// Print every notice on stderr, not just their number
+    ///
+    /// Also what the stages do; -vv: also their options, -vvv: everything.
+    #[arg(short, long, action = ArgAction::Count, help_heading = HEADING)]
     verbose: u8,
 
     /// Print nothing but errors on stderr
-    #[arg(long, conflicts_with = "verbose")]
+    #[arg(short, long, conflicts_with = "verbose", help_heading = HEADING)]
     quiet: bool,
 
     /// The format of messages on stderr
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t,
+        hide_short_help = true,
+        help_heading = HEADING
+    )]
     log_format: LogFormat,
 }
 

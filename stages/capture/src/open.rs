@@ -14,6 +14,7 @@ use sizeleak_runtime::{FileProgress, Interrupt, Interruptible};
 
 use crate::byte_source::{ByteSource, PlainFile};
 use crate::error::Damage;
+use crate::folder::is_named_capture;
 use crate::lz4::{Lz4Frames, is_skippable, skip_frame};
 use crate::read_ahead::ReadAhead;
 use crate::reader::CaptureReader;
@@ -24,6 +25,16 @@ const MOST_MEMORY_LOG: u32 = 27;
 /// Whether a file is read while it is written, and can be read only once: stdin (`-`) or a named pipe.
 pub(crate) fn is_stream(file: &Path) -> bool {
     file.as_os_str() == "-" || file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Whether a file in a folder is a capture, whole or damaged, and not one of the other files there.
+pub fn is_capture(file: &Path) -> bool {
+    let opened = File::open(file).map_err(Damage::Open).and_then(|opened| decompress(Box::new(opened)));
+    match opened.and_then(CaptureReader::new) {
+        Err(Damage::Open(_)) => file.exists(),
+        Err(Damage::NotCapture(_) | Damage::StandIn(_) | Damage::Empty) => is_named_capture(file),
+        _ => true,
+    }
 }
 
 /// Where a compressed file is decompressed.

@@ -30,7 +30,7 @@ pub struct Options {
     /// Pass on only packets that may matter to these addresses or networks: their own, and those that need a closer
     /// look (tunnels, fragments, DNS answers). `flow-filter --gateway` with the same addresses finds the same flows,
     /// with far less data in the pipe
-    #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "IP|CIDR", value_delimiter = ',')]
     pub only: Vec<String>,
 
     /// How several captures follow each other
@@ -40,7 +40,7 @@ pub struct Options {
     /// Capture from this interface instead of files, until stopped. Requires a program built with `--features live` and
     /// the libpcap headers (Debian and Ubuntu: apt-get install libpcap-dev), and the same permissions as tcpdump.
     /// Without that feature, `tcpdump -i IFACE -U -w - | capture -` does the same
-    #[arg(long, value_name = "IFACE", conflicts_with_all = ["files", "recursive"])]
+    #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "recursive"])]
     pub interface: Option<String>,
 
     /// Capture at most this many bytes of each packet of the interface
