@@ -12,6 +12,7 @@ use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
+use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
 use super::output_option::write;
 use super::stage_options::StageOptionArguments;
@@ -19,8 +20,10 @@ use super::traffic_input::TrafficInput;
 
 /// Adapt a model to messages that have become longer or shorter
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    sizeleak adapt today.pcap --model model.toml --gateway 192.168.1.20 -o adapted.toml")]
 #[command(after_long_help = "Examples:\n  \
-    sizeleak adapt --model model.toml --capture today.pcap --gateway 192.168.1.20 -o adapted.toml\n  \
+    sizeleak adapt today.pcap --model model.toml --gateway 192.168.1.20 -o adapted.toml\n  \
     sizeleak adapt --model model.toml --from records.frames.zst -o adapted.toml\n\n\
     A firmware update or a longer message id makes all commands longer by a few bytes. `run` follows that (the notice \
     `shifted`); this command writes it into the model: |ac|, and the sizes of single replies if they changed too. \
@@ -29,7 +32,7 @@ use super::traffic_input::TrafficInput;
     If no change is certain at the end of the captures, nothing is written, and the exit code is 1.")]
 pub(crate) struct Arguments {
     /// The model to adapt, made by `sizeleak learn`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: PathBuf,
 
     #[command(flatten)]
@@ -39,7 +42,7 @@ pub(crate) struct Arguments {
     options: StageOptionArguments,
 
     /// Where to write the model; `-` is stdout
-    #[arg(short, long, short_alias = 'w', value_name = "FILE")]
+    #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: PathBuf,
 
     #[command(flatten)]

@@ -29,14 +29,17 @@ const FEWEST_BEYOND: f64 = 5.0;
 #[command(
     mut_arg("operands", |operands| {
         let about = "The pipelines, compared with the first, and the captures";
-        let more = "A pipeline is a pipeline file, options of stages separated by commas, or `standard` for the usual \
-                    pipeline. Captures and saved frame streams are recognised by content.";
-        operands.value_name("PIPELINE|STAGE.KEY=VALUE|FILE").required(true).help(about).long_help(format!("{about}\n\n{more}"))
+        let more = "A pipeline is a pipeline file, options of stages separated by commas (pruner.mode=paper), or \
+                    `standard` for the usual pipeline. Captures and saved frame streams are recognised by content.";
+        operands.value_name("PIPELINE|FILE").required(true).help(about).long_help(format!("{about}\n\n{more}"))
     }),
+    after_help = "Example:\n  \
+    sizeleak compare pipeline.toml pruner.mode=paper test.pcap --labels test.csv --model model.toml \
+    --gateway 192.168.1.20",
     after_long_help = "Examples:\n  \
-    sizeleak compare pipeline.toml burst.toml --model model.toml --capture test.pcap --labels test.csv\n  \
-    sizeleak compare standard pruner.mode=paper pruner.mode=none,decomposer.limit=5000 --model model.toml \
-    --capture test.pcap --labels test.csv --gateway 192.168.1.20 --format csv -o figures.csv\n\n\
+    sizeleak compare pipeline.toml burst.toml --model model.toml --input test.pcap --labels test.csv\n  \
+    sizeleak compare standard pruner.mode=paper pruner.mode=none,decomposer.limit=5000 test.pcap --model model.toml \
+    --labels test.csv --gateway 192.168.1.20 -o figures.csv\n\n\
     Every figure is one of `sizeleak evaluate`. The commands are the same in every pipeline, so differences to the \
     first pipeline are paired. Shares have Wilson's interval; their difference has the hull of Newcombe's paired \
     interval and of the bootstrap's, and McNemar's exact p. Means and medians have the interval of a bootstrap over \
@@ -54,11 +57,11 @@ pub(crate) struct Arguments {
     pub(super) input: EvaluationInput,
 
     /// The probability that an interval holds the truth
-    #[arg(long, value_name = "SHARE", default_value = "0.95")]
+    #[arg(long, value_name = "SHARE", default_value = "0.95", hide_short_help = true)]
     confidence: Confidence,
 
     /// The seed of the bootstrap: the same seed produces the same figures
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_short_help = true)]
     seed: u64,
 
     /// How many samples the bootstrap draws
@@ -66,11 +69,12 @@ pub(crate) struct Arguments {
         long,
         value_name = "NUMBER",
         default_value_t = 2000,
+        hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     samples: u32,
 
-    /// The format of the figures [default: by the name of the output, else table]
+    /// The format of the figures [default: by the name of FILE, else table]
     #[arg(long, value_enum, help_heading = OUTPUT)]
     format: Option<ComparisonFormat>,
 

@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'r', long, value_name = "FILE", conflicts_with = "file", help_heading = INPUT)]
     input: Option<PathBuf>,
 
-    /// The format of the output [default: by the name of the output, else table]
+    /// The format of the output [default: by the name of FILE, else table]
     #[arg(long, value_enum, help_heading = OUTPUT)]
     format: Option<TextFormat>,
 

@@ -13,7 +13,7 @@ use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::cache_use::CacheUse;
 use super::failure::Failure;
-use super::help::LABELS;
+use super::help::INPUT;
 use super::stage_options::StageOptionArguments;
 use super::traffic_input::TrafficInput;
 
@@ -29,7 +29,7 @@ pub(super) struct LabelledCaptures {
     /// The true actions of each command, as CSV
     ///
     /// `time,<action>,<action>…` with a row for each command, or `time,action[,count]` with a row for each action.
-    #[arg(long, value_name = "FILE", help_heading = LABELS)]
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
     labels: Option<PathBuf>,
 
     /// Every capture or stream holds one command, and its file's name is the action
@@ -40,20 +40,20 @@ pub(super) struct LabelledCaptures {
         long,
         conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset"],
         hide_short_help = true,
-        help_heading = LABELS
+        help_heading = INPUT
     )]
     labels_from_names: bool,
 
     /// Where names have the action: a regular expression with a group (?<action>…), and perhaps one (?<count>…)
-    #[arg(long, value_name = "REGEX", requires = "labels_from_names", hide_short_help = true, help_heading = LABELS)]
+    #[arg(long, value_name = "REGEX", requires = "labels_from_names", hide_short_help = true, help_heading = INPUT)]
     label_pattern: Option<NameRule>,
 
     /// How far a command may be from its label [default: 2s; 90s if the labels' times have no seconds]
-    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = LABELS)]
+    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = INPUT)]
     pub(super) tolerance: Option<Tolerance>,
 
     /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
-    #[arg(long, value_name = "ZONE", allow_hyphen_values = true, help_heading = LABELS)]
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true, hide_short_help = true, help_heading = INPUT)]
     label_zone: Option<LabelZone>,
 
     /// What to add to the labels' times, such as 23s or -1h [default: what the commands show, if that is certain]
@@ -63,7 +63,7 @@ pub(super) struct LabelledCaptures {
         allow_hyphen_values = true,
         value_parser = offset,
         hide_short_help = true,
-        help_heading = LABELS
+        help_heading = INPUT
     )]
     label_offset: Option<i64>,
 

@@ -18,7 +18,7 @@ use sizeleak_telemetry::log::show;
 
 use self::lesson::{Lesson, LessonSettings};
 use super::failure::Failure;
-use super::help::OUTPUT;
+use super::help::{CURVE, OUTPUT};
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
@@ -27,13 +27,14 @@ use super::text_table::{NONE, numbers};
 
 /// Learn a gateway's sizes from captures, with labels of their commands or without
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml \
-    -o model.toml\n  \
-    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
-    sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper \
-    -o paper.toml\n  \
-    sizeleak learn --capture week.pcap --gateway 192.168.1.20 -o model.toml\n\n\
+#[command(
+    after_help = "Example:\n  \
+    sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml",
+    after_long_help = "Examples:\n  \
+    sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
+    sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
+    sizeleak learn monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n  \
+    sizeleak learn week.pcap --gateway 192.168.1.20 -o model.toml\n\n\
     Without labels, or where labels leave sizes open and most commands have none, sizes are learned from the sizes and \
     replies of all commands: actions are `action-1` and so on until one labelled command of each names them. What the \
     commands do not tell is said, or refused. `--labelled-only` learns from labelled commands alone.\n\n\
@@ -48,7 +49,8 @@ use super::text_table::{NONE, numbers};
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
     JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else \
     null), and if something was learned: commands, before_pruning (null without a pruner) and after_pruning (each: \
-    precision, top_1, top_5, candidates, intervals {precision, top_1, top_5: each low, high})).")]
+    precision, top_1, top_5, candidates, intervals {precision, top_1, top_5: each low, high}))."
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
@@ -60,30 +62,52 @@ pub(crate) struct Arguments {
     #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: PathBuf,
 
-    /// Write the commands to record next, so that every size can be determined, as a label file without times; without
-    /// rows if nothing is missing
-    #[arg(long, value_name = "FILE")]
+    /// Write the commands to record next, as a label file without times
+    ///
+    /// They are the fewest by which every size can be determined; without rows if nothing is missing.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     record: Option<PathBuf>,
 
     /// Learn from labelled commands alone, also where they leave sizes open
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     labelled_only: bool,
 
-    /// Print how precision grows with the number of labels: models of the first N labels only, each tested on the last
-    /// third of the labels, or on the captures to test on
-    #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    /// Print how precision grows with the number of labels
+    ///
+    /// Models of the first N labels only, each tested on the last third of the labels, or on the captures to test on.
+    #[arg(
+        long,
+        value_name = "N,N…",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        help_heading = CURVE
+    )]
     curve: Option<LabelCounts>,
 
-    /// Captures to test on with --curve, instead of the last third of the labels
-    #[arg(long, alias = "test-capture", value_name = "FILE", requires_all = ["curve", "test_labels"])]
+    /// Test with --curve on this capture, not on the last third of the labels; can be repeated
+    #[arg(
+        long,
+        alias = "test-capture",
+        value_name = "FILE",
+        requires_all = ["curve", "test_labels"],
+        hide_short_help = true,
+        help_heading = CURVE
+    )]
     test_input: Vec<PathBuf>,
 
     /// The labels of the captures to test on
-    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_input"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["curve", "test_input"],
+        hide_short_help = true,
+        help_heading = CURVE
+    )]
     test_labels: Option<PathBuf>,
 
     /// Print the curve as JSON
-    #[arg(long, requires = "curve")]
+    #[arg(long, requires = "curve", hide_short_help = true, help_heading = CURVE)]
     json: bool,
 }
 

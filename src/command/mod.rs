@@ -95,14 +95,9 @@ impl Subcommands {
     }
 }
 
-/// The command line of the program, with the exit codes below the help of every subcommand.
+/// The command line of the program.
 fn command() -> Command {
-    Cli::command().mut_subcommands(|subcommand| {
-        let examples = subcommand.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
-        // A subcommand may explain its own exit codes.
-        let codes = if examples.contains("Exit code") { "" } else { EXIT_CODES };
-        subcommand.after_help(format!("{examples}{codes}").trim_end().to_owned())
-    })
+    Cli::command().mut_subcommands(help::with_exit_codes)
 }
 
 /// Runs the program to its end.

@@ -19,7 +19,7 @@ const STDOUT: &str = "stdout";
 /// Where a result goes.
 #[derive(Debug, Args)]
 pub(super) struct OutputOption {
-    /// Write to FILE instead of stdout; its name chooses the format
+    /// Write to FILE; its name chooses the format
     ///
     /// FILE is replaced when everything is written; of a run that fails, the rest is left in FILE.partial. Pipes and
     /// devices are written to directly.

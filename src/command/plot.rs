@@ -20,7 +20,8 @@ use super::text_style::ClockOption;
 
 /// Draw the commands of a frame stream over time, as SVG
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = "Example:\n  sizeleak plot commands.frames -o timeline.svg")]
+#[command(after_long_help = "Examples:\n  \
     sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  \
     sizeleak plot saved.ndjson --time local -o timeline.svg\n  \
     sizeleak plot saved.frames --from 2026-01-06T08:30 --until 2026-01-07 --gateway 192.168.1.20 -o morning.svg\n\n\

@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, hide_short_help = true, help_heading = STAGES)]
     mode: Option<Mode>,
 
-    /// The format of the output [default: by the name of the output, else table]
+    /// The format of the output [default: by the name of FILE, else table]
     #[arg(long, value_enum, help_heading = OUTPUT)]
     format: Option<OutputFormat>,
 

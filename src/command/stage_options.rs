@@ -14,9 +14,9 @@ pub(super) struct StageOptionArguments {
     #[arg(long, value_name = "IP|CIDR", value_delimiter = ',', help_heading = INPUT)]
     gateway: Vec<String>,
 
-    /// Set any option of a stage, such as `command-segmenter.gap=80ms`
+    /// Set an option of a stage, as in pruner.keep=1
     ///
-    /// It takes precedence over the pipeline file. Can be repeated.
+    /// `STAGE --help` lists them. It takes precedence over the pipeline file. Can be repeated.
     #[arg(long, value_name = "STAGE.KEY=VALUE", help_heading = STAGES)]
     set: Vec<String>,
 }

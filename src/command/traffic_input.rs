@@ -20,12 +20,13 @@ use super::operand::{Content, Operand};
 /// Captures or saved streams, and the pipeline file.
 #[derive(Debug, Args)]
 pub(super) struct TrafficInput {
-    /// Captures, saved frame streams or a pipeline file, recognised by content; captures are pcap or pcapng, also
-    /// compressed
+    /// Captures, saved streams or a pipeline file, recognised by content
+    ///
+    /// Captures are pcap or pcapng, also compressed; `-` is stdin. A saved stream is read as by `--from`.
     #[arg(value_name = "FILE", value_parser = Operand::parser())]
     pub(super) operands: Vec<Operand>,
 
-    /// Read this capture; can be repeated. Captures may also be named without this flag
+    /// Read this capture, as FILE does; can be repeated
     #[arg(short = 'r', long, alias = "capture", value_name = "FILE", value_parser = Operand::parser(), help_heading = INPUT)]
     input: Vec<Operand>,
 
@@ -33,8 +34,11 @@ pub(super) struct TrafficInput {
     #[arg(long, help_heading = INPUT)]
     recursive: bool,
 
-    /// Continue from this saved frame stream, also compressed, and skip the stages that made it; can be repeated where
-    /// several are read one after another
+    /// Continue from this saved frame stream
+    ///
+    /// It was saved or `tee`d after any stage, also compressed; the stages that made it are skipped. Can be repeated
+    /// where streams are labelled: they are read one after another, and all gateways but those of `--gateway` are left
+    /// out.
     #[arg(long, value_name = "FILE", conflicts_with = "input", help_heading = INPUT)]
     from: Vec<PathBuf>,
 

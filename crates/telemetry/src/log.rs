@@ -22,13 +22,11 @@ pub use usage::exit_with_usage;
 use screen::JsonScreen;
 use text::LineFormat;
 
+use crate::headings::MESSAGES;
 use crate::{Latency, LatencyTable};
 
 /// The target of messages that are printed at any verbosity.
 const SAID: &str = "sizeleak::said";
-
-/// The heading of these flags in help texts.
-const HEADING: &str = "Messages";
 
 /// The flags for the amount and format of messages.
 #[derive(Debug, Clone, Default, Args)]
@@ -36,11 +34,11 @@ pub struct LogFlags {
     /// Print every notice on stderr, not just their number
     ///
     /// Also what the stages do; -vv: also their options, -vvv: everything.
-    #[arg(short, long, action = ArgAction::Count, help_heading = HEADING)]
+    #[arg(short, long, action = ArgAction::Count, help_heading = MESSAGES)]
     verbose: u8,
 
     /// Print nothing but errors on stderr
-    #[arg(short, long, conflicts_with = "verbose", help_heading = HEADING)]
+    #[arg(short, long, conflicts_with = "verbose", help_heading = MESSAGES)]
     quiet: bool,
 
     /// The format of messages on stderr
@@ -50,7 +48,7 @@ pub struct LogFlags {
         value_enum,
         default_value_t,
         hide_short_help = true,
-        help_heading = HEADING
+        help_heading = MESSAGES
     )]
     log_format: LogFormat,
 }
