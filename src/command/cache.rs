@@ -19,7 +19,7 @@ use super::text_table::words;
 /// List and remove cache entries of earlier runs
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("cache_dir", |folder| folder.global(true)),
+    mut_arg("cache_dir", |folder| folder.global(true).hide_short_help(false)),
     after_help = "Examples:\n  \
     sizeleak cache list\n  \
     sizeleak cache clear --older-than 7d\n  \

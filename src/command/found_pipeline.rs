@@ -41,16 +41,12 @@ impl FoundPipeline {
     }
 
     /// Checks that traffic which the user names is not answered with a model that only the file names: it may be of
-    /// another gateway. `used` is the pipeline with the options of the command line.
-    pub(super) fn check(&self, input: &TrafficInput, used: &Pipeline) -> Result<(), Failure> {
+    /// another gateway.
+    pub(super) fn check(&self, input: &TrafficInput) -> Result<(), Failure> {
         if input.captures()?.is_empty() && input.streams().is_empty() {
             return Ok(());
         }
-        let of_file = STAGES.iter().find_map(|stage| {
-            let model = self.0.option(stage.name, MODEL)?;
-            (used.option(stage.name, MODEL) == Some(model)).then_some(model)
-        });
-        let Some(model) = of_file else { return Ok(()) };
+        let Some(model) = STAGES.iter().find_map(|stage| self.0.option(stage.name, MODEL)) else { return Ok(()) };
         let model = model.as_str().map_or_else(|| model.to_string(), str::to_owned);
         Err(Failure::usage(anyhow!(
             "the input is named here, but its model only in ./{FILE} ({model}), which may be of another gateway: name \

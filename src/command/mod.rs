@@ -90,6 +90,7 @@ impl Subcommands {
             Self::Evaluate(arguments) => &arguments.input.captures.log,
             Self::Compare(arguments) => &arguments.input.captures.log,
             Self::Frames(arguments) => &arguments.log,
+            Self::Plot(arguments) => &arguments.log,
             _ => DEFAULT,
         }
     }

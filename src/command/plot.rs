@@ -10,7 +10,7 @@ use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, read, write_svg};
 use sizeleak_pipeline::recording::open;
 use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::say;
+use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
 use super::help::INPUT;
@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=100_000)
     )]
     limit: u32,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
 }
 
 /// Which commands to draw; by default all.
@@ -101,7 +104,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.check()?;
     let (input, name) = open(stream)?;
     let read = read(input, &mut timeline);
-    report_omissions(&timeline);
+    if !arguments.log.is_quiet() {
+        report_omissions(&timeline);
+    }
     // Commands before the damage are drawn.
     let mut picture = Vec::new();
     write_svg(&mut picture, &timeline, &times)?;

@@ -219,6 +219,9 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
     let input = &arguments.input;
     input.check()?;
     let found = FoundPipeline::of(input)?;
+    if let Some(found) = found.as_ref().filter(|_| arguments.model.is_empty() && !arguments.options.name_a_model()) {
+        found.check(input)?;
+    }
     let mut pipeline = match (input.pipeline()?, &found) {
         (Some(file), _) => Pipeline::read(file)?,
         (None, Some(found)) => found.pipeline().clone(),
@@ -237,9 +240,6 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
         pipeline.latency_log = Some(log.clone());
     }
     pipeline.sandbox &= arguments.sandbox.are_on();
-    if let Some(found) = &found {
-        found.check(input, &pipeline)?;
-    }
     if !arguments.log.is_quiet() {
         found.iter().for_each(FoundPipeline::report);
         input.report_unread_stdin(&pipeline);

@@ -39,6 +39,11 @@ impl StageOptionArguments {
         Ok(())
     }
 
+    /// Whether a model is among the options that are set.
+    pub(super) fn name_a_model(&self) -> bool {
+        self.set.iter().filter_map(|option| option.split_once('=')).any(|(key, _)| key.trim().ends_with(".model"))
+    }
+
     /// Sets all other options of a pipeline.
     pub(super) fn set_others(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
         self.set.iter().try_for_each(|option| pipeline.set_text(option))

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use clap::Args;
+use clap::{Args, ValueHint};
 use sizeleak_capture::{content_below, is_capture};
 use sizeleak_pipeline::recording::stdin;
 use sizeleak_pipeline::{ConfigError, Pipeline};
@@ -23,11 +23,19 @@ pub(super) struct TrafficInput {
     /// Captures, saved streams or a pipeline file, recognised by content
     ///
     /// Captures are pcap or pcapng, also compressed; `-` is stdin. A saved stream is read as by `--from`.
-    #[arg(value_name = "FILE", value_parser = Operand::parser())]
+    #[arg(value_name = "FILE", value_parser = Operand::parser(), value_hint = ValueHint::AnyPath)]
     pub(super) operands: Vec<Operand>,
 
     /// Read this capture, as FILE does; can be repeated
-    #[arg(short = 'r', long, alias = "capture", value_name = "FILE", value_parser = Operand::parser(), help_heading = INPUT)]
+    #[arg(
+        short = 'r',
+        long,
+        alias = "capture",
+        value_name = "FILE",
+        value_parser = Operand::parser(),
+        value_hint = ValueHint::AnyPath,
+        help_heading = INPUT
+    )]
     input: Vec<Operand>,
 
     /// Read all captures below the folders named
