@@ -110,8 +110,8 @@ fn learn_and_evaluate_take_captures_like_run() {
         let labels = example("learn.csv");
         let learned = format!("learn {captures} --labels {labels} --gateway {GATEWAY} -w {}", model.display());
         stdout(&mut sizeleak(&learned));
-        let text = fs::read_to_string(&model).unwrap();
-        assert!(text.contains("\"learn.pcap\"") && text.contains("\"test.pcap\""), "{captures}: {text}");
+        let written = fs::read_to_string(&model).unwrap();
+        assert!(written.contains("\"learn.pcap\"") && written.contains("\"test.pcap\""), "{captures}: {written}");
     }
     let figures = |arguments: &str| {
         let labels = example("test.csv");
@@ -131,8 +131,8 @@ fn what_is_missing_or_at_the_wrong_place_is_said() {
             format!("run {test} {model} --gateway {GATEWAY}"),
             &["is a model: name it with `--model examples/home/model"][..],
         ),
-        (format!("run pipeline.toml pruner.mode=paper"), &["pruner.mode=paper is no file", "`--set`"]),
-        (format!("run --input pipeline.toml"), &["is a pipeline file", "`--pipeline pipeline.toml`"]),
+        ("run pipeline.toml pruner.mode=paper".to_owned(), &["pruner.mode=paper is no file", "`--set`"]),
+        ("run --input pipeline.toml".to_owned(), &["is a pipeline file", "`--pipeline pipeline.toml`"]),
         (format!("evaluate {test} --labels {labels} --model {model}"), &["`--gateway IP|CIDR` is missing"]),
         (
             format!("evaluate --labels {labels} --model {model} --gateway {GATEWAY}"),

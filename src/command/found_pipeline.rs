@@ -16,6 +16,11 @@ const FILE: &str = "pipeline.toml";
 /// The key of stages that use a model.
 const MODEL: &str = "model";
 
+/// Says that a pipeline is used that was found, not named.
+pub(super) fn report() {
+    say("sizeleak", &format!("pipeline ./{FILE}"));
+}
+
 /// A pipeline that was found, not named.
 #[derive(Debug)]
 pub(super) struct FoundPipeline(Pipeline);
@@ -33,11 +38,6 @@ impl FoundPipeline {
     /// The pipeline as it is in the file.
     pub(super) fn pipeline(&self) -> &Pipeline {
         &self.0
-    }
-
-    /// Says that it is used.
-    pub(super) fn report(&self) {
-        say("sizeleak", &format!("pipeline ./{FILE}"));
     }
 
     /// Checks that traffic which the user names is not answered with a model that only the file names: it may be of

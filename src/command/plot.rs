@@ -94,7 +94,6 @@ impl FilterOptions {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    check_picture(arguments.output.path())?;
     let times = arguments.clock.times()?;
     let mut timeline = Timeline::new(arguments.limit as usize, arguments.filter.filter(&times)?);
     let mut files = RunFiles::new();
@@ -102,6 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     files.reads("the stream", stream.unwrap_or(Path::new("-")));
     arguments.output.add_to(&mut files);
     files.check()?;
+    check_picture(arguments.output.path())?;
     let (input, name) = open(stream)?;
     let read = read(input, &mut timeline);
     if !arguments.log.is_quiet() {

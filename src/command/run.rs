@@ -21,7 +21,7 @@ use sizeleak_telemetry::{Tally, Telemetry};
 use super::cache_use::CacheUse;
 use super::failure::Failure;
 use super::fit::check_fit;
-use super::found_pipeline::FoundPipeline;
+use super::found_pipeline::{self, FoundPipeline};
 use super::frames::{check_columns, check_target};
 use super::help::{MEASURING, OUTPUT, STAGES};
 use super::kind_names::known_kind;
@@ -241,7 +241,9 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
     }
     pipeline.sandbox &= arguments.sandbox.are_on();
     if !arguments.log.is_quiet() {
-        found.iter().for_each(FoundPipeline::report);
+        if found.is_some() {
+            found_pipeline::report();
+        }
         input.report_unread_stdin(&pipeline);
     }
     Ok(pipeline)

@@ -41,7 +41,8 @@ impl StageOptionArguments {
 
     /// Whether a model is among the options that are set.
     pub(super) fn name_a_model(&self) -> bool {
-        self.set.iter().filter_map(|option| option.split_once('=')).any(|(key, _)| key.trim().ends_with(".model"))
+        let mut keys = self.set.iter().filter_map(|option| option.split_once('=')?.0.split_once('.'));
+        keys.any(|(_, key)| key.trim() == "model")
     }
 
     /// Sets all other options of a pipeline.
