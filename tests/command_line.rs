@@ -129,7 +129,11 @@ fn what_is_missing_or_at_the_wrong_place_is_said() {
     for (arguments, words) in [
         (
             format!("run {test} {model} --gateway {GATEWAY}"),
-            &["is a model: name it with `--model examples/home/model"][..],
+            &["is a model, not a capture: name it with `--model examples/home/model"][..],
+        ),
+        (
+            format!("learn {test} {labels} --gateway {GATEWAY} -o x"),
+            &["is a file of labels", "`--labels examples/home/test"],
         ),
         ("run pipeline.toml pruner.mode=paper".to_owned(), &["pruner.mode=paper is no file", "`--set`"]),
         ("run --input pipeline.toml".to_owned(), &["is a pipeline file", "`--pipeline pipeline.toml`"]),

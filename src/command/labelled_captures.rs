@@ -15,7 +15,7 @@ use super::cache_use::CacheUse;
 use super::failure::Failure;
 use super::help::INPUT;
 use super::stage_options::StageOptionArguments;
-use super::traffic_input::TrafficInput;
+use super::traffic_input::{SingleCaptures, TrafficInput};
 
 /// Labelled captures, and how commands are found in them.
 #[derive(Debug, Args)]
@@ -103,7 +103,7 @@ impl LabelledCaptures {
     pub(super) fn digests(&self) -> Result<Vec<CaptureDigest>, Failure> {
         let mut files = self.traffic.streams();
         if files.is_empty() {
-            files = self.traffic.single_captures()?;
+            files = self.traffic.single_captures()?.captures;
         }
         Ok(files.iter().map(|file| digest_capture(file)).collect::<Result<_, _>>()?)
     }
@@ -155,10 +155,14 @@ impl LabelledCaptures {
         if !streams.is_empty() {
             return Ok(InputSource::Streams(streams));
         }
-        Ok(match order {
-            ReadOrder::Together if !self.labels_from_names => InputSource::Captures,
-            ReadOrder::Together | ReadOrder::OneByOne => InputSource::CaptureByCapture(self.traffic.single_captures()?),
-        })
+        if order == ReadOrder::Together && !self.labels_from_names {
+            return Ok(InputSource::Captures);
+        }
+        let SingleCaptures { captures, skipped } = self.traffic.single_captures()?;
+        if skipped > 0 && !self.log.is_quiet() {
+            say("note", &format!("{skipped} files of the folders are no captures, and are skipped"));
+        }
+        Ok(InputSource::CaptureByCapture(captures))
     }
 
     /// The pipeline of a file, or else the standard one, over these captures and with further options.

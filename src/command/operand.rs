@@ -34,11 +34,24 @@ pub(super) enum Content {
     Stream,
     /// A pipeline.
     Pipeline,
-    /// What `sizeleak learn` writes.
-    Model,
+    /// What is named with an option, and is neither packets nor frames.
+    ValueOf(NamedFile),
     /// It is no file, but `standard` or options of stages: how `sizeleak compare` names pipelines.
     Settings,
 }
+
+/// A file that an option names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NamedFile {
+    /// What it is, for people.
+    what: &'static str,
+    /// The option.
+    option: &'static str,
+}
+
+const MODEL: NamedFile = NamedFile { what: "a model", option: "--model" };
+const INVENTORY: NamedFile = NamedFile { what: "an inventory", option: "--inventory" };
+const LABELS: NamedFile = NamedFile { what: "a file of labels", option: "--labels" };
 
 impl Operand {
     /// Looks at a file.
@@ -56,16 +69,22 @@ impl Operand {
     pub(super) fn as_input(&self) -> Result<&Path, Failure> {
         let file = self.path.display();
         match self.content {
-            // A file is meant here, whatever its name.
-            Content::Capture | Content::Settings => Ok(&self.path),
+            // Whatever else it is, `capture` says that it is none.
+            Content::Capture | Content::Settings | Content::ValueOf(_) => Ok(&self.path),
             Content::Stream => {
                 Err(Failure::usage(anyhow!("{file} is a saved frame stream: read it with `--from {file}`")))
             }
             Content::Pipeline => {
                 Err(Failure::usage(anyhow!("{file} is a pipeline file: name it with `--pipeline {file}`")))
             }
-            Content::Model => Err(Failure::usage(anyhow!("{file} is a model: name it with `--model {file}`"))),
         }
+    }
+
+    /// Checks that it is not what an option names.
+    pub(super) fn check_place(&self) -> Result<(), Failure> {
+        let Content::ValueOf(NamedFile { what, option }) = self.content else { return Ok(()) };
+        let file = self.path.display();
+        Err(Failure::usage(anyhow!("{file} is {what}, not a capture: name it with `{option} {file}`")))
     }
 }
 
@@ -100,14 +119,20 @@ fn begins_as_frames(head: &[u8]) -> bool {
     [&b"\x81\xa5hello"[..], b"\x81\xd9\x05hello"].iter().any(|start| head.starts_with(start))
 }
 
-/// What a text is by its tables, also if it has errors.
+/// What a text is by its tables or its header, also if it has errors.
 fn content_of_text(text: &str) -> Option<Content> {
+    let header = text.lines().next().and_then(|line| line.split_once(',')).map_or("", |(first, _)| first.trim());
+    if header.eq_ignore_ascii_case("time") {
+        return Some(Content::ValueOf(LABELS));
+    }
     text.lines().find_map(|line| {
         let is = |starts: &[&str]| starts.iter().any(|start| line.trim_start().starts_with(start));
         if is(&["[[stage]]", "[pipeline]"]) {
             Some(Content::Pipeline)
         } else if is(&["[[action]]", "[[model]]", "overhead ="]) {
-            Some(Content::Model)
+            Some(Content::ValueOf(MODEL))
+        } else if is(&["[[device]]"]) {
+            Some(Content::ValueOf(INVENTORY))
         } else {
             None
         }
@@ -134,8 +159,10 @@ mod tests {
             ("long", b"\x81\xd9\x05hello\x80".to_vec(), Content::Stream),
             ("named", b"# mine\n\n[pipeline]\nmode = \"threads\"\n".to_vec(), Content::Pipeline),
             ("wrong.toml", b"stage = 7".to_vec(), Content::Pipeline),
-            ("model.toml", b"schema = 2\noverhead = 67\n".to_vec(), Content::Model),
-            ("labels.csv", b"time,on,off\n1,1,0\n".to_vec(), Content::Capture),
+            ("model.toml", b"schema = 2\noverhead = 67\n".to_vec(), Content::ValueOf(MODEL)),
+            ("devices.toml", b"[[device]]\nname = \"plug\"\n".to_vec(), Content::ValueOf(INVENTORY)),
+            ("labels.csv", b"time,on,off\n1,1,0\n".to_vec(), Content::ValueOf(LABELS)),
+            ("notes.txt", b"bought on Monday\n".to_vec(), Content::Capture),
             ("empty", Vec::new(), Content::Capture),
             ("broken.zst", b"\x28\xb5\x2f\xfdnothing".to_vec(), Content::Capture),
         ] {

@@ -55,6 +55,15 @@ pub(super) struct TrafficInput {
     pipeline: Option<PathBuf>,
 }
 
+/// Captures that are read one by one.
+#[derive(Debug, Default)]
+pub(super) struct SingleCaptures {
+    /// The files.
+    pub(super) captures: Vec<PathBuf>,
+    /// How many files of the folders are no captures, or cannot be read.
+    pub(super) skipped: usize,
+}
+
 /// What stdin is, if a program may have been meant to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stdin {
@@ -83,13 +92,16 @@ impl TrafficInput {
     }
 
     /// The captures, with those below the folders in place of these.
-    pub(super) fn single_captures(&self) -> Result<Vec<PathBuf>, Failure> {
-        let mut single = Vec::new();
+    pub(super) fn single_captures(&self) -> Result<SingleCaptures, Failure> {
+        let mut single = SingleCaptures::default();
         for capture in self.captures()? {
             if self.recursive && capture.is_dir() {
-                single.extend(content_below(&capture).files.into_iter().filter(|file| is_capture(file)));
+                let content = content_below(&capture);
+                let (captures, others): (Vec<_>, Vec<_>) = content.files.into_iter().partition(|file| is_capture(file));
+                single.captures.extend(captures);
+                single.skipped += others.len() + content.special.len() + content.unreadable.len();
             } else {
-                single.push(capture);
+                single.captures.push(capture);
             }
         }
         Ok(single)
@@ -131,11 +143,10 @@ impl TrafficInput {
         self.operands.iter().filter(move |operand| operand.content == content).map(|operand| &*operand.path)
     }
 
-    /// Checks what no stage would: that captures and streams are not mixed, and that no model stands among them.
+    /// Checks what no stage would: that captures and streams are not mixed, and that nothing stands among them
+    /// that an option names.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        if let Some(model) = self.operands.iter().find(|operand| operand.content == Content::Model) {
-            model.as_input()?;
-        }
+        self.operands.iter().try_for_each(Operand::check_place)?;
         let (captures, streams) = (self.captures()?, self.streams());
         match (captures.first(), streams.first()) {
             (Some(capture), Some(stream)) => {
