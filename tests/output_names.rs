@@ -139,3 +139,18 @@ fn the_figures_of_the_paper_are_shown_only_where_they_are_asked_for() {
     let compared: serde_json::Value = serde_json::from_slice(&stdout(&mut sizeleak(&compared))).unwrap();
     assert!(compared["pipelines"][1]["evaluation"]["paper"].is_null(), "{compared}");
 }
+
+#[test]
+fn reports_have_the_same_option_for_their_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let print = |format: &str| {
+        let mut list = within(folder.path(), &format!("cache list {format}"));
+        stdout(list.arg("--cache-dir").arg(folder.path().join("cache")))
+    };
+    assert_eq!(print("--format json"), print("--json"));
+    assert_ne!(print("--format json"), print("--format table"));
+    for report in ["learn --help", "check-stage --help", "cache list --help", "evaluate --help"] {
+        let help = String::from_utf8(stdout(&mut sizeleak(report))).unwrap();
+        assert!(help.contains("--format <FORMAT>") && help.contains("--json"), "{report}");
+    }
+}

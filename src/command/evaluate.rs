@@ -26,6 +26,7 @@ use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{OutputOption, write};
 use super::pipeline_variant::PipelineVariant;
+use super::report_format::{ReportFormat, ReportFormatOption};
 
 /// Compare the answers of a model with the true actions
 #[derive(Debug, Args)]
@@ -83,13 +84,8 @@ pub(crate) struct Arguments {
     #[command(flatten, next_help_heading = FOLDS)]
     learning: LearningOptions,
 
-    /// The format of the figures [default: by the name of FILE, else table]
-    #[arg(long, value_enum, help_heading = OUTPUT)]
-    format: Option<FiguresFormat>,
-
-    /// Print the figures as JSON: `--format json`
-    #[arg(long, conflicts_with = "format", hide_short_help = true, help_heading = OUTPUT)]
-    json: bool,
+    #[command(flatten)]
+    format: ReportFormatOption,
 
     #[command(flatten)]
     output: OutputOption,
@@ -113,16 +109,6 @@ pub(crate) struct Arguments {
     /// FILE is the scenario that the captures were simulated from.
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = OUTPUT)]
     scenario: Option<PathBuf>,
-}
-
-/// The format of the figures.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum FiguresFormat {
-    /// Tables, for people
-    #[default]
-    Table,
-    /// One object
-    Json,
 }
 
 /// Which labels belong to the same part.
@@ -150,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(anyhow!("`--compare` is now a separate command: `sizeleak compare {settings} …`")));
     }
     let input = &arguments.input;
-    let format = arguments.format()?;
+    let format = arguments.output.form(arguments.format.named(), "sizeleak evaluate")?.unwrap_or_default();
     let limit = arguments.limit()?;
     let named = input.captures.traffic.pipeline()?;
     let standard = PipelineVariant::Options(Vec::new());
@@ -209,15 +195,10 @@ impl Arguments {
         bayes_limit(&scenario).with_context(name).map(Some)
     }
 
-    fn format(&self) -> Result<FiguresFormat, Failure> {
-        let named = if self.json { Some(FiguresFormat::Json) } else { self.format };
-        Ok(self.output.form(named, "sizeleak evaluate")?.unwrap_or_default())
-    }
-
     /// Prints the figures, of parts of the labels if there are any.
-    fn print(&self, evaluation: Evaluation, folds: Option<&[Fold]>, format: FiguresFormat) -> anyhow::Result<()> {
+    fn print(&self, evaluation: Evaluation, folds: Option<&[Fold]>, format: ReportFormat) -> anyhow::Result<()> {
         let evaluation = if self.published { evaluation.with_published() } else { evaluation };
-        if format == FiguresFormat::Json {
+        if format == ReportFormat::Json {
             let json = match folds {
                 None => serde_json::to_string_pretty(&evaluation)?,
                 Some(folds) => serde_json::to_string_pretty(&FoldedEvaluation { evaluation, folds: folds.to_vec() })?,

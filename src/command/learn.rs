@@ -23,10 +23,16 @@ use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{print_json, print_text, write, writes_stdout};
+use super::report_format::ReportFormatOption;
 use super::text_table::{NONE, numbers};
 
 /// Learn a gateway's sizes from captures, with labels of their commands or without
 #[derive(Debug, Args)]
+#[command(mut_args(|argument| match argument.get_id().as_str() {
+    // Only the curve has a format.
+    "format" | "json" => argument.requires("curve").hide_short_help(true).help_heading(CURVE),
+    _ => argument,
+}))]
 #[command(
     after_help = "Example:\n  \
     sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml",
@@ -106,9 +112,8 @@ pub(crate) struct Arguments {
     )]
     test_labels: Option<PathBuf>,
 
-    /// Print the curve as JSON
-    #[arg(long, requires = "curve", hide_short_help = true, help_heading = CURVE)]
-    json: bool,
+    #[command(flatten)]
+    format: ReportFormatOption,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -226,7 +231,7 @@ impl Arguments {
     }
 
     fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {
-        if self.json {
+        if self.format.is_json() {
             return print_json(&(serde_json::to_string_pretty(curve)? + "\n"));
         }
         print_text(&curve_table(curve))

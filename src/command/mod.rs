@@ -27,6 +27,7 @@ mod output_option;
 mod pipeline_variant;
 mod plot;
 mod progress;
+mod report_format;
 mod run;
 mod schema;
 mod simulate;

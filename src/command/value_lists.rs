@@ -15,7 +15,7 @@ struct ListFlag {
 
 const LIST_FLAGS: [ListFlag; 5] = [
     ListFlag { flag: "--gateway", goes_on: |text| text.split(',').all(is_address) },
-    ListFlag { flag: "--flow", goes_on: |text| text.split(',').all(is_number) },
+    ListFlag { flag: "--flow", goes_on: |text| text.split(',').all(is_flow) },
     ListFlag { flag: "--kind", goes_on: |text| text.split(',').all(is_word) && !Path::new(text).exists() },
     // They would be taken for captures to learn from.
     ListFlag { flag: "--test-input", goes_on: |_| true },
@@ -54,6 +54,12 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// A flow by its number, or by `F` and 16 hexadecimal digits.
+fn is_flow(text: &str) -> bool {
+    let is_text = |digits: &str| digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_number(text) || text.strip_prefix('F').is_some_and(is_text)
+}
+
 /// A word as the names of kinds are.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
@@ -84,6 +90,12 @@ mod tests {
     fn a_list_of_kinds_ends_at_a_file() {
         assert_spread("frames --kind notice summary x.frames", "frames --kind notice --kind summary x.frames");
         assert_spread("frames --kind flow,record examples", "frames --kind flow,record examples");
+    }
+
+    #[test]
+    fn a_list_of_flows_ends_at_a_file() {
+        assert_spread("plot --flow 7 F0000000000000a09 x.svg", "plot --flow 7 --flow F0000000000000a09 x.svg");
+        assert_spread("plot --flow 7 Friday", "plot --flow 7 Friday");
     }
 
     #[test]
