@@ -155,3 +155,34 @@ impl Compression {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn files_are_captures_by_content_or_if_they_are_damaged_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let header = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0";
+        let packed = zstd::encode_all(&header[..], 1).unwrap();
+        for (name, bytes, expected) in [
+            ("monday", &header[..], true),
+            ("packed.bin", &packed, true),
+            ("cut", &header[..9], true),
+            ("labels.csv", b"time,on\n1,1\n", false),
+            ("empty", b"", false),
+            ("text.pcap", b"time,on\n1,1\n", true),
+            ("empty.pcap.gz", b"", true),
+        ] {
+            let file = folder.path().join(name);
+            fs::write(&file, bytes).unwrap();
+            assert_eq!(is_capture(&file), expected, "{name}");
+        }
+        let link = folder.path().join("lost.pcap");
+        symlink("nowhere", &link).unwrap();
+        assert!(!is_capture(&link));
+    }
+}
