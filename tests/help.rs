@@ -90,6 +90,19 @@ fn rare_options_are_only_in_the_long_help_under_headings() {
 }
 
 #[test]
+fn manual_pages_explain_options_that_the_short_help_leaves_out() {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(with("sizeleak", "man -o").arg(folder.path()));
+    for (page, texts) in [
+        ("sizeleak-run.1", ["The size limit of the cache on disk", "Serve metrics for Prometheus"]),
+        ("command-segmenter.1", ["Records of one flow may be this much later", "Keep the right to open any file"]),
+    ] {
+        let text = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        assert!(texts.iter().all(|words| text.contains(words)), "{page}:\n{text}");
+    }
+}
+
+#[test]
 fn the_same_names_stand_for_the_same_everywhere() {
     for command in ["run", "learn", "evaluate", "compare", "adapt"] {
         let text = help("sizeleak", &format!("{command} --help"), 100);
