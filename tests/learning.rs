@@ -208,7 +208,7 @@ fn curve_needs_stdout_and_commands_to_test_on() {
     for (wrong, word) in [
         (&["--json"][..], "--curve"),
         (&["--curve=0"], "numbers"),
-        (&["--curve", "--test-labels", "x"], "--test-capture"),
+        (&["--curve", "--test-labels", "x"], "--test-input"),
     ] {
         let output = home.learn("model.toml", wrong);
         assert_eq!(output.status.code(), Some(2));

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::anyhow;
 use clap::Args;
 use sizeleak_evaluation::{InputSource, PipelineInput};
 use sizeleak_learning::{Adaptation, AdaptationRun, AdaptedSection};
@@ -13,15 +12,18 @@ use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
+use super::help::{OUTPUT, STAGES};
 use super::notices::NoticeReport;
 use super::output_option::write;
 use super::stage_options::StageOptionArguments;
+use super::traffic_input::TrafficInput;
 
 /// Adapt a model to messages that have become longer or shorter
 #[derive(Debug, Args)]
-#[command(mut_arg("gateway", |gateway| gateway.required_unless_present_any(["pipeline", "from"])))]
-#[command(after_help = "Examples:\n  \
-    sizeleak adapt --model model.toml --capture today.pcap --gateway 192.168.1.20 -o adapted.toml\n  \
+#[command(after_help = "Example:\n  \
+    sizeleak adapt today.pcap --model model.toml --gateway 192.168.1.20 -o adapted.toml")]
+#[command(after_long_help = "Examples:\n  \
+    sizeleak adapt today.pcap --model model.toml --gateway 192.168.1.20 -o adapted.toml\n  \
     sizeleak adapt --model model.toml --from records.frames.zst -o adapted.toml\n\n\
     A firmware update or a longer message id makes all commands longer by a few bytes. `run` follows that (the notice \
     `shifted`); this command writes it into the model: |ac|, and the sizes of single replies if they changed too. \
@@ -30,26 +32,17 @@ use super::stage_options::StageOptionArguments;
     If no change is certain at the end of the captures, nothing is written, and the exit code is 1.")]
 pub(crate) struct Arguments {
     /// The model to adapt, made by `sizeleak learn`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: PathBuf,
 
-    /// Captures with commands from after the change (pcap or pcapng, also compressed)
-    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "from")]
-    capture: Vec<PathBuf>,
-
-    /// Read these frame streams instead of captures: saved after any stage up to command-segmenter, also compressed
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "capture")]
-    from: Vec<PathBuf>,
-
-    /// A pipeline file to use instead of the standard pipeline
-    #[arg(long, value_name = "FILE")]
-    pipeline: Option<PathBuf>,
+    #[command(flatten)]
+    traffic: TrafficInput,
 
     #[command(flatten)]
     options: StageOptionArguments,
 
     /// Where to write the model; `-` is stdout
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: PathBuf,
 
     #[command(flatten)]
@@ -60,10 +53,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let pipeline = arguments.configure()?;
     arguments.files(&pipeline).check()?;
     let models = ModelSet::read(std::slice::from_ref(&arguments.model))?;
-    let source = match &arguments.from[..] {
-        [] => InputSource::Captures,
-        streams => InputSource::Streams(streams.to_vec()),
-    };
+    let streams = arguments.traffic.streams();
+    let source = if streams.is_empty() { InputSource::Captures } else { InputSource::Streams(streams) };
     let input = PipelineInput::new(source);
     let mut notices = NoticeReport::new(&arguments.log);
     let adapted = AdaptationRun { input: &input, models }.adapt(&pipeline, &mut |notice| notices.add(notice));
@@ -82,19 +73,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 impl Arguments {
     fn configure(&self) -> Result<Pipeline, Failure> {
-        let mut pipeline = match &self.pipeline {
+        let mut pipeline = match self.traffic.pipeline()? {
             Some(file) => Pipeline::read(file)?,
             None => Pipeline::standard(),
         };
-        if self.capture.iter().chain(&self.from).any(|file| file.as_os_str() == "-") {
-            return Err(Failure::usage(anyhow!("the input cannot be stdin: write it to a file first")));
-        }
-        if self.from.is_empty() {
-            pipeline.read_captures(&self.capture)?;
-        }
+        self.traffic.check_rereadable()?;
+        self.traffic.read_captures(&mut pipeline)?;
         self.options.set_gateway(&mut pipeline)?;
         pipeline.use_models(std::slice::from_ref(&self.model))?;
         self.options.set_others(&mut pipeline)?;
+        if self.traffic.streams().is_empty() {
+            self.options.check_gateway(&pipeline)?;
+        }
         // Files that a pipeline writes belong to `sizeleak run`.
         pipeline.latency_log = None;
         Ok(pipeline.without_saves())
@@ -102,7 +92,7 @@ impl Arguments {
 
     fn files(&self, pipeline: &Pipeline) -> RunFiles {
         let mut files = RunFiles::new();
-        self.from.iter().for_each(|path| files.reads("the saved stream", path));
+        self.traffic.streams().iter().for_each(|path| files.reads("the saved stream", path));
         files.extend(pipeline.files(None));
         files.writes("`--output`", &self.output);
         files

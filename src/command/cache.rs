@@ -14,12 +14,13 @@ use sizeleak_telemetry::log::say;
 use super::cache_folder::CacheFolder;
 use super::failure::Failure;
 use super::output_option::{print, print_json, print_text};
+use super::report_format::ReportFormatOption;
 use super::text_table::words;
 
 /// List and remove cache entries of earlier runs
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("cache_dir", |folder| folder.global(true)),
+    mut_arg("cache_dir", |folder| folder.global(true).hide_short_help(false)),
     after_help = "Examples:\n  \
     sizeleak cache list\n  \
     sizeleak cache clear --older-than 7d\n  \
@@ -39,9 +40,8 @@ enum Operation {
     /// List the entries, the most recently used first
     #[command(after_help = "Examples:\n  sizeleak cache list\n  sizeleak cache list --json | jq '.[].stage'")]
     List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: ReportFormatOption,
     },
     /// Remove all entries, or those not used recently
     #[command(after_help = "Examples:\n  sizeleak cache clear\n  sizeleak cache clear --older-than 7d")]
@@ -66,9 +66,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // Nothing is added, so the limit does not matter.
     let store = arguments.folder.open(u64::MAX)?;
     match &arguments.operation {
-        Operation::List { json } => {
+        Operation::List { format } => {
             let entries = store.list()?;
-            if *json { print_json(&as_json(&entries)?)? } else { print_text(&table(&entries))? }
+            if format.is_json() { print_json(&as_json(&entries)?)? } else { print_text(&table(&entries))? }
         }
         Operation::Clear { older_than } => {
             let before = older_than.map(|time| Timestamp::now().checked_sub(time));

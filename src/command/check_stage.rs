@@ -13,6 +13,7 @@ use sizeleak_conformance::{ConformanceReport, ConsumedKind, RecordedStream, Test
 
 use super::failure::Failure;
 use super::output_option::{print_json, print_text};
+use super::report_format::ReportFormatOption;
 
 /// Check a stage of your own against the contract of docs/frames.md
 #[derive(Debug, Args)]
@@ -29,16 +30,15 @@ pub(crate) struct Arguments {
     kind: ConsumedKind,
 
     /// Feed it this recorded stream, complete and from its place in a pipeline, such as `record-sizer > FILE` writes
-    #[arg(long, value_name = "FILE")]
+    #[arg(short = 'r', long, value_name = "FILE")]
     input: Option<PathBuf>,
 
     /// How long it may take to end after its input, and to answer while its input pauses
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = limit)]
     timeout: Duration,
 
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: ReportFormatOption,
 
     /// The program and its arguments
     #[arg(value_name = "COMMAND", last = true, required = true)]
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 impl Arguments {
     fn print(&self, report: &ConformanceReport) -> anyhow::Result<()> {
-        if !self.json {
+        if !self.format.is_json() {
             return print_text(&report.to_string());
         }
         let command: Vec<_> = self.command.iter().map(|part| part.to_string_lossy()).collect();

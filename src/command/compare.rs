@@ -15,7 +15,9 @@ use sizeleak_text::{escaped_json, escaped_lines};
 
 use super::evaluation_input::{COVERED, EvaluationInput};
 use super::failure::Failure;
+use super::help::OUTPUT;
 use super::notices::NoticeReport;
+use super::operand::Content;
 use super::output_option::OutputOption;
 use super::pipeline_variant::PipelineVariant;
 
@@ -25,11 +27,19 @@ const FEWEST_BEYOND: f64 = 5.0;
 /// Compare pipelines over the same labelled captures
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("gateway", |gateway| gateway.required_unless_present("variants")),
-    after_help = "Examples:\n  \
-    sizeleak compare pipeline.toml burst.toml --model model.toml --capture test.pcap --labels test.csv\n  \
-    sizeleak compare standard pruner.mode=paper pruner.mode=none,decomposer.limit=5000 --model model.toml \
-    --capture test.pcap --labels test.csv --gateway 192.168.1.20 --format csv -o figures.csv\n\n\
+    mut_arg("operands", |operands| {
+        let about = "The pipelines, compared with the first, and the captures";
+        let more = "A pipeline is a pipeline file, options of stages separated by commas (pruner.mode=paper), or \
+                    `standard` for the usual pipeline. Captures and saved frame streams are recognised by content.";
+        operands.value_name("PIPELINE|FILE").required(true).help(about).long_help(format!("{about}\n\n{more}"))
+    }),
+    after_help = "Example:\n  \
+    sizeleak compare pipeline.toml pruner.mode=paper test.pcap --labels test.csv --model model.toml \
+    --gateway 192.168.1.20",
+    after_long_help = "Examples:\n  \
+    sizeleak compare pipeline.toml burst.toml --model model.toml --input test.pcap --labels test.csv\n  \
+    sizeleak compare standard pruner.mode=paper pruner.mode=none,decomposer.limit=5000 test.pcap --model model.toml \
+    --labels test.csv --gateway 192.168.1.20 -o figures.csv\n\n\
     Every figure is one of `sizeleak evaluate`. The commands are the same in every pipeline, so differences to the \
     first pipeline are paired. Shares have Wilson's interval; their difference has the hull of Newcombe's paired \
     interval and of the bootstrap's, and McNemar's exact p. Means and medians have the interval of a bootstrap over \
@@ -43,20 +53,15 @@ const FEWEST_BEYOND: f64 = 5.0;
     candidates are made))."
 )]
 pub(crate) struct Arguments {
-    /// The pipelines, compared with the first: pipeline files, options of stages separated by commas, or `standard` for
-    /// the usual pipeline
-    #[arg(value_name = "PIPELINE|STAGE.KEY=VALUE", num_args = 2.., required = true)]
-    variants: Vec<PipelineVariant>,
-
     #[command(flatten)]
     pub(super) input: EvaluationInput,
 
     /// The probability that an interval holds the truth
-    #[arg(long, value_name = "SHARE", default_value = "0.95")]
+    #[arg(long, value_name = "SHARE", default_value = "0.95", hide_short_help = true)]
     confidence: Confidence,
 
     /// The seed of the bootstrap: the same seed produces the same figures
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_short_help = true)]
     seed: u64,
 
     /// How many samples the bootstrap draws
@@ -64,13 +69,14 @@ pub(crate) struct Arguments {
         long,
         value_name = "NUMBER",
         default_value_t = 2000,
+        hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     samples: u32,
 
-    /// The format of the figures
-    #[arg(long, value_enum, default_value_t)]
-    format: ComparisonFormat,
+    /// The format of the figures [default: by the name of FILE, else table]
+    #[arg(long, value_enum, help_heading = OUTPUT)]
+    format: Option<ComparisonFormat>,
 
     #[command(flatten)]
     output: OutputOption,
@@ -95,12 +101,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let share = confidence.share();
         return Err(Failure::usage(anyhow!("an interval of {share} needs at least `--samples {fewest}`")));
     }
-    let first = arguments.check_files()?;
+    let format = arguments.output.form(arguments.format, "sizeleak compare")?.unwrap_or_default();
+    let variants = arguments.variants()?;
+    let first = arguments.check_files(&variants)?;
     let traffic = arguments.input.captures.input(&first)?;
     let (models, labels) = arguments.input.read(&traffic, &first)?;
     let evaluator = arguments.input.evaluator(&models, &labels, &traffic)?;
     let (mut runs, mut first_damage) = (Vec::new(), None);
-    for (number, variant) in (1..).zip(&arguments.variants) {
+    for (number, variant) in (1..).zip(&variants) {
         let run = arguments.judge(&evaluator, number, variant);
         let (run, damage) = run.map_err(|failure| failure.context(format!("with `{variant}`")))?;
         runs.push(run);
@@ -108,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let comparison = Comparison::new(&labels, runs, &ComparisonOptions { confidence, seed, samples });
     let mut text = Vec::new();
-    match arguments.format {
+    match format {
         ComparisonFormat::Table => text.extend(escaped_lines(&table::table(&comparison)).bytes()),
         ComparisonFormat::Csv => comparison.write_csv(&mut text)?,
         ComparisonFormat::Json => {
@@ -121,10 +129,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 impl Arguments {
+    /// The pipelines to compare.
+    fn variants(&self) -> Result<Vec<PipelineVariant>, Failure> {
+        let operands = &self.input.captures.traffic.operands;
+        let named = operands.iter().filter(|operand| matches!(operand.content, Content::Pipeline | Content::Settings));
+        let variants = named.map(|operand| operand.path.to_string_lossy().parse::<PipelineVariant>());
+        let variants = variants.collect::<Result<Vec<_>, _>>().map_err(|fault| Failure::usage(anyhow!(fault)))?;
+        match variants.as_slice() {
+            [] | [_] => Err(Failure::usage(anyhow!(
+                "there is nothing to compare: name two pipelines, such as `standard pruner.mode=paper`"
+            ))),
+            _ => Ok(variants),
+        }
+    }
+
     /// Checks that the figures replace no file that a pipeline reads. Returns the first pipeline.
-    fn check_files(&self) -> Result<Pipeline, Failure> {
+    fn check_files(&self, variants: &[PipelineVariant]) -> Result<Pipeline, Failure> {
         let (mut files, mut first) = (RunFiles::new(), None);
-        for variant in &self.variants {
+        for variant in variants {
             let pipeline = self.input.pipeline(variant);
             let pipeline = pipeline.map_err(|failure| failure.context(format!("with `{variant}`")))?;
             files.extend(self.input.captures.files(&pipeline));

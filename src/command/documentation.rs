@@ -100,9 +100,14 @@ pub(crate) fn completions(arguments: &Completions, sizeleak: Command) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
+/// A command line whose options all have their texts in a manual page, also those that are not in the short help.
+fn with_every_text(command: Command) -> Command {
+    command.mut_args(|argument| argument.hide_short_help(false)).mut_subcommands(with_every_text)
+}
+
 /// Manual pages; `sizeleak` is the command line of this program.
 pub(crate) fn man(arguments: &Man, sizeleak: Command) -> Result<ExitCode, Failure> {
-    let programs = programs(sizeleak);
+    let programs: Vec<Command> = programs(sizeleak).into_iter().map(with_every_text).collect();
     if let Some(folder) = arguments.target.folder()? {
         // Subcommands have their own pages.
         return write_all(folder, |made| programs.into_iter().try_for_each(|program| generate_to(program, made)));

@@ -14,26 +14,32 @@ use sizeleak_learning::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_simulator::{BayesLimit, Scenario, bayes_limit};
 use sizeleak_telemetry::log::say;
+use sizeleak_text::{escaped_json, escaped_lines};
 
 use folds::FoldedRun;
 
 use super::evaluation_input::{COVERED, EvaluationInput};
 use super::failure::Failure;
 use super::fit::check_fit;
+use super::help::{FOLDS, OUTPUT};
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
-use super::output_option::{print_json, print_text, write, writes_stdout};
+use super::output_option::{OutputOption, write};
 use super::pipeline_variant::PipelineVariant;
+use super::report_format::{ReportFormat, ReportFormatOption};
 
 /// Compare the answers of a model with the true actions
 #[derive(Debug, Args)]
 #[command(mut_arg("model", |model| {
     model.required(false).required_unless_present("folds").conflicts_with("folds")
 }))]
-#[command(after_help = "Examples:\n  \
-    sizeleak evaluate --model model.toml --capture test.pcap --labels test.csv --gateway 192.168.1.20\n  \
-    sizeleak evaluate --model model.toml --capture test.pcap --labels test.csv --pipeline pipeline.toml --json\n  \
-    sizeleak evaluate --model paper.toml --capture test.pcap --labels test.csv --gateway fd00::20 \
+#[command(mut_arg("inventory", |inventory| inventory.hide_short_help(true)))]
+#[command(after_help = "Example:\n  \
+    sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20")]
+#[command(after_long_help = "Examples:\n  \
+    sizeleak evaluate test.pcap --labels test.csv --model model.toml --gateway 192.168.1.20\n  \
+    sizeleak evaluate test.pcap --labels test.csv --model model.toml --pipeline pipeline.toml --format json\n  \
+    sizeleak evaluate test.pcap --labels test.csv --model paper.toml --gateway fd00::20 \
     --set pruner.mode=paper\n  \
     sizeleak evaluate --folds 5 --from records.frames.zst --labels labels.csv\n\n\
     All shares are shares of the labelled commands, found or not. A command counts as found out if its true actions \
@@ -57,36 +63,51 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) input: EvaluationInput,
 
-    /// Without a model: learn from all labels but one of K parts and test on that part, for each part; `captures`
-    /// divides by the capture that the commands are in
-    #[arg(long, value_name = "K|captures", conflicts_with_all = ["details", "scenario"])]
+    /// Learn from most labels and test on the others
+    ///
+    /// Without a model: from all labels but one of K parts, tested on that part, for each part. `captures` divides by the capture that the commands are in.
+    #[arg(long, value_name = "K|captures", conflicts_with_all = ["details", "scenario"], help_heading = FOLDS)]
     folds: Option<FoldCount>,
 
     /// Which labels, in order of time, belong to the same part
-    #[arg(long, value_enum, default_value_t, requires = "folds")]
+    #[arg(
+        long,
+        value_name = "ORDER",
+        value_enum,
+        default_value_t,
+        requires = "folds",
+        hide_short_help = true,
+        help_heading = FOLDS
+    )]
     fold_order: PartOrder,
 
-    #[command(flatten, next_help_heading = "Options with --folds")]
+    #[command(flatten, next_help_heading = FOLDS)]
     learning: LearningOptions,
 
-    /// Print the figures as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: ReportFormatOption,
 
-    /// Show the figures that the paper published in 2019 beside these; its home, gateway and labels were others
-    #[arg(long)]
+    #[command(flatten)]
+    output: OutputOption,
+
+    /// Also show the figures that the paper published
+    ///
+    /// They are of 2019: its home, gateway and labels were others.
+    #[arg(long, help_heading = OUTPUT)]
     published: bool,
 
-    /// Write the outcome of every single command to FILE, as CSV
-    #[arg(long, value_name = "FILE")]
+    /// Write the outcome of every command to FILE, as CSV
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     details: Option<PathBuf>,
 
     /// Replaced by `sizeleak compare`
     #[arg(long, value_name = "SETTING", hide = true)]
     compare: Vec<String>,
 
-    /// The scenario that the captures were simulated from: also show the best that any method could do
-    #[arg(long, value_name = "FILE")]
+    /// Also show the best possible on this simulated home
+    ///
+    /// FILE is the scenario that the captures were simulated from.
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = OUTPUT)]
     scenario: Option<PathBuf>,
 }
 
@@ -115,14 +136,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(anyhow!("`--compare` is now a separate command: `sizeleak compare {settings} …`")));
     }
     let input = &arguments.input;
+    let format = arguments.output.form(arguments.format.named(), "sizeleak evaluate")?.unwrap_or_default();
     let limit = arguments.limit()?;
-    let pipeline = input.pipeline(&PipelineVariant::Options(Vec::new()))?;
+    let named = input.captures.traffic.pipeline()?;
+    let standard = PipelineVariant::Options(Vec::new());
+    let pipeline = input.pipeline(&named.map_or(standard, |file| PipelineVariant::File(file.to_owned())))?;
     arguments.check_files(&pipeline)?;
     if let Some(count) = arguments.folds {
         let order = arguments.fold_order.into();
         let folded = FoldedRun { input, learning: &arguments.learning, count, order }.evaluate(&pipeline)?;
         let FoldedEvaluation { evaluation, folds } = folded.figures;
-        arguments.print(evaluation, Some(&folds))?;
+        arguments.print(evaluation, Some(&folds), format)?;
         return folded.damage.map_or(Ok(ExitCode::SUCCESS), |damage| Err(Failure::damaged(&damage, COVERED)));
     }
     let traffic = input.captures.input(&pipeline)?;
@@ -141,7 +165,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let fit = run.fit();
     // What a model that does not fit takes to be known is not given away.
     let prior_bits = evaluator.prior_bits(&pipeline).filter(|_| !matches!(fit, ModelFit::None { .. }));
-    arguments.print(Evaluation::new(&run, prior_bits, limit), None)?;
+    arguments.print(Evaluation::new(&run, prior_bits, limit), None, format)?;
     if let Some(damage) = run.damage() {
         return Err(Failure::damaged(damage, COVERED));
     }
@@ -156,7 +180,7 @@ impl Arguments {
             files.reads("the scenario", scenario);
         }
         self.learning.add_to(&mut files);
-        writes_stdout(&mut files);
+        self.output.add_to(&mut files);
         if let Some(details) = &self.details {
             files.writes("`--details`", details);
         }
@@ -172,16 +196,17 @@ impl Arguments {
     }
 
     /// Prints the figures, of parts of the labels if there are any.
-    fn print(&self, evaluation: Evaluation, folds: Option<&[Fold]>) -> anyhow::Result<()> {
+    fn print(&self, evaluation: Evaluation, folds: Option<&[Fold]>, format: ReportFormat) -> anyhow::Result<()> {
         let evaluation = if self.published { evaluation.with_published() } else { evaluation };
-        if self.json {
+        if format == ReportFormat::Json {
             let json = match folds {
                 None => serde_json::to_string_pretty(&evaluation)?,
                 Some(folds) => serde_json::to_string_pretty(&FoldedEvaluation { evaluation, folds: folds.to_vec() })?,
             };
-            return print_json(&(json + "\n"));
+            return self.output.write(escaped_json(&(json + "\n")).as_bytes());
         }
-        print_text(&format!("{}{}", folds.map_or_else(String::new, folds::table), table::table(&evaluation)))
+        let tables = format!("{}{}", folds.map_or_else(String::new, folds::table), table::table(&evaluation));
+        self.output.write(escaped_lines(&tables).as_bytes())
     }
 
     fn write_details(&self, run: &JudgedRun) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
+use super::help::STAGES;
 use super::labelled_captures::LabelledCaptures;
 use super::pipeline_variant::PipelineVariant;
 
@@ -19,15 +20,17 @@ pub(super) const COVERED: &str = "the figures cover everything before the damage
 #[derive(Debug, Args)]
 #[command(mut_arg("labels", |labels| labels.required_unless_present("labels_from_names")))]
 pub(super) struct EvaluationInput {
-    /// The model, made by `sizeleak learn`; several files for several services or gateways
-    #[arg(long, value_name = "FILE", required = true)]
+    /// The model, made by `sizeleak learn`
+    ///
+    /// Can be repeated, for several services or gateways.
+    #[arg(long, value_name = "FILE", required = true, help_heading = STAGES)]
     model: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
 
     /// The probability that a credible set holds
-    #[arg(long, value_name = "P", default_value = "0.95", value_parser = probability)]
+    #[arg(long, value_name = "P", default_value = "0.95", value_parser = probability, hide_short_help = true)]
     pub(super) credible: f64,
 }
 
@@ -69,7 +72,9 @@ impl EvaluationInput {
     /// A pipeline that uses the models.
     pub(super) fn pipeline(&self, variant: &PipelineVariant) -> Result<Pipeline, Failure> {
         let mut pipeline = match variant {
-            PipelineVariant::Options(options) => self.captures.pipeline(None, options)?,
+            PipelineVariant::Options(options) => {
+                self.captures.pipeline(self.captures.traffic.pipeline_option(), options)?
+            }
             PipelineVariant::File(file) => self.captures.pipeline(Some(file), &[])?,
         };
         pipeline.use_models(&self.model)?;

@@ -11,44 +11,61 @@ use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
 use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns};
 use sizeleak_pipeline::recording::open;
-use sizeleak_storage::{OutputFile, RunFiles};
+use sizeleak_storage::RunFiles;
+use sizeleak_telemetry::log::LogFlags;
 
 use super::failure::Failure;
-use super::output_option::writes_stdout;
+use super::help::{INPUT, OUTPUT};
+use super::kind_names::{KindsSeen, kind};
+use super::output_option::{OutputOption, keep_partial};
 use super::text_style::TextStyleOptions;
 
 /// Show a frame stream as text, at any point of a pipe
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     capture home.pcap | flow-filter --gateway 192.168.1.20 | record-sizer | sizeleak frames\n  \
-    sizeleak frames saved.frames --format ndjson --kind notice summary\n  \
-    sizeleak frames records.frames --format parquet --kind record > records.parquet\n  \
+    sizeleak frames saved.frames --format ndjson --kind notice,summary\n  \
+    sizeleak frames records.frames --kind record -o records.parquet\n  \
     TZ=Europe/Berlin sizeleak frames saved.frames --time local")]
 pub(crate) struct Arguments {
     /// The stream, also compressed with zstd or gzip; `-` or nothing is stdin
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The format of the output
-    #[arg(long, value_enum, default_value_t = TextFormat::Table)]
-    format: TextFormat,
+    /// The stream, as FILE names it
+    #[arg(short = 'r', long, value_name = "FILE", conflicts_with = "file", help_heading = INPUT)]
+    input: Option<PathBuf>,
 
-    /// Only frames of these kinds; `csv` and `parquet` take one [default: all but hello and summary]
-    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
+    /// The format of the output [default: by the name of FILE, else table]
+    #[arg(long, value_enum, help_heading = OUTPUT)]
+    format: Option<TextFormat>,
+
+    /// Only frames of this kind, such as `record`; can be repeated
+    ///
+    /// `csv` and `parquet` take one. By default all but hello and summary. Kinds that only other programs know are
+    /// shown too.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind, help_heading = OUTPUT)]
     kind: Vec<String>,
 
+    #[command(flatten)]
+    output: OutputOption,
+
     /// Write binary fields completely, not just their first 16 bytes
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     whole: bool,
 
     #[command(flatten)]
     style: TextStyleOptions,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
 }
 
 /// The formats other than frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum TextFormat {
     /// An aligned line for each frame (or row of a batch), for people
+    #[default]
     Table,
     /// A JSON object for each frame (or row of a batch)
     Ndjson,
@@ -59,20 +76,10 @@ enum TextFormat {
     Parquet,
 }
 
-/// The name of a kind, known or not. Checked because a FILE after `--kind` would otherwise be taken for one.
-pub(super) fn kind(text: &str) -> Result<String, String> {
-    let is_name = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    if is_name {
-        Ok(text.to_owned())
-    } else {
-        Err("this is not the name of a kind; FILE goes before `--kind`".to_owned())
-    }
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let selection =
         if arguments.kind.is_empty() { KindSelection::Traffic } else { KindSelection::Kinds(arguments.kind.clone()) };
-    let format = match arguments.format {
+    let format = match arguments.output.form(arguments.format, "sizeleak frames")?.unwrap_or_default() {
         TextFormat::Table => OutputFormat::Table,
         TextFormat::Ndjson => OutputFormat::Ndjson,
         TextFormat::Csv => OutputFormat::Csv,
@@ -81,21 +88,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     check_columns(format, &selection)?;
     let binary = if arguments.whole { HexLength::Whole } else { HexLength::default() };
     let mut files = RunFiles::new();
-    files.reads("the stream", arguments.file.as_deref().unwrap_or(Path::new("-")));
-    writes_stdout(&mut files);
+    let stream = arguments.file.as_deref().or(arguments.input.as_deref());
+    files.reads("the stream", stream.unwrap_or(Path::new("-")));
+    arguments.output.add_to(&mut files);
     files.check()?;
-    let stdout = OutputFile::stdout()?.writer()?;
-    check_target(format, &stdout)?;
-    let style = arguments.style.style(binary, &stdout)?;
-    let (input, name) = open(arguments.file.as_deref())?;
-    let mut reader = FrameReader::new(input);
-    let copied = OutputWriter::new(format, selection, style, stdout).and_then(|mut writer| {
-        let damage = copy(&mut reader, &mut writer)?;
+    let (input, name) = open(stream)?;
+    let mut file = arguments.output.create()?;
+    let output = file.writer()?;
+    check_target(format, &output)?;
+    let style = arguments.style.style(binary, &output)?;
+    let (mut reader, mut seen) = (FrameReader::new(input), KindsSeen::default());
+    let copied = OutputWriter::new(format, selection, style, output).and_then(|mut writer| {
+        let damage = copy(&mut reader, &mut writer, &mut seen)?;
         writer.finish().map(|()| damage)
     });
     match copied {
-        Ok(None) => Ok(ExitCode::SUCCESS),
+        Ok(None) => {
+            file.keep()?;
+            if !arguments.log.is_quiet() {
+                seen.report_absent(&arguments.kind);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
         Ok(Some(error)) => {
+            keep_partial(file, &arguments.log)?;
             let code = if error.is_cut() { 3 } else { 1 };
             Err(Failure::with_code(code, anyhow!("{name}: {error}")))
         }
@@ -133,10 +149,12 @@ pub(super) fn check_target(format: OutputFormat, output: &File) -> Result<(), Fa
 fn copy(
     reader: &mut FrameReader<Box<dyn Read + Send>>,
     writer: &mut OutputWriter<File>,
+    seen: &mut KindsSeen,
 ) -> io::Result<Option<ReadError>> {
     loop {
         let buffered = match reader.buffered_frame() {
             Ok(Some(frame)) => {
+                seen.add(frame.kind());
                 writer.write(&frame)?;
                 continue;
             }

@@ -2,65 +2,70 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
 use clap::Args;
 use jiff::SignedDuration;
 use sizeleak_evaluation::{InputSource, LabelFile, LabelTimes, NameRule, Overlap, PipelineInput, Tolerance};
-use sizeleak_model::LabelZone;
+use sizeleak_learning::digest_capture;
+use sizeleak_model::{CaptureDigest, LabelZone};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::cache_use::CacheUse;
 use super::failure::Failure;
+use super::help::INPUT;
 use super::stage_options::StageOptionArguments;
+use super::traffic_input::{SingleCaptures, TrafficInput};
 
 /// Labelled captures, and how commands are found in them.
 #[derive(Debug, Args)]
-#[command(mut_arg("gateway", |gateway| gateway.required_unless_present_any(["pipeline", "from"])))]
 pub(super) struct LabelledCaptures {
-    /// The captures (pcap or pcapng, also compressed)
-    #[arg(id = "capture", long, value_name = "FILE", num_args = 1.., required_unless_present = "from")]
-    captures: Vec<PathBuf>,
-
-    /// Read these frame streams instead of captures: saved after any stage up to command-segmenter, also compressed; all
-    /// gateways but those of `--gateway` are left out
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "capture")]
-    from: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) traffic: TrafficInput,
 
     #[command(flatten)]
     cache: CacheUse,
 
-    /// The true actions of each command, as CSV: `time,<action>,<action>…` with a row for each command, or
-    /// `time,action[,count]` with a row for each action
-    #[arg(long, value_name = "FILE")]
+    /// The true actions of each command, as CSV
+    ///
+    /// `time,<action>,<action>…` with a row for each command, or `time,action[,count]` with a row for each action.
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
     labels: Option<PathBuf>,
 
-    /// Every capture or stream holds one command, and its file's name is the action (`toggle.pcap`,
-    /// `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`), or that of its folder (`toggle/001.pcap`); only the order of its
-    /// packets counts
-    #[arg(long, conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset"])]
+    /// Every capture or stream holds one command, and its file's name is the action
+    ///
+    /// As in `toggle.pcap`, `toggle_001.pcap`, `2023-08-06_toggle-1.pcap`; or the name of its folder
+    /// (`toggle/001.pcap`). Only the order of its packets counts.
+    #[arg(
+        long,
+        conflicts_with_all = ["labels", "tolerance", "label_zone", "label_offset"],
+        hide_short_help = true,
+        help_heading = INPUT
+    )]
     labels_from_names: bool,
 
     /// Where names have the action: a regular expression with a group (?<action>…), and perhaps one (?<count>…)
-    #[arg(long, value_name = "REGEX", requires = "labels_from_names")]
+    #[arg(long, value_name = "REGEX", requires = "labels_from_names", hide_short_help = true, help_heading = INPUT)]
     label_pattern: Option<NameRule>,
 
     /// How far a command may be from its label [default: 2s; 90s if the labels' times have no seconds]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = INPUT)]
     pub(super) tolerance: Option<Tolerance>,
 
     /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
-    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true, hide_short_help = true, help_heading = INPUT)]
     label_zone: Option<LabelZone>,
 
     /// What to add to the labels' times, such as 23s or -1h [default: what the commands show, if that is certain]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = offset)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = offset,
+        hide_short_help = true,
+        help_heading = INPUT
+    )]
     label_offset: Option<i64>,
-
-    /// A pipeline file to use instead of the standard pipeline
-    #[arg(long, value_name = "FILE")]
-    pipeline: Option<PathBuf>,
 
     #[command(flatten)]
     options: StageOptionArguments,
@@ -89,14 +94,18 @@ impl LabelledCaptures {
     pub(super) fn files(&self, pipeline: &Pipeline) -> RunFiles {
         let mut files = RunFiles::new();
         self.labels.iter().for_each(|path| files.reads("the labels", path));
-        self.from.iter().for_each(|path| files.reads("the saved stream", path));
+        self.traffic.streams().iter().for_each(|path| files.reads("the saved stream", path));
         files.extend(pipeline.files(None));
         files
     }
 
-    /// The files with traffic that the user named.
-    pub(super) fn named(&self) -> &[PathBuf] {
-        if self.from.is_empty() { &self.captures } else { &self.from }
+    /// The digests of the files with traffic.
+    pub(super) fn digests(&self) -> Result<Vec<CaptureDigest>, Failure> {
+        let mut files = self.traffic.streams();
+        if files.is_empty() {
+            files = self.traffic.single_captures()?.captures;
+        }
+        Ok(files.iter().map(|file| digest_capture(file)).collect::<Result<_, _>>()?)
     }
 
     /// Whether there are any labels.
@@ -120,12 +129,12 @@ impl LabelledCaptures {
 
     /// What the pipelines read.
     pub(super) fn input(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
-        self.input_from(self.source(ReadOrder::Together), pipeline)
+        self.input_from(self.source(ReadOrder::Together)?, pipeline)
     }
 
     /// The same, with captures read one after another.
     pub(super) fn input_by_capture(&self, pipeline: &Pipeline) -> Result<PipelineInput, Failure> {
-        self.input_from(self.source(ReadOrder::OneByOne), pipeline)
+        self.input_from(self.source(ReadOrder::OneByOne)?, pipeline)
     }
 
     /// The same of another source.
@@ -141,31 +150,35 @@ impl LabelledCaptures {
         }))
     }
 
-    fn source(&self, order: ReadOrder) -> InputSource {
-        if !self.from.is_empty() {
-            return InputSource::Streams(self.from.clone());
+    fn source(&self, order: ReadOrder) -> Result<InputSource, Failure> {
+        let streams = self.traffic.streams();
+        if !streams.is_empty() {
+            return Ok(InputSource::Streams(streams));
         }
-        match order {
-            ReadOrder::Together if !self.labels_from_names => InputSource::Captures,
-            ReadOrder::Together | ReadOrder::OneByOne => InputSource::CaptureByCapture(self.captures.clone()),
+        if order == ReadOrder::Together && !self.labels_from_names {
+            return Ok(InputSource::Captures);
         }
+        let SingleCaptures { captures, skipped } = self.traffic.single_captures()?;
+        if skipped > 0 && !self.log.is_quiet() {
+            say("note", &format!("{skipped} files of the folders are no captures, and are skipped"));
+        }
+        Ok(InputSource::CaptureByCapture(captures))
     }
 
-    /// The pipeline over these captures, of another file than the arguments' or with further options.
+    /// The pipeline of a file, or else the standard one, over these captures and with further options.
     pub(super) fn pipeline(&self, file: Option<&Path>, options: &[String]) -> Result<Pipeline, Failure> {
-        let mut pipeline = match file.or(self.pipeline.as_deref()) {
+        let mut pipeline = match file {
             Some(file) => Pipeline::read(file)?,
             None => Pipeline::standard(),
         };
-        if self.named().iter().any(|file| file.as_os_str() == "-") {
-            return Err(Failure::usage(anyhow!("the input is read more than once: write stdin to a file first")));
-        }
-        if self.from.is_empty() {
-            pipeline.read_captures(&self.captures)?;
-        }
+        self.traffic.check_rereadable()?;
+        self.traffic.read_captures(&mut pipeline)?;
         self.options.set_gateway(&mut pipeline)?;
         self.options.set_others(&mut pipeline)?;
         options.iter().try_for_each(|option| pipeline.set_text(option))?;
+        if self.traffic.streams().is_empty() {
+            self.options.check_gateway(&pipeline)?;
+        }
         // Files that a pipeline writes belong to `sizeleak run`.
         pipeline.latency_log = None;
         Ok(pipeline.without_saves())

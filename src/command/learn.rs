@@ -11,28 +11,36 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{InputSource, LabelFile, PipelineInput};
-use sizeleak_learning::{CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, digest_capture};
+use sizeleak_learning::{CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome};
 use sizeleak_model::{FitMethod, ModelSet};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::show;
 
 use self::lesson::{Lesson, LessonSettings};
 use super::failure::Failure;
+use super::help::{CURVE, OUTPUT};
 use super::labelled_captures::LabelledCaptures;
 use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{print_json, print_text, write, writes_stdout};
+use super::report_format::ReportFormatOption;
 use super::text_table::{NONE, numbers};
 
 /// Learn a gateway's sizes from captures, with labels of their commands or without
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml \
-    -o model.toml\n  \
-    sizeleak learn --capture learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
-    sizeleak learn --capture monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper \
-    -o paper.toml\n  \
-    sizeleak learn --capture week.pcap --gateway 192.168.1.20 -o model.toml\n\n\
+#[command(mut_args(|argument| match argument.get_id().as_str() {
+    // Only the curve has a format.
+    "format" | "json" => argument.requires("curve").hide_short_help(true).help_heading(CURVE),
+    _ => argument,
+}))]
+#[command(
+    after_help = "Example:\n  \
+    sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml",
+    after_long_help = "Examples:\n  \
+    sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 --inventory inventory.toml -o model.toml\n  \
+    sizeleak learn learn.pcap --labels learn.csv --gateway 192.168.1.20 -o model.toml --curve\n  \
+    sizeleak learn monday.pcap tuesday.pcap --labels both.csv --gateway fd00::20 --method paper -o paper.toml\n  \
+    sizeleak learn week.pcap --gateway 192.168.1.20 -o model.toml\n\n\
     Without labels, or where labels leave sizes open and most commands have none, sizes are learned from the sizes and \
     replies of all commands: actions are `action-1` and so on until one labelled command of each names them. What the \
     commands do not tell is said, or refused. `--labelled-only` learns from labelled commands alone.\n\n\
@@ -47,7 +55,8 @@ use super::text_table::{NONE, numbers};
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
     JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else \
     null), and if something was learned: commands, before_pruning (null without a pruner) and after_pruning (each: \
-    precision, top_1, top_5, candidates, intervals {precision, top_1, top_5: each low, high})).")]
+    precision, top_1, top_5, candidates, intervals {precision, top_1, top_5: each low, high}))."
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) captures: LabelledCaptures,
@@ -56,40 +65,61 @@ pub(crate) struct Arguments {
     options: LearningOptions,
 
     /// Where to write the model; `-` is stdout
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: PathBuf,
 
-    /// Write the commands to record next, so that every size can be determined, as a label file without times; without
-    /// rows if nothing is missing
-    #[arg(long, value_name = "FILE")]
+    /// Write the commands to record next, as a label file without times
+    ///
+    /// They are the fewest by which every size can be determined; without rows if nothing is missing.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     record: Option<PathBuf>,
 
     /// Learn from labelled commands alone, also where they leave sizes open
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     labelled_only: bool,
 
-    /// Print how precision grows with the number of labels: models of the first N labels only, each tested on the last
-    /// third of the labels, or on the captures to test on
-    #[arg(long, value_name = "N,N…", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    /// Print how precision grows with the number of labels
+    ///
+    /// Models of the first N labels only, each tested on the last third of the labels, or on the captures to test on.
+    #[arg(
+        long,
+        value_name = "N,N…",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        help_heading = CURVE
+    )]
     curve: Option<LabelCounts>,
 
-    /// Captures to test on with --curve, instead of the last third of the labels
-    #[arg(long, value_name = "FILE", num_args = 1.., requires_all = ["curve", "test_labels"])]
-    test_capture: Vec<PathBuf>,
+    /// Test with --curve on this capture, not on the last third of the labels; can be repeated
+    #[arg(
+        long,
+        alias = "test-capture",
+        value_name = "FILE",
+        requires_all = ["curve", "test_labels"],
+        hide_short_help = true,
+        help_heading = CURVE
+    )]
+    test_input: Vec<PathBuf>,
 
     /// The labels of the captures to test on
-    #[arg(long, value_name = "FILE", requires_all = ["curve", "test_capture"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["curve", "test_input"],
+        hide_short_help = true,
+        help_heading = CURVE
+    )]
     test_labels: Option<PathBuf>,
 
-    /// Print the curve as JSON
-    #[arg(long, requires = "curve")]
-    json: bool,
+    #[command(flatten)]
+    format: ReportFormatOption,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let captures = &arguments.captures;
     arguments.check_use()?;
-    let pipeline = captures.pipeline(None, &[])?;
+    let pipeline = captures.pipeline(captures.traffic.pipeline()?, &[])?;
     arguments.check_files(&pipeline)?;
     let traffic = captures.input(&pipeline)?;
     let settings = arguments.settings(&pipeline, &traffic)?;
@@ -167,7 +197,6 @@ impl Arguments {
 
     /// How is learned, whatever the labels.
     fn settings<'a>(&self, pipeline: &'a Pipeline, input: &'a PipelineInput) -> Result<LessonSettings<'a>, Failure> {
-        let captures = self.captures.named().iter().map(|capture| digest_capture(capture));
         Ok(LessonSettings {
             input,
             pipeline,
@@ -176,7 +205,7 @@ impl Arguments {
             method: self.options.method(),
             cipher: self.options.cipher()?,
             inventory: self.options.inventory()?,
-            captures: captures.collect::<Result<_, _>>()?,
+            captures: self.captures.digests()?,
         })
     }
 
@@ -184,7 +213,7 @@ impl Arguments {
     fn check_files(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         let mut files = self.captures.files(pipeline);
         self.options.add_to(&mut files);
-        self.test_capture.iter().for_each(|path| files.reads("the capture", path));
+        self.test_input.iter().for_each(|path| files.reads("the capture", path));
         self.test_labels.iter().for_each(|path| files.reads("the labels", path));
         files.writes("`--output`", &self.output);
         self.record.iter().for_each(|path| files.writes("`--record`", path));
@@ -197,12 +226,12 @@ impl Arguments {
     /// The pipeline over the captures to test on and their labels, if there are any.
     fn test(&self, mut pipeline: Pipeline) -> Result<(Pipeline, Option<LabelFile>), Failure> {
         let Some(labels) = &self.test_labels else { return Ok((pipeline, None)) };
-        pipeline.read_captures(&self.test_capture)?;
+        pipeline.read_captures(&self.test_input)?;
         Ok((pipeline, Some(LabelFile::read(labels, &self.captures.label_times())?)))
     }
 
     fn print(&self, curve: &LearningCurve) -> anyhow::Result<()> {
-        if self.json {
+        if self.format.is_json() {
             return print_json(&(serde_json::to_string_pretty(curve)? + "\n"));
         }
         print_text(&curve_table(curve))

@@ -14,22 +14,25 @@ use super::failure::Failure;
 /// How a model is learned.
 #[derive(Debug, Args)]
 pub(super) struct LearningOptions {
-    /// The devices behind the gateway and their actions: TOML, `[[device]]` with `name`, `count`, `actions` [default:
-    /// any number of any action]
+    /// The devices behind the gateway and their actions [default: any number of any action]
+    ///
+    /// TOML, `[[device]]` with `name`, `count`, `actions`.
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 
     /// How sizes are learned
-    #[arg(long, value_enum, default_value_t = LearningMethod::Robust)]
+    #[arg(long, value_enum, default_value_t = LearningMethod::Robust, hide_short_help = true)]
     method: LearningMethod,
 
     /// The cipher suite, by its IANA name, of sessions whose handshake was not captured
-    #[arg(long, value_name = "SUITE")]
+    #[arg(long, value_name = "SUITE", hide_short_help = true)]
     cipher: Option<String>,
 
-    /// Every command between the first label and the last has a label: what has none is learned as no command. Without
-    /// this, only what is periodic, an answer or of a size that no actions make up is
-    #[arg(long)]
+    /// Every command between the first label and the last has a label
+    ///
+    /// What has none is learned as no command. Without this, only what is periodic, an answer or of a size that no
+    /// actions make up is.
+    #[arg(long, hide_short_help = true)]
     labels_are_complete: bool,
 }
 

@@ -11,17 +11,23 @@ mod evaluate;
 mod evaluation_input;
 mod failure;
 mod fit;
+mod found_pipeline;
 mod frames;
+mod help;
 mod init;
+mod kind_names;
 mod labelled_captures;
 mod learn;
 mod learning_options;
 mod loss;
 mod notices;
+mod operand;
+mod output_form;
 mod output_option;
 mod pipeline_variant;
 mod plot;
 mod progress;
+mod report_format;
 mod run;
 mod schema;
 mod simulate;
@@ -29,7 +35,10 @@ mod stage_options;
 mod start_point;
 mod text_style;
 mod text_table;
+mod traffic_input;
+mod value_lists;
 
+use std::env;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -81,24 +90,22 @@ impl Subcommands {
             Self::Adapt(arguments) => &arguments.log,
             Self::Evaluate(arguments) => &arguments.input.captures.log,
             Self::Compare(arguments) => &arguments.input.captures.log,
+            Self::Frames(arguments) => &arguments.log,
+            Self::Plot(arguments) => &arguments.log,
             _ => DEFAULT,
         }
     }
 }
 
-/// The command line of the program, with the exit codes below the help of every subcommand.
+/// The command line of the program.
 fn command() -> Command {
-    Cli::command().mut_subcommands(|subcommand| {
-        let examples = subcommand.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
-        // A subcommand may explain its own exit codes.
-        let codes = if examples.contains("Exit code") { "" } else { EXIT_CODES };
-        subcommand.after_help(format!("{examples}{codes}").trim_end().to_owned())
-    })
+    Cli::command().mut_subcommands(help::with_exit_codes)
 }
 
 /// Runs the program to its end.
 pub fn main() -> ExitCode {
-    let parsed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let arguments = value_lists::spread(env::args_os());
+    let parsed = command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let parsed = parsed.unwrap_or_else(|error| exit_with_usage(error));
     let screen = parsed.command.log().install("sizeleak");
     let result = match parsed.command {

@@ -4,9 +4,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use sizeleak_storage::{OutputFile, RunFiles, replace};
+use sizeleak_telemetry::log::{LogFlags, say};
 use sizeleak_text::{escaped_json, escaped_lines};
+
+use super::failure::Failure;
+use super::help::OUTPUT;
+use super::output_form;
 
 /// The role of stdout among the files of a run.
 const STDOUT: &str = "stdout";
@@ -14,9 +19,11 @@ const STDOUT: &str = "stdout";
 /// Where a result goes.
 #[derive(Debug, Args)]
 pub(super) struct OutputOption {
-    /// Write to FILE instead of stdout. FILE is replaced when everything is written; of a run that fails, the rest
-    /// is left in FILE.partial. Pipes and devices are written to directly
-    #[arg(short, long, value_name = "FILE")]
+    /// Write to FILE; its name chooses the format
+    ///
+    /// FILE is replaced when everything is written; of a run that fails, the rest is left in FILE.partial. Pipes and
+    /// devices are written to directly.
+    #[arg(short, long, short_alias = 'w', value_name = "FILE", help_heading = OUTPUT)]
     output: Option<PathBuf>,
 }
 
@@ -34,6 +41,11 @@ impl OutputOption {
         self.output.as_deref()
     }
 
+    /// The format of what `command` writes: as named, or by the name of the file.
+    pub(super) fn form<F: ValueEnum>(&self, named: Option<F>, command: &str) -> Result<Option<F>, Failure> {
+        output_form::chosen(named, self.path(), command)
+    }
+
     /// Begins the output.
     pub(super) fn create(&self) -> anyhow::Result<OutputFile> {
         Ok(match &self.output {
@@ -46,6 +58,17 @@ impl OutputOption {
     pub(super) fn write(&self, result: &[u8]) -> anyhow::Result<()> {
         self.output.as_deref().map_or_else(|| print(result), |path| write(path, result))
     }
+}
+
+/// Leaves the earlier output of a run that failed as it is, and this one beside it.
+pub(super) fn keep_partial(file: OutputFile, log: &LogFlags) -> Result<(), Failure> {
+    match file.keep_partial()? {
+        Some(path) if !log.is_quiet() => {
+            say("sizeleak", &format!("the output until the failure is in {}", path.display()));
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Adds stdout to the files of a run: it may be a file.

@@ -4,7 +4,7 @@ use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
 
 /// The name of the pipeline without any change.
-const STANDARD: &str = "standard";
+pub(super) const STANDARD: &str = "standard";
 
 /// How a pipeline differs from the usual one.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,15 +10,18 @@ use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, read, write_svg};
 use sizeleak_pipeline::recording::open;
 use sizeleak_storage::RunFiles;
-use sizeleak_telemetry::log::say;
+use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
+use super::help::INPUT;
+use super::output_form::check_picture;
 use super::output_option::OutputOption;
 use super::text_style::ClockOption;
 
 /// Draw the commands of a frame stream over time, as SVG
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = "Example:\n  sizeleak plot commands.frames -o timeline.svg")]
+#[command(after_long_help = "Examples:\n  \
     sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  \
     sizeleak plot saved.ndjson --time local -o timeline.svg\n  \
     sizeleak plot saved.frames --from 2026-01-06T08:30 --until 2026-01-07 --gateway 192.168.1.20 -o morning.svg\n\n\
@@ -28,6 +31,10 @@ pub(crate) struct Arguments {
     /// Frames or JSON lines, as `sizeleak run --format frames` or `ndjson` writes them; `-` or nothing is stdin
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+
+    /// The frames or JSON lines, as FILE names them
+    #[arg(short = 'r', long, value_name = "FILE", conflicts_with = "file", help_heading = INPUT)]
+    input: Option<PathBuf>,
 
     #[command(flatten)]
     output: OutputOption,
@@ -46,6 +53,9 @@ pub(crate) struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=100_000)
     )]
     limit: u32,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
 }
 
 /// Which commands to draw; by default all.
@@ -60,11 +70,11 @@ struct FilterOptions {
     until: Option<TimePoint>,
 
     /// Only commands to these gateways; can be repeated
-    #[arg(long, value_name = "IP", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "IP", value_delimiter = ',')]
     gateway: Vec<IpAddr>,
 
     /// Only commands of these flows, by their numbers in frames; can be repeated
-    #[arg(long, value_name = "NUMBER", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
     flow: Vec<u64>,
 }
 
@@ -87,12 +97,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let times = arguments.clock.times()?;
     let mut timeline = Timeline::new(arguments.limit as usize, arguments.filter.filter(&times)?);
     let mut files = RunFiles::new();
-    files.reads("the stream", arguments.file.as_deref().unwrap_or(Path::new("-")));
+    let stream = arguments.file.as_deref().or(arguments.input.as_deref());
+    files.reads("the stream", stream.unwrap_or(Path::new("-")));
     arguments.output.add_to(&mut files);
     files.check()?;
-    let (input, name) = open(arguments.file.as_deref())?;
+    check_picture(arguments.output.path())?;
+    let (input, name) = open(stream)?;
     let read = read(input, &mut timeline);
-    report_omissions(&timeline);
+    if !arguments.log.is_quiet() {
+        report_omissions(&timeline);
+    }
     // Commands before the damage are drawn.
     let mut picture = Vec::new();
     write_svg(&mut picture, &timeline, &times)?;

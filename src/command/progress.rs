@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sizeleak_telemetry::Progress;
+use sizeleak_telemetry::headings::MESSAGES;
 use sizeleak_telemetry::log::{Drawing, LogFlags, LogFormat, Screen};
 
 /// How often the bar is redrawn.
@@ -28,7 +29,7 @@ const NOTHING_KNOWN: &str = "{spinner} {elapsed}";
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ProgressFlags {
     /// When a progress bar is drawn on stderr
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_short_help = true, help_heading = MESSAGES)]
     progress: ProgressMode,
 }
 

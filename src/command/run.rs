@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -13,62 +13,71 @@ use sizeleak_pipeline::{Mode, Pipeline, PreparedRun, RunEnding, RunReport};
 use sizeleak_runtime::confinement::{self, SandboxFlags, leave_root};
 use sizeleak_runtime::program::save_latency_log;
 use sizeleak_runtime::{Access, ConfigureError, Interrupt, Sandbox};
-use sizeleak_storage::{OutputFile, RunFiles};
+use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
 use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 use sizeleak_telemetry::{Tally, Telemetry};
 
+use super::cache_use::CacheUse;
 use super::failure::Failure;
 use super::fit::check_fit;
-use super::frames::{check_columns, check_target, kind};
+use super::found_pipeline::{self, FoundPipeline};
+use super::frames::{check_columns, check_target};
+use super::help::{MEASURING, OUTPUT, STAGES};
+use super::kind_names::known_kind;
 use super::loss::{LossLimit, PayloadLoss};
-use super::output_option::OutputOption;
+use super::output_option::{OutputOption, keep_partial};
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
 use super::start_point::{RunCompletion, StartPoint};
 use super::text_style::TextStyleOptions;
+use super::traffic_input::TrafficInput;
 
 /// Run a pipeline: captures in, the users' commands out
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    after_help = "Examples:\n  \
+    sizeleak run home.pcap --gateway 192.168.1.20 --model model.toml\n  \
+    sizeleak run pipeline.toml",
+    after_long_help = "Examples:\n  \
     sizeleak run pipeline.toml\n  \
-    sizeleak run --input monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20 --model model.toml --format ndjson \
-    -o commands.ndjson\n  \
-    tcpdump -U -w - | sizeleak run pipeline.toml --input -\n  \
-    sizeleak run --set pruner.mode=paper --set decomposer.limit=100 --latency\n  \
-    sizeleak run --set record-sizer.save=records.frames.zst\n  \
-    sizeleak run --from records.frames.zst --set command-segmenter.gap=80ms\n\n\
-    Without PIPELINE, ./pipeline.toml is used if it exists, else the seven stages with their defaults.")]
+    sizeleak run monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20 --model model.toml -o commands.ndjson\n  \
+    sizeleak run --recursive archive --gateway 192.168.1.20 --model model.toml\n  \
+    tcpdump -U -w - | sizeleak run --gateway 192.168.1.20 --model model.toml\n  \
+    sizeleak run pipeline.toml --set pruner.mode=paper --set decomposer.limit=100 --latency\n  \
+    sizeleak run pipeline.toml --set record-sizer.save=records.frames.zst\n  \
+    sizeleak run pipeline.toml --from records.frames.zst --set command-segmenter.gap=80ms\n\n\
+    Without a pipeline file, ./pipeline.toml is used if it exists, and said so, else the seven stages with their \
+    defaults. Files that are named replace the captures in a pipeline file. Where no input is named, stdin is read."
+)]
 pub(crate) struct Arguments {
-    /// The pipeline file
-    #[arg(value_name = "PIPELINE")]
-    pipeline: Option<PathBuf>,
-
-    /// Read these captures (pcap or pcapng, also compressed; `-` is stdin) instead of those in the pipeline file
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    input: Vec<PathBuf>,
+    #[command(flatten)]
+    input: TrafficInput,
 
     #[command(flatten)]
-    start: StartPoint,
+    cache: CacheUse,
 
     #[command(flatten)]
     options: StageOptionArguments,
 
-    /// The model of the gateway, made by `sizeleak learn`; several files for several services or gateways
-    #[arg(long, value_name = "FILE")]
+    /// The model of the gateway, made by `sizeleak learn`
+    ///
+    /// Can be repeated, for several services or gateways.
+    #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: Vec<PathBuf>,
 
     /// Where the stages run [default: as in the pipeline file, else threads]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, hide_short_help = true, help_heading = STAGES)]
     mode: Option<Mode>,
 
-    /// The format of the output
-    #[arg(long, value_enum, default_value_t)]
-    format: OutputFormat,
+    /// The format of the output [default: by the name of FILE, else table]
+    #[arg(long, value_enum, help_heading = OUTPUT)]
+    format: Option<OutputFormat>,
 
-    /// Write frames of these kinds [default: identifications for table, CSV and Parquet; all traffic for JSON;
-    /// everything for frames]
-    #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
+    /// Write frames of this kind, such as `record` or `command`; can be repeated
+    ///
+    /// By default identifications in tables, CSV and Parquet, all traffic in JSON, and everything in frames.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = known_kind, help_heading = OUTPUT)]
     kind: Vec<String>,
 
     #[command(flatten)]
@@ -78,11 +87,11 @@ pub(crate) struct Arguments {
     style: TextStyleOptions,
 
     /// Print a table of the stages' latencies on stderr at the end
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = MEASURING)]
     latency: bool,
 
     /// Write the latencies to FILE as an HdrHistogram interval log
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = MEASURING)]
     latency_log: Option<PathBuf>,
 
     #[command(flatten)]
@@ -102,21 +111,23 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
+    let format = arguments.output.form(arguments.format, "sizeleak run")?.unwrap_or_default();
     let pipeline = configure(arguments)?;
     let mut files = RunFiles::new();
     arguments.output.add_to(&mut files);
-    let selection = select(arguments, &pipeline);
-    check_columns(arguments.format, &selection)?;
+    let selection = select(arguments, format, &pipeline);
+    check_columns(format, &selection)?;
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
-    let (mut prepared, completion) = arguments.start.prepare(&pipeline, files, &interrupt, &arguments.log)?;
+    let start = StartPoint::of(&arguments.input, &arguments.cache)?;
+    let (mut prepared, completion) = start.prepare(&pipeline, files, &interrupt, &arguments.log)?;
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion)).flatten();
     if let Some(access) = &access {
         leave_root(access, |user| prepared.give_saves_to(user)).map_err(of_configuration)?;
     }
     let mut file = arguments.output.create()?;
     let output = file.writer()?;
-    check_target(arguments.format, &output)?;
+    check_target(format, &output)?;
     let style = arguments.style.style(HexLength::default(), &output)?;
     // Before any thread starts, and after everything but the captures is open.
     let sandbox = access.as_ref().map(Sandbox::limit_files);
@@ -129,7 +140,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         say("sizeleak", &format!("metrics at {}", served.url()));
     }
     let mut sink = OutputSink {
-        writer: OutputWriter::new(arguments.format, selection, style, output)?,
+        writer: OutputWriter::new(format, selection, style, output)?,
         is_verbose: arguments.log.is_verbose(),
         notices: Tally::default(),
         rows: Tally::default(),
@@ -199,32 +210,24 @@ impl Arguments {
     }
 }
 
-/// Leaves the earlier output of a run that failed as it is, and this one beside it.
-fn keep_partial(file: OutputFile, log: &LogFlags) -> Result<(), Failure> {
-    match file.keep_partial()? {
-        Some(path) if !log.is_quiet() => {
-            say("sizeleak", &format!("the output until the failure is in {}", path.display()));
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
 fn of_configuration(error: ConfigureError) -> Failure {
     Failure::with_code(error.exit_code(), error)
 }
 
 /// The pipeline of the file, with the options of the command line.
 fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
-    let default_file = Path::new("pipeline.toml");
-    let mut pipeline = match &arguments.pipeline {
-        Some(file) => Pipeline::read(file)?,
-        None if default_file.is_file() => Pipeline::read(default_file)?,
-        None => Pipeline::standard(),
-    };
-    if !arguments.input.is_empty() {
-        pipeline.read_captures(&arguments.input)?;
+    let input = &arguments.input;
+    input.check()?;
+    let found = FoundPipeline::of(input)?;
+    if let Some(found) = found.as_ref().filter(|_| arguments.model.is_empty() && !arguments.options.name_a_model()) {
+        found.check(input)?;
     }
+    let mut pipeline = match (input.pipeline()?, &found) {
+        (Some(file), _) => Pipeline::read(file)?,
+        (None, Some(found)) => found.pipeline().clone(),
+        (None, None) => Pipeline::standard(),
+    };
+    input.read_captures(&mut pipeline)?;
     arguments.options.set_gateway(&mut pipeline)?;
     if !arguments.model.is_empty() {
         pipeline.use_models(&arguments.model)?;
@@ -237,14 +240,20 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
         pipeline.latency_log = Some(log.clone());
     }
     pipeline.sandbox &= arguments.sandbox.are_on();
+    if !arguments.log.is_quiet() {
+        if found.is_some() {
+            found_pipeline::report();
+        }
+        input.report_unread_stdin(&pipeline);
+    }
     Ok(pipeline)
 }
 
-fn select(arguments: &Arguments, pipeline: &Pipeline) -> KindSelection {
+fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> KindSelection {
     if !arguments.kind.is_empty() {
         return KindSelection::Kinds(arguments.kind.clone());
     }
-    match arguments.format {
+    match format {
         OutputFormat::Table => KindSelection::Results,
         OutputFormat::Ndjson => KindSelection::Traffic,
         OutputFormat::Csv | OutputFormat::Parquet => {

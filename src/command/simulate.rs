@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     output: PathBuf,
 
     /// Print only errors
-    #[arg(long)]
+    #[arg(short, long)]
     quiet: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use anyhow::anyhow;
 use sizeleak_pipeline::cache::CacheSession;
 use sizeleak_pipeline::{Pipeline, PreparedRun, RunEnding, RunOptions, RunReport, SavedStream};
 use sizeleak_runtime::Interrupt;
@@ -11,17 +11,13 @@ use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::cache_use::CacheUse;
 use super::failure::Failure;
+use super::traffic_input::TrafficInput;
 
 /// Where a run starts.
-#[derive(Debug, Args)]
-pub(super) struct StartPoint {
-    /// Start from this frame stream, saved or `tee`d after any stage, also compressed, and skip all stages up to
-    /// there; `-` is stdin
-    #[arg(long, value_name = "FILE", conflicts_with = "input")]
+#[derive(Debug)]
+pub(super) struct StartPoint<'a> {
     from: Option<PathBuf>,
-
-    #[command(flatten)]
-    cache: CacheUse,
+    cache: &'a CacheUse,
 }
 
 /// What remains to do after a run.
@@ -31,19 +27,34 @@ pub(super) struct RunCompletion<'a> {
     log: &'a LogFlags,
 }
 
-impl StartPoint {
+impl<'a> StartPoint<'a> {
+    /// Where a run starts that reads this input.
+    pub(super) fn of(input: &TrafficInput, cache: &'a CacheUse) -> Result<Self, Failure> {
+        let mut streams = input.streams().into_iter();
+        let from = streams.next();
+        if let (Some(first), Some(second)) = (&from, streams.next()) {
+            let (first, second) = (first.display(), second.display());
+            let fault = anyhow!("{first} and {second} are both saved streams: a run continues from one of them");
+            return Err(Failure::usage(fault));
+        }
+        if from.is_some() && cache.is_asked_for() {
+            return Err(Failure::usage(anyhow!("a run that continues from a saved stream does not use `--cache`")));
+        }
+        Ok(Self { from, cache })
+    }
+
     /// Prepares the run of a pipeline whose other `files` these are. Nothing is written if two of them conflict.
-    pub(super) fn prepare<'a>(
+    pub(super) fn prepare<'b>(
         &self,
         pipeline: &Pipeline,
         mut files: RunFiles,
         interrupt: &Interrupt,
-        log: &'a LogFlags,
-    ) -> Result<(PreparedRun, RunCompletion<'a>), Failure> {
+        log: &'b LogFlags,
+    ) -> Result<(PreparedRun, RunCompletion<'b>), Failure> {
         let (session, options) = if let Some(file) = &self.from {
             let replay = SavedStream::open(file, interrupt).map_err(|error| {
                 if interrupt.is_set() {
-                    Failure::with_code(130, anyhow::anyhow!("stopped before the first frame"))
+                    Failure::with_code(130, anyhow!("stopped before the first frame"))
                 } else {
                     error.into()
                 }

@@ -7,12 +7,13 @@ use clap::{Args, ValueEnum};
 use sizeleak_output::{Clock, Colours, HexLength, TextStyle, TimeFormat};
 
 use super::failure::Failure;
+use super::help::OUTPUT;
 
 /// The clock of times.
 #[derive(Debug, Args)]
 pub(super) struct ClockOption {
     /// The clock of times in tables and pictures; JSON and CSV always have nanoseconds since 1970
-    #[arg(long, value_name = "CLOCK", value_enum, default_value_t)]
+    #[arg(long, value_name = "CLOCK", value_enum, default_value_t, hide_short_help = true, help_heading = OUTPUT)]
     time: Clock,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct TextStyleOptions {
     clock: ClockOption,
 
     /// When a table has colours
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_short_help = true, help_heading = OUTPUT)]
     color: ColourMode,
 }
 

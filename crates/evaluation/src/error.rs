@@ -42,7 +42,7 @@ pub enum EvaluationError {
     Recording(io::Error),
     /// Files that are read one after another hold the same time.
     #[error(
-        "{one} and {other} hold traffic of the same time: as captures they are read together (`--capture`), saved \
+        "{one} and {other} hold traffic of the same time: as captures they are read together (`--input`), saved \
          streams only one after another"
     )]
     Overlap {

@@ -172,7 +172,7 @@ impl LearningCurve {
         if test.labels().rows.is_empty() {
             let fault = format!(
                 "too few labels to hold some out: label at least {HELD_OUT} commands, or test on others \
-                (`--test-capture`, `--test-labels`)"
+                (`--test-input`, `--test-labels`)"
             );
             return Err(LearningError::File { file: labels.path().display().to_string(), fault });
         }

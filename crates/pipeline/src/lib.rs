@@ -50,7 +50,7 @@ pub mod schema;
 mod settings;
 mod sink_output;
 mod stage;
-mod suggestion;
+pub mod suggestion;
 mod type_schema;
 
 pub use cause::RunEnding;

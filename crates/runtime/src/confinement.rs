@@ -2,6 +2,7 @@
 
 use clap::Args;
 use sizeleak_sandbox::{Access, LesserUser, Sandbox, give_up_capabilities};
+use sizeleak_telemetry::headings::MEASURING;
 use sizeleak_telemetry::log::{LogFlags, say};
 
 use crate::ConfigureError;
@@ -10,7 +11,7 @@ use crate::ConfigureError;
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct SandboxFlags {
     /// Keep the right to open any file and to make any system call, and root after a live capture is open
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = MEASURING)]
     no_sandbox: bool,
 }
 

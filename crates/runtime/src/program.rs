@@ -13,6 +13,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use sizeleak_frame::{Notice, Summary};
 use sizeleak_storage::{RunFiles, replace};
 
+use sizeleak_telemetry::headings::MEASURING;
 use sizeleak_telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
 use sizeleak_telemetry::metrics::MetricsFlags;
 use sizeleak_telemetry::{FileProgress, Tally, Telemetry, write_latency_log};
@@ -28,10 +29,10 @@ pub struct CommonFlags {
     #[command(flatten)]
     log: LogFlags,
     /// At the end, print a table of the latencies of this stage and all stages before it on stderr
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = MEASURING)]
     latency: bool,
     /// Write those latencies to FILE as an HdrHistogram interval log
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = MEASURING)]
     latency_log: Option<PathBuf>,
     #[command(flatten)]
     metrics: MetricsFlags,
@@ -58,11 +59,11 @@ pub const EXIT_CODES: &str =
 
 /// The command line of a stage's program.
 pub fn command<O: StageOptions>() -> Command {
-    let command = Command::new(O::NAME).version(env!("CARGO_PKG_VERSION")).after_help(format!(
-        "Examples:\n  {}\n\nFrames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak \
-         frames` prints any stream as text.\n{EXIT_CODES}",
-        O::EXAMPLES.join("\n  ")
-    ));
+    let examples = format!("Examples:\n  {}", O::EXAMPLES.join("\n  "));
+    let about = "Frames (MessagePack) come on stdin and go to stdout, messages go to stderr; `sizeleak frames` prints any \
+                 stream as text.";
+    let command = Command::new(O::NAME).version(env!("CARGO_PKG_VERSION"));
+    let command = command.after_long_help(format!("{examples}\n\n{about}\n{EXIT_CODES}")).after_help(examples);
     // Each set of flags sets its own description; the last one counts.
     CommonFlags::augment_args(O::augment_args(command)).about(O::ABOUT).long_about(None)
 }

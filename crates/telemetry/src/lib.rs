@@ -16,6 +16,7 @@
 //! ```
 
 mod encoded_histogram;
+pub mod headings;
 mod latency;
 mod latency_report;
 pub mod log;

@@ -22,6 +22,7 @@ pub use usage::exit_with_usage;
 use screen::JsonScreen;
 use text::LineFormat;
 
+use crate::headings::MESSAGES;
 use crate::{Latency, LatencyTable};
 
 /// The target of messages that are printed at any verbosity.
@@ -30,17 +31,25 @@ const SAID: &str = "sizeleak::said";
 /// The flags for the amount and format of messages.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LogFlags {
-    /// Print every notice on stderr, not just their number, and what the stages do (-vv: also their options, -vvv:
-    /// everything)
-    #[arg(short, long, action = ArgAction::Count)]
+    /// Print every notice on stderr, not just their number
+    ///
+    /// Also what the stages do; -vv: also their options, -vvv: everything.
+    #[arg(short, long, action = ArgAction::Count, help_heading = MESSAGES)]
     verbose: u8,
 
     /// Print nothing but errors on stderr
-    #[arg(long, conflicts_with = "verbose")]
+    #[arg(short, long, conflicts_with = "verbose", help_heading = MESSAGES)]
     quiet: bool,
 
     /// The format of messages on stderr
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t,
+        hide_short_help = true,
+        help_heading = MESSAGES
+    )]
     log_format: LogFormat,
 }
 

@@ -53,6 +53,7 @@ pub use error::{CaptureError, Damage};
 pub use folder::{FolderContent, SpecialFile, content_below};
 #[cfg(feature = "live")]
 pub use live::{LiveCapture, LiveError};
+pub use open::is_capture;
 pub use options::Options;
 pub use order::CaptureOrder;
 pub use packet::CapturedPacket;

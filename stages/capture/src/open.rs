@@ -14,6 +14,7 @@ use sizeleak_runtime::{FileProgress, Interrupt, Interruptible};
 
 use crate::byte_source::{ByteSource, PlainFile};
 use crate::error::Damage;
+use crate::folder::is_named_capture;
 use crate::lz4::{Lz4Frames, is_skippable, skip_frame};
 use crate::read_ahead::ReadAhead;
 use crate::reader::CaptureReader;
@@ -24,6 +25,16 @@ const MOST_MEMORY_LOG: u32 = 27;
 /// Whether a file is read while it is written, and can be read only once: stdin (`-`) or a named pipe.
 pub(crate) fn is_stream(file: &Path) -> bool {
     file.as_os_str() == "-" || file.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Whether a file in a folder is a capture, whole or damaged, and not one of the other files there.
+pub fn is_capture(file: &Path) -> bool {
+    let opened = File::open(file).map_err(Damage::Open).and_then(|opened| decompress(Box::new(opened)));
+    match opened.and_then(CaptureReader::new) {
+        Err(Damage::Open(_)) => file.exists(),
+        Err(Damage::NotCapture(_) | Damage::StandIn(_) | Damage::Empty) => is_named_capture(file),
+        _ => true,
+    }
 }
 
 /// Where a compressed file is decompressed.
@@ -142,5 +153,36 @@ impl Compression {
             [0x04, 0x22, 0x4d, 0x18, ..] => Self::Lz4,
             _ => Self::None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn files_are_captures_by_content_or_if_they_are_damaged_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let header = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\x01\0\0\0";
+        let packed = zstd::encode_all(&header[..], 1).unwrap();
+        for (name, bytes, expected) in [
+            ("monday", &header[..], true),
+            ("packed.bin", &packed, true),
+            ("cut", &header[..9], true),
+            ("labels.csv", b"time,on\n1,1\n", false),
+            ("empty", b"", false),
+            ("text.pcap", b"time,on\n1,1\n", true),
+            ("empty.pcap.gz", b"", true),
+        ] {
+            let file = folder.path().join(name);
+            fs::write(&file, bytes).unwrap();
+            assert_eq!(is_capture(&file), expected, "{name}");
+        }
+        let link = folder.path().join("lost.pcap");
+        symlink("nowhere", &link).unwrap();
+        assert!(!is_capture(&link));
     }
 }

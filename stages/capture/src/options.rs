@@ -27,20 +27,23 @@ pub struct Options {
     #[arg(long)]
     pub recursive: bool,
 
-    /// Pass on only packets that may matter to these addresses or networks: their own, and those that need a closer
-    /// look (tunnels, fragments, DNS answers). `flow-filter --gateway` with the same addresses finds the same flows,
-    /// with far less data in the pipe
-    #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
+    /// Pass on only packets that may matter to this address or network; can be repeated
+    ///
+    /// Its own, and those that need a closer look (tunnels, fragments, DNS answers). `flow-filter --gateway` with the
+    /// same addresses finds the same flows, with far less data in the pipe.
+    #[arg(long, value_name = "IP|CIDR", value_delimiter = ',')]
     pub only: Vec<String>,
 
     /// How several captures follow each other
     #[arg(long, value_enum, default_value_t)]
     pub order: CaptureOrder,
 
-    /// Capture from this interface instead of files, until stopped. Requires a program built with `--features live` and
-    /// the libpcap headers (Debian and Ubuntu: apt-get install libpcap-dev), and the same permissions as tcpdump.
-    /// Without that feature, `tcpdump -i IFACE -U -w - | capture -` does the same
-    #[arg(long, value_name = "IFACE", conflicts_with_all = ["files", "recursive"])]
+    /// Capture from this interface instead of files, until stopped
+    ///
+    /// Requires a program built with `--features live` and the libpcap headers (Debian and Ubuntu: apt-get install
+    /// libpcap-dev), and the same permissions as tcpdump. Without that feature, `tcpdump -i IFACE -U -w - | capture -`
+    /// does the same.
+    #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "recursive"])]
     pub interface: Option<String>,
 
     /// Capture at most this many bytes of each packet of the interface

@@ -31,14 +31,16 @@ pub struct Options {
     #[schemars(with = "Option<sizeleak_flow_models::model_files::OneOrSeveral>")]
     pub model: Vec<PathBuf>,
 
-    /// Whose messages are commands: those to the gateway, those from it, which report what devices did, or both. With
-    /// `both`, what the gateway sends in reply to a command belongs to that command [default: what the model says, else
-    /// `to`]
+    /// Whose messages are commands [default: what the model says, else `to`]
+    ///
+    /// Those to the gateway, those from it, which report what devices did, or both. With `both`, what the gateway sends
+    /// in reply to a command belongs to that command.
     #[arg(long, value_enum)]
     pub direction: Option<CommandDirection>,
 
-    /// Records that follow each other within this time are one command (with `adaptive` and `learned` only the records
-    /// of one message)
+    /// Records that follow each other within this time are one command
+    ///
+    /// With `adaptive` and `learned` only the records of one message.
     #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().gap))]
     pub gap: SignedDuration,
 
@@ -59,7 +61,12 @@ pub struct Options {
     pub reply_within: Option<SignedDuration>,
 
     /// Records of one flow may be this much later than those of others, for example where the capture misses bytes
-    #[arg(long, value_name = "TIME", default_value = format!("{:#}", Options::default().hole_wait))]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = format!("{:#}", Options::default().hole_wait),
+        hide_short_help = true
+    )]
     pub hole_wait: SignedDuration,
 
     /// How far to look ahead before classifying a record (algorithm `adaptive`); commands are delayed by as much

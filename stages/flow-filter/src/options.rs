@@ -16,8 +16,10 @@ pub struct Options {
     #[arg(long, value_name = "IP|CIDR|NAME", num_args = 1.., value_delimiter = ',')]
     pub service: Vec<String>,
 
-    /// Believe the DNS answers of this resolver. Without it, only answers to queries of the gateway that are in the
-    /// capture tell the addresses of a service's name
+    /// Believe the DNS answers of this resolver
+    ///
+    /// Without it, only answers to queries of the gateway that are in the capture tell the addresses of a service's
+    /// name.
     #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
     pub resolver: Vec<String>,
 
@@ -25,10 +27,11 @@ pub struct Options {
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',')]
     pub port: Vec<u16>,
 
-    /// Open only this tunnel, and treat what is inside as if it came without one: an end (198.51.100.1, 198.51.100.0/24)
-    /// or both (198.51.100.1-198.51.100.2), also behind a kind and its number (`vxlan 7 198.51.100.1`, `gre`); `none`
-    /// opens no tunnel. By default all are opened, and a connection in a tunnel is a flow of its own, apart from the same
-    /// addresses and ports elsewhere. VLAN tags never separate flows
+    /// Open only this tunnel, and treat what is inside as if it came without one
+    ///
+    /// An end (198.51.100.1, 198.51.100.0/24) or both (198.51.100.1-198.51.100.2), also behind a kind and its number
+    /// (`vxlan 7 198.51.100.1`, `gre`); `none` opens no tunnel. By default all are opened, and a connection in a tunnel
+    /// is a flow of its own, apart from the same addresses and ports elsewhere. VLAN tags never separate flows.
     #[arg(long, value_name = "TUNNEL", num_args = 1.., value_delimiter = ',')]
     pub tunnel: Vec<String>,
 

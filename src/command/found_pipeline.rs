@@ -1,0 +1,56 @@
+//! The file `./pipeline.toml`, which `sizeleak run` uses where the user names no pipeline.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use sizeleak_pipeline::Pipeline;
+use sizeleak_pipeline::registry::STAGES;
+use sizeleak_telemetry::log::say;
+
+use super::failure::Failure;
+use super::traffic_input::TrafficInput;
+
+/// Where it is.
+const FILE: &str = "pipeline.toml";
+
+/// The key of stages that use a model.
+const MODEL: &str = "model";
+
+/// Says that a pipeline is used that was found, not named.
+pub(super) fn report() {
+    say("sizeleak", &format!("pipeline ./{FILE}"));
+}
+
+/// A pipeline that was found, not named.
+#[derive(Debug)]
+pub(super) struct FoundPipeline(Pipeline);
+
+impl FoundPipeline {
+    /// The pipeline of the current folder, if none is named and there is one.
+    pub(super) fn of(input: &TrafficInput) -> Result<Option<Self>, Failure> {
+        let file = Path::new(FILE);
+        if input.pipeline()?.is_some() || !file.is_file() {
+            return Ok(None);
+        }
+        Ok(Some(Self(Pipeline::read(file)?)))
+    }
+
+    /// The pipeline as it is in the file.
+    pub(super) fn pipeline(&self) -> &Pipeline {
+        &self.0
+    }
+
+    /// Checks that traffic which the user names is not answered with a model that only the file names: it may be of
+    /// another gateway.
+    pub(super) fn check(&self, input: &TrafficInput) -> Result<(), Failure> {
+        if input.captures()?.is_empty() && input.streams().is_empty() {
+            return Ok(());
+        }
+        let Some(model) = STAGES.iter().find_map(|stage| self.0.option(stage.name, MODEL)) else { return Ok(()) };
+        let model = model.as_str().map_or_else(|| model.to_string(), str::to_owned);
+        Err(Failure::usage(anyhow!(
+            "the input is named here, but its model only in ./{FILE} ({model}), which may be of another gateway: name \
+             the model with `--model FILE`, or use that pipeline with `sizeleak run {FILE} …`"
+        )))
+    }
+}

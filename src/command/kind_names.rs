@@ -1,0 +1,79 @@
+//! The names of kinds of frames, as users type them, and those that a stream has.
+
+use std::collections::BTreeSet;
+
+use sizeleak_frame::KINDS;
+use sizeleak_pipeline::suggestion::did_you_mean;
+use sizeleak_telemetry::log::say;
+
+/// The name of a kind that this program knows.
+pub(super) fn known_kind(text: &str) -> Result<String, String> {
+    let kind = kind(text)?;
+    if KINDS.contains(&&*kind) { Ok(kind) } else { Err(unknown(&kind)) }
+}
+
+/// The name of a kind, known or not; not one that is nearly that of a known kind.
+pub(super) fn kind(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if !is_name {
+        return Err("this is not the name of a kind".to_owned() + &did_you_mean(text, KINDS));
+    }
+    if KINDS.contains(&text) || did_you_mean(text, KINDS).is_empty() { Ok(text.to_owned()) } else { Err(unknown(text)) }
+}
+
+/// Why a kind is not accepted.
+fn unknown(kind: &str) -> String {
+    format!("there is no kind `{kind}`{} (there are {})", did_you_mean(kind, KINDS), KINDS.join(", "))
+}
+
+/// The most kinds of a stream that are remembered.
+const MOST_KINDS: usize = 64;
+
+/// The kinds that a stream has.
+#[derive(Debug, Default)]
+pub(super) struct KindsSeen(BTreeSet<String>);
+
+impl KindsSeen {
+    /// Takes the next frame.
+    pub(super) fn add(&mut self, kind: &str) {
+        if !self.0.contains(kind) && self.0.len() < MOST_KINDS {
+            self.0.insert(kind.to_owned());
+        }
+    }
+
+    /// Says which of the kinds that were wanted were not there.
+    pub(super) fn report_absent(&self, wanted: &[String]) {
+        for kind in wanted.iter().filter(|kind| !self.0.contains(*kind)) {
+            let known = if KINDS.contains(&&**kind) { "" } else { ", a kind that this program does not know" };
+            let seen = self.0.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            say("note", &format!("there is no frame of kind `{kind}`{known}; the stream has {seen}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_near_a_known_kind_are_refused_and_suggest_it() {
+        for (typed, meant) in [
+            ("packet", "packets"),
+            ("records", "record"),
+            ("comand", "command"),
+            ("identifications", "identification"),
+            ("Notice", "notice"),
+        ] {
+            for fault in [kind(typed).unwrap_err(), known_kind(typed).unwrap_err()] {
+                assert!(fault.contains(&format!("did you mean `{meant}`?")), "{fault}");
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_of_other_programs_are_accepted_where_any_stream_is_shown() {
+        assert_eq!(kind("dance").as_deref(), Ok("dance"));
+        assert!(known_kind("dance").unwrap_err().contains("there is no kind `dance` (there are hello, "));
+        assert!(KINDS.iter().all(|known| known_kind(known).as_deref() == Ok(known)));
+    }
+}

@@ -1,0 +1,202 @@
+//! What a command reads: captures, folders of them, or saved streams, and the pipeline over them.
+
+use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::{Args, ValueHint};
+use sizeleak_capture::{content_below, is_capture};
+use sizeleak_pipeline::recording::stdin;
+use sizeleak_pipeline::{ConfigError, Pipeline};
+
+use sizeleak_telemetry::log::say;
+use toml::Value;
+
+use super::failure::Failure;
+use super::help::INPUT;
+use super::operand::{Content, Operand};
+
+/// Captures or saved streams, and the pipeline file.
+#[derive(Debug, Args)]
+pub(super) struct TrafficInput {
+    /// Captures, saved streams or a pipeline file, recognised by content
+    ///
+    /// Captures are pcap or pcapng, also compressed; `-` is stdin. A saved stream is read as by `--from`.
+    #[arg(value_name = "FILE", value_parser = Operand::parser(), value_hint = ValueHint::AnyPath)]
+    pub(super) operands: Vec<Operand>,
+
+    /// Read this capture, as FILE does; can be repeated
+    #[arg(
+        short = 'r',
+        long,
+        alias = "capture",
+        value_name = "FILE",
+        value_parser = Operand::parser(),
+        value_hint = ValueHint::AnyPath,
+        help_heading = INPUT
+    )]
+    input: Vec<Operand>,
+
+    /// Read all captures below the folders named
+    #[arg(long, help_heading = INPUT)]
+    recursive: bool,
+
+    /// Continue from this saved frame stream
+    ///
+    /// It was saved or `tee`d after any stage, also compressed; the stages that made it are skipped. Can be repeated
+    /// where streams are labelled: they are read one after another, and all gateways but those of `--gateway` are left
+    /// out.
+    #[arg(long, value_name = "FILE", conflicts_with = "input", help_heading = INPUT)]
+    from: Vec<PathBuf>,
+
+    /// The pipeline file, instead of the standard pipeline
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    pipeline: Option<PathBuf>,
+}
+
+/// Captures that are read one by one.
+#[derive(Debug, Default)]
+pub(super) struct SingleCaptures {
+    /// The files.
+    pub(super) captures: Vec<PathBuf>,
+    /// How many files of the folders are no captures, or cannot be read.
+    pub(super) skipped: usize,
+}
+
+/// What stdin is, if a program may have been meant to read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stdin {
+    /// A pipe or a file.
+    Piped,
+    /// A terminal, a device, or closed.
+    Other,
+}
+
+impl Stdin {
+    /// What stdin of this process is.
+    pub(super) fn of_process() -> Self {
+        let metadata = stdin().and_then(|stdin: File| stdin.metadata());
+        let is_piped = |kind: std::fs::FileType| kind.is_fifo() || kind.is_file() || kind.is_socket();
+        if metadata.is_ok_and(|metadata| is_piped(metadata.file_type())) { Self::Piped } else { Self::Other }
+    }
+}
+
+impl TrafficInput {
+    /// The captures and folders that are named, in the order in which `--input A B` names them.
+    pub(super) fn captures(&self) -> Result<Vec<PathBuf>, Failure> {
+        let named = self.input.iter().map(|operand| operand.as_input().map(Path::to_owned));
+        let mut captures = named.collect::<Result<Vec<_>, _>>()?;
+        captures.extend(self.holding(Content::Capture).map(Path::to_owned));
+        Ok(captures)
+    }
+
+    /// The captures, with those below the folders in place of these.
+    pub(super) fn single_captures(&self) -> Result<SingleCaptures, Failure> {
+        let mut single = SingleCaptures::default();
+        for capture in self.captures()? {
+            if self.recursive && capture.is_dir() {
+                let content = content_below(&capture);
+                let (captures, others): (Vec<_>, Vec<_>) = content.files.into_iter().partition(|file| is_capture(file));
+                single.captures.extend(captures);
+                single.skipped += others.len() + content.special.len() + content.unreadable.len();
+            } else {
+                single.captures.push(capture);
+            }
+        }
+        Ok(single)
+    }
+
+    /// The saved streams that are named.
+    pub(super) fn streams(&self) -> Vec<PathBuf> {
+        self.from.iter().map(PathBuf::as_path).chain(self.holding(Content::Stream)).map(Path::to_owned).collect()
+    }
+
+    /// The one pipeline file that is named.
+    pub(super) fn pipeline(&self) -> Result<Option<&Path>, Failure> {
+        if let Some(settings) = self.holding(Content::Settings).next() {
+            let settings = settings.display();
+            return Err(Failure::usage(anyhow!("{settings} is no file: options of stages are set with `--set`")));
+        }
+        let mut named = self.pipeline_option().into_iter().chain(self.holding(Content::Pipeline));
+        let first = named.next();
+        match (first, named.next()) {
+            (Some(first), Some(second)) => {
+                let fault = anyhow!(
+                    "{} and {} are both pipeline files: one is used (`sizeleak compare` takes several)",
+                    first.display(),
+                    second.display()
+                );
+                Err(Failure::usage(fault))
+            }
+            _ => Ok(first),
+        }
+    }
+
+    /// The value of `--pipeline`.
+    pub(super) fn pipeline_option(&self) -> Option<&Path> {
+        self.pipeline.as_deref()
+    }
+
+    /// The operands of some content.
+    fn holding(&self, content: Content) -> impl Iterator<Item = &Path> {
+        self.operands.iter().filter(move |operand| operand.content == content).map(|operand| &*operand.path)
+    }
+
+    /// Checks what no stage would: that captures and streams are not mixed, and that nothing stands among them
+    /// that an option names.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.operands.iter().try_for_each(Operand::check_place)?;
+        let (captures, streams) = (self.captures()?, self.streams());
+        match (captures.first(), streams.first()) {
+            (Some(capture), Some(stream)) => {
+                let (capture, stream) = (capture.display(), stream.display());
+                let fault = anyhow!("{stream} is a saved frame stream, and {capture} is not: read one kind of input");
+                Err(Failure::usage(fault))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the input of a command that reads it more than once.
+    pub(super) fn check_rereadable(&self) -> Result<(), Failure> {
+        self.check()?;
+        let (captures, streams) = (self.captures()?, self.streams());
+        let named: Vec<&Path> = captures.iter().chain(&streams).map(PathBuf::as_path).collect();
+        let is_stdin = match named.as_slice() {
+            [] => Stdin::of_process() == Stdin::Piped,
+            named => named.contains(&Path::new("-")),
+        };
+        if is_stdin {
+            return Err(Failure::usage(anyhow!("the input is read more than once: write stdin to a file first")));
+        }
+        if named.is_empty() {
+            return Err(Failure::usage(anyhow!("no capture is named: write `--input FILE`, or only its name")));
+        }
+        Ok(())
+    }
+
+    /// Makes a pipeline read the captures that are named, if any are.
+    pub(super) fn read_captures(&self, pipeline: &mut Pipeline) -> Result<(), Failure> {
+        let captures = self.captures()?;
+        if !captures.is_empty() {
+            pipeline.read_captures(&captures)?;
+        }
+        Ok(self.set_recursive(pipeline)?)
+    }
+
+    /// Says that stdin, which may be meant as the input, is not read where the pipeline file names captures.
+    pub(super) fn report_unread_stdin(&self, pipeline: &Pipeline) {
+        let is_named =
+            !self.input.is_empty() || !self.streams().is_empty() || self.holding(Content::Capture).next().is_some();
+        let files = pipeline.option("capture", "files").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let reads_stdin = files.is_empty() || files.iter().any(|file| file.as_str() == Some("-"));
+        if !is_named && !reads_stdin && Stdin::of_process() == Stdin::Piped {
+            say("note", "stdin is not read: the pipeline file names captures (`--input -` reads stdin instead)");
+        }
+    }
+
+    fn set_recursive(&self, pipeline: &mut Pipeline) -> Result<(), ConfigError> {
+        if self.recursive { pipeline.set("capture", "recursive", true) } else { Ok(()) }
+    }
+}
