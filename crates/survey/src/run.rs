@@ -1,0 +1,100 @@
+//! Reads captures, and says what they hold.
+
+use std::io;
+use std::path::PathBuf;
+
+use sizeleak_frame::Notice;
+use sizeleak_pipeline::{ConfigError, Pipeline, RunEnding, RunError};
+use sizeleak_runtime::{ConfigureError, Interrupt, StageError};
+use thiserror::Error;
+
+use crate::report::SurveyReport;
+use crate::state::SurveyState;
+
+/// With these networks as gateways, the side that opens a connection counts as its gateway.
+const EVERY_ADDRESS: [&str; 2] = ["0.0.0.0/0", "::/0"];
+
+/// What to survey.
+#[derive(Debug, Clone, Default)]
+pub struct SurveyRun {
+    /// The captures; `-` is stdin. They are read once.
+    pub captures: Vec<PathBuf>,
+    /// Whether to read all captures below the folders among them.
+    pub recursive: bool,
+    /// The addresses and networks to survey; all of them if there are none.
+    pub gateways: Vec<String>,
+}
+
+/// What was found, and whether that is all.
+#[derive(Debug)]
+pub struct SurveyOutcome {
+    /// What the captures hold, up to their damage.
+    pub report: SurveyReport,
+    /// What is wrong with the captures, if anything is.
+    pub damage: Option<RunError>,
+}
+
+/// Why captures cannot be surveyed.
+#[derive(Debug, Error)]
+pub enum SurveyError {
+    /// The captures cannot be read, or a gateway is no address.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The segmenter cannot be set up.
+    #[error("command-segmenter: {0}")]
+    Segmenter(#[from] ConfigureError),
+    /// The segmenter cannot go on.
+    #[error("command-segmenter: {0}")]
+    Stage(#[from] StageError),
+    /// The captures are damaged before the first packet of any use, or do not hold the gateway.
+    #[error(transparent)]
+    Damaged(RunError),
+    /// SIGINT or SIGTERM came before the end of the captures.
+    #[error("stopped before the captures were read to the end")]
+    Interrupted,
+    /// The signal handlers cannot be installed.
+    #[error("signals cannot be caught: {0}")]
+    Signals(#[from] io::Error),
+}
+
+impl SurveyRun {
+    /// The pipeline that reads the captures.
+    ///
+    /// # Errors
+    /// If a path is not UTF-8.
+    pub fn pipeline(&self) -> Result<Pipeline, ConfigError> {
+        let mut pipeline = Pipeline::standard().until("record-sizer")?;
+        pipeline.read_captures(&self.captures)?;
+        pipeline.set("capture", "recursive", self.recursive)?;
+        // Connections without TLS have messages too, and are said to have none.
+        pipeline.set("record-sizer", "plain-tcp", true)?;
+        if self.gateways.is_empty() {
+            pipeline.set("flow-filter", "gateway", EVERY_ADDRESS.map(str::to_owned).to_vec())?;
+            pipeline.set("flow-filter", "allow-absent", true)?;
+        } else {
+            pipeline.set("flow-filter", "gateway", self.gateways.clone())?;
+        }
+        Ok(pipeline)
+    }
+
+    /// Reads the captures to their end or to their damage; notices of the stages go to `on_notice`.
+    ///
+    /// # Errors
+    /// [`SurveyError`]; damaged captures are one only where nothing came before the damage.
+    pub fn survey(
+        &self,
+        interrupt: &Interrupt,
+        on_notice: &mut (dyn FnMut(&Notice) + Send),
+    ) -> Result<SurveyOutcome, SurveyError> {
+        let prepared = self.pipeline()?.prepare()?;
+        let mut state = SurveyState::new(on_notice)?;
+        let ended = prepared.run(interrupt, &mut state);
+        let report = state.finish()?;
+        match ended {
+            Ok(run) if run.ending == RunEnding::Interrupted => Err(SurveyError::Interrupted),
+            Ok(_) => Ok(SurveyOutcome { report, damage: None }),
+            Err(error) if report.span_ns.is_none() => Err(SurveyError::Damaged(error)),
+            Err(error) => Ok(SurveyOutcome { report, damage: Some(error) }),
+        }
+    }
+}
