@@ -27,11 +27,13 @@ mod schema;
 mod simulate;
 mod stage_options;
 mod start_point;
+mod survey;
 mod text_style;
 mod text_table;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sizeleak_runtime::program::EXIT_CODES;
 use sizeleak_telemetry::log::{LogFlags, complain, exit_with_usage};
@@ -55,6 +57,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Subcommands {
+    Survey(survey::Arguments),
     Run(run::Arguments),
     Learn(learn::Arguments),
     Adapt(adapt::Arguments),
@@ -76,6 +79,7 @@ impl Subcommands {
     fn log(&self) -> &LogFlags {
         const DEFAULT: &LogFlags = &LogFlags::DEFAULT;
         match self {
+            Self::Survey(arguments) => &arguments.log,
             Self::Run(arguments) => &arguments.log,
             Self::Learn(arguments) => &arguments.captures.log,
             Self::Adapt(arguments) => &arguments.log,
@@ -96,12 +100,27 @@ fn command() -> Command {
     })
 }
 
+/// The same error, with advice where the gateway is missing.
+fn with_survey_tip(mut error: clap::Error) -> clap::Error {
+    let is_gateway = |argument: &String| argument.starts_with("--gateway");
+    let lacks_gateway = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::Strings(missing)) if missing.iter().any(is_gateway)
+    );
+    if error.kind() == ErrorKind::MissingRequiredArgument && lacks_gateway {
+        let tip = "`sizeleak survey CAPTURE` says which addresses look like gateways";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 /// Runs the program to its end.
 pub fn main() -> ExitCode {
     let parsed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    let parsed = parsed.unwrap_or_else(|error| exit_with_usage(error));
+    let parsed = parsed.unwrap_or_else(|error| exit_with_usage(with_survey_tip(error)));
     let screen = parsed.command.log().install("sizeleak");
     let result = match parsed.command {
+        Subcommands::Survey(arguments) => survey::run(&arguments),
         Subcommands::Run(arguments) => run::run(&arguments, &screen),
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Adapt(arguments) => adapt::run(&arguments),

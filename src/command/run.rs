@@ -66,8 +66,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
 
-    /// Write frames of these kinds [default: identifications for table, CSV and Parquet; all traffic for JSON;
-    /// everything for frames]
+    /// Write frames of these kinds, and run no stage behind the one that makes them: `--kind record` and `--kind command`
+    /// need no model [default: identifications for table, CSV and Parquet; all traffic for JSON; everything for frames]
     #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
 
@@ -102,14 +102,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
-    let pipeline = configure(arguments)?;
+    let mut pipeline = configure(arguments)?;
     let mut files = RunFiles::new();
     arguments.output.add_to(&mut files);
     let selection = select(arguments, &pipeline);
     check_columns(arguments.format, &selection)?;
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
-    let (mut prepared, completion) = arguments.start.prepare(&pipeline, files, &interrupt, &arguments.log)?;
+    let (mut prepared, completion) =
+        arguments.start.prepare(&mut pipeline, &arguments.kind, files, &interrupt, &arguments.log)?;
+    report_consumed(arguments, &pipeline);
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion)).flatten();
     if let Some(access) = &access {
         leave_root(access, |user| prepared.give_saves_to(user)).map_err(of_configuration)?;
@@ -251,6 +253,14 @@ fn select(arguments: &Arguments, pipeline: &Pipeline) -> KindSelection {
             KindSelection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect())
         }
         OutputFormat::Frames => KindSelection::All,
+    }
+}
+
+/// Says which of the kinds asked for cannot come out.
+fn report_consumed(arguments: &Arguments, pipeline: &Pipeline) {
+    let consumed = pipeline.consumed(&arguments.kind);
+    for (kind, stage) in consumed.into_iter().filter(|_| !arguments.log.is_quiet()) {
+        say("note", &format!("no `{kind}` comes out, because {stage} consumes them: ask for `--kind {kind}` alone"));
     }
 }
 

@@ -48,7 +48,8 @@ impl<K: Ord + Copy, V: Busy> BusiestTable<K, V> {
     }
 
     fn forget_the_quietest(&mut self) {
-        let mut ranks: Vec<(u64, u64)> = self.values.values().map(|(added, value)| (value.messages(), *added)).collect();
+        let mut ranks: Vec<(u64, u64)> =
+            self.values.values().map(|(added, value)| (value.messages(), *added)).collect();
         let half = ranks.len() / 2;
         let (_, &mut least, _) = ranks.select_nth_unstable(half);
         let before = self.values.len();

@@ -7,12 +7,15 @@
 use std::net::IpAddr;
 
 use sizeleak_command_segmenter::RecordRole;
-use sizeleak_text::escaped;
+use sizeleak_text::{escaped, shortened};
 
 use crate::address::{AddressTally, is_private};
 use crate::duration::in_words;
 use crate::report::{Protocol, Reason, Verdict};
 use crate::services::Service;
+
+/// Longer names are cut in reasons.
+const NAME_COLUMNS: usize = 60;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -88,7 +91,7 @@ fn of_address(address: IpAddr) -> Vec<Reason> {
 
 /// What the connections to a service say.
 fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
-    let name = escaped(&service.name()).into_owned();
+    let name = shortened(&escaped(&service.name()), NAME_COLUMNS).into_owned();
     let messages = &service.messages;
     let (to, from) = (&messages.to_gateway, &messages.from_gateway);
     let duration_ns = duration_ns(service);
@@ -99,7 +102,8 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     if to.count >= FEW_MESSAGES && from.count >= FEW_MESSAGES {
         let small = to.below(SMALL).saturating_add(from.below(SMALL));
         if small.saturating_mul(10) >= messages.count().saturating_mul(9) {
-            reasons.push(reason(15, &format!("messages on it are small in both directions (most below {SMALL} bytes)")));
+            reasons
+                .push(reason(15, &format!("messages on it are small in both directions (most below {SMALL} bytes)")));
         }
     }
     let minutes = covered_ns(service) as f64 / (60.0 * SECOND_NS as f64);
@@ -114,6 +118,9 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     if periodic.saturating_add(small) >= FEWEST_PERIODIC {
         let text = format!("{periodic} of them come by a timer, {small} are as small as keep-alives");
         reasons.push(reason(10, &text));
+    }
+    if service.protocol == Protocol::None {
+        reasons.push(reason(-15, "they carry no TLS, and many programs of computers and phones look like this"));
     }
     let (commands, replied) = (messages.commands.sizes.count, messages.commands.replied);
     if commands >= FEWEST_COMMANDS {

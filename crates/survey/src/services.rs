@@ -9,9 +9,7 @@ use sizeleak_frame::{Direction, Transport};
 
 use crate::busiest::Busy;
 use crate::connection::{Connection, Messages};
-use crate::report::{
-    MessageKind, Protocol, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic,
-};
+use crate::report::{MessageKind, Protocol, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
 use crate::sizes::Sizes;
 
 /// A service and its connections, by their flows.
@@ -38,9 +36,7 @@ impl MessageSums {
     fn add(&mut self, connection: &Connection) {
         self.to_gateway.merge(&connection.to_gateway);
         self.from_gateway.merge(&connection.from_gateway);
-        for (messages, more) in
-            [(&mut self.commands, &connection.commands), (&mut self.reports, &connection.reports)]
-        {
+        for (messages, more) in [(&mut self.commands, &connection.commands), (&mut self.reports, &connection.reports)] {
             messages.sizes.merge(&more.sizes);
             messages.replied = messages.replied.saturating_add(more.replied);
         }
@@ -92,14 +88,7 @@ impl MessageSums {
 
 fn kind(direction: &'static str, kind: &'static str, sizes: &Sizes) -> MessageKind {
     let exact = sizes.most_frequent().into_iter().map(|(size, times)| TimesOfSize { size, times });
-    MessageKind {
-        direction,
-        kind,
-        count: sizes.count,
-        replied: None,
-        sizes: exact.collect(),
-        other_sizes: sizes.other,
-    }
+    MessageKind { direction, kind, count: sizes.count, replied: None, sizes: exact.collect(), other_sizes: sizes.other }
 }
 
 fn role_name(direction: Direction, role: RecordRole) -> &'static str {

@@ -76,7 +76,9 @@ impl FlowFilter {
         let gateways = AddressSet::parse(&options.gateway).map_err(|error| ConfigureError::Usage(error.to_string()))?;
         if gateways.is_empty() {
             return Err(ConfigureError::Usage(
-                "`--gateway IP|CIDR` is missing: name the gateway whose flows to keep".into(),
+                "`--gateway IP|CIDR` is missing: name the gateway whose flows to keep; `sizeleak survey CAPTURE` says \
+                 which addresses look like gateways"
+                    .into(),
             ));
         }
         if options.max_flows < 2 {
@@ -320,7 +322,8 @@ impl FlowFilter {
     /// What was seen instead of the gateway.
     fn absence(&self) -> String {
         format!(
-            "none of the {} packets is from or to {}; the most frequent addresses are: {}",
+            "none of the {} packets is from or to {}; the most frequent addresses are: {}; `sizeleak survey CAPTURE` \
+             says which look like gateways",
             self.counters.packets,
             self.prefilter.addresses(),
             self.seen.most_frequent()

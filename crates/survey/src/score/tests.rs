@@ -89,14 +89,8 @@ fn a_public_address_may_be_one_too() {
 
 #[test]
 fn a_computer_with_a_kept_connection_among_many_others_is_no_likely_gateway() {
-    let page = |last| Made {
-        service: [198, 51, 100, last],
-        minutes: 1,
-        messages: 40,
-        size: 16_400,
-        commands: 0,
-        pings: 0,
-    };
+    let page =
+        |last| Made { service: [198, 51, 100, last], minutes: 1, messages: 40, size: 16_400, commands: 0, pings: 0 };
     let push = Made { commands: 0, ..HUB };
     let all: Vec<Made> = (1..=40).map(page).chain([push]).collect();
     let judgement = judged("192.168.1.30", &all);
@@ -118,6 +112,23 @@ fn service_inside_the_home_is_no_connection_to_the_outside() {
     let inside = judged("192.168.1.20", &[Made { service: [192, 168, 1, 5], ..HUB }]);
     assert_eq!(inside.score, 75);
     assert!(!inside.reasons.iter().any(|reason| reason.text.contains("outside")), "{inside:?}");
+}
+
+#[test]
+fn connection_without_tls_counts_less() {
+    let mut plain = connection(HUB);
+    plain.add_notice(&sizeleak_frame::Notice {
+        time_ns: None,
+        stage: "record-sizer".into(),
+        flow: Some(1),
+        what: sizeleak_frame::what::NOT_TLS.into(),
+        bytes: None,
+        detail: None,
+    });
+    let services = services([(1, &plain)].into_iter());
+    let judgement = judge("192.168.1.20".parse().unwrap(), &AddressTally::default(), &services, 0);
+    assert!(judgement.reasons.iter().any(|reason| reason.points == -15 && reason.text.contains("no TLS")));
+    assert_eq!(judgement.score, 80, "{judgement:?}");
 }
 
 #[test]

@@ -1,0 +1,101 @@
+//! `sizeleak survey`: what a capture holds, for somebody who knows nothing of it yet.
+
+mod next_steps;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use sizeleak_frame::{Notice, what};
+use sizeleak_runtime::Interrupt;
+use sizeleak_storage::RunFiles;
+use sizeleak_survey::{SurveyOutcome, SurveyRun};
+use sizeleak_telemetry::Tally;
+use sizeleak_telemetry::log::{self, LogFlags, say};
+
+use super::failure::Failure;
+use super::output_option::{print_json, print_text, writes_stdout};
+use super::text_style::ClockOption;
+
+/// Look at captures without knowing anything: which addresses look like gateways, and what they send and receive
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    sizeleak survey home.pcap\n  \
+    sizeleak survey --recursive captures --json\n  \
+    sizeleak survey monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20\n  \
+    tcpdump -U -w - | sizeleak survey -\n\n\
+    The side that opens a connection counts as its gateway; where the beginning was not captured, the side with the \
+    higher port. `--gateway` says it instead. The score is a judgement by the reasons printed with it, no measurement, \
+    and a single device with a connection of its own to a cloud looks like a gateway.\n\n\
+    What messages look like is the opinion of command-segmenter's algorithm `adaptive`, which has no model: commands are \
+    what the service sends unprompted; reports what the gateway sends unprompted; polls and keep-alives come by a timer; \
+    small ones have fewer bytes than `min-size`. Sizes are lengths on the wire. Connections without TLS are sized by \
+    bursts of their segments (`plain-tcp`).\n\n\
+    JSON keys: schema, span_ns, addresses (a list, the most likely gateway first: address, verdict (likely, possible, \
+    unclear, unlikely), score, reasons (points, text), connections, services (a list: server_name, ends, transport, \
+    protocol, tls_versions, cipher_suites, joined_mid_stream, sized_by_segments, traffic, connections (a list: flow, \
+    service, tunnel, span_ns, tls_version, cipher_suite, joined_mid_stream, traffic)), other_ports), servers, \
+    silent_connections, left_out, suppressed_notices. A traffic has to_gateway, from_gateway, bytes_to_gateway, \
+    bytes_from_gateway, histogram (from, to, to_gateway, from_gateway) and kinds (direction, kind, count, replied, sizes \
+    (size, times), other_sizes).")]
+pub(crate) struct Arguments {
+    /// The captures (pcap or pcapng, also compressed; `-` is stdin)
+    #[arg(value_name = "CAPTURE", required = true)]
+    captures: Vec<PathBuf>,
+
+    /// Read all captures below the folders named
+    #[arg(long)]
+    recursive: bool,
+
+    /// Only this address or network; can be repeated [default: every address]
+    #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
+    gateway: Vec<String>,
+
+    /// Print all of it as JSON, with every address and connection
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    clock: ClockOption,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let run = SurveyRun {
+        captures: arguments.captures.clone(),
+        recursive: arguments.recursive,
+        gateways: arguments.gateway.clone(),
+    };
+    let times = arguments.clock.times()?;
+    let mut files = RunFiles::new();
+    files.extend(run.pipeline()?.files(None));
+    writes_stdout(&mut files);
+    files.check()?;
+    let interrupt = Interrupt::on_signals()?;
+    let mut notices = Tally::default();
+    let is_verbose = arguments.log.is_verbose();
+    let outcome = run.survey(&interrupt, &mut |notice: &Notice| {
+        if is_verbose {
+            log::notice(notice);
+        } else if notice.what != what::NOT_TLS {
+            // The survey says itself which connections carry no TLS.
+            notices.add(&notice.what, 1);
+        }
+    });
+    if !notices.is_empty() && !arguments.log.is_quiet() {
+        say("sizeleak", &format!("notices: {notices} (-v prints each)"));
+    }
+    let SurveyOutcome { report, damage } = outcome?;
+    if arguments.json {
+        print_json(&(serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)? + "\n"))?;
+    } else {
+        let next = |address: &_| next_steps::lines(address, &arguments.captures, arguments.recursive);
+        print_text(&table::table(&report, &times, next))?;
+    }
+    damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
+        Err(Failure::damaged(&damage, "the survey covers everything before the damage"))
+    })
+}
