@@ -260,7 +260,7 @@ fn select(arguments: &Arguments, pipeline: &Pipeline) -> KindSelection {
 fn report_consumed(arguments: &Arguments, pipeline: &Pipeline) {
     let consumed = pipeline.consumed(&arguments.kind);
     for (kind, stage) in consumed.into_iter().filter(|_| !arguments.log.is_quiet()) {
-        say("note", &format!("no `{kind}` comes out, because {stage} consumes them: ask for `--kind {kind}` alone"));
+        say("note", &format!("no `{kind}` comes out, because {stage} consumes each: `--kind {kind}` alone shows them"));
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     recursive: bool,
 
     /// Only this address or network; can be repeated [default: every address]
-    #[arg(long, value_name = "IP|CIDR", num_args = 1.., value_delimiter = ',')]
+    #[arg(long, value_name = "IP|CIDR", value_delimiter = ',')]
     gateway: Vec<String>,
 
     /// Print all of it as JSON, with every address and connection
@@ -80,12 +80,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let outcome = run.survey(&interrupt, &mut |notice: &Notice| {
         if is_verbose {
             log::notice(notice);
-        } else if notice.what != what::NOT_TLS {
-            // The survey says itself which connections carry no TLS.
+        } else if ![what::NOT_TLS, what::CUT, what::FAILED].contains(&&*notice.what) {
+            // The survey says itself which connections carry no TLS, and its error how it ended.
             notices.add(&notice.what, 1);
         }
     });
-    if !notices.is_empty() && !arguments.log.is_quiet() {
+    if outcome.is_ok() && !notices.is_empty() && !arguments.log.is_quiet() {
         say("sizeleak", &format!("notices: {notices} (-v prints each)"));
     }
     let SurveyOutcome { report, damage } = outcome?;

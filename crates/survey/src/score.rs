@@ -34,8 +34,11 @@ const FEW_MESSAGES: u64 = 10;
 /// With fewer messages than this on all connections to a service, nothing is said at all.
 const FEWEST_MESSAGES: u64 = 20;
 
+/// With as many messages, an address would show what it is.
+const MANY_MESSAGES: u64 = 200;
+
 /// More messages a minute than this are no low rate.
-const MOST_A_MINUTE: f64 = 60.0;
+const MOST_A_MINUTE: f64 = 120.0;
 
 /// Fewer messages by a timer show none.
 const FEWEST_PERIODIC: u64 = 3;
@@ -76,6 +79,8 @@ pub(crate) fn judge(address: IpAddr, tally: &AddressTally, services: &[Service<'
         service.messages.count() >= FEWEST_MESSAGES && duration_ns(service) >= SHORT_NS && is_sized(service)
     };
     let verdict = match score {
+        // Many short connections that show nothing of a gateway show that there is none.
+        ..POSSIBLE if tally.messages >= MANY_MESSAGES => Verdict::Unlikely,
         _ if !services.iter().any(is_enough) => Verdict::Unclear,
         LIKELY.. => Verdict::Likely,
         POSSIBLE.. => Verdict::Possible,
@@ -102,25 +107,27 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     if to.count >= FEW_MESSAGES && from.count >= FEW_MESSAGES {
         let small = to.below(SMALL).saturating_add(from.below(SMALL));
         if small.saturating_mul(10) >= messages.count().saturating_mul(9) {
-            reasons
-                .push(reason(15, &format!("messages on it are small in both directions (most below {SMALL} bytes)")));
+            reasons.push(reason(
+                15,
+                &format!("the messages with {name} are small in both directions (most below {SMALL} bytes)"),
+            ));
         }
     }
     let minutes = covered_ns(service) as f64 / (60.0 * SECOND_NS as f64);
     if minutes >= 1.0 && messages.count() >= FEW_MESSAGES {
         let rate = messages.count() as f64 / minutes;
         if rate <= MOST_A_MINUTE {
-            reasons.push(reason(10, &format!("there are few of them: {rate:.1} a minute")));
+            reasons.push(reason(10, &format!("there are few messages: {rate:.1} a minute")));
         }
     }
     let periodic = messages.of_role(RecordRole::Periodic);
     let small = messages.of_role(RecordRole::Small);
     if periodic.saturating_add(small) >= FEWEST_PERIODIC {
-        let text = format!("{periodic} of them come by a timer, {small} are as small as keep-alives");
+        let text = format!("{periodic} messages come by a timer, {small} more are as small as keep-alives");
         reasons.push(reason(10, &text));
     }
     if service.protocol == Protocol::None {
-        reasons.push(reason(-15, "they carry no TLS, and many programs of computers and phones look like this"));
+        reasons.push(reason(-15, "without TLS, many programs of computers and phones look like this, too"));
     }
     let (commands, replied) = (messages.commands.sizes.count, messages.commands.replied);
     if commands >= FEWEST_COMMANDS {

@@ -8,6 +8,9 @@ use sizeleak_text::{escaped, width};
 
 use crate::command::text_table::paragraph;
 
+/// What stdin may be saved as.
+const SAVED: &str = "capture.pcap";
+
 /// The columns of a line that is not to be copied.
 const WIDTH: usize = 80;
 
@@ -32,10 +35,11 @@ pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: 
         let text = format!("  To leave out its other services, add {} to both.", service_option(main));
         lines.push(paragraph(&text, 2, WIDTH));
     }
-    let inputs =
-        |option: &str| captures.iter().map(|capture| format!(" {option} {}", quoted(capture))).collect::<String>();
+    let inputs = |option: &str| {
+        captures.iter().map(|capture| format!(" {option} {}", quoted(kept(capture)))).collect::<String>()
+    };
     if captures.iter().any(|capture| capture.as_os_str() == "-") {
-        lines.push("  Save the capture to a file first; it is `-` below.\n".to_owned());
+        lines.push(format!("  Save what came by stdin to a file first, here {SAVED}.\n"));
     }
     lines.push(command_line(&format!("sizeleak run{}", inputs("--input")), &format!("{options} --kind command")));
     let learn = format!("sizeleak learn{} --labels labels.csv", inputs("--capture"));
@@ -125,6 +129,11 @@ fn name(service: &SurveyedService) -> String {
         (None, Some(end)) => end.to_string(),
         (None, None) => String::new(),
     }
+}
+
+/// The file that holds a capture.
+fn kept(capture: &Path) -> &Path {
+    if capture.as_os_str() == "-" { Path::new(SAVED) } else { capture }
 }
 
 /// A path as a POSIX shell reads it.

@@ -127,7 +127,7 @@ fn connection_without_tls_counts_less() {
     });
     let services = services([(1, &plain)].into_iter());
     let judgement = judge("192.168.1.20".parse().unwrap(), &AddressTally::default(), &services, 0);
-    assert!(judgement.reasons.iter().any(|reason| reason.points == -15 && reason.text.contains("no TLS")));
+    assert!(judgement.reasons.iter().any(|reason| reason.points == -15 && reason.text.contains("ithout TLS")));
     assert_eq!(judgement.score, 80, "{judgement:?}");
 }
 
