@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::output_option::{print_json, print_text, writes_stdout};
 use super::text_style::ClockOption;
 
-/// Look at captures without knowing anything: which addresses look like gateways, and what they send and receive
+/// Find gateways in captures without a model, and show what they send and receive
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sizeleak survey home.pcap\n  \
@@ -92,7 +92,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.json {
         print_json(&(serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)? + "\n"))?;
     } else {
-        let next = |address: &_| next_steps::lines(address, &arguments.captures, arguments.recursive);
+        let is_named = !arguments.gateway.is_empty();
+        let next = |address: &_| {
+            let is_due = is_named || table::may_be_gateway(address);
+            is_due.then(|| next_steps::lines(address, &arguments.captures, arguments.recursive))
+        };
         print_text(&table::table(&report, &times, next))?;
     }
     damage.map_or(Ok(ExitCode::SUCCESS), |damage| {

@@ -51,22 +51,22 @@ fn table<const N: usize>(
 /// A text broken into lines of at most so many columns at its spaces; all but the first are indented. A word that is
 /// longer keeps a line for itself.
 pub(super) fn paragraph(text: &str, indent: usize, columns: usize) -> String {
-    let mut lines = String::new();
     let blank = text.len() - text.trim_start().len();
-    let mut line = " ".repeat(blank);
-    let mut is_empty = true;
+    let mut lines = vec![" ".repeat(blank)];
+    let mut is_begun = false;
     for word in text.split_whitespace() {
-        if !is_empty && width(&line) + 1 + width(word) > columns {
-            lines += &format!("{line}\n");
-            (line, is_empty) = (" ".repeat(indent), true);
+        let is_full = lines.last().is_some_and(|line| width(line) + 1 + width(word) > columns);
+        if is_begun && is_full {
+            lines.push(" ".repeat(indent));
+            is_begun = false;
         }
-        if !is_empty {
-            line.push(' ');
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if is_begun { " " } else { "" });
+            line.push_str(word);
         }
-        line += word;
-        is_empty = false;
+        is_begun = true;
     }
-    lines + &line + "\n"
+    lines.join("\n") + "\n"
 }
 
 /// A share in percent. Only 1 is shown as 100 %.

@@ -107,10 +107,7 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     if to.count >= FEW_MESSAGES && from.count >= FEW_MESSAGES {
         let small = to.below(SMALL).saturating_add(from.below(SMALL));
         if small.saturating_mul(10) >= messages.count().saturating_mul(9) {
-            reasons.push(reason(
-                15,
-                &format!("the messages with {name} are small in both directions (most below {SMALL} bytes)"),
-            ));
+            reasons.push(reason(15, &format!("messages with {name} are small both ways (most below {SMALL} bytes)")));
         }
     }
     let minutes = covered_ns(service) as f64 / (60.0 * SECOND_NS as f64);
@@ -123,7 +120,11 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     let periodic = messages.of_role(RecordRole::Periodic);
     let small = messages.of_role(RecordRole::Small);
     if periodic.saturating_add(small) >= FEWEST_PERIODIC {
-        let text = format!("{periodic} messages come by a timer, {small} more are as small as keep-alives");
+        let text = match (periodic, small) {
+            (0, small) => format!("{small} messages are as small as keep-alives"),
+            (periodic, 0) => format!("{periodic} messages come by a timer"),
+            _ => format!("{periodic} messages come by a timer, {small} others are as small as keep-alives"),
+        };
         reasons.push(reason(10, &text));
     }
     if service.protocol == Protocol::None {
@@ -132,7 +133,7 @@ fn of_service(service: &Service<'_>, span_ns: i64) -> Vec<Reason> {
     let (commands, replied) = (messages.commands.sizes.count, messages.commands.replied);
     if commands >= FEWEST_COMMANDS {
         let points = if replied.saturating_mul(2) >= commands { 20 } else { 10 };
-        let text = format!("the service sent {commands} unprompted messages, and {replied} of them were replied to");
+        let text = format!("the service sent {commands} messages unprompted, {replied} of which were replied to");
         reasons.push(reason(points, &text));
     }
     reasons

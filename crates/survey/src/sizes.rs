@@ -83,7 +83,9 @@ mod tests {
     #[test]
     fn ranges_hold_what_is_between_their_ends() {
         let mut sizes = Sizes::default();
-        [0, 31, 32, 63, 64, 8191, 8192, u64::MAX].into_iter().for_each(|size| sizes.add(size));
+        for size in [0, 31, 32, 63, 64, 8191, 8192, u64::MAX] {
+            sizes.add(size);
+        }
         let filled: Vec<_> = sizes.ranges().filter(|(_, _, count)| *count > 0).collect();
         let expected = [(0, Some(31), 2), (32, Some(63), 2), (64, Some(127), 1), (4096, Some(8191), 1)];
         assert_eq!(filled, [&expected[..], &[(8192, None, 2)]].concat());
@@ -97,7 +99,9 @@ mod tests {
         ) {
             let of = |list: &[u64]| {
                 let mut sizes = Sizes::default();
-                list.iter().for_each(|size| sizes.add(*size));
+                for size in list {
+                    sizes.add(*size);
+                }
                 sizes
             };
             let mut merged = of(&one);

@@ -36,7 +36,8 @@ pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: 
         lines.push(paragraph(&text, 2, WIDTH));
     }
     let inputs = |option: &str| {
-        captures.iter().map(|capture| format!(" {option} {}", quoted(kept(capture)))).collect::<String>()
+        let inputs = captures.iter().map(|capture| format!(" {option} {}", quoted(kept(capture))));
+        inputs.collect::<Vec<_>>().concat()
     };
     if captures.iter().any(|capture| capture.as_os_str() == "-") {
         lines.push(format!("  Save what came by stdin to a file first, here {SAVED}.\n"));

@@ -2,8 +2,8 @@
 
 use sizeleak_output::TimeFormat;
 use sizeleak_survey::{
-    MessageKind, Protocol, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection, SurveyedService,
-    TimesOfSize, Traffic, Verdict, in_words,
+    MessageKind, OtherPort, Protocol, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
+    SurveyedService, TimesOfSize, Traffic, Verdict, in_words,
 };
 use sizeleak_text::{escaped, shortened, width};
 
@@ -25,27 +25,30 @@ const MOST_OTHERS: usize = 5;
 const SIZES: usize = 46;
 const BAR: u64 = 22;
 
-/// A survey; `next` says what to do next with an address.
+/// A survey; `next` says what to do next with an address, if anything.
 pub(super) fn table(
     report: &SurveyReport,
     times: &TimeFormat,
-    next: impl Fn(&SurveyedAddress) -> Vec<String>,
+    next: impl Fn(&SurveyedAddress) -> Option<Vec<String>>,
 ) -> String {
-    let shown: Vec<&SurveyedAddress> = report.addresses.iter().filter(|address| is_shown(address)).collect();
-    let shown = if shown.is_empty() { report.addresses.iter().take(1).collect() } else { shown };
-    let mut text = conclusion(report, times);
+    let likely = report.addresses.iter().filter(|address| may_be_gateway(address)).count();
+    let mut parts = vec![conclusion(report, times)];
     if !report.addresses.is_empty() {
-        text += &format!("\n{}", addresses(&report.addresses));
+        parts.extend(["\n".to_owned(), addresses(&report.addresses)]);
     }
-    for address in shown.into_iter().take(MOST_SHOWN) {
-        text += &format!("\n{}", of_address(address, times));
-        let lines = next(address);
-        text += &format!("\nNext, for {}:\n{}", address.address, lines.concat());
+    // At least one, to show what there is; the likely and the possible ones come first.
+    for address in report.addresses.iter().take(likely.clamp(1, MOST_SHOWN)) {
+        parts.extend(["\n".to_owned(), of_address(address, times)]);
+        if let Some(lines) = next(address) {
+            parts.push(format!("\nNext, for {}:\n{}", address.address, lines.concat()));
+        }
     }
-    text + &servers(&report.servers) + &omissions(report)
+    parts.extend([servers(&report.servers), omissions(report)]);
+    parts.concat()
 }
 
-fn is_shown(address: &SurveyedAddress) -> bool {
+/// Whether an address is, or may be, a gateway.
+pub(super) fn may_be_gateway(address: &SurveyedAddress) -> bool {
     matches!(address.verdict, Verdict::Likely | Verdict::Possible)
 }
 
@@ -94,11 +97,11 @@ fn addresses(addresses: &[SurveyedAddress]) -> String {
         ]
     };
     let header = ["address", "gateway?", "score", "messages", "services"];
-    let mut text = numbers(header, addresses.iter().take(MOST_ADDRESSES).map(row));
-    if let Some(more @ 1..) = addresses.len().checked_sub(MOST_ADDRESSES) {
-        text += &format!("… {more} more (`--json` has all)\n");
+    let table = numbers(header, addresses.iter().take(MOST_ADDRESSES).map(row));
+    match addresses.len().checked_sub(MOST_ADDRESSES) {
+        Some(more @ 1..) => format!("{table}… {more} more (`--json` has all)\n"),
+        _ => table,
     }
-    text
 }
 
 fn verdict(verdict: Verdict) -> &'static str {
@@ -117,35 +120,38 @@ fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> String {
         Verdict::Unclear => "has too little traffic to tell",
         Verdict::Unlikely => "does not look like a gateway",
     };
-    let mut text = format!("{} {is}: {} of 100 points\n", address.address, address.score);
-    for Reason { points, text: reason } in &address.reasons {
-        text += &paragraph(&format!("{points:>+5}  {reason}"), 7, WIDTH);
-    }
-    for service in address.services.iter().take(MOST_SERVICES) {
-        text += &format!("\n{}", of_service(service, times));
-    }
+    let reasons =
+        address.reasons.iter().map(|Reason { points, text }| paragraph(&format!("{points:>+5}  {text}"), 7, WIDTH));
+    let services = address.services.iter().take(MOST_SERVICES);
+    let services = services.map(|service| format!("\n{}", of_service(service, times)));
+    let title = format!("{} {is}: {} of 100 points\n", address.address, address.score);
+    let mut parts: Vec<String> = std::iter::once(title).chain(reasons).chain(services).collect();
     if let Some(more @ 1..) = address.services.len().checked_sub(MOST_SERVICES) {
-        text += &format!("\n  … {more} more services with fewer messages (`--json` has all)\n");
+        parts.push(format!("\n  … {more} more services with fewer messages (`--json` has all)\n"));
     }
-    if !address.other_ports.is_empty() {
-        let named = address.other_ports.iter().take(MOST_OTHERS).map(|other| {
-            let (transport, port) = (other.transport.to_uppercase(), other.port);
-            let plural = if other.connections == 1 { "connection" } else { "connections" };
-            format!("{transport} port {port} ({} {plural})", other.connections)
-        });
-        let more = if address.other_ports.len() > MOST_OTHERS { ", …" } else { "" };
-        let named = named.collect::<Vec<_>>().join(", ");
-        text +=
-            &format!("\n{}", paragraph(&format!("  without messages that could be sized: {named}{more}"), 2, WIDTH));
-    }
-    text
+    parts.extend(other_ports(&address.other_ports));
+    parts.concat()
+}
+
+/// The ports whose connections had no messages.
+fn other_ports(ports: &[OtherPort]) -> Option<String> {
+    let named = ports.iter().take(MOST_OTHERS).map(|other| {
+        let (transport, port) = (other.transport.to_uppercase(), other.port);
+        let plural = if other.connections == 1 { "connection" } else { "connections" };
+        format!("{transport} port {port} ({} {plural})", other.connections)
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = if ports.len() > MOST_OTHERS { ", …" } else { "" };
+    let text = format!("  without messages that could be sized: {named}{more}");
+    (!ports.is_empty()).then(|| format!("\n{}", paragraph(&text, 2, WIDTH)))
 }
 
 fn of_service(service: &SurveyedService, times: &TimeFormat) -> String {
-    let mut ends = service.ends.iter().take(2).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    if let Some(more @ 1..) = service.ends.len().checked_sub(2) {
-        ends += &format!(" and {more} more");
-    }
+    let ends = service.ends.iter().take(2).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let ends = match service.ends.len().checked_sub(2) {
+        Some(more @ 1..) => format!("{ends} and {more} more"),
+        _ => ends,
+    };
     let name = service.server_name.as_deref().map_or_else(String::new, |name| format!("{}, ", escaped(name)));
     let text = paragraph(&format!("  {name}{ends}: {}", carried(service)), 4, WIDTH);
     let traffic = &service.traffic;
@@ -208,7 +214,7 @@ fn connection_row(connection: &SurveyedConnection, times: &TimeFormat) -> [Strin
 
 /// The messages by what they look like, with their most frequent sizes.
 fn kinds(kinds: &[MessageKind]) -> String {
-    let row = |kind: &MessageKind| {
+    let row = |kind: &MessageKind| -> String {
         let way = if kind.direction == "to_gateway" { "to it" } else { "from it" };
         format!("{way:<7}  {:<11}  {:>6}  {}\n", kind.kind, kind.count, sizes(&kind.sizes, kind.other_sizes))
     };
@@ -265,15 +271,13 @@ fn servers(servers: &[Server]) -> String {
 }
 
 fn omissions(report: &SurveyReport) -> String {
-    let mut text = String::new();
-    if report.left_out > 0 {
-        let left_out = report.left_out;
-        text += &format!("{left_out} connections or addresses with few messages are left out: there were too many. ");
-    }
-    if report.suppressed_notices > 0 {
-        text += "So many connections carry no TLS that some of them may be shown as TLS here. ";
-    }
-    if text.is_empty() { text } else { format!("\n{}", paragraph(text.trim_end(), 0, WIDTH)) }
+    let left_out = (report.left_out > 0).then(|| {
+        format!("{} connections or addresses with few messages are left out: there were too many.", report.left_out)
+    });
+    let suppressed = (report.suppressed_notices > 0)
+        .then(|| "So many connections carry no TLS that some of them may be shown as TLS here.".to_owned());
+    let sentences: Vec<String> = left_out.into_iter().chain(suppressed).collect();
+    if sentences.is_empty() { String::new() } else { format!("\n{}", paragraph(&sentences.join(" "), 0, WIDTH)) }
 }
 
 fn messages(traffic: &Traffic) -> u64 {
@@ -286,7 +290,8 @@ fn seconds(times: &TimeFormat, time_ns: i64) -> String {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {}\n", shortened(line, WIDTH - 4))).collect()
+    let lines = text.lines().map(|line| format!("    {}\n", shortened(line, WIDTH - 4)));
+    lines.collect::<Vec<_>>().concat()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ struct Made {
     service: [u8; 4],
     minutes: i64,
     /// Messages in each direction, and their size.
-    messages: u64,
+    messages: u32,
     size: u32,
     commands: u64,
     pings: u64,
@@ -26,7 +26,7 @@ fn connection(made: Made) -> Connection {
         Connection::new(&Flow { flow: 1, gateway, service, transport: Transport::Tcp, encapsulation: None });
     for direction in Direction::BOTH {
         for number in 0..made.messages {
-            let time_ns = made.minutes * 60 * SECOND_NS * number as i64 / (made.messages.max(2) - 1) as i64;
+            let time_ns = made.minutes * 60 * SECOND_NS * i64::from(number) / i64::from(made.messages.max(2) - 1);
             connection.add_record(&Record {
                 time_ns,
                 start_ns: time_ns,
