@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use home::{Home, assert_fails, run};
 use injected::{HOME, Syn, Traffic, tcp, udp};
-use programs::{GATEWAY, example, feed, root, sizeleak, stderr, write};
+use programs::{GATEWAY, example, feed, interrupt, root, sizeleak, start, stderr, supply, write};
 use serde_json::Value;
 use sizeleak_simulator::Scenario;
 use tempfile::TempDir;
@@ -309,6 +309,20 @@ fn stdin_folders_and_files_are_surveyed_alike() {
 }
 
 #[test]
+fn a_survey_that_is_stopped_shows_what_was_read_until_then() {
+    let mut child = start(&mut sizeleak("survey - --json"));
+    // Written means read, but for what a pipe holds.
+    let stdin = supply(&mut child, std::fs::read(bundled()).unwrap()).join().unwrap();
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the survey covers everything read until then"), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(with_verdict(&report, "likely"), [GATEWAY]);
+}
+
+#[test]
 fn names_of_files_are_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let capture = folder.path().join("a\u{1b}[2J b.pcap");
@@ -325,12 +339,12 @@ fn a_flood_of_connections_hides_no_gateway_and_takes_bounded_memory() {
     }
     let mut made = Made::new();
     made.traffic = Traffic::bundled();
-    let start = made.traffic.0[0].0;
+    let begin = made.traffic.0[0].0;
     let data = record(40);
     for number in 0..60_000_u32 {
         let [_, b, c, d] = number.to_be_bytes();
         let frame = tcp([10, b, c, d], [198, 51, c, d], [50_000, 443], 7, Syn::Clear, &[&data[..], &data].concat());
-        made.traffic.0.push((start + Duration::from_millis(u64::from(number)), frame));
+        made.traffic.0.push((begin + Duration::from_millis(u64::from(number)), frame));
     }
     let capture = made.write();
     let mut command = Command::new("prlimit");

@@ -109,7 +109,6 @@ impl From<SurveyError> for Failure {
         match error {
             SurveyError::Config(error) => error.into(),
             SurveyError::Damaged(error) => error.into(),
-            SurveyError::Interrupted => Self::with_code(130, error),
             error => Self { code: 1, error: error.into() },
         }
     }

@@ -6,11 +6,12 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::Args;
 use sizeleak_frame::{Notice, what};
 use sizeleak_runtime::Interrupt;
 use sizeleak_storage::RunFiles;
-use sizeleak_survey::{SurveyOutcome, SurveyRun};
+use sizeleak_survey::{Coverage, SurveyOutcome, SurveyRun};
 use sizeleak_telemetry::Tally;
 use sizeleak_telemetry::log::{self, LogFlags, say};
 
@@ -88,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if outcome.is_ok() && !notices.is_empty() && !arguments.log.is_quiet() {
         say("sizeleak", &format!("notices: {notices} (-v prints each)"));
     }
-    let SurveyOutcome { report, damage } = outcome?;
+    let SurveyOutcome { report, coverage } = outcome?;
     if arguments.json {
         print_json(&(serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)? + "\n"))?;
     } else {
@@ -99,7 +100,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         };
         print_text(&table::table(&report, &times, next))?;
     }
-    damage.map_or(Ok(ExitCode::SUCCESS), |damage| {
-        Err(Failure::damaged(&damage, "the survey covers everything before the damage"))
-    })
+    match coverage {
+        Coverage::Whole => Ok(ExitCode::SUCCESS),
+        Coverage::UntilDamage(damage) => {
+            Err(Failure::damaged(&damage, "the survey covers everything before the damage"))
+        }
+        Coverage::UntilStopped => {
+            Err(Failure::with_code(130, anyhow!("stopped; the survey covers everything read until then")))
+        }
+    }
 }

@@ -10,6 +10,9 @@ use crate::busiest::Busy;
 /// The most services, clients and ports that are told apart for an address.
 const MAX_ENDS: usize = 64;
 
+/// As many clients make a server.
+pub(crate) const MANY_CLIENTS: usize = 4;
+
 /// Records from this length on are parts of large transfers.
 const LARGE: u32 = 8192;
 

@@ -34,4 +34,4 @@ pub use report::{
     MessageKind, OtherPort, Protocol, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
     SurveyedService, TimesOfSize, Traffic, Verdict,
 };
-pub use run::{SurveyError, SurveyOutcome, SurveyRun};
+pub use run::{Coverage, SurveyError, SurveyOutcome, SurveyRun};

@@ -1,6 +1,5 @@
 //! Reads captures, and says what they hold.
 
-use std::io;
 use std::path::PathBuf;
 
 use sizeleak_frame::Notice;
@@ -28,10 +27,21 @@ pub struct SurveyRun {
 /// What was found, and whether that is all.
 #[derive(Debug)]
 pub struct SurveyOutcome {
-    /// What the captures hold, up to their damage.
+    /// What the captures hold, as far as they were read.
     pub report: SurveyReport,
-    /// What is wrong with the captures, if anything is.
-    pub damage: Option<RunError>,
+    /// How far they were read.
+    pub coverage: Coverage,
+}
+
+/// How far captures were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Coverage {
+    /// To their end.
+    Whole,
+    /// To where they are damaged.
+    UntilDamage(RunError),
+    /// Until SIGINT or SIGTERM came.
+    UntilStopped,
 }
 
 /// Why captures cannot be surveyed.
@@ -49,12 +59,6 @@ pub enum SurveyError {
     /// The captures are damaged before the first packet of any use, or do not hold the gateway.
     #[error(transparent)]
     Damaged(RunError),
-    /// SIGINT or SIGTERM came before the end of the captures.
-    #[error("stopped before the captures were read to the end")]
-    Interrupted,
-    /// The signal handlers cannot be installed.
-    #[error("signals cannot be caught: {0}")]
-    Signals(#[from] io::Error),
 }
 
 impl SurveyRun {
@@ -77,7 +81,7 @@ impl SurveyRun {
         Ok(pipeline)
     }
 
-    /// Reads the captures to their end or to their damage; notices of the stages go to `on_notice`.
+    /// Reads the captures to their end, to their damage, or until it is interrupted; notices of the stages go to `on_notice`.
     ///
     /// # Errors
     /// [`SurveyError`]; damaged captures are one only where nothing came before the damage.
@@ -90,11 +94,12 @@ impl SurveyRun {
         let mut state = SurveyState::new(on_notice)?;
         let ended = prepared.run(interrupt, &mut state);
         let report = state.finish()?;
-        match ended {
-            Ok(run) if run.ending == RunEnding::Interrupted => Err(SurveyError::Interrupted),
-            Ok(_) => Ok(SurveyOutcome { report, damage: None }),
-            Err(error) if report.span_ns.is_none() => Err(SurveyError::Damaged(error)),
-            Err(error) => Ok(SurveyOutcome { report, damage: Some(error) }),
-        }
+        let coverage = match ended {
+            Ok(run) if run.ending == RunEnding::Interrupted => Coverage::UntilStopped,
+            Ok(_) => Coverage::Whole,
+            Err(error) if report.span_ns.is_none() => return Err(SurveyError::Damaged(error)),
+            Err(error) => Coverage::UntilDamage(error),
+        };
+        Ok(SurveyOutcome { report, coverage })
     }
 }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use sizeleak_command_segmenter::RecordRole;
 use sizeleak_text::{escaped, shortened};
 
-use crate::address::{AddressTally, is_private};
+use crate::address::{AddressTally, MANY_CLIENTS, is_private};
 use crate::duration::in_words;
 use crate::report::{Protocol, Reason, Verdict};
 use crate::services::Service;
@@ -51,9 +51,6 @@ const FEW_SERVICES: usize = 5;
 
 /// Computers and phones have more than this.
 const MANY_SERVICES: usize = 20;
-
-/// As many clients from outside make a server.
-const MANY_CLIENTS: usize = 4;
 
 /// The score from which on an address is likely to be a gateway, and that from which on it may be one.
 const LIKELY: u32 = 70;

@@ -9,7 +9,7 @@ use sizeleak_command_segmenter::{CommandDirection, CommandSegmenter, Options, Se
 use sizeleak_frame::{Flow, Frame, FrameSink, Notice, Record, Summary, Transport, what};
 use sizeleak_runtime::{ConfigureError, Stage, StageError, TwoGenerationCache};
 
-use crate::address::{AddressTally, is_private};
+use crate::address::{AddressTally, MANY_CLIENTS, is_private};
 use crate::busiest::BusiestTable;
 use crate::connection::Connection;
 use crate::report::{OtherPort, Server, SurveyReport, SurveyedAddress};
@@ -24,9 +24,6 @@ const MAX_ADDRESSES: usize = 2048;
 
 /// The most connections that may still get their first message; at least the half announced last is kept.
 const MAX_ANNOUNCED: usize = 65_536;
-
-/// With so many clients, an address outside is worth naming as a server.
-const MANY_CLIENTS: usize = 4;
 
 /// Takes the frames of a pipeline up to `record-sizer`.
 pub(crate) struct SurveyState<'a> {

@@ -53,27 +53,27 @@ impl RoleLog {
         self.records.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Keeps the role of a record, by what commands and reports made of it.
+    /// Keeps the role of a record, by what commands and reports made of it. The class is [`RecordClass::Reply`] only where
+    /// it is a reply to a command.
     #[inline]
-    pub(crate) fn add(&mut self, record: &Record, class: RecordClass, is_reply: bool, report: ReportRole) {
+    pub(crate) fn add(&mut self, record: &Record, class: RecordClass, report: ReportRole) {
         if let Some(records) = &mut self.records {
             let (flow, direction, length) = (record.flow, record.direction, record.length);
-            records.push(ClassifiedRecord { flow, direction, length, role: role(class, is_reply, report) });
+            records.push(ClassifiedRecord { flow, direction, length, role: role(class, report) });
         }
     }
 }
 
-fn role(class: RecordClass, is_reply: bool, report: ReportRole) -> RecordRole {
+fn role(class: RecordClass, report: ReportRole) -> RecordRole {
     match (class, report) {
         (RecordClass::CommandStart | RecordClass::CommandPart, _) | (_, ReportRole::Start | ReportRole::Part) => {
             RecordRole::Message
         }
-        (_, ReportRole::Reply) => RecordRole::Reply,
-        (RecordClass::Reply, _) if is_reply => RecordRole::Reply,
+        (RecordClass::Reply, _) | (_, ReportRole::Reply) => RecordRole::Reply,
         (RecordClass::Tiny, _) => RecordRole::Small,
         (RecordClass::KeepAlive, _) | (_, ReportRole::Periodic) => RecordRole::Periodic,
         (RecordClass::Answer, _) | (_, ReportRole::Answer) => RecordRole::Answer,
-        (RecordClass::Reply | RecordClass::Telemetry | RecordClass::Unexplained, ReportRole::None) => RecordRole::Other,
+        (RecordClass::Telemetry | RecordClass::Unexplained, ReportRole::None) => RecordRole::Other,
     }
 }
 
@@ -83,22 +83,21 @@ mod tests {
 
     #[test]
     fn what_reports_say_counts_where_commands_say_nothing() {
-        let of = |class, report| role(class, false, report);
-        assert_eq!(of(RecordClass::Telemetry, ReportRole::Periodic), RecordRole::Periodic);
-        assert_eq!(of(RecordClass::Reply, ReportRole::None), RecordRole::Other);
-        assert_eq!(role(RecordClass::Reply, true, ReportRole::None), RecordRole::Reply);
-        assert_eq!(of(RecordClass::CommandStart, ReportRole::Periodic), RecordRole::Message);
-        assert_eq!(of(RecordClass::Answer, ReportRole::Reply), RecordRole::Reply);
+        assert_eq!(role(RecordClass::Telemetry, ReportRole::Periodic), RecordRole::Periodic);
+        assert_eq!(role(RecordClass::Telemetry, ReportRole::None), RecordRole::Other);
+        assert_eq!(role(RecordClass::Reply, ReportRole::None), RecordRole::Reply);
+        assert_eq!(role(RecordClass::CommandStart, ReportRole::Periodic), RecordRole::Message);
+        assert_eq!(role(RecordClass::Answer, ReportRole::Reply), RecordRole::Reply);
     }
 
     #[test]
     fn roles_are_kept_only_where_that_was_asked_for() {
         let mut log = RoleLog::default();
         let record = crate::testing::from(0, 90);
-        log.add(&record, RecordClass::Telemetry, false, ReportRole::None);
+        log.add(&record, RecordClass::Telemetry, ReportRole::None);
         assert_eq!(log.take(), []);
         log.begin();
-        log.add(&record, RecordClass::Telemetry, false, ReportRole::None);
+        log.add(&record, RecordClass::Telemetry, ReportRole::None);
         assert_eq!(log.take().len(), 1);
         assert_eq!(log.take(), []);
     }

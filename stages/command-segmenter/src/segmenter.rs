@@ -300,7 +300,8 @@ impl CommandSegmenter {
             let role = if is_reply || is_command { CommandRole::InCommand } else { CommandRole::None };
             report_role = reports.classify(sized, role, &mut self.commands, &self.limits);
         }
-        self.roles.add(record, class, is_reply, report_role);
+        let unprompted = class == RecordClass::Reply && !is_reply;
+        self.roles.add(record, if unprompted { RecordClass::Telemetry } else { class }, report_role);
         match report_role {
             ReportRole::Start => self.counts.reports += 1,
             ReportRole::Part | ReportRole::Reply => return Ok(()),

@@ -322,8 +322,7 @@ impl FlowFilter {
     /// What was seen instead of the gateway.
     fn absence(&self) -> String {
         format!(
-            "none of the {} packets is from or to {}; the most frequent addresses are: {}; `sizeleak survey CAPTURE` \
-             says which look like gateways",
+            "none of the {} packets is from or to {}; the most frequent addresses are: {}",
             self.counters.packets,
             self.prefilter.addresses(),
             self.seen.most_frequent()
@@ -364,7 +363,8 @@ impl Stage for FlowFilter {
         }
         if self.counters.packets > 0 && self.counters.gateway_packets == 0 {
             if !self.allow_absent {
-                return Err(StageError::failed(self.absence()));
+                let advice = "`sizeleak survey CAPTURE` says which look like gateways";
+                return Err(StageError::failed(format!("{}; {advice}", self.absence())));
             }
             out.emit(self.counters.notice(what::ABSENT, None, self.absence()).into())?;
         }
