@@ -10,6 +10,7 @@ use anyhow::anyhow;
 use clap::Args;
 use sizeleak_frame::{Notice, what};
 use sizeleak_runtime::Interrupt;
+use sizeleak_runtime::program::EXIT_CODES;
 use sizeleak_storage::RunFiles;
 use sizeleak_survey::{Coverage, SurveyOutcome, SurveyRun};
 use sizeleak_telemetry::Tally;
@@ -21,7 +22,11 @@ use super::text_style::ClockOption;
 
 /// Find gateways in captures without a model, and show what they send and receive
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    after_help = "Examples:\n  \
+    sizeleak survey home.pcap\n  \
+    sizeleak survey --recursive captures --json",
+    after_long_help = format!("Examples:\n  \
     sizeleak survey home.pcap\n  \
     sizeleak survey --recursive captures --json\n  \
     sizeleak survey monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20\n  \
@@ -30,20 +35,25 @@ use super::text_style::ClockOption;
     higher port. `--gateway` says it instead. The score is a judgement by the reasons printed with it, no measurement, \
     and a single device with a connection of its own to a cloud looks like a gateway.\n\n\
     What messages look like is the opinion of command-segmenter's algorithm `adaptive`, which has no model: commands are \
-    what the service sends unprompted; reports what the gateway sends unprompted; polls and keep-alives come by a timer; \
-    small ones have fewer bytes than `min-size`. Sizes are lengths on the wire. Connections without TLS are sized by \
-    bursts of their segments (`plain-tcp`).\n\n\
+    what the service sends unprompted; reports what the gateway sends unprompted; replies follow one of these; answers \
+    follow other messages; polls and keep-alives come by a timer; small ones have fewer bytes than `min-size`. Sizes are \
+    lengths on the wire. Connections without TLS are sized by bursts of their segments (`plain-tcp`).\n\n\
     JSON keys: schema, span_ns, addresses (a list, the most likely gateway first: address, verdict (likely, possible, \
     unclear, unlikely), score, reasons (points, text), connections, services (a list: server_name, ends, transport, \
     protocol, tls_versions, cipher_suites, joined_mid_stream, sized_by_segments, traffic, connections (a list: flow, \
     service, tunnel, span_ns, tls_version, cipher_suite, joined_mid_stream, traffic)), other_ports), servers, \
     silent_connections, left_out, suppressed_notices. A traffic has to_gateway, from_gateway, bytes_to_gateway, \
     bytes_from_gateway, histogram (from, to, to_gateway, from_gateway) and kinds (direction, kind, count, replied, sizes \
-    (size, times), other_sizes).")]
+    (size, times), other_sizes).\n\n{EXIT_CODES}")
+)]
 pub(crate) struct Arguments {
     /// The captures (pcap or pcapng, also compressed; `-` is stdin)
-    #[arg(value_name = "CAPTURE", required = true)]
+    #[arg(value_name = "CAPTURE", required_unless_present = "input")]
     captures: Vec<PathBuf>,
+
+    /// Read this capture, as CAPTURE does; can be repeated
+    #[arg(short = 'r', long, value_name = "FILE")]
+    input: Vec<PathBuf>,
 
     /// Read all captures below the folders named
     #[arg(long)]
@@ -65,11 +75,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let run = SurveyRun {
-        captures: arguments.captures.clone(),
-        recursive: arguments.recursive,
-        gateways: arguments.gateway.clone(),
-    };
+    let captures = [&arguments.input[..], &arguments.captures].concat();
+    let run =
+        SurveyRun { captures: captures.clone(), recursive: arguments.recursive, gateways: arguments.gateway.clone() };
     let times = arguments.clock.times()?;
     let mut files = RunFiles::new();
     files.extend(run.pipeline()?.files(None));
@@ -96,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let is_named = !arguments.gateway.is_empty();
         let next = |address: &_| {
             let is_due = is_named || table::may_be_gateway(address);
-            is_due.then(|| next_steps::lines(address, &arguments.captures, arguments.recursive))
+            is_due.then(|| next_steps::lines(address, &captures, arguments.recursive))
         };
         print_text(&table::table(&report, &times, next))?;
     }

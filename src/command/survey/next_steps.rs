@@ -26,7 +26,7 @@ pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: 
     let others = address.services.iter().filter(|service| commands_of(service) > 0).count() > 1;
     let mut options = format!("--gateway {gateway}");
     if recursive {
-        options += " --set capture.recursive=true";
+        options += " --recursive";
     }
     if plain {
         options += " --set record-sizer.plain-tcp=true";
