@@ -156,6 +156,22 @@ fn a_home_of_another_protocol_seen_from_the_middle_has_an_unknown_suite() {
 }
 
 #[test]
+fn a_gateway_that_is_the_server_is_seen_from_its_side() {
+    let server = "203.0.113.10";
+    let report = json(&[&bundled()], &["--gateway", server]);
+    assert_eq!(report["addresses"].as_array().map(Vec::len), Some(1));
+    let address = &report["addresses"][0];
+    assert_eq!((&address["address"], address["services"].as_array().map(Vec::len)), (&server.into(), Some(1)));
+    let client = &address["services"][0];
+    // The name that the client asks for is that of the server.
+    assert_eq!((&client["server_name"], &client["opened_by_service"]), (&Value::Null, &1.into()));
+    let hub = &json(&[&bundled()], &[])["addresses"][0]["services"][0];
+    assert_eq!(hub["opened_by_service"], 0);
+    assert_eq!(client["traffic"]["to_gateway"], hub["traffic"]["from_gateway"]);
+    assert_eq!(client["traffic"]["from_gateway"], hub["traffic"]["to_gateway"]);
+}
+
+#[test]
 fn polls_of_a_home_are_answered_and_no_commands() {
     let text = "[session]\nframing = \"http\"\n[learn]\nrandom = 1\n[test]\ncommands = 40\n";
     let home = Home::new(&scenario(text), 5);

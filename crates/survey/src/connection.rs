@@ -22,7 +22,9 @@ pub(crate) struct Connection {
     pub(crate) tunnel: Option<String>,
     /// The times of its first and last record.
     pub(crate) span_ns: Option<[i64; 2]>,
-    pub(crate) server_name: Option<String>,
+    server_name: Option<String>,
+    /// Whether the other side is the client, by its first record.
+    pub(crate) is_opened_by_service: bool,
     pub(crate) tls_version: Option<String>,
     pub(crate) cipher_suite: Option<String>,
     /// Whether application data came before any handshake; `None` without application data.
@@ -58,6 +60,7 @@ impl Connection {
             tunnel: flow.encapsulation.clone(),
             span_ns: None,
             server_name: None,
+            is_opened_by_service: false,
             tls_version: None,
             cipher_suite: None,
             is_joined: None,
@@ -83,6 +86,9 @@ impl Connection {
 
     /// Takes a record. True if it carries a message.
     pub(crate) fn add_record(&mut self, record: &Record) -> bool {
+        if self.span_ns.is_none() && record.content_type == ContentType::Handshake {
+            self.is_opened_by_service = record.direction == Direction::ToGateway;
+        }
         let [first, last] = self.span_ns.unwrap_or([record.start_ns, record.time_ns]);
         self.span_ns = Some([first.min(record.start_ns), last.max(record.time_ns)]);
         let is_message = record.content_type == ContentType::ApplicationData && !record.handshake;
@@ -124,6 +130,16 @@ impl Connection {
         if record.role != RecordRole::Message {
             self.roles.entry((record.direction, record.role)).or_default().add(record.length.into());
         }
+    }
+
+    /// The name of the service: what the gateway asked for. What a client asks the gateway for is the gateway's name.
+    pub(crate) fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref().filter(|_| !self.is_opened_by_service)
+    }
+
+    /// The port of the service; `None` if the service is the client, which has another one each time.
+    pub(crate) fn service_port(&self) -> Option<u16> {
+        (!self.is_opened_by_service).then(|| self.service.port())
     }
 
     /// What it carries, as far as that was seen.

@@ -107,6 +107,8 @@ pub struct SurveyedService {
     /// Connections that had been open when the capture began, or whose handshake is missing: their suite is unknown
     /// unless they negotiate again.
     pub joined_mid_stream: u64,
+    /// Connections whose handshake the service began: it is the client, and the gateway the server.
+    pub opened_by_service: u64,
     /// Connections of which the lengths of segments stand for records, because the capture holds no payload.
     pub sized_by_segments: u64,
     /// The messages of all its connections.

@@ -108,17 +108,17 @@ fn role_name(direction: Direction, role: RecordRole) -> &'static str {
 pub(crate) fn services<'a>(connections: impl Iterator<Item = (u64, &'a Connection)> + Clone) -> Vec<Service<'a>> {
     let mut names: BTreeMap<SocketAddr, BTreeSet<&str>> = BTreeMap::new();
     for (_, connection) in connections.clone() {
-        names.entry(connection.service).or_default().extend(connection.server_name.as_deref());
+        names.entry(connection.service).or_default().extend(connection.server_name());
     }
     let name = |connection: &'a Connection| match names.get(&connection.service) {
-        Some(names) if connection.server_name.is_none() && names.len() == 1 => names.first().copied(),
-        _ => connection.server_name.as_deref(),
+        Some(names) if connection.server_name().is_none() && names.len() == 1 => names.first().copied(),
+        _ => connection.server_name(),
     };
     let mut groups = BTreeMap::new();
     for (flow, connection) in connections {
         let name = name(connection);
         let end = if name.is_none() { Some(connection.service.ip()) } else { None };
-        let key = (name, end, connection.service.port(), connection.transport, connection.protocol());
+        let key = (name, end, connection.service_port(), connection.transport, connection.protocol());
         let group = groups.entry(key).or_insert_with(|| Service {
             server_name: name.map(str::to_owned),
             transport: connection.transport,
@@ -166,6 +166,7 @@ impl Service<'_> {
             tls_versions: of(|connection| connection.tls_version.as_ref()),
             cipher_suites: of(|connection| connection.cipher_suite.as_ref()),
             joined_mid_stream: count(|connection| connection.joined_mid_stream() == Some(true)),
+            opened_by_service: count(|connection| connection.is_opened_by_service),
             sized_by_segments: count(|connection| connection.is_sized_by_segments),
             traffic: self.messages.traffic(),
             connections: self.connections.iter().map(|(flow, connection)| surveyed(*flow, connection)).collect(),

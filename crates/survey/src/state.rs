@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use sizeleak_command_segmenter::{CommandDirection, CommandSegmenter, Options, SegmenterInput};
 use sizeleak_frame::{Flow, Frame, FrameSink, Notice, Record, Summary, Transport, what};
@@ -105,7 +105,9 @@ impl<'a> SurveyState<'a> {
         if !connection.add_record(record) {
             return;
         }
-        let (gateway, service) = (connection.gateway, connection.service);
+        let (gateway, end) = (connection.gateway, connection.service);
+        // A client has another port each time, and is one all the same.
+        let service = SocketAddr::new(end.ip(), connection.service_port().unwrap_or_default());
         self.addresses.find_or_add(gateway, AddressTally::default).add_opened(service, record.length);
         self.addresses.find_or_add(service.ip(), AddressTally::default).add_served(gateway);
     }

@@ -188,7 +188,8 @@ fn carried(service: &SurveyedService) -> String {
             let version = if versions.is_empty() { format!("{protocol}, version unknown") } else { versions };
             let suites = known(&service.cipher_suites);
             let suite = if suites.is_empty() { "suite unknown".to_owned() } else { suites };
-            format!("{version}, {suite}{mid_stream}{by_segments}")
+            let opened = if service.opened_by_service > 0 { "; the other side opens it" } else { "" };
+            format!("{version}, {suite}{opened}{mid_stream}{by_segments}")
         }
         Protocol::Quic => "QUIC, which cannot be sized".to_owned(),
         Protocol::Dtls13 => "DTLS 1.3, which cannot be sized".to_owned(),
