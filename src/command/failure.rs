@@ -11,6 +11,7 @@ use sizeleak_model::ModelError;
 use sizeleak_pipeline::{ConfigError, RunError};
 use sizeleak_simulator::SimulateError;
 use sizeleak_storage::{FileConflict, OutputError};
+use sizeleak_survey::SurveyError;
 
 /// Why a command failed: one sentence for the user, and an exit code.
 #[derive(Debug)]
@@ -98,6 +99,16 @@ impl From<LearningError> for Failure {
             LearningError::Config(error) => error.into(),
             LearningError::Evaluation(error) => error.into(),
             LearningError::UnknownCipherSuite(_) | LearningError::Segmenter(_) => Self::usage(error),
+            error => Self { code: 1, error: error.into() },
+        }
+    }
+}
+
+impl From<SurveyError> for Failure {
+    fn from(error: SurveyError) -> Self {
+        match error {
+            SurveyError::Config(error) => error.into(),
+            SurveyError::Damaged(error) => error.into(),
             error => Self { code: 1, error: error.into() },
         }
     }

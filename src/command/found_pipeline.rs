@@ -41,12 +41,13 @@ impl FoundPipeline {
     }
 
     /// Checks that traffic which the user names is not answered with a model that only the file names: it may be of
-    /// another gateway.
-    pub(super) fn check(&self, input: &TrafficInput) -> Result<(), Failure> {
+    /// another gateway. Only the stages that make these kinds run.
+    pub(super) fn check(&self, input: &TrafficInput, kinds: &[String]) -> Result<(), Failure> {
         if input.captures()?.is_empty() && input.streams().is_empty() {
             return Ok(());
         }
-        let Some(model) = STAGES.iter().find_map(|stage| self.0.option(stage.name, MODEL)) else { return Ok(()) };
+        let pipeline = self.0.making(kinds, None);
+        let Some(model) = STAGES.iter().find_map(|stage| pipeline.option(stage.name, MODEL)) else { return Ok(()) };
         let model = model.as_str().map_or_else(|| model.to_string(), str::to_owned);
         Err(Failure::usage(anyhow!(
             "the input is named here, but its model only in ./{FILE} ({model}), which may be of another gateway: name \

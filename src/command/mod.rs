@@ -33,6 +33,7 @@ mod schema;
 mod simulate;
 mod stage_options;
 mod start_point;
+mod survey;
 mod text_style;
 mod text_table;
 mod traffic_input;
@@ -64,6 +65,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Subcommands {
+    Survey(survey::Arguments),
     Run(run::Arguments),
     Learn(learn::Arguments),
     Adapt(adapt::Arguments),
@@ -85,6 +87,7 @@ impl Subcommands {
     fn log(&self) -> &LogFlags {
         const DEFAULT: &LogFlags = &LogFlags::DEFAULT;
         match self {
+            Self::Survey(arguments) => &arguments.log,
             Self::Run(arguments) => &arguments.log,
             Self::Learn(arguments) => &arguments.captures.log,
             Self::Adapt(arguments) => &arguments.log,
@@ -109,6 +112,7 @@ pub fn main() -> ExitCode {
     let parsed = parsed.unwrap_or_else(|error| exit_with_usage(error));
     let screen = parsed.command.log().install("sizeleak");
     let result = match parsed.command {
+        Subcommands::Survey(arguments) => survey::run(&arguments),
         Subcommands::Run(arguments) => run::run(&arguments, &screen),
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Adapt(arguments) => adapt::run(&arguments),

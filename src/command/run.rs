@@ -76,7 +76,8 @@ pub(crate) struct Arguments {
 
     /// Write frames of this kind, such as `record` or `command`; can be repeated
     ///
-    /// By default identifications in tables, CSV and Parquet, all traffic in JSON, and everything in frames.
+    /// No stage runs behind the one that makes them: `--kind record` and `--kind command` need no model. By default
+    /// identifications in tables, CSV and Parquet, all traffic in JSON, and everything in frames.
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = known_kind, help_heading = OUTPUT)]
     kind: Vec<String>,
 
@@ -112,7 +113,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
     let format = arguments.output.form(arguments.format, "sizeleak run")?.unwrap_or_default();
-    let pipeline = configure(arguments)?;
+    let mut pipeline = configure(arguments)?;
     let mut files = RunFiles::new();
     arguments.output.add_to(&mut files);
     let selection = select(arguments, format, &pipeline);
@@ -120,7 +121,9 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
     let start = StartPoint::of(&arguments.input, &arguments.cache)?;
-    let (mut prepared, completion) = start.prepare(&pipeline, files, &interrupt, &arguments.log)?;
+    let (mut prepared, completion) =
+        start.prepare(&mut pipeline, &arguments.kind, files, &interrupt, &arguments.log)?;
+    report_consumed(arguments, &pipeline);
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion)).flatten();
     if let Some(access) = &access {
         leave_root(access, |user| prepared.give_saves_to(user)).map_err(of_configuration)?;
@@ -220,7 +223,7 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
     input.check()?;
     let found = FoundPipeline::of(input)?;
     if let Some(found) = found.as_ref().filter(|_| arguments.model.is_empty() && !arguments.options.name_a_model()) {
-        found.check(input)?;
+        found.check(input, &arguments.kind)?;
     }
     let mut pipeline = match (input.pipeline()?, &found) {
         (Some(file), _) => Pipeline::read(file)?,
@@ -260,6 +263,14 @@ fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> K
             KindSelection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect())
         }
         OutputFormat::Frames => KindSelection::All,
+    }
+}
+
+/// Says which of the kinds asked for cannot come out.
+fn report_consumed(arguments: &Arguments, pipeline: &Pipeline) {
+    let consumed = pipeline.consumed(&arguments.kind);
+    for (kind, stage) in consumed.into_iter().filter(|_| !arguments.log.is_quiet()) {
+        say("note", &format!("no `{kind}` comes out, because {stage} consumes each: `--kind {kind}` alone shows them"));
     }
 }
 

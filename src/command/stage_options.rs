@@ -34,7 +34,10 @@ impl StageOptionArguments {
     pub(super) fn check_gateway(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         if self.gateway.is_empty() && pipeline.has("flow-filter") && pipeline.option("flow-filter", "gateway").is_none()
         {
-            return Err(Failure::usage(anyhow!("`--gateway IP|CIDR` is missing: name the gateway of these captures")));
+            return Err(Failure::usage(anyhow!(
+                "`--gateway IP|CIDR` is missing: name the gateway of these captures; `sizeleak survey CAPTURE` says which \
+                 addresses look like gateways"
+            )));
         }
         Ok(())
     }

@@ -43,10 +43,12 @@ impl<'a> StartPoint<'a> {
         Ok(Self { from, cache })
     }
 
-    /// Prepares the run of a pipeline whose other `files` these are. Nothing is written if two of them conflict.
+    /// Prepares the run of a pipeline whose other `files` these are, up to where it makes these kinds. Nothing is written
+    /// if two files conflict.
     pub(super) fn prepare<'b>(
         &self,
-        pipeline: &Pipeline,
+        pipeline: &mut Pipeline,
+        kinds: &[String],
         mut files: RunFiles,
         interrupt: &Interrupt,
         log: &'b LogFlags,
@@ -60,12 +62,14 @@ impl<'a> StartPoint<'a> {
                 }
             })?;
             let position = pipeline.index_of(&replay)?;
+            *pipeline = pipeline.making(kinds, Some(position));
             files.reads("the saved stream", file);
             files.extend(pipeline.files(Some(position + 1)));
             files.check()?;
             report(log, &format!("{} from {}", pipeline.output_of(position), replay.name()));
             (None, RunOptions { from: Some((position, replay)), recorders: Vec::new() })
         } else {
+            *pipeline = pipeline.making(kinds, None);
             files.extend(pipeline.files(None));
             files.check()?;
             self.use_cache(pipeline, log)?

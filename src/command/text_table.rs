@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use sizeleak_evaluation::statistics::Interval;
-use sizeleak_text::{escaped, shortened};
+use sizeleak_text::{escaped, shortened, width};
 
 /// A missing value.
 pub(super) const NONE: &str = "–";
@@ -46,6 +46,27 @@ fn table<const N: usize>(
         }
     }
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// A text broken into lines of at most so many columns at its spaces; all but the first are indented. A word that is
+/// longer keeps a line for itself.
+pub(super) fn paragraph(text: &str, indent: usize, columns: usize) -> String {
+    let blank = text.len() - text.trim_start().len();
+    let mut lines = vec![" ".repeat(blank)];
+    let mut is_begun = false;
+    for word in text.split_whitespace() {
+        let is_full = lines.last().is_some_and(|line| width(line) + 1 + width(word) > columns);
+        if is_begun && is_full {
+            lines.push(" ".repeat(indent));
+            is_begun = false;
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if is_begun { " " } else { "" });
+            line.push_str(word);
+        }
+        is_begun = true;
+    }
+    lines.join("\n") + "\n"
 }
 
 /// A share in percent. Only 1 is shown as 100 %.
@@ -97,6 +118,13 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!((lines.len(), lines[1].chars().count()), (3, MOST_COLUMNS + 3));
         assert!(lines[1].contains("x…  7") && lines[2].starts_with(r"a\nb\u{1b}[2J  "), "{table}");
+    }
+
+    #[test]
+    fn paragraphs_are_broken_at_spaces() {
+        let text = paragraph("  the quick brown fox jumps over a-very-long-hyphenated-word twice", 4, 20);
+        let expected = ["  the quick brown", "    fox jumps over", "    a-very-long-hyphenated-word", "    twice"];
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
     }
 
     #[test]

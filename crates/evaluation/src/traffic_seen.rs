@@ -71,7 +71,7 @@ impl fmt::Display for TrafficSeen {
             None if flows == 0 => out.write_str("nothing is known of the gateway's traffic"),
             _ if flows == 0 => out.write_str(
                 "the gateway has no TCP or UDP connection in it, or none that `--service` and `--port` leave: is the \
-                 gateway's address right?",
+                 gateway's address right? `sizeleak survey CAPTURE` says which addresses look like gateways",
             ),
             Some(0) => write!(
                 out,
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn cause_is_what_was_not_there() {
-        assert!(sentence(&[summary(&[("records", 0)])]).contains("is the gateway's address right?"));
+        assert!(sentence(&[summary(&[("records", 0)])]).contains("right? `sizeleak survey CAPTURE` says"));
         let (tcp, udp) = (Transport::Tcp, Transport::Udp);
         let flows = [flow(1, 1883, tcp), flow(2, 1883, tcp), flow(3, 5683, udp)];
         let plain = sentence(&[&flows[..], &[summary(&[("records", 0)])]].concat());

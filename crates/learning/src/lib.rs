@@ -39,5 +39,6 @@ pub use learning_run::{LearningOutcome, LearningRun};
 pub use observed_service::ObservedService;
 pub use recording_plan::RecordingPlan;
 pub use size_basis::{CipherSuite, ObservedCommand};
+pub use size_learning::FEWEST_COMMANDS;
 pub use training_set::{LearnedModel, TrainingSet};
 pub use unlabelled::{FoundSizes, UnlabelledRun};

@@ -13,7 +13,7 @@ const CERTAIN: f64 = 0.9;
 const MOST_UNSEEN: f64 = 0.2;
 
 /// Fewer labelled commands than this tell sizes, but not how probable answers are.
-const FEWEST_COMMANDS: usize = 50;
+pub const FEWEST_COMMANDS: usize = 50;
 
 /// Where so great a share of the labels does not fit, the model is doubted, not the labels.
 const DOUBTFUL_SHARE: f64 = 0.15;

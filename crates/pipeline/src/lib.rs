@@ -26,6 +26,7 @@
 //! it, or in its own process. Between two threads there is a bounded channel, everywhere else a pipe. The output of any
 //! stage can be recorded by an [`OutputRecorder`], and a run can continue from a [`SavedStream`].
 
+mod asked_kinds;
 pub mod cache;
 mod cause;
 mod error;

@@ -49,6 +49,7 @@ mod open_commands;
 mod options;
 mod periodic;
 mod record_class;
+mod record_role;
 mod reply_windows;
 mod reports;
 mod rules;
@@ -62,6 +63,7 @@ mod training;
 mod training_counts;
 
 pub use options::{Algorithm, CommandDirection, Options};
+pub use record_role::{ClassifiedRecord, RecordRole};
 pub use reply_windows::learn_reply_windows;
 pub use segmenter::{CommandSegmenter, SegmenterInput};
 pub use training::LabelledTraffic;

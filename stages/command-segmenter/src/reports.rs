@@ -27,8 +27,14 @@ pub(crate) enum CommandRole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReportRole {
     Start,
-    /// It is a further part of a report, or a reply to one.
+    /// It is a further part of a report.
     Part,
+    /// It is the service's reply to a report.
+    Reply,
+    /// The gateway sends it by a timer.
+    Periodic,
+    /// The gateway answers what the service asked.
+    Answer,
     None,
 }
 
@@ -77,7 +83,9 @@ impl ReportFinder {
                 commands.start(record, condition, limits);
                 ReportRole::Start
             }
-            (Direction::ToGateway, RecordClass::Reply) if commands.add_reply(record) => ReportRole::Part,
+            (Direction::ToGateway, RecordClass::Reply) if commands.add_reply(record) => ReportRole::Reply,
+            (Direction::FromGateway, RecordClass::KeepAlive) => ReportRole::Periodic,
+            (Direction::FromGateway, RecordClass::Answer) => ReportRole::Answer,
             _ => ReportRole::None,
         }
     }

@@ -16,6 +16,7 @@ use crate::noise_models::NoiseModels;
 use crate::open_commands::{FinishedCommand, OpenCommands};
 use crate::options::{Algorithm, CommandDirection, Options, TimeLimits};
 use crate::record_class::{Decision, RecordClass};
+use crate::record_role::{ClassifiedRecord, RoleLog};
 use crate::reports::{CommandRole, ReportFinder, ReportRole, reversed};
 use crate::rules::{MAX_FLOWS, RuleAlgorithm};
 use crate::silences::Silences;
@@ -38,6 +39,7 @@ pub struct CommandSegmenter {
     /// The greatest time of the records that were classified.
     now_ns: i64,
     counts: RecordCounts,
+    roles: RoleLog,
 }
 
 /// The state of an algorithm.
@@ -174,7 +176,21 @@ impl CommandSegmenter {
             silences: Silences::default(),
             now_ns: i64::MIN,
             counts: RecordCounts::default(),
+            roles: RoleLog::default(),
         })
+    }
+
+    /// The same segmenter, which also keeps what every record is taken for, until [`Self::take_roles`].
+    #[must_use]
+    pub fn keeping_roles(mut self) -> Self {
+        self.roles.begin();
+        self
+    }
+
+    /// The records of application data that were classified since the last call, in order; the direction is that of the
+    /// option `direction`'s view.
+    pub fn take_roles(&mut self) -> Vec<ClassifiedRecord> {
+        self.roles.take()
     }
 
     fn process_record(&mut self, record: &Record, out: &mut dyn Emit) -> Result<(), StageError> {
@@ -279,13 +295,17 @@ impl CommandSegmenter {
         };
         let is_reply = class == RecordClass::Reply && self.commands.add_reply(record);
         let is_command = matches!(class, RecordClass::CommandStart | RecordClass::CommandPart);
+        let mut report_role = ReportRole::None;
         if let Some(reports) = &mut self.reports {
             let role = if is_reply || is_command { CommandRole::InCommand } else { CommandRole::None };
-            match reports.classify(sized, role, &mut self.commands, &self.limits) {
-                ReportRole::None => {}
-                ReportRole::Start => self.counts.reports += 1,
-                ReportRole::Part => return Ok(()),
-            }
+            report_role = reports.classify(sized, role, &mut self.commands, &self.limits);
+        }
+        let unprompted = class == RecordClass::Reply && !is_reply;
+        self.roles.add(record, if unprompted { RecordClass::Telemetry } else { class }, report_role);
+        match report_role {
+            ReportRole::Start => self.counts.reports += 1,
+            ReportRole::Part | ReportRole::Reply => return Ok(()),
+            ReportRole::Periodic | ReportRole::Answer | ReportRole::None => {}
         }
         match class {
             RecordClass::Reply if is_reply => self.counts.replies += 1,

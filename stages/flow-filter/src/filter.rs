@@ -76,7 +76,9 @@ impl FlowFilter {
         let gateways = AddressSet::parse(&options.gateway).map_err(|error| ConfigureError::Usage(error.to_string()))?;
         if gateways.is_empty() {
             return Err(ConfigureError::Usage(
-                "`--gateway IP|CIDR` is missing: name the gateway whose flows to keep".into(),
+                "`--gateway IP|CIDR` is missing: name the gateway whose flows to keep; `sizeleak survey CAPTURE` says \
+                 which addresses look like gateways"
+                    .into(),
             ));
         }
         if options.max_flows < 2 {
@@ -361,7 +363,8 @@ impl Stage for FlowFilter {
         }
         if self.counters.packets > 0 && self.counters.gateway_packets == 0 {
             if !self.allow_absent {
-                return Err(StageError::failed(self.absence()));
+                let advice = "`sizeleak survey CAPTURE` says which look like gateways";
+                return Err(StageError::failed(format!("{}; {advice}", self.absence())));
             }
             out.emit(self.counters.notice(what::ABSENT, None, self.absence()).into())?;
         }

@@ -124,7 +124,10 @@ fn an_absent_gateway_is_an_error_that_names_the_addresses_seen() {
     assert!(error.contains("10.1.2.3") && error.contains("192.168.1.20 (1 packets)"), "{error}");
     assert_eq!(frames, []);
     let (frames, _) = filter(&options("10.1.2.3"), &packets);
-    assert_eq!(notices(&frames, "absent"), [error]);
+    // Who accepts that needs no advice.
+    let (seen, advice) = error.split_once("; `").unwrap();
+    assert_eq!(notices(&frames, "absent"), [seen]);
+    assert!(advice.starts_with("sizeleak survey CAPTURE`"), "{advice}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The directions `from` and `both`: reports of the gateway.
 
 use super::*;
+use crate::record_role::{ClassifiedRecord, RecordRole};
 
 fn options(direction: CommandDirection) -> Options {
     Options { direction: Some(direction), look_ahead: SignedDuration::from_mins(10), ..Options::default() }
@@ -88,4 +89,34 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn every_record_has_one_role_and_keeping_roles_changes_no_command() {
+    let poll = |at: i64| [from(at, 60), to(at + 50, 40)];
+    let polls = (0..40).flat_map(|number| poll(number * 30 * SECOND + 7_777));
+    let mut records: Vec<Record> = traffic().into_iter().chain(polls).collect();
+    records.sort_by_key(|record| record.time_ns);
+    let segmenter = || CommandSegmenter::new(&options(CommandDirection::Both)).unwrap();
+    let mut keeping = segmenter().keeping_roles();
+    let (mut out, mut roles) = (Vec::new(), Vec::new());
+    for record in &records {
+        out.extend(process(&mut keeping, [record.clone()]));
+        roles.extend(keeping.take_roles());
+    }
+    keeping.finish(&mut out).unwrap();
+    roles.extend(keeping.take_roles());
+    let commands: Vec<Command> = out.into_iter().filter_map(|frame| Command::try_from(frame).ok()).collect();
+    assert_eq!(commands, run(segmenter(), &records));
+    assert_eq!(roles.len(), records.len());
+    let count = |direction, plaintext: u32, role| {
+        let is_it = |found: &&ClassifiedRecord| {
+            (found.direction, found.length, found.role) == (direction, plaintext + 24, role)
+        };
+        roles.iter().filter(is_it).count()
+    };
+    assert_eq!(count(Direction::ToGateway, 150, RecordRole::Message), 10);
+    assert_eq!(count(Direction::FromGateway, 90, RecordRole::Message), 10);
+    assert!(count(Direction::FromGateway, 60, RecordRole::Periodic) >= 36, "{roles:?}");
+    assert!(count(Direction::ToGateway, 40, RecordRole::Answer) >= 36, "{roles:?}");
 }

@@ -1,0 +1,108 @@
+//! What is counted of an address, whatever becomes of its connections.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use sizeleak_frame::{Flow, Transport};
+
+use crate::busiest::Busy;
+
+/// The most services, clients and ports that are told apart for an address.
+const MAX_ENDS: usize = 64;
+
+/// As many clients make a server.
+pub(crate) const MANY_CLIENTS: usize = 4;
+
+/// Records from this length on are parts of large transfers.
+const LARGE: u32 = 8192;
+
+/// The connections and messages of an address.
+#[derive(Debug, Default)]
+pub(crate) struct AddressTally {
+    /// Connections that it opened, with messages or without.
+    pub(crate) opened: u64,
+    /// Messages on the connections that it opened.
+    pub(crate) messages: u64,
+    /// Those that are parts of large transfers.
+    pub(crate) large: u64,
+    /// The services of connections that it opened and that carried messages.
+    pub(crate) services: BTreeSet<SocketAddr>,
+    /// How many connections it opened to each port.
+    pub(crate) ports: BTreeMap<(Transport, u16), u64>,
+    /// Who opened connections to it that carried messages.
+    pub(crate) clients: BTreeSet<IpAddr>,
+    /// Messages on those.
+    pub(crate) served: u64,
+}
+
+impl AddressTally {
+    /// Counts a connection that it opened.
+    pub(crate) fn open(&mut self, flow: &Flow) {
+        self.opened += 1;
+        let port = (flow.transport, flow.service.port());
+        if self.ports.len() < MAX_ENDS || self.ports.contains_key(&port) {
+            *self.ports.entry(port).or_default() += 1;
+        }
+    }
+
+    /// Counts a message on a connection that it opened.
+    pub(crate) fn add_opened(&mut self, service: SocketAddr, length: u32) {
+        self.messages += 1;
+        self.large += u64::from(length >= LARGE);
+        add(&mut self.services, service);
+    }
+
+    /// Counts a message on a connection that a client opened to it.
+    pub(crate) fn add_served(&mut self, client: IpAddr) {
+        self.served += 1;
+        add(&mut self.clients, client);
+    }
+}
+
+impl Busy for AddressTally {
+    fn messages(&self) -> u64 {
+        self.messages.saturating_add(self.served)
+    }
+}
+
+fn add<T: Ord>(set: &mut BTreeSet<T>, value: T) {
+    if set.len() < MAX_ENDS {
+        set.insert(value);
+    }
+}
+
+/// Whether an address is of a private network: RFC 1918, RFC 6598, RFC 4193, or link-local.
+pub(crate) fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let is_shared = matches!(address.octets(), [100, 64..=127, ..]);
+            address.is_private() || address.is_link_local() || address.is_loopback() || is_shared
+        }
+        IpAddr::V6(address) => address.is_unique_local() || address.is_unicast_link_local() || address.is_loopback(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_networks_are_those_of_both_versions() {
+        let private =
+            ["192.168.1.20", "10.0.0.1", "172.31.0.1", "100.64.0.1", "fd00::20", "fe80::1", "::ffff:10.0.0.1"];
+        let public = ["203.0.113.10", "172.32.0.1", "100.128.0.1", "2001:db8::1"];
+        assert!(private.iter().all(|address| is_private(address.parse().unwrap())));
+        assert!(!public.iter().any(|address| is_private(address.parse().unwrap())));
+    }
+
+    #[test]
+    fn a_scan_of_all_ports_and_addresses_is_counted_in_bounded_memory() {
+        let mut tally = AddressTally::default();
+        for port in 1..2000 {
+            tally.add_opened(SocketAddr::from(([203, 0, 113, 1], port)), 9000);
+            tally.add_served(IpAddr::from([10, 0, (port / 250) as u8, (port % 250) as u8]));
+        }
+        assert_eq!((tally.services.len(), tally.clients.len()), (MAX_ENDS, MAX_ENDS));
+        assert_eq!((tally.messages(), tally.large), (3998, 1999));
+    }
+}

@@ -1,0 +1,172 @@
+//! What is known of one connection.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use sizeleak_command_segmenter::{ClassifiedRecord, RecordRole};
+use sizeleak_frame::{Command, ContentType, Direction, Flow, Notice, Record, Session, Transport, what};
+
+use crate::busiest::Busy;
+use crate::report::Protocol;
+use crate::sizes::Sizes;
+
+/// Longer server names are cut: DNS has none (RFC 1035, section 2.3.4).
+const LONGEST_NAME: usize = 255;
+
+/// A connection, seen from the side that counts as the gateway.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) gateway: IpAddr,
+    pub(crate) service: SocketAddr,
+    pub(crate) transport: Transport,
+    pub(crate) tunnel: Option<String>,
+    /// The times of its first and last record.
+    pub(crate) span_ns: Option<[i64; 2]>,
+    server_name: Option<String>,
+    /// Whether the other side is the client, by its first record.
+    pub(crate) is_opened_by_service: bool,
+    pub(crate) tls_version: Option<String>,
+    pub(crate) cipher_suite: Option<String>,
+    /// Whether application data came before any handshake; `None` without application data.
+    is_joined: Option<bool>,
+    has_session: bool,
+    /// What it is if it is no TLS.
+    other: Option<Protocol>,
+    /// Whether lengths of segments stand for records.
+    pub(crate) is_sized_by_segments: bool,
+    pub(crate) to_gateway: Sizes,
+    pub(crate) from_gateway: Sizes,
+    pub(crate) commands: Messages,
+    pub(crate) reports: Messages,
+    /// The records that belong to no command and no report.
+    pub(crate) roles: BTreeMap<(Direction, RecordRole), Sizes>,
+}
+
+/// Commands, or reports.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Messages {
+    pub(crate) sizes: Sizes,
+    /// How many of them had a reply.
+    pub(crate) replied: u64,
+}
+
+impl Connection {
+    /// A connection of which nothing but its ends is known.
+    pub(crate) fn new(flow: &Flow) -> Self {
+        Self {
+            gateway: flow.gateway,
+            service: flow.service,
+            transport: flow.transport,
+            tunnel: flow.encapsulation.clone(),
+            span_ns: None,
+            server_name: None,
+            is_opened_by_service: false,
+            tls_version: None,
+            cipher_suite: None,
+            is_joined: None,
+            has_session: false,
+            other: None,
+            is_sized_by_segments: false,
+            to_gateway: Sizes::default(),
+            from_gateway: Sizes::default(),
+            commands: Messages::default(),
+            reports: Messages::default(),
+            roles: BTreeMap::new(),
+        }
+    }
+
+    /// Takes what a handshake revealed; a later one replaces what it says anew.
+    pub(crate) fn add_session(&mut self, session: Session) {
+        self.has_session = true;
+        let name = session.server_name.map(|name| name.chars().take(LONGEST_NAME).collect());
+        self.server_name = name.or(self.server_name.take());
+        self.tls_version = session.tls_version.or(self.tls_version.take());
+        self.cipher_suite = session.cipher_suite.or(self.cipher_suite.take());
+    }
+
+    /// Takes a record. True if it carries a message.
+    pub(crate) fn add_record(&mut self, record: &Record) -> bool {
+        if self.span_ns.is_none() && record.content_type == ContentType::Handshake {
+            self.is_opened_by_service = record.direction == Direction::ToGateway;
+        }
+        let [first, last] = self.span_ns.unwrap_or([record.start_ns, record.time_ns]);
+        self.span_ns = Some([first.min(record.start_ns), last.max(record.time_ns)]);
+        let is_message = record.content_type == ContentType::ApplicationData && !record.handshake;
+        if is_message {
+            self.is_joined.get_or_insert(!self.has_session);
+            let sizes = match record.direction {
+                Direction::ToGateway => &mut self.to_gateway,
+                Direction::FromGateway => &mut self.from_gateway,
+            };
+            sizes.add(record.length.into());
+        }
+        is_message
+    }
+
+    /// Takes what a stage noticed about it.
+    pub(crate) fn add_notice(&mut self, notice: &Notice) {
+        let detail = notice.detail.as_deref().unwrap_or_default();
+        match &*notice.what {
+            what::NOT_TLS => self.other = Some(Protocol::None),
+            what::UNSUPPORTED if detail.starts_with("QUIC") => self.other = Some(Protocol::Quic),
+            what::UNSUPPORTED if detail.starts_with("DTLS 1.3") => self.other = Some(Protocol::Dtls13),
+            what::ASSUMED if self.other.is_none() => self.is_sized_by_segments = true,
+            _ => {}
+        }
+    }
+
+    /// Takes a command or a report.
+    pub(crate) fn add_command(&mut self, command: &Command) {
+        let messages = match command.direction {
+            Direction::ToGateway => &mut self.commands,
+            Direction::FromGateway => &mut self.reports,
+        };
+        messages.sizes.add(command.size);
+        messages.replied += u64::from(command.replies > 0);
+    }
+
+    /// Takes what a record was taken for.
+    pub(crate) fn add_role(&mut self, record: &ClassifiedRecord) {
+        if record.role != RecordRole::Message {
+            self.roles.entry((record.direction, record.role)).or_default().add(record.length.into());
+        }
+    }
+
+    /// The name of the service: what the gateway asked for. What a client asks the gateway for is the gateway's name.
+    pub(crate) fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref().filter(|_| !self.is_opened_by_service)
+    }
+
+    /// The port of the service; `None` if the service is the client, which has another one each time.
+    pub(crate) fn service_port(&self) -> Option<u16> {
+        (!self.is_opened_by_service).then(|| self.service.port())
+    }
+
+    /// What it carries, as far as that was seen.
+    pub(crate) fn protocol(&self) -> Protocol {
+        let has_tls = self.has_session || self.span_ns.is_some();
+        match (self.other, self.transport) {
+            (Some(other), _) => other,
+            (None, Transport::Tcp) if has_tls => Protocol::Tls,
+            (None, Transport::Udp) if has_tls => Protocol::Dtls,
+            (None, _) => Protocol::Unknown,
+        }
+    }
+
+    /// Whether it had long been open when the capture began, or its handshake is missing; `None` if it carries no TLS,
+    /// or no messages.
+    pub(crate) fn joined_mid_stream(&self) -> Option<bool> {
+        self.is_joined.filter(|_| matches!(self.protocol(), Protocol::Tls | Protocol::Dtls))
+    }
+
+    /// From its first to its last record, in nanoseconds.
+    pub(crate) fn duration_ns(&self) -> i64 {
+        self.span_ns.map_or(0, |[first, last]| last.saturating_sub(first))
+    }
+}
+
+impl Busy for Connection {
+    fn messages(&self) -> u64 {
+        self.to_gateway.count.saturating_add(self.from_gateway.count)
+    }
+}

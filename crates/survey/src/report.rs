@@ -1,0 +1,218 @@
+//! What a survey says, as it is printed and written as JSON. Texts from the capture are as they were seen: whoever shows
+//! them escapes them.
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde::Serialize;
+
+/// What a capture holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SurveyReport {
+    /// The version of this form: 1.
+    pub schema: u32,
+    /// The times of the first and the last record, in nanoseconds since the epoch; `None` if there was none.
+    pub span_ns: Option<[i64; 2]>,
+    /// The addresses that opened connections with messages, the most likely gateway first.
+    pub addresses: Vec<SurveyedAddress>,
+    /// The addresses that connections with messages were opened to, and which opened none, of private networks or with
+    /// many clients; those with the most messages first.
+    pub servers: Vec<Server>,
+    /// Connections without any message or handshake: unanswered, of other protocols over UDP, or empty.
+    pub silent_connections: u64,
+    /// Connections and addresses with few messages that were left out, because there were too many.
+    pub left_out: u64,
+    /// Notices of stages that were only counted, because there were too many: what is said to be TLS may be none.
+    pub suppressed_notices: u64,
+}
+
+/// An address that opened connections.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SurveyedAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// Whether it is a gateway, by its score and by how much was seen.
+    pub verdict: Verdict,
+    /// The sum of the reasons' points, from 0 to 100.
+    pub score: u32,
+    /// What speaks for a gateway and against one, in the order of [`SurveyedAddress::score`]'s parts.
+    pub reasons: Vec<Reason>,
+    /// How many connections it opened, those without messages included.
+    pub connections: u64,
+    /// Its services, those with the most messages first.
+    pub services: Vec<SurveyedService>,
+    /// Ports that it opened connections to, none of which is in `services`.
+    pub other_ports: Vec<OtherPort>,
+}
+
+/// Whether an address is a gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Its traffic is like that of a gateway. So is that of any single device with a connection of its own to a cloud.
+    Likely,
+    /// Some of it is.
+    Possible,
+    /// Too little was seen to tell.
+    Unclear,
+    /// Its traffic is like that of other hosts.
+    Unlikely,
+}
+
+/// What speaks for a gateway, or against one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// What it adds to the score; less than 0 speaks against a gateway.
+    pub points: i32,
+    /// What was seen, in words that hold no control characters.
+    pub text: String,
+}
+
+/// An address that others opened connections to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Server {
+    /// The address.
+    pub address: IpAddr,
+    /// How many addresses opened connections with messages to it; counted up to 64.
+    pub clients: u64,
+    /// The messages on them, in both directions.
+    pub messages: u64,
+}
+
+/// A port that an address opened connections to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OtherPort {
+    /// `tcp` or `udp`.
+    pub transport: &'static str,
+    /// The port of the service.
+    pub port: u16,
+    /// How many connections.
+    pub connections: u64,
+}
+
+/// A service: connections to the same server name, or address, and port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SurveyedService {
+    /// The name that clients asked for (SNI), if a handshake was seen.
+    pub server_name: Option<String>,
+    /// Its addresses and ports.
+    pub ends: Vec<SocketAddr>,
+    /// `tcp` or `udp`.
+    pub transport: &'static str,
+    /// What its connections carry.
+    pub protocol: Protocol,
+    /// The TLS versions of its handshakes.
+    pub tls_versions: Vec<String>,
+    /// The cipher suites of its handshakes; empty if none was seen.
+    pub cipher_suites: Vec<String>,
+    /// Connections that had been open when the capture began, or whose handshake is missing: their suite is unknown
+    /// unless they negotiate again.
+    pub joined_mid_stream: u64,
+    /// Connections whose handshake the service began: it is the client, and the gateway the server.
+    pub opened_by_service: u64,
+    /// Connections of which the lengths of segments stand for records, because the capture holds no payload.
+    pub sized_by_segments: u64,
+    /// The messages of all its connections.
+    pub traffic: Traffic,
+    /// Its connections, those with the most messages first.
+    pub connections: Vec<SurveyedConnection>,
+}
+
+/// What connections carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Protocol {
+    /// TLS over TCP.
+    #[serde(rename = "TLS")]
+    Tls,
+    /// DTLS 1.0 or 1.2 over UDP.
+    #[serde(rename = "DTLS")]
+    Dtls,
+    /// QUIC, which cannot be sized.
+    #[serde(rename = "QUIC")]
+    Quic,
+    /// DTLS 1.3, which cannot be sized.
+    #[serde(rename = "DTLS 1.3")]
+    Dtls13,
+    /// TCP without TLS: bursts of segments stand for messages.
+    #[serde(rename = "none")]
+    None,
+    /// Nothing of it was recognised.
+    #[serde(rename = "unknown")]
+    Unknown,
+}
+
+/// One connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SurveyedConnection {
+    /// Its number in frames, as text: it has more digits than JSON numbers keep in many programs.
+    pub flow: String,
+    /// The other end.
+    pub service: SocketAddr,
+    /// The tunnel that it was seen in.
+    pub tunnel: Option<String>,
+    /// The times of its first and last record, in nanoseconds since the epoch.
+    pub span_ns: Option<[i64; 2]>,
+    /// The negotiated version, if the handshake was seen.
+    pub tls_version: Option<String>,
+    /// The negotiated cipher suite, if the handshake was seen.
+    pub cipher_suite: Option<String>,
+    /// Whether application data came before any handshake; `None` without TLS or application data.
+    pub joined_mid_stream: Option<bool>,
+    /// Its messages.
+    pub traffic: Traffic,
+}
+
+/// Messages: records of application data, or what stands for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Messages to the gateway.
+    pub to_gateway: u64,
+    /// Messages from the gateway.
+    pub from_gateway: u64,
+    /// Their bytes on the wire.
+    pub bytes_to_gateway: u64,
+    /// Their bytes on the wire.
+    pub bytes_from_gateway: u64,
+    /// How many messages have which sizes; ranges without messages are left out.
+    pub histogram: Vec<SizeBin>,
+    /// What the messages look like.
+    pub kinds: Vec<MessageKind>,
+}
+
+/// The messages of a range of sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SizeBin {
+    /// The least bytes on the wire.
+    pub from: u64,
+    /// The most bytes on the wire; `None` for the last range.
+    pub to: Option<u64>,
+    /// How many messages to the gateway have such a size.
+    pub to_gateway: u64,
+    /// How many from the gateway.
+    pub from_gateway: u64,
+}
+
+/// Messages that look alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MessageKind {
+    /// `to_gateway` or `from_gateway`.
+    pub direction: &'static str,
+    /// What they look like: `commands`, `answers`, `keep-alives`, `reports`, `replies`, `polls`, `small`, `other`.
+    pub kind: &'static str,
+    /// How many there are: of commands and reports whole messages, of all others records.
+    pub count: u64,
+    /// Of commands and reports: how many had a reply.
+    pub replied: Option<u64>,
+    /// Their most frequent sizes in bytes on the wire.
+    pub sizes: Vec<TimesOfSize>,
+    /// How many have other sizes.
+    pub other_sizes: u64,
+}
+
+/// A size, and how often it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TimesOfSize {
+    /// Bytes on the wire.
+    pub size: u64,
+    /// How many messages have it.
+    pub times: u64,
+}

@@ -1,0 +1,105 @@
+//! Reads captures, and says what they hold.
+
+use std::path::PathBuf;
+
+use sizeleak_frame::Notice;
+use sizeleak_pipeline::{ConfigError, Pipeline, RunEnding, RunError};
+use sizeleak_runtime::{ConfigureError, Interrupt, StageError};
+use thiserror::Error;
+
+use crate::report::SurveyReport;
+use crate::state::SurveyState;
+
+/// With these networks as gateways, the side that opens a connection counts as its gateway.
+const EVERY_ADDRESS: [&str; 2] = ["0.0.0.0/0", "::/0"];
+
+/// What to survey.
+#[derive(Debug, Clone, Default)]
+pub struct SurveyRun {
+    /// The captures; `-` is stdin. They are read once.
+    pub captures: Vec<PathBuf>,
+    /// Whether to read all captures below the folders among them.
+    pub recursive: bool,
+    /// The addresses and networks to survey; all of them if there are none.
+    pub gateways: Vec<String>,
+}
+
+/// What was found, and whether that is all.
+#[derive(Debug)]
+pub struct SurveyOutcome {
+    /// What the captures hold, as far as they were read.
+    pub report: SurveyReport,
+    /// How far they were read.
+    pub coverage: Coverage,
+}
+
+/// How far captures were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Coverage {
+    /// To their end.
+    Whole,
+    /// To where they are damaged.
+    UntilDamage(RunError),
+    /// Until SIGINT or SIGTERM came.
+    UntilStopped,
+}
+
+/// Why captures cannot be surveyed.
+#[derive(Debug, Error)]
+pub enum SurveyError {
+    /// The captures cannot be read, or a gateway is no address.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The segmenter cannot be set up.
+    #[error("command-segmenter: {0}")]
+    Segmenter(#[from] ConfigureError),
+    /// The segmenter cannot go on.
+    #[error("command-segmenter: {0}")]
+    Stage(#[from] StageError),
+    /// The captures are damaged before the first packet of any use, or do not hold the gateway.
+    #[error(transparent)]
+    Damaged(RunError),
+}
+
+impl SurveyRun {
+    /// The pipeline that reads the captures.
+    ///
+    /// # Errors
+    /// If a path is not UTF-8.
+    pub fn pipeline(&self) -> Result<Pipeline, ConfigError> {
+        let mut pipeline = Pipeline::standard().until("record-sizer")?;
+        pipeline.read_captures(&self.captures)?;
+        pipeline.set("capture", "recursive", self.recursive)?;
+        // Connections without TLS have messages too, and are said to have none.
+        pipeline.set("record-sizer", "plain-tcp", true)?;
+        if self.gateways.is_empty() {
+            pipeline.set("flow-filter", "gateway", EVERY_ADDRESS.map(str::to_owned).to_vec())?;
+            pipeline.set("flow-filter", "allow-absent", true)?;
+        } else {
+            pipeline.set("flow-filter", "gateway", self.gateways.clone())?;
+        }
+        Ok(pipeline)
+    }
+
+    /// Reads the captures to their end, to their damage, or until it is interrupted; notices of the stages go to `on_notice`.
+    ///
+    /// # Errors
+    /// [`SurveyError`]; damaged captures are one only where nothing came before the damage.
+    pub fn survey(
+        &self,
+        interrupt: &Interrupt,
+        on_notice: &mut (dyn FnMut(&Notice) + Send),
+    ) -> Result<SurveyOutcome, SurveyError> {
+        let prepared = self.pipeline()?.prepare()?;
+        let mut state = SurveyState::new(on_notice)?;
+        let ended = prepared.run(interrupt, &mut state);
+        let report = state.finish()?;
+        let coverage = match ended {
+            Ok(run) if run.ending == RunEnding::Interrupted => Coverage::UntilStopped,
+            Ok(_) => Coverage::Whole,
+            Err(error) if report.span_ns.is_none() => return Err(SurveyError::Damaged(error)),
+            Err(error) => Coverage::UntilDamage(error),
+        };
+        Ok(SurveyOutcome { report, coverage })
+    }
+}

@@ -1,0 +1,198 @@
+//! The connections of an address by service, and their messages added up.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use sizeleak_command_segmenter::RecordRole;
+use sizeleak_frame::{Direction, Transport};
+
+use crate::busiest::Busy;
+use crate::connection::{Connection, Messages};
+use crate::report::{MessageKind, Protocol, SizeBin, SurveyedConnection, SurveyedService, TimesOfSize, Traffic};
+use crate::sizes::Sizes;
+
+/// A service and its connections, by their flows.
+#[derive(Debug)]
+pub(crate) struct Service<'a> {
+    pub(crate) server_name: Option<String>,
+    pub(crate) transport: Transport,
+    pub(crate) protocol: Protocol,
+    pub(crate) connections: Vec<(u64, &'a Connection)>,
+    pub(crate) messages: MessageSums,
+}
+
+/// The messages of several connections.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MessageSums {
+    pub(crate) to_gateway: Sizes,
+    pub(crate) from_gateway: Sizes,
+    pub(crate) commands: Messages,
+    pub(crate) reports: Messages,
+    pub(crate) roles: BTreeMap<(Direction, RecordRole), Sizes>,
+}
+
+impl MessageSums {
+    fn add(&mut self, connection: &Connection) {
+        self.to_gateway.merge(&connection.to_gateway);
+        self.from_gateway.merge(&connection.from_gateway);
+        for (messages, more) in [(&mut self.commands, &connection.commands), (&mut self.reports, &connection.reports)] {
+            messages.sizes.merge(&more.sizes);
+            messages.replied = messages.replied.saturating_add(more.replied);
+        }
+        for (role, sizes) in &connection.roles {
+            self.roles.entry(*role).or_default().merge(sizes);
+        }
+    }
+
+    /// How many messages there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.to_gateway.count.saturating_add(self.from_gateway.count)
+    }
+
+    /// How many records have a role, in either direction.
+    pub(crate) fn of_role(&self, role: RecordRole) -> u64 {
+        self.roles.iter().filter(|((_, other), _)| *other == role).map(|(_, sizes)| sizes.count).sum()
+    }
+
+    fn traffic(&self) -> Traffic {
+        let ranges = self.to_gateway.ranges().zip(self.from_gateway.ranges());
+        let histogram = ranges
+            .map(|((from, to, to_gateway), (_, _, from_gateway))| SizeBin { from, to, to_gateway, from_gateway })
+            .filter(|bin| bin.to_gateway + bin.from_gateway > 0);
+        let messages = [("to_gateway", "commands", &self.commands), ("from_gateway", "reports", &self.reports)];
+        let messages = messages.map(|(direction, name, messages)| MessageKind {
+            replied: Some(messages.replied),
+            ..kind(direction, name, &messages.sizes)
+        });
+        let roles = self.roles.iter().map(|((direction, role), sizes)| {
+            let direction_name = match direction {
+                Direction::ToGateway => "to_gateway",
+                Direction::FromGateway => "from_gateway",
+            };
+            kind(direction_name, role_name(*direction, *role), sizes)
+        });
+        let mut kinds: Vec<MessageKind> = messages.into_iter().chain(roles).filter(|kind| kind.count > 0).collect();
+        // To the gateway first, and commands and reports before all others of their direction.
+        kinds.sort_by_key(|kind| (Reverse(kind.direction), kind.replied.is_none()));
+        Traffic {
+            to_gateway: self.to_gateway.count,
+            from_gateway: self.from_gateway.count,
+            bytes_to_gateway: self.to_gateway.bytes,
+            bytes_from_gateway: self.from_gateway.bytes,
+            histogram: histogram.collect(),
+            kinds,
+        }
+    }
+}
+
+fn kind(direction: &'static str, kind: &'static str, sizes: &Sizes) -> MessageKind {
+    let exact = sizes.most_frequent().into_iter().map(|(size, times)| TimesOfSize { size, times });
+    MessageKind { direction, kind, count: sizes.count, replied: None, sizes: exact.collect(), other_sizes: sizes.other }
+}
+
+fn role_name(direction: Direction, role: RecordRole) -> &'static str {
+    match (role, direction) {
+        (RecordRole::Message, _) => "messages",
+        (RecordRole::Reply, _) => "replies",
+        (RecordRole::Answer, _) => "answers",
+        (RecordRole::Periodic, Direction::ToGateway) => "keep-alives",
+        (RecordRole::Periodic, Direction::FromGateway) => "polls",
+        (RecordRole::Small, _) => "small",
+        (RecordRole::Other, _) => "other",
+    }
+}
+
+/// The services of connections, those with the most messages first. A connection without a server name belongs to the
+/// name that another one to the same address and port asked for, if all of them asked for the same.
+pub(crate) fn services<'a>(connections: impl Iterator<Item = (u64, &'a Connection)> + Clone) -> Vec<Service<'a>> {
+    let mut names: BTreeMap<SocketAddr, BTreeSet<&str>> = BTreeMap::new();
+    for (_, connection) in connections.clone() {
+        names.entry(connection.service).or_default().extend(connection.server_name());
+    }
+    let name = |connection: &'a Connection| match names.get(&connection.service) {
+        Some(names) if connection.server_name().is_none() && names.len() == 1 => names.first().copied(),
+        _ => connection.server_name(),
+    };
+    let mut groups = BTreeMap::new();
+    for (flow, connection) in connections {
+        let name = name(connection);
+        let end = if name.is_none() { Some(connection.service.ip()) } else { None };
+        let key = (name, end, connection.service_port(), connection.transport, connection.protocol());
+        let group = groups.entry(key).or_insert_with(|| Service {
+            server_name: name.map(str::to_owned),
+            transport: connection.transport,
+            protocol: connection.protocol(),
+            connections: Vec::new(),
+            messages: MessageSums::default(),
+        });
+        group.messages.add(connection);
+        group.connections.push((flow, connection));
+    }
+    let mut services: Vec<Service<'a>> = groups.into_values().collect();
+    for service in &mut services {
+        service.connections.sort_by_key(|(flow, connection)| (Reverse(connection.messages()), *flow));
+    }
+    // By the order of names and addresses where as many messages were seen.
+    services.sort_by_key(|service| Reverse(service.messages.count()));
+    services
+}
+
+impl Service<'_> {
+    /// Its name, or one of its addresses.
+    pub(crate) fn name(&self) -> String {
+        match (&self.server_name, self.connections.first()) {
+            (Some(name), _) => name.clone(),
+            (None, Some((_, connection))) => connection.service.to_string(),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// What a survey says of it.
+    pub(crate) fn surveyed(&self) -> SurveyedService {
+        let of = |text: fn(&Connection) -> Option<&String>| {
+            let texts: BTreeSet<&String> = self.connections.iter().filter_map(|(_, other)| text(other)).collect();
+            texts.into_iter().cloned().collect::<Vec<String>>()
+        };
+        let count = |is: fn(&Connection) -> bool| {
+            self.connections.iter().filter(|(_, connection)| is(connection)).count() as u64
+        };
+        let ends: BTreeSet<SocketAddr> = self.connections.iter().map(|(_, connection)| connection.service).collect();
+        SurveyedService {
+            server_name: self.server_name.clone(),
+            ends: ends.into_iter().collect(),
+            transport: transport_name(self.transport),
+            protocol: self.protocol,
+            tls_versions: of(|connection| connection.tls_version.as_ref()),
+            cipher_suites: of(|connection| connection.cipher_suite.as_ref()),
+            joined_mid_stream: count(|connection| connection.joined_mid_stream() == Some(true)),
+            opened_by_service: count(|connection| connection.is_opened_by_service),
+            sized_by_segments: count(|connection| connection.is_sized_by_segments),
+            traffic: self.messages.traffic(),
+            connections: self.connections.iter().map(|(flow, connection)| surveyed(*flow, connection)).collect(),
+        }
+    }
+}
+
+fn surveyed(flow: u64, connection: &Connection) -> SurveyedConnection {
+    let mut messages = MessageSums::default();
+    messages.add(connection);
+    SurveyedConnection {
+        flow: flow.to_string(),
+        service: connection.service,
+        tunnel: connection.tunnel.clone(),
+        span_ns: connection.span_ns,
+        tls_version: connection.tls_version.clone(),
+        cipher_suite: connection.cipher_suite.clone(),
+        joined_mid_stream: connection.joined_mid_stream(),
+        traffic: messages.traffic(),
+    }
+}
+
+/// The name of a transport in reports.
+pub(crate) fn transport_name(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Tcp => "tcp",
+        Transport::Udp => "udp",
+    }
+}

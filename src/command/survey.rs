@@ -1,0 +1,120 @@
+//! `sizeleak survey`: what a capture holds, for somebody who knows nothing of it yet.
+
+mod next_steps;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use clap::Args;
+use sizeleak_frame::{Notice, what};
+use sizeleak_runtime::Interrupt;
+use sizeleak_runtime::program::EXIT_CODES;
+use sizeleak_storage::RunFiles;
+use sizeleak_survey::{Coverage, SurveyOutcome, SurveyRun};
+use sizeleak_telemetry::Tally;
+use sizeleak_telemetry::log::{self, LogFlags, say};
+
+use super::failure::Failure;
+use super::output_option::{print_json, print_text, writes_stdout};
+use super::report_format::ReportFormatOption;
+use super::text_style::ClockOption;
+
+/// Find gateways in captures without a model, and show what they send and receive
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  \
+    sizeleak survey home.pcap\n  \
+    sizeleak survey --recursive captures --json",
+    after_long_help = format!("Examples:\n  \
+    sizeleak survey home.pcap\n  \
+    sizeleak survey --recursive captures --json\n  \
+    sizeleak survey monday.pcap.gz tuesday.pcap.gz --gateway 192.168.1.20\n  \
+    tcpdump -U -w - | sizeleak survey -\n\n\
+    The side that opens a connection counts as its gateway; where the beginning was not captured, the side with the \
+    higher port. `--gateway` says it instead. The score is a judgement by the reasons printed with it, no measurement, \
+    and a single device with a connection of its own to a cloud looks like a gateway.\n\n\
+    What messages look like is the opinion of command-segmenter's algorithm `adaptive`, which has no model: commands are \
+    what the service sends unprompted; reports what the gateway sends unprompted; replies follow one of these; answers \
+    follow other messages; polls and keep-alives come by a timer; small ones have fewer bytes than `min-size`. Sizes are \
+    lengths on the wire. Connections without TLS are sized by bursts of their segments (`plain-tcp`).\n\n\
+    JSON keys: schema, span_ns, addresses (a list, the most likely gateway first: address, verdict (likely, possible, \
+    unclear, unlikely), score, reasons (points, text), connections, services (a list: server_name, ends, transport, \
+    protocol, tls_versions, cipher_suites, joined_mid_stream, opened_by_service, sized_by_segments, traffic, connections (a list: flow, \
+    service, tunnel, span_ns, tls_version, cipher_suite, joined_mid_stream, traffic)), other_ports), servers, \
+    silent_connections, left_out, suppressed_notices. A traffic has to_gateway, from_gateway, bytes_to_gateway, \
+    bytes_from_gateway, histogram (from, to, to_gateway, from_gateway) and kinds (direction, kind, count, replied, sizes \
+    (size, times), other_sizes).\n\n{EXIT_CODES}")
+)]
+pub(crate) struct Arguments {
+    /// The captures (pcap or pcapng, also compressed; `-` is stdin)
+    #[arg(value_name = "CAPTURE", required_unless_present = "input")]
+    captures: Vec<PathBuf>,
+
+    /// Read this capture, as CAPTURE does; can be repeated
+    #[arg(short = 'r', long, value_name = "FILE")]
+    input: Vec<PathBuf>,
+
+    /// Read all captures below the folders named
+    #[arg(long)]
+    recursive: bool,
+
+    /// Only this address or network; can be repeated [default: every address]
+    #[arg(long, value_name = "IP|CIDR", value_delimiter = ',')]
+    gateway: Vec<String>,
+
+    #[command(flatten)]
+    format: ReportFormatOption,
+
+    #[command(flatten)]
+    clock: ClockOption,
+
+    #[command(flatten)]
+    pub(super) log: LogFlags,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let captures = [&arguments.input[..], &arguments.captures].concat();
+    let run =
+        SurveyRun { captures: captures.clone(), recursive: arguments.recursive, gateways: arguments.gateway.clone() };
+    let times = arguments.clock.times()?;
+    let mut files = RunFiles::new();
+    files.extend(run.pipeline()?.files(None));
+    writes_stdout(&mut files);
+    files.check()?;
+    let interrupt = Interrupt::on_signals()?;
+    let mut notices = Tally::default();
+    let is_verbose = arguments.log.is_verbose();
+    let outcome = run.survey(&interrupt, &mut |notice: &Notice| {
+        if is_verbose {
+            log::notice(notice);
+        } else if ![what::NOT_TLS, what::CUT, what::FAILED].contains(&&*notice.what) {
+            // The survey says itself which connections carry no TLS, and its error how it ended.
+            notices.add(&notice.what, 1);
+        }
+    });
+    if outcome.is_ok() && !notices.is_empty() && !arguments.log.is_quiet() {
+        say("sizeleak", &format!("notices: {notices} (-v prints each)"));
+    }
+    let SurveyOutcome { report, coverage } = outcome?;
+    if arguments.format.is_json() {
+        print_json(&(serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)? + "\n"))?;
+    } else {
+        let is_named = !arguments.gateway.is_empty();
+        let next = |address: &_| {
+            let is_due = is_named || table::may_be_gateway(address);
+            is_due.then(|| next_steps::lines(address, &captures, arguments.recursive))
+        };
+        print_text(&table::table(&report, &times, next))?;
+    }
+    match coverage {
+        Coverage::Whole => Ok(ExitCode::SUCCESS),
+        Coverage::UntilDamage(damage) => {
+            Err(Failure::damaged(&damage, "the survey covers everything before the damage"))
+        }
+        Coverage::UntilStopped => {
+            Err(Failure::with_code(130, anyhow!("stopped; the survey covers everything read until then")))
+        }
+    }
+}

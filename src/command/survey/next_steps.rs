@@ -1,0 +1,158 @@
+//! What to do next with an address that may be a gateway, as command lines to copy.
+
+use std::path::{Path, PathBuf};
+
+use sizeleak_learning::FEWEST_COMMANDS;
+use sizeleak_survey::{MessageKind, Protocol, SurveyedAddress, SurveyedService};
+use sizeleak_text::{escaped, width};
+
+use crate::command::text_table::paragraph;
+
+/// What stdin may be saved as.
+const SAVED: &str = "capture.pcap";
+
+/// The columns of a line that is not to be copied.
+const WIDTH: usize = 80;
+
+/// The lines for an address of these captures.
+pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: bool) -> Vec<String> {
+    let gateway = address.address;
+    let commands = address.services.iter().map(commands_of).sum::<u64>();
+    let Some(main) = address.services.iter().max_by_key(|service| commands_of(service)).filter(|_| commands > 0) else {
+        return vec![paragraph(&nothing_found(address), 2, WIDTH)];
+    };
+    let plain = main.protocol == Protocol::None;
+    let mut lines = vec![paragraph(&found(address, main, commands), 2, WIDTH), labels(commands)];
+    let others = address.services.iter().filter(|service| commands_of(service) > 0).count() > 1;
+    let mut options = format!("--gateway {gateway}");
+    if recursive {
+        options += " --recursive";
+    }
+    if plain {
+        options += " --set record-sizer.plain-tcp=true";
+    }
+    if others {
+        let text = format!("  To leave out its other services, add {} to both.", service_option(main));
+        lines.push(paragraph(&text, 2, WIDTH));
+    }
+    let inputs: String = captures.iter().map(|capture| format!(" {}", quoted(kept(capture)))).collect();
+    if captures.iter().any(|capture| capture.as_os_str() == "-") {
+        lines.push(format!("  Save what came by stdin to a file first, here {SAVED}.\n"));
+    }
+    lines.push(command_line(&format!("sizeleak run{inputs}"), &format!("{options} --kind command")));
+    let learn = format!("sizeleak learn{inputs} --labels labels.csv");
+    lines.push(command_line(&learn, &format!("{options} -o model.toml")));
+    lines
+}
+
+/// A command line to copy, on two lines if it is long.
+fn command_line(command: &str, options: &str) -> String {
+    let command = format!("    {command}");
+    let is_short = width(&command) + 1 + width(options) <= WIDTH;
+    let between = if is_short { " " } else { " \\\n      " };
+    format!("{command}{between}{options}\n")
+}
+
+/// How many messages of a service look like commands.
+fn commands_of(service: &SurveyedService) -> u64 {
+    kind_of(service, "commands").map_or(0, |kind| kind.count)
+}
+
+fn kind_of<'a>(service: &'a SurveyedService, name: &str) -> Option<&'a MessageKind> {
+    service.traffic.kinds.iter().find(|kind| kind.kind == name)
+}
+
+/// Which messages look like commands.
+fn found(address: &SurveyedAddress, main: &SurveyedService, commands: u64) -> String {
+    let of_main = commands_of(main);
+    let replied = kind_of(main, "commands").and_then(|kind| kind.replied).unwrap_or_default();
+    let named = name(main);
+    let verb = if commands == 1 { "message to it looks like a command" } else { "messages to it look like commands" };
+    let from = if of_main == commands { format!("from {named}") } else { format!("{of_main} of them from {named}") };
+    let doubt =
+        if replied * 2 < of_main { ". The gateway replies to few of them, so they may be something else" } else { "" };
+    let sized = match address.services.iter().find(|service| is_unsized(service)) {
+        Some(service) => format!(". What {} sends cannot be sized", name(service)),
+        None => String::new(),
+    };
+    format!("  {commands} {verb}, {from}{doubt}{sized}. The first line below lists them, with their times.")
+}
+
+/// How many commands to label.
+fn labels(commands: u64) -> String {
+    let enough = if commands >= FEWEST_COMMANDS as u64 {
+        format!("of at least {FEWEST_COMMANDS} of them")
+    } else {
+        format!("and capture more, until there are {FEWEST_COMMANDS} commands or more (`learn` warns below that)")
+    };
+    let text = format!(
+        "  Write down what you commanded when, {enough}, in labels.csv: a column `time` and one for each action \
+         (`sizeleak init` writes a template). Each action is needed alone, on one device and on two. Without labels, \
+         leave out `--labels`: actions are called action-1 and so on."
+    );
+    paragraph(&text, 2, WIDTH)
+}
+
+fn nothing_found(address: &SurveyedAddress) -> String {
+    let reports = address.services.iter().filter_map(|service| kind_of(service, "reports")).map(|kind| kind.count);
+    let reports: u64 = reports.sum();
+    let advice = if address.services.iter().all(is_unsized) {
+        "its services use protocols whose messages cannot be sized".to_owned()
+    } else if reports > 0 {
+        format!(
+            "but it sends {reports} reports: if those are what you look for, add \
+             `--set command-segmenter.direction=from` to `run` and `learn`"
+        )
+    } else {
+        "command devices while you capture, or check with `--gateway` whether this is the right side".to_owned()
+    };
+    format!("  no message to it looks like a command; {advice}.")
+}
+
+fn is_unsized(service: &SurveyedService) -> bool {
+    matches!(service.protocol, Protocol::Quic | Protocol::Dtls13 | Protocol::Unknown)
+}
+
+/// The option that keeps only this service.
+fn service_option(service: &SurveyedService) -> String {
+    let addresses: std::collections::BTreeSet<String> =
+        service.ends.iter().map(|end| format!("\"{}\"", end.ip())).collect();
+    let addresses = addresses.into_iter().collect::<Vec<_>>().join(",");
+    format!("`--set 'flow-filter.service=[{addresses}]'` ({})", name(service))
+}
+
+fn name(service: &SurveyedService) -> String {
+    match (&service.server_name, service.ends.first()) {
+        (Some(name), _) => escaped(name).into_owned(),
+        (None, Some(end)) => end.to_string(),
+        (None, None) => String::new(),
+    }
+}
+
+/// The file that holds a capture.
+fn kept(capture: &Path) -> &Path {
+    if capture.as_os_str() == "-" { Path::new(SAVED) } else { capture }
+}
+
+/// A path as a POSIX shell reads it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_for_a_shell() {
+        let quoted = ["home.pcap", "my home.pcap", "it's $HOME.pcap"].map(|path| quoted(Path::new(path)));
+        assert_eq!(quoted, ["home.pcap", "'my home.pcap'", r"'it'\''s $HOME.pcap'"]);
+    }
+
+    #[test]
+    fn too_few_commands_are_said_to_be_too_few() {
+        assert!(labels(7).contains("capture more") && !labels(50).contains("capture more"));
+    }
+}

@@ -1,0 +1,321 @@
+//! A survey as text for people, in 80 columns.
+
+use sizeleak_output::TimeFormat;
+use sizeleak_survey::{
+    MessageKind, OtherPort, Protocol, Reason, Server, SizeBin, SurveyReport, SurveyedAddress, SurveyedConnection,
+    SurveyedService, TimesOfSize, Traffic, Verdict, in_words,
+};
+use sizeleak_text::{escaped, shortened, width};
+
+use crate::command::text_table::{NONE, numbers, paragraph};
+
+/// The columns of a line.
+const WIDTH: usize = 80;
+
+/// How many addresses are listed, and how many of them are shown with their services.
+const MOST_ADDRESSES: usize = 10;
+const MOST_SHOWN: usize = 3;
+
+/// How many services of an address, connections of a service, servers and ports are shown.
+const MOST_SERVICES: usize = 4;
+const MOST_CONNECTIONS: usize = 3;
+const MOST_OTHERS: usize = 5;
+
+/// The columns of sizes, and of the longest bar.
+const SIZES: usize = 46;
+const BAR: u64 = 22;
+
+/// A survey; `next` says what to do next with an address, if anything.
+pub(super) fn table(
+    report: &SurveyReport,
+    times: &TimeFormat,
+    next: impl Fn(&SurveyedAddress) -> Option<Vec<String>>,
+) -> String {
+    let likely = report.addresses.iter().filter(|address| may_be_gateway(address)).count();
+    let mut parts = vec![conclusion(report, times)];
+    if !report.addresses.is_empty() {
+        parts.extend(["\n".to_owned(), addresses(&report.addresses)]);
+    }
+    // At least one, to show what there is; the likely and the possible ones come first.
+    for address in report.addresses.iter().take(likely.clamp(1, MOST_SHOWN)) {
+        parts.extend(["\n".to_owned(), of_address(address, times)]);
+        if let Some(lines) = next(address) {
+            parts.push(format!("\nNext, for {}:\n{}", address.address, lines.concat()));
+        }
+    }
+    parts.extend([servers(&report.servers), omissions(report)]);
+    parts.concat()
+}
+
+/// Whether an address is, or may be, a gateway.
+pub(super) fn may_be_gateway(address: &SurveyedAddress) -> bool {
+    matches!(address.verdict, Verdict::Likely | Verdict::Possible)
+}
+
+/// The first sentences: what was found.
+fn conclusion(report: &SurveyReport, times: &TimeFormat) -> String {
+    let span = report.span_ns.map_or_else(String::new, |[first, last]| {
+        let heading = times.heading().trim_start_matches("time ");
+        format!("{} of traffic from {} {heading} on: ", in_words(last.saturating_sub(first)), seconds(times, first))
+    });
+    let count = |verdict| report.addresses.iter().filter(|address| address.verdict == verdict).count();
+    let found = match (count(Verdict::Likely), count(Verdict::Possible)) {
+        _ if report.addresses.is_empty() => {
+            let others = report.silent_connections;
+            format!(
+                "there is no connection with TLS, DTLS or QUIC, and none with messages over TCP ({others} others), so \
+                 nothing can be said about gateways"
+            )
+        }
+        (0, 0) => "no address looks like a gateway. Longer captures tell more: ten minutes or more, of commands too, \
+                   where all traffic between the gateway and the internet passes (the router)"
+            .to_owned(),
+        (0, 1) => "no address clearly looks like a gateway, one may be one".to_owned(),
+        (0, possible) => format!("no address clearly looks like a gateway, {possible} may be one"),
+        (1, 0) => "one address looks like a gateway, or like a single device with a cloud of its own".to_owned(),
+        (1, possible) => format!("one address looks like a gateway, {possible} more may be one"),
+        (likely, possible) => {
+            let more = if possible > 0 { format!(", {possible} more may be one") } else { String::new() };
+            format!(
+                "{likely} addresses look like gateways, or like devices with a cloud of their own{more}: their services \
+                 tell which is yours"
+            )
+        }
+    };
+    paragraph(&format!("{span}{found}."), 0, WIDTH)
+}
+
+fn addresses(addresses: &[SurveyedAddress]) -> String {
+    let row = |address: &SurveyedAddress| {
+        let messages = address.services.iter().map(|service| messages(&service.traffic)).sum::<u64>();
+        [
+            address.address.to_string(),
+            verdict(address.verdict).to_owned(),
+            address.score.to_string(),
+            messages.to_string(),
+            address.services.len().to_string(),
+        ]
+    };
+    let header = ["address", "gateway?", "score", "messages", "services"];
+    let table = numbers(header, addresses.iter().take(MOST_ADDRESSES).map(row));
+    match addresses.len().checked_sub(MOST_ADDRESSES) {
+        Some(more @ 1..) => format!("{table}… {more} more (`--json` has all)\n"),
+        _ => table,
+    }
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Likely => "likely",
+        Verdict::Possible => "possible",
+        Verdict::Unclear => "unclear",
+        Verdict::Unlikely => "unlikely",
+    }
+}
+
+fn of_address(address: &SurveyedAddress, times: &TimeFormat) -> String {
+    let is = match address.verdict {
+        Verdict::Likely => "looks like a gateway",
+        Verdict::Possible => "may be a gateway",
+        Verdict::Unclear => "has too little traffic to tell",
+        Verdict::Unlikely => "does not look like a gateway",
+    };
+    let reasons =
+        address.reasons.iter().map(|Reason { points, text }| paragraph(&format!("{points:>+5}  {text}"), 7, WIDTH));
+    let services = address.services.iter().take(MOST_SERVICES);
+    let services = services.map(|service| format!("\n{}", of_service(service, times)));
+    let title = format!("{} {is}: {} of 100 points\n", address.address, address.score);
+    let mut parts: Vec<String> = std::iter::once(title).chain(reasons).chain(services).collect();
+    if let Some(more @ 1..) = address.services.len().checked_sub(MOST_SERVICES) {
+        parts.push(format!("\n  … {more} more services with fewer messages (`--json` has all)\n"));
+    }
+    parts.extend(other_ports(&address.other_ports));
+    parts.concat()
+}
+
+/// The ports whose connections had no messages.
+fn other_ports(ports: &[OtherPort]) -> Option<String> {
+    let named = ports.iter().take(MOST_OTHERS).map(|other| {
+        let (transport, port) = (other.transport.to_uppercase(), other.port);
+        let plural = if other.connections == 1 { "connection" } else { "connections" };
+        format!("{transport} port {port} ({} {plural})", other.connections)
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = if ports.len() > MOST_OTHERS { ", …" } else { "" };
+    let text = format!("  without messages that could be sized: {named}{more}");
+    (!ports.is_empty()).then(|| format!("\n{}", paragraph(&text, 2, WIDTH)))
+}
+
+fn of_service(service: &SurveyedService, times: &TimeFormat) -> String {
+    let ends = service.ends.iter().take(2).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let ends = match service.ends.len().checked_sub(2) {
+        Some(more @ 1..) => format!("{ends} and {more} more"),
+        _ => ends,
+    };
+    let name = service.server_name.as_deref().map_or_else(String::new, |name| format!("{}, ", escaped(name)));
+    let text = paragraph(&format!("  {name}{ends}: {}", carried(service)), 4, WIDTH);
+    let traffic = &service.traffic;
+    if messages(traffic) == 0 {
+        return text;
+    }
+    let shown = service.connections.iter().take(MOST_CONNECTIONS);
+    let connections = numbers(
+        [&format!("began{}", times.heading().trim_start_matches("time")), "open for", "to it", "from it", "handshake"],
+        shown.map(|connection| connection_row(connection, times)),
+    );
+    let more = match service.connections.len().checked_sub(MOST_CONNECTIONS) {
+        Some(more @ 1..) => format!("    … {more} more connections with fewer messages\n"),
+        _ => String::new(),
+    };
+    let (kinds, histogram) = (indented(&kinds(&traffic.kinds)), indented(&histogram(&traffic.histogram)));
+    format!("{text}{}{more}\n{kinds}\n{histogram}", indented(&connections))
+}
+
+/// What the connections to a service carry, in words.
+fn carried(service: &SurveyedService) -> String {
+    let joined = service.joined_mid_stream;
+    let mid_stream = match (joined, service.connections.len()) {
+        (0, _) => String::new(),
+        (_, 1) => "; joined mid-stream".to_owned(),
+        (joined, all) => format!("; {joined} of {all} connections joined mid-stream"),
+    };
+    let by_segments = if service.sized_by_segments > 0 { "; no payload captured: sized by segments" } else { "" };
+    let known = |texts: &[String]| texts.iter().map(|text| escaped(text).into_owned()).collect::<Vec<_>>().join(", ");
+    match service.protocol {
+        Protocol::Tls | Protocol::Dtls => {
+            let versions = known(&service.tls_versions);
+            let protocol = if service.protocol == Protocol::Tls { "TLS" } else { "DTLS" };
+            let version = if versions.is_empty() { format!("{protocol}, version unknown") } else { versions };
+            let suites = known(&service.cipher_suites);
+            let suite = if suites.is_empty() { "suite unknown".to_owned() } else { suites };
+            let opened = if service.opened_by_service > 0 { "; the other side opens it" } else { "" };
+            format!("{version}, {suite}{opened}{mid_stream}{by_segments}")
+        }
+        Protocol::Quic => "QUIC, which cannot be sized".to_owned(),
+        Protocol::Dtls13 => "DTLS 1.3, which cannot be sized".to_owned(),
+        Protocol::None => "no TLS, no QUIC; bursts of TCP segments stand for messages".to_owned(),
+        Protocol::Unknown => "no TLS, no QUIC".to_owned(),
+    }
+}
+
+fn connection_row(connection: &SurveyedConnection, times: &TimeFormat) -> [String; 5] {
+    let [first, open] = connection.span_ns.map_or_else(
+        || [NONE.to_owned(), NONE.to_owned()],
+        |[first, last]| [seconds(times, first), in_words(last.saturating_sub(first))],
+    );
+    let handshake = match connection.joined_mid_stream {
+        Some(false) => "seen",
+        Some(true) if connection.cipher_suite.is_some() => "only later",
+        Some(true) => "not seen",
+        None => NONE,
+    };
+    let Traffic { to_gateway, from_gateway, .. } = connection.traffic;
+    [first, open, to_gateway.to_string(), from_gateway.to_string(), handshake.to_owned()]
+}
+
+/// The messages by what they look like, with their most frequent sizes.
+fn kinds(kinds: &[MessageKind]) -> String {
+    let row = |kind: &MessageKind| -> String {
+        let way = if kind.direction == "to_gateway" { "to it" } else { "from it" };
+        format!("{way:<7}  {:<11}  {:>6}  {}\n", kind.kind, kind.count, sizes(&kind.sizes, kind.other_sizes))
+    };
+    let header = "what they look like   count  sizes in bytes on the wire (how often)\n".to_owned();
+    std::iter::once(header).chain(kinds.iter().map(row)).collect()
+}
+
+/// Sizes as far as they fit into a line, the most frequent first.
+fn sizes(sizes: &[TimesOfSize], others: u64) -> String {
+    let mut text = String::new();
+    let (mut shown, mut rest) = (0, others.saturating_add(sizes.iter().map(|size| size.times).sum::<u64>()));
+    for TimesOfSize { size, times } in sizes {
+        let comma = if text.is_empty() { "" } else { ", " };
+        let more = format!("{comma}{size} ({times})");
+        let left = rest - times;
+        let tail = if left > 0 { format!(", … ({left})").len() } else { 0 };
+        if width(&text) + more.len() + tail > SIZES && shown > 0 {
+            break;
+        }
+        text += &more;
+        rest = left;
+        shown += 1;
+    }
+    if rest > 0 { format!("{text}, … ({rest})") } else { text }
+}
+
+fn histogram(bins: &[SizeBin]) -> String {
+    let most = bins.iter().map(|bin| bin.to_gateway.max(bin.from_gateway)).max().unwrap_or_default().max(1);
+    // A bar for whatever is there at all.
+    let bar = |count: u64| "#".repeat(count.saturating_mul(BAR).div_ceil(most) as usize);
+    let line = |bin: &SizeBin| {
+        let range = bin.to.map_or_else(|| format!("from {}", bin.from), |to| format!("{}–{to}", bin.from));
+        let (to, from) = (bin.to_gateway, bin.from_gateway);
+        let blank = " ".repeat(11_usize.saturating_sub(width(&range)));
+        let line = format!("{blank}{range}  {to:>6} {:<22}  {from:>6} {}", bar(to), bar(from));
+        line.trim_end().to_owned() + "\n"
+    };
+    let header = "      bytes   to it                         from it\n".to_owned();
+    std::iter::once(header).chain(bins.iter().map(line)).collect()
+}
+
+fn servers(servers: &[Server]) -> String {
+    if servers.is_empty() {
+        return String::new();
+    }
+    let named = servers.iter().take(MOST_OTHERS).map(|server| {
+        let addresses = if server.clients == 1 { "address" } else { "addresses" };
+        format!("{} ({} messages, from {} {addresses})", server.address, server.messages, server.clients)
+    });
+    let more = if servers.len() > MOST_OTHERS { ", …" } else { "" };
+    let named = named.collect::<Vec<_>>().join(", ");
+    let advice = "if one of them is the gateway, name it with `--gateway`";
+    format!("\n{}", paragraph(&format!("Only others opened connections to: {named}{more}; {advice}."), 0, WIDTH))
+}
+
+fn omissions(report: &SurveyReport) -> String {
+    let left_out = (report.left_out > 0).then(|| {
+        format!("{} connections or addresses with few messages are left out: there were too many.", report.left_out)
+    });
+    let suppressed = (report.suppressed_notices > 0)
+        .then(|| "So many connections carry no TLS that some of them may be shown as TLS here.".to_owned());
+    let sentences: Vec<String> = left_out.into_iter().chain(suppressed).collect();
+    if sentences.is_empty() { String::new() } else { format!("\n{}", paragraph(&sentences.join(" "), 0, WIDTH)) }
+}
+
+fn messages(traffic: &Traffic) -> u64 {
+    traffic.to_gateway.saturating_add(traffic.from_gateway)
+}
+
+/// A time to the second.
+fn seconds(times: &TimeFormat, time_ns: i64) -> String {
+    times.strftime(time_ns, "%Y-%m-%d %H:%M:%S")
+}
+
+fn indented(text: &str) -> String {
+    let lines = text.lines().map(|line| format!("    {}\n", shortened(line, WIDTH - 4)));
+    lines.collect::<Vec<_>>().concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_do_not_fit_are_counted() {
+        let all: Vec<TimesOfSize> = (0..30).map(|size| TimesOfSize { size: 100 + size, times: 2 }).collect();
+        let line = sizes(&all, 7);
+        assert!(width(&line) <= SIZES && line.starts_with("100 (2), 101 (2)"), "{line}");
+        let shown = line.matches("(2)").count() as u64;
+        assert!(line.ends_with(&format!("… ({})", 60 + 7 - 2 * shown)), "{line}");
+        assert_eq!(sizes(&all[..2], 0), "100 (2), 101 (2)");
+    }
+
+    #[test]
+    fn every_range_with_messages_has_a_bar() {
+        let bin = |from, to_gateway, from_gateway| SizeBin { from, to: Some(2 * from - 1), to_gateway, from_gateway };
+        let text = histogram(&[bin(64, 10_000, 1), bin(128, 0, 5000)]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1].matches('#').count(), 23, "{text}");
+        assert_eq!(lines[2].matches('#').count(), 11, "{text}");
+        assert!(lines.iter().all(|line| width(line) <= WIDTH - 4), "{text}");
+    }
+}
