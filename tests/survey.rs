@@ -69,6 +69,8 @@ fn count(service: &Value, direction: &str, kind: &str) -> u64 {
 /// How many commands a run without a model finds.
 fn commands_of_run(capture: &Path, gateway: &str) -> u64 {
     let mut command = sizeleak("run --kind command --format ndjson --quiet");
+    // Where no pipeline.toml names a model.
+    command.current_dir(capture.parent().unwrap());
     let output = run(command.args(["--gateway", gateway, "--input"]).arg(capture));
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).unwrap().lines().count() as u64

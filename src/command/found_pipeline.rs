@@ -51,7 +51,8 @@ impl FoundPipeline {
         let model = model.as_str().map_or_else(|| model.to_string(), str::to_owned);
         Err(Failure::usage(anyhow!(
             "the input is named here, but its model only in ./{FILE} ({model}), which may be of another gateway: name \
-             the model with `--model FILE`, or use that pipeline with `sizeleak run {FILE} …`"
+             the model with `--model FILE`, use that pipeline with `sizeleak run {FILE} …`, or run the standard \
+             pipeline from another folder"
         )))
     }
 }
