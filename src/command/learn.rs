@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{InputSource, LabelFile, PipelineInput};
-use sizeleak_learning::{CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, digest_capture};
+use sizeleak_learning::{CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome, digest_captures};
 use sizeleak_model::{FitMethod, ModelSet};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::show;
@@ -167,7 +167,6 @@ impl Arguments {
 
     /// How is learned, whatever the labels.
     fn settings<'a>(&self, pipeline: &'a Pipeline, input: &'a PipelineInput) -> Result<LessonSettings<'a>, Failure> {
-        let captures = self.captures.named().iter().map(|capture| digest_capture(capture));
         Ok(LessonSettings {
             input,
             pipeline,
@@ -176,7 +175,7 @@ impl Arguments {
             method: self.options.method(),
             cipher: self.options.cipher()?,
             inventory: self.options.inventory()?,
-            captures: captures.collect::<Result<_, _>>()?,
+            captures: digest_captures(self.captures.named())?,
         })
     }
 

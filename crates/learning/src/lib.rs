@@ -31,7 +31,7 @@ mod training_set;
 mod unlabelled;
 
 pub use adaptation::{Adaptation, AdaptationRun, AdaptedSection};
-pub use capture_digest::digest_capture;
+pub use capture_digest::{digest_capture, digest_captures};
 pub use curve::{CandidateIntervals, CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
 pub use error::LearningError;
 pub use folds::{Fold, FoldCount, FoldOrder, FoldedEvaluation};

@@ -1,7 +1,7 @@
 //! `sizeleak evaluate --folds`: models of all labels but a part, tested on that part.
 
 use sizeleak_learning::{
-    Fold, FoldCount, FoldOrder, FoldedEvaluation, LearnedModel, LearningError, LearningRun, digest_capture,
+    Fold, FoldCount, FoldOrder, FoldedEvaluation, LearnedModel, LearningError, LearningRun, digest_captures,
 };
 use sizeleak_pipeline::{Pipeline, RunError};
 use sizeleak_telemetry::log::{LogFlags, say};
@@ -47,7 +47,7 @@ impl FoldedRun<'_> {
             method: self.learning.method(),
             cipher: self.learning.cipher()?,
             inventory,
-            captures: captures.named().iter().map(|capture| digest_capture(capture)).collect::<Result<_, _>>()?,
+            captures: digest_captures(captures.named())?,
         };
         let mut notices = NoticeReport::new(&captures.log);
         let outcome = learning.learn(&pipeline.before("epsilon-corrector"), &mut |notice| notices.add(notice));
