@@ -25,8 +25,8 @@ fn conclusion(labels: &Labels, right: usize, missed: usize, fit: ModelFit, kind:
     });
     let score = Score::new(&judged.collect::<Vec<_>>(), None);
     let (matched, missed) = (found as u64, missed as u64);
-    let matches = MatchCounts { matched, missed, ambiguous: 0, spurious: 0 };
-    Conclusion::new(labels, &score, &matches, fit, kind)
+    let counts = MatchCounts { matched, missed, ambiguous: 0, spurious: 0 };
+    Conclusion::new(labels, &score, &counts, fit, kind)
 }
 
 /// A hundred labels, ten of which are `2 on, 1 off`.
