@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sizeleak_model::{Labels, Model};
-use sizeleak_pipeline::Pipeline;
+use sizeleak_model::Labels;
 
+use crate::answer_kind::AnswerKind;
 use crate::judged_run::MatchCounts;
 use crate::model_fit::ModelFit;
 use crate::score::Score;
@@ -46,40 +46,6 @@ pub struct GuessedAction {
     pub action: String,
     /// How often it occurs in the command.
     pub count: u32,
-}
-
-/// What the answers rest on, and what they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AnswerKind {
-    evidence: Evidence,
-    answer: Answer,
-}
-
-/// What the observer sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Evidence {
-    Sizes,
-    SizesAndReplies,
-}
-
-/// What the observer names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Actions,
-    /// One of the kinds of command that were labelled, whose parts have no sizes.
-    Kinds,
-}
-
-impl AnswerKind {
-    /// The answers of a pipeline that uses these sections of a model.
-    pub(crate) fn of(pipeline: &Pipeline, models: &[Model]) -> Self {
-        let is_off = pipeline.option("pruner", "mode").is_some_and(|mode| mode.as_str() == Some("none"));
-        let has_sizes = models.iter().any(|model| !model.actions.is_empty());
-        Self {
-            evidence: if pipeline.has("pruner") && !is_off { Evidence::SizesAndReplies } else { Evidence::Sizes },
-            answer: if has_sizes { Answer::Actions } else { Answer::Kinds },
-        }
-    }
 }
 
 impl Conclusion {
@@ -128,21 +94,6 @@ impl Conclusion {
             interval: Some(interval),
             baseline: Some(baseline.clone()),
         }
-    }
-}
-
-impl AnswerKind {
-    /// The beginning of the sentence.
-    fn subject(self) -> String {
-        let seen = match self.evidence {
-            Evidence::Sizes => "sizes",
-            Evidence::SizesAndReplies => "sizes and replies",
-        };
-        let named = match self.answer {
-            Answer::Actions => "the exact actions",
-            Answer::Kinds => "the kind, as it was labelled,",
-        };
-        format!("An observer who sees only {seen} names {named} of")
     }
 }
 

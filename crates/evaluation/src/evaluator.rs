@@ -4,7 +4,7 @@ use sizeleak_frame::{Frame, Notice};
 use sizeleak_model::Model;
 use sizeleak_pipeline::{Pipeline, RunError};
 
-use crate::conclusion::AnswerKind;
+use crate::answer_kind::AnswerKind;
 use crate::error::EvaluationError;
 use crate::information::prior_bits;
 use crate::input::PipelineInput;

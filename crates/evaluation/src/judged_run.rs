@@ -4,7 +4,7 @@ use serde::Serialize;
 use sizeleak_model::Matching;
 use sizeleak_pipeline::RunError;
 
-use crate::conclusion::AnswerKind;
+use crate::answer_kind::AnswerKind;
 use crate::error::EvaluationError;
 use crate::judge::{JudgedLabel, Judgement};
 use crate::judged_command::JudgedCommand;

@@ -13,6 +13,7 @@
 //! # Ok::<(), sizeleak_evaluation::statistics::ConfidenceError>(())
 //! ```
 
+mod answer_kind;
 mod bayes_limit;
 mod calibration;
 mod capture_names;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::answer_kind::{Answer, Evidence};
 use crate::judge::{JudgedLabel, Judgement, TruthRank};
 use crate::probability::ProbabilitySummary;
 
