@@ -11,6 +11,9 @@ const STAGE: &str = "capture";
 /// At most this many captures have a line of their own.
 const MOST_LINES: usize = 200;
 
+/// At most this many faults of one capture are told apart; `capture` reports fewer.
+const MOST_FAULTS: usize = 16;
+
 /// What separates a capture's name from the place of its damage.
 const PLACE: &str = ": is damaged at byte ";
 
@@ -29,10 +32,8 @@ pub struct CaptureFaults {
 struct FaultLine {
     /// Its name, if more may be found in it.
     name: Option<String>,
-    /// The first fault: name, place and reason.
-    first: String,
-    /// How many more there are.
-    more: u64,
+    /// Its different faults, the first one first: name, place and reason.
+    faults: Vec<String>,
     /// Whether the run fails because of it.
     is_error: bool,
 }
@@ -44,18 +45,24 @@ impl CaptureFaults {
         notice.stage == STAGE && words.contains(&&*notice.what) && notice.detail.is_some()
     }
 
-    /// Takes the next notice; those about anything else are passed over.
+    /// Takes the next notice; those about anything else, and those that are known from an earlier run over the same
+    /// captures, are passed over.
     pub fn add(&mut self, notice: &Notice) {
         let Some(detail) = notice.detail.as_deref().filter(|_| Self::is_one(notice)) else { return };
         let is_error = notice.what == what::TRUNCATED || notice.what == what::MALFORMED;
         let name = detail.split_once(PLACE).filter(|_| notice.what == what::RESYNC).map(|(name, _)| name);
         let rest = |name: &str| detail.strip_prefix(name).is_some_and(|rest| rest.starts_with(": "));
+        let fault = beginning(detail);
+        if self.lines.iter().any(|line| line.faults.contains(&fault)) {
+            return;
+        }
         if let Some(line) = self.lines.iter_mut().find(|line| line.name.as_deref().is_some_and(rest)) {
-            line.more += 1;
+            if line.faults.len() < MOST_FAULTS {
+                line.faults.push(fault);
+            }
             line.is_error |= is_error;
         } else if self.lines.len() < MOST_LINES {
-            let (name, first) = (name.map(str::to_owned), beginning(detail));
-            self.lines.push(FaultLine { name, first, more: 0, is_error });
+            self.lines.push(FaultLine { name: name.map(str::to_owned), faults: vec![fault], is_error });
         } else {
             self.more += 1;
             self.has_more_errors |= is_error;
@@ -65,19 +72,20 @@ impl CaptureFaults {
     /// Prints a line for each capture, except for one that `error`, the error that the run ends with, names alone.
     /// Where only errors are printed, captures that do not fail the run have none.
     pub fn print(&self, log: &LogFlags, error: Option<&str>) {
-        if let ([only], Some(error)) = (self.lines.as_slice(), error)
-            && only.more == 0
-            && error.contains(&only.first)
+        if let ([FaultLine { faults, .. }], Some(error)) = (self.lines.as_slice(), error)
+            && let [only] = faults.as_slice()
+            && error.contains(only)
         {
             return;
         }
         for line in &self.lines {
-            let more = match line.more {
+            let Some((first, others)) = line.faults.split_first() else { continue };
+            let more = match others.len() {
                 0 => String::new(),
                 1 => " (and one more place in it)".to_owned(),
                 more => format!(" (and {more} more places in it)"),
             };
-            let sentence = format!("{}{more}", line.first);
+            let sentence = format!("{first}{more}");
             if line.is_error {
                 complain(STAGE, &sentence);
             } else if !log.is_quiet() {
@@ -108,10 +116,14 @@ mod tests {
         let damage = |place: u64| (what::RESYNC, format!("a: b.pcap{PLACE}{place}: a packet claims 7 bytes"));
         let cut = (what::TRUNCATED, "a: b.pcap: is cut at byte 99".to_owned());
         let other = (what::TRUNCATED, "a: b.pcap2: is cut at byte 9".to_owned());
-        let faults = faults(&[damage(3), other, damage(30), cut]);
-        let lines: Vec<_> = faults.lines.iter().map(|line| (&*line.first, line.more, line.is_error)).collect();
-        let first = "a: b.pcap: is damaged at byte 3: a packet claims 7 bytes";
-        assert_eq!(lines, [(first, 2, true), ("a: b.pcap2: is cut at byte 9", 0, true)]);
+        let once = [damage(3), other, damage(30), cut];
+        // Captures may be read more than once.
+        for notices in [&once[..], &[&once[..], &once[..]].concat()] {
+            let faults = faults(notices);
+            let lines = faults.lines.iter().map(|line| (&*line.faults[0], line.faults.len(), line.is_error));
+            let first = "a: b.pcap: is damaged at byte 3: a packet claims 7 bytes";
+            assert_eq!(lines.collect::<Vec<_>>(), [(first, 3, true), ("a: b.pcap2: is cut at byte 9", 1, true)]);
+        }
     }
 
     #[test]
@@ -119,7 +131,7 @@ mod tests {
         let all: Vec<_> = (0..1000).rev().map(|number| (what::MALFORMED, format!("{number}.pcap: is empty"))).collect();
         let faults = faults(&all);
         assert_eq!((faults.lines.len(), faults.more), (MOST_LINES, 800));
-        assert!(faults.lines.iter().zip(&all).all(|(line, (_, detail))| line.first == *detail));
+        assert!(faults.lines.iter().zip(&all).all(|(line, (_, detail))| line.faults == [detail.as_str()]));
     }
 
     #[test]
