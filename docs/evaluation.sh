@@ -217,7 +217,7 @@ quiet() {
     done
 }
 
-# The first labels of the standard home, so many, in order of time: what is not labelled is not learned from.
+# Random samples of the labels of the standard home, so many: what is not labelled is not learned from.
 curve() {
     simulate curve
     learn curve "$work/curve/learn.csv" "$work/all.toml" --curve=14,20,28,42,60,90,120,192 --json \
@@ -226,13 +226,15 @@ curve() {
         jq -c '.points[] | {name: (.labels | tostring)} + .' "$work/curve.json"
         return
     fi
-    echo '| labelled commands | sizes | before % | after % | first % | five % | mean |'
-    echo '|---|---|---|---|---|---|---|'
+    echo '| labelled commands | models | with warnings | sizes | before % | after % | first % | five % | mean |'
+    echo '|---|---|---|---|---|---|---|---|---|'
     jq -r '
         def percent: . * 1000 | round / 10;
-        .points[] | .commands as $all | .after_pruning as $after
-        | [.labels, .sizes, (.before_pruning.precision | percent), ($after.precision | percent),
-           ($after.top_1 / $all | percent), ($after.top_5 / $all | percent), ($after.candidates * 10 | round / 10)]
+        def within: "\(.median | percent) (\(.interval.low * 100 | floor)–\(.interval.high * 100 | ceil))";
+        .points[] | .after_pruning as $after
+        | [.labels, "\(.learned) of \(.draws)", .warned, .sizes, (.before_pruning.precision | within),
+           ($after.precision | within), ($after.top_1 | within), ($after.top_5 | within),
+           ($after.candidates * 10 | round / 10)]
         | "| " + (map(tostring) | join(" | ")) + " |"' "$work/curve.json"
 }
 

@@ -5,9 +5,10 @@ mod home;
 mod programs;
 
 use std::fs;
+use std::process::Output;
 
 use home::{Home, assert_fails, run, small};
-use programs::{sizeleak, stderr};
+use programs::{GATEWAY, sizeleak, stderr};
 
 /// A home with a learned model.
 fn home_with_model(seed: u64) -> Home {
@@ -27,7 +28,8 @@ fn published_figures_are_shown_beside_ours_where_asked_for() {
     let output = home.evaluate("model.toml", &["--quiet", "--published"]);
     assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout).unwrap();
-    assert!(table.starts_with("40 labelled commands: 40 found, 0 missed, 0 ambiguous; 0 commands without"), "{table}");
+    let counts = table.split_once("\n\n").unwrap().1;
+    assert!(counts.starts_with("40 labelled commands: 40 found, 0 missed, 0 ambiguous; 0 commands without"), "{table}");
     let row = |name: &str| {
         let line = table.lines().find(|line| line.starts_with(name)).unwrap();
         line[name.len()..]
@@ -42,6 +44,88 @@ fn published_figures_are_shown_beside_ours_where_asked_for() {
     assert_eq!(row("truth among the candidates")[2], "91.2 %");
     assert!(table.contains("published 2019"), "{table}");
     assert_eq!(row("colour").len(), 5);
+}
+
+/// The first paragraph, on one line.
+fn first_sentence(output: &Output) -> String {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.split("\n\n").next().unwrap().replace('\n', " ")
+}
+
+#[test]
+fn first_sentence_says_what_the_figures_and_the_labels_say() {
+    let home = home_with_model(3);
+    let figures = home.figures("model.toml", &["--quiet"]);
+    let conclusion = &figures["conclusion"];
+    let named = figures["after_pruning"]["top_1"].as_f64().unwrap() / 40.0;
+    assert_eq!(conclusion["named"], named);
+    assert_eq!(conclusion["interval"], figures["after_pruning"]["intervals"]["top_1"]);
+    let labels = fs::read_to_string(home.path("test.csv")).unwrap();
+    let mut rows: Vec<&str> = labels.lines().skip(1).map(|line| line.split_once(',').unwrap().1).collect();
+    rows.sort_unstable();
+    let most = rows.chunk_by(|one, next| one == next).map(<[&str]>::len).max().unwrap();
+    assert_eq!(conclusion["baseline"]["commands"], most);
+    assert!(named > 2.0 * most as f64 / 40.0, "{conclusion}");
+
+    let sentence = first_sentence(&home.evaluate("model.toml", &["--quiet"]));
+    assert_eq!(sentence, conclusion["sentence"]);
+    let start =
+        format!("An observer who sees only sizes and replies names the exact actions of {:.1} % (", 100.0 * named);
+    let end = format!(" is right in {:.1} %.", 100.0 * most as f64 / 40.0);
+    assert!(sentence.starts_with(&start) && sentence.ends_with(&end), "{sentence}");
+    let sizes = first_sentence(&home.evaluate("model.toml", &["--quiet", "--set", "pruner.mode=none"]));
+    assert!(sizes.starts_with("An observer who sees only sizes names"), "{sizes}");
+}
+
+#[test]
+fn nothing_is_concluded_with_a_model_that_does_not_fit() {
+    let home = home_with_model(3);
+    let model = fs::read_to_string(home.path("model.toml")).unwrap();
+    let changed = model.lines().map(|line| if line.starts_with("size = ") { "size = 91" } else { line });
+    fs::write(home.path("changed.toml"), changed.collect::<Vec<_>>().join("\n")).unwrap();
+    let output = home.evaluate("changed.toml", &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(first_sentence(&output), "This model does not fit this gateway, so nothing can be concluded.");
+}
+
+#[test]
+fn kinds_of_commands_are_not_called_exact_actions() {
+    let mut scenario = small();
+    scenario.command.most_actions = 1;
+    let home = Home::new(&scenario, 3);
+    let labels = fs::read_to_string(home.path("learn.csv")).unwrap();
+    let is_header_or_single = |line: &&str| {
+        let mut counts: Vec<&str> = line.split(',').skip(1).filter(|count| *count != "0").collect();
+        line.starts_with("time") || (counts.pop() == Some("1") && counts.is_empty())
+    };
+    let single: Vec<&str> = labels.lines().filter(is_header_or_single).collect();
+    assert!(single.len() > 10, "{}", single.len());
+    fs::write(home.path("learn.csv"), single.join("\n")).unwrap();
+    let learned = home.learn("kinds.toml", &["--labelled-only"]);
+    assert!(learned.status.success(), "{}", stderr(&learned));
+    let output = home.evaluate("kinds.toml", &[]);
+    let sentence = first_sentence(&output);
+    assert!(sentence.contains(" names the kind, as it was labelled, of "), "{sentence} {}", stderr(&output));
+}
+
+#[test]
+fn labels_without_a_command_are_in_the_first_sentence() {
+    let home = home_with_model(3);
+    let whole = fs::read(home.path("test.pcap")).unwrap();
+    fs::write(home.path("test.pcap"), &whole[..whole.len() / 2]).unwrap();
+    let output = home.evaluate("model.toml", &["--quiet"]);
+    let sentence = first_sentence(&output);
+    let missed = sentence.split_once("of 40 commands, ").unwrap().1.split_once(" of which were not found; ").unwrap().0;
+    assert!((6..40).contains(&missed.parse::<u32>().unwrap()), "{sentence}");
+}
+
+#[test]
+fn with_parts_of_the_labels_the_first_sentence_comes_first_too() {
+    let home = home_with_model(3);
+    let mut command = sizeleak("evaluate --folds 3 --capture");
+    command.arg(home.path("test.pcap")).arg("--labels").arg(home.path("test.csv")).args(["--gateway", GATEWAY]);
+    let sentence = first_sentence(&run(&mut command));
+    assert!(sentence.starts_with("An observer who sees only sizes and replies names"), "{sentence}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The bundled home is the output of the commands in its README, byte for byte.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod committed_files;
 mod home;
 mod programs;
 
@@ -57,13 +58,5 @@ fn evaluate_finds_the_truth_among_the_candidates() {
 
 #[test]
 fn the_folder_is_small_and_its_readme_names_every_file() {
-    let readme = String::from_utf8(committed("README.md")).unwrap();
-    let mut bytes = 0;
-    for entry in fs::read_dir(root().join(FOLDER)).unwrap() {
-        let entry = entry.unwrap();
-        bytes += entry.metadata().unwrap().len();
-        let name = entry.file_name().into_string().unwrap();
-        assert!(name == "README.md" || readme.contains(&format!("`{name}`")), "{name}");
-    }
-    assert!(bytes < 1_000_000, "{bytes} bytes");
+    committed_files::assert_home_is_described(root());
 }

@@ -171,18 +171,37 @@ fn curve_shows_precision_by_number_of_labels() {
     scenario.learn.random = 120;
     let home = Home::new(&scenario, 3);
     let figures = curve(&home, &["--curve"]);
-    assert_eq!((&figures["schema"], &figures["tested"]), (&1.into(), &40.into()));
+    assert_eq!((&figures["schema"], &figures["drawn_from"], &figures["tested"]), (&2.into(), &80.into(), &40.into()));
     let points = figures["points"].as_array().unwrap();
-    let labels: Vec<u64> = points.iter().map(|point| point["labels"].as_u64().unwrap()).collect();
-    assert_eq!(labels, [7, 10, 14, 20, 28, 40, 56, 79, 80]);
+    let count = |point: &Value, key: &str| point[key].as_u64().unwrap();
+    let of_points = |key: &str| points.iter().map(|point| count(point, key)).collect::<Vec<_>>();
+    assert_eq!(of_points("labels"), [7, 14, 28, 56, 80]);
+    assert_eq!(of_points("draws"), [5, 5, 5, 5, 1]);
+    let share = |point: &Value, key: &str| {
+        let share = &point["after_pruning"][key];
+        ["low", "high"].map(|end| share["interval"][end].as_f64().unwrap() - share["median"].as_f64().unwrap())
+    };
+    for point in points.iter().filter(|point| count(point, "learned") > 0) {
+        for key in ["precision", "top_1", "top_5"] {
+            let [low, high] = share(point, key);
+            assert!(low <= 0.0 && high >= 0.0 && high - low > 0.05, "{point}");
+        }
+        assert!(count(point, "warned") + count(point, "of_kinds") <= 2 * count(point, "learned"), "{point}");
+    }
     let last = points.last().unwrap();
-    assert_eq!((&last["sizes"], &last["fault"], &last["commands"]), (&7.into(), &Value::Null, &40.into()));
-    assert!(last["before_pruning"]["precision"].as_f64().unwrap() >= 0.95, "{last}");
-    assert!(last["after_pruning"]["top_5"].as_u64() >= last["after_pruning"]["top_1"].as_u64());
-    // So few labels name some kinds of command, and no sizes.
+    assert_eq!(
+        (&last["sizes"], &last["refusals"], count(last, "learned")),
+        (&7.0.into(), &Value::Array(Vec::new()), 1)
+    );
+    assert!(last["before_pruning"]["precision"]["median"].as_f64().unwrap() >= 0.95, "{last}");
+    // So few labels do not name every action, and some samples of them name kinds of command, and no sizes.
     let first = &points[0];
-    assert_eq!((&first["sizes"], &first["fault"], &first["commands"]), (&0.into(), &Value::Null, &40.into()));
-    assert!(first["before_pruning"]["precision"].as_f64().unwrap() < 0.5, "{first}");
+    assert!(count(first, "warned") == count(first, "learned") && count(first, "of_kinds") > 0, "{first}");
+    let mut warnings =
+        first["warnings"].as_array().unwrap().iter().map(|warning| warning["sentence"].as_str().unwrap());
+    assert!(warnings.any(|warning| warning.contains("no labelled command has")), "{first}");
+    let right = |point: &Value| point["after_pruning"]["top_1"]["median"].as_f64().unwrap();
+    assert!(right(first) < right(last), "{first} {last}");
     assert_eq!(curve(&home, &["--curve"]), figures, "the same again");
 
     let others = [home.path("test.pcap"), home.path("test.csv")].map(|path| path.display().to_string());
@@ -192,10 +211,32 @@ fn curve_shows_precision_by_number_of_labels() {
     let labels: Vec<u64> = points.iter().map(|point| point["labels"].as_u64().unwrap()).collect();
     assert_eq!((labels, &figures["tested"]), (vec![60, 100, 120], &40.into()));
 
-    let table = home.learn("model.toml", &["--quiet", "--curve=60"]);
+    let table = home.learn("model.toml", &["--quiet", "--curve=10,60"]);
     let table = String::from_utf8(table.stdout).unwrap();
-    assert!(table.lines().nth(2).unwrap().trim_start().starts_with("labels  sizes"), "{table}");
-    assert!(table.lines().nth(3).unwrap().trim_start().starts_with("60"), "{table}");
+    assert!(
+        table.contains("so many of 80 labels, which were drawn at\nrandom 5 times; every model answers the same 40")
+    );
+    let row = |labels: &str| table.lines().find(|line| line.starts_with(labels)).unwrap().to_owned();
+    assert!(row("60 ").contains(" 5 of 5 ") && row("60 ").matches('–').count() == 3, "{table}");
+    // What a row was learned with is said below.
+    assert!(row("10 labels, ").contains(" of 5 samples: "), "{table}");
+}
+
+#[test]
+fn samples_of_labels_that_no_model_can_be_learned_from_are_in_their_row_with_the_reason() {
+    let home = Home::new(&small(), 3);
+    let options = ["--method", "paper", "--curve=7"];
+    let figures = curve(&home, &options);
+    let point = &figures["points"][0];
+    let refused: u64 = point["draws"].as_u64().unwrap() - point["learned"].as_u64().unwrap();
+    let reasons = point["refusals"].as_array().unwrap();
+    let of_reasons: u64 = reasons.iter().map(|reason| reason["draws"].as_u64().unwrap()).sum();
+    assert!(refused > 0 && refused == of_reasons, "{point}");
+    let table = String::from_utf8(home.learn("model.toml", &[&["--quiet"], &options[..]].concat()).stdout).unwrap();
+    assert!(
+        table.contains(&format!("\n7       {} of 5  ", 5 - refused)) && table.contains("samples: no model: "),
+        "{table}"
+    );
 }
 
 #[test]

@@ -1,14 +1,17 @@
-//! A home's capture in several files, or in a long one, gives the same bytes on one core and on two.
+//! A home's capture in several files, or in a long one, gives the same bytes on one core and on two. Files that cannot be
+//! read are named, and the others are read.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod processors;
 mod programs;
 mod tool;
 
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
-use programs::{GATEWAY, example, root, stdout};
+use programs::{GATEWAY, example, pipe, root, sizeleak, stderr, stdout, with, write};
 
 const TEST: &str = "many_files";
 
@@ -141,4 +144,204 @@ fn several_files_give_the_same_bytes_on_one_core_and_on_two() {
         }
         assert!(one_file == run(folder.path(), &commands, &files, 2), "{which}: one file or five");
     }
+}
+
+/// An archive as it is in the field: two halves of the bundled capture, the second cut, and files that are none, damaged
+/// or not there.
+fn archive(folder: &Path) {
+    let capture = fs::read(root().join(example("test.pcap"))).unwrap();
+    let middle = 24 + packets(&capture).iter().take(2000).map(|packet| packet.len()).sum::<usize>();
+    write(folder, "b-first.pcap", &capture[..middle]);
+    write(folder, "d-cut.pcap", [&capture[..24], &capture[middle..capture.len() - 5]].concat());
+    let mut damaged = capture[..middle].to_vec();
+    let place = 24 + packets(&capture).iter().take(900).map(|packet| packet.len()).sum::<usize>();
+    damaged[place + 8..place + 12].fill(0xff);
+    write(folder, "e-damaged.pcap", damaged);
+    write(folder, "empty", "");
+    write(folder, "f-event.pcap", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+    write(folder, "notes.txt", "captures of a home\n");
+    write(folder, "photo.jpg", b"\xff\xd8\xff\xe0 JFIF");
+    symlink("nowhere", folder.join("a-lost.pcap")).unwrap();
+    symlink("nowhere", folder.join("latest")).unwrap();
+    // Like a file that nobody may read, but for root too.
+    symlink("c-loop.pcap", folder.join("c-loop.pcap")).unwrap();
+}
+
+/// What is said of each of them, in the order in which it was found: first, who cannot be opened, then damage by time.
+const SAID: [(&str, &str); 9] = [
+    ("a-lost.pcap", "is a link to nothing"),
+    ("c-loop.pcap", "Too many levels of symbolic links"),
+    ("empty", "is empty"),
+    ("f-event.pcap", "is a Git LFS pointer"),
+    ("latest", "is a link to nothing"),
+    ("notes.txt", "is no capture: it begins with the text"),
+    ("photo.jpg", "is no capture: it begins with the bytes ff d8 ff e0"),
+    ("e-damaged.pcap", "is damaged at byte "),
+    ("d-cut.pcap", "is cut at byte "),
+];
+
+/// Those of them that do not fail a run: they are not named like captures, or packets were found behind the damage.
+const NO_ERRORS: [&str; 5] = ["empty", "latest", "notes.txt", "photo.jpg", "e-damaged.pcap"];
+
+/// The lines about captures of the archive at the end of what was said, where each begins with the stage's name.
+fn lines_of_captures(output: &Output, folder: &Path) -> Vec<String> {
+    let said = stderr(output);
+    let start = format!("capture: {}/", folder.display());
+    said.lines().filter_map(|line| line.strip_prefix(&start)).map(str::to_owned).collect()
+}
+
+fn assert_lines(lines: &[String], expected: &[(&str, &str)]) {
+    let is_one = |(line, (name, words)): (&String, &(&str, &str))| line.starts_with(&format!("{name}: {words}"));
+    assert!(lines.len() == expected.len() && lines.iter().zip(expected).all(is_one), "{lines:#?}");
+}
+
+/// A run over captures with the bundled model.
+fn run_over(options: &str, inputs: &[PathBuf]) -> Output {
+    let model = example("model.toml");
+    let mut command = sizeleak(&format!("run --gateway {GATEWAY} --model {model} --format ndjson {options} --input"));
+    command.args(inputs).output().unwrap()
+}
+
+#[test]
+fn every_file_of_a_folder_that_was_not_read_whole_has_a_line_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    archive(folder.path());
+    let read = run_over("--kind identification", &["b-first.pcap", "d-cut.pcap", "e-damaged.pcap"].map(path));
+    let below = [folder.path().to_owned()];
+    let options = "--kind identification --set capture.recursive=true";
+    let output = run_over(options, &below);
+    assert!(output.stdout == read.stdout && !output.stdout.is_empty(), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1));
+    assert_lines(&lines_of_captures(&output, folder.path()), &SAID);
+    // The first error comes last, as ever.
+    assert!(stderr(&output).lines().last().unwrap().contains("`capture`: "), "{}", stderr(&output));
+
+    let verbose = run_over(&format!("{options} -v"), &below);
+    assert_lines(&lines_of_captures(&verbose, folder.path()), &SAID);
+    let quiet = run_over(&format!("{options} --quiet"), &below);
+    let errors: Vec<_> = SAID.into_iter().filter(|(name, _)| !NO_ERRORS.contains(name)).collect();
+    assert_lines(&lines_of_captures(&quiet, folder.path()), &errors);
+    assert!(verbose.stdout == output.stdout && quiet.stdout == output.stdout);
+    let processes = run_over(&format!("{options} --mode processes"), &below);
+    assert!(processes.stdout == output.stdout);
+    assert_lines(&lines_of_captures(&processes, folder.path()), &SAID);
+}
+
+#[test]
+fn capture_in_a_pipe_names_the_files_and_the_others_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    archive(folder.path());
+    let mut capture = with("capture", "--recursive");
+    capture.arg(folder.path());
+    let filter = with("flow-filter", &format!("--gateway {GATEWAY}"));
+    let commands = with("command-segmenter", "--algorithm gap");
+    let outputs = pipe(vec![capture, filter, with("record-sizer", ""), commands, sizeleak("frames --kind command")]);
+    let mut lines = lines_of_captures(&outputs[0], folder.path());
+    // The first error comes last, as ever.
+    assert_eq!(lines.pop().as_ref(), lines.first());
+    assert_lines(&lines, &SAID);
+    assert_eq!(outputs[0].status.code(), Some(1));
+    assert!(outputs[4].stdout.split(|byte| *byte == b'\n').count() > 300);
+}
+
+#[test]
+fn a_named_file_that_cannot_be_read_does_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    archive(folder.path());
+    let gone = folder.path().join("gone.pcap");
+    let named = |name: &str| [gone.clone(), root().join(example(name)), folder.path().join("photo.jpg")];
+    let expected = [("gone.pcap", "No such file"), ("photo.jpg", "is no capture")];
+    let check = |output: &Output| {
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(output));
+        assert_lines(&lines_of_captures(output, folder.path()), &expected);
+    };
+    let alone = run_over("--kind identification", &[root().join(example("test.pcap"))]);
+    let among = run_over("--kind identification", &named("test.pcap"));
+    check(&among);
+    assert!(among.stdout == alone.stdout && !among.stdout.is_empty());
+
+    let model = folder.path().join("model.toml");
+    let (labels, inventory) = (example("learn.csv"), example("inventory.toml"));
+    let mut learn = sizeleak(&format!("learn --gateway {GATEWAY} --labels {labels} --inventory {inventory} -o"));
+    let output = learn.arg(&model).arg("--capture").args(named("learn.pcap")).output().unwrap();
+    check(&output);
+    let [bundled, learned] = [root().join(example("model.toml")), model].map(|file| fs::read_to_string(file).unwrap());
+    let actions = |model: &str| model[model.find("[[action]]").unwrap()..model.find("[learned]").unwrap()].to_owned();
+    assert_eq!(actions(&learned), actions(&bundled));
+    assert!(!learned.contains("gone.pcap"), "it names no capture that was not read");
+
+    let (model, labels) = (example("model.toml"), example("test.csv"));
+    let mut evaluate = sizeleak(&format!("evaluate --gateway {GATEWAY} --model {model} --labels {labels} --capture"));
+    let output = evaluate.args(named("test.pcap")).output().unwrap();
+    check(&output);
+    assert!(String::from_utf8(output.stdout).unwrap().contains("307 labelled commands: 307 found"));
+}
+
+#[test]
+fn a_folder_among_files_is_named_with_what_to_do_and_the_files_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let inputs = [folder.path().to_owned(), root().join(example("test.pcap"))];
+    let output = run_over("--kind identification", &inputs);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("is a folder: name its files, or use `--recursive`"), "{}", stderr(&output));
+    assert_eq!(output.stdout.split(|byte| *byte == b'\n').count(), 308);
+}
+
+#[test]
+fn named_files_none_of_which_can_be_read_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("commands.csv");
+    let inputs = ["one.pcap", "two.pcap"].map(|name| folder.path().join(name));
+    let refused = run_over(&format!("-o {}", output.display()), &inputs);
+    assert_eq!((refused.status.code(), fs::read_dir(folder.path()).unwrap().count()), (Some(1), 0));
+    let said = stderr(&refused);
+    assert!(said.contains("one.pcap: No such file") && said.contains("nor can any other of the 2"), "{said}");
+}
+
+/// Captures of one command each, for the labels of the bundled home that have one action, which is their name.
+fn captures_of_single_actions(folder: &Path) -> Vec<PathBuf> {
+    let capture = fs::read(root().join(example("learn.pcap"))).unwrap();
+    let packets = packets(&capture);
+    let number = |bytes: &[u8]| f64::from(u32::from_le_bytes(bytes.try_into().unwrap()));
+    let time = |packet: &[u8]| number(&packet[..4]) + number(&packet[4..8]) / 1e6;
+    let labels = fs::read_to_string(root().join(example("learn.csv"))).unwrap();
+    let mut rows = labels.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let actions = rows.next().unwrap();
+    let mut files = Vec::new();
+    for row in rows {
+        let done: Vec<usize> = (1..row.len()).filter(|at| row[*at] != "0").collect();
+        let ([only], label) = (done.as_slice(), row[0].parse::<f64>().unwrap()) else { continue };
+        if row[*only] == "1" {
+            let near = packets.iter().filter(|packet| (label - 0.4..label + 1.6).contains(&time(packet)));
+            let bytes = capture[..24].iter().chain(near.copied().flatten()).copied().collect::<Vec<u8>>();
+            files.push(write(folder, &format!("{}-{}.pcap", actions[*only], files.len()), bytes));
+        }
+    }
+    files
+}
+
+#[test]
+fn a_capture_whose_name_is_its_action_does_not_stop_the_others_where_it_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = captures_of_single_actions(folder.path());
+    assert!(files.len() > 20, "{}", files.len());
+    let learned = |files: &[PathBuf]| {
+        let model = folder.path().join("model.toml");
+        let mut learn = sizeleak(&format!("learn --gateway {GATEWAY} --labels-from-names -o"));
+        let output = learn.arg(&model).arg("--capture").args(files).output().unwrap();
+        let model = fs::read_to_string(model).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        let tuples = model.find("tuples = [").unwrap()..model.find("[scope]").unwrap();
+        (output, model[tuples].to_owned())
+    };
+    let (whole, tuples) = learned(&files);
+    assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
+    for (at, name) in [(0, "on-900.pcap"), (files.len() / 2, "off-901.pcap")] {
+        symlink("nowhere", folder.path().join(name)).unwrap();
+        files.insert(at, folder.path().join(name));
+    }
+    let (output, among) = learned(&files);
+    assert_eq!((output.status.code(), &among), (Some(1), &tuples), "{}", stderr(&output));
+    let said = [("on-900.pcap", "No such file"), ("off-901.pcap", "No such file")];
+    assert_lines(&lines_of_captures(&output, folder.path()), &said);
 }

@@ -1,6 +1,8 @@
-//! The commands of the README and of the guide run unchanged, one block after another, and print what is shown there.
+//! The commands of the README, of the guide and of the examples run unchanged, one block after another. They print what is
+//! shown there, and leave the tree as it was.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
+mod committed_files;
 mod programs;
 mod tool;
 
@@ -12,7 +14,8 @@ use std::process::{Command, Stdio};
 use programs::root;
 
 /// Lines that contain one of these cannot be run here: they need captures and interfaces that only the reader has.
-const NOT_HERE: [&str; 3] = ["archive/", "eth1", "cargo test"];
+/// Cargo is not run by a test.
+const NOT_HERE: [&str; 4] = ["archive/", "eth1", "cargo test", "cargo run --release --bin"];
 
 /// A block of code, with the language it is marked as.
 struct Block {
@@ -34,17 +37,20 @@ fn blocks(document: &str) -> Vec<Block> {
 /// A block of commands as it runs here: instead of building, it uses the programs that Cargo has built.
 fn script(block: &str) -> String {
     let line = |line: &str| {
-        let line = line.replace("cargo run --release --", "sizeleak");
-        if NOT_HERE.iter().any(|words| line.contains(words)) { String::new() } else { line + "\n" }
+        if NOT_HERE.iter().any(|words| line.contains(words)) {
+            return String::new();
+        }
+        line.replace("cargo run --release -- ", "sizeleak ") + "\n"
     };
     block.lines().map(line).collect()
 }
 
-/// Copies the files that the commands read, since they also write files.
+/// Copies the files that the commands read, since they also write files, into a repository of its own.
 fn copy(to: &Path) {
     let mut copy = Command::new("cp");
-    copy.arg("-R").args(["examples", "pipeline.toml"].map(|name| root().join(name))).arg(to);
+    copy.arg("-R").args(["examples", "pipeline.toml", ".gitignore"].map(|name| root().join(name))).arg(to);
     assert!(copy.status().unwrap().success());
+    committed_files::add_all(to);
 }
 
 /// Runs a script; returns all that it printed, and the folder that it ended in.
@@ -78,40 +84,88 @@ fn assert_shows(printed: &str, shown: &str) {
     }
 }
 
-/// Runs the commands of a document, and compares what they print with the text blocks behind them.
-fn check(test: &str, document: &str) {
-    if !tool::are_here(test, &["sh", "cp", "jq"]) || !tool::python_has(test, "msgpack") {
-        return;
+/// How many blocks of a document were run, and how many were compared with what they print.
+struct Checked {
+    ran: usize,
+    compared: usize,
+}
+
+/// Runs the commands of a document, the first of them in `start`, compares what they print with the text blocks behind
+/// them, and checks that they leave the tree as it was. `None` if a program is missing.
+fn check(test: &str, document: &str, start: &str) -> Option<Checked> {
+    if !tool::are_here(test, &["sh", "cp", "jq", "git"]) || !tool::python_has(test, "msgpack") {
+        return None;
     }
     let temporary = tempfile::tempdir().unwrap();
-    copy(temporary.path());
-    let (mut folder, mut printed) = (temporary.path().to_owned(), None);
-    let (mut ran, mut compared) = (0, 0);
+    let tree = temporary.path();
+    copy(tree);
+    let (mut folder, mut printed) = (tree.join(start), None);
+    let mut checked = Checked { ran: 0, compared: 0 };
     for Block { language, text } in blocks(&fs::read_to_string(root().join(document)).unwrap()) {
         match (language.as_str(), printed.take()) {
             ("sh", _) => {
                 let (output, end) = run(&script(&text), &folder);
-                ran += 1;
+                checked.ran += 1;
                 (folder, printed) = (end, Some(output));
             }
             ("text", Some(output)) => {
                 assert_shows(&output, &text);
-                compared += 1;
+                checked.compared += 1;
             }
             _ => {}
         }
     }
-    assert!(ran >= 4 && compared >= 2, "{document}: {ran} blocks were run, {compared} compared");
+    assert_eq!(committed_files::changes(tree), Vec::<String>::new(), "{document} changes the tree");
+    committed_files::assert_home_is_described(tree);
+    Some(checked)
 }
 
 #[test]
-fn the_commands_of_the_readme_print_what_it_shows() {
-    check("the_commands_of_the_readme_print_what_it_shows", "README.md");
+fn the_commands_of_the_readme_print_what_it_shows_and_leave_the_tree_as_it_was() {
+    let test = "the_commands_of_the_readme_print_what_it_shows_and_leave_the_tree_as_it_was";
+    if let Some(Checked { ran, compared }) = check(test, "README.md", "") {
+        assert!(ran >= 4 && compared >= 2, "{ran} blocks were run, {compared} compared");
+    }
 }
 
 #[test]
-fn the_commands_of_the_guide_print_what_it_shows() {
-    check("the_commands_of_the_guide_print_what_it_shows", "docs/guide.md");
+fn the_commands_of_the_guide_print_what_it_shows_and_leave_the_tree_as_it_was() {
+    let test = "the_commands_of_the_guide_print_what_it_shows_and_leave_the_tree_as_it_was";
+    if let Some(Checked { ran, compared }) = check(test, "docs/guide.md", "") {
+        assert!(ran >= 4 && compared >= 2, "{ran} blocks were run, {compared} compared");
+    }
+}
+
+#[test]
+fn the_commands_of_the_examples_run_and_leave_the_tree_as_it_was() {
+    let test = "the_commands_of_the_examples_run_and_leave_the_tree_as_it_was";
+    for (document, start) in [("examples/home/README.md", ""), ("examples/segmenters/README.md", "examples/segmenters")]
+    {
+        if let Some(Checked { ran, .. }) = check(test, document, start) {
+            assert_eq!(ran, 3, "{document}");
+        }
+    }
+}
+
+#[test]
+fn a_file_outside_of_a_results_folder_is_a_change_of_the_tree() {
+    if !tool::are_here("a_file_outside_of_a_results_folder_is_a_change_of_the_tree", &["cp", "git"]) {
+        return;
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let tree = temporary.path();
+    copy(tree);
+    let home = tree.join("examples/home");
+    fs::create_dir_all(home.join("results")).unwrap();
+    for ignored in ["results/commands.frames", "results/timeline.svg"] {
+        programs::write(&home, ignored, "");
+    }
+    assert_eq!(committed_files::changes(tree), Vec::<String>::new());
+    programs::write(&home, "commands.frames", "");
+    programs::write(tree, "pipeline.toml", "");
+    assert_eq!(committed_files::changes(tree), ["examples/home/commands.frames", "pipeline.toml"]);
+    // A file of the user's own is none of the bundled ones.
+    committed_files::assert_home_is_described(tree);
 }
 
 #[test]

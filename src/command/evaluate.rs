@@ -46,7 +46,10 @@ use super::report_format::{ReportFormat, ReportFormatOption};
     are among its candidates, listed or not. Where a truncated list does not show that, the command does not count \
     and is reported as undecided (`--set decomposer.limit=N` lists more). `sizeleak compare` compares several \
     pipelines.\n\n\
-    JSON keys: schema, commands, matched, missed, ambiguous, spurious, before_pruning (null without a pruner) and \
+    The first sentence compares the share of commands whose first candidate is the truth with the baseline: always \
+    guessing the actions that are most frequent among these labels, which no fixed guess exceeds.\n\n\
+    JSON keys: schema, conclusion {sentence, named (the share of commands whose first candidate is the truth; null if \
+    nothing can be concluded), interval, baseline {actions (a list: action, count), commands, share}}, commands, matched, missed, ambiguous, spurious, before_pruning (null without a pruner) and \
     after_pruning (each: commands, among, precision, undecided, unique, unique_correct, top_1, top_5, unexplained, \
     cut_lists, candidates {mean, median, max}, credible_set {among, coverage, size {mean, median, max}}, calibration \
     {expected_error, by_chance, bins (a list: from, to, answers, probability, right, interval), missed, \
@@ -205,8 +208,9 @@ impl Arguments {
             };
             return self.output.write(escaped_json(&(json + "\n")).as_bytes());
         }
-        let tables = format!("{}{}", folds.map_or_else(String::new, folds::table), table::table(&evaluation));
-        self.output.write(escaped_lines(&tables).as_bytes())
+        let folds = folds.map_or_else(String::new, folds::table);
+        let text = table::conclusion(&evaluation) + &folds + &table::table(&evaluation);
+        self.output.write(escaped_lines(&text).as_bytes())
     }
 
     fn write_details(&self, run: &JudgedRun) -> anyhow::Result<()> {

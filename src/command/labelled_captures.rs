@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::SignedDuration;
 use sizeleak_evaluation::{InputSource, LabelFile, LabelTimes, NameRule, Overlap, PipelineInput, Tolerance};
-use sizeleak_learning::digest_capture;
+use sizeleak_learning::digest_captures;
 use sizeleak_model::{CaptureDigest, LabelZone};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_storage::RunFiles;
@@ -105,7 +105,7 @@ impl LabelledCaptures {
         if files.is_empty() {
             files = self.traffic.single_captures()?.captures;
         }
-        Ok(files.iter().map(|file| digest_capture(file)).collect::<Result<_, _>>()?)
+        Ok(digest_captures(&files)?)
     }
 
     /// Whether there are any labels.

@@ -1,5 +1,6 @@
 //! `sizeleak learn`: a model of a gateway, from captures whose commands are labelled, or few of them, or none.
 
+mod curve_table;
 mod found_sizes;
 mod lesson;
 mod summary;
@@ -9,9 +10,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use sizeleak_evaluation::statistics::Interval;
 use sizeleak_evaluation::{InputSource, LabelFile, PipelineInput};
-use sizeleak_learning::{CurveInput, CurvePoint, LabelCounts, LearningCurve, LearningOutcome};
+use sizeleak_learning::{CurveInput, LabelCounts, LearningCurve, LearningOutcome};
 use sizeleak_model::{FitMethod, ModelSet};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::log::show;
@@ -24,7 +24,6 @@ use super::learning_options::LearningOptions;
 use super::notices::NoticeReport;
 use super::output_option::{print_json, print_text, write, writes_stdout};
 use super::report_format::ReportFormatOption;
-use super::text_table::{NONE, numbers};
 
 /// Learn a gateway's sizes from captures, with labels of their commands or without
 #[derive(Debug, Args)]
@@ -53,9 +52,13 @@ use super::text_table::{NONE, numbers};
     everything before the damage, and the exit code is 1.\n\n\
     Labels that do not determine every size (actions that never occur, or only together with others) are an error that \
     names the fewest commands to record next; `--record next.csv` writes them as labels to fill in.\n\n\
-    JSON keys of --curve: schema, tested, points (a list: labels, sizes, fault (why nothing could be learned, else \
-    null), and if something was learned: commands, before_pruning (null without a pruner) and after_pruning (each: \
-    precision, top_1, top_5, candidates, intervals {precision, top_1, top_5: each low, high}))."
+    --curve draws samples of the labels at random, the same ones every time. Its shares are the median of the models of \
+    a row, with an interval from the lowest to the highest end of theirs (Wilson, 95 %); samples that no model can be \
+    learned from have no share, and are counted.\n\n\
+    JSON keys of --curve: schema, drawn_from, tested, points (a list: labels, draws, learned, of_kinds, warned, sizes \
+    (null without a model), refusals and warnings (each a list: sentence, draws), before_pruning (null without a model \
+    or a pruner) and after_pruning (null without a model; each: precision, top_1, top_5 (each: median, interval {low, \
+    high}), candidates))."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -80,7 +83,8 @@ pub(crate) struct Arguments {
 
     /// Print how precision grows with the number of labels
     ///
-    /// Models of the first N labels only, each tested on the last third of the labels, or on the captures to test on.
+    /// Models of N labels drawn at random, several times, each tested on the last third of the labels, or on the captures
+    /// to test on.
     #[arg(
         long,
         value_name = "N,N…",
@@ -234,45 +238,6 @@ impl Arguments {
         if self.format.is_json() {
             return print_json(&(serde_json::to_string_pretty(curve)? + "\n"));
         }
-        print_text(&curve_table(curve))
+        print_text(&curve_table::table(curve))
     }
-}
-
-/// A learning curve as a human-readable table.
-fn curve_table(curve: &LearningCurve) -> String {
-    let row = |point: &CurvePoint| {
-        let labels = point.labels.to_string();
-        let (Some(sizes), Some(score)) = (point.sizes, &point.score) else {
-            return [&*labels, NONE, NONE, NONE, NONE, NONE, NONE].map(str::to_owned);
-        };
-        let percent = |share: f64, Interval { low, high }: Interval| {
-            format!("{:.1} ({:.0}–{:.0})", 100.0 * share, (100.0 * low).floor(), (100.0 * high).ceil())
-        };
-        let share = |part: u64, interval| percent(part as f64 / score.commands.max(1) as f64, interval);
-        let before = score.before_pruning.as_ref();
-        let before = before.map_or(NONE.to_owned(), |before| percent(before.precision, before.intervals.precision));
-        let after = &score.after_pruning;
-        let between = &after.intervals;
-        let candidates = format!("{:.1}", after.candidates);
-        [
-            labels,
-            sizes.to_string(),
-            before,
-            percent(after.precision, between.precision),
-            share(after.top_1, between.top_1),
-            share(after.top_5, between.top_5),
-            candidates,
-        ]
-    };
-    let header = ["labels", "sizes", "before %", "after %", "first %", "five %", "candidates"];
-    let faults = curve.points.iter().filter_map(|point| Some((point.labels, point.fault.as_deref()?)));
-    let faults: Vec<String> = faults.map(|(labels, fault)| format!("{labels} labels: {fault}\n")).collect();
-    format!(
-        "models of the first labels only, tried on {} other commands\n\n{}{faults}\nsizes: actions with the same \
-        size as in the model of all labels; before, after: the truth among the candidates before and after pruning; \
-        first, five: the truth the first candidate, or among the first five; candidates: their mean number; in brackets: intervals of 95 % (Wilson)\n",
-        curve.tested,
-        numbers(header, curve.points.iter().map(row)),
-        faults = faults.concat(),
-    )
 }

@@ -4,43 +4,47 @@ use std::fmt::Display;
 
 use sizeleak_frame::{Notice, what};
 use sizeleak_pipeline::RunError;
-use sizeleak_telemetry::NoticeTally;
 use sizeleak_telemetry::log::{self, LogFlags, say};
+use sizeleak_telemetry::{CaptureFaults, NoticeTally};
 
 /// The notices of a run: printed one by one, counted by stage and kind, or dropped, depending on the flags.
 #[derive(Debug)]
 pub(super) struct NoticeReport<'a> {
     flags: &'a LogFlags,
     counted: NoticeTally,
+    faults: CaptureFaults,
 }
 
 impl<'a> NoticeReport<'a> {
     pub(super) fn new(flags: &'a LogFlags) -> Self {
-        Self { flags, counted: NoticeTally::default() }
+        Self { flags, counted: NoticeTally::default(), faults: CaptureFaults::default() }
     }
 
     /// Takes the next notice.
     pub(super) fn add(&mut self, notice: &Notice) {
+        self.faults.add(notice);
         if self.flags.is_verbose() {
             log::notice(notice);
             return;
         }
-        // How a run ended is reported once, by its error.
-        if [what::CUT, what::FAILED].contains(&&*notice.what) {
+        // How a run ended is reported once, by its error; what is wrong with captures, by lines of their own.
+        if [what::CUT, what::FAILED].contains(&&*notice.what) || CaptureFaults::is_one(notice) {
             return;
         }
         self.counted.add(notice);
     }
 
-    /// Prints the counted notices, except those whose detail the error or the damage of the run repeats.
+    /// Prints a line for each capture that was skipped or is damaged, and the counted notices, except those whose detail
+    /// the error or the damage of the run repeats.
     pub(super) fn print<T, E: Display>(&self, run: &Result<T, E>, damage: impl Fn(&T) -> Option<&RunError>) {
-        if self.flags.is_quiet() {
-            return;
-        }
         let error = match run {
             Ok(run) => damage(run).map_or_else(String::new, ToString::to_string),
             Err(error) => error.to_string(),
         };
+        self.faults.print(self.flags, Some(&error));
+        if self.flags.is_quiet() {
+            return;
+        }
         for (stage, what, counted) in self.counted.iter() {
             let detail = counted.detail.as_deref().unwrap_or_default();
             if !detail.is_empty() && error.contains(detail) {

@@ -16,7 +16,7 @@ use sizeleak_runtime::{Access, ConfigureError, Interrupt, Sandbox};
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{self, LogFlags, Screen, say, say_latency};
 use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
-use sizeleak_telemetry::{Tally, Telemetry};
+use sizeleak_telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::cache_use::CacheUse;
 use super::failure::Failure;
@@ -146,6 +146,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         writer: OutputWriter::new(format, selection, style, output)?,
         is_verbose: arguments.log.is_verbose(),
         notices: Tally::default(),
+        faults: CaptureFaults::default(),
         rows: Tally::default(),
         seen: TrafficSeen::default(),
         telemetry: served.is_some().then(|| telemetry.clone()),
@@ -157,6 +158,7 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     drop((bar, served));
     let summary = run.as_ref().ok().and_then(|report| report.summary.as_ref());
     let loss = summary.and_then(PayloadLoss::of);
+    sink.faults.print(&arguments.log, run.as_ref().err().map(|error| &*error.cause));
     if !arguments.log.is_quiet() {
         sink.print_counts(loss);
         if run.as_ref().is_ok_and(|report| report.ending == RunEnding::Done) && pipeline.has("command-segmenter") {
@@ -288,6 +290,7 @@ struct OutputSink {
     writer: OutputWriter<File>,
     is_verbose: bool,
     notices: Tally,
+    faults: CaptureFaults,
     /// How many of each kind, counting the rows of batches.
     rows: Tally,
     seen: TrafficSeen,
@@ -344,6 +347,7 @@ impl OutputSink {
     fn note(&mut self, frame: &Frame) {
         let Frame::Notice(notice) = frame else { return };
         self.notices.add(&notice.what, 1);
+        self.faults.add(notice);
         if let Some(telemetry) = &self.telemetry {
             telemetry.count_notice(notice);
         }

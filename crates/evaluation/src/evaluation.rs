@@ -5,11 +5,13 @@ use sizeleak_model::Matching;
 use sizeleak_simulator::BayesLimit;
 
 use crate::bayes_limit::LimitComparison;
+use crate::conclusion::Conclusion;
 use crate::confusion::Confusion;
 use crate::judge::JudgedLabel;
 use crate::judged_run::{JudgedRun, MatchCounts, MatchedCommands};
 use crate::label_clock::LabelClock;
 use crate::label_file::LabelFile;
+use crate::model_fit::ModelFit;
 use crate::score::{ActionScore, Score};
 
 /// The version of the JSON keys.
@@ -19,6 +21,8 @@ const SCHEMA: u32 = 1;
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Evaluation {
     schema: u32,
+    /// What the figures say.
+    pub conclusion: Conclusion,
     /// Labelled commands.
     pub commands: usize,
     /// How labels and commands match.
@@ -62,10 +66,12 @@ impl Evaluation {
         let before_pruning = run.before.as_ref().map(|before| Score::new(&run.judged(before), prior_bits));
         let after_pruning = Score::new(&after, prior_bits);
         let labels = &run.labels;
+        let matches = MatchCounts::new(&run.after.matching);
         Self {
             schema: SCHEMA,
+            conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, run.fit, Some(run.kind)),
             commands: labels.labels().rows.len(),
-            matches: MatchCounts::new(&run.after.matching),
+            matches,
             bayes_limit: limit.map(|limit| LimitComparison::new(limit, before_pruning.as_ref(), &after_pruning)),
             before_pruning,
             after_pruning,
@@ -96,13 +102,18 @@ impl Evaluation {
         };
         let after = judged(&|run| Some(&run.after)).unwrap_or_default();
         let before = judged(&|run| run.before.as_ref());
+        let (after_pruning, matches) = (Score::new(&after, None), MatchCounts::new(matching));
+        let runs = || parts.iter().filter_map(|part| part.run.as_ref());
+        let fit = runs().map(|run| run.fit).reduce(ModelFit::or).unwrap_or(ModelFit::All);
+        let kind = runs().map(|run| run.kind).next();
         Self {
             schema: SCHEMA,
+            conclusion: Conclusion::new(labels.labels(), &after_pruning, &matches, fit, kind),
             commands: rows.len(),
-            matches: MatchCounts::new(matching),
+            matches,
             bayes_limit: None,
             before_pruning: before.map(|before| Score::new(&before, None)),
-            after_pruning: Score::new(&after, None),
+            after_pruning,
             actions: ActionScore::of_each(&labels.labels().actions, &after),
             confusion: Confusion::new(labels.labels().actions.len(), &after),
             clock: ClockCorrection::of(labels),

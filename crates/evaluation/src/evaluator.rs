@@ -4,6 +4,7 @@ use sizeleak_frame::{Frame, Notice};
 use sizeleak_model::Model;
 use sizeleak_pipeline::{Pipeline, RunError};
 
+use crate::answer_kind::AnswerKind;
 use crate::error::EvaluationError;
 use crate::information::prior_bits;
 use crate::input::PipelineInput;
@@ -73,7 +74,8 @@ impl<'a> Evaluator<'a> {
         }
         let after = matched(commands)?;
         let before = before.map(matched).transpose()?;
-        Ok(JudgedRun { labels, tolerance: self.tolerance, after, before, has_candidates, damage, fit })
+        let kind = AnswerKind::of(pipeline, self.models);
+        Ok(JudgedRun { labels, tolerance: self.tolerance, after, before, has_candidates, damage, fit, kind })
     }
 
     /// The labels on the clock of the commands that a pipeline finds.

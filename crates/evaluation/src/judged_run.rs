@@ -4,6 +4,7 @@ use serde::Serialize;
 use sizeleak_model::Matching;
 use sizeleak_pipeline::RunError;
 
+use crate::answer_kind::AnswerKind;
 use crate::error::EvaluationError;
 use crate::judge::{JudgedLabel, Judgement};
 use crate::judged_command::JudgedCommand;
@@ -24,6 +25,7 @@ pub struct JudgedRun {
     pub(crate) has_candidates: bool,
     pub(crate) damage: Option<RunError>,
     pub(crate) fit: ModelFit,
+    pub(crate) kind: AnswerKind,
 }
 
 impl JudgedRun {

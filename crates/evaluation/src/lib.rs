@@ -13,10 +13,12 @@
 //! # Ok::<(), sizeleak_evaluation::statistics::ConfidenceError>(())
 //! ```
 
+mod answer_kind;
 mod bayes_limit;
 mod calibration;
 mod capture_names;
 mod comparison;
+mod conclusion;
 mod confusion;
 mod details;
 mod error;
@@ -44,6 +46,7 @@ pub use comparison::figure::{FIGURES, Figure, Unit};
 pub use comparison::run::ComparedRun;
 pub use comparison::value::{FigureDifference, FigureValue};
 pub use comparison::{Comparison, ComparisonOptions, PipelineFigures};
+pub use conclusion::{Baseline, Conclusion, GuessedAction};
 pub use confusion::{Confusion, Misattribution};
 pub use details::write_details;
 pub use error::{EvaluationError, LabelFileError};

@@ -29,6 +29,13 @@ pub enum ModelFit {
 }
 
 impl ModelFit {
+    /// That of two runs together: a model that fits nothing in both of them fits nothing.
+    #[must_use]
+    pub(crate) fn or(self, other: Self) -> Self {
+        let fits_nothing = |fit: &Self| matches!(fit, Self::None { .. } | Self::Elsewhere { .. });
+        if fits_nothing(&self) { other } else { self }
+    }
+
     /// What a run's summary says.
     pub fn of(summary: &Summary) -> Self {
         let count = |name: &str| {

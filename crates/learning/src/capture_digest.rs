@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use sizeleak_model::CaptureDigest;
@@ -12,6 +12,16 @@ use crate::error::LearningError;
 
 /// How many bytes are read at once.
 const BLOCK: usize = 1 << 16;
+
+/// The names and digests of captures, as [`digest_capture`]. Of several, those that cannot be read are left out: nothing
+/// is learned from them.
+///
+/// # Errors
+/// If there is one, and it is a folder or cannot be read.
+pub fn digest_captures(captures: &[PathBuf]) -> Result<Vec<CaptureDigest>, LearningError> {
+    let digests = captures.iter().map(|capture| digest_capture(capture));
+    if captures.len() > 1 { Ok(digests.flatten().collect()) } else { digests.collect() }
+}
 
 /// The name and digest of a capture file as it is on disk, compressed or not.
 ///
@@ -55,6 +65,16 @@ mod tests {
         assert_eq!(digest_capture(&path).unwrap(), CaptureDigest { name: "a.pcap".into(), sha256 });
         std::fs::write(&path, vec![b'a'; 1_000_000]).unwrap();
         assert!(digest_capture(&path).unwrap().sha256.starts_with("cdc76e5c9914fb92"));
+    }
+
+    #[test]
+    fn of_several_captures_those_that_cannot_be_read_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let [here, gone] = ["here.pcap", "gone.pcap"].map(|name| folder.path().join(name));
+        std::fs::write(&here, "abc").unwrap();
+        let digests = digest_captures(&[gone.clone(), here, folder.path().to_owned()]).unwrap();
+        assert_eq!(digests.iter().map(|digest| &*digest.name).collect::<Vec<_>>(), ["here.pcap"]);
+        assert!(digest_captures(&[gone]).is_err());
     }
 
     #[test]

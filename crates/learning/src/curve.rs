@@ -1,68 +1,24 @@
-//! How precision grows with the number of labels: models of the first labels only, tested on commands that none of them
+//! How precision grows with the number of labels: models of samples of the labels, tested on commands that none of them
 //! was learned from.
 
 use std::fs;
-use std::str::FromStr;
 
 use serde::Serialize;
-use sizeleak_evaluation::statistics::Interval;
-use sizeleak_evaluation::{Evaluation, Evaluator, LabelFile, PipelineInput, Score, ScoreIntervals, Tolerance};
-use sizeleak_model::{FitMethod, Inventory, Model};
+use sizeleak_evaluation::{Evaluation, Evaluator, LabelFile, PipelineInput, Tolerance};
+use sizeleak_model::{Action, FitMethod, Inventory, Model};
 use sizeleak_pipeline::Pipeline;
 
+use crate::curve_point::{CurvePoint, Draw, TestedModel};
 use crate::error::LearningError;
+use crate::label_counts::{LabelCounts, draws};
 use crate::size_basis::CipherSuite;
 use crate::training_set::TrainingSet;
 
 /// The version of the JSON keys.
-const SCHEMA: u32 = 1;
-
-/// The factor from one number of labels to the next, if the user names none.
-const GROWTH: f64 = 1.4;
+const SCHEMA: u32 = 2;
 
 /// One in this many labels is held out if there are no captures to test on.
 const HELD_OUT: usize = 3;
-
-/// The numbers of labels to learn from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LabelCounts {
-    /// From the number of actions to all labels, growing by a constant factor.
-    Growing,
-    /// These, in ascending order.
-    Named(Vec<usize>),
-}
-
-impl FromStr for LabelCounts {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            return Ok(Self::Growing);
-        }
-        let count = |part: &str| part.trim().parse().ok().filter(|count| *count > 0);
-        let counts: Option<Vec<usize>> = text.split(',').map(count).collect();
-        let mut counts = counts.ok_or("write numbers of labels separated by commas, such as 20,60,100")?;
-        counts.sort_unstable();
-        counts.dedup();
-        Ok(Self::Named(counts))
-    }
-}
-
-impl LabelCounts {
-    /// The counts below `labels`, and `labels` itself.
-    fn up_to(&self, actions: usize, labels: usize) -> Vec<usize> {
-        let all = match self {
-            Self::Named(counts) => counts.clone(),
-            Self::Growing => {
-                let next = |count: &usize| Some((*count as f64 * GROWTH).ceil() as usize);
-                std::iter::successors(Some(actions.max(2)), next).take_while(|count| *count < labels).collect()
-            }
-        };
-        let mut counts: Vec<usize> = all.into_iter().filter(|count| *count < labels).collect();
-        counts.push(labels);
-        counts
-    }
-}
 
 /// Labels to learn from, and labels to test on with the pipeline that finds their commands.
 #[derive(Debug)]
@@ -91,77 +47,20 @@ pub struct CurveInput<'a> {
 #[derive(Debug, PartialEq, Serialize)]
 pub struct LearningCurve {
     schema: u32,
+    /// How many labels the samples were drawn from.
+    pub drawn_from: usize,
     /// How many labelled commands every model is tested on.
     pub tested: usize,
     /// In ascending order of labels.
     pub points: Vec<CurvePoint>,
 }
 
-/// The precision of a model that was learned from some of the labels.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct CurvePoint {
-    /// The number of labels.
-    pub labels: usize,
-    /// How many actions have the same size as in the model of all labels; `None` if nothing could be learned.
-    pub sizes: Option<usize>,
-    /// Why nothing could be learned.
-    pub fault: Option<String>,
-    /// The score of the model.
-    #[serde(flatten)]
-    pub score: Option<ModelScore>,
-}
-
-/// How often a model finds the truth.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ModelScore {
-    /// Labelled commands.
-    pub commands: u64,
-    /// The score of the pruner's input; `None` if the pipeline has no pruner.
-    pub before_pruning: Option<CandidateScore>,
-    /// The score of the pipeline's output.
-    pub after_pruning: CandidateScore,
-}
-
-/// The most important figures of a [`Score`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CandidateScore {
-    /// The share of commands with the truth among the candidates.
-    pub precision: f64,
-    /// Commands whose first candidate is the truth.
-    pub top_1: u64,
-    /// Commands with the truth among the first five candidates.
-    pub top_5: u64,
-    /// The mean number of candidates.
-    pub candidates: f64,
-    /// The 95 % intervals of the shares.
-    pub intervals: CandidateIntervals,
-}
-
-/// Wilson's 95 % intervals of shares of the labelled commands.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CandidateIntervals {
-    /// Of those with the truth among the candidates.
-    pub precision: Interval,
-    /// Of those whose first candidate is the truth.
-    pub top_1: Interval,
-    /// Of those with the truth among the first five candidates.
-    pub top_5: Interval,
-}
-
-impl From<&Score> for CandidateScore {
-    fn from(score: &Score) -> Self {
-        let Score { precision, top_1, top_5, candidates, intervals, .. } = score;
-        let ScoreIntervals { precision: of_precision, top_1: of_top_1, top_5: of_top_5, .. } = *intervals;
-        let intervals = CandidateIntervals { precision: of_precision, top_1: of_top_1, top_5: of_top_5 };
-        Self { precision: *precision, top_1: *top_1, top_5: *top_5, candidates: candidates.mean, intervals }
-    }
-}
-
 impl LearningCurve {
-    /// Learns from more and more labels, in order of time.
+    /// Learns from more and more labels, each time from several samples of them.
     ///
     /// # Errors
-    /// If there are too few labels, or a pipeline does not run. A model that cannot be learned is a point with a fault.
+    /// If there are too few labels, or a pipeline does not run. A sample that no model can be learned from is a refusal
+    /// of its point.
     pub fn measure(input: &CurveInput<'_>, counts: &LabelCounts) -> Result<Self, LearningError> {
         let labels = input.training_set.labels;
         let rows = labels.order_by_time();
@@ -177,23 +76,33 @@ impl LearningCurve {
             return Err(LearningError::File { file: labels.path().display().to_string(), fault });
         }
         let counts = counts.up_to(labels.labels().actions.len(), learned.len());
-        let points = counts.into_iter().map(|count| input.point(learned.get(..count).unwrap_or(learned), test));
-        Ok(Self { schema: SCHEMA, tested: test.labels().rows.len(), points: points.collect::<Result<_, _>>()? })
+        let point = |count: usize| {
+            let tried: Vec<Draw> = draws(learned, count)
+                .iter()
+                .map(|rows| input.tried(rows, test))
+                .collect::<Result<_, LearningError>>()?;
+            Ok(CurvePoint::new(count, &tried))
+        };
+        let points = counts.into_iter().map(point).collect::<Result<_, LearningError>>()?;
+        Ok(Self { schema: SCHEMA, drawn_from: learned.len(), tested: test.labels().rows.len(), points })
     }
 }
 
 impl CurveInput<'_> {
+    /// Whether the model of all labels has an action of this name and size.
+    fn has_size(&self, action: &Action) -> bool {
+        self.model.actions.iter().any(|known| known.name == action.name && known.size == action.size)
+    }
+
     /// A model learned from some of the labels, tested on others.
-    fn point(&self, rows: &[usize], test: &LabelFile) -> Result<CurvePoint, LearningError> {
+    fn tried(&self, rows: &[usize], test: &LabelFile) -> Result<Draw, LearningError> {
         let labels = self.training_set.labels.subset(rows);
         let training_set = TrainingSet { labels: &labels, ..self.training_set };
         let learned = training_set.learn(self.method, self.cipher.cloned(), self.inventory.cloned(), Vec::new());
-        let model = match learned {
+        let (model, warnings) = match learned {
             // The commands were found with the noise of all labels.
-            Ok(learned) => Model { noise: self.model.noise.clone(), ..learned.model },
-            Err(error) => {
-                return Ok(CurvePoint { labels: rows.len(), sizes: None, fault: Some(error.cause()), score: None });
-            }
+            Ok(learned) => (Model { noise: self.model.noise.clone(), ..learned.model }, learned.warnings),
+            Err(error) => return Ok(Draw::Refused(error.cause())),
         };
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("model.toml");
@@ -202,28 +111,11 @@ impl CurveInput<'_> {
         pipeline.use_model(&path)?;
         let evaluator = Evaluator::new(std::slice::from_ref(&model), test, self.tolerance, 1.0, self.input)?;
         let run = evaluator.judge(&pipeline, &mut |_| {})?.with_candidates()?;
-        let Evaluation { before_pruning, after_pruning, .. } = Evaluation::new(&run, None, None);
-        let score = ModelScore {
-            commands: after_pruning.commands,
-            before_pruning: before_pruning.as_ref().map(CandidateScore::from),
-            after_pruning: (&after_pruning).into(),
-        };
-        let same = model.actions.iter().zip(&self.model.actions).filter(|(some, all)| some.size == all.size).count();
-        Ok(CurvePoint { labels: rows.len(), sizes: Some(same), fault: None, score: Some(score) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn label_counts_are_parsed_and_end_with_all_labels() {
-        assert_eq!("".parse(), Ok(LabelCounts::Growing));
-        assert_eq!("60, 20,20".parse(), Ok(LabelCounts::Named(vec![20, 60])));
-        assert!("20,".parse::<LabelCounts>().is_err() && "0".parse::<LabelCounts>().is_err());
-        assert_eq!(LabelCounts::Growing.up_to(7, 30), [7, 10, 14, 20, 28, 30]);
-        assert_eq!(LabelCounts::Growing.up_to(7, 3), [3]);
-        assert_eq!(LabelCounts::Named(vec![5, 30, 99]).up_to(7, 30), [5, 30]);
+        Ok(Draw::Learned(Box::new(TestedModel {
+            sizes: model.actions.iter().filter(|action| self.has_size(action)).count(),
+            is_of_kinds: model.actions.is_empty(),
+            warnings,
+            evaluation: Evaluation::new(&run, None, None),
+        })))
     }
 }

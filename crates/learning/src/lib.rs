@@ -17,8 +17,10 @@
 mod adaptation;
 mod capture_digest;
 mod curve;
+mod curve_point;
 mod error;
 mod folds;
+mod label_counts;
 mod learning_run;
 mod merged_messages;
 mod observed_commands;
@@ -31,10 +33,12 @@ mod training_set;
 mod unlabelled;
 
 pub use adaptation::{Adaptation, AdaptationRun, AdaptedSection};
-pub use capture_digest::digest_capture;
-pub use curve::{CandidateIntervals, CandidateScore, CurveInput, CurvePoint, LabelCounts, LearningCurve, ModelScore};
+pub use capture_digest::{digest_capture, digest_captures};
+pub use curve::{CurveInput, LearningCurve};
+pub use curve_point::{CurvePoint, DrawRemark, MedianScore, MedianShare};
 pub use error::LearningError;
 pub use folds::{Fold, FoldCount, FoldOrder, FoldedEvaluation};
+pub use label_counts::LabelCounts;
 pub use learning_run::{LearningOutcome, LearningRun};
 pub use observed_service::ObservedService;
 pub use recording_plan::RecordingPlan;

@@ -104,6 +104,11 @@ pub struct RunError {
 }
 
 impl RunError {
+    /// An input that cannot be read, among others that can.
+    pub fn of_input(cause: String) -> Self {
+        Self { stage: "capture".to_owned(), cause, code: 1 }
+    }
+
     /// The exit code of the contract.
     pub fn exit_code(&self) -> u8 {
         self.code

@@ -18,6 +18,14 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Why it ended, if it was cut or failed.
+    pub fn cause(&self) -> Option<&str> {
+        match self {
+            Self::Cut(cause) | Self::Failed(cause) => Some(cause),
+            Self::Done | Self::Interrupted | Self::Closed => None,
+        }
+    }
+
     /// The exit code of the contract; 130 is the convention after SIGINT.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -16,7 +16,7 @@ use sizeleak_storage::{RunFiles, replace};
 use sizeleak_telemetry::headings::MEASURING;
 use sizeleak_telemetry::log::{self, LogFlags, complain, exit_with_usage, say};
 use sizeleak_telemetry::metrics::MetricsFlags;
-use sizeleak_telemetry::{FileProgress, Tally, Telemetry, write_latency_log};
+use sizeleak_telemetry::{CaptureFaults, FileProgress, Tally, Telemetry, write_latency_log};
 
 use crate::confinement::{self, SandboxFlags, leave_root};
 use crate::{
@@ -107,6 +107,7 @@ fn run<O: StageOptions>(options: &O, flags: &CommonFlags, files: &RunFiles) -> E
     let (start, clock) = (SystemTime::now(), Instant::now());
     match run_on_stdio(options, flags) {
         Ok((outcome, report)) => {
+            report.faults.print(&flags.log, outcome.cause());
             if !flags.log.is_quiet() {
                 report.say_notices(O::NAME);
             }
@@ -177,6 +178,7 @@ fn run_on_stdio<O: StageOptions>(options: &O, flags: &CommonFlags) -> Result<(Ou
     let mut report = StageReport {
         is_verbose: flags.log.is_verbose(),
         notices: Tally::default(),
+        faults: CaptureFaults::default(),
         summary: None,
         telemetry: served.is_some().then_some(telemetry),
     };
@@ -207,6 +209,7 @@ pub fn save_latency_log(path: &Path, summary: &Summary, start: SystemTime, clock
 struct StageReport {
     is_verbose: bool,
     notices: Tally,
+    faults: CaptureFaults,
     summary: Option<Summary>,
     /// Also counts notices, if metrics are served.
     telemetry: Option<Telemetry>,
@@ -224,6 +227,7 @@ impl StageReport {
 impl Observer for StageReport {
     fn notice(&mut self, notice: &Notice) {
         self.notices.add(&notice.what, 1);
+        self.faults.add(notice);
         if let Some(telemetry) = &self.telemetry {
             telemetry.count_notice(notice);
         }

@@ -15,6 +15,7 @@
 //! assert_eq!(telemetry.meters()[0].counts().frames_out, 100);
 //! ```
 
+mod capture_faults;
 mod encoded_histogram;
 pub mod headings;
 mod latency;
@@ -27,6 +28,7 @@ mod progress;
 mod tally;
 mod telemetry;
 
+pub use capture_faults::CaptureFaults;
 pub use latency::{Latency, LatencyError};
 pub use latency_report::{LatencyTable, write_latency_log};
 pub use meter::{BOUNDS_NS, FrameCounts, Meter, TimeHistogram};

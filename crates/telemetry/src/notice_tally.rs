@@ -40,7 +40,8 @@ impl NoticeTally {
     }
 }
 
-fn beginning(detail: &str) -> String {
+/// The beginning of a detail, which may be of any length.
+pub(crate) fn beginning(detail: &str) -> String {
     let end = (0..=MAX_DETAIL_BYTES.min(detail.len())).rev().find(|end| detail.is_char_boundary(*end)).unwrap_or(0);
     detail.get(..end).unwrap_or_default().to_owned()
 }

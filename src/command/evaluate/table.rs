@@ -5,13 +5,22 @@ use sizeleak_evaluation::{
 };
 
 use sizeleak_evaluation::statistics::Interval;
+use sizeleak_text::escaped;
 
 use crate::command::text_table::{
     NONE, name_cell, numbers, optional_decimals, optional_percent_within, percent, percent_of_within, percent_within,
 };
 
+/// The conclusion is wrapped at this many columns.
+const COLUMNS: usize = 80;
+
 /// How many misattributions are shown.
 const SHOWN: usize = 8;
+
+/// What an evaluation says, as a paragraph.
+pub(super) fn conclusion(evaluation: &Evaluation) -> String {
+    wrapped(&escaped(&evaluation.conclusion.sentence), COLUMNS) + "\n"
+}
 
 /// The tables of an evaluation.
 pub(super) fn table(evaluation: &Evaluation) -> String {
@@ -29,6 +38,23 @@ pub(super) fn table(evaluation: &Evaluation) -> String {
         evaluation.bayes_limit.as_ref().map_or_else(String::new, limits),
     ]
     .concat()
+}
+
+/// A sentence on lines of at most so many columns, as far as its words allow.
+fn wrapped(sentence: &str, columns: usize) -> String {
+    let (mut text, mut width) = (String::new(), 0);
+    for word in sentence.split(' ') {
+        let length = word.chars().count();
+        let separator = match width {
+            0 => "",
+            width if width + 1 + length > columns => "\n",
+            _ => " ",
+        };
+        width = if separator == " " { width + 1 + length } else { length };
+        text += separator;
+        text += word;
+    }
+    text + "\n"
 }
 
 /// A figure of a score: its name, and how it is shown.

@@ -16,10 +16,20 @@ use crate::notice::{Failures, NAME, notice};
 use crate::order::CaptureOrder;
 use crate::packet_batcher::Selection;
 
+/// What is done with a folder that is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Folders {
+    /// The files below it are read.
+    Read,
+    /// It is reported.
+    Refused,
+}
+
 /// Reads captures and emits their packets in order of time.
 #[derive(Debug)]
 pub struct Capture {
     files: Vec<PathBuf>,
+    folders: Folders,
     order: CaptureOrder,
     selection: Selection,
     bytes: u64,
@@ -30,7 +40,14 @@ pub struct Capture {
 impl Capture {
     /// Reads these files, and all files below those that are folders; `-` is stdin.
     pub fn new(files: Vec<PathBuf>) -> Self {
-        Self { files, order: CaptureOrder::Time, selection: Selection::All, bytes: 0, packets: 0, counters: Vec::new() }
+        let (folders, order, selection) = (Folders::Read, CaptureOrder::Time, Selection::All);
+        Self { files, folders, order, selection, bytes: 0, packets: 0, counters: Vec::new() }
+    }
+
+    /// Reports folders as files that cannot be read.
+    #[must_use]
+    pub(crate) fn without_folders(self) -> Self {
+        Self { folders: Folders::Refused, ..self }
     }
 
     /// Reads them in this order.
@@ -62,9 +79,8 @@ impl Source for Capture {
         let (merge, errors) = Merge::new(files, self.order, interrupt, &progress);
         for error in errors {
             // In a folder there is more than captures.
-            let is_other = matches!(error.damage, Damage::NotCapture(_) | Damage::StandIn(_) | Damage::Empty)
-                && !named.contains(&error.file)
-                && !is_named_capture(&error.file);
+            let is_other =
+                is_no_capture(&error.damage) && !named.contains(&error.file) && !is_named_capture(&error.file);
             if is_other {
                 skipped += 1;
                 out.emit(notice(what::UNSUPPORTED, None, &error).into())?;
@@ -126,6 +142,10 @@ impl Capture {
                 found.files.push(file.clone());
                 continue;
             }
+            if self.folders == Folders::Refused {
+                failures.report(CaptureError { file: file.clone(), damage: Damage::Folder }, None, out)?;
+                continue;
+            }
             let content = content_below(file);
             for (file, error) in content.unreadable {
                 failures.report(CaptureError { file, damage: Damage::Open(error) }, None, out)?;
@@ -140,6 +160,11 @@ impl Capture {
         }
         Ok(found)
     }
+}
+
+/// Whether a file has other content than a capture, or none.
+fn is_no_capture(damage: &Damage) -> bool {
+    matches!(damage, Damage::NotCapture(_) | Damage::StandIn(_) | Damage::Empty | Damage::DanglingLink)
 }
 
 /// The fewest captures that begin at the same time because their times were rewritten: a few may be of several interfaces.

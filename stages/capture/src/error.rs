@@ -1,7 +1,7 @@
 //! What can be wrong with a capture, with the file and the offset.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ pub struct CaptureError {
     pub damage: Damage,
 }
 
-fn name(file: &std::path::Path) -> String {
+fn name(file: &Path) -> String {
     if file.as_os_str() == "-" { "stdin".to_owned() } else { file.display().to_string() }
 }
 
@@ -25,6 +25,9 @@ pub enum Damage {
     /// It cannot be opened.
     #[error("{0}")]
     Open(io::Error),
+    /// It is a link, and what it names is not there.
+    #[error("is a link to nothing")]
+    DanglingLink,
     /// It is a folder.
     #[error("is a folder: name its files, or use `--recursive`")]
     Folder,
@@ -88,6 +91,15 @@ pub enum Damage {
 }
 
 impl Damage {
+    /// Why a file cannot be opened.
+    pub(crate) fn of_open(file: &Path, error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::NotFound && file.is_symlink() {
+            Self::DanglingLink
+        } else {
+            Self::Open(error)
+        }
+    }
+
     /// The bytes that were skipped, if packets follow.
     pub fn skipped_bytes(&self) -> Option<u64> {
         match self {

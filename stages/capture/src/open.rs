@@ -72,7 +72,7 @@ pub(crate) fn open(
 
 /// Opens a file at an offset of its decompressed content.
 pub(crate) fn open_file(file: &Path, progress: &FileProgress, offset: u64) -> Result<ByteSource, Damage> {
-    let mut opened = File::open(file).map_err(Damage::Open)?;
+    let mut opened = File::open(file).map_err(|error| Damage::of_open(file, error))?;
     let metadata = opened.metadata().map_err(Damage::Open)?;
     if metadata.is_dir() {
         return Err(Damage::Folder);

@@ -11,6 +11,7 @@ use sizeleak_packet::{AddressPrefilter, AddressSet};
 use sizeleak_runtime::{Access, ConfigureError, Runnable, SourceNode, StageOptions};
 
 use crate::Capture;
+use crate::error::{CaptureError, Damage};
 use crate::folder::content_below;
 use crate::order::CaptureOrder;
 use crate::packet_batcher::Selection;
@@ -84,15 +85,24 @@ impl Options {
         if stdins == 1 && io::stdin().is_terminal() {
             return Err(ConfigureError::Usage("no FILE is named and stdin is a terminal: name a capture".into()));
         }
-        for file in files.iter().filter(|file| file.as_os_str() != "-") {
-            let metadata =
-                file.metadata().map_err(|error| ConfigureError::Input(format!("{}: {error}", file.display())))?;
-            if metadata.is_dir() && !self.recursive {
-                let fault = format!("{} is a folder: name its files, or use `--recursive`", file.display());
-                return Err(ConfigureError::Input(fault));
+        let fault = |file: &PathBuf| match file.metadata() {
+            _ if file.as_os_str() == "-" => None,
+            Err(error) => Some(Damage::of_open(file, error)),
+            Ok(metadata) if metadata.is_dir() && !self.recursive => Some(Damage::Folder),
+            Ok(_) => None,
+        };
+        let faults = files.iter().filter_map(|file| Some(CaptureError { file: file.clone(), damage: fault(file)? }));
+        let faults: Vec<CaptureError> = faults.collect();
+        match faults.as_slice() {
+            // Those that can be read are read, and the stage reports the others.
+            faults if faults.len() < files.len() => Ok(()),
+            [] => Ok(()),
+            [only] => Err(ConfigureError::Input(only.to_string())),
+            [first, others @ ..] => {
+                let fault = format!("{first}; nor can any other of the {} captures be read", others.len() + 1);
+                Err(ConfigureError::Input(fault))
             }
         }
-        Ok(())
     }
 
     /// The stage, followed in the same process by one that drops what `prefilter` excludes and makes its own batches of
@@ -133,7 +143,8 @@ impl Options {
             files.push("-".into());
         }
         self.check_files(&files)?;
-        Ok(Box::new(SourceNode::new(Capture::new(files).in_order(self.order).selecting(selection))))
+        let capture = Capture::new(files).in_order(self.order).selecting(selection);
+        Ok(Box::new(SourceNode::new(if self.recursive { capture } else { capture.without_folders() })))
     }
 }
 

@@ -186,6 +186,12 @@ impl PipelineInput {
                     front.set("flow-filter", "allow-absent", true)?;
                 }
                 for capture in captures {
+                    if let Err(error) = File::open(capture)
+                        && captures.len() > 1
+                    {
+                        recorder.record_unreadable(&stage, capture, &error)?;
+                        continue;
+                    }
                     front.read_captures(std::slice::from_ref(capture))?;
                     recorder.record(&front, capture.clone(), None, &mut filter)?;
                 }

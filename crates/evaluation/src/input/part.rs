@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sizeleak_frame::{Frame, FrameWriter};
+use sizeleak_frame::{Frame, FrameWriter, Hello, Notice, SCHEMA, what};
 use sizeleak_pipeline::cache::{CacheSession, CacheStore};
 use sizeleak_pipeline::recording::{Compression, Recording};
 use sizeleak_pipeline::{Pipeline, RunEnding, RunError, RunOptions, SavedStream};
@@ -96,6 +96,39 @@ impl<'a> PartRecorder<'a> {
         let recorded = writer.into_output().map_err(|error| io::Error::other(error.to_string()));
         recorded.and_then(Recording::finish).map_err(EvaluationError::Recording)?;
         self.parts.push(InputPart { path, span, kept });
+        Ok(())
+    }
+
+    /// Records that a file cannot be read, as if `stage` had said so.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub(super) fn record_unreadable(
+        &mut self,
+        stage: &str,
+        path: &Path,
+        error: &io::Error,
+    ) -> Result<(), EvaluationError> {
+        let fault = RunError::of_input(format!("{}: {error}", path.display()));
+        let (stage, version) = (stage.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        let hello = Hello { schema: SCHEMA, stage, version, upstream: Vec::new() };
+        let notice = Notice {
+            time_ns: None,
+            stage: fault.stage.clone().into(),
+            flow: None,
+            what: what::MALFORMED.into(),
+            bytes: None,
+            detail: Some(fault.cause.clone()),
+        };
+        let kept = self.folder.join(format!("{}.frames.zst", self.parts.len()));
+        let file = File::create(&kept).map_err(EvaluationError::Recording)?;
+        let recording = Recording::new(file, Compression::Zstd, None).map_err(EvaluationError::Recording)?;
+        let mut writer = FrameWriter::new(recording);
+        let written = [hello.into(), notice.into()].iter().try_for_each(|frame: &Frame| writer.write(frame));
+        let recorded = written.and_then(|()| writer.into_output()).map_err(|error| io::Error::other(error.to_string()));
+        recorded.and_then(Recording::finish).map_err(EvaluationError::Recording)?;
+        self.parts.push(InputPart { path: path.to_owned(), span: None, kept });
+        self.damage.get_or_insert(fault);
         Ok(())
     }
 

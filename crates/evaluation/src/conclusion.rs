@@ -1,0 +1,169 @@
+//! What an evaluation says, in one sentence for people, beside what guessing would reach.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sizeleak_model::Labels;
+
+use crate::answer_kind::AnswerKind;
+use crate::judged_run::MatchCounts;
+use crate::model_fit::ModelFit;
+use crate::score::Score;
+use crate::statistics::Interval;
+
+/// A guess of more different actions is not spelled out in the sentence.
+const MOST_SPELLED: usize = 4;
+
+/// What an evaluation says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Conclusion {
+    /// One sentence for people.
+    pub sentence: String,
+    /// The share of labelled commands whose first candidate is the truth; null if nothing can be concluded.
+    pub named: Option<f64>,
+    /// Wilson's 95 % interval of that share.
+    pub interval: Option<Interval>,
+    /// What an observer reaches who sees nothing; null without labels.
+    pub baseline: Option<Baseline>,
+}
+
+/// The most frequent label: who always guesses it is right as often as it occurs among these labels, so that no fixed
+/// guess does better.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Baseline {
+    /// Its actions; none for a message that carries none. Of labels that are equally frequent, those that come first.
+    pub actions: Vec<GuessedAction>,
+    /// How many labelled commands have it.
+    pub commands: u64,
+    /// Their share.
+    pub share: f64,
+}
+
+/// An action of a guess.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GuessedAction {
+    /// Its name.
+    pub action: String,
+    /// How often it occurs in the command.
+    pub count: u32,
+}
+
+impl Conclusion {
+    /// The conclusion from the answers of a pipeline; `kind` is that of its answers, `None` if there are none.
+    pub(crate) fn new(
+        labels: &Labels,
+        score: &Score,
+        matches: &MatchCounts,
+        fit: ModelFit,
+        kind: Option<AnswerKind>,
+    ) -> Self {
+        let baseline = Baseline::of(labels);
+        let obstacle = match (&baseline, kind, fit) {
+            (None, ..) => Some("There are no labelled commands".to_owned()),
+            (_, None, _) => Some("No model can be learned from these labels".to_owned()),
+            (_, _, ModelFit::None { .. }) => Some("This model does not fit this gateway".to_owned()),
+            (_, _, ModelFit::Elsewhere { .. }) => {
+                Some("This model is for another gateway or for other services".to_owned())
+            }
+            _ if matches.matched == 0 => Some(format!("None of the {} labelled commands was found", score.commands)),
+            _ => None,
+        };
+        let (Some(baseline), Some(kind), None) = (&baseline, kind, &obstacle) else {
+            let sentence = format!("{}, so nothing can be concluded.", obstacle.unwrap_or_default());
+            return Self { sentence, named: None, interval: None, baseline };
+        };
+        let named = score.top_1 as f64 / score.commands.max(1) as f64;
+        let interval = score.intervals.top_1;
+        let sentence = [
+            kind.subject(),
+            format!(
+                " {:.1} % ({:.0}–{:.0}) of {}",
+                shown_percent(named),
+                (100.0 * interval.low).floor(),
+                (100.0 * interval.high).ceil(),
+                counted(score.commands),
+            ),
+            missing(matches),
+            baseline.comparison(named, interval),
+            misfits(fit),
+            ".".to_owned(),
+        ];
+        Self {
+            sentence: sentence.concat(),
+            named: Some(named),
+            interval: Some(interval),
+            baseline: Some(baseline.clone()),
+        }
+    }
+}
+
+impl Baseline {
+    fn of(labels: &Labels) -> Option<Self> {
+        let mut times: BTreeMap<&[u32], u64> = BTreeMap::new();
+        for row in &labels.rows {
+            *times.entry(&row.counts).or_default() += 1;
+        }
+        // The first of those that are equally frequent, in the order of the labels.
+        let most = times.values().copied().max()?;
+        let counts = labels.rows.iter().map(|row| &*row.counts).find(|counts| times.get(counts) == Some(&most))?;
+        let actions = labels.actions.iter().zip(counts).filter(|(_, count)| **count > 0);
+        let actions = actions.map(|(action, count)| GuessedAction { action: action.clone(), count: *count }).collect();
+        Some(Self { actions, commands: most, share: most as f64 / labels.rows.len() as f64 })
+    }
+
+    /// The guess in words.
+    fn guess(&self) -> String {
+        if self.actions.is_empty() {
+            return " (no action)".to_owned();
+        }
+        if self.actions.len() > MOST_SPELLED {
+            return String::new();
+        }
+        let words = self.actions.iter().map(|GuessedAction { action, count }| format!("{count} {action}"));
+        format!(" ({})", words.collect::<Vec<_>>().join(", "))
+    }
+
+    /// How a share compares with always guessing the most frequent label.
+    fn comparison(&self, named: f64, Interval { low, high }: Interval) -> String {
+        let guess = format!("always guessing the most frequent ones{}", self.guess());
+        let share = shown_percent(self.share);
+        if low > self.share {
+            format!("; {guess} is right in {share:.1} %")
+        } else if high < self.share {
+            format!(", which is worse than {guess}, right in {share:.1} %")
+        } else if named > self.share {
+            format!(", which is not certainly better than {guess}, right in {share:.1} %")
+        } else {
+            format!(", which is no better than {guess}, right in {share:.1} %")
+        }
+    }
+}
+
+/// A share in percent; only 1 is shown as 100.
+fn shown_percent(share: f64) -> f64 {
+    if share < 1.0 { (100.0 * share).min(99.9) } else { 100.0 }
+}
+
+fn counted(commands: u64) -> String {
+    if commands == 1 { "1 command".to_owned() } else { format!("{commands} commands") }
+}
+
+/// The labels without a command, which count as not named.
+fn missing(matches: &MatchCounts) -> String {
+    match matches.missed + matches.ambiguous {
+        0 => String::new(),
+        1 => ", one of which was not found".to_owned(),
+        missing => format!(", {missing} of which were not found"),
+    }
+}
+
+/// The flows that the model does not fit.
+fn misfits(fit: ModelFit) -> String {
+    match fit {
+        ModelFit::Some { misfits, judged } => format!("; the model does not fit {misfits} of {judged} flows"),
+        ModelFit::All | ModelFit::None { .. } | ModelFit::Elsewhere { .. } => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! A learning curve as a table for people, with what its columns say.
+
+use sizeleak_learning::{CurvePoint, DrawRemark, LearningCurve, MedianScore, MedianShare};
+use sizeleak_text::escaped;
+
+use crate::command::text_table::{NONE, numbers, percent_within};
+
+/// The table, after a sentence on what was done, and with what its rows were learned from and why not.
+pub(super) fn table(curve: &LearningCurve) -> String {
+    let most = curve.points.iter().map(|point| point.draws).max().unwrap_or(1);
+    format!(
+        "How good models of fewer labels are. Each row is of models learned from so many of {} labels, which were drawn \
+         at\nrandom {most} times; every model answers the same {} other commands. Shares of them are the median of the \
+         models, in\nbrackets from the lowest to the highest end of the models' intervals of 95 % (Wilson).\n\n{}{}\n\
+         models: those that could be learned, of the samples drawn; only for kinds: those without a size for any action,\n\
+         which answer nothing but the kinds of command that were labelled; with warnings: those whose labels left \
+         something\nuncertain; right sizes: actions with the same size as in the model of all labels\n",
+        curve.drawn_from,
+        curve.tested,
+        numbers(HEADER, curve.points.iter().map(row)),
+        curve.points.iter().map(remarks).collect::<String>(),
+    )
+}
+
+const HEADER: [&str; 9] = [
+    "\nlabels",
+    "\nmodels",
+    "only for\nkinds",
+    "with\nwarnings",
+    "right\nsizes",
+    "truth among\nthe candidates",
+    "truth the\nfirst candidate",
+    "truth among\nthe first five",
+    "mean of\ncandidates",
+];
+
+fn row(point: &CurvePoint) -> [String; 9] {
+    let figure = |figure: fn(&MedianScore) -> String| point.after_pruning.as_ref().map_or(NONE.to_owned(), figure);
+    let of_models = |count: usize| if point.learned == 0 { NONE.to_owned() } else { count.to_string() };
+    [
+        point.labels.to_string(),
+        format!("{} of {}", point.learned, point.draws),
+        of_models(point.of_kinds),
+        of_models(point.warned),
+        point.sizes.map_or(NONE.to_owned(), |sizes| sizes.to_string()),
+        figure(|score| share(score.precision)),
+        figure(|score| share(score.top_1)),
+        figure(|score| share(score.top_5)),
+        figure(|score| format!("{:.1}", score.candidates)),
+    ]
+}
+
+fn share(MedianShare { median, interval }: MedianShare) -> String {
+    percent_within(median, interval)
+}
+
+/// Why samples gave no model, and what models were learned with: the most frequent of each.
+fn remarks(point: &CurvePoint) -> String {
+    let first = |remarks: &[DrawRemark], word: &str| {
+        let Some(DrawRemark { sentence, draws }) = remarks.first() else { return String::new() };
+        let others = if remarks.len() > 1 { " (the others are in the JSON)" } else { "" };
+        format!("{} labels, {draws} of {} samples: {word}: {}{others}\n", point.labels, point.draws, escaped(sentence))
+    };
+    first(&point.refusals, "no model") + &first(&point.warnings, "warning")
+}
