@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
-use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns};
+use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns, has_zeek_form};
 use sizeleak_pipeline::recording::open;
 use sizeleak_storage::{OutputFile, RunFiles};
 
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = TextFormat::Table)]
     format: TextFormat,
 
-    /// Only frames of these kinds; `csv` and `parquet` take one [default: all but hello and summary]
+    /// Only frames of these kinds; `csv`, `parquet` and `zeek` take one [default: all but hello and summary]
     #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
 
@@ -57,6 +57,8 @@ enum TextFormat {
     Csv,
     /// A Parquet file of frames of one kind, for pandas, Polars or DuckDB
     Parquet,
+    /// A log of frames of one kind like Zeek's, tab-separated, for zeek-cut and other readers of such logs
+    Zeek,
 }
 
 /// The name of a kind, known or not. Checked because a FILE after `--kind` would otherwise be taken for one.
@@ -77,6 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         TextFormat::Ndjson => OutputFormat::Ndjson,
         TextFormat::Csv => OutputFormat::Csv,
         TextFormat::Parquet => OutputFormat::Parquet,
+        TextFormat::Zeek => OutputFormat::Zeek,
     };
     check_columns(format, &selection)?;
     let binary = if arguments.whole { HexLength::Whole } else { HexLength::default() };
@@ -109,9 +112,17 @@ pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> 
     let name = match format {
         OutputFormat::Parquet => "Parquet",
         OutputFormat::Csv => "CSV",
+        OutputFormat::Zeek => "Zeek",
         OutputFormat::Table | OutputFormat::Ndjson | OutputFormat::Frames => return Ok(()),
     };
     match selection.only() {
+        Some(kind) if has_columns(kind) && format == OutputFormat::Zeek && !has_zeek_form(kind) => {
+            let known: Vec<&str> = KINDS.into_iter().filter(|kind| has_zeek_form(kind)).collect();
+            let known = known.join(", ");
+            Err(Failure::usage(anyhow!(
+                "a Zeek log has rows of flows, and `{kind}` has none: kinds with them are {known}"
+            )))
+        }
         Some(kind) if has_columns(kind) => Ok(()),
         Some(kind) => {
             let known = KINDS.join(", ");

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Args;
+use sizeleak_frame::FlowId;
 use sizeleak_output::TimeFormat;
 use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, read, write_svg};
 use sizeleak_pipeline::recording::open;
@@ -63,9 +64,9 @@ struct FilterOptions {
     #[arg(long, value_name = "IP", num_args = 1.., value_delimiter = ',')]
     gateway: Vec<IpAddr>,
 
-    /// Only commands of these flows, by their numbers in frames; can be repeated
-    #[arg(long, value_name = "NUMBER", num_args = 1.., value_delimiter = ',')]
-    flow: Vec<u64>,
+    /// Only commands of these flows, as JSON and CSV name them; can be repeated
+    #[arg(long, value_name = "FLOW", num_args = 1.., value_delimiter = ',')]
+    flow: Vec<FlowId>,
 }
 
 impl FilterOptions {
@@ -79,7 +80,8 @@ impl FilterOptions {
         if from_ns.zip(until_ns).is_some_and(|(from, until)| from >= until) {
             return Err(Failure::usage(anyhow!("`--from` is not before `--until`: nothing would be drawn")));
         }
-        Ok(CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows: self.flow.clone() })
+        let flows = self.flow.iter().map(|flow| flow.0).collect();
+        Ok(CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows })
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
 
-    /// Write frames of these kinds [default: identifications for table, CSV and Parquet; all traffic for JSON;
+    /// Write frames of these kinds [default: identifications for table, CSV, Parquet and Zeek; all traffic for JSON;
     /// everything for frames]
     #[arg(long, value_name = "KIND", num_args = 1.., value_delimiter = ',', value_parser = kind)]
     kind: Vec<String>,
@@ -247,7 +247,7 @@ fn select(arguments: &Arguments, pipeline: &Pipeline) -> KindSelection {
     match arguments.format {
         OutputFormat::Table => KindSelection::Results,
         OutputFormat::Ndjson => KindSelection::Traffic,
-        OutputFormat::Csv | OutputFormat::Parquet => {
+        OutputFormat::Csv | OutputFormat::Parquet | OutputFormat::Zeek => {
             KindSelection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect())
         }
         OutputFormat::Frames => KindSelection::All,
