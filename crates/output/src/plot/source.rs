@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use serde::Deserialize;
 use serde::de::Error as _;
 use serde_json::Value;
-use sizeleak_frame::{Flow, FlowId, Frame, FrameReader, Identification, ReadError};
+use sizeleak_frame::{Flow, FlowId, Frame, FrameReader, Identification, ReadError, Session};
 use thiserror::Error;
 
 use super::timeline::Timeline;
@@ -57,11 +57,7 @@ pub fn read(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSourceE
 fn read_frames(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSourceError> {
     let mut reader = FrameReader::new(input);
     while let Some(frame) = reader.next_frame()? {
-        match &frame {
-            Frame::Flow(flow) => timeline.add_flow(flow),
-            Frame::Identification(identification) => timeline.add_command(identification),
-            _ => {}
-        }
+        timeline.add(&frame);
     }
     Ok(())
 }
@@ -70,6 +66,7 @@ fn read_frames(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSour
 #[derive(Deserialize)]
 struct JsonLine {
     flow: Option<Flow>,
+    session: Option<Session>,
     identification: Option<Identification>,
 }
 
@@ -99,12 +96,9 @@ fn read_lines(mut input: impl BufRead, timeline: &mut Timeline) -> Result<(), Pl
             let is_last = bytes.last() != Some(&b'\n');
             if is_last && error.is_eof() { PlotSourceError::Cut(line) } else { PlotSourceError::Malformed(line, error) }
         })?;
-        if let Some(flow) = &parsed.flow {
-            timeline.add_flow(flow);
-        }
-        if let Some(identification) = &parsed.identification {
-            timeline.add_command(identification);
-        }
+        let flow = parsed.flow.map(Frame::from);
+        let frames = flow.into_iter().chain(parsed.session.map(Frame::from));
+        frames.chain(parsed.identification.map(Frame::from)).for_each(|frame| timeline.add(&frame));
     }
     Ok(())
 }
