@@ -11,9 +11,6 @@ pub(crate) struct Column {
     pub(crate) content: ColumnType,
 }
 
-/// Columns of a kind, or fields of a struct in a column.
-pub(crate) type Fields = &'static [(&'static str, ColumnType)];
-
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnType {
@@ -31,10 +28,10 @@ pub(crate) enum ColumnType {
     /// A map from names to numbers.
     Counts,
     /// A list of structs.
-    Structs(Fields),
+    Structs(&'static [(&'static str, ColumnType)]),
 }
 
-const COMMAND: Fields = &[
+const COMMAND: &[(&str, ColumnType)] = &[
     ("time_ns", Time),
     ("end_ns", Time),
     ("flow", Text),
@@ -49,9 +46,9 @@ const COMMAND: Fields = &[
 ];
 
 /// The ends of a row's flow, which other frames name.
-const ENDS: Fields = &[("gateway", Text), ("service", Text)];
+const ENDS: &[(&str, ColumnType)] = &[("gateway", Text), ("service", Text)];
 
-const RECORD: Fields = &[
+const RECORD: &[(&str, ColumnType)] = &[
     ("time_ns", Time),
     ("start_ns", Time),
     ("flow", Text),
@@ -63,7 +60,7 @@ const RECORD: Fields = &[
     ("handshake", Flag),
 ];
 
-const SEGMENT: Fields = &[
+const SEGMENT: &[(&str, ColumnType)] = &[
     ("time_ns", Time),
     ("flow", Text),
     ("direction", Text),
@@ -80,14 +77,14 @@ const SHIFTS: ColumnType =
 /// The lists of which CSV shows the first entry, if any: those of the columns of the same names.
 const LISTS: [&str; 3] = ["candidates", "epsilons", "shifts"];
 
-const CORRECTION: Fields = &[
+const CORRECTION: &[(&str, ColumnType)] = &[
     ("epsilon", Signed),
     ("weight", Float),
     ("epsilons", Structs(&[("epsilon", Signed), ("weight", Float)])),
     ("shifts", SHIFTS),
 ];
 
-const IDENTIFICATION: Fields = &[
+const IDENTIFICATION: &[(&str, ColumnType)] = &[
     ("candidate_count", Unsigned),
     ("listed", Unsigned),
     ("min_actions", Unsigned),
@@ -104,7 +101,7 @@ const IDENTIFICATION: Fields = &[
 /// The columns of a kind in order; `None` for an unknown kind.
 pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
     // The columns of its command, and its own.
-    let (of_command, own): (Fields, Fields) = match kind {
+    let (of_command, own): (&[_], &[_]) = match kind {
         "hello" => (&[], &[("schema", Unsigned), ("stage", Text), ("version", Text), ("upstream", Texts)]),
         "packets" => (
             &[],

@@ -175,8 +175,9 @@ fn protocol(transport: Transport) -> &'static str {
 
 /// Seconds since 1970, to the microsecond.
 fn seconds(time_ns: i64) -> String {
-    let sign = if time_ns < 0 { "-" } else { "" };
-    let microseconds = time_ns.unsigned_abs() / 1000;
+    let microseconds = time_ns.div_euclid(1000);
+    let sign = if microseconds < 0 { "-" } else { "" };
+    let microseconds = microseconds.unsigned_abs();
     format!("{sign}{}.{:06}", microseconds / 1_000_000, microseconds % 1_000_000)
 }
 
