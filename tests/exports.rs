@@ -73,10 +73,12 @@ fn odd_stream() -> Vec<u8> {
         probability: 0.1,
     };
     let mut answers = Vec::new();
-    for (at, actions) in [&[("a\tb,\u{e9}\\", 1)][..], &[], &[("on", 2), ("off", 1)]].into_iter().enumerate() {
-        let replies = (0..at as u64).map(|after_ns| SingleReply { after_ns, length: 7 }).collect();
-        let candidates = (0..=at).map(|more| candidate(&actions[..actions.len().saturating_sub(more)])).collect();
-        let command = command(1_767_600_000_012_345_678 + at as i64, replies);
+    let named: [&[(&str, u32)]; 3] = [&[("a\tb,\u{e9}\\", 1)], &[], &[("on", 2), ("off", 1)]];
+    for (actions, at) in named.into_iter().zip(0_u32..) {
+        let replies = (0..at.into()).map(|after_ns| SingleReply { after_ns, length: 7 }).collect();
+        let fewer = |by: u32| &actions[..actions.len().saturating_sub(by as usize)];
+        let candidates = (0..=at).map(|by| candidate(fewer(by))).collect();
+        let command = command(1_767_600_000_012_345_678 + i64::from(at), replies);
         let answer =
             Identification { candidates, candidate_count: u64::MAX, listed: 1, ..Identification::unanswered(command) };
         answers.push(Frame::from(answer));

@@ -226,7 +226,7 @@ fn legend_and_size_axis_hold_what_the_picture_has() {
     let texts = |class: &str| -> Vec<String> {
         let nodes = of_class(&document, class)
             .into_iter()
-            .flat_map(|node| node.descendants().filter(|inner| inner.is_text()).collect::<Vec<_>>());
+            .flat_map(|node| node.descendants().filter(Node::is_text).collect::<Vec<_>>());
         nodes.map(|node| node.text().unwrap().trim().to_owned()).filter(|text| !text.is_empty()).collect()
     };
     assert_eq!(texts("legend"), ["0.4 to 0.6"], "no entry that nothing uses");

@@ -33,9 +33,8 @@ impl FromStr for FlowId {
         let is_plain = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         let number = match text.strip_prefix('F') {
             Some(digits) if digits.len() == DIGITS && is_plain(digits) => u64::from_str_radix(digits, 16),
-            Some(_) => return Err(NoFlowId),
             None if is_plain(text) => text.parse(),
-            None => return Err(NoFlowId),
+            _ => return Err(NoFlowId),
         };
         number.map(Self).map_err(|_| NoFlowId)
     }

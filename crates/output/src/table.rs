@@ -11,7 +11,7 @@ use sizeleak_frame::{Actions, FlowId, Frame, Identification};
 use sizeleak_text::{escaped, fitted, width};
 
 use crate::colours::painted;
-use crate::flow_names::FlowNames;
+use crate::flow_names::{FlowEnds, FlowNames};
 use crate::text_format::TextFormat;
 use crate::{TextStyle, TimeFormat, line};
 
@@ -67,8 +67,8 @@ impl IdentificationTable {
     fn write_row(&mut self, identification: &Identification, output: &mut dyn Write) -> io::Result<()> {
         let command = &identification.command;
         let ends = self.names.ends(command.flow);
-        let gateway = ends.and_then(|ends| ends.gateway()).unwrap_or_else(|| FlowId(command.flow).to_string());
-        let service = ends.and_then(|ends| ends.service()).unwrap_or_else(|| "-".to_owned());
+        let gateway = ends.and_then(FlowEnds::gateway).unwrap_or_else(|| FlowId(command.flow).to_string());
+        let service = ends.and_then(FlowEnds::service).unwrap_or_else(|| "-".to_owned());
         let (gateway, service) = (escaped(&gateway), escaped(&service));
         let is_new = self.gateways.add(&gateway) | self.services.add(&service);
         let date = Some(self.style.times.date(command.time_ns));
@@ -84,13 +84,11 @@ impl IdentificationTable {
 
     /// What the rows below share.
     fn caption(&self) -> String {
-        let mut caption = self.date.clone().unwrap_or_default();
-        for (what, names) in [("gateway", &self.gateways), ("service", &self.services)] {
-            if let NameColumn::Single(name) = names {
-                caption += &format!("  {what} {name}");
-            }
-        }
-        caption
+        let shared = [("gateway", &self.gateways), ("service", &self.services)].map(|(what, names)| match names {
+            NameColumn::Single(name) => format!("  {what} {name}"),
+            NameColumn::Empty | NameColumn::Several(_) => String::new(),
+        });
+        format!("{}{}", self.date.as_deref().unwrap_or_default(), shared.concat())
     }
 
     fn headings(&self) -> String {

@@ -121,7 +121,7 @@ impl List {
     }
 
     fn push_entry(&mut self, key: Option<&str>, entry: &Value, levels: Levels) -> usize {
-        let key = key.map(|key| Value::from(key));
+        let key = key.map(Value::from);
         let is_struct = matches!(self.content, ColumnType::Structs(_));
         let fields = self.fields.iter_mut().enumerate().map(|(at, (name, field))| {
             let value = match (&key, at) {

@@ -192,7 +192,7 @@ impl<'a> Picture<'a> {
 
     fn command(&self, axis: &Axis, at: usize, mark: &Mark) -> Group {
         let (x, width) = (LEFT + axis.at(mark.time_ns), self.bar_width());
-        let colour = colour(mark.best.as_ref().map(|(_, probability)| *probability));
+        let colour = colour(mark.best.as_ref().map(|best| best.probability));
         let mut group =
             Group::new().set("class", "command").set("fill", colour).add(Title::new(self.tooltip(at, mark)));
         // Outlines of labels would hide them.
@@ -232,10 +232,11 @@ impl<'a> Picture<'a> {
     /// The tooltip of a command.
     fn tooltip(&self, at: usize, mark: &Mark) -> String {
         let actions = match &mark.best {
-            Some((actions, _)) => listed(actions),
+            Some(best) => listed(&best.actions),
             None => "no actions add up to this size".to_owned(),
         };
-        let probability = mark.best.as_ref().map_or_else(String::new, |(_, value)| format!(", probability {value:.3}"));
+        let probability =
+            mark.best.as_ref().map_or_else(String::new, |best| format!(", probability {:.3}", best.probability));
         let verdict = match self.verdicts.get(at) {
             Some(Verdict::Right) => ", right",
             Some(Verdict::Wrong) => ", wrong",

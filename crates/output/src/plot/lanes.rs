@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::timeline::{Mark, Timeline};
+use crate::flow_names::FlowEnds;
 
 /// The number of actions with a lane of their own; the others share one.
 const MOST_ACTIONS: usize = 40;
@@ -91,7 +92,7 @@ impl Lanes {
 /// The gateways and services in order, and the group of each flow.
 fn groups(timeline: &Timeline) -> (Vec<GroupKey>, BTreeMap<u64, usize>) {
     let key = |flow: u64| {
-        let (gateway, service) = (timeline.gateway(flow), timeline.names.ends(flow).and_then(|ends| ends.service()));
+        let (gateway, service) = (timeline.gateway(flow), timeline.names.ends(flow).and_then(FlowEnds::service));
         GroupKey { has_no_gateway: gateway.is_none(), gateway, has_no_service: service.is_none(), service }
     };
     let flows: Vec<(u64, GroupKey)> = timeline.flows().into_iter().map(|flow| (flow, key(flow))).collect();
@@ -120,7 +121,7 @@ impl Found {
     /// The lanes of a command: the group and the lane of each, with the number of actions.
     fn of_mark(&mut self, group: usize, mark: &Mark) -> Vec<(usize, Lane, u64)> {
         match &mark.best {
-            Some((actions, _)) => self.of_actions(group, actions),
+            Some(best) => self.of_actions(group, &best.actions),
             None => vec![(group, self.lane(group, Lane::Unexplained), 0)],
         }
     }
@@ -181,13 +182,15 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::super::command_filter::CommandFilter;
+    use super::super::samples::{flow, identification};
     use super::super::timeline::Truth;
-    use super::super::timeline::tests::{flow, identification};
     use super::*;
 
     fn timeline(frames: &[sizeleak_frame::Frame]) -> Timeline {
         let mut timeline = Timeline::new(10_000, CommandFilter::default());
-        frames.iter().for_each(|frame| timeline.add(frame));
+        for frame in frames {
+            timeline.add(frame);
+        }
         timeline
     }
 

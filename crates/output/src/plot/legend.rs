@@ -75,7 +75,7 @@ impl Entry {
     /// The entries that a timeline needs, in order.
     pub(super) fn of(timeline: &Timeline, verdicts: &[Verdict]) -> Vec<Self> {
         let colours = timeline.marks.iter().map(|mark| match &mark.best {
-            Some((_, probability)) => Self::Probability(colour_step(*probability)),
+            Some(best) => Self::Probability(colour_step(best.probability)),
             None => Self::Unexplained,
         });
         let verdicts = verdicts.iter().filter(|verdict| **verdict != Verdict::Unknown).map(|it| Self::Verdict(*it));
@@ -132,7 +132,7 @@ pub(super) fn legend(entries: &[Entry], layout: &Layout) -> Group {
 #[cfg(test)]
 mod tests {
     use super::super::command_filter::CommandFilter;
-    use super::super::timeline::tests::identification;
+    use super::super::samples::identification;
     use super::*;
 
     #[test]

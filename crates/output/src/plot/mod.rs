@@ -6,6 +6,8 @@ mod drawing;
 mod lanes;
 mod layout;
 mod legend;
+#[cfg(test)]
+mod samples;
 mod shapes;
 mod size_axis;
 mod source;

@@ -18,9 +18,9 @@ impl SizeAxis {
         while ((most / step).ceil() - (least / step).floor()).max(1.0) > intervals.max(2.0) {
             step = round_step(step * 1.5);
         }
-        let first = (least / step).floor() * step;
-        let last = ((most / step).ceil() * step).max(first + step);
-        Self { first, last, step, pixels }
+        let bottom = (least / step).floor() * step;
+        let top = ((most / step).ceil() * step).max(bottom + step);
+        Self { first: bottom, last: top, step, pixels }
     }
 
     /// The position of a size, in pixels from the bottom.

@@ -15,9 +15,16 @@ pub(super) struct Mark {
     pub(super) time_ns: i64,
     pub(super) size: u64,
     pub(super) flow: u64,
-    /// The actions of the first candidate, each at least once, and its probability; `None` where no candidate explains
-    /// the command.
-    pub(super) best: Option<(Vec<(Arc<str>, u64)>, f64)>,
+    /// The first candidate; `None` where none explains the command.
+    pub(super) best: Option<Answer>,
+}
+
+/// The first candidate of a command.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The actions, each at least once.
+    pub(super) actions: Vec<(Arc<str>, u64)>,
+    pub(super) probability: f64,
 }
 
 /// What a user labelled: the true actions of a command.
@@ -106,7 +113,7 @@ impl Timeline {
             actions.sort_unstable();
             actions
         };
-        mark.best.as_ref().is_some_and(|(actions, _)| sorted(actions) == sorted(&truth.actions))
+        mark.best.as_ref().is_some_and(|best| sorted(&best.actions) == sorted(&truth.actions))
     }
 
     /// Takes what a frame says of flows, and its command.
@@ -136,45 +143,16 @@ impl Timeline {
                     None => actions.push((Arc::clone(name), count.into())),
                 }
             }
-            (actions, best.probability)
+            Answer { actions, probability: best.probability }
         });
         self.marks.push(Mark { time_ns: command.time_ns, size: command.size, flow: command.flow, best });
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use sizeleak_frame::{Actions, Candidate, Command, Direction, Flow, SharedList, Transport};
-
+mod tests {
+    use super::super::samples::{flow, identification};
     use super::*;
-
-    pub(in crate::plot) fn identification(flow: u64, actions: Option<Vec<(&str, u32)>>) -> Frame {
-        let command = Command {
-            time_ns: 5,
-            end_ns: 5,
-            flow,
-            size: 100,
-            plaintext: None,
-            records: 1,
-            replies: 0,
-            reply_bytes: 0,
-            direction: Direction::ToGateway,
-            single_replies: SharedList::default(),
-        };
-        let named =
-            |pairs: Vec<_>| pairs.into_iter().map(|(name, count)| (Arc::from(name), count)).collect::<Actions>();
-        let candidates: SharedList<Candidate> = actions
-            .into_iter()
-            .map(|pairs| Candidate { actions: named(pairs), epsilon: 0, probability: 0.5 })
-            .collect();
-        let listed = candidates.len() as u64;
-        Identification { candidates, candidate_count: listed, listed, ..Identification::unanswered(command) }.into()
-    }
-
-    pub(in crate::plot) fn flow(flow: u64, gateway: &str, service: &str) -> Frame {
-        let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
-        Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None }.into()
-    }
 
     #[test]
     fn commands_beyond_the_limit_are_counted() {
