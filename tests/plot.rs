@@ -290,6 +290,15 @@ fn labels_are_drawn_over_the_commands() {
         input.concat().into(),
     );
     assert!(wrong.status.code() == Some(1) && stderr(&wrong).contains("line 2"), "{}", stderr(&wrong));
+    fs::write(&labels, "time,on\n3610,1\n").unwrap();
+    let mut late = sizeleak("plot --label-offset=-1h --labels");
+    late.arg(&labels);
+    let late = feed(late, input.concat().into());
+    assert!(
+        text(&late).contains("is right for 1 of 1 labelled commands") && late.stderr.is_empty(),
+        "{}",
+        stderr(&late)
+    );
     let truth = plot("--labels examples/home/test.csv", saved("frames"));
     assert!(text(&truth).contains("is right for 183 of 307 labelled commands"), "as `evaluate` counts: 59.6 %");
 }

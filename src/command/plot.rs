@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
-use sizeleak_evaluation::{LabelFile, LabelTimes};
+use sizeleak_evaluation::{LabelClock, LabelFile, LabelTimes};
 use sizeleak_frame::FlowId;
 use sizeleak_model::LabelZone;
 use sizeleak_output::TimeFormat;
-use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, Truth, read, write_svg};
+use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, Truth, read, svg_of};
 use sizeleak_pipeline::recording::open;
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::say;
 
 use super::failure::Failure;
+use super::labelled_captures::offset;
 use super::output_option::OutputOption;
 use super::text_style::ClockOption;
 
@@ -88,12 +89,16 @@ struct TruthOptions {
     /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true, requires = "labels")]
     label_zone: Option<LabelZone>,
+
+    /// What to add to the labels' times, such as 23s or -1h [default: what the commands show, if that is certain]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = offset, requires = "labels")]
+    label_offset: Option<i64>,
 }
 
 impl TruthOptions {
     /// The labels, if there are any.
     fn read(&self) -> Result<Option<LabelFile>, Failure> {
-        let times = LabelTimes { zone: self.label_zone.clone(), offset_ns: None };
+        let times = LabelTimes { zone: self.label_zone.clone(), offset_ns: self.label_offset };
         let labels = self.labels.as_deref().map(|path| LabelFile::read(path, &times));
         labels.transpose().map_err(|error| anyhow!(error).into())
     }
@@ -152,11 +157,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         add_truth(&mut timeline, &labels)?;
     }
     // Commands before the damage are drawn.
-    let mut picture = Vec::new();
     let PictureOptions { title, width, height } = &arguments.picture;
     let size = PictureSize { width: *width, height: *height };
-    write_svg(&mut picture, &timeline, &times, size, title.as_deref()).map_err(Failure::usage)??;
-    arguments.output.write(&picture)?;
+    let picture = svg_of(&timeline, &times, size, title.as_deref()).map_err(Failure::usage)?;
+    arguments.output.write(picture.as_bytes())?;
     read.map(|()| ExitCode::SUCCESS).map_err(|error| {
         let code = if error.is_cut() { 3 } else { 1 };
         Failure::with_code(code, anyhow!("{name}: {error}"))
@@ -166,14 +170,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Refuses a name that promises another form.
 fn check_form(output: Option<&Path>) -> Result<(), Failure> {
     let extension = output.and_then(Path::extension).map(|extension| extension.to_string_lossy().to_lowercase());
-    match extension.as_deref() {
-        Some(form @ ("png" | "pdf" | "eps" | "jpg" | "jpeg")) => Err(Failure::usage(anyhow!(
-            "pictures are SVG: write to a name that ends in .svg, and convert that \
-             (`rsvg-convert timeline.svg -f {} -o timeline.{form}`, or Inkscape)",
-            if form == "pdf" || form == "eps" { form } else { "png" }
-        ))),
-        _ => Ok(()),
-    }
+    let form = match extension.as_deref() {
+        Some(form @ ("png" | "pdf" | "eps")) => form,
+        Some("jpg" | "jpeg" | "gif" | "webp") => "png",
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(anyhow!(
+        "pictures are SVG: write to a name that ends in .svg, and convert that \
+         (`rsvg-convert timeline.svg -f {form} -o timeline.{form}`, or Inkscape)"
+    )))
 }
 
 /// Adds the labels around the time of the commands, each with its command.
@@ -181,7 +186,8 @@ fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(), Failure>
     let times = timeline.times();
     let tolerance = labels.tolerance(None);
     let aligned = labels.aligned(&times, tolerance);
-    if aligned.times() != labels.times() {
+    if aligned.clock().is_some_and(|clock| !matches!(clock, LabelClock::Given(_))) && aligned.times() != labels.times()
+    {
         say(
             "sizeleak",
             "the clock of the labels is not that of the captures: `sizeleak evaluate` says how they differ",

@@ -25,6 +25,9 @@ pub(crate) struct IdentificationTable {
     date: Option<String>,
 }
 
+/// Columns of names widen by this many characters, so that headings are seldom repeated.
+const STEP: usize = 8;
+
 /// The names of gateways or services so far.
 #[derive(Default)]
 enum NameColumn {
@@ -32,7 +35,7 @@ enum NameColumn {
     Empty,
     /// One name, which is no column.
     Single(String),
-    /// Several; a column as wide as the longest.
+    /// Several; a column for the longest, in steps of [`STEP`].
     Several(usize),
 }
 
@@ -42,9 +45,9 @@ impl NameColumn {
         *self = match self {
             Self::Empty => Self::Single(name.to_owned()),
             Self::Single(single) if single == name => return false,
-            Self::Single(single) => Self::Several(width(single).max(width(name))),
+            Self::Single(single) => Self::Several(width(single).max(width(name)).next_multiple_of(STEP)),
             Self::Several(widest) if width(name) <= *widest => return false,
-            Self::Several(_) => Self::Several(width(name)),
+            Self::Several(_) => Self::Several(width(name).next_multiple_of(STEP)),
         };
         true
     }

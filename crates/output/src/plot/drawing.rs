@@ -1,6 +1,5 @@
 //! Draws a timeline as SVG: the size of each command, and below it a lane for each action, with a bar for each command.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use svg::Document;
@@ -27,20 +26,18 @@ const MOST_IN_TITLE: usize = 200;
 /// The least height of a bar, and that of a command without actions.
 const LEAST_BAR: f64 = 4.0;
 
-/// Writes a timeline as SVG, with times by the clock of `times`, below a title of its own unless one is given.
+/// A timeline as SVG, with times by the clock of `times`, below a title of its own unless one is given.
 ///
 /// # Errors
-/// [`TooSmall`] if the picture has no room, before anything is written; else if the output fails.
-pub fn write_svg(
-    output: &mut impl Write,
+/// If the picture has no room for all lanes.
+pub fn svg_of(
     timeline: &Timeline,
     times: &TimeFormat,
     size: PictureSize,
     title: Option<&str>,
-) -> Result<io::Result<()>, TooSmall> {
+) -> Result<String, TooSmall> {
     let picture = Picture::new(timeline, times, size)?;
-    let written = svg::write(&mut *output, &picture.draw(title));
-    Ok(written.and_then(|()| output.write_all(b"\n")))
+    Ok(format!("{}\n", picture.draw(title)))
 }
 
 struct Picture<'a> {

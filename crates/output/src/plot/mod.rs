@@ -14,7 +14,7 @@ mod source;
 mod timeline;
 
 pub use command_filter::{CommandFilter, TimePoint};
-pub use drawing::write_svg;
+pub use drawing::svg_of;
 pub use layout::{PictureSize, TooSmall};
 pub use source::{PlotSourceError, read};
 pub use timeline::{Timeline, Truth};

@@ -123,13 +123,13 @@ fn several_gateways_and_services_are_columns_also_of_ipv6() {
 time (UTC)     size  replies  candidates  prob.  most probable actions
 00:00:00.000    314        2          18  0.412  2 on, 1 colour
 1970-01-01  gateway 192.168.1.20
-time (UTC)    service              size  replies  candidates  prob.  most probable actions
-00:00:00.000  203.0.113.129:8443    314        2          18  0.412  2 on, 1 colour
-00:00:00.000  203.0.113.1:443       314        2          18  0.412  2 on, 1 colour
+time (UTC)    service                    size  replies  candidates  prob.  most probable actions
+00:00:00.000  203.0.113.129:8443          314        2          18  0.412  2 on, 1 colour
+00:00:00.000  203.0.113.1:443             314        2          18  0.412  2 on, 1 colour
 1970-01-01
-time (UTC)    gateway       service                      size  replies  candidates  prob.  most probable actions
-00:00:00.000  2001:db8::20  [2001:db8:1:2:3:4:5:6]:443    314        2          18  0.412  2 on, 1 colour
-00:00:00.000  192.168.1.20  203.0.113.1:443               314        2          18  0.412  2 on, 1 colour
+time (UTC)    gateway           service                            size  replies  candidates  prob.  most probable actions
+00:00:00.000  2001:db8::20      [2001:db8:1:2:3:4:5:6]:443          314        2          18  0.412  2 on, 1 colour
+00:00:00.000  192.168.1.20      203.0.113.1:443                     314        2          18  0.412  2 on, 1 colour
 ";
     assert_eq!(rows(&mut table, &[(0, 1), (0, 2), (0, 1), (0, 3), (0, 1)]), expected);
 }
