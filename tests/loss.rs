@@ -45,7 +45,9 @@ fn loss_is_reported_for_each_connection_and_the_worst_for_the_run() {
         .iter()
         .filter(|notice| notice["what"] == "loss")
         .map(|notice| {
-            assert!(notice["flow"].is_u64() && notice["detail"].as_str().unwrap().contains(" % of the connection's "));
+            assert!(
+                notice["flow"].is_string() && notice["detail"].as_str().unwrap().contains(" % of the connection's ")
+            );
             notice["bytes"].as_u64().unwrap()
         })
         .sum();

@@ -58,7 +58,7 @@ fn burst_ends_where_the_other_side_sends() {
     let found = found_in("record-sizer", &pcap, &long);
     let (mut last, mut count) = (std::collections::BTreeMap::new(), 0);
     for record in found.kind("record") {
-        let before = last.insert(record["flow"].as_u64().unwrap(), record["direction"].clone());
+        let before = last.insert(record["flow"].as_str().unwrap().to_owned(), record["direction"].clone());
         assert_ne!(before.as_ref(), Some(&record["direction"]), "the sides take turns: {record}");
         count += 1;
     }

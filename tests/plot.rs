@@ -53,7 +53,7 @@ fn frames_and_json_lines_give_the_same_picture_of_every_command() {
     let picture = text(&frames);
     let commands = commands(&picture);
     assert_eq!(commands.len(), 307);
-    let first = "2026-01-06 08:00:07.000000, 123 bytes: 1 timer, probability 0.9";
+    let first = "2026-01-06T08:00:07.000000Z, 123 bytes: 1 timer, probability 0.9";
     assert!(commands[0].starts_with(first), "{}", commands[0]);
     assert!(picture.contains("Commands to 192.168.1.20 in 1 flow"), "{}", &picture[..600]);
     let document = Document::parse(&picture).unwrap();
@@ -82,7 +82,7 @@ fn number_of_drawn_commands_is_limited() {
     let best = |count: usize| format!("{{\"actions\":{{\"on\":{count}}},\"epsilon\":0,\"probability\":0.5}}");
     let many: String = (0..10_050).map(|at| line(at * 1_000_000_000, &best(1 + at as usize % 3))).collect();
     let one = plot("", line(7, &best(1)).into());
-    assert_eq!(commands(&text(&one)), ["1970-01-01 00:00:00.000000, 99 bytes: 1 on, probability 0.500"]);
+    assert_eq!(commands(&text(&one)), ["1970-01-01T00:00:00.000000Z, 99 bytes: 1 on, probability 0.500"]);
     let all = plot("", many.clone().into());
     assert_eq!(commands(&text(&all)).len(), 10_000);
     assert!(stderr(&all).contains("the first 10000 of 10050 commands are drawn"), "{}", stderr(&all));
@@ -110,7 +110,7 @@ fn times_follow_the_selected_clock() {
     let mut command = sizeleak("plot --time local");
     command.env("TZ", "XYZ-5:30");
     let output = feed(command, line(1_767_600_000_000_000_000, "").into());
-    assert!(text(&output).contains("time (local) from 2026-01-05 13:30:00.000000+05:30"), "{}", text(&output));
+    assert!(text(&output).contains("time (local) from 2026-01-05T13:30:00.000000+05:30"), "{}", text(&output));
 }
 
 #[test]
@@ -124,6 +124,7 @@ fn commands_are_filtered_by_time_gateway_and_flow() {
     assert_eq!(drawn("--from 1970-01-01T20:00:00Z"), "20 21 22 23");
     assert_eq!(drawn("--until 1970-01-01T02:00"), "00 01");
     assert_eq!(drawn("--from 1970-01-01T05:00:00+02:00 --until 1970-01-01T04:30"), "03 04");
+    assert_eq!(drawn("--flow F0000000000000001 --until 1970-01-01T01:00"), "00", "as exports name it");
     assert_eq!((drawn("--flow 7,1 --until 1970-01-01T01:00").as_str(), drawn("--flow 7").as_str()), ("00", ""));
     let mut local = sizeleak("plot --time local --until 1970-01-01T06:00");
     local.env("TZ", "XYZ-5");
@@ -134,7 +135,9 @@ fn commands_are_filtered_by_time_gateway_and_flow() {
     let whole = plot("--gateway 192.168.1.20", frames.clone());
     assert_eq!(text(&whole), text(&plot("", frames.clone())), "all commands go to that gateway");
     assert!(commands(&text(&plot("--gateway 192.168.1.21", frames))).is_empty());
-    for wrong in ["--from tomorrow", "--from 1970-01-02 --until 1970-01-01", "--until 9999-01-01", "--gateway hub"] {
+    for wrong in
+        ["--from tomorrow", "--from 1970-01-02 --until 1970-01-01", "--until 9999-01-01", "--gateway hub", "--flow F1"]
+    {
         assert_eq!(plot(wrong, Vec::new()).status.code(), Some(2), "{wrong}");
     }
 }
@@ -171,4 +174,131 @@ fn picture_goes_to_a_file_or_a_pipe_that_may_close() {
     drop(reader);
     let closed = sizeleak("plot").arg(&input).stdout(Stdio::from(writer)).output().unwrap();
     assert!(closed.status.success() && closed.stderr.is_empty(), "{}", stderr(&closed));
+}
+
+/// The numbers of an attribute of the parts of a picture.
+fn numbers(nodes: &[Node<'_, '_>], attribute: &str) -> Vec<f64> {
+    nodes.iter().filter_map(|node| node.attribute(attribute)?.parse().ok()).collect()
+}
+
+/// A JSON line of a command in a flow of its own gateway.
+fn in_flow(flow: u64, gateway: &str, time_ns: i64, candidates: &str) -> String {
+    let id = format!("F{flow:016x}");
+    format!(
+        "{{\"flow\":{{\"flow\":\"{id}\",\"gateway\":\"{gateway}\",\"service\":\"203.0.113.1:443\",\"transport\":\"tcp\"}}}}\n{}",
+        line(time_ns, candidates).replace("\"flow\":1,", &format!("\"flow\":\"{id}\","))
+    )
+}
+
+fn best(actions: &str) -> String {
+    format!("{{\"actions\":{{{actions}}},\"epsilon\":0,\"probability\":0.5}}")
+}
+
+#[test]
+fn lanes_have_one_scale_and_an_order_that_does_not_depend_on_flows() {
+    let flows = [(9, "192.0.2.9", "\"on\":1"), (1, "192.0.2.10", "\"off\":1,\"on\":4"), (5, "192.0.2.9", "\"off\":2")];
+    let input: String =
+        flows.iter().map(|(flow, gateway, actions)| in_flow(*flow, gateway, 7, &best(actions))).collect();
+    let picture = text(&plot("", input.into()));
+    let document = Document::parse(&picture).unwrap();
+    let of = |class: &str| -> Vec<String> {
+        let name = |node: &Node<'_, '_>| {
+            node.descendants()
+                .find_map(|inner| inner.text().map(str::trim).filter(|it| !it.is_empty()))
+                .unwrap()
+                .to_owned()
+        };
+        of_class(&document, class).iter().map(name).collect()
+    };
+    assert_eq!(of("group"), ["192.0.2.9 and 203.0.113.1:443", "192.0.2.10 and 203.0.113.1:443"], "by address");
+    assert_eq!(of("lane"), ["on", "off", "on", "off"]);
+    let heights = of_class(&document, "command").into_iter().map(|command| {
+        numbers(&command.children().filter(|child| child.has_tag_name("rect")).collect::<Vec<_>>(), "height")
+    });
+    let heights: Vec<f64> = heights.flatten().collect();
+    assert_eq!(heights.iter().map(|height| height / heights[2]).collect::<Vec<_>>(), [0.25, 0.25, 1.0, 0.5]);
+}
+
+#[test]
+fn legend_and_size_axis_hold_what_the_picture_has() {
+    let picture = text(&plot("", (line(7, &best("\"on\":1")) + &line(8, &best("\"on\":2"))).into()));
+    let document = Document::parse(&picture).unwrap();
+    let texts = |class: &str| -> Vec<String> {
+        let nodes = of_class(&document, class)
+            .into_iter()
+            .flat_map(|node| node.descendants().filter(Node::is_text).collect::<Vec<_>>());
+        nodes.map(|node| node.text().unwrap().trim().to_owned()).filter(|text| !text.is_empty()).collect()
+    };
+    assert_eq!(texts("legend"), ["0.4 to 0.6"], "no entry that nothing uses");
+    assert_eq!(texts("sizes"), ["size in bytes", "99", "100"]);
+}
+
+#[test]
+fn picture_has_the_size_and_title_that_are_asked_for() {
+    let output = plot("--width 640 --height 480 --title a&b", line(7, &best("\"on\":1")).into());
+    let picture = text(&output);
+    let document = Document::parse(&picture).unwrap();
+    let root = document.root_element();
+    assert_eq!((root.attribute("width"), root.attribute("height")), (Some("640"), Some("480")));
+    assert!(document.descendants().any(|node| node.text().is_some_and(|text| text.trim() == "a&b")), "{picture}");
+    let actions: String = (0..30).map(|at| line(at, &best(&format!("\"action {at}\":1")))).collect();
+    let small = plot("--height 300", actions.into());
+    assert!(
+        small.status.code() == Some(2) && stderr(&small).contains("30 lanes need a height of"),
+        "{}",
+        stderr(&small)
+    );
+    for (options, words) in [("--width 5", "400..=20000"), ("-o x.png", "rsvg-convert"), ("-o x.PDF", "-f pdf")] {
+        let wrong = plot(options, Vec::new());
+        assert!(wrong.status.code() == Some(2) && stderr(&wrong).contains(words), "{options}: {}", stderr(&wrong));
+    }
+}
+
+#[test]
+fn labels_are_drawn_over_the_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let labels = folder.path().join("labels.csv");
+    let input =
+        [line(10_000_000_000, &best("\"on\":1")), line(20_000_000_000, &best("\"on\":2")), line(30_000_000_000, "")];
+    fs::write(&labels, "time,on,off\n10.5,1,0\n20.5,0,3\n25.5,1,0\n99,1,0\n").unwrap();
+    let output = feed(
+        {
+            let mut command = sizeleak("plot --labels");
+            command.arg(&labels);
+            command
+        },
+        input.concat().into(),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 labels are outside"), "{}", stderr(&output));
+    let picture = text(&output);
+    let tooltips = commands(&picture);
+    let verdicts: Vec<&str> = tooltips.iter().map(|tooltip| tooltip.rsplit(", ").next().unwrap()).collect();
+    assert_eq!(verdicts, ["right", "wrong", "without a label"]);
+    let document = Document::parse(&picture).unwrap();
+    let drawn = of_class(&document, "label");
+    assert_eq!(drawn.len(), 3);
+    assert!(drawn[2].attribute("stroke-dasharray").is_some(), "of no command");
+    assert!(picture.contains("labels: 3; the first candidate is right for 1 of 2 labelled commands"), "{picture}");
+    fs::write(&labels, "time,on\nyesterday,1\n").unwrap();
+    let wrong = feed(
+        {
+            let mut command = sizeleak("plot --labels");
+            command.arg(&labels);
+            command
+        },
+        input.concat().into(),
+    );
+    assert!(wrong.status.code() == Some(1) && stderr(&wrong).contains("line 2"), "{}", stderr(&wrong));
+    fs::write(&labels, "time,on\n3610,1\n").unwrap();
+    let mut late = sizeleak("plot --label-offset=-1h --labels");
+    late.arg(&labels);
+    let late = feed(late, input.concat().into());
+    assert!(
+        text(&late).contains("is right for 1 of 1 labelled commands") && late.stderr.is_empty(),
+        "{}",
+        stderr(&late)
+    );
+    let truth = plot("--labels examples/home/test.csv", saved("frames"));
+    assert!(text(&truth).contains("is right for 183 of 307 labelled commands"), "as `evaluate` counts: 59.6 %");
 }

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use sizeleak_frame::{FrameReader, KINDS, ReadError};
 
-use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns};
+use sizeleak_output::{HexLength, KindSelection, OutputFormat, OutputWriter, has_columns, has_zeek_form};
 use sizeleak_pipeline::recording::open;
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::LogFlags;
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
 
     /// Only frames of this kind, such as `record`; can be repeated
     ///
-    /// `csv` and `parquet` take one. By default all but hello and summary. Kinds that only other programs know are
+    /// `csv`, `parquet` and `zeek` take one. By default all but hello and summary. Kinds that only other programs know are
     /// shown too.
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind, help_heading = OUTPUT)]
     kind: Vec<String>,
@@ -74,6 +74,8 @@ enum TextFormat {
     Csv,
     /// A Parquet file of frames of one kind, for pandas, Polars or DuckDB
     Parquet,
+    /// A log of frames of one kind like Zeek's, tab-separated, for zeek-cut and other readers of such logs
+    Zeek,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -84,6 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         TextFormat::Ndjson => OutputFormat::Ndjson,
         TextFormat::Csv => OutputFormat::Csv,
         TextFormat::Parquet => OutputFormat::Parquet,
+        TextFormat::Zeek => OutputFormat::Zeek,
     };
     check_columns(format, &selection)?;
     let binary = if arguments.whole { HexLength::Whole } else { HexLength::default() };
@@ -125,9 +128,17 @@ pub(super) fn check_columns(format: OutputFormat, selection: &KindSelection) -> 
     let name = match format {
         OutputFormat::Parquet => "Parquet",
         OutputFormat::Csv => "CSV",
+        OutputFormat::Zeek => "Zeek",
         OutputFormat::Table | OutputFormat::Ndjson | OutputFormat::Frames => return Ok(()),
     };
     match selection.only() {
+        Some(kind) if has_columns(kind) && format == OutputFormat::Zeek && !has_zeek_form(kind) => {
+            let known: Vec<&str> = KINDS.into_iter().filter(|kind| has_zeek_form(kind)).collect();
+            let known = known.join(", ");
+            Err(Failure::usage(anyhow!(
+                "a Zeek log has rows of flows, and `{kind}` has none: kinds with them are {known}"
+            )))
+        }
         Some(kind) if has_columns(kind) => Ok(()),
         Some(kind) => {
             let known = KINDS.join(", ");

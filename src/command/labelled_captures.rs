@@ -84,7 +84,7 @@ enum ReadOrder {
 }
 
 /// A duration in nanoseconds.
-fn offset(text: &str) -> Result<i64, String> {
+pub(super) fn offset(text: &str) -> Result<i64, String> {
     let duration: SignedDuration = text.parse().map_err(|_| "write it like 23s or -1h".to_owned())?;
     i64::try_from(duration.as_nanos()).map_err(|_| "it must be within 292 years".to_owned())
 }

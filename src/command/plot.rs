@@ -1,19 +1,25 @@
 //! `sizeleak plot`: a timeline of the commands of a stream and their probabilities.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
+use sizeleak_evaluation::{LabelClock, LabelFile, LabelTimes};
+use sizeleak_frame::FlowId;
+use sizeleak_model::LabelZone;
 use sizeleak_output::TimeFormat;
-use sizeleak_output::plot::{CommandFilter, TimePoint, Timeline, read, write_svg};
+use sizeleak_output::plot::{CommandFilter, PictureSize, TimePoint, Timeline, Truth, read, svg_of};
 use sizeleak_pipeline::recording::open;
 use sizeleak_storage::RunFiles;
 use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::failure::Failure;
-use super::help::INPUT;
+use super::help::{INPUT, OUTPUT};
+use super::labelled_captures::offset;
 use super::output_form::check_picture;
 use super::output_option::OutputOption;
 use super::text_style::ClockOption;
@@ -24,9 +30,12 @@ use super::text_style::ClockOption;
 #[command(after_long_help = "Examples:\n  \
     sizeleak run pipeline.toml --format frames | sizeleak plot -o timeline.svg\n  \
     sizeleak plot saved.ndjson --time local -o timeline.svg\n  \
-    sizeleak plot saved.frames --from 2026-01-06T08:30 --until 2026-01-07 --gateway 192.168.1.20 -o morning.svg\n\n\
-    Each action has a lane, and each command a bar in the lanes of its most probable actions: the higher, the more \
-    actions, the darker, the more probable. The tooltip of a bar names the actions.")]
+    sizeleak plot saved.frames --from 2026-01-06T08:30 --until 2026-01-07 --gateway 192.168.1.20 -o morning.svg\n  \
+    sizeleak plot saved.frames --labels truth.csv --width 800 --height 500 --title 'Monday' -o monday.svg\n\n\
+    Above is the size of each command. Below, each action has a lane, for each gateway and service, and each command a \
+    bar in the lanes of its most probable actions: the higher, the more actions, by one scale for all lanes; the darker, \
+    the more probable. The tooltip of a bar names the actions. With labels, outlines are the true actions, and a cross \
+    marks a command whose most probable actions are others.")]
 pub(crate) struct Arguments {
     /// Frames or JSON lines, as `sizeleak run --format frames` or `ndjson` writes them; `-` or nothing is stdin
     #[arg(value_name = "FILE")]
@@ -55,7 +64,54 @@ pub(crate) struct Arguments {
     limit: u32,
 
     #[command(flatten)]
+    picture: PictureOptions,
+
+    #[command(flatten)]
+    truth: TruthOptions,
+
+    #[command(flatten)]
     pub(super) log: LogFlags,
+}
+
+/// How the picture looks.
+#[derive(Debug, Args)]
+struct PictureOptions {
+    /// The title [default: the gateways]
+    #[arg(long, value_name = "TEXT", help_heading = OUTPUT)]
+    title: Option<String>,
+
+    /// The width in pixels [default: by the number of commands]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(400..=20_000), help_heading = OUTPUT)]
+    width: Option<u32>,
+
+    /// The height in pixels [default: by the number of lanes]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=20_000), help_heading = OUTPUT)]
+    height: Option<u32>,
+}
+
+/// What the commands really were.
+#[derive(Debug, Args)]
+struct TruthOptions {
+    /// Draw the true actions over the commands: labels as CSV, as `sizeleak evaluate` takes them
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    labels: Option<PathBuf>,
+
+    /// The time zone of labels whose times name none, such as Europe/Berlin, +01:00 or UTC
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true, requires = "labels", hide_short_help = true, help_heading = INPUT)]
+    label_zone: Option<LabelZone>,
+
+    /// What to add to the labels' times, such as 23s or -1h [default: what the commands show, if that is certain]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = offset, requires = "labels", hide_short_help = true, help_heading = INPUT)]
+    label_offset: Option<i64>,
+}
+
+impl TruthOptions {
+    /// The labels, if there are any.
+    fn read(&self) -> Result<Option<LabelFile>, Failure> {
+        let times = LabelTimes { zone: self.label_zone.clone(), offset_ns: self.label_offset };
+        let labels = self.labels.as_deref().map(|path| LabelFile::read(path, &times));
+        labels.transpose().map_err(|error| anyhow!(error).into())
+    }
 }
 
 /// Which commands to draw; by default all.
@@ -73,9 +129,9 @@ struct FilterOptions {
     #[arg(long, value_name = "IP", value_delimiter = ',')]
     gateway: Vec<IpAddr>,
 
-    /// Only commands of these flows, by their numbers in frames; can be repeated
-    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
-    flow: Vec<u64>,
+    /// Only commands of these flows, as JSON and CSV name them; can be repeated
+    #[arg(long, value_name = "FLOW", value_delimiter = ',')]
+    flow: Vec<FlowId>,
 }
 
 impl FilterOptions {
@@ -89,7 +145,8 @@ impl FilterOptions {
         if from_ns.zip(until_ns).is_some_and(|(from, until)| from >= until) {
             return Err(Failure::usage(anyhow!("`--from` is not before `--until`: nothing would be drawn")));
         }
-        Ok(CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows: self.flow.clone() })
+        let flows = self.flow.iter().map(|flow| flow.0).collect();
+        Ok(CommandFilter { from_ns, until_ns, gateways: self.gateway.clone(), flows })
     }
 }
 
@@ -99,22 +156,65 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut files = RunFiles::new();
     let stream = arguments.file.as_deref().or(arguments.input.as_deref());
     files.reads("the stream", stream.unwrap_or(Path::new("-")));
+    arguments.truth.labels.iter().for_each(|path| files.reads("the labels", path));
     arguments.output.add_to(&mut files);
     files.check()?;
     check_picture(arguments.output.path())?;
+    let labels = arguments.truth.read()?;
     let (input, name) = open(stream)?;
     let read = read(input, &mut timeline);
     if !arguments.log.is_quiet() {
         report_omissions(&timeline);
     }
+    if let Some(labels) = labels.filter(|_| timeline.drawn() > 0) {
+        add_truth(&mut timeline, &labels)?;
+    }
     // Commands before the damage are drawn.
-    let mut picture = Vec::new();
-    write_svg(&mut picture, &timeline, &times)?;
-    arguments.output.write(&picture)?;
+    let PictureOptions { title, width, height } = &arguments.picture;
+    let size = PictureSize { width: *width, height: *height };
+    let picture = svg_of(&timeline, &times, size, title.as_deref()).map_err(Failure::usage)?;
+    arguments.output.write(picture.as_bytes())?;
     read.map(|()| ExitCode::SUCCESS).map_err(|error| {
         let code = if error.is_cut() { 3 } else { 1 };
         Failure::with_code(code, anyhow!("{name}: {error}"))
     })
+}
+
+/// Adds the labels around the time of the commands, each with its command.
+fn add_truth(timeline: &mut Timeline, labels: &LabelFile) -> Result<(), Failure> {
+    let times = timeline.times();
+    let tolerance = labels.tolerance(None);
+    let aligned = labels.aligned(&times, tolerance);
+    if aligned.clock().is_some_and(|clock| !matches!(clock, LabelClock::Given(_))) && aligned.times() != labels.times()
+    {
+        say(
+            "sizeleak",
+            "the clock of the labels is not that of the captures: `sizeleak evaluate` says how they differ",
+        );
+    }
+    let commands: BTreeMap<usize, usize> = aligned.matching(&times, tolerance)?.pairs.into_iter().collect();
+    let (first, last) = (times.iter().min(), times.iter().max());
+    let reach = tolerance.nanoseconds();
+    let is_near = |time_ns: i64| {
+        first.is_some_and(|first| time_ns >= first.saturating_sub(reach))
+            && last.is_some_and(|last| time_ns <= last.saturating_add(reach))
+    };
+    let names: Vec<Arc<str>> = aligned.labels().actions.iter().map(|name| Arc::from(name.as_str())).collect();
+    let mut outside = 0;
+    for (row, label) in aligned.labels().rows.iter().enumerate() {
+        let command = commands.get(&row).copied();
+        if command.is_none() && !is_near(label.time_ns) {
+            outside += 1;
+            continue;
+        }
+        let actions = names.iter().cloned().zip(label.counts.iter().map(|count| u64::from(*count)));
+        let actions = actions.filter(|(_, count)| *count > 0).collect();
+        timeline.add_truth(Truth { time_ns: label.time_ns, actions, command });
+    }
+    if outside > 0 {
+        say("sizeleak", &format!("{outside} labels are outside the time of the commands that are drawn"));
+    }
+    Ok(())
 }
 
 /// Reports commands that the picture does not show.

@@ -77,7 +77,7 @@ pub(crate) struct Arguments {
     /// Write frames of this kind, such as `record` or `command`; can be repeated
     ///
     /// No stage runs behind the one that makes them: `--kind record` and `--kind command` need no model. By default
-    /// identifications in tables, CSV and Parquet, all traffic in JSON, and everything in frames.
+    /// identifications in tables, CSV, Parquet and Zeek, all traffic in JSON, and everything in frames.
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = known_kind, help_heading = OUTPUT)]
     kind: Vec<String>,
 
@@ -261,7 +261,7 @@ fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> K
     match format {
         OutputFormat::Table => KindSelection::Results,
         OutputFormat::Ndjson => KindSelection::Traffic,
-        OutputFormat::Csv | OutputFormat::Parquet => {
+        OutputFormat::Csv | OutputFormat::Parquet | OutputFormat::Zeek => {
             KindSelection::Kinds(pipeline.makes().map(str::to_owned).into_iter().collect())
         }
         OutputFormat::Frames => KindSelection::All,

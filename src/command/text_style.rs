@@ -12,7 +12,7 @@ use super::help::OUTPUT;
 /// The clock of times.
 #[derive(Debug, Args)]
 pub(super) struct ClockOption {
-    /// The clock of times in tables and pictures; JSON and CSV always have nanoseconds since 1970
+    /// The clock of times in tables and pictures; JSON and CSV have nanoseconds since 1970, Parquet and Zeek UTC
     #[arg(long, value_name = "CLOCK", value_enum, default_value_t, hide_short_help = true, help_heading = OUTPUT)]
     time: Clock,
 }

@@ -169,7 +169,7 @@ impl Programs<'_> {
         run("learn", format!("sizeleak learn {} {inventory} -o -", labelled("learn")));
         run("learn by the paper", format!("sizeleak learn {} {inventory} --method paper -o -", labelled("learn")));
         run("evaluate", format!("sizeleak evaluate --model {MODEL} {} --json", labelled("test")));
-        for format in ["ndjson", "csv", "parquet"] {
+        for format in ["ndjson", "csv", "parquet", "zeek"] {
             run(format, format!("sizeleak run pipeline.toml --quiet --format {format} --kind identification"));
         }
         let simulated = folder.join("simulated");

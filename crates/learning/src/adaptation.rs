@@ -7,6 +7,7 @@ use sizeleak_flow_models::FlowModels;
 use sizeleak_frame::{Correction, Frame, Notice, Shift};
 use sizeleak_model::{Choice, Model, ModelSet};
 use sizeleak_pipeline::{Pipeline, RunError};
+use sizeleak_text::utc;
 
 use crate::error::LearningError;
 
@@ -146,8 +147,7 @@ fn shift_of_section(ends: &[FlowEnd], section: usize) -> Result<Option<Shift>, L
 
 /// The model with longer messages, which says so.
 fn adapted(model: Model, Shift { bytes, reply_bytes, since_ns, .. }: Shift) -> Model {
-    let time = since_ns.and_then(|since_ns| jiff::Timestamp::from_nanosecond(since_ns.into()).ok());
-    let since = time.map_or_else(String::new, |time| format!(" since {}", time.strftime("%Y-%m-%d %H:%M:%S UTC")));
+    let since = since_ns.map_or_else(String::new, |since_ns| format!(" since {}", utc(since_ns)));
     let before = model.overhead;
     let mut model = model.with_longer_messages(bytes, reply_bytes);
     let mut changes = vec![format!("|ac| from {before} to {} bytes", model.overhead)];

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use ColumnType::{Bytes, Flag, Float, Signed, Text, Time, Unsigned};
+use ColumnType::{Bytes, Counts, Flag, Float, Signed, Structs, Text, Texts, Time, Unsigned};
 
 /// A column of the frames of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +23,18 @@ pub(crate) enum ColumnType {
     Text,
     /// Captured bytes.
     Bytes,
+    /// A list of texts.
+    Texts,
+    /// A map from names to numbers.
+    Counts,
+    /// A list of structs.
+    Structs(&'static [(&'static str, ColumnType)]),
 }
 
 const COMMAND: &[(&str, ColumnType)] = &[
     ("time_ns", Time),
     ("end_ns", Time),
-    ("flow", Unsigned),
+    ("flow", Text),
     ("size", Unsigned),
     ("plaintext_min", Unsigned),
     ("plaintext_max", Unsigned),
@@ -36,16 +42,16 @@ const COMMAND: &[(&str, ColumnType)] = &[
     ("replies", Unsigned),
     ("reply_bytes", Unsigned),
     ("direction", Text),
-    ("single_replies", Text),
+    ("single_replies", Structs(&[("after_ns", Unsigned), ("length", Unsigned)])),
 ];
 
-/// The ends of a result's flow, which other frames name.
+/// The ends of a row's flow, which other frames name.
 const ENDS: &[(&str, ColumnType)] = &[("gateway", Text), ("service", Text)];
 
 const RECORD: &[(&str, ColumnType)] = &[
     ("time_ns", Time),
     ("start_ns", Time),
-    ("flow", Unsigned),
+    ("flow", Text),
     ("direction", Text),
     ("content_type", Unsigned),
     ("length", Unsigned),
@@ -54,21 +60,49 @@ const RECORD: &[(&str, ColumnType)] = &[
     ("handshake", Flag),
 ];
 
+const SEGMENT: &[(&str, ColumnType)] = &[
+    ("time_ns", Time),
+    ("flow", Text),
+    ("direction", Text),
+    ("sequence", Unsigned),
+    ("flags", Unsigned),
+    ("length", Unsigned),
+    ("payload", Bytes),
+    ("acknowledgement", Unsigned),
+];
+
+const SHIFTS: ColumnType =
+    Structs(&[("bytes", Signed), ("reply_bytes", Signed), ("probability", Float), ("since_ns", Time)]);
+
+/// The lists of which CSV shows the first entry, if any: those of the columns of the same names.
+const LISTS: [&str; 3] = ["candidates", "epsilons", "shifts"];
+
+const CORRECTION: &[(&str, ColumnType)] = &[
+    ("epsilon", Signed),
+    ("weight", Float),
+    ("epsilons", Structs(&[("epsilon", Signed), ("weight", Float)])),
+    ("shifts", SHIFTS),
+];
+
 const IDENTIFICATION: &[(&str, ColumnType)] = &[
     ("candidate_count", Unsigned),
     ("listed", Unsigned),
     ("min_actions", Unsigned),
     ("max_actions", Unsigned),
-    ("actions", Text),
+    ("size_probability", Float),
+    ("reply_probability", Float),
+    ("actions", Counts),
     ("epsilon", Signed),
     ("probability", Float),
+    ("candidates", Structs(&[("actions", Counts), ("epsilon", Signed), ("probability", Float)])),
+    ("shifts", SHIFTS),
 ];
 
 /// The columns of a kind in order; `None` for an unknown kind.
 pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
-    // The columns of its command, its own, and those of its flow for a result.
+    // The columns of its command, and its own.
     let (of_command, own): (&[_], &[_]) = match kind {
-        "hello" => (&[], &[("schema", Unsigned), ("stage", Text), ("version", Text), ("upstream", Text)]),
+        "hello" => (&[], &[("schema", Unsigned), ("stage", Text), ("version", Text), ("upstream", Texts)]),
         "packets" => (
             &[],
             &[
@@ -80,44 +114,24 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
                 ("number", Unsigned),
             ],
         ),
-        "flow" => (
-            &[],
-            &[("flow", Unsigned), ("gateway", Text), ("service", Text), ("transport", Text), ("encapsulation", Text)],
-        ),
-        "segments" => (
-            &[],
-            &[
-                ("time_ns", Time),
-                ("flow", Unsigned),
-                ("direction", Text),
-                ("sequence", Unsigned),
-                ("flags", Unsigned),
-                ("length", Unsigned),
-                ("payload", Bytes),
-                ("acknowledgement", Unsigned),
-            ],
-        ),
+        "flow" => {
+            (&[], &[("flow", Text), ("gateway", Text), ("service", Text), ("transport", Text), ("encapsulation", Text)])
+        }
+        "segments" => (&[], SEGMENT),
         "session" => (
             &[],
-            &[
-                ("time_ns", Time),
-                ("flow", Unsigned),
-                ("server_name", Text),
-                ("tls_version", Text),
-                ("cipher_suite", Text),
-            ],
+            &[("time_ns", Time), ("flow", Text), ("server_name", Text), ("tls_version", Text), ("cipher_suite", Text)],
         ),
         "record" => (&[], RECORD),
         "command" => (COMMAND, &[]),
-        // Only the first entry of each list, the most probable; JSON has them all.
-        "correction" => (COMMAND, &[("epsilon", Signed), ("weight", Float)]),
+        "correction" => (COMMAND, CORRECTION),
         "identification" => (COMMAND, IDENTIFICATION),
         "notice" => (
             &[],
             &[
                 ("time_ns", Time),
                 ("stage", Text),
-                ("flow", Unsigned),
+                ("flow", Text),
                 ("what", Text),
                 ("bytes", Unsigned),
                 ("detail", Text),
@@ -128,8 +142,13 @@ pub(crate) fn columns(kind: &str) -> Option<Vec<Column>> {
         }
         _ => return None,
     };
-    let ends = if of_command.is_empty() { &[] } else { ENDS };
+    let ends = if matches!(kind, "hello" | "packets" | "flow" | "summary") { &[] } else { ENDS };
     Some(of_command.iter().chain(own).chain(ends).map(|(name, content)| Column { name, content: *content }).collect())
+}
+
+/// The columns of a kind that are text or a number; a list of which they show the first entry is left out.
+pub(crate) fn flat_columns(kind: &str) -> Option<Vec<Column>> {
+    columns(kind).map(|columns| columns.into_iter().filter(|column| !LISTS.contains(&column.name)).collect())
 }
 
 /// Whether frames of a kind have columns.
@@ -146,31 +165,39 @@ pub(crate) fn rows(body: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// The value of a column in a row; `None` if it is null.
-pub(crate) fn cell(row: &Value, column: &str) -> Option<Value> {
+pub(crate) fn cell<'a>(row: &'a Value, column: &str) -> Option<&'a Value> {
     let first = |list: &str| row.get(list).and_then(|list| list.get(0));
     let found = match column {
         "plaintext_min" => row.get("plaintext").and_then(|range| range.get(0)),
         "plaintext_max" => row.get("plaintext").and_then(|range| range.get(1)),
-        "epsilon" | "weight" | "probability" => {
+        "epsilon" | "weight" | "probability" | "actions" => {
             first("candidates").or(first("epsilons")).and_then(|entry| entry.get(column))
         }
-        "single_replies" => return row.get(column).map(lengths),
-        "actions" => return first("candidates").and_then(|candidate| candidate.get("actions")).map(actions),
         _ => row.get(column),
     };
-    found.filter(|value| !value.is_null()).cloned()
+    found.filter(|value| !value.is_null())
+}
+
+/// The value of a flat column as text.
+pub(crate) fn cell_text(value: &Value, content: ColumnType) -> String {
+    match content {
+        Counts => actions(value),
+        // Single replies are the only ones.
+        Structs(_) => lengths(value),
+        _ => text(value),
+    }
 }
 
 /// The lengths of single replies: `114 118`.
-fn lengths(replies: &Value) -> Value {
+fn lengths(replies: &Value) -> String {
     let lengths = replies.as_array().into_iter().flatten().filter_map(|reply| reply.get(1));
-    lengths.map(ToString::to_string).collect::<Vec<_>>().join(" ").into()
+    lengths.map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// `on=2 colour=1`.
-fn actions(counts: &Value) -> Value {
+fn actions(counts: &Value) -> String {
     let counts = counts.as_object().into_iter().flatten();
-    counts.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ").into()
+    counts.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ")
 }
 
 /// A value as text; the entries of a list are separated by spaces.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 use sizeleak_frame::Frame;
 
-use crate::columns::{Column, ColumnType, cell, columns, rows, text};
+use crate::columns::{Column, ColumnType, cell, cell_text, flat_columns, rows};
 use crate::flow_names::FlowNames;
 use crate::text_format::TextFormat;
 use crate::{HexLength, KindSelection, json};
@@ -21,7 +21,7 @@ pub(crate) struct Csv {
 impl Csv {
     pub(crate) fn new(selection: &KindSelection, binary: HexLength) -> Self {
         Self {
-            columns: selection.only().and_then(columns).unwrap_or_default(),
+            columns: selection.only().and_then(flat_columns).unwrap_or_default(),
             binary,
             has_header: false,
             names: FlowNames::default(),
@@ -31,9 +31,16 @@ impl Csv {
     fn row(&self, body: &Value, output: &mut dyn Write) -> io::Result<()> {
         let cells = self.columns.iter().map(|column| match cell(body, column.name) {
             None => String::new(),
-            // Anything can be in a text, such as a formula in the name of a server.
-            Some(value) if column.content == ColumnType::Text => sizeleak_text::cell(&text(&value)).into_owned(),
-            Some(value) => text(&value),
+            Some(value) => {
+                let text = cell_text(value, column.content);
+                match column.content {
+                    // Anything can be in a text, such as a formula in the name of a server.
+                    ColumnType::Text | ColumnType::Texts | ColumnType::Counts => {
+                        sizeleak_text::cell(&text).into_owned()
+                    }
+                    _ => text,
+                }
+            }
         });
         write_record(cells, output)
     }
@@ -114,7 +121,10 @@ mod tests {
             ..Identification::unanswered(command)
         };
         let text = written("identification", &[frame.into()]);
-        assert_eq!(text.lines().nth(1), Some("1,2,3,4,5,6,7,8,9,to_gateway,,10,1,1,,on=2 a b=1,-1,0.5,,"));
+        assert_eq!(
+            text.lines().nth(1),
+            Some("1,2,F0000000000000003,4,5,6,7,8,9,to_gateway,,10,1,1,,,,on=2 a b=1,-1,0.5,,")
+        );
     }
 
     #[test]
@@ -126,7 +136,7 @@ mod tests {
             cipher_suite: None,
             server_name: Some("=HYPERLINK(\"http://x\",\"a\u{1b}[2J\")".into()),
         };
-        let expected = "-5,3,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,\n";
+        let expected = "-5,F0000000000000003,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\",1.3,,,\"'=HYPERLINK(\"\"http://x\"\",\"\"a\\u{1b}[2J\"\")\"\n";
         assert!(written("session", &[session.into()]).ends_with(expected));
     }
 
@@ -142,6 +152,6 @@ mod tests {
             bytes: None,
             detail: Some("a, \"b\"".into()),
         };
-        assert!(written("notice", &[notice.into()]).ends_with(",x,,gap,,\"a, \"\"b\"\"\"\n"));
+        assert!(written("notice", &[notice.into()]).ends_with(",x,,gap,,\"a, \"\"b\"\"\",,\n"));
     }
 }

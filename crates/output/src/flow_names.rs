@@ -1,9 +1,10 @@
-//! The gateway and the service of each flow, for the rows of results.
+//! The gateway and the service of each flow, for the rows that name a flow.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
-use sizeleak_frame::{Frame, Session};
+use sizeleak_frame::{Flow, FlowId, Frame, Session, Transport};
 
 /// The names of at most this many flows are kept; beyond that the flow with the lowest number is evicted.
 const MAX_FLOWS: usize = 100_000;
@@ -14,13 +15,25 @@ pub(crate) struct FlowNames {
     flows: BTreeMap<u64, FlowEnds>,
 }
 
-/// The ends of a flow, as text.
+/// The ends of a flow.
 #[derive(Debug, Default)]
-struct FlowEnds {
-    gateway: Option<Box<str>>,
-    /// Address and port.
-    service: Option<Box<str>>,
-    server_name: Option<Box<str>>,
+pub(crate) struct FlowEnds {
+    /// Its transport, the gateway, and the service's address and port.
+    pub(crate) addresses: Option<(Transport, IpAddr, SocketAddr)>,
+    pub(crate) server_name: Option<Box<str>>,
+}
+
+impl FlowEnds {
+    /// The address of the gateway.
+    pub(crate) fn gateway(&self) -> Option<String> {
+        self.addresses.map(|(_, gateway, _)| gateway.to_string())
+    }
+
+    /// The server name of the service, or else its address and port.
+    pub(crate) fn service(&self) -> Option<String> {
+        let name = self.server_name.as_deref().map(str::to_owned);
+        name.or_else(|| self.addresses.map(|(_, _, service)| service.to_string()))
+    }
 }
 
 impl FlowNames {
@@ -28,9 +41,8 @@ impl FlowNames {
     pub(crate) fn observe(&mut self, frame: &Frame) {
         match frame {
             Frame::Flow(flow) => {
-                let ends = self.entry(flow.flow);
-                ends.gateway = Some(flow.gateway.to_string().into());
-                ends.service = Some(flow.service.to_string().into());
+                let Flow { flow, gateway, service, transport, .. } = **flow;
+                self.entry(flow).addresses = Some((transport, gateway, service));
             }
             Frame::Session(session) => {
                 let Session { flow, server_name: Some(name), .. } = &**session else { return };
@@ -47,30 +59,85 @@ impl FlowNames {
         self.flows.entry(flow).or_default()
     }
 
-    /// The address of a flow's gateway.
-    pub(crate) fn gateway(&self, flow: u64) -> Option<&str> {
-        self.flows.get(&flow)?.gateway.as_deref()
+    /// What is known of a flow's ends.
+    pub(crate) fn ends(&self, flow: u64) -> Option<&FlowEnds> {
+        self.flows.get(&flow)
     }
 
-    /// The server name of a flow's service, or else its address and port.
-    pub(crate) fn service(&self, flow: u64) -> Option<&str> {
-        let ends = self.flows.get(&flow)?;
-        ends.server_name.as_deref().or(ends.service.as_deref())
-    }
-
-    /// Adds `gateway` and `service` to the body of a command, correction or identification, as far as they are known.
+    /// What a row of a frame says of its flow: in the place of its number its text form, and `gateway` and `service` as
+    /// far as they are known. A row of no flow, or of an unknown kind, stays as it is.
     pub(crate) fn add_to(&self, frame: &Frame, body: &mut Value) {
-        let flow = match frame {
-            Frame::Command(command) => command.flow,
-            Frame::Correction(correction) => correction.command.flow,
-            Frame::Identification(identification) => identification.command.flow,
-            _ => return,
-        };
-        let Value::Object(body) = body else { return };
-        for (key, name) in [("gateway", self.gateway(flow)), ("service", self.service(flow))] {
-            if let Some(name) = name {
+        let (Value::Object(body), false) = (body, matches!(frame, Frame::Unknown(_))) else { return };
+        let Some(number) = body.get("flow").and_then(Value::as_u64) else { return };
+        body.insert("flow".to_owned(), FlowId(number).to_string().into());
+        let Some(ends) = self.ends(number) else { return };
+        for (key, name) in [("gateway", ends.gateway()), ("service", ends.service())] {
+            if let Some(name) = name
+                && !body.contains_key(key)
+            {
                 body.insert(key.to_owned(), name.into());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(number: u64, service: &str) -> Frame {
+        Frame::from(Flow {
+            flow: number,
+            gateway: "2001:db8::20".parse().unwrap(),
+            service: service.parse().unwrap(),
+            transport: Transport::Tcp,
+            encapsulation: None,
+        })
+    }
+
+    fn named(names: &FlowNames, mut body: Value) -> Value {
+        names.add_to(&flow(7, "203.0.113.1:443"), &mut body);
+        body
+    }
+
+    #[test]
+    fn row_gets_the_names_of_its_flow() {
+        let mut names = FlowNames::default();
+        names.observe(&flow(7, "[2001:db8::7]:443"));
+        let row = || serde_json::json!({ "flow": 7, "size": 1 });
+        let expected = serde_json::json!({
+            "flow": "F0000000000000007", "size": 1, "gateway": "2001:db8::20", "service": "[2001:db8::7]:443",
+        });
+        assert_eq!(named(&names, row()), expected);
+        let server_name = Some("hub.example".to_owned());
+        let session = Session { time_ns: 0, flow: 7, server_name, tls_version: None, cipher_suite: None };
+        names.observe(&session.into());
+        assert_eq!(named(&names, row())["service"], "hub.example");
+        let unknown = serde_json::json!({ "flow": u64::MAX });
+        assert_eq!(named(&names, unknown), serde_json::json!({ "flow": "Fffffffffffffffff" }));
+    }
+
+    #[test]
+    fn row_of_no_flow_and_ends_of_its_own_stay() {
+        let mut names = FlowNames::default();
+        names.observe(&flow(7, "[2001:db8::7]:443"));
+        for body in [serde_json::json!({ "flow": null }), serde_json::json!({ "flow": "seven" }), Value::Null] {
+            assert_eq!(named(&names, body.clone()), body);
+        }
+        let own = serde_json::json!({ "flow": 7, "service": "own" });
+        assert_eq!(named(&names, own)["service"], "own");
+        let unknown = sizeleak_frame::Unknown { kind: "new".into(), value: Vec::new() };
+        let mut body = serde_json::json!({ "flow": 7 });
+        names.add_to(&unknown.into(), &mut body);
+        assert_eq!(body, serde_json::json!({ "flow": 7 }));
+    }
+
+    #[test]
+    fn number_of_names_is_bounded() {
+        let mut names = FlowNames::default();
+        for number in 0..MAX_FLOWS as u64 + 2 {
+            names.entry(number);
+        }
+        assert!(names.flows.len() == MAX_FLOWS && names.ends(1).is_none() && names.ends(2).is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! JSON lines: exactly the frame, `{"identification": {…}}`; one line per row of a batch. Results also have the gateway and
-//! the service of their flow, if the stream says them.
+//! JSON lines: the frame, `{"identification": {…}}`; one line per row of a batch. A flow's number is text, and rows of a
+//! flow also have its gateway and service, if the stream says them.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! Writes frames in human- and machine-readable formats: an aligned table, JSON lines, CSV, Parquet, and frames again.
+//! Writes frames in human- and machine-readable formats: an aligned table, JSON lines, CSV, Parquet, Zeek's logs, and
+//! frames again.
 //!
 //! ```
 //! use sizeleak_frame::Notice;
@@ -28,6 +29,7 @@ mod text_format;
 mod text_style;
 mod time_format;
 mod writer;
+mod zeek;
 
 pub use colours::Colours;
 pub use columns::has_columns;
@@ -35,3 +37,4 @@ pub use selection::KindSelection;
 pub use text_style::{HexLength, TextStyle};
 pub use time_format::{Clock, TimeFormat};
 pub use writer::{OutputFormat, OutputWriter};
+pub use zeek::has_zeek_form;

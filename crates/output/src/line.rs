@@ -1,7 +1,7 @@
 //! A frame as one line of text: its kind, its time and its fields.
 
 use sizeleak_frame::{
-    Command, Correction, Direction, Flow, Frame, Packet, Record, Segment, Session, Summary, Transport,
+    Command, Correction, Direction, Flow, FlowId, Frame, Packet, Record, Segment, Session, Summary, Transport,
 };
 use sizeleak_text::escaped;
 
@@ -28,7 +28,7 @@ pub(crate) fn lines(frame: &Frame, style: &TextStyle) -> Vec<String> {
         Frame::Identification(body) => command(&body.command, times),
         Frame::Notice(notice) => {
             let time = notice.time_ns.map_or_else(|| "-".to_owned(), |time| times.format(time));
-            let flow = notice.flow.map_or_else(String::new, |flow| format!("  flow {flow}"));
+            let flow = notice.flow.map_or_else(String::new, |flow| format!("  flow {}", FlowId(flow)));
             let bytes = notice.bytes.map_or_else(String::new, |bytes| format!("  {bytes} bytes"));
             let detail = notice.detail.as_deref().unwrap_or_default();
             let width = times.width();
@@ -59,9 +59,9 @@ fn packet(row: &Packet<'_>, style: &TextStyle) -> String {
 
 fn segment(row: &Segment<'_>, style: &TextStyle) -> String {
     format!(
-        "{}  flow {:<20}  {:<12}  sequence {:<10}  flags {:02x}  {:>5} bytes  {}",
+        "{}  flow {}  {:<12}  sequence {:<10}  flags {:02x}  {:>5} bytes  {}",
         style.times.format(row.time_ns),
-        row.flow,
+        FlowId(row.flow),
         row.direction.word(),
         row.sequence,
         row.flags,
@@ -76,15 +76,16 @@ fn flow(flow: &Flow, times: &TimeFormat) -> String {
         Transport::Udp => "UDP",
     };
     let width = times.width();
-    format!("{:<width$}  flow {:<20}  {} and {} over {transport}", "", flow.flow, flow.gateway, flow.service)
+    let id = FlowId(flow.flow);
+    format!("{:<width$}  flow {id}  {} and {} over {transport}", "", flow.gateway, flow.service)
 }
 
 fn session(session: &Session, times: &TimeFormat) -> String {
     let shown = |part: &Option<String>| part.clone().unwrap_or_else(|| "-".to_owned());
     format!(
-        "{}  flow {:<20}  {}  {}  {}",
+        "{}  flow {}  {}  {}  {}",
         times.format(session.time_ns),
-        session.flow,
+        FlowId(session.flow),
         shown(&session.tls_version),
         shown(&session.cipher_suite),
         shown(&session.server_name)
@@ -93,9 +94,9 @@ fn session(session: &Session, times: &TimeFormat) -> String {
 
 fn record(record: &Record, times: &TimeFormat) -> String {
     format!(
-        "{}  flow {:<20}  {:<12}  type {}  {:>5} bytes  plaintext {}{}",
+        "{}  flow {}  {:<12}  type {}  {:>5} bytes  plaintext {}{}",
         times.format(record.time_ns),
-        record.flow,
+        FlowId(record.flow),
         record.direction.word(),
         u8::from(record.content_type),
         record.length,
@@ -106,9 +107,9 @@ fn record(record: &Record, times: &TimeFormat) -> String {
 
 fn command(command: &Command, times: &TimeFormat) -> String {
     format!(
-        "{}  flow {:<20}  {:>5} bytes  plaintext {}  {} records  {} replies of {} bytes{}",
+        "{}  flow {}  {:>5} bytes  plaintext {}  {} records  {} replies of {} bytes{}",
         times.format(command.time_ns),
-        command.flow,
+        FlowId(command.flow),
         command.size,
         range(command.plaintext),
         command.records,

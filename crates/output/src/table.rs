@@ -1,33 +1,107 @@
 //! The table of identifications; frames of other kinds are lines between its rows.
+//!
+//! What all rows share stands above them, once: the day, and the gateway and the service as long as there is one.
+//! Therefore a row fits 80 columns. When a second gateway or service appears, or a longer name, the headings are
+//! repeated, with a column for it.
 
 use std::io::{self, Write};
 
 use anstyle::Style;
-use sizeleak_frame::{Actions, Frame, Identification};
-use sizeleak_text::escaped;
+use sizeleak_frame::{Actions, FlowId, Frame, Identification};
+use sizeleak_text::{escaped, fitted, width};
 
 use crate::colours::painted;
-use crate::flow_names::FlowNames;
+use crate::flow_names::{FlowEnds, FlowNames};
 use crate::text_format::TextFormat;
-use crate::{TextStyle, line};
+use crate::{TextStyle, TimeFormat, line};
 
 /// A human-readable table.
 pub(crate) struct IdentificationTable {
     style: TextStyle,
     names: FlowNames,
-    has_headings: bool,
+    gateways: NameColumn,
+    services: NameColumn,
+    /// The day of the row before, by the clock of the style.
+    date: Option<String>,
+}
+
+/// Columns of names widen by this many characters, so that headings are seldom repeated.
+const STEP: usize = 8;
+
+/// The names of gateways or services so far.
+#[derive(Default)]
+enum NameColumn {
+    #[default]
+    Empty,
+    /// One name, which is no column.
+    Single(String),
+    /// Several; a column for the longest, in steps of [`STEP`].
+    Several(usize),
+}
+
+impl NameColumn {
+    /// Takes the name in the next row; returns whether that changes the column.
+    fn add(&mut self, name: &str) -> bool {
+        *self = match self {
+            Self::Empty => Self::Single(name.to_owned()),
+            Self::Single(single) if single == name => return false,
+            Self::Single(single) => Self::Several(width(single).max(width(name)).next_multiple_of(STEP)),
+            Self::Several(widest) if width(name) <= *widest => return false,
+            Self::Several(_) => Self::Several(width(name).next_multiple_of(STEP)),
+        };
+        true
+    }
+
+    /// A cell of the column, if it is one.
+    fn cell(&self, text: &str) -> String {
+        match self {
+            Self::Several(widest) => format!("  {}", fitted(text, *widest)),
+            Self::Empty | Self::Single(_) => String::new(),
+        }
+    }
 }
 
 impl IdentificationTable {
     pub(crate) fn new(style: TextStyle) -> Self {
-        Self { style, names: FlowNames::default(), has_headings: false }
+        let (gateways, services) = (NameColumn::Empty, NameColumn::Empty);
+        Self { style, names: FlowNames::default(), gateways, services, date: None }
     }
 
-    fn row(&self, identification: &Identification) -> String {
+    fn write_row(&mut self, identification: &Identification, output: &mut dyn Write) -> io::Result<()> {
         let command = &identification.command;
-        let unknown = || format!("flow {:08x}", command.flow >> 32);
-        let gateway = self.names.gateway(command.flow).map_or_else(unknown, str::to_owned);
-        let service = escaped(self.names.service(command.flow).unwrap_or("-")).into_owned();
+        let ends = self.names.ends(command.flow);
+        let gateway = ends.and_then(FlowEnds::gateway).unwrap_or_else(|| FlowId(command.flow).to_string());
+        let service = ends.and_then(FlowEnds::service).unwrap_or_else(|| "-".to_owned());
+        let (gateway, service) = (escaped(&gateway), escaped(&service));
+        let is_new = self.gateways.add(&gateway) | self.services.add(&service);
+        let date = Some(self.style.times.date(command.time_ns));
+        if is_new || date != self.date {
+            self.date = date;
+            writeln!(output, "{}", painted(self.style.colours.heading(), &self.caption()))?;
+        }
+        if is_new {
+            writeln!(output, "{}", painted(self.style.colours.heading(), &self.headings()))?;
+        }
+        writeln!(output, "{}", self.row(identification, &gateway, &service))
+    }
+
+    /// What the rows below share.
+    fn caption(&self) -> String {
+        let shared = [("gateway", &self.gateways), ("service", &self.services)].map(|(what, names)| match names {
+            NameColumn::Single(name) => format!("  {what} {name}"),
+            NameColumn::Empty | NameColumn::Several(_) => String::new(),
+        });
+        format!("{}{}", self.date.as_deref().unwrap_or_default(), shared.concat())
+    }
+
+    fn headings(&self) -> String {
+        let time = self.style.times.heading();
+        let cells = self.cells([time, "gateway", "service", "size", "replies", "candidates"]);
+        format!("{cells}  prob.  most probable actions")
+    }
+
+    fn row(&self, identification: &Identification, gateway: &str, service: &str) -> String {
+        let command = &identification.command;
         let count = match identification.candidate_count {
             u64::MAX => "too many".to_owned(),
             count => count.to_string(),
@@ -39,23 +113,17 @@ impl IdentificationTable {
             None if identification.size_probability.is_none() => ("-".to_owned(), "not answered".to_owned()),
             None => ("-".to_owned(), "no actions add up to this size".to_owned()),
         };
-        let time = self.style.times.format(command.time_ns);
         let style = self.style.colours.probability(best.map(|best| best.probability));
-        let last = painted(style, &format!("{probability:>11}  {actions}"));
-        self.cells([&time, &gateway, &service, &command.size, &command.replies, &count], &last)
+        let last = painted(style, &format!("{probability:>5}  {actions}"));
+        let time = self.style.times.time_of_day(command.time_ns);
+        let (size, replies) = (command.size.to_string(), command.replies.to_string());
+        format!("{}  {last}", self.cells([&time, gateway, service, &size, &replies, &count]))
     }
 
-    fn headings(&self) -> String {
-        let last = format!("{:>11}  most probable actions", "probability");
-        let heading = self.style.times.heading();
-        let all = self.cells([&heading, &"gateway", &"service", &"size", &"replies", &"candidates"], &last);
-        painted(self.style.colours.heading(), &all)
-    }
-
-    fn cells(&self, cells: [&dyn std::fmt::Display; 6], last: &str) -> String {
-        let [time, gateway, service, size, replies, candidates] = cells.map(ToString::to_string);
-        let width = self.style.times.width();
-        format!("{time:<width$}  {gateway:<15}  {service:<21}  {size:>6}  {replies:>7}  {candidates:>10}  {last}")
+    fn cells(&self, [time, gateway, service, size, replies, candidates]: [&str; 6]) -> String {
+        let (gateway, service) = (self.gateways.cell(gateway), self.services.cell(service));
+        let width = TimeFormat::TIME_OF_DAY_WIDTH;
+        format!("{time:<width$}{gateway}{service}  {size:>5}  {replies:>7}  {candidates:>10}")
     }
 }
 
@@ -68,16 +136,13 @@ fn named(actions: &Actions) -> String {
 impl TextFormat for IdentificationTable {
     fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
         self.observe(frame);
-        let Frame::Identification(identification) = frame else {
-            let colours = self.style.colours;
-            let style = if matches!(frame, Frame::Notice(_)) { colours.notice() } else { Style::new() };
-            let mut lines = line::lines(frame, &self.style).into_iter();
-            return lines.try_for_each(|line| writeln!(output, "{}", painted(style, line.trim_end())));
-        };
-        if !std::mem::replace(&mut self.has_headings, true) {
-            writeln!(output, "{}", self.headings())?;
+        if let Frame::Identification(identification) = frame {
+            return self.write_row(identification, output);
         }
-        writeln!(output, "{}", self.row(identification))
+        let colours = self.style.colours;
+        let style = if matches!(frame, Frame::Notice(_)) { colours.notice() } else { Style::new() };
+        let mut lines = line::lines(frame, &self.style).into_iter();
+        lines.try_for_each(|line| writeln!(output, "{}", painted(style, line.trim_end())))
     }
 
     fn observe(&mut self, frame: &Frame) {

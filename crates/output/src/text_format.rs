@@ -16,4 +16,9 @@ pub(crate) trait TextFormat: Send {
     fn write_header(&mut self, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
+
+    /// Writes what comes behind the last frame, once.
+    fn write_footer(&mut self, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use sizeleak_text::rfc_3339;
 
 /// The clock that times are shown in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -57,23 +58,32 @@ impl TimeFormat {
         }
     }
 
-    /// The width of a column of times, in characters.
-    pub fn width(&self) -> usize {
-        match self.clock {
-            Clock::Utc => 26,
-            Clock::Local => 32,
-        }
+    /// A time to the microsecond in RFC 3339; a number if it is out of range.
+    pub fn format(&self, time_ns: i64) -> String {
+        rfc_3339(time_ns, &self.zone)
     }
 
-    /// A time to the microsecond; a number if it is out of range.
-    pub fn format(&self, time_ns: i64) -> String {
+    /// The characters of what [`Self::format`] writes.
+    pub fn width(&self) -> usize {
+        self.format(0).len()
+    }
+
+    /// The day of a time; by a local clock with its offset from UTC, without which one hour in autumn is ambiguous.
+    pub fn date(&self, time_ns: i64) -> String {
         let format = match self.clock {
-            Clock::Utc => "%Y-%m-%d %H:%M:%S.%6f",
-            // Without the offset, one hour in autumn is ambiguous.
-            Clock::Local => "%Y-%m-%d %H:%M:%S.%6f%:z",
+            Clock::Utc => "%Y-%m-%d",
+            Clock::Local => "%Y-%m-%d UTC%:z",
         };
         self.strftime(time_ns, format)
     }
+
+    /// The time of day to the millisecond, as long as [`Self::TIME_OF_DAY_WIDTH`].
+    pub fn time_of_day(&self, time_ns: i64) -> String {
+        self.strftime(time_ns, "%H:%M:%S.%3f")
+    }
+
+    /// The characters of a time of day.
+    pub const TIME_OF_DAY_WIDTH: usize = 12;
 
     /// A time in a format of `strftime`.
     pub fn strftime(&self, time_ns: i64, format: &str) -> String {
@@ -91,9 +101,10 @@ mod tests {
     #[test]
     fn default_times_are_utc() {
         let times = TimeFormat::default();
-        assert_eq!(times.format(1_767_600_000_012_345_678), "2026-01-05 08:00:00.012345");
-        assert_eq!(times.format(-1_000), "1969-12-31 23:59:59.999999");
-        assert_eq!(times.format(i64::MAX), "2262-04-11 23:47:16.854775");
+        let time_ns = 1_767_600_000_012_345_678;
+        assert_eq!(times.format(time_ns), "2026-01-05T08:00:00.012345Z");
+        assert_eq!((times.date(time_ns).as_str(), times.time_of_day(time_ns).as_str()), ("2026-01-05", "08:00:00.012"));
+        assert_eq!(times.time_of_day(i64::MIN).len(), TimeFormat::TIME_OF_DAY_WIDTH);
     }
 
     #[test]
@@ -101,8 +112,9 @@ mod tests {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let times = TimeFormat { clock: Clock::Local, zone };
         let before = 1_792_888_200_000_000_000;
-        assert_eq!(times.format(before), "2026-10-25 02:30:00.000000+02:00");
-        assert_eq!(times.format(before + 3_600_000_000_000), "2026-10-25 02:30:00.000000+01:00");
-        assert_eq!(times.format(before).len(), times.width());
+        let shown = |time_ns| (times.date(time_ns), times.time_of_day(time_ns));
+        assert_eq!(shown(before), ("2026-10-25 UTC+02:00".into(), "02:30:00.000".into()));
+        assert_eq!(shown(before + 3_600_000_000_000), ("2026-10-25 UTC+01:00".into(), "02:30:00.000".into()));
+        assert_eq!(times.format(before), "2026-10-25T02:30:00.000000+02:00");
     }
 }

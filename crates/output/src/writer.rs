@@ -11,6 +11,7 @@ use crate::json::JsonLines;
 use crate::parquet::ParquetFile;
 use crate::table::IdentificationTable;
 use crate::text_format::TextFormat;
+use crate::zeek::ZeekLog;
 use crate::{KindSelection, TextStyle};
 
 /// The output format of frames.
@@ -26,6 +27,8 @@ pub enum OutputFormat {
     Csv,
     /// A Parquet file of frames of one kind, for pandas, Polars, DuckDB and the like
     Parquet,
+    /// A log of frames of one kind like Zeek's, tab-separated, for zeek-cut and other readers of such logs
+    Zeek,
     /// The frames themselves, in MessagePack
     Frames,
 }
@@ -52,6 +55,7 @@ impl<W: Write + Send> OutputWriter<W> {
             OutputFormat::Table => Box::new(IdentificationTable::new(style)),
             OutputFormat::Ndjson => Box::new(JsonLines::new(style.binary)),
             OutputFormat::Csv => Box::new(Csv::new(&selection, style.binary)),
+            OutputFormat::Zeek => Box::new(ZeekLog::new(&selection, style.binary)),
             OutputFormat::Parquet => {
                 let target = Target::Parquet(Box::new(ParquetFile::new(&selection, output)?));
                 return Ok(Self { selection, target });
@@ -131,7 +135,12 @@ impl<W: Write + Send> OutputWriter<W> {
     pub fn finish(&mut self) -> io::Result<()> {
         match &mut self.target {
             Target::Parquet(file) => file.finish(),
-            Target::Frames(_) | Target::Text { .. } => self.flush(),
+            Target::Text { format, output } => {
+                format.write_header(output)?;
+                format.write_footer(output)?;
+                output.flush()
+            }
+            Target::Frames(_) => self.flush(),
         }
     }
 }

@@ -8,7 +8,8 @@ use std::io;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{ArgAction, Args, ValueEnum};
-use sizeleak_frame::{Notice, Summary};
+use sizeleak_frame::{FlowId, Notice, Summary};
+use sizeleak_text::utc;
 use tracing::level_filters::LevelFilter;
 use tracing::{error, info};
 use tracing_subscriber::filter::Targets;
@@ -133,6 +134,7 @@ pub fn complain(speaker: &str, sentence: &str) {
 pub fn notice(notice: &Notice) {
     let Notice { time_ns, stage, flow, what, bytes, detail } = notice;
     let (stage, what, detail) = (&**stage, &**what, detail.as_deref());
+    let flow = flow.map(|flow| FlowId(flow).to_string());
     info!(target: text::NOTICE, stage, what, flow, time_ns, bytes, detail, "{}", describe(notice));
 }
 
@@ -165,10 +167,8 @@ pub fn say_latency(speaker: &str, summary: &Summary, format: LogFormat) {
 
 /// A notice as one line of text.
 fn describe(notice: &Notice) -> String {
-    let time = notice.time_ns.map_or_else(String::new, |ns| {
-        format!(" at {}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
-    });
-    let flow = notice.flow.map_or_else(String::new, |flow| format!(", flow {flow}"));
+    let time = notice.time_ns.map_or_else(String::new, |time_ns| format!(" at {}", utc(time_ns)));
+    let flow = notice.flow.map_or_else(String::new, |flow| format!(", flow {}", FlowId(flow)));
     let bytes = notice.bytes.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
     let detail = notice.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
     format!("{}{time}{flow}{bytes}{detail}", notice.what)

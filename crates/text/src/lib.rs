@@ -1,6 +1,6 @@
 //! Text from outside (names in frames, labels and files, messages of foreign programs) made safe for what shows it:
 //! terminals and logs, spreadsheets, and columns of limited width.
-//! And what a file is that only stands in the place of another.
+//! And what a file is that only stands in the place of another, and the one way to write a time.
 //!
 //! ```
 //! use sizeleak_text::{cell, escaped, fitted};
@@ -13,9 +13,11 @@
 mod escape;
 mod spreadsheet;
 mod stand_in;
+mod time;
 mod width;
 
 pub use escape::{escaped, escaped_json, escaped_lines, needs_escape};
 pub use spreadsheet::cell;
 pub use stand_in::{may_be_stand_in, stand_in};
+pub use time::{rfc_3339, utc};
 pub use width::{fitted, shortened, width};

@@ -35,12 +35,12 @@ pub(super) fn lines(address: &SurveyedAddress, captures: &[PathBuf], recursive: 
         let text = format!("  To leave out its other services, add {} to both.", service_option(main));
         lines.push(paragraph(&text, 2, WIDTH));
     }
-    let inputs: String = captures.iter().map(|capture| format!(" {}", quoted(kept(capture)))).collect();
+    let inputs = captures.iter().map(|capture| quoted(kept(capture))).collect::<Vec<_>>().join(" ");
     if captures.iter().any(|capture| capture.as_os_str() == "-") {
         lines.push(format!("  Save what came by stdin to a file first, here {SAVED}.\n"));
     }
-    lines.push(command_line(&format!("sizeleak run{inputs}"), &format!("{options} --kind command")));
-    let learn = format!("sizeleak learn{inputs} --labels labels.csv");
+    lines.push(command_line(&format!("sizeleak run {inputs}"), &format!("{options} --kind command")));
+    let learn = format!("sizeleak learn {inputs} --labels labels.csv");
     lines.push(command_line(&learn, &format!("{options} -o model.toml")));
     lines
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use sizeleak_frame::{Command, SharedList, Shift, WeightedEpsilon};
 use sizeleak_model::Model;
 use sizeleak_runtime::TwoGenerationCache;
+use sizeleak_text::utc;
 
 use crate::shift_evidence::ShiftEvidence;
 use crate::shift_filter::{ShiftBelief, ShiftFilter, ShiftState};
@@ -149,9 +149,7 @@ fn news(states: &[ShiftState], after: &[ShiftBelief], reported: &mut usize) -> O
 
 /// What changed, and what to do.
 fn describe(ShiftState { bytes, reply_bytes }: ShiftState, since_ns: i64) -> String {
-    let time =
-        Timestamp::from_nanosecond(since_ns.into()).map(|time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
-    let since = time.map_or_else(|_| "from here on".to_owned(), |time| format!("since {time}"));
+    let since = format!("since {}", utc(since_ns));
     let learned = "those that the model was learned from";
     let changed = match (bytes, reply_bytes) {
         (0, 0) => return format!("{since} commands and replies are again as long as {learned}"),

@@ -1,6 +1,7 @@
 //! Reads `docs/frames.md`: its sections, tables and blocks of code; and writes values as it does.
 
 use rmpv::Value;
+use sizeleak_frame::FlowId;
 
 const DOCUMENT: &str = include_str!("../../../../docs/frames.md");
 
@@ -64,12 +65,15 @@ pub(crate) fn code(language: &str) -> String {
     block.split_once("\n```").unwrap().0.to_owned()
 }
 
-/// A value as JSON, binary data as hexadecimal digits.
+/// A value as JSON, binary data as hexadecimal digits, a flow as text.
 pub(crate) fn json(value: &Value) -> String {
     let list = |values: Vec<String>| values.join(",");
     match value {
         Value::Map(entries) => {
-            let entry = |(name, value): &(Value, Value)| format!("{}:{}", json(name), json(value));
+            let entry = |(name, value): &(Value, Value)| match (name.as_str(), value.as_u64()) {
+                (Some("flow"), Some(flow)) => format!("\"flow\":\"{}\"", FlowId(flow)),
+                _ => format!("{}:{}", json(name), json(value)),
+            };
             format!("{{{}}}", list(entries.iter().map(entry).collect()))
         }
         Value::Array(values) => format!("[{}]", list(values.iter().map(json).collect())),

@@ -37,7 +37,7 @@ fn each_row_of_a_batch_is_a_line() {
         acknowledgement: Some(7),
     });
     let line = lines(&segments.into(), HexLength::Whole).join("");
-    assert!(line.contains("\"flow\":18446744073709551615,\"direction\":\"from_gateway\""), "{line}");
+    assert!(line.contains("\"flow\":\"Fffffffffffffffff\",\"direction\":\"from_gateway\""), "{line}");
     assert!(line.contains("\"payload\":\"00\""), "{line}");
 }
 

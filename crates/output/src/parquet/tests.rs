@@ -4,9 +4,9 @@ use std::fs::File;
 
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
+use parquet::record::Field as Read;
 use proptest::prelude::*;
-use sizeleak_frame::{Direction, Notice, Segment, Segments};
+use sizeleak_frame::{Direction, FlowId, Notice, Segment, Segments};
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn written(kind: &str, frames: &[Frame]) -> SerializedFileReader<File> {
     SerializedFileReader::new(file).unwrap()
 }
 
-fn read(reader: &SerializedFileReader<File>) -> Vec<Vec<Field>> {
+fn read(reader: &SerializedFileReader<File>) -> Vec<Vec<Read>> {
     let rows = reader.get_row_iter(None).unwrap();
     rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| field.clone()).collect()).collect()
 }
@@ -68,8 +68,8 @@ fn captured_bytes_are_stored_raw_and_whole() {
         });
     }
     let rows = read(&written("segments", &[segments.into()]));
-    let found: Vec<&Field> = rows.iter().map(|row| &row[row.len() - 2]).collect();
-    let wanted = payloads.map(|payload| Field::Bytes(payload.to_vec().into()));
+    let found: Vec<&Read> = rows.iter().map(|row| &row[6]).collect();
+    let wanted = payloads.map(|payload| Read::Bytes(payload.to_vec().into()));
     assert_eq!(found, wanted.iter().collect::<Vec<_>>());
 }
 
@@ -100,11 +100,11 @@ proptest! {
         let rows = read(&written("notice", &frames));
         prop_assert_eq!(rows.len(), given.len());
         for (row, (time, flow, detail)) in rows.iter().zip(given) {
-            prop_assert_eq!(&row[2], &flow.map_or(Field::Null, Field::ULong));
-            prop_assert_eq!(&row[5], &detail.map_or(Field::Null, Field::Str));
+            prop_assert_eq!(&row[2], &flow.map_or(Read::Null, |flow| Read::Str(FlowId(flow).to_string())));
+            prop_assert_eq!(&row[5], &detail.map_or(Read::Null, Read::Str));
             let bits = match row[0] {
-                Field::Null => None,
-                Field::Long(bits) | Field::TimestampMicros(bits) | Field::TimestampMillis(bits) => Some(bits),
+                Read::Null => None,
+                Read::Long(bits) | Read::TimestampMicros(bits) | Read::TimestampMillis(bits) => Some(bits),
                 ref other => return Err(TestCaseError::fail(format!("{other:?}"))),
             };
             prop_assert_eq!(bits, time);

@@ -1,218 +1,265 @@
-//! Draws a timeline as SVG: a lane for each action, with a bar for each command.
+//! Draws a timeline as SVG: the size of each command, and below it a lane for each action, with a bar for each command.
 
-use std::io::{self, Write};
+use std::sync::Arc;
 
 use svg::Document;
-use svg::node::element::{Description, Group, Line, Rectangle, Text, Title};
+use svg::node::element::{Description, Group, Title};
 
 use super::axis::Axis;
-use super::timeline::{Lane, Mark, Timeline};
+use super::lanes::{Lane, Lanes};
+use super::layout::{LEFT, Layout, PictureSize, TOP, TooSmall};
+use super::legend::{Entry, Verdict, legend};
+use super::shapes::{TEXT, clean, colour, outline, rectangle, rule, text, text_around, text_before};
+use super::size_axis::SizeAxis;
+use super::timeline::{Mark, Timeline, Truth};
 use crate::TimeFormat;
-
-const LEFT: f64 = 190.0;
-const TOP: f64 = 84.0;
-const RIGHT: f64 = 60.0;
-const BELOW: f64 = 100.0;
-const LANE_HEIGHT: f64 = 40.0;
-/// The height of the highest bar in a lane.
-const BAR_HEIGHT: f64 = 26.0;
 
 /// Counts are written above the bars of up to this many commands.
 const MOST_COUNTS: usize = 60;
 
 /// Names are truncated to this many characters.
-const MOST_CHARACTERS: usize = 24;
+const MOST_CHARACTERS: usize = 20;
 
-/// Probabilities from 0 to 1 in five steps of lightness, distinct also in print and for the colour-blind.
-const COLOURS: [&str; 5] = ["#a6bddb", "#74a9cf", "#3690c0", "#0570b0", "#023858"];
-const UNEXPLAINED: &str = "#d55e00";
-const TEXT: &str = "#222222";
-const RULE: &str = "#dddddd";
+/// Titles and headings of groups are truncated to this many characters.
+const MOST_IN_TITLE: usize = 200;
 
-/// Writes a timeline as SVG, with times by the clock of `times`.
+/// The least height of a bar, and that of a command without actions.
+const LEAST_BAR: f64 = 4.0;
+
+/// A timeline as SVG, with times by the clock of `times`, below a title of its own unless one is given.
 ///
 /// # Errors
-/// If the output fails.
-pub fn write_svg(output: &mut impl Write, timeline: &Timeline, times: &TimeFormat) -> io::Result<()> {
-    svg::write(&mut *output, &draw(timeline, times))?;
-    output.write_all(b"\n")
+/// If the picture has no room for all lanes.
+pub fn svg_of(
+    timeline: &Timeline,
+    times: &TimeFormat,
+    size: PictureSize,
+    title: Option<&str>,
+) -> Result<String, TooSmall> {
+    let picture = Picture::new(timeline, times, size)?;
+    Ok(format!("{}\n", picture.draw(title)))
 }
 
-fn draw(timeline: &Timeline, times: &TimeFormat) -> Document {
-    let width = (timeline.marks.len() as f64 * 3.0).clamp(900.0, 3000.0);
-    let height = LANE_HEIGHT * timeline.lanes.len().max(1) as f64;
-    let (all_width, all_height) = (LEFT + width + RIGHT, TOP + height + BELOW);
-    let (headline, detail) = title(timeline, times);
-    let mut drawing = Document::new()
-        .set("width", all_width)
-        .set("height", all_height)
-        .set("viewBox", (0, 0, all_width, all_height))
-        .set("role", "img")
-        .set("font-family", "sans-serif")
-        .set("font-size", 12)
-        .set("fill", TEXT)
-        .add(Title::new(headline.clone()))
-        .add(Description::new().add(svg::node::Text::new(detail.clone())))
-        .add(rectangle(0.0, 0.0, all_width, all_height).set("fill", "#ffffff"))
-        .add(text(20.0, 30.0, &headline).set("font-size", 18))
-        .add(text(20.0, 52.0, &detail));
-    for (at, lane) in timeline.lanes.iter().enumerate() {
-        drawing = drawing.add(lane_of(timeline, at, lane, width));
+struct Picture<'a> {
+    timeline: &'a Timeline,
+    times: &'a TimeFormat,
+    lanes: Lanes,
+    verdicts: Vec<Verdict>,
+    entries: Vec<Entry>,
+    layout: Layout,
+    axis: Option<Axis>,
+    sizes: SizeAxis,
+}
+
+impl<'a> Picture<'a> {
+    fn new(timeline: &'a Timeline, times: &'a TimeFormat, size: PictureSize) -> Result<Self, TooSmall> {
+        let (lanes, verdicts) = (Lanes::of(timeline), Verdict::all(timeline));
+        let entries = Entry::of(timeline, &verdicts);
+        let layout = Layout::new(size, &lanes, timeline.marks.len(), entries.len())?;
+        let axis = timeline.span().map(|span| Axis::new(span, layout.width));
+        let bytes = || timeline.marks.iter().map(|mark| mark.size);
+        let bytes = (bytes().min().unwrap_or(0), bytes().max().unwrap_or(0));
+        let sizes = SizeAxis::new(bytes, layout.sizes_height, 24.0);
+        Ok(Self { timeline, times, lanes, verdicts, entries, layout, axis, sizes })
     }
-    if let Some(span) = timeline.span() {
-        let axis = Axis::new(span, width);
-        drawing = drawing.add(axis_of(&axis, times, height));
-        for mark in &timeline.marks {
-            drawing = drawing.add(command(timeline, mark, &axis, times, width));
+
+    fn draw(&self, title: Option<&str>) -> Document {
+        let Layout { all_width, all_height, .. } = self.layout;
+        let headline = title.map_or_else(|| self.headline(), |title| clean(title, MOST_IN_TITLE));
+        let (span, counts) = (self.span(), self.counts());
+        let mut drawing = Document::new()
+            .set("width", all_width)
+            .set("height", all_height)
+            .set("viewBox", (0, 0, all_width, all_height))
+            .set("role", "img")
+            .set("font-family", "sans-serif")
+            .set("font-size", 12)
+            .set("fill", TEXT)
+            .add(Title::new(headline.clone()))
+            .add(Description::new().add(svg::node::Text::new(format!("{span}{counts}"))))
+            .add(rectangle(0.0, 0.0, all_width, all_height).set("fill", "#ffffff"))
+            .add(text(20.0, 28.0, &headline).set("font-size", 18))
+            .add(text(20.0, 48.0, span.trim_end_matches("; ")))
+            .add(text(20.0, 64.0, &counts))
+            .add(self.size_axis());
+        drawing = self.groups(drawing);
+        if let Some(axis) = &self.axis {
+            drawing = drawing.add(self.time_axis(axis));
+            for (at, mark) in self.timeline.marks.iter().enumerate() {
+                drawing = drawing.add(self.command(axis, at, mark));
+            }
+            for (at, truth) in self.timeline.truths.iter().enumerate() {
+                drawing = drawing.add(self.label(axis, at, truth));
+            }
         }
+        drawing.add(legend(&self.entries, &self.layout))
     }
-    drawing.add(legend(all_height - 24.0))
+
+    fn headline(&self) -> String {
+        let gateways = self.timeline.gateways();
+        let gateways = match gateways.len() {
+            0 => "a gateway".to_owned(),
+            1..=3 => gateways.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            count => format!("{count} gateways"),
+        };
+        let flows = match self.timeline.flows().len() {
+            1 => "1 flow".to_owned(),
+            count => format!("{count} flows"),
+        };
+        format!("Commands to {gateways} in {flows}")
+    }
+
+    fn span(&self) -> String {
+        let Some((first, last)) = self.timeline.span() else { return String::new() };
+        format!("{} from {} to {}; ", self.times.heading(), self.times.format(first), self.times.format(last))
+    }
+
+    fn counts(&self) -> String {
+        let (drawn, accepted) = (self.timeline.drawn(), self.timeline.accepted());
+        let drawn = if drawn < accepted { format!("first {drawn} of {accepted}") } else { drawn.to_string() };
+        let labels = self.timeline.truths.len();
+        if labels == 0 {
+            return format!("commands drawn: {drawn}");
+        }
+        let of = |wanted: Verdict| self.verdicts.iter().filter(|verdict| **verdict == wanted).count();
+        let (right, wrong) = (of(Verdict::Right), of(Verdict::Wrong));
+        format!(
+            "commands drawn: {drawn}; labels: {labels}; the first candidate is right for {right} of {} labelled commands",
+            right + wrong
+        )
+    }
+
+    fn size_axis(&self) -> Group {
+        let bottom = TOP + self.layout.sizes_height;
+        let mut group = Group::new().set("class", "sizes").add(text_before(LEFT - 8.0, TOP - 12.0, "size in bytes"));
+        for tick in self.sizes.ticks() {
+            let y = bottom - self.sizes.at(tick);
+            group = group.add(rule(LEFT, y, LEFT + self.layout.width, y));
+            if !self.timeline.marks.is_empty() {
+                group = group.add(text_before(LEFT - 8.0, y + 4.0, &tick.to_string()));
+            }
+        }
+        group
+    }
+
+    /// The lanes and the headings of their groups.
+    fn groups(&self, mut drawing: Document) -> Document {
+        for (group, y) in self.lanes.groups.iter().zip(&self.layout.headings) {
+            let heading = text(20.0, *y, &clean(&group.name, MOST_IN_TITLE)).set("font-weight", "bold");
+            drawing = drawing.add(heading.set("class", "group"));
+        }
+        let lanes = self.lanes.groups.iter().flat_map(|group| &group.lanes);
+        for (lane, base) in lanes.zip(&self.layout.bases) {
+            drawing = drawing.add(self.lane(lane, *base));
+        }
+        drawing
+    }
+
+    fn lane(&self, lane: &Lane, base: f64) -> Group {
+        let group = Group::new().set("class", "lane").add(rule(LEFT, base, LEFT + self.layout.width, base));
+        let group = group.add(text_before(LEFT - 30.0, base - 6.0, &name(lane)));
+        if matches!(lane, Lane::NoAction | Lane::Unexplained) {
+            return group;
+        }
+        let number = |y: f64, number: u64| text_before(LEFT - 8.0, y, &number.to_string()).set("font-size", 9);
+        group.add(number(base, 0)).add(number(base - self.layout.bar_height + 6.0, self.lanes.most))
+    }
+
+    fn time_axis(&self, axis: &Axis) -> Group {
+        let bottom = self.layout.bottom;
+        let heading = text_before(LEFT - 34.0, bottom + 18.0, self.times.heading());
+        let mut group = Group::new().set("class", "axis").add(heading);
+        for tick in axis.ticks(self.times, 110.0) {
+            let x = LEFT + tick.x;
+            group = group.add(rule(x, TOP, x, bottom + 6.0)).add(text_around(x, bottom + 18.0, &tick.time));
+            if let Some(date) = tick.date {
+                group = group.add(text_around(x, bottom + 32.0, &date));
+            }
+        }
+        group
+    }
+
+    fn bar_width(&self) -> f64 {
+        (self.layout.width / self.timeline.marks.len().max(1) as f64 * 0.8).clamp(1.0, 8.0)
+    }
+
+    fn bar_height(&self, count: u64) -> f64 {
+        (self.layout.bar_height * count as f64 / self.lanes.most.max(1) as f64).max(LEAST_BAR)
+    }
+
+    fn command(&self, axis: &Axis, at: usize, mark: &Mark) -> Group {
+        let (x, width) = (LEFT + axis.at(mark.time_ns), self.bar_width());
+        let colour = colour(mark.best.as_ref().map(|best| best.probability));
+        let mut group =
+            Group::new().set("class", "command").set("fill", colour).add(Title::new(self.tooltip(at, mark)));
+        // Outlines of labels would hide them.
+        let has_counts = self.timeline.marks.len() <= MOST_COUNTS && self.timeline.truths.is_empty();
+        for (lane, count) in bars_of(&self.lanes.marks, at) {
+            let high = self.bar_height(*count);
+            let top = self.layout.base(*lane) - high;
+            group = group.add(rectangle(x - width / 2.0, top, width, high));
+            if *count > 0 && has_counts {
+                let label = text_around(x, top - 2.0, &count.to_string());
+                group = group.add(label.set("font-size", 9).set("fill", TEXT));
+            }
+        }
+        let y = TOP + self.layout.sizes_height - self.sizes.at(mark.size as f64);
+        let verdict = self.verdicts.get(at).copied().unwrap_or(Verdict::Unknown);
+        group.add(verdict.draw(x, y, colour))
+    }
+
+    fn label(&self, axis: &Axis, at: usize, truth: &Truth) -> Group {
+        let (x, width) = (LEFT + axis.at(truth.time_ns), self.bar_width() + 2.0);
+        let is_alone = truth.command.is_none();
+        let alone = if is_alone { ", no command" } else { "" };
+        let tooltip = format!("label of {}: {}{alone}", self.times.format(truth.time_ns), listed(&truth.actions));
+        let mut group = Group::new().set("class", "label").add(Title::new(tooltip));
+        if is_alone {
+            group = group.set("stroke-dasharray", "2 2");
+            let bottom = TOP + self.layout.sizes_height;
+            group = group.add(rule(x, bottom - LEAST_BAR, x, bottom + LEAST_BAR).set("stroke", TEXT));
+        }
+        for (lane, count) in bars_of(&self.lanes.truths, at) {
+            let high = self.bar_height(*count);
+            group = group.add(outline(x - width / 2.0, self.layout.base(*lane) - high, width, high));
+        }
+        group
+    }
+
+    /// The tooltip of a command.
+    fn tooltip(&self, at: usize, mark: &Mark) -> String {
+        let actions = match &mark.best {
+            Some(best) => listed(&best.actions),
+            None => "no actions add up to this size".to_owned(),
+        };
+        let probability =
+            mark.best.as_ref().map_or_else(String::new, |best| format!(", probability {:.3}", best.probability));
+        let verdict = match self.verdicts.get(at) {
+            Some(Verdict::Right) => ", right",
+            Some(Verdict::Wrong) => ", wrong",
+            Some(Verdict::Unlabelled) => ", without a label",
+            Some(Verdict::Unknown) | None => "",
+        };
+        format!("{}, {} bytes: {actions}{probability}{verdict}", self.times.format(mark.time_ns), mark.size)
+    }
 }
 
-fn title(timeline: &Timeline, times: &TimeFormat) -> (String, String) {
-    let gateways = timeline.gateways();
-    let gateways = match gateways.len() {
-        0 => "a gateway".to_owned(),
-        1..=3 => gateways.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-        count => format!("{count} gateways"),
-    };
-    let flows = match timeline.flows.len() {
-        1 => "1 flow".to_owned(),
-        count => format!("{count} flows"),
-    };
-    let (drawn, accepted) = (timeline.drawn(), timeline.accepted());
-    let counted = if drawn < accepted { format!("first {drawn} of {accepted}") } else { drawn.to_string() };
-    let span = timeline.span().map_or_else(String::new, |(first, last)| {
-        format!("{} from {} to {}; ", times.heading(), times.format(first), times.format(last))
-    });
-    let detail = format!("{span}commands drawn: {counted}; a bar is as high as the command has such actions");
-    (format!("Commands to {gateways} in {flows}"), detail)
+fn bars_of(all: &[Vec<(usize, u64)>], at: usize) -> &[(usize, u64)] {
+    all.get(at).map_or(&[], Vec::as_slice)
 }
 
-fn lane_of(timeline: &Timeline, at: usize, lane: &Lane, width: f64) -> Group {
-    let base = base_of(at);
-    let name = match lane {
-        Lane::Action(name) => clean(name),
+/// `2 on, 1 colour`.
+fn listed(actions: &[(Arc<str>, u64)]) -> String {
+    let each = actions.iter().filter(|(_, count)| *count > 0);
+    let each: Vec<String> = each.map(|(name, count)| format!("{count} {}", clean(name, MOST_CHARACTERS))).collect();
+    if each.is_empty() { "no action".to_owned() } else { each.join(", ") }
+}
+
+fn name(lane: &Lane) -> String {
+    match lane {
+        Lane::Action(_, name) => clean(name, MOST_CHARACTERS),
         Lane::OtherActions => "other actions".to_owned(),
         Lane::NoAction => "no action".to_owned(),
         Lane::Unexplained => "unexplained".to_owned(),
-    };
-    let most = timeline.most(at);
-    let scale = if most > 1 { format!("{name} (up to {most})") } else { name };
-    let rule = line(LEFT, base, LEFT + width, base);
-    Group::new().set("class", "lane").add(rule).add(text(LEFT - 12.0, base - 6.0, &scale).set("text-anchor", "end"))
-}
-
-fn axis_of(axis: &Axis, times: &TimeFormat, height: f64) -> Group {
-    let mut group = Group::new().set("class", "axis");
-    for tick in axis.ticks(times, 110.0) {
-        let x = LEFT + tick.x;
-        group = group
-            .add(line(x, TOP, x, TOP + height + 6.0))
-            .add(text(x, TOP + height + 20.0, &tick.time).set("text-anchor", "middle"));
-        if let Some(date) = tick.date {
-            group = group.add(text(x, TOP + height + 36.0, &date).set("text-anchor", "middle"));
-        }
-    }
-    group
-}
-
-fn command(timeline: &Timeline, mark: &Mark, axis: &Axis, times: &TimeFormat, width: f64) -> Group {
-    let commands = timeline.marks.len();
-    let bar_width = (width / commands.max(1) as f64 * 0.8).clamp(1.0, 8.0);
-    let middle = LEFT + axis.at(mark.time_ns);
-    let colour = mark.probability.map_or(UNEXPLAINED, colour);
-    let mut group =
-        Group::new().set("class", "command").set("fill", colour).add(Title::new(tooltip(timeline, mark, times)));
-    for (lane, count) in &mark.bars {
-        let share = *count as f64 / timeline.most(*lane).max(1) as f64;
-        let high = (BAR_HEIGHT * share).max(4.0);
-        let top = base_of(*lane) - high;
-        group = group.add(rectangle(middle - bar_width / 2.0, top, bar_width, high));
-        if *count > 0 && commands <= MOST_COUNTS {
-            let label = text(middle, top - 2.0, &count.to_string());
-            group = group.add(label.set("text-anchor", "middle").set("font-size", 9).set("fill", TEXT));
-        }
-    }
-    group
-}
-
-/// The tooltip of a command.
-fn tooltip(timeline: &Timeline, mark: &Mark, times: &TimeFormat) -> String {
-    let named = |(lane, count): &(usize, u64)| match timeline.lanes.get(*lane) {
-        Some(Lane::Action(name)) => format!("{count} {}", clean(name)),
-        Some(Lane::OtherActions) => format!("{count} other"),
-        Some(Lane::NoAction) => "no action".to_owned(),
-        Some(Lane::Unexplained) | None => "no actions add up to this size".to_owned(),
-    };
-    let actions = mark.bars.iter().map(named).collect::<Vec<_>>().join(", ");
-    let probability = mark.probability.map_or_else(String::new, |value| format!(", probability {value:.3}"));
-    format!("{}, {} bytes: {actions}{probability}", times.format(mark.time_ns), mark.size)
-}
-
-fn legend(y: f64) -> Group {
-    let mut group = Group::new().set("class", "legend").add(text(LEFT, y, "probability"));
-    let names = ["below 0.2", "0.2 to 0.4", "0.4 to 0.6", "0.6 to 0.8", "0.8 and more", "unexplained"];
-    let mut x = LEFT + 80.0;
-    for (name, colour) in names.iter().zip(COLOURS.iter().chain([&UNEXPLAINED])) {
-        group = group.add(rectangle(x, y - 11.0, 12.0, 12.0).set("fill", *colour)).add(text(x + 18.0, y, name));
-        x += 110.0;
-    }
-    group
-}
-
-fn base_of(lane: usize) -> f64 {
-    TOP + LANE_HEIGHT * (lane as f64 + 1.0)
-}
-
-fn colour(probability: f64) -> &'static str {
-    let step = (probability * COLOURS.len() as f64) as usize;
-    COLOURS.get(step).or(COLOURS.last()).copied().unwrap_or(UNEXPLAINED)
-}
-
-/// A name without characters that XML does not allow, truncated.
-fn clean(name: &str) -> String {
-    let is_allowed = |character: char| !character.is_control() && !matches!(character, '\u{fffe}' | '\u{ffff}');
-    let shown = name.chars().take(MOST_CHARACTERS);
-    let mut text: String = shown.map(|character| if is_allowed(character) { character } else { '\u{fffd}' }).collect();
-    if name.chars().nth(MOST_CHARACTERS).is_some() {
-        text.push('…');
-    }
-    text
-}
-
-fn text(x: f64, y: f64, content: &str) -> Text {
-    Text::new(content).set("x", rounded(x)).set("y", rounded(y))
-}
-
-fn line(x1: f64, y1: f64, x2: f64, y2: f64) -> Line {
-    let line = Line::new().set("x1", rounded(x1)).set("y1", rounded(y1)).set("x2", rounded(x2));
-    line.set("y2", rounded(y2)).set("stroke", RULE)
-}
-
-fn rectangle(x: f64, y: f64, width: f64, height: f64) -> Rectangle {
-    let corner = Rectangle::new().set("x", rounded(x)).set("y", rounded(y));
-    corner.set("width", rounded(width)).set("height", rounded(height))
-}
-
-/// Rounds to a hundredth of a pixel.
-fn rounded(pixels: f64) -> f64 {
-    (pixels * 100.0).round() / 100.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn colour_depends_on_the_probability() {
-        assert_eq!([0.0, 0.19, 0.2, 0.79, 0.8, 1.0].map(colour), [0, 0, 1, 3, 4, 4].map(|at| COLOURS[at]));
-        assert_eq!([-1.0, f64::NAN, 7.0].map(colour), [0, 0, 4].map(|at| COLOURS[at]));
-    }
-
-    #[test]
-    fn names_lose_characters_that_xml_does_not_allow() {
-        assert_eq!(clean("a\u{0}b\u{ffff}"), "a\u{fffd}b\u{fffd}");
-        assert_eq!(clean(&"é".repeat(30)), "é".repeat(24) + "…");
     }
 }

@@ -3,10 +3,18 @@
 mod axis;
 mod command_filter;
 mod drawing;
+mod lanes;
+mod layout;
+mod legend;
+#[cfg(test)]
+mod samples;
+mod shapes;
+mod size_axis;
 mod source;
 mod timeline;
 
 pub use command_filter::{CommandFilter, TimePoint};
-pub use drawing::write_svg;
+pub use drawing::svg_of;
+pub use layout::{PictureSize, TooSmall};
 pub use source::{PlotSourceError, read};
-pub use timeline::Timeline;
+pub use timeline::{Timeline, Truth};

@@ -3,7 +3,9 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use serde::Deserialize;
-use sizeleak_frame::{Flow, Frame, FrameReader, Identification, ReadError};
+use serde::de::Error as _;
+use serde_json::Value;
+use sizeleak_frame::{Flow, FlowId, Frame, FrameReader, Identification, ReadError, Session};
 use thiserror::Error;
 
 use super::timeline::Timeline;
@@ -55,11 +57,7 @@ pub fn read(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSourceE
 fn read_frames(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSourceError> {
     let mut reader = FrameReader::new(input);
     while let Some(frame) = reader.next_frame()? {
-        match &frame {
-            Frame::Flow(flow) => timeline.add_flow(flow),
-            Frame::Identification(identification) => timeline.add_command(identification),
-            _ => {}
-        }
+        timeline.add(&frame);
     }
     Ok(())
 }
@@ -68,7 +66,20 @@ fn read_frames(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSour
 #[derive(Deserialize)]
 struct JsonLine {
     flow: Option<Flow>,
+    session: Option<Session>,
     identification: Option<Identification>,
+}
+
+fn parse(line: &[u8]) -> Result<JsonLine, serde_json::Error> {
+    let mut line: Value = serde_json::from_slice(line)?;
+    for body in line.as_object_mut().into_iter().flat_map(|line| line.values_mut()) {
+        // A flow is text in JSON; older streams have its number.
+        if let Some(flow @ Value::String(_)) = body.get_mut("flow") {
+            let id: FlowId = flow.as_str().unwrap_or_default().parse().map_err(serde_json::Error::custom)?;
+            *flow = id.0.into();
+        }
+    }
+    serde_json::from_value(line)
 }
 
 fn read_lines(mut input: impl BufRead, timeline: &mut Timeline) -> Result<(), PlotSourceError> {
@@ -81,16 +92,13 @@ fn read_lines(mut input: impl BufRead, timeline: &mut Timeline) -> Result<(), Pl
         if bytes.len() > MOST_BYTES {
             return Err(PlotSourceError::TooLong(line));
         }
-        let parsed: JsonLine = serde_json::from_slice(&bytes).map_err(|error| {
+        let parsed = parse(&bytes).map_err(|error| {
             let is_last = bytes.last() != Some(&b'\n');
             if is_last && error.is_eof() { PlotSourceError::Cut(line) } else { PlotSourceError::Malformed(line, error) }
         })?;
-        if let Some(flow) = &parsed.flow {
-            timeline.add_flow(flow);
-        }
-        if let Some(identification) = &parsed.identification {
-            timeline.add_command(identification);
-        }
+        let flow = parsed.flow.map(Frame::from);
+        let frames = flow.into_iter().chain(parsed.session.map(Frame::from));
+        frames.chain(parsed.identification.map(Frame::from)).for_each(|frame| timeline.add(&frame));
     }
     Ok(())
 }

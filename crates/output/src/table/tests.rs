@@ -46,21 +46,33 @@ fn identification(candidates: Vec<Candidate>, count: u64) -> Frame {
     })
 }
 
+fn flow(number: u64, gateway: &str, service: &str) -> Frame {
+    let (gateway, service) = (gateway.parse().unwrap(), service.parse().unwrap());
+    Flow { flow: number, gateway, service, transport: Transport::Tcp, encapsulation: None }.into()
+}
+
+fn best() -> Candidate {
+    let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("colour"), 1)]);
+    Candidate { actions, epsilon: 0, probability: 0.41249 }
+}
+
+/// The rows of commands at these times in these flows.
+fn rows(table: &mut IdentificationTable, commands: &[(i64, u64)]) -> String {
+    let mut output = Vec::new();
+    for (time_ns, flow) in commands {
+        let Frame::Identification(mut found) = identification(vec![best()], 18) else { panic!("an identification") };
+        (found.command.time_ns, found.command.flow) = (*time_ns, *flow);
+        table.write(&Frame::Identification(found), &mut output).unwrap();
+    }
+    String::from_utf8(output).unwrap()
+}
+
 #[test]
 fn identifications_are_aligned_rows_below_headings() {
-    let flow = Flow {
-        flow: 1 << 32,
-        gateway: "192.168.1.20".parse().unwrap(),
-        service: "203.0.113.1:443".parse().unwrap(),
-        transport: Transport::Tcp,
-        encapsulation: None,
-    };
     let mut table = IdentificationTable::new(TextStyle::default());
-    table.observe(&flow.into());
-    let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("colour"), 1)]);
-    let best = Candidate { actions, epsilon: 0, probability: 0.41249 };
+    table.observe(&flow(1 << 32, "192.168.1.20", "203.0.113.1:443"));
     let mut output = Vec::new();
-    table.write(&identification(vec![best], 18), &mut output).unwrap();
+    table.write(&identification(vec![best()], 18), &mut output).unwrap();
     let without = |size_probability| {
         let Frame::Identification(mut found) = identification(vec![], 0) else { panic!("an identification") };
         found.size_probability = size_probability;
@@ -71,14 +83,54 @@ fn identifications_are_aligned_rows_below_headings() {
     table.write(&identification(vec![], u64::MAX), &mut output).unwrap();
     let text = String::from_utf8(output).unwrap();
     let expected = "\
-time (UTC)                  gateway          service                  size  replies  candidates  probability  most probable actions
-2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2          18        0.412  2 on, 1 colour
-2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2           0            -  no actions add up to this size
-2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2           0            -  not answered
-2026-01-05 08:00:00.012345  192.168.1.20     203.0.113.1:443           314        2    too many            -  not answered
+2026-01-05  gateway 192.168.1.20  service 203.0.113.1:443
+time (UTC)     size  replies  candidates  prob.  most probable actions
+08:00:00.012    314        2          18  0.412  2 on, 1 colour
+08:00:00.012    314        2           0      -  no actions add up to this size
+08:00:00.012    314        2           0      -  not answered
+08:00:00.012    314        2    too many      -  not answered
 ";
     assert_eq!(text, expected);
-    assert!(written(&[identification(vec![], 0)]).contains("flow 00000001"), "an unknown flow");
+    assert!(text.lines().all(|line| line.len() <= 80));
+    assert!(written(&[identification(vec![], 0)]).contains("gateway F0000000100000000  service -"), "an unknown flow");
+}
+
+#[test]
+fn a_new_day_is_a_line() {
+    let mut table = IdentificationTable::new(TextStyle::default());
+    table.observe(&flow(1, "192.168.1.20", "203.0.113.1:443"));
+    let day = 86_400_000_000_000;
+    let expected = "\
+1970-01-02  gateway 192.168.1.20  service 203.0.113.1:443
+time (UTC)     size  replies  candidates  prob.  most probable actions
+00:00:00.000    314        2          18  0.412  2 on, 1 colour
+1970-01-04  gateway 192.168.1.20  service 203.0.113.1:443
+00:00:00.000    314        2          18  0.412  2 on, 1 colour
+00:00:00.001    314        2          18  0.412  2 on, 1 colour
+";
+    assert_eq!(rows(&mut table, &[(day, 1), (3 * day, 1), (3 * day + 1_000_000, 1)]), expected);
+}
+
+#[test]
+fn several_gateways_and_services_are_columns_also_of_ipv6() {
+    let mut table = IdentificationTable::new(TextStyle::default());
+    table.observe(&flow(1, "192.168.1.20", "203.0.113.1:443"));
+    table.observe(&flow(2, "192.168.1.20", "203.0.113.129:8443"));
+    table.observe(&flow(3, "2001:db8::20", "[2001:db8:1:2:3:4:5:6]:443"));
+    let expected = "\
+1970-01-01  gateway 192.168.1.20  service 203.0.113.1:443
+time (UTC)     size  replies  candidates  prob.  most probable actions
+00:00:00.000    314        2          18  0.412  2 on, 1 colour
+1970-01-01  gateway 192.168.1.20
+time (UTC)    service                    size  replies  candidates  prob.  most probable actions
+00:00:00.000  203.0.113.129:8443          314        2          18  0.412  2 on, 1 colour
+00:00:00.000  203.0.113.1:443             314        2          18  0.412  2 on, 1 colour
+1970-01-01
+time (UTC)    gateway           service                            size  replies  candidates  prob.  most probable actions
+00:00:00.000  2001:db8::20      [2001:db8:1:2:3:4:5:6]:443          314        2          18  0.412  2 on, 1 colour
+00:00:00.000  192.168.1.20      203.0.113.1:443                     314        2          18  0.412  2 on, 1 colour
+";
+    assert_eq!(rows(&mut table, &[(0, 1), (0, 2), (0, 1), (0, 3), (0, 1)]), expected);
 }
 
 #[test]
@@ -129,7 +181,7 @@ fn every_other_kind_is_a_line_that_starts_with_its_name() {
         (hello.into(), "capture 1, schema 1"),
         (command().into(), "314 bytes  plaintext 290  1 records  2 replies of 90 bytes"),
         (Correction::unshifted(command(), epsilons).into(), "ε +0 (0.25), +1 (0.25), -2 (0.25), …"),
-        (notice.into(), "record-sizer: gap  flow 1  3 bytes"),
+        (notice.into(), "record-sizer: gap  flow F0000000000000001  3 bytes"),
         (Summary { stages: vec![row] }.into(), "capture: 0 frames in, 0 out, 0 bytes  files 2"),
         (Frame::Unknown(unknown), "1 bytes  81"),
     ] {

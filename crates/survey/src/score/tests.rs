@@ -45,12 +45,10 @@ fn connection(made: Made) -> Connection {
             end_ns: 0,
             flow: 1,
             size: made.size.into(),
-            plaintext: None,
             records: 1,
             replies: 1,
             reply_bytes: 80,
-            direction: Direction::ToGateway,
-            single_replies: Vec::new().into(),
+            ..Command::default()
         });
     }
     for _ in 0..made.pings {

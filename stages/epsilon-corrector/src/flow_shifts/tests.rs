@@ -77,7 +77,7 @@ fn a_change_is_reported_once_with_its_first_command() {
         let (shifts, news) = followed(&model, &commands);
         assert_eq!(shifts, [(bytes.cast_signed(), i64::from(reply_bytes))]);
         assert!(news.len() == 1 && news[0].contains(words), "{news:?}");
-        assert!(news[0].starts_with("since 1970-01-01 00:00:20 UTC "), "{news:?}");
+        assert!(news[0].starts_with("since 1970-01-01T00:00:20.000000Z "), "{news:?}");
     }
 }
 
@@ -91,7 +91,7 @@ fn sizes_that_return_are_reported_too() {
     assert_eq!((shifts, news.len()), (vec![], 2));
     assert_eq!(
         news[1],
-        "since 1970-01-01 00:00:30 UTC commands and replies are again as long as those that the model was learned from"
+        "since 1970-01-01T00:00:30.000000Z commands and replies are again as long as those that the model was learned from"
     );
 }
 

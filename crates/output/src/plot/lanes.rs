@@ -1,0 +1,268 @@
+//! The lanes of a timeline: one for each action, in groups by gateway and service.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::timeline::{Mark, Timeline};
+use crate::flow_names::FlowEnds;
+
+/// The number of actions with a lane of their own; the others share one.
+const MOST_ACTIONS: usize = 40;
+
+/// The number of gateways and services with a group of their own; the others share one.
+const MOST_GROUPS: usize = 20;
+
+/// A lane, in the order of the plot.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lane {
+    /// Commands with this action, by the order in which actions are first seen.
+    Action(usize, Arc<str>),
+    /// Commands with any of the actions that have no lane of their own.
+    OtherActions,
+    /// Commands whose first candidate has no action.
+    NoAction,
+    /// Commands that no candidate explains.
+    Unexplained,
+}
+
+/// The lanes of a gateway and service.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) lanes: Vec<Lane>,
+}
+
+/// All lanes, and what is in them.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    /// By gateway, and then by service.
+    pub(super) groups: Vec<Group>,
+    /// In which lanes each command is, with the number of actions; the lanes of all groups are counted from the first.
+    pub(super) marks: Vec<Vec<(usize, u64)>>,
+    /// The same of each label; none if it is not known which gateway it is of.
+    pub(super) truths: Vec<Vec<(usize, u64)>>,
+    /// The greatest number of one action in a command or label: the scale of all lanes.
+    pub(super) most: u64,
+}
+
+/// What groups are ordered by: unknown gateways and services come last.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct GroupKey {
+    has_no_gateway: bool,
+    gateway: Option<IpAddr>,
+    has_no_service: bool,
+    service: Option<String>,
+}
+
+/// Lanes that are being found.
+struct Found {
+    /// The actions of all groups in the order in which they are first seen.
+    actions: Vec<Arc<str>>,
+    /// Each group's lanes.
+    lanes: Vec<Vec<Lane>>,
+}
+
+impl Lanes {
+    pub(super) fn of(timeline: &Timeline) -> Self {
+        let (keys, group_of_flow) = groups(timeline);
+        let group_of = |mark: &Mark| group_of_flow.get(&mark.flow).copied().unwrap_or(0);
+        let names = group_names(&keys);
+        let mut found = Found { actions: Vec::new(), lanes: vec![Vec::new(); names.len()] };
+        let marks: Vec<_> = timeline.marks.iter().map(|mark| found.of_mark(group_of(mark), mark)).collect();
+        let truths = timeline.truths.iter().map(|truth| {
+            let mark = truth.command.and_then(|at| timeline.marks.get(at));
+            let group = mark.map(group_of).or((names.len() == 1).then_some(0));
+            group.map_or_else(Vec::new, |group| found.of_actions(group, &truth.actions))
+        });
+        let truths: Vec<_> = truths.collect();
+        found.lanes.iter_mut().for_each(|lanes| lanes.sort_unstable());
+        let (marks, truths) = (found.bars(marks), found.bars(truths));
+        let most = marks.iter().chain(&truths).flatten().map(|(_, count)| *count).max().unwrap_or(0);
+        let groups = names.into_iter().zip(found.lanes).map(|(name, lanes)| Group { name, lanes }).collect();
+        Self { groups, marks, truths, most }
+    }
+
+    /// How many lanes there are.
+    pub(super) fn count(&self) -> usize {
+        self.groups.iter().map(|group| group.lanes.len()).sum()
+    }
+}
+
+/// The gateways and services in order, and the group of each flow.
+fn groups(timeline: &Timeline) -> (Vec<GroupKey>, BTreeMap<u64, usize>) {
+    let key = |flow: u64| {
+        let (gateway, service) = (timeline.gateway(flow), timeline.names.ends(flow).and_then(FlowEnds::service));
+        GroupKey { has_no_gateway: gateway.is_none(), gateway, has_no_service: service.is_none(), service }
+    };
+    let flows: Vec<(u64, GroupKey)> = timeline.flows().into_iter().map(|flow| (flow, key(flow))).collect();
+    let mut keys: Vec<GroupKey> = flows.iter().map(|(_, key)| key.clone()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let group = |key: &GroupKey| keys.binary_search(key).unwrap_or(0).min(MOST_GROUPS - 1);
+    let groups = flows.iter().map(|(flow, key)| (*flow, group(key))).collect();
+    (keys, groups)
+}
+
+/// The names of the groups of these gateways and services.
+fn group_names(keys: &[GroupKey]) -> Vec<String> {
+    let name = |GroupKey { gateway, service, .. }: &GroupKey| {
+        let gateway = gateway.map_or_else(|| "unknown gateway".to_owned(), |gateway| gateway.to_string());
+        format!("{gateway} and {}", service.as_deref().unwrap_or("an unknown service"))
+    };
+    let mut names: Vec<String> = keys.iter().take(MOST_GROUPS).map(name).collect();
+    if let (Some(last), true) = (names.last_mut(), keys.len() > MOST_GROUPS) {
+        *last = format!("{} other gateways and services", keys.len() + 1 - MOST_GROUPS);
+    }
+    names
+}
+
+impl Found {
+    /// The lanes of a command: the group and the lane of each, with the number of actions.
+    fn of_mark(&mut self, group: usize, mark: &Mark) -> Vec<(usize, Lane, u64)> {
+        match &mark.best {
+            Some(best) => self.of_actions(group, &best.actions),
+            None => vec![(group, self.lane(group, Lane::Unexplained), 0)],
+        }
+    }
+
+    /// The lanes by their numbers, once they are in order.
+    fn bars(&self, all: Vec<Vec<(usize, Lane, u64)>>) -> Vec<Vec<(usize, u64)>> {
+        let mut firsts = Vec::new();
+        let mut next = 0;
+        for lanes in &self.lanes {
+            firsts.push(next);
+            next += lanes.len();
+        }
+        let number = |group: usize, lane: &Lane| {
+            let within = self.lanes.get(group)?.binary_search(lane).ok()?;
+            Some(firsts.get(group)? + within)
+        };
+        let bars = |own: Vec<(usize, Lane, u64)>| -> Vec<(usize, u64)> {
+            own.iter().filter_map(|(group, lane, count)| Some((number(*group, lane)?, *count))).collect()
+        };
+        all.into_iter().map(bars).collect()
+    }
+
+    fn of_actions(&mut self, group: usize, actions: &[(Arc<str>, u64)]) -> Vec<(usize, Lane, u64)> {
+        let mut bars: Vec<(usize, Lane, u64)> = Vec::new();
+        for (name, count) in actions.iter().filter(|(_, count)| *count > 0) {
+            let lane = self.lane_of_action(group, name);
+            match bars.iter_mut().find(|(_, known, _)| *known == lane) {
+                Some((_, _, sum)) => *sum += count,
+                None => bars.push((group, lane, *count)),
+            }
+        }
+        if bars.is_empty() {
+            bars.push((group, self.lane(group, Lane::NoAction), 0));
+        }
+        bars
+    }
+
+    fn lane_of_action(&mut self, group: usize, name: &Arc<str>) -> Lane {
+        let at = self.actions.iter().position(|known| known == name).unwrap_or(self.actions.len());
+        if at == self.actions.len() && at < MOST_ACTIONS {
+            self.actions.push(Arc::clone(name));
+        }
+        let lane = if at < MOST_ACTIONS { Lane::Action(at, Arc::clone(name)) } else { Lane::OtherActions };
+        self.lane(group, lane)
+    }
+
+    /// The lane, which is added if it is new.
+    fn lane(&mut self, group: usize, lane: Lane) -> Lane {
+        if let Some(lanes) = self.lanes.get_mut(group)
+            && !lanes.contains(&lane)
+        {
+            lanes.push(lane.clone());
+        }
+        lane
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_filter::CommandFilter;
+    use super::super::samples::{flow, identification};
+    use super::super::timeline::Truth;
+    use super::*;
+
+    fn timeline(frames: &[sizeleak_frame::Frame]) -> Timeline {
+        let mut timeline = Timeline::new(10_000, CommandFilter::default());
+        for frame in frames {
+            timeline.add(frame);
+        }
+        timeline
+    }
+
+    fn names(lanes: &[Lane]) -> Vec<String> {
+        let name = |lane: &Lane| match lane {
+            Lane::Action(_, name) => name.to_string(),
+            other => format!("{other:?}"),
+        };
+        lanes.iter().map(name).collect()
+    }
+
+    #[test]
+    fn every_command_has_a_lane_and_all_lanes_one_scale() {
+        let actions = [None, Some(vec![("on", 2), ("off", 1)]), Some(vec![("off", 0)]), Some(vec![("off", 3)])];
+        let lanes = Lanes::of(&timeline(&actions.map(|actions| identification(1, actions))));
+        assert_eq!(names(&lanes.groups[0].lanes), ["on", "off", "NoAction", "Unexplained"], "in a stable order");
+        assert_eq!(lanes.marks, [vec![(3, 0)], vec![(0, 2), (1, 1)], vec![(2, 0)], vec![(1, 3)]]);
+        assert_eq!((lanes.most, lanes.count()), (3, 4));
+    }
+
+    #[test]
+    fn groups_are_ordered_by_gateway_and_service_not_by_flow() {
+        let on = |flow| identification(flow, Some(vec![("on", 1)]));
+        let frames = [
+            flow(9, "192.0.2.20", "203.0.113.1:443"),
+            flow(1, "192.0.2.20", "203.0.113.2:443"),
+            flow(7, "192.0.2.3", "203.0.113.2:443"),
+            flow(8, "192.0.2.3", "203.0.113.2:443"),
+            on(5),
+            on(1),
+            on(9),
+            on(7),
+            on(8),
+        ];
+        let lanes = Lanes::of(&timeline(&frames));
+        let groups: Vec<&str> = lanes.groups.iter().map(|group| group.name.as_str()).collect();
+        let expected = [
+            "192.0.2.3 and 203.0.113.2:443",
+            "192.0.2.20 and 203.0.113.1:443",
+            "192.0.2.20 and 203.0.113.2:443",
+            "unknown gateway and an unknown service",
+        ];
+        assert_eq!(groups, expected);
+        assert_eq!(lanes.marks.concat(), [(3, 1), (2, 1), (1, 1), (0, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn lanes_are_bounded() {
+        let one = |number: u64| identification(1, Some(vec![(&*format!("action {number}"), 1), ("on", 1)]));
+        let lanes = Lanes::of(&timeline(&(0..200).map(one).collect::<Vec<_>>()));
+        assert_eq!((lanes.count(), lanes.groups[0].lanes.last()), (MOST_ACTIONS + 1, Some(&Lane::OtherActions)));
+        assert_eq!(lanes.marks[199], [(MOST_ACTIONS, 1), (1, 1)]);
+        let service = |number: u64| flow(number, "192.0.2.20", &format!("203.0.113.1:{}", 1000 + number));
+        let many = (0..200).flat_map(|number| [service(number), identification(number, None)]);
+        let lanes = Lanes::of(&timeline(&many.collect::<Vec<_>>()));
+        assert_eq!(lanes.groups.len(), MOST_GROUPS);
+        assert_eq!(lanes.groups[MOST_GROUPS - 1].name, "181 other gateways and services");
+    }
+
+    #[test]
+    fn labels_are_in_the_lanes_of_their_command() {
+        let mut timeline = timeline(&[
+            flow(1, "192.0.2.3", "203.0.113.2:443"),
+            flow(2, "192.0.2.4", "203.0.113.2:443"),
+            identification(2, Some(vec![("on", 1)])),
+            identification(1, None),
+        ]);
+        for command in [Some(0), Some(1), None] {
+            timeline.add_truth(Truth { time_ns: 0, actions: vec![("dim".into(), 7), ("on".into(), 0)], command });
+        }
+        let lanes = Lanes::of(&timeline);
+        assert_eq!(names(&lanes.groups[0].lanes), ["dim", "Unexplained"]);
+        assert_eq!((&lanes.truths[..], lanes.most), (&[vec![(3, 7)], vec![(0, 7)], vec![]][..], 7));
+    }
+}

@@ -1,0 +1,148 @@
+//! Where the parts of a picture are, in pixels.
+
+use thiserror::Error;
+
+use super::lanes::Lanes;
+
+/// From the left: names, and the numbers of axes.
+pub(super) const LEFT: f64 = 190.0;
+/// Above: the title.
+pub(super) const TOP: f64 = 96.0;
+const RIGHT: f64 = 40.0;
+/// Between the sizes and the lanes.
+const GAP: f64 = 20.0;
+/// Below the lanes: the labels of the time axis.
+const AXIS: f64 = 48.0;
+const LEGEND_ROW: f64 = 20.0;
+const LEGEND_ENTRY: f64 = 165.0;
+const HEADING: f64 = 22.0;
+/// The height of a lane, unless the picture has a height.
+const LANE: f64 = 40.0;
+const LEAST_LANE: f64 = 16.0;
+/// The sizes take as much height as this many lanes.
+const SIZES: f64 = 3.0;
+/// The share of a lane that its highest bar takes.
+const BAR: f64 = 0.65;
+
+/// How large a picture is to be, in pixels.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PictureSize {
+    /// `None` for a width by the number of commands.
+    pub width: Option<u32>,
+    /// `None` for a height by the number of lanes.
+    pub height: Option<u32>,
+}
+
+/// The height is not enough for all lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{lanes} lanes need a height of {least} pixels: give `--height {least}`, or fewer gateways or flows")]
+pub struct TooSmall {
+    lanes: usize,
+    least: u32,
+}
+
+/// The places of a picture.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) all_width: f64,
+    pub(super) all_height: f64,
+    /// Of the part with commands, which begins at [`LEFT`].
+    pub(super) width: f64,
+    /// Of the part with sizes, which begins at [`TOP`].
+    pub(super) sizes_height: f64,
+    /// Where each group has its heading; empty if there is one group.
+    pub(super) headings: Vec<f64>,
+    /// The base line of each lane.
+    pub(super) bases: Vec<f64>,
+    /// Of the highest bar in a lane.
+    pub(super) bar_height: f64,
+    /// Where the lanes end.
+    pub(super) bottom: f64,
+    legend_columns: usize,
+}
+
+impl Layout {
+    /// The layout for this many commands and entries of the legend.
+    pub(super) fn new(size: PictureSize, lanes: &Lanes, commands: usize, entries: usize) -> Result<Self, TooSmall> {
+        let by_commands = LEFT + (commands as f64 * 3.0).clamp(900.0, 3000.0) + RIGHT;
+        let all_width = size.width.map_or(by_commands, f64::from);
+        let legend_columns = ((all_width - 40.0) / LEGEND_ENTRY).floor().max(1.0) as usize;
+        let legend = LEGEND_ROW * entries.div_ceil(legend_columns) as f64;
+        let has_headings = lanes.groups.len() > 1;
+        let all_headings = if has_headings { HEADING * lanes.groups.len() as f64 } else { 0.0 };
+        let fixed = TOP + GAP + all_headings + AXIS + legend;
+        let units = SIZES + lanes.count().max(1) as f64;
+        let lane = size.height.map_or(LANE, |height| (f64::from(height) - fixed) / units);
+        if lane < LEAST_LANE {
+            return Err(TooSmall { lanes: lanes.count(), least: (fixed + units * LEAST_LANE).ceil() as u32 });
+        }
+        let (mut headings, mut bases, mut y) = (Vec::new(), Vec::new(), TOP + lane * SIZES + GAP);
+        for group in &lanes.groups {
+            if has_headings {
+                y += HEADING;
+                headings.push(y - 4.0);
+            }
+            for _ in &group.lanes {
+                y += lane;
+                bases.push(y);
+            }
+        }
+        Ok(Self {
+            all_width,
+            all_height: fixed + units * lane,
+            width: all_width - LEFT - RIGHT,
+            sizes_height: lane * SIZES,
+            headings,
+            bases,
+            bar_height: lane * BAR,
+            bottom: y,
+            legend_columns,
+        })
+    }
+
+    /// The base line of a lane.
+    pub(super) fn base(&self, lane: usize) -> f64 {
+        self.bases.get(lane).copied().unwrap_or(self.bottom)
+    }
+
+    /// Where an entry of the legend begins.
+    pub(super) fn legend_entry(&self, at: usize) -> (f64, f64) {
+        let (row, column) = (at / self.legend_columns, at % self.legend_columns);
+        (20.0 + LEGEND_ENTRY * column as f64, self.bottom + AXIS + LEGEND_ROW * row as f64 + 4.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lanes::{Group, Lane};
+    use super::*;
+
+    fn lanes(groups: usize) -> Lanes {
+        let group = |_| Group { name: "x".into(), lanes: vec![Lane::NoAction, Lane::Unexplained] };
+        Lanes { groups: (0..groups).map(group).collect(), ..Lanes::default() }
+    }
+
+    #[test]
+    fn picture_has_the_size_that_was_asked_for() {
+        let size = PictureSize { width: Some(600), height: Some(500) };
+        let layout = Layout::new(size, &lanes(3), 10, 4).unwrap();
+        assert_eq!((layout.all_width, layout.all_height.round()), (600.0, 500.0));
+        assert!(layout.bases.len() == 6 && layout.headings.len() == 3 && layout.bases.is_sorted());
+        assert!((0..4).all(|at| layout.legend_entry(at).1 < 500.0));
+    }
+
+    #[test]
+    fn too_small_a_height_names_the_least() {
+        let size = |height| PictureSize { width: None, height: Some(height) };
+        let error = Layout::new(size(200), &lanes(3), 10, 4).unwrap_err();
+        assert!(Layout::new(size(error.least), &lanes(3), 10, 4).is_ok(), "{error}");
+        assert!(Layout::new(size(error.least - 1), &lanes(3), 10, 4).is_err(), "{error}");
+    }
+
+    #[test]
+    fn size_without_wishes_grows_with_the_commands_and_lanes() {
+        let layout = |groups, commands| Layout::new(PictureSize::default(), &lanes(groups), commands, 1).unwrap();
+        assert!(layout(1, 1000).width > layout(1, 10).width && layout(2, 10).all_height > layout(1, 10).all_height);
+        assert!((layout(0, 0).all_height - layout(0, 0).bottom) > 40.0, "an empty timeline has a layout too");
+    }
+}

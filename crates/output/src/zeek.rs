@@ -1,0 +1,313 @@
+//! Zeek's log format: the frames of one kind as tab-separated values, as `zeek-cut` and other readers of Zeek's logs take
+//! them (<https://docs.zeek.org/en/master/log-formats.html>), by the rules of its ASCII writer.
+//!
+//! The gateway is the originator. `#open` is left out: a stage has no clock. `#close` has the time of the last row, and is
+//! missing where the stream was cut, as after a crash of Zeek.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde_json::Value;
+use sizeleak_frame::{Frame, Transport};
+
+use crate::columns::{Column, ColumnType, cell, flat_columns, rows};
+use crate::flow_names::{FlowEnds, FlowNames};
+use crate::text_format::TextFormat;
+use crate::{HexLength, KindSelection, TimeFormat, json};
+
+/// What stands for null.
+const UNSET: &str = "-";
+/// What stands for a text or vector of nothing.
+const EMPTY: &str = "(empty)";
+
+/// The fields of every row, before those of its kind.
+const FLOW_FIELDS: [(&str, &str); 8] = [
+    ("ts", "time"),
+    ("uid", "string"),
+    ("id.orig_h", "addr"),
+    ("id.orig_p", "port"),
+    ("id.resp_h", "addr"),
+    ("id.resp_p", "port"),
+    ("proto", "enum"),
+    ("server_name", "string"),
+];
+
+/// The columns that are among [`FLOW_FIELDS`].
+const FLOW_COLUMNS: [&str; 5] = ["time_ns", "flow", "gateway", "service", "server_name"];
+
+/// A log of the one kind that is selected.
+pub(crate) struct ZeekLog {
+    path: String,
+    columns: Vec<Column>,
+    binary: HexLength,
+    has_header: bool,
+    names: FlowNames,
+    /// The time of the last row.
+    last_ns: i64,
+    /// Whether the end of the stream was seen.
+    is_complete: bool,
+}
+
+/// Whether frames of a kind have the form of a Zeek log: they have a time and can name a flow.
+pub fn has_zeek_form(kind: &str) -> bool {
+    let has = |name: &str| flat_columns(kind).is_some_and(|columns| columns.iter().any(|column| column.name == name));
+    has("time_ns") && has("flow")
+}
+
+impl ZeekLog {
+    pub(crate) fn new(selection: &KindSelection, binary: HexLength) -> Self {
+        let kind = selection.only().unwrap_or_default();
+        let mut columns = flat_columns(kind).unwrap_or_default();
+        columns.retain(|column| !FLOW_COLUMNS.contains(&column.name));
+        Self {
+            path: if kind == "identification" { "sizeleak".to_owned() } else { format!("sizeleak_{kind}") },
+            columns,
+            binary,
+            has_header: false,
+            names: FlowNames::default(),
+            last_ns: 0,
+            is_complete: false,
+        }
+    }
+
+    fn row(&self, body: &Value, ends: Option<&FlowEnds>, output: &mut dyn Write) -> io::Result<()> {
+        let own = |column: &str, content| cell(body, column).map(|value| shown(value, content));
+        let addresses = ends.and_then(|ends| ends.addresses);
+        let server_name = ends.and_then(|ends| ends.server_name.as_deref());
+        let of_flow = [
+            own("time_ns", ColumnType::Time),
+            own("flow", ColumnType::Text),
+            addresses.map(|(_, gateway, _)| gateway.to_string()),
+            // No frame has the gateway's port.
+            None,
+            addresses.map(|(_, _, service)| service.ip().to_string()),
+            addresses.map(|(_, _, service)| service.port().to_string()),
+            addresses.map(|(transport, _, _)| protocol(transport).to_owned()),
+            server_name.map(|name| text(name, &[])),
+        ];
+        let of_kind = self.columns.iter().map(|column| own(column.name, column.content));
+        let cells = of_flow.into_iter().chain(of_kind).map(|cell| cell.unwrap_or_else(|| UNSET.to_owned()));
+        writeln!(output, "{}", cells.collect::<Vec<_>>().join("\t"))
+    }
+}
+
+impl TextFormat for ZeekLog {
+    fn write_header(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        if std::mem::replace(&mut self.has_header, true) {
+            return Ok(());
+        }
+        let own = self.columns.iter().map(|column| (field_name(column), type_of(column.content)));
+        let (names, types): (Vec<_>, Vec<_>) = FLOW_FIELDS.into_iter().chain(own).unzip();
+        writeln!(output, "#separator \\x09\n#set_separator\t,\n#empty_field\t{EMPTY}\n#unset_field\t{UNSET}")?;
+        writeln!(output, "#path\t{}\n#fields\t{}\n#types\t{}", self.path, names.join("\t"), types.join("\t"))
+    }
+
+    fn write(&mut self, frame: &Frame, output: &mut dyn Write) -> io::Result<()> {
+        self.write_header(output)?;
+        self.observe(frame);
+        for (_, mut body) in json::rows(frame, self.binary)? {
+            let flow = body.get("flow").and_then(Value::as_u64);
+            self.names.add_to(frame, &mut body);
+            self.last_ns = body.get("time_ns").and_then(Value::as_i64).unwrap_or(self.last_ns);
+            let ends = flow.and_then(|flow| self.names.ends(flow));
+            rows(&body).try_for_each(|row| self.row(row, ends, output))?;
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, frame: &Frame) {
+        self.is_complete |= matches!(frame, Frame::Summary(_));
+        self.names.observe(frame);
+    }
+
+    fn write_footer(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        if !self.is_complete {
+            return Ok(());
+        }
+        writeln!(output, "#close\t{}", TimeFormat::default().strftime(self.last_ns, "%Y-%m-%d-%H-%M-%S"))
+    }
+}
+
+/// The name of a field: times are seconds.
+fn field_name(column: &Column) -> &'static str {
+    column.name.strip_suffix("_ns").unwrap_or(column.name)
+}
+
+fn type_of(content: ColumnType) -> &'static str {
+    match content {
+        ColumnType::Time => "time",
+        ColumnType::Unsigned => "count",
+        ColumnType::Signed => "int",
+        ColumnType::Float => "double",
+        ColumnType::Flag => "bool",
+        ColumnType::Text | ColumnType::Bytes => "string",
+        ColumnType::Texts | ColumnType::Counts => "vector[string]",
+        // The lengths of single replies.
+        ColumnType::Structs(_) => "vector[count]",
+    }
+}
+
+/// A value that is not null.
+fn shown(value: &Value, content: ColumnType) -> String {
+    match content {
+        ColumnType::Time => value.as_i64().map_or_else(|| UNSET.to_owned(), seconds),
+        ColumnType::Flag => if value == &Value::Bool(true) { "T" } else { "F" }.to_owned(),
+        ColumnType::Text | ColumnType::Bytes => text(value.as_str().unwrap_or_default(), &[]),
+        ColumnType::Texts => {
+            vector(value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned))
+        }
+        ColumnType::Counts => {
+            vector(value.as_object().into_iter().flatten().map(|(name, count)| format!("{name}={count}")))
+        }
+        ColumnType::Structs(_) => {
+            vector(value.as_array().into_iter().flatten().filter_map(|reply| reply.get(1)).map(ToString::to_string))
+        }
+        ColumnType::Unsigned | ColumnType::Signed | ColumnType::Float => value.to_string(),
+    }
+}
+
+fn protocol(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Tcp => "tcp",
+        Transport::Udp => "udp",
+    }
+}
+
+/// Seconds since 1970, to the microsecond.
+fn seconds(time_ns: i64) -> String {
+    let microseconds = time_ns.div_euclid(1000);
+    let sign = if microseconds < 0 { "-" } else { "" };
+    let microseconds = microseconds.unsigned_abs();
+    format!("{sign}{}.{:06}", microseconds / 1_000_000, microseconds % 1_000_000)
+}
+
+fn vector(texts: impl Iterator<Item = String>) -> String {
+    let texts: Vec<String> = texts.map(|entry| text(&entry, b",")).collect();
+    if texts.is_empty() { EMPTY.to_owned() } else { texts.join(",") }
+}
+
+/// A text with `\xHH` for each byte that is not printable ASCII or one of `escaped`, and for the first byte of one that
+/// would mean null or nothing.
+fn text(text: &str, escaped: &[u8]) -> String {
+    if text.is_empty() {
+        return EMPTY.to_owned();
+    }
+    let is_reserved = [UNSET, EMPTY].contains(&text);
+    let mut shown = String::with_capacity(text.len());
+    for (at, byte) in text.bytes().enumerate() {
+        if byte == b'\\' {
+            shown.push_str("\\\\");
+        } else if (b' '..=b'~').contains(&byte) && !escaped.contains(&byte) && !(is_reserved && at == 0) {
+            shown.push(byte.into());
+        } else {
+            let _never_fails = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sizeleak_frame::Notice;
+    use sizeleak_frame::{Actions, Candidate, Command, Flow, Identification, Session, SingleReply, Summary};
+
+    use super::*;
+
+    fn written(kind: &str, frames: &[Frame]) -> String {
+        let mut output = Vec::new();
+        let mut log = ZeekLog::new(&KindSelection::Kinds(vec![kind.to_owned()]), HexLength::default());
+        for frame in frames {
+            if frame.kind() == kind {
+                log.write(frame, &mut output).unwrap();
+            } else {
+                log.observe(frame);
+            }
+        }
+        log.write_header(&mut output).unwrap();
+        log.write_footer(&mut output).unwrap();
+        String::from_utf8(output).unwrap()
+    }
+
+    fn flow() -> Frame {
+        let (gateway, service) = ("2001:db8::20".parse().unwrap(), "[2001:db8::7]:443".parse().unwrap());
+        Flow { flow: 3, gateway, service, transport: Transport::Tcp, encapsulation: None }.into()
+    }
+
+    fn identification() -> Frame {
+        let command = Command {
+            time_ns: 1_767_600_000_012_345_678,
+            end_ns: 1_767_600_000_500_000_000,
+            flow: 3,
+            size: 4,
+            records: 7,
+            replies: 2,
+            reply_bytes: 9,
+            single_replies: [4, 5].map(|length| SingleReply { after_ns: 1, length }).into_iter().collect(),
+            ..Command::default()
+        };
+        let actions = Actions::from(vec![(Arc::from("on"), 2), (Arc::from("a,b"), 1)]);
+        let candidates = [Candidate { actions, epsilon: -1, probability: 0.5 }].into_iter().collect();
+        Identification { candidates, candidate_count: u64::MAX, listed: 1, ..Identification::unanswered(command) }
+            .into()
+    }
+
+    #[test]
+    fn log_has_the_header_rows_and_end_of_zeek() {
+        let text = written("identification", &[flow(), identification(), Summary::default().into()]);
+        let expected = "\
+#separator \\x09
+#set_separator\t,
+#empty_field\t(empty)
+#unset_field\t-
+#path\tsizeleak
+#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tserver_name\tend\tsize\tplaintext_min\t\
+plaintext_max\trecords\treplies\treply_bytes\tdirection\tsingle_replies\tcandidate_count\tlisted\tmin_actions\t\
+max_actions\tsize_probability\treply_probability\tactions\tepsilon\tprobability
+#types\ttime\tstring\taddr\tport\taddr\tport\tenum\tstring\ttime\tcount\tcount\tcount\tcount\tcount\tcount\tstring\t\
+vector[count]\tcount\tcount\tcount\tcount\tdouble\tdouble\tvector[string]\tint\tdouble
+1767600000.012345\tF0000000000000003\t2001:db8::20\t-\t2001:db8::7\t443\ttcp\t-\t1767600000.500000\t4\t-\t-\t7\t2\t9\t\
+to_gateway\t4,5\t18446744073709551615\t1\t-\t-\t-\t-\ton=2,a\\x2cb=1\t-1\t0.5
+#close\t2026-01-05-08-00-00
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn log_of_a_cut_stream_is_not_closed() {
+        let text = written("identification", &[identification()]);
+        assert!(text.starts_with("#separator") && !text.contains("#close"), "{text}");
+        let empty = written("record", &[Summary::default().into()]);
+        assert!(
+            empty.contains("#path\tsizeleak_record\n") && empty.ends_with("#close\t1970-01-01-00-00-00\n"),
+            "{empty}"
+        );
+    }
+
+    #[test]
+    fn texts_hold_no_separators_and_say_no_null() {
+        let shown = ["", "-", "(empty)", "--", "a\tb\\\n", "é\u{1b}", "a,b"].map(|it| text(it, &[]));
+        assert_eq!(shown, ["(empty)", "\\x2d", "\\x28empty)", "--", "a\\x09b\\\\\\x0a", "\\xc3\\xa9\\x1b", "a,b"]);
+        let server_name = Some("#a\tb".to_owned());
+        let session = Session { time_ns: -1_500_000, flow: 3, server_name, tls_version: None, cipher_suite: None };
+        let text = written("session", &[flow(), session.into()]);
+        let row = "-0.001500\tF0000000000000003\t2001:db8::20\t-\t2001:db8::7\t443\ttcp\t#a\\x09b\t-\t-";
+        assert_eq!(text.lines().last(), Some(row));
+    }
+
+    #[test]
+    fn notice_of_no_flow_has_unset_addresses() {
+        let (stage, what) = ("x".into(), "gap".into());
+        let notice = Notice { time_ns: None, stage, flow: None, what, bytes: Some(3), detail: None };
+        let text = written("notice", &[notice.into()]);
+        assert_eq!(text.lines().last(), Some("-\t-\t-\t-\t-\t-\t-\t-\tx\tgap\t3\t-"));
+    }
+
+    #[test]
+    fn kinds_of_flows_have_this_form() {
+        let of_flows = ["segments", "session", "record", "command", "correction", "identification", "notice"];
+        assert!(of_flows.iter().all(|kind| has_zeek_form(kind)));
+        assert!(["hello", "packets", "flow", "summary", "new"].iter().all(|kind| !has_zeek_form(kind)));
+    }
+}

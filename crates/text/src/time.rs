@@ -1,0 +1,41 @@
+//! Times as text: RFC 3339, to the microsecond.
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+/// A time in nanoseconds since 1970 by the clock of a zone, with its offset from UTC:
+/// `2026-01-06T09:00:07.000000+01:00`. In UTC the offset is `Z`.
+pub fn rfc_3339(time_ns: i64, zone: &TimeZone) -> String {
+    // Without the offset, one hour in autumn is ambiguous.
+    let format = if *zone == TimeZone::UTC { "%Y-%m-%dT%H:%M:%S.%6fZ" } else { "%Y-%m-%dT%H:%M:%S.%6f%:z" };
+    match Timestamp::from_nanosecond(time_ns.into()) {
+        Ok(time) => Zoned::new(time, zone.clone()).strftime(format).to_string(),
+        Err(_) => format!("{time_ns} ns"),
+    }
+}
+
+/// A time in nanoseconds since 1970 in UTC: `2026-01-06T08:00:07.000000Z`.
+pub fn utc(time_ns: i64) -> String {
+    rfc_3339(time_ns, &TimeZone::UTC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_is_written_in_utc() {
+        assert_eq!(utc(1_767_600_000_012_345_678), "2026-01-05T08:00:00.012345Z");
+        assert_eq!(utc(-1_000), "1969-12-31T23:59:59.999999Z");
+        assert_eq!(utc(i64::MAX), "2262-04-11T23:47:16.854775Z");
+        assert_eq!(utc(i64::MIN), "1677-09-21T00:12:43.145224Z");
+    }
+
+    #[test]
+    fn repeated_hour_has_different_offsets() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let before = 1_792_888_200_000_000_000;
+        assert_eq!(rfc_3339(before, &zone), "2026-10-25T02:30:00.000000+02:00");
+        assert_eq!(rfc_3339(before + 3_600_000_000_000, &zone), "2026-10-25T02:30:00.000000+01:00");
+    }
+}
