@@ -62,6 +62,8 @@ fn frames_and_json_lines_give_the_same_picture_of_every_command() {
         commands.iter().filter_map(|text| actions_of(text)).flatten().collect::<BTreeSet<_>>().len()
     );
     assert_eq!(text(&plot("-", saved("ndjson"))), picture, "JSON lines give the same picture");
+    let rows = plot("--gateway 192.168.1.20", saved("ndjson --kind identification"));
+    assert_eq!(text(&rows), picture, "rows alone name their gateway");
     assert_eq!(text(&plot("", saved("frames"))), picture, "the same input gives the same bytes");
 }
 

@@ -18,21 +18,23 @@ pub(crate) struct FlowNames {
 /// The ends of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct FlowEnds {
-    /// Its transport, the gateway, and the service's address and port.
-    pub(crate) addresses: Option<(Transport, IpAddr, SocketAddr)>,
+    pub(crate) transport: Option<Transport>,
+    pub(crate) gateway: Option<IpAddr>,
+    /// The service's address and port.
+    pub(crate) service: Option<SocketAddr>,
     pub(crate) server_name: Option<Box<str>>,
 }
 
 impl FlowEnds {
     /// The address of the gateway.
-    pub(crate) fn gateway(&self) -> Option<String> {
-        self.addresses.map(|(_, gateway, _)| gateway.to_string())
+    pub(crate) fn gateway_name(&self) -> Option<String> {
+        self.gateway.map(|gateway| gateway.to_string())
     }
 
     /// The server name of the service, or else its address and port.
-    pub(crate) fn service(&self) -> Option<String> {
+    pub(crate) fn service_name(&self) -> Option<String> {
         let name = self.server_name.as_deref().map(str::to_owned);
-        name.or_else(|| self.addresses.map(|(_, _, service)| service.to_string()))
+        name.or_else(|| self.service.map(|service| service.to_string()))
     }
 }
 
@@ -42,13 +44,25 @@ impl FlowNames {
         match frame {
             Frame::Flow(flow) => {
                 let Flow { flow, gateway, service, transport, .. } = **flow;
-                self.entry(flow).addresses = Some((transport, gateway, service));
+                let ends = self.entry(flow);
+                (ends.transport, ends.gateway, ends.service) = (Some(transport), Some(gateway), Some(service));
             }
             Frame::Session(session) => {
                 let Session { flow, server_name: Some(name), .. } = &**session else { return };
                 self.entry(*flow).server_name = Some(name.as_str().into());
             }
             _ => {}
+        }
+    }
+
+    /// Remembers what a row that [`Self::add_to`] completed says of a flow, as far as no frame did.
+    pub(crate) fn learn(&mut self, flow: u64, gateway: Option<&str>, service: Option<&str>) {
+        let ends = self.entry(flow);
+        ends.gateway = ends.gateway.or_else(|| gateway?.parse().ok());
+        let Some(service) = service else { return };
+        match service.parse() {
+            Ok(address) => ends.service = ends.service.or(Some(address)),
+            Err(_) => drop(ends.server_name.get_or_insert_with(|| service.into())),
         }
     }
 
@@ -71,7 +85,7 @@ impl FlowNames {
         let Some(number) = body.get("flow").and_then(Value::as_u64) else { return };
         body.insert("flow".to_owned(), FlowId(number).to_string().into());
         let Some(ends) = self.ends(number) else { return };
-        for (key, name) in [("gateway", ends.gateway()), ("service", ends.service())] {
+        for (key, name) in [("gateway", ends.gateway_name()), ("service", ends.service_name())] {
             if let Some(name) = name
                 && !body.contains_key(key)
             {
@@ -130,6 +144,19 @@ mod tests {
         let mut body = serde_json::json!({ "flow": 7 });
         names.add_to(&unknown.into(), &mut body);
         assert_eq!(body, serde_json::json!({ "flow": 7 }));
+    }
+
+    #[test]
+    fn names_are_learned_from_rows_that_have_them() {
+        let mut names = FlowNames::default();
+        names.learn(7, Some("2001:db8::20"), Some("[2001:db8::7]:443"));
+        let expected = serde_json::json!({
+            "flow": "F0000000000000007", "gateway": "2001:db8::20", "service": "[2001:db8::7]:443",
+        });
+        assert_eq!(named(&names, serde_json::json!({ "flow": 7 })), expected);
+        names.learn(7, Some("no address"), Some("hub.example"));
+        let row = named(&names, serde_json::json!({ "flow": 7 }));
+        assert_eq!((&row["gateway"], &row["service"]), (&"2001:db8::20".into(), &"hub.example".into()));
     }
 
     #[test]

@@ -70,8 +70,8 @@ impl IdentificationTable {
     fn write_row(&mut self, identification: &Identification, output: &mut dyn Write) -> io::Result<()> {
         let command = &identification.command;
         let ends = self.names.ends(command.flow);
-        let gateway = ends.and_then(FlowEnds::gateway).unwrap_or_else(|| FlowId(command.flow).to_string());
-        let service = ends.and_then(FlowEnds::service).unwrap_or_else(|| "-".to_owned());
+        let gateway = ends.and_then(FlowEnds::gateway_name).unwrap_or_else(|| FlowId(command.flow).to_string());
+        let service = ends.and_then(FlowEnds::service_name).unwrap_or_else(|| "-".to_owned());
         let (gateway, service) = (escaped(&gateway), escaped(&service));
         let is_new = self.gateways.add(&gateway) | self.services.add(&service);
         let date = Some(self.style.times.date(command.time_ns));

@@ -72,17 +72,17 @@ impl ZeekLog {
 
     fn row(&self, body: &Value, ends: Option<&FlowEnds>, output: &mut dyn Write) -> io::Result<()> {
         let own = |column: &str, content| cell(body, column).map(|value| shown(value, content));
-        let addresses = ends.and_then(|ends| ends.addresses);
+        let service = ends.and_then(|ends| ends.service);
         let server_name = ends.and_then(|ends| ends.server_name.as_deref());
         let of_flow = [
             own("time_ns", ColumnType::Time),
             own("flow", ColumnType::Text),
-            addresses.map(|(_, gateway, _)| gateway.to_string()),
+            ends.and_then(FlowEnds::gateway_name),
             // No frame has the gateway's port.
             None,
-            addresses.map(|(_, _, service)| service.ip().to_string()),
-            addresses.map(|(_, _, service)| service.port().to_string()),
-            addresses.map(|(transport, _, _)| protocol(transport).to_owned()),
+            service.map(|service| service.ip().to_string()),
+            service.map(|service| service.port().to_string()),
+            ends.and_then(|ends| ends.transport).map(|transport| protocol(transport).to_owned()),
             server_name.map(|name| text(name, &[])),
         ];
         let of_kind = self.columns.iter().map(|column| own(column.name, column.content));

@@ -92,7 +92,7 @@ impl Lanes {
 /// The gateways and services in order, and the group of each flow.
 fn groups(timeline: &Timeline) -> (Vec<GroupKey>, BTreeMap<u64, usize>) {
     let key = |flow: u64| {
-        let (gateway, service) = (timeline.gateway(flow), timeline.names.ends(flow).and_then(FlowEnds::service));
+        let (gateway, service) = (timeline.gateway(flow), timeline.names.ends(flow).and_then(FlowEnds::service_name));
         GroupKey { has_no_gateway: gateway.is_none(), gateway, has_no_service: service.is_none(), service }
     };
     let flows: Vec<(u64, GroupKey)> = timeline.flows().into_iter().map(|flow| (flow, key(flow))).collect();

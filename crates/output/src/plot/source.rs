@@ -67,7 +67,16 @@ fn read_frames(input: impl Read, timeline: &mut Timeline) -> Result<(), PlotSour
 struct JsonLine {
     flow: Option<Flow>,
     session: Option<Session>,
-    identification: Option<Identification>,
+    identification: Option<NamedIdentification>,
+}
+
+/// An identification with the ends of its flow, as far as its stream said them.
+#[derive(Deserialize)]
+struct NamedIdentification {
+    #[serde(flatten)]
+    identification: Identification,
+    gateway: Option<String>,
+    service: Option<String>,
 }
 
 fn parse(line: &[u8]) -> Result<JsonLine, serde_json::Error> {
@@ -98,7 +107,11 @@ fn read_lines(mut input: impl BufRead, timeline: &mut Timeline) -> Result<(), Pl
         })?;
         let flow = parsed.flow.map(Frame::from);
         let frames = flow.into_iter().chain(parsed.session.map(Frame::from));
-        frames.chain(parsed.identification.map(Frame::from)).for_each(|frame| timeline.add(&frame));
+        frames.for_each(|frame| timeline.add(&frame));
+        if let Some(NamedIdentification { identification, gateway, service }) = parsed.identification {
+            timeline.names.learn(identification.command.flow, gateway.as_deref(), service.as_deref());
+            timeline.add(&identification.into());
+        }
     }
     Ok(())
 }

@@ -86,8 +86,7 @@ impl Timeline {
 
     /// The gateway of a flow, if it is known.
     pub(super) fn gateway(&self, flow: u64) -> Option<IpAddr> {
-        let (_, gateway, _) = self.names.ends(flow)?.addresses?;
-        Some(gateway)
+        self.names.ends(flow)?.gateway
     }
 
     /// The gateways of the commands that are drawn.
