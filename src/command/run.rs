@@ -113,7 +113,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
     let format = arguments.output.form(arguments.format, "sizeleak run")?.unwrap_or_default();
-    let mut pipeline = configure(arguments)?;
+    arguments.input.check()?;
+    let found = FoundPipeline::of(&arguments.input)?;
+    let mut pipeline = configure(arguments, found.as_ref())?;
     let mut files = RunFiles::new();
     arguments.output.add_to(&mut files);
     let selection = select(arguments, format, &pipeline);
@@ -121,8 +123,14 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
     let start = StartPoint::of(&arguments.input, &arguments.cache)?;
-    let (mut prepared, completion) =
-        start.prepare(&mut pipeline, &arguments.kind, files, &interrupt, &arguments.log)?;
+    let (mut prepared, completion) = start.prepare(
+        &mut pipeline,
+        &arguments.kind,
+        arguments.without_model(found.as_ref()),
+        files,
+        &interrupt,
+        &arguments.log,
+    )?;
     report_consumed(arguments, &pipeline);
     let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion)).flatten();
     if let Some(access) = &access {
@@ -196,6 +204,11 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 }
 
 impl Arguments {
+    /// A pipeline that was found, if no model is named here.
+    fn without_model<'a>(&self, found: Option<&'a FoundPipeline>) -> Option<&'a FoundPipeline> {
+        found.filter(|_| self.model.is_empty() && !self.options.name_a_model())
+    }
+
     /// What a run opens; `None` if it starts programs.
     fn access(&self, prepared: &PreparedRun, completion: &RunCompletion<'_>) -> Option<Access> {
         let mut access = prepared.access()?.clone();
@@ -220,14 +233,12 @@ fn of_configuration(error: ConfigureError) -> Failure {
 }
 
 /// The pipeline of the file, with the options of the command line.
-fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
+fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pipeline, Failure> {
     let input = &arguments.input;
-    input.check()?;
-    let found = FoundPipeline::of(input)?;
-    if let Some(found) = found.as_ref().filter(|_| arguments.model.is_empty() && !arguments.options.name_a_model()) {
+    if let Some(found) = arguments.without_model(found) {
         found.check(input, &arguments.kind)?;
     }
-    let mut pipeline = match (input.pipeline()?, &found) {
+    let mut pipeline = match (input.pipeline()?, found) {
         (Some(file), _) => Pipeline::read(file)?,
         (None, Some(found)) => found.pipeline().clone(),
         (None, None) => Pipeline::standard(),
