@@ -124,7 +124,7 @@ fn learn_and_evaluate_take_captures_like_run() {
 }
 
 #[test]
-fn what_is_missing_or_at_the_wrong_place_is_said() {
+fn arguments_missing_or_at_the_wrong_place_are_named() {
     let (test, labels, model) = (example("test.pcap"), example("test.csv"), example("model.toml"));
     for (arguments, words) in [
         (
