@@ -32,6 +32,15 @@ pub struct Alternative {
     pub difference: f64,
 }
 
+/// Two names that the labels would fit nearly as well the other way round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UncertainNames {
+    /// The names.
+    pub names: [String; 2],
+    /// The probability that they are the other way round, at most 0.5.
+    pub probability: f64,
+}
+
 /// What commands show of sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlindFit {
@@ -47,6 +56,8 @@ pub struct BlindFit {
     pub epsilons: Vec<(i64, f64)>,
     /// The actions, ordered by size, then by reply. None is empty, and each has a size of at least 1 byte.
     pub actions: Vec<BlindAction>,
+    /// Names that may be those of each other's actions.
+    pub uncertain_names: Vec<UncertainNames>,
     /// The share of commands that nothing of this explains.
     pub outliers: f64,
     /// The log-likelihood of the commands that were used, in nats.

@@ -3,13 +3,13 @@
 use crate::certainty::{EXCLUDED, interval, more_commands};
 use crate::expectation::{Expected, Step, expect, silent_start};
 use crate::lengths_alone::{MOST_ACTIONS, search_lengths};
-use crate::naming::{Label, Naming, labels, name};
+use crate::naming::{Exchange, Label, Naming, labels, name};
 use crate::reply_classes::ReplyClasses;
 use crate::rows::{MOST_ROWS, Rows};
 use crate::search::{Candidate, fewest_replies, plain_step, planned, search};
 use crate::sparsity::{Atom, atoms, cost_of_size, is_artefact, sparsify};
 use crate::sums::Plan;
-use crate::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options};
+use crate::{Alternative, BlindAction, BlindFit, BlindFitError, Observation, Options, UncertainNames};
 
 /// Fewer commands are not worth a try.
 const FEWEST_COMMANDS: usize = 12;
@@ -218,6 +218,7 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
         record_bytes: form.record_bytes,
         epsilons: parameters.epsilons.iter().copied().filter(|(_, probability)| *probability > 1e-6).collect(),
         actions,
+        uncertain_names: uncertain_names(&best.naming, names),
         outliers: parameters.outliers,
         log_likelihood: best.expected.log_likelihood + best.naming.log_likelihood,
         lost,
@@ -226,6 +227,15 @@ fn result(best: &Refined, plan: &Plan, step: Step, classes: &ReplyClasses, names
         dropped: 0,
         more_commands_needed: more_commands(plan.commands as usize, closest),
     }
+}
+
+/// The names that may be the other way round.
+fn uncertain_names(naming: &Naming, names: &[String]) -> Vec<UncertainNames> {
+    let of = |exchange: &Exchange| {
+        let [one, other] = exchange.names.map(|name| names.get(name).cloned());
+        Some(UncertainNames { names: [one?, other?], probability: 1.0 / (1.0 + exchange.difference.max(0.0).exp()) })
+    };
+    naming.exchanges.iter().filter_map(of).collect()
 }
 
 impl Refined {

@@ -24,7 +24,7 @@ mod search;
 mod sparsity;
 mod sums;
 
-pub use blind_fit::{Alternative, BlindAction, BlindFit};
+pub use blind_fit::{Alternative, BlindAction, BlindFit, UncertainNames};
 pub use error::BlindFitError;
 pub use learning::learn;
 pub use length_fields::LengthFields;

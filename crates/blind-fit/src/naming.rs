@@ -16,6 +16,8 @@ const LARGEST: i64 = 100_000;
 const WRONG_REPLY: f64 = 4.0;
 /// What a size that unlabelled commands do not show must explain better, in nats.
 const OWN_SIZE: f64 = 6.0;
+/// Names are certain where every other assignment is less likely by this, in nats: a hundred times.
+const CERTAIN: f64 = 4.6;
 /// What it costs that an action shares its size and reply with another, in nats.
 const SHARED: f64 = 5.0;
 
@@ -59,6 +61,16 @@ pub(crate) struct Naming {
     pub(crate) names: BTreeMap<usize, NamedSize>,
     /// In nats.
     pub(crate) log_likelihood: f64,
+    /// Other assignments that the labels hardly distinguish from this, each of two names exchanged.
+    pub(crate) exchanges: Vec<Exchange>,
+}
+
+/// Two names that may be the other way round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Exchange {
+    pub(crate) names: [usize; 2],
+    /// By how much that is less likely, in nats.
+    pub(crate) difference: f64,
 }
 
 struct Evidence<'a> {
@@ -87,11 +99,55 @@ pub(crate) fn name(labels: &[(Label, usize)], candidate: &Candidate, atoms: &[At
             break;
         }
     }
-    let log_likelihood = labels.iter().filter_map(|(label, n)| Some(*n as f64 * evidence.of(label, &names)?)).sum();
-    Naming { names, log_likelihood }
+    evidence.exchange(&mut names);
+    let log_likelihood = evidence.of_all(&names);
+    let exchanges = evidence.exchanges(&names, log_likelihood);
+    Naming { names, log_likelihood, exchanges }
+}
+
+/// The sizes of names after two of them are exchanged.
+fn exchanged(names: &BTreeMap<usize, NamedSize>, [one, other]: [usize; 2]) -> BTreeMap<usize, NamedSize> {
+    let mut exchanged = names.clone();
+    for (name, from) in [(one, other), (other, one)] {
+        if let Some(size) = names.get(&from) {
+            exchanged.insert(name, *size);
+        }
+    }
+    exchanged
 }
 
 impl Evidence<'_> {
+    /// The log-likelihood of all labels whose names have sizes.
+    fn of_all(&self, names: &BTreeMap<usize, NamedSize>) -> f64 {
+        self.labels.iter().filter_map(|(label, n)| Some(*n as f64 * self.of(label, names)?)).sum()
+    }
+
+    /// Exchanges names while that makes the labels more likely: each was matched by itself.
+    fn exchange(&self, names: &mut BTreeMap<usize, NamedSize>) {
+        for _ in 0..names.len() {
+            let now = self.of_all(names);
+            let all = self.exchanges(names, now);
+            let best = all.iter().min_by(|a, b| a.difference.total_cmp(&b.difference));
+            let Some(better) = best.filter(|best| best.difference < 0.0) else { break };
+            *names = exchanged(names, better.names);
+        }
+    }
+
+    /// The exchanges of two names that are not much less likely than what the names are now.
+    fn exchanges(&self, names: &BTreeMap<usize, NamedSize>, log_likelihood: f64) -> Vec<Exchange> {
+        let mut found = Vec::new();
+        for (one, size) in names {
+            for (other, _) in names.iter().filter(|(other, its_size)| *other > one && *its_size != size) {
+                let names_exchanged = exchanged(names, [*one, *other]);
+                let difference = log_likelihood - self.of_all(&names_exchanged);
+                if difference < CERTAIN {
+                    found.push(Exchange { names: [*one, *other], difference });
+                }
+            }
+        }
+        found
+    }
+
     /// The best size of a name, given those of the others.
     fn best(&self, name: usize, names: &BTreeMap<usize, NamedSize>, atoms: &[Atom]) -> Option<NamedSize> {
         let mut names = names.clone();

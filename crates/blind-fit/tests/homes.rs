@@ -132,6 +132,31 @@ fn five_hundred_commands_give_all_sizes() {
 }
 
 #[test]
+fn names_that_labels_fit_either_way_are_uncertain() {
+    let home = Home::plugs(LengthFields::WebSocket, 65, 9);
+    let names = ["on", "off"].map(str::to_owned);
+    // `on` has 28 bytes and `off` 29, with replies of equal sizes.
+    let fit = |epsilon_of_off: i64| {
+        let mut random = ChaCha8Rng::seed_from_u64(9);
+        let mut observations: Vec<Observation> = home.commands(500).into_iter().map(|(seen, _)| seen).collect();
+        for (at, epsilon) in [(0, 0), (1, epsilon_of_off)] {
+            let counts: Vec<u32> = (0..home.actions.len()).map(|action| u32::from(action == at)).collect();
+            let mut labelled = home.observation(&counts, epsilon, &mut random);
+            labelled.counts = Some(counts[..2].to_vec());
+            observations.push(labelled);
+        }
+        learn(&observations, &names, &Options::default()).unwrap()
+    };
+    assert_eq!(fit(0).uncertain_names, []);
+    let size_of = |name: &str| fit(0).actions.iter().find(|action| action.name.as_deref() == Some(name)).unwrap().size;
+    assert_eq!([size_of("on"), size_of("off")], [28, 29]);
+    // The labelled `off` is as long as the labelled `on`.
+    let uncertain = fit(-1).uncertain_names;
+    assert!(uncertain.len() == 1 && uncertain[0].names == names, "{uncertain:?}");
+    assert!((uncertain[0].probability - 0.5).abs() < 1e-9, "{uncertain:?}");
+}
+
+#[test]
 fn two_hundred_commands_give_most_sizes() {
     let (mut found, mut all) = (0, 0);
     for home in homes() {

@@ -75,6 +75,16 @@ pub(super) fn warnings(found: &FoundSizes, learned: &LearnedModel) -> Vec<String
              mixed up; label each of them alone, several times"
         ));
     }
+    for uncertain in &fit.uncertain_names {
+        let [one, other] = &uncertain.names;
+        warnings.push(format!(
+            "`{}` and `{}` may be the other way round (probability {:.2}): what is labelled fits both; label each of them \
+             alone once or twice more",
+            escaped(one),
+            escaped(other),
+            uncertain.probability
+        ));
+    }
     let size = |name: &str| learned.model.actions.iter().find(|action| action.name == name).map(|action| action.size);
     let moved = found.names.iter().zip(&fit.actions);
     let moved = moved.filter(|(name, action)| size(name).is_some_and(|size| size != action.size));
