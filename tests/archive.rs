@@ -162,13 +162,47 @@ fn new_files_are_added_and_captures_that_are_gone_are_not_forgotten() {
     fs::rename(&late, homes.point("hall").join("home.pcap.2")).unwrap();
     let said = stderr(&damaged(archive(&homes, "out", &[])));
     assert!(!said.contains("gone"), "{said}");
-    fs::remove_file(homes.point("hall").join("home.pcap.2")).unwrap();
+    // A ring of files overwrites the oldest one.
+    fs::copy(homes.point("hall").join("a"), homes.point("hall").join("home.pcap.2")).unwrap();
     let said = stderr(&damaged(archive(&homes, "out", &[])));
     assert!(said.contains("homes+hall: 1 of its captures are gone") && said.contains("--forget"), "{said}");
     let parts = |out: &str| tree(&homes.out(out).join("identifications"));
     assert!(parts("out") == parts("fresh"), "its results are as they were");
+    fs::remove_file(homes.point("hall").join("home.pcap.2")).unwrap();
     damaged(archive(&homes, "out", &["--forget"]));
     assert!(parts("out") != parts("fresh"));
+}
+
+#[test]
+fn a_folder_by_another_name_is_not_counted_twice() {
+    let homes = Archive::new();
+    damaged(archive(&homes, "out", &[]));
+    let parts = tree(&homes.out("out/identifications"));
+    let mut command = sizeleak("archive");
+    command.arg(homes.point("hall")).arg("-o").arg(homes.out("out")).args(["--gateway", GATEWAY]);
+    command.args(["--model", &example("model.toml")]);
+    let said = stderr(&damaged(command));
+    assert!(said.contains("already, as a capture of the point `homes+hall`"), "{said}");
+    assert!(tree(&homes.out("out/identifications")) == parts);
+}
+
+#[test]
+fn connections_go_on_from_folder_to_folder_of_one_point() {
+    let homes = Archive::new();
+    // The second half of the hall, in a folder of its own.
+    for name in ["home.pcap", "home.pcap.1"] {
+        fs::rename(homes.point("hall").join(name), homes.point("hall/later").join(name)).unwrap();
+    }
+    fs::remove_file(homes.point("hall").join("latest")).unwrap();
+    let answered = |out: &str, more: &[&str]| {
+        let mut command = sizeleak("archive");
+        command.arg(homes.point("hall")).arg("-o").arg(homes.out(out)).args(["--gateway", GATEWAY]);
+        stdout(command.args(["--model", &example("model.toml")]).args(more));
+        let points = status(&homes.out(out))["points"].as_array().unwrap().clone();
+        points.iter().map(|point| point["identifications"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(answered("one", &["--one-point"]), [307]);
+    assert_eq!(answered("two", &[]).len(), 2);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use bytesize::ByteSize;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use sizeleak_archive::{ArchivePlan, ArchiveRun, Manifest, PartFormat};
+use sizeleak_archive::{ArchivePlan, ArchiveRun, Manifest, PartFormat, PointsOf};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_telemetry::Progress;
 use sizeleak_telemetry::log::{LogFlags, Screen, complain, say};
@@ -38,7 +38,8 @@ const MOST_NAMED: usize = 20;
     sizeleak archive captures -o results --pipeline pipeline.toml --jobs 4 --dry-run\n  \
     sizeleak archive status results --format json\n\n\
     Every file below a folder is looked at, whatever its name; captures are recognised by content, also compressed. The \
-    captures of one folder are one capture point: they are merged by time, so connections go on from file to file. Links \
+    captures of one folder are one capture point (`--one-point`: with all below it): they are merged by time, so \
+    connections go on from file to file. Links \
     to folders are not followed; a file that links lead to is read once.\n\n\
     OUT gets identifications/gateway=IP/day=YYYY-MM-DD/part-POINT.parquet, records/POINT.frames.zst, and \
     manifest.ndjson with a line for every file. It may be stopped at any time: the same call completes it. A point is \
@@ -81,6 +82,12 @@ pub(crate) struct Arguments {
     /// Print what would be read and made, and write nothing
     #[arg(long)]
     dry_run: bool,
+
+    /// Take each folder that is named as one capture point, with all folders below it
+    ///
+    /// For one folder a day, or a week: connections go on from folder to folder.
+    #[arg(long, help_heading = INPUT)]
+    one_point: bool,
 
     /// Give up what was found in captures that are gone
     ///
@@ -163,6 +170,7 @@ impl Arguments {
             out: self.output.clone().unwrap_or_default(),
             format: self.format.into(),
             jobs: self.jobs.get(),
+            points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
             forget: self.forget,
         })
     }

@@ -12,7 +12,8 @@ use sizeleak_telemetry::Tally;
 
 use crate::description::AnswersDescription;
 use crate::layout::Layout;
-use crate::partitions::{PartFormat, Partitions};
+use crate::part_format::PartFormat;
+use crate::partitions::Partitions;
 
 /// The stage that finds commands.
 const COMMAND_STAGE: &str = "command-segmenter";

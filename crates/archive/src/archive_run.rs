@@ -13,12 +13,12 @@ use sizeleak_telemetry::Progress;
 
 use crate::capture_file::CaptureFile;
 use crate::description::PointDescription;
-use crate::discovery::{CapturePoint, capture_points};
+use crate::discovery::{CapturePoint, PointsOf, capture_points};
 use crate::error::ArchiveError;
-use crate::keys::{ANSWER, digest_of};
+use crate::keys::digest_of;
 use crate::layout::Layout;
 use crate::manifest::Manifest;
-use crate::partitions::PartFormat;
+use crate::part_format::{ANSWER, PartFormat};
 use crate::point_run::{Need, PointRun};
 use crate::records;
 
@@ -35,6 +35,8 @@ pub struct ArchiveRun {
     pub format: PartFormat,
     /// How many points are processed at once.
     pub jobs: usize,
+    /// What is a capture point.
+    pub points_of: PointsOf,
     /// Whether captures that are gone are given up with what was found in them.
     pub forget: bool,
 }
@@ -95,9 +97,12 @@ impl ArchiveRun {
         let layout = &locked.layout;
         // Each capture is read once for its digest and its times, and once for its records.
         progress.expect(2 * points.iter().map(CapturePoint::bytes).sum::<u64>());
-        let faults = self.process(&points, &self.point_run(layout, progress, program));
-        let descriptions = PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()))?;
-        let manifest = Manifest::of(descriptions, &faults);
+        let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
+        let mut elsewhere = descriptions()?;
+        elsewhere.retain(|known, _| !points.iter().any(|point| point.name == *known));
+        let run = PointRun { elsewhere: captures_in(&elsewhere), ..self.point_run(layout, progress, program) };
+        let faults = self.process(&points, &run);
+        let manifest = Manifest::of(descriptions()?, &faults);
         manifest.write(layout)?;
         layout.remove_staging().map_err(ArchiveError::of_file(&layout.staging()))?;
         Ok(manifest)
@@ -105,7 +110,8 @@ impl ArchiveRun {
 
     fn point_run<'a>(&'a self, layout: &'a Layout, progress: &'a Progress, program: Hash) -> PointRun<'a> {
         let (pipeline, format, forget) = (&self.pipeline, self.format, self.forget);
-        PointRun { layout, pipeline, format, program, forget, progress, publishing: Mutex::new(()) }
+        let (publishing, elsewhere) = (Mutex::new(()), BTreeMap::new());
+        PointRun { layout, pipeline, format, program, forget, progress, publishing, elsewhere }
     }
 
     /// The points, which do not overlap with the results.
@@ -128,7 +134,7 @@ impl ArchiveRun {
                 return Err(ArchiveError::Inside { out: self.out.clone(), input: operand.clone() });
             }
         }
-        capture_points(&self.operands)
+        capture_points(&self.operands, self.points_of)
     }
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.
@@ -166,6 +172,13 @@ impl Manifest {
         let failed = self.files.iter().filter(|(_, file)| file.is_failure());
         failed.map(|(_, file)| (file, file.fault().unwrap_or_default()))
     }
+}
+
+/// The points that have captures, by the digests of these.
+fn captures_in(points: &BTreeMap<String, PointDescription>) -> BTreeMap<String, String> {
+    let captures = points.iter().flat_map(|(name, point)| point.files().map(move |file| (name, file)));
+    let with_packets = captures.filter(|(_, file)| file.packets > 0);
+    with_packets.filter_map(|(name, file)| Some((file.sha256.clone()?, name.clone()))).collect()
 }
 
 /// The digest of the running program.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture_file::{CaptureFile, FileState};
 use crate::layout::Layout;
-use crate::partitions::PartFormat;
+use crate::part_format::PartFormat;
 
 /// A file that changed within this many seconds before it was described may have changed again without a new time.
 const SETTLED_AFTER_S: i64 = 2;
@@ -68,6 +68,17 @@ pub struct AnswersDescription {
     pub parts: BTreeMap<String, u64>,
 }
 
+impl DescribedFile {
+    fn is_same(&self, path: &Path) -> bool {
+        match (FileState::of(path), self.state) {
+            (Ok(now), Some(then)) => now == then,
+            // A link to nothing has no state.
+            (Err(_), None) => !self.file.is_capture(),
+            _ => false,
+        }
+    }
+}
+
 impl PointDescription {
     /// The files, captures or not.
     pub fn files(&self) -> impl Iterator<Item = &CaptureFile> {
@@ -109,15 +120,9 @@ impl PointDescription {
         layout.write(&layout.description(&self.point), &text)
     }
 
-    /// What is known of a file that has not changed since.
-    pub(crate) fn known(&self, path: &Path) -> Option<&DescribedFile> {
-        let described = self.files.iter().find(|described| Path::new(&described.file.path) == path)?;
-        let is_same = match (FileState::of(path), described.state) {
-            (Ok(now), Some(then)) => now == then,
-            // A link to nothing has no state.
-            (Err(_), None) => !described.file.is_capture(),
-            _ => false,
-        };
-        is_same.then_some(described)
+    /// What is known of files that have not changed since, by path.
+    pub(crate) fn known_files(&self) -> BTreeMap<&Path, &DescribedFile> {
+        let files = self.files.iter().map(|described| (Path::new(&described.file.path), described));
+        files.filter(|(path, described)| described.is_same(path)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the files of an archive and groups them into capture points: one for each folder.
+//! Finds the files of an archive and groups them into capture points.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -33,6 +33,16 @@ impl CapturePoint {
     }
 }
 
+/// What a capture point is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PointsOf {
+    /// Each folder with files.
+    #[default]
+    Folders,
+    /// Each folder that is named, with all below it: such as one folder a day.
+    Operands,
+}
+
 /// Points by their real folders, while they are found.
 #[derive(Default)]
 struct FoundPoints {
@@ -47,12 +57,12 @@ struct FoundPoints {
 ///
 /// # Errors
 /// A path that does not exist, and two points with one name.
-pub(crate) fn capture_points(operands: &[PathBuf]) -> Result<Vec<CapturePoint>, ArchiveError> {
+pub(crate) fn capture_points(operands: &[PathBuf], points: PointsOf) -> Result<Vec<CapturePoint>, ArchiveError> {
     let mut found = FoundPoints::default();
     for operand in operands {
         let real = operand.canonicalize().map_err(ArchiveError::of_file(operand))?;
         if real.is_dir() {
-            found.add_folder(operand, &real);
+            found.add_folder(operand, &real, points);
         } else {
             let folder = real.parent().unwrap_or(Path::new("/")).to_owned();
             found.add_file(operand, &folder, &folder);
@@ -68,15 +78,20 @@ pub(crate) fn capture_points(operands: &[PathBuf]) -> Result<Vec<CapturePoint>, 
         named.insert(point.name.clone(), point);
     }
     let mut points: Vec<CapturePoint> = named.into_values().collect();
-    points.iter_mut().for_each(|point| point.files.sort());
+    for point in &mut points {
+        point.files.sort();
+    }
     Ok(points)
 }
 
 impl FoundPoints {
     /// Adds everything below a folder; `real` is where it is without links.
-    fn add_folder(&mut self, operand: &Path, real: &Path) {
+    fn add_folder(&mut self, operand: &Path, real: &Path, points: PointsOf) {
         let content = content_below(operand);
         let place = |path: &Path| {
+            if points == PointsOf::Operands {
+                return real.to_owned();
+            }
             let folder = path.parent().unwrap_or(operand);
             folder.strip_prefix(operand).map_or_else(|_| real.to_owned(), |below| real.join(below))
         };
@@ -173,10 +188,13 @@ mod tests {
         symlink("../hall/a.1", root.join("attic room/again")).unwrap();
         symlink("nowhere", root.join("attic room/lost")).unwrap();
         let hall = root.join("hall");
-        let points = capture_points(&[root.clone(), hall.clone(), hall.join("a.1")]).unwrap();
+        let points = capture_points(&[root.clone(), hall.clone(), hall.join("a.1")], PointsOf::Folders).unwrap();
         let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
         let (a, lost) = (root.join("hall/a.1"), root.join("attic room/lost"));
-        assert_eq!(names, [("taps+attic%20room", vec![lost]), ("taps+hall", vec![a])]);
+        assert_eq!(names, [("taps+attic%20room", vec![lost.clone()]), ("taps+hall", vec![a.clone()])]);
+        let points = capture_points(&[root], PointsOf::Operands).unwrap();
+        let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
+        assert_eq!(names, [("taps", vec![lost, a])]);
     }
 
     #[test]
@@ -187,8 +205,13 @@ mod tests {
             fs::create_dir_all(home).unwrap();
             fs::write(home.join("a"), "a").unwrap();
         }
-        assert!(matches!(capture_points(&homes), Err(ArchiveError::SameName { name, .. }) if name == "home"));
-        assert!(matches!(capture_points(&[folder.path().join("none")]), Err(ArchiveError::File { .. })));
+        assert!(
+            matches!(capture_points(&homes, PointsOf::Folders), Err(ArchiveError::SameName { name, .. }) if name == "home")
+        );
+        assert!(matches!(
+            capture_points(&[folder.path().join("none")], PointsOf::Folders),
+            Err(ArchiveError::File { .. })
+        ));
     }
 
     #[test]

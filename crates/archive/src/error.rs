@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sizeleak_frame::WriteError;
 use sizeleak_pipeline::ConfigError;
 use thiserror::Error;
 
@@ -66,5 +67,13 @@ impl ArchiveError {
             Self::NotArchive(_) | Self::Inside { .. } | Self::SameName { .. } | Self::Pipeline(_) => 2,
             Self::Locked(_) | Self::NoManifest(_) | Self::File { .. } => 1,
         }
+    }
+}
+
+/// The error of the system behind one about frames.
+pub(crate) fn io_error(error: WriteError) -> io::Error {
+    match error {
+        WriteError::Io(error) => error,
+        other => io::Error::other(other),
     }
 }

@@ -1,5 +1,6 @@
 //! The keys of a point's records and answers: digests of everything they depend on.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,13 +9,10 @@ use blake3::{Hash, Hasher};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_pipeline::cache::{CacheKeys, CacheableOutput};
 
-use crate::partitions::PartFormat;
+use crate::part_format::PartFormat;
 
 /// The last of the stages that read packets.
 pub(crate) const RECORD_STAGE: &str = "record-sizer";
-
-/// What the answers are.
-pub(crate) const ANSWER: &str = "identification";
 
 /// The keys of one point.
 #[derive(Debug)]
@@ -35,12 +33,12 @@ impl PointKeys {
     /// One sentence: the pipeline does not read captures up to records with stages of this program.
     pub(crate) fn of(
         pipeline: &Pipeline,
-        captures: &[(PathBuf, Hash)],
+        captures: &BTreeMap<PathBuf, Hash>,
         program: Hash,
         format: PartFormat,
     ) -> Result<Self, String> {
-        let keys = CacheKeys::of(pipeline, program, |path| match captures.iter().find(|(known, _)| known == path) {
-            Some((_, digest)) => Ok((*digest, 0)),
+        let keys = CacheKeys::of(pipeline, program, |path| match captures.get(path) {
+            Some(digest) => Ok((*digest, 0)),
             None => digest_of(path).map(|digest| (digest, 0)),
         })?;
         let Some(records) = keys.outputs.iter().find(|output| output.stage == RECORD_STAGE) else {

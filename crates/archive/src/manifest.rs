@@ -123,8 +123,12 @@ impl Manifest {
     /// None that is known.
     pub fn lines(&self) -> io::Result<String> {
         let mut text = String::new();
+        let mut files: BTreeMap<&str, Vec<&CaptureFile>> = BTreeMap::new();
+        for (point, file) in &self.files {
+            files.entry(point).or_default().push(file);
+        }
         for point in &self.points {
-            for (_, file) in self.files.iter().filter(|(of, _)| *of == point.point) {
+            for file in files.remove(point.point.as_str()).unwrap_or_default() {
                 let (of, version) = (point.point.clone(), point.version.clone());
                 let line = Line::File(FileLine { point: of, version, file: file.clone() });
                 text = text + &serde_json::to_string(&line)? + "\n";

@@ -9,13 +9,12 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Flow, Frame, FrameReader, FrameWriter, Hello, Identification, SCHEMA, Session, Summary};
-use sizeleak_output::{KindSelection, OutputFormat, OutputWriter, TextStyle};
+use sizeleak_output::{KindSelection, OutputWriter, TextStyle};
 use sizeleak_text::utc;
 
-use crate::keys::ANSWER;
-use crate::records::io_error;
+use crate::error::io_error;
+use crate::part_format::{ANSWER, PartFormat};
 
 /// At most this many bytes of frames wait in memory.
 const MOST_WAITING: usize = 8 << 20;
@@ -25,37 +24,6 @@ const MOST_FLOWS: usize = 100_000;
 
 /// How Hive names a partition of rows without a value.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
-
-/// The format of the parts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PartFormat {
-    /// Parquet, compressed by zstd.
-    #[default]
-    Parquet,
-    /// A JSON object a line.
-    Ndjson,
-}
-
-impl PartFormat {
-    /// All formats.
-    pub(crate) const ALL: [Self; 2] = [Self::Parquet, Self::Ndjson];
-
-    /// How names of parts end.
-    pub(crate) fn extension(self) -> &'static str {
-        match self {
-            Self::Parquet => "parquet",
-            Self::Ndjson => "ndjson",
-        }
-    }
-
-    fn output(self) -> OutputFormat {
-        match self {
-            Self::Parquet => OutputFormat::Parquet,
-            Self::Ndjson => OutputFormat::Ndjson,
-        }
-    }
-}
 
 /// The answers of one gateway on one day.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,14 +69,14 @@ pub(crate) struct Partitions {
     /// Where the frames are collected.
     folder: PathBuf,
     flows: BTreeMap<u64, KnownFlow>,
-    partitions: BTreeMap<PartitionKey, Waiting>,
+    by_key: BTreeMap<PartitionKey, Waiting>,
     waiting_bytes: usize,
 }
 
 impl Partitions {
     /// Collects in this folder, which exists.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, flows: BTreeMap::new(), partitions: BTreeMap::new(), waiting_bytes: 0 }
+        Self { folder, flows: BTreeMap::new(), by_key: BTreeMap::new(), waiting_bytes: 0 }
     }
 
     /// Remembers what a frame says of its flow.
@@ -136,8 +104,8 @@ impl Partitions {
         let known = self.flows.get(&flow);
         let gateway = known.and_then(|known| known.flow.as_ref()).map(|flow| flow.gateway);
         let day = utc(answer.command.time_ns).get(..10).unwrap_or(NO_VALUE).to_owned();
-        let number = self.partitions.len();
-        let entry = self.partitions.entry(PartitionKey { gateway, day });
+        let number = self.by_key.len();
+        let entry = self.by_key.entry(PartitionKey { gateway, day });
         let is_new = matches!(entry, Entry::Vacant(_));
         let partition = entry.or_insert_with(|| Waiting { number, frames: Vec::new(), described: None });
         let before = partition.frames.len();
@@ -161,7 +129,7 @@ impl Partitions {
 
     /// Writes what waits to the files of the partitions.
     fn spill(&mut self) -> io::Result<()> {
-        for waiting in self.partitions.values_mut().filter(|waiting| !waiting.frames.is_empty()) {
+        for waiting in self.by_key.values_mut().filter(|waiting| !waiting.frames.is_empty()) {
             let path = self.folder.join(format!("{}.frames", waiting.number));
             File::options().create(true).append(true).open(path)?.write_all(&waiting.frames)?;
             // Also gives the memory back.
@@ -174,14 +142,14 @@ impl Partitions {
     /// Makes a part of each partition, called `name`. Returns the places of the parts below `identifications` with
     /// where they are now.
     pub(crate) fn finish(mut self, name: &str, format: PartFormat) -> io::Result<Vec<(PathBuf, PathBuf)>> {
-        for waiting in self.partitions.values_mut() {
+        for waiting in self.by_key.values_mut() {
             let mut writer = FrameWriter::new(&mut waiting.frames);
             writer.write(&Frame::Summary(Summary::default())).map_err(io_error)?;
             writer.flush().map_err(io_error)?;
         }
         self.spill()?;
         let mut parts = Vec::new();
-        for (key, Waiting { number, .. }) in &self.partitions {
+        for (key, Waiting { number, .. }) in &self.by_key {
             let collected = self.folder.join(format!("{number}.frames"));
             let part = self.folder.join(format!("{number}.{}", format.extension()));
             write_part(&collected, &part, format)?;
@@ -211,24 +179,24 @@ mod tests {
 
     use super::*;
 
-    fn flow(flow: u64, gateway: &str) -> Box<Flow> {
+    fn flow(flow: u64, gateway: &str) -> Flow {
         let (gateway, service) = (gateway.parse().unwrap(), "10.0.0.1:443".parse().unwrap());
-        Box::new(Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None })
+        Flow { flow, gateway, service, transport: Transport::Tcp, encapsulation: None }
     }
 
-    fn answer(flow: u64, time_ns: i64) -> Box<Identification> {
-        Box::new(Identification::unanswered(Command { time_ns, end_ns: time_ns, flow, ..Command::default() }))
+    fn answer(flow: u64, time_ns: i64) -> Identification {
+        Identification::unanswered(Command { time_ns, end_ns: time_ns, flow, ..Command::default() })
     }
 
     #[test]
     fn answers_are_parted_by_gateway_and_day() {
         let folder = tempfile::tempdir().unwrap();
         let mut partitions = Partitions::new(folder.path().to_owned());
-        partitions.describe_flow(flow(1, "192.168.1.20"));
-        partitions.describe_flow(flow(2, "fe80::1"));
+        partitions.describe_flow(flow(1, "192.168.1.20").into());
+        partitions.describe_flow(flow(2, "fe80::1").into());
         let day = 86_400_000_000_000;
         for (flow, time_ns) in [(1, 0), (2, day - 1), (1, day), (3, 5), (1, 1)] {
-            partitions.add(answer(flow, time_ns)).unwrap();
+            partitions.add(answer(flow, time_ns).into()).unwrap();
             partitions.spill().unwrap();
         }
         let parts = partitions.finish("part-x.ndjson", PartFormat::Ndjson).unwrap();
@@ -248,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut partitions = Partitions::new(folder.path().to_owned());
         for flow in 0..200_000 {
-            partitions.add(answer(flow, flow.cast_signed() * 1_000_000_000_000)).unwrap();
+            partitions.add(answer(flow, flow.cast_signed() * 1_000_000_000_000).into()).unwrap();
             assert!(partitions.waiting_bytes <= MOST_WAITING);
             if fs::read_dir(folder.path()).unwrap().next().is_some() {
                 return;

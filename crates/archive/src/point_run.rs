@@ -1,7 +1,7 @@
 //! Processes one capture point: looks at its files, makes its records and its answers as far as they are not there, and
 //! describes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::description::{AnswersDescription, DescribedFile, PointDescription, Re
 use crate::discovery::CapturePoint;
 use crate::keys::PointKeys;
 use crate::layout::Layout;
-use crate::partitions::PartFormat;
+use crate::part_format::PartFormat;
 use crate::records;
 
 /// What all points have in common.
@@ -32,6 +32,8 @@ pub(crate) struct PointRun<'a> {
     pub(crate) progress: &'a Progress,
     /// Held while files of a point move to their places: another point might remove a folder that is still empty.
     pub(crate) publishing: Mutex<()>,
+    /// Points that are not processed now, by the digests of their captures.
+    pub(crate) elsewhere: BTreeMap<String, String>,
 }
 
 /// What a point still needs.
@@ -57,6 +59,7 @@ impl PointRun<'_> {
         if let Some(known) = &known {
             self.check_gone(known, &description)?;
         }
+        self.check_elsewhere(&description)?;
         let captures = captures(&description);
         if captures.is_empty() {
             self.clear(&description).map_err(of_results)?;
@@ -70,11 +73,13 @@ impl PointRun<'_> {
         if description.records.is_some() {
             self.progress.add(captures.iter().map(|capture| capture.bytes).sum());
         } else {
+            let is_damaged = captures.iter().any(|capture| capture.is_damaged);
+            let (file, made) =
+                records::make(self.layout, &pipeline, &target, &keys.records, is_damaged, self.progress)?;
+            check_unchanged(&description)?;
             // What it describes is being replaced.
             remove(&self.layout.description(&point.name)).map_err(of_results)?;
-            let is_damaged = captures.iter().any(|capture| capture.is_damaged);
-            let made = records::make(self.layout, &pipeline, &target, &keys.records, is_damaged, self.progress)?;
-            check_unchanged(&description)?;
+            file.keep_as(&target).map_err(of_results)?;
             description.records = Some(made);
         }
         if description.answers.is_none() {
@@ -118,8 +123,9 @@ impl PointRun<'_> {
     /// What a point needs, as far as that is known without reading a capture.
     pub(crate) fn need(&self, point: &CapturePoint) -> Need {
         let Some(known) = PointDescription::read(self.layout, &point.name) else { return Need::Records };
-        let files = point.files.iter().map(|path| known.known(path).cloned()).collect::<Option<Vec<_>>>();
-        let Some(files) = files else { return Need::Records };
+        let known_files = known.known_files();
+        let files = point.files.iter().map(|path| known_files.get(path.as_path()).map(|file| (*file).clone()));
+        let Some(files) = files.collect::<Option<Vec<_>>>() else { return Need::Records };
         let description = PointDescription { files, ..known.clone() };
         let captures = captures(&description);
         if captures.is_empty() {
@@ -137,34 +143,31 @@ impl PointRun<'_> {
 
     /// Looks at every file; those that have not changed are known.
     fn look_at(&self, point: &CapturePoint, known: Option<&PointDescription>) -> PointDescription {
-        let mut files: Vec<DescribedFile> = point
-            .files
-            .iter()
-            .map(|path| match known.and_then(|known| known.known(path)) {
-                Some(described) => {
-                    self.progress.add(described.file.bytes.unwrap_or_default());
-                    described.clone()
-                }
-                None => {
-                    // Before it is read: a file that grows meanwhile is found out.
-                    let state = FileState::of(path).ok();
-                    DescribedFile { file: CaptureFile::inspect(path, self.progress), state }
-                }
-            })
-            .collect();
+        let known = known.map(PointDescription::known_files).unwrap_or_default();
+        let look = |path: &PathBuf| {
+            if let Some(described) = known.get(path.as_path()) {
+                self.progress.add(described.file.bytes.unwrap_or_default());
+                return (*described).clone();
+            }
+            // Before it is read: a file that grows meanwhile is found out.
+            let state = FileState::of(path).ok();
+            DescribedFile { file: CaptureFile::inspect(path, self.progress), state }
+        };
+        let mut files: Vec<DescribedFile> = point.files.iter().map(look).collect();
         files.extend(point.unopened.iter().map(|file| DescribedFile { file: file.clone(), state: None }));
         files.sort_by(|one, other| one.file.path.cmp(&other.file.path));
         let (point, version) = (point.name.clone(), env!("CARGO_PKG_VERSION").to_owned());
         PointDescription { point, version, files, records: None, answers: None }
     }
 
-    /// Checks that no capture is gone whose packets are in the results. One that was renamed is not gone.
+    /// Checks that no capture is gone whose packets are in the results. One that was renamed or has grown is not gone;
+    /// one that was overwritten is.
     fn check_gone(&self, known: &PointDescription, now: &PointDescription) -> Result<(), String> {
-        let is_there = |gone: &CaptureFile| {
-            now.files()
-                .filter(|file| file.is_capture())
-                .any(|file| file.path == gone.path || file.sha256 == gone.sha256)
-        };
+        let captures = || now.files().filter(|file| file.is_capture());
+        let begun: BTreeSet<_> = captures().map(|file| (&file.path, file.first_ns)).collect();
+        let digests: BTreeSet<_> = captures().map(|file| &file.sha256).collect();
+        let is_there =
+            |gone: &CaptureFile| begun.contains(&(&gone.path, gone.first_ns)) || digests.contains(&gone.sha256);
         let gone: Vec<&CaptureFile> = known.files().filter(|file| file.packets > 0 && !is_there(file)).collect();
         match gone.first() {
             Some(first) if !self.forget => Err(format!(
@@ -177,9 +180,22 @@ impl PointRun<'_> {
         }
     }
 
+    /// Checks that no capture is in the results already, by another name of the folder it is in.
+    fn check_elsewhere(&self, description: &PointDescription) -> Result<(), String> {
+        let found = description.files().find_map(|file| Some((file, self.elsewhere.get(file.sha256.as_ref()?)?)));
+        match found {
+            Some((file, other)) => Err(format!(
+                "{} is in the results already, as a capture of the point `{other}`: name folders as before, or write \
+                 to another folder",
+                file.path
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// The pipeline over captures, and its keys.
     fn keys(&self, captures: &[PointCapture]) -> Result<(Pipeline, PointKeys), String> {
-        let digests: Vec<(PathBuf, Hash)> =
+        let digests: BTreeMap<PathBuf, Hash> =
             captures.iter().map(|capture| (capture.path.clone(), capture.digest)).collect();
         let files: Vec<PathBuf> = captures.iter().map(|capture| capture.path.clone()).collect();
         let pipeline = records::reading(self.pipeline, &files).map_err(|error| error.to_string())?;
@@ -221,6 +237,7 @@ fn check_unchanged(description: &PointDescription) -> Result<(), String> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
 fn of_results(error: io::Error) -> String {
     format!("the results cannot be written: {error}")
 }

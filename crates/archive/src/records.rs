@@ -3,20 +3,22 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary, WriteError};
-use sizeleak_pipeline::recording::{Compression, Recording};
+use sizeleak_frame::{Frame, FrameSink, FrameWriter, Summary};
+use sizeleak_pipeline::recording::{Compression, FinishedRecording, Recording};
 use sizeleak_pipeline::{ConfigError, Pipeline, RunEnding, RunError};
 use sizeleak_runtime::Interrupt;
+use sizeleak_storage::PendingFile;
 use sizeleak_telemetry::{Progress, Telemetry};
 
 use crate::description::RecordsDescription;
+use crate::error::io_error;
 use crate::keys::RECORD_STAGE;
 use crate::layout::Layout;
 
 /// The stage that reports damaged captures.
 const CAPTURE: &str = "capture";
 
-/// Reads captures and keeps their records as `target`; `key` is what they depend on. If `is_damaged`, that `capture`
+/// Reads captures and writes their records, which become `target` once they are kept; `key` is what they depend on. If `is_damaged`, that `capture`
 /// fails at the end is expected: everything that can be read has been.
 ///
 /// # Errors
@@ -28,7 +30,7 @@ pub(crate) fn make(
     key: &str,
     is_damaged: bool,
     progress: &Progress,
-) -> Result<RecordsDescription, String> {
+) -> Result<(PendingFile, RecordsDescription), String> {
     let of_target = |error: io::Error| format!("{} cannot be written: {error}", target.display());
     let mut pending = layout.begin(target).map_err(of_target)?;
     let file = pending.file().try_clone().map_err(of_target)?;
@@ -53,8 +55,8 @@ pub(crate) fn make(
     }
     let records = sink.records;
     let finished = sink.finish().map_err(of_target)?;
-    pending.keep_as(target).map_err(of_target)?;
-    Ok(RecordsDescription { key: key.to_owned(), digest: finished.digest.to_string(), bytes: finished.bytes, records })
+    let (key, digest) = (key.to_owned(), finished.digest.to_string());
+    Ok((pending, RecordsDescription { key, digest, bytes: finished.bytes, records }))
 }
 
 /// Makes the pipeline of a point read its captures.
@@ -102,7 +104,7 @@ impl RecordSink {
     }
 
     /// Ends the stream. That of a damaged capture ends without a summary; what is missing is in the manifest.
-    fn finish(mut self) -> io::Result<sizeleak_pipeline::recording::FinishedRecording> {
+    fn finish(mut self) -> io::Result<FinishedRecording> {
         self.report();
         if !self.is_whole {
             self.writer.write(&Frame::Summary(Summary::default())).map_err(io_error)?;
@@ -118,11 +120,4 @@ fn without_latencies(mut summary: Summary) -> Summary {
         stage.queue.clear();
     }
     summary
-}
-
-pub(crate) fn io_error(error: WriteError) -> io::Error {
-    match error {
-        WriteError::Io(error) => error,
-        other => io::Error::other(other),
-    }
 }
