@@ -272,3 +272,18 @@ fn duckdb_and_polars_read_the_partitions() {
     let answers: u64 = points.iter().map(|point| point["identifications"].as_u64().unwrap()).sum();
     assert_eq!((rows[0].2, rows.iter().map(|row| row.2).sum::<u64>()), (307, answers));
 }
+
+#[test]
+fn examples_of_the_documentation_find_answers() {
+    if !["duckdb", "polars"].iter().all(|module| tool::python_has("archive", module)) {
+        return;
+    }
+    let homes = Archive::new();
+    damaged(archive(&homes, "results", &[]));
+    let root = programs::root();
+    let mut python = Command::new("python3");
+    python.arg(root.join("tests/archive/run_examples.py")).arg(root.join("docs/archives.md"));
+    let rows = tool::output(python.current_dir(homes.out("."))).unwrap();
+    let rows: Vec<u64> = serde_json::from_slice(&rows).unwrap();
+    assert!(rows.len() == 3 && rows[0] == 3 && rows.iter().all(|rows| *rows > 2), "{rows:?}");
+}

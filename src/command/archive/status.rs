@@ -16,6 +16,9 @@ use crate::command::text_table::{NONE, name_cell, numbers, paragraph};
 /// The width of the table, in columns.
 const COLUMNS: usize = 80;
 
+/// At most this many files that are no captures are listed; all that failed are.
+const MOST_OTHERS: usize = 10;
+
 /// The most columns that the name of a point takes.
 const MOST_NAME: usize = 20;
 
@@ -71,7 +74,11 @@ fn table(manifest: &Manifest) -> String {
     let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
     list(&mut text, "Failed", points.chain(files));
     let others = manifest.files.iter().filter(|(_, file)| !file.is_failure());
-    list(&mut text, "No captures", others.filter_map(|(_, file)| Some((file.path.as_str(), file.fault()?))));
+    let others: Vec<_> = others.filter_map(|(_, file)| Some((file.path.as_str(), file.fault()?))).collect();
+    list(&mut text, "No captures", others.iter().take(MOST_OTHERS).cloned());
+    if let Some(more) = others.len().checked_sub(MOST_OTHERS).filter(|more| *more > 0) {
+        return format!("{text}  and {more} more, which `--json` lists\n");
+    }
     text
 }
 
@@ -88,7 +95,9 @@ fn end_of(name: &str) -> String {
 fn list<'a>(text: &mut String, heading: &str, entries: impl Iterator<Item = (&'a str, String)>) {
     let mut entries = entries.peekable();
     if entries.peek().is_some() {
-        *text += &format!("\n{heading}:\n");
+        for part in ["\n", heading, ":\n"] {
+            *text += part;
+        }
     }
     for (name, fault) in entries {
         *text += &paragraph(&format!("  {}", sentence(&name_cell(name), &name_cell(&fault))), 4, COLUMNS);
