@@ -229,6 +229,14 @@ fn folders_that_cannot_be_results_are_refused() {
         assert_eq!((output.status.code(), stderr(&output).contains(words)), (Some(2), true), "{}", stderr(&output));
     }
     assert_eq!(tree(&homes.out("foreign")).len(), 1);
+    let output = archive(&homes, "foreign/thesis.tex", &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let mut unknown = sizeleak("archive");
+    unknown.arg(homes.captures()).arg("-o").arg(homes.out("out")).args(["--gateway", GATEWAY, "--pipeline"]);
+    let sizer = "[[stage]]\nrun = \"capture\"\n[[stage]]\nrun = \"flow-filter\"\n[[stage]]\ncommand = [\"cat\"]\n";
+    let output = unknown.arg(write(&homes.out("foreign"), "p.toml", sizer)).output().unwrap();
+    let is_named = stderr(&output).contains("an archive keeps the records of `record-sizer`");
+    assert!(output.status.code() == Some(2) && is_named && !homes.out("out").exists(), "{}", stderr(&output));
     let mut command = sizeleak("archive none");
     let output = command.arg("-o").arg(homes.out("out")).args(["--gateway", GATEWAY]).output().unwrap();
     assert!(output.status.code() == Some(1) && !homes.out("out").exists(), "{}", stderr(&output));

@@ -15,7 +15,7 @@ use crate::capture_file::CaptureFile;
 use crate::description::PointDescription;
 use crate::discovery::{CapturePoint, PointsOf, capture_points};
 use crate::error::ArchiveError;
-use crate::keys::digest_of;
+use crate::keys::{PointKeys, digest_of};
 use crate::layout::Layout;
 use crate::manifest::Manifest;
 use crate::part_format::{ANSWER, PartFormat};
@@ -91,8 +91,8 @@ impl ArchiveRun {
     /// [`ArchiveError`], if the archive cannot be processed at all.
     pub fn run(&self, progress: &Progress) -> Result<Manifest, ArchiveError> {
         let points = self.points()?;
-        self.check_stages(&points)?;
         let program = program()?;
+        self.check_stages(&points, program)?;
         let locked = Layout::new(&self.out).lock()?;
         let layout = &locked.layout;
         // Each capture is read once for its digest and its times, and once for its records.
@@ -138,10 +138,14 @@ impl ArchiveRun {
     }
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.
-    fn check_stages(&self, points: &[CapturePoint]) -> Result<(), ArchiveError> {
+    fn check_stages(&self, points: &[CapturePoint], program: Hash) -> Result<(), ArchiveError> {
         let first = points.iter().flat_map(|point| &point.files).find(|file| sizeleak_capture::is_capture(file));
         if let Some(first) = first {
-            records::reading(&self.pipeline, std::slice::from_ref(first))?.prepare()?;
+            let pipeline = records::reading(&self.pipeline, std::slice::from_ref(first))?;
+            pipeline.prepare()?;
+            // Its digest does not matter here.
+            let digests = BTreeMap::from([(first.clone(), program)]);
+            PointKeys::of(&pipeline, &digests, program, self.format).map_err(ArchiveError::Pipeline)?;
         }
         Ok(())
     }

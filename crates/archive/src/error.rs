@@ -45,19 +45,19 @@ pub enum ArchiveError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A file cannot be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// The error of the system.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
 impl ArchiveError {
     /// An error of the system about a file.
     pub(crate) fn of_file(path: &Path) -> impl Fn(io::Error) -> Self {
-        move |source| Self::File { path: path.to_owned(), source }
+        move |error| Self::File { path: path.to_owned(), error }
     }
 
     /// The exit code of the contract.

@@ -62,6 +62,9 @@ impl Layout {
     pub(crate) fn lock(self) -> Result<LockedLayout, ArchiveError> {
         let root = self.root.clone();
         let of_root = ArchiveError::of_file(&root);
+        if self.root.exists() && !self.root.is_dir() {
+            return Err(ArchiveError::NotArchive(self.root));
+        }
         fs::create_dir_all(&self.root).map_err(&of_root)?;
         let file = self.root.join(".lock");
         let is_foreign = !file.exists() && fs::read_dir(&self.root).map_err(&of_root)?.next().is_some();

@@ -60,7 +60,7 @@ impl PointRun<'_> {
             self.check_gone(known, &description)?;
         }
         self.check_elsewhere(&description)?;
-        let captures = captures(&description);
+        let captures = captures(&description, self.is_in_given_order());
         if captures.is_empty() {
             self.clear(&description).map_err(of_results)?;
             return Ok(());
@@ -90,6 +90,11 @@ impl PointRun<'_> {
             description.answers = Some(made.publish(layout, name).map_err(of_results)?);
         }
         description.write(self.layout).map_err(of_results)
+    }
+
+    /// Whether captures are read one after another, whatever the times of their packets.
+    fn is_in_given_order(&self) -> bool {
+        self.pipeline.option("capture", "order").and_then(|order| order.as_str()).is_some_and(|order| order != "time")
     }
 
     /// Describes a point without a capture, and removes what there was of it.
@@ -127,7 +132,7 @@ impl PointRun<'_> {
         let files = point.files.iter().map(|path| known_files.get(path.as_path()).map(|file| (*file).clone()));
         let Some(files) = files.collect::<Option<Vec<_>>>() else { return Need::Records };
         let description = PointDescription { files, ..known.clone() };
-        let captures = captures(&description);
+        let captures = captures(&description, self.is_in_given_order());
         if captures.is_empty() {
             return Need::Nothing;
         }
@@ -212,10 +217,12 @@ struct PointCapture {
     is_damaged: bool,
 }
 
-/// The captures of a point, in the order of their first packets.
-fn captures(description: &PointDescription) -> Vec<PointCapture> {
+/// The captures of a point: by their first packets, whatever their names, or by their paths where times are not used.
+fn captures(description: &PointDescription, by_path: bool) -> Vec<PointCapture> {
     let mut files: Vec<&CaptureFile> = description.files().filter(|file| file.is_capture()).collect();
-    files.sort_by(|one, other| (one.first_ns, &one.sha256).cmp(&(other.first_ns, &other.sha256)));
+    if !by_path {
+        files.sort_by(|one, other| (one.first_ns, &one.sha256).cmp(&(other.first_ns, &other.sha256)));
+    }
     let capture = |file: &CaptureFile| {
         let digest = Hash::from_hex(file.sha256.as_deref()?).ok()?;
         let (path, bytes) = (PathBuf::from(&file.path), file.bytes.unwrap_or_default());
