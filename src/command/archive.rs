@@ -24,7 +24,7 @@ use super::text_table::numbers;
 /// At most this many files and points that failed are named; `status` names all.
 const MOST_NAMED: usize = 20;
 
-/// Process an archive of captures into partitions by gateway and day, and complete it later
+/// Process folders of rotated captures, once, into answers by gateway and day
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -44,7 +44,7 @@ const MOST_NAMED: usize = 20;
     OUT gets identifications/gateway=IP/day=YYYY-MM-DD/part-POINT.parquet, records/POINT.frames.zst, and \
     manifest.ndjson with a line for every file. It may be stopped at any time: the same call completes it. A point is \
     read again as a whole when one of its files is new or has changed.\n\n\
-    Exit code 1: a file is damaged or cannot be read; all others are processed."
+    A file that is damaged or cannot be read makes the exit code 1, after all others are processed."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

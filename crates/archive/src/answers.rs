@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sizeleak_frame::{Frame, FrameSink};
 use sizeleak_pipeline::{Pipeline, RunEnding, RunOptions, SavedStream};
 use sizeleak_runtime::Interrupt;
-use sizeleak_telemetry::Tally;
+use sizeleak_telemetry::{Tally, log};
 
 use crate::description::AnswersDescription;
 use crate::layout::Layout;
@@ -134,7 +134,10 @@ impl FrameSink for AnswerSink {
             match frame {
                 Frame::Flow(flow) => self.partitions.describe_flow(flow),
                 Frame::Session(session) => self.partitions.describe_session(session),
-                Frame::Notice(notice) => self.notices.add(&notice.what, 1),
+                Frame::Notice(notice) => {
+                    self.notices.add(&notice.what, 1);
+                    log::notice(&notice);
+                }
                 Frame::Identification(answer) => {
                     self.identifications += 1;
                     self.partitions.add(answer)?;

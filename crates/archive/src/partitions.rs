@@ -17,7 +17,7 @@ use crate::error::io_error;
 use crate::part_format::{ANSWER, PartFormat};
 
 /// At most this many bytes of frames wait in memory.
-const MOST_WAITING: usize = 8 << 20;
+const MOST_WAITING: usize = 2 << 20;
 
 /// At most this many flows are remembered; beyond that the one with the lowest number is forgotten.
 const MOST_FLOWS: usize = 100_000;
