@@ -62,7 +62,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t, help_heading = OUTPUT)]
     format: AnswerFormat,
 
-    /// The pipeline file, instead of the standard pipeline; its captures are replaced
+    /// The pipeline file, instead of the standard pipeline
+    ///
+    /// Its captures are replaced. ./pipeline.toml is not used unless it is named.
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pipeline: Option<PathBuf>,
 
@@ -75,7 +77,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", help_heading = STAGES)]
     model: Vec<PathBuf>,
 
-    /// How many capture points are processed at once; results do not depend on it
+    /// How many capture points are processed at once
+    ///
+    /// Results do not depend on it.
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZeroUsize,
 
@@ -83,16 +87,16 @@ pub(crate) struct Arguments {
     #[arg(long)]
     dry_run: bool,
 
-    /// Take each folder that is named as one capture point, with all folders below it
+    /// Take each folder named as one capture point
     ///
-    /// For one folder a day, or a week: connections go on from folder to folder.
+    /// With all folders below it, such as one for each day: connections go on from folder to folder.
     #[arg(long, help_heading = INPUT)]
     one_point: bool,
 
     /// Give up what was found in captures that are gone
     ///
     /// By default a point keeps its results when captures were deleted, and nothing is added to it.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = OUTPUT)]
     forget: bool,
 
     #[command(flatten)]
