@@ -4,6 +4,7 @@ use std::fmt::{Display, Formatter};
 use std::io;
 
 use anyhow::anyhow;
+use sizeleak_archive::ArchiveError;
 use sizeleak_conformance::RecordedStreamError;
 use sizeleak_evaluation::{EvaluationError, LabelFileError};
 use sizeleak_learning::LearningError;
@@ -68,6 +69,12 @@ impl From<FileConflict> for Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
+        Self { code: error.exit_code(), error: error.into() }
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
         Self { code: error.exit_code(), error: error.into() }
     }
 }

@@ -1,6 +1,7 @@
 //! The command line of `sizeleak`: a module for each subcommand, and the options they share.
 
 mod adapt;
+mod archive;
 mod cache;
 mod cache_folder;
 mod cache_use;
@@ -67,6 +68,7 @@ pub struct Cli {
 enum Subcommands {
     Survey(survey::Arguments),
     Run(run::Arguments),
+    Archive(archive::Arguments),
     Learn(learn::Arguments),
     Adapt(adapt::Arguments),
     Evaluate(evaluate::Arguments),
@@ -89,6 +91,7 @@ impl Subcommands {
         match self {
             Self::Survey(arguments) => &arguments.log,
             Self::Run(arguments) => &arguments.log,
+            Self::Archive(arguments) => &arguments.log,
             Self::Learn(arguments) => &arguments.captures.log,
             Self::Adapt(arguments) => &arguments.log,
             Self::Evaluate(arguments) => &arguments.input.captures.log,
@@ -114,6 +117,7 @@ pub fn main() -> ExitCode {
     let result = match parsed.command {
         Subcommands::Survey(arguments) => survey::run(&arguments),
         Subcommands::Run(arguments) => run::run(&arguments, &screen),
+        Subcommands::Archive(arguments) => archive::run(&arguments, &screen),
         Subcommands::Learn(arguments) => learn::run(&arguments),
         Subcommands::Adapt(arguments) => adapt::run(&arguments),
         Subcommands::Evaluate(arguments) => evaluate::run(&arguments),

@@ -53,9 +53,14 @@ impl ProgressFlags {
             ProgressMode::Always => output.is_terminal(),
             ProgressMode::Never => true,
         };
+        if is_mixed_with_rows { None } else { self.begin_alone(progress, screen, log) }
+    }
+
+    /// The same for a command that prints no rows.
+    pub(super) fn begin_alone(&self, progress: &Progress, screen: &Screen, log: &LogFlags) -> Option<Bar> {
         let is_text = log.format() == LogFormat::Text && !log.is_quiet();
-        (is_text && !is_mixed_with_rows && io::stderr().is_terminal())
-            .then(|| Bar::begin(progress.clone(), screen.clone()))?
+        let is_wanted = !matches!(self.progress, ProgressMode::Never);
+        (is_text && is_wanted && io::stderr().is_terminal()).then(|| Bar::begin(progress.clone(), screen.clone()))?
     }
 }
 

@@ -80,7 +80,7 @@ impl Source for Capture {
         for error in errors {
             // In a folder there is more than captures.
             let is_other =
-                is_no_capture(&error.damage) && !named.contains(&error.file) && !is_named_capture(&error.file);
+                error.damage.is_no_capture() && !named.contains(&error.file) && !is_named_capture(&error.file);
             if is_other {
                 skipped += 1;
                 out.emit(notice(what::UNSUPPORTED, None, &error).into())?;
@@ -160,11 +160,6 @@ impl Capture {
         }
         Ok(found)
     }
-}
-
-/// Whether a file has other content than a capture, or none.
-fn is_no_capture(damage: &Damage) -> bool {
-    matches!(damage, Damage::NotCapture(_) | Damage::StandIn(_) | Damage::Empty | Damage::DanglingLink)
 }
 
 /// The fewest captures that begin at the same time because their times were rewritten: a few may be of several interfaces.

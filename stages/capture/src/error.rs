@@ -118,6 +118,23 @@ impl Damage {
         }
     }
 
+    /// The byte where the damage begins, after decompression; `None` if it is about the whole file.
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Self::Cut { offset, .. }
+            | Self::TooLarge { offset, .. }
+            | Self::Malformed { offset, .. }
+            | Self::Skipped { offset, .. }
+            | Self::Read { offset, .. } => Some(*offset),
+            _ => None,
+        }
+    }
+
+    /// Whether the file has other content than a capture, or none.
+    pub fn is_no_capture(&self) -> bool {
+        matches!(self, Self::NotCapture(_) | Self::StandIn(_) | Self::Empty | Self::DanglingLink)
+    }
+
     /// Whether the capture is valid but ends too early.
     pub fn is_cut(&self) -> bool {
         match self {

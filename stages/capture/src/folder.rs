@@ -78,7 +78,7 @@ fn special_kind(kind: FileType) -> Option<&'static str> {
 
 /// Whether the name of a file says that it is a capture: `.pcap` or `.pcapng`, also compressed or numbered
 /// (`home.pcap.gz`, `home.pcap3`).
-pub(crate) fn is_named_capture(file: &Path) -> bool {
+pub fn is_named_capture(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.to_string_lossy().to_ascii_lowercase().contains(".pcap"))
 }
 

@@ -50,7 +50,7 @@ mod window;
 
 pub use capture::Capture;
 pub use error::{CaptureError, Damage};
-pub use folder::{FolderContent, SpecialFile, content_below};
+pub use folder::{FolderContent, SpecialFile, content_below, is_named_capture};
 #[cfg(feature = "live")]
 pub use live::{LiveCapture, LiveError};
 pub use open::is_capture;

@@ -18,6 +18,7 @@ use crate::folder::is_named_capture;
 use crate::lz4::{Lz4Frames, is_skippable, skip_frame};
 use crate::read_ahead::ReadAhead;
 use crate::reader::CaptureReader;
+use crate::window::WINDOW_BYTES;
 
 /// The most memory that decompression may take, as a power of two: what `xz -9` and `zstd --long` need.
 const MOST_MEMORY_LOG: u32 = 27;
@@ -34,6 +35,16 @@ pub fn is_capture(file: &Path) -> bool {
         Err(Damage::Open(_)) => file.exists(),
         Err(Damage::NotCapture(_) | Damage::StandIn(_) | Damage::Empty) => is_named_capture(file),
         _ => true,
+    }
+}
+
+impl CaptureReader {
+    /// Opens a file, compressed or not, and reads the header of the capture in it.
+    ///
+    /// # Errors
+    /// [`Damage`] if it cannot be opened or is not a capture.
+    pub fn open(file: &Path) -> Result<Self, Damage> {
+        Self::of(open_file(file, &FileProgress::default(), 0)?, WINDOW_BYTES)
     }
 }
 

@@ -1,0 +1,150 @@
+//! The answers of a point: the stages behind the records, and the partitions they fill.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use sizeleak_frame::{Frame, FrameSink};
+use sizeleak_pipeline::{Pipeline, RunEnding, RunOptions, SavedStream};
+use sizeleak_runtime::Interrupt;
+use sizeleak_telemetry::{Tally, log};
+
+use crate::description::AnswersDescription;
+use crate::layout::Layout;
+use crate::part_format::PartFormat;
+use crate::partitions::Partitions;
+
+/// The stage that finds commands.
+const COMMAND_STAGE: &str = "command-segmenter";
+
+/// Answers whose parts are written, but not where they belong.
+pub(crate) struct StagedAnswers {
+    /// What they are; `parts` is complete.
+    pub(crate) description: AnswersDescription,
+    /// The places of the parts below `identifications`, and where they are now.
+    parts: Vec<(PathBuf, PathBuf)>,
+}
+
+/// Runs the stages behind the one at `record_index` over the records of a point, which are in `records`.
+///
+/// # Errors
+/// One sentence.
+pub(crate) fn make(
+    layout: &Layout,
+    pipeline: &Pipeline,
+    point: &str,
+    records: &Path,
+    record_index: usize,
+    key: Option<String>,
+    format: PartFormat,
+) -> Result<StagedAnswers, String> {
+    let of_records = |error: io::Error| format!("{}: {error}", records.display());
+    let name = records.display().to_string();
+    let stream = File::open(records).map_err(of_records)?;
+    let stream = SavedStream::of_file(name, stream).map_err(|error| error.to_string())?;
+    let options = RunOptions { from: Some((record_index, stream)), recorders: Vec::new() };
+    let prepared = pipeline.prepare_with(options).map_err(|error| error.to_string())?;
+    let folder = layout.staging().join(point);
+    let of_folder = |error: io::Error| format!("{}: {error}", folder.display());
+    fs::create_dir(&folder).map_err(of_folder)?;
+    let mut sink =
+        AnswerSink { partitions: Partitions::new(folder.clone()), identifications: 0, notices: Tally::default() };
+    let report = prepared.run(&Interrupt::new(), &mut sink).map_err(|error| error.to_string())?;
+    if report.ending != RunEnding::Done {
+        return Err("the run was stopped".to_owned());
+    }
+    let stages = report.summary.map(|summary| summary.stages).unwrap_or_default();
+    let segmenter = stages.iter().find(|stage| stage.stage == COMMAND_STAGE);
+    let commands = segmenter.and_then(|stage| stage.counters.get("commands").copied());
+    let AnswerSink { partitions, identifications, notices } = sink;
+    let parts = partitions.finish(&part_name(point, format), format).map_err(of_folder)?;
+    let size = |(place, now): &(PathBuf, PathBuf)| Ok((place.to_string_lossy().into_owned(), now.metadata()?.len()));
+    let sizes: io::Result<BTreeMap<String, u64>> = parts.iter().map(size).collect();
+    let notices = notices.iter().map(|(what, times)| (what.to_owned(), times)).collect();
+    let sizes = sizes.map_err(of_folder)?;
+    let description = AnswersDescription { key, format, commands, identifications, notices, parts: sizes };
+    Ok(StagedAnswers { description, parts })
+}
+
+/// The name of the files of a point in every partition.
+fn part_name(point: &str, format: PartFormat) -> String {
+    format!("part-{point}.{}", format.extension())
+}
+
+impl StagedAnswers {
+    /// Moves the parts to their places, and removes those of the point that are left of earlier answers.
+    pub(crate) fn publish(self, layout: &Layout, point: &str) -> io::Result<AnswersDescription> {
+        let root = layout.identifications();
+        let mut places = BTreeSet::new();
+        for (place, now) in self.parts {
+            let place = root.join(place);
+            Layout::publish(&now, &place)?;
+            places.insert(place);
+        }
+        remove_parts(layout, point, &places)?;
+        fs::remove_dir(layout.staging().join(point))?;
+        Ok(self.description)
+    }
+}
+
+/// Removes the parts of a point, except for some.
+pub(crate) fn remove_parts(layout: &Layout, point: &str, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
+    for gateway in folders_in(&layout.identifications())? {
+        for day in folders_in(&gateway)? {
+            let names = PartFormat::ALL.iter().map(|format| day.join(part_name(point, *format)));
+            for part in names.filter(|part| !kept.contains(part)) {
+                match fs::remove_file(&part) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+            remove_if_empty(&day);
+        }
+        remove_if_empty(&gateway);
+    }
+    Ok(())
+}
+
+fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        // Another point has removed it because it was empty.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+/// A folder that holds something stays.
+fn remove_if_empty(folder: &Path) {
+    _ = fs::remove_dir(folder);
+}
+
+/// Collects answers and counts notices.
+struct AnswerSink {
+    partitions: Partitions,
+    identifications: u64,
+    notices: Tally,
+}
+
+impl FrameSink for AnswerSink {
+    fn take(&mut self, frames: &mut Vec<Frame>) -> io::Result<()> {
+        for frame in frames.drain(..) {
+            match frame {
+                Frame::Flow(flow) => self.partitions.describe_flow(flow),
+                Frame::Session(session) => self.partitions.describe_session(session),
+                Frame::Notice(notice) => {
+                    self.notices.add(&notice.what, 1);
+                    log::notice(&notice);
+                }
+                Frame::Identification(answer) => {
+                    self.identifications += 1;
+                    self.partitions.add(answer)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! One file of an archive: what it is, what it holds, and whether it has changed since it was looked at.
+
+use std::fmt::Write as _;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use sizeleak_capture::{CaptureReader, Damage, is_named_capture};
+use sizeleak_telemetry::Progress;
+
+/// How many bytes are read at once for a digest.
+const BLOCK: usize = 1 << 16;
+
+/// At most this many damaged places of a file are listed.
+const MOST_PLACES: usize = 16;
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileVerdict {
+    /// A capture, read to its end.
+    Whole,
+    /// A capture of which something is missing or damaged; the rest was read.
+    Damaged,
+    /// Something else than a capture.
+    NoCapture,
+    /// It cannot be read.
+    Unreadable,
+}
+
+/// A damaged place of a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DamagedPlace {
+    /// Where it begins, in bytes after decompression.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// A file of an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureFile {
+    /// Where it is, as the archive was named.
+    pub path: String,
+    /// What became of it.
+    pub verdict: FileVerdict,
+    /// Why it was not read.
+    pub reason: Option<String>,
+    /// The SHA-256 digest of its bytes on disk, in hexadecimal digits.
+    pub sha256: Option<String>,
+    /// Its size on disk in bytes.
+    pub bytes: Option<u64>,
+    /// The earliest time of a packet, in nanoseconds since 1970.
+    pub first_ns: Option<i64>,
+    /// The latest time of a packet, in nanoseconds since 1970.
+    pub last_ns: Option<i64>,
+    /// How many packets it holds.
+    pub packets: u64,
+    /// The damaged places, the first ones.
+    pub damage: Vec<DamagedPlace>,
+    /// How many damaged places there are.
+    pub damaged_places: u64,
+}
+
+/// Metadata that changes whenever a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileState {
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    /// Unlike the time of modification, programs cannot set it.
+    pub(crate) changed: (i64, i64),
+}
+
+impl FileState {
+    /// The state of a file.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        Ok(Self::from(&path.metadata()?))
+    }
+}
+
+impl From<&Metadata> for FileState {
+    fn from(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            bytes: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+impl CaptureFile {
+    /// A file that is not read.
+    pub(crate) fn unread(path: &Path, verdict: FileVerdict, reason: String) -> Self {
+        Self {
+            path: path.to_string_lossy().into_owned(),
+            verdict,
+            reason: Some(reason),
+            sha256: None,
+            bytes: None,
+            first_ns: None,
+            last_ns: None,
+            packets: 0,
+            damage: Vec::new(),
+            damaged_places: 0,
+        }
+    }
+
+    /// A file that cannot be opened, or is no capture. One whose name says that it is a capture should have been one.
+    pub(crate) fn refused(path: &Path, damage: &Damage) -> Self {
+        let is_other = damage.is_no_capture() && !is_named_capture(path);
+        let verdict = if is_other { FileVerdict::NoCapture } else { FileVerdict::Unreadable };
+        Self::unread(path, verdict, damage.to_string())
+    }
+
+    /// Reads a file to its end: its digest, its packets and its damage.
+    pub(crate) fn inspect(path: &Path, progress: &Progress) -> Self {
+        let mut reader = match CaptureReader::open(path) {
+            Ok(reader) => reader,
+            Err(damage) => {
+                return Self { bytes: path.metadata().ok().map(|it| it.len()), ..Self::refused(path, &damage) };
+            }
+        };
+        if path.to_str().is_none() {
+            let reason = "has a name that is not valid UTF-8: rename it".to_owned();
+            return Self::unread(path, FileVerdict::Unreadable, reason);
+        }
+        let (sha256, bytes) = match digest(path, progress) {
+            Ok(digested) => digested,
+            Err(error) => return Self::unread(path, FileVerdict::Unreadable, error.to_string()),
+        };
+        let mut file = Self::unread(path, FileVerdict::Whole, String::new());
+        (file.reason, file.sha256, file.bytes) = (None, Some(sha256), Some(bytes));
+        loop {
+            match reader.next_packet() {
+                Ok(Some(packet)) => file.count(packet.time_ns),
+                Ok(None) => return file,
+                Err(damage) => {
+                    file.add_damage(&damage);
+                    if damage.skipped_bytes().is_none() {
+                        return file;
+                    }
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, time_ns: i64) {
+        self.packets += 1;
+        self.first_ns = Some(self.first_ns.map_or(time_ns, |first| first.min(time_ns)));
+        self.last_ns = Some(self.last_ns.map_or(time_ns, |last| last.max(time_ns)));
+    }
+
+    fn add_damage(&mut self, damage: &Damage) {
+        self.verdict = FileVerdict::Damaged;
+        self.damaged_places += 1;
+        if self.damage.len() < MOST_PLACES {
+            self.damage.push(DamagedPlace { offset: damage.offset(), reason: damage.to_string() });
+        }
+    }
+
+    /// Whether its packets are read.
+    pub fn is_capture(&self) -> bool {
+        matches!(self.verdict, FileVerdict::Whole | FileVerdict::Damaged)
+    }
+
+    /// Whether something of it is missing from the results.
+    pub fn is_failure(&self) -> bool {
+        matches!(self.verdict, FileVerdict::Damaged | FileVerdict::Unreadable)
+    }
+
+    /// What is wrong with it, in words; `None` if nothing is.
+    pub fn fault(&self) -> Option<String> {
+        let more = match self.damaged_places {
+            0 | 1 => String::new(),
+            places => format!(" (and {} more places in it)", places - 1),
+        };
+        let first = self.damage.first().map(|place| &place.reason);
+        self.reason.as_ref().or(first).map(|reason| format!("{reason}{more}"))
+    }
+}
+
+/// The SHA-256 digest of a file, and its size in bytes.
+fn digest(path: &Path, progress: &Progress) -> io::Result<(String, u64)> {
+    let mut file = File::open(path)?;
+    let (mut hasher, mut block, mut bytes) = (Sha256::new(), vec![0; BLOCK], 0);
+    loop {
+        let read = file.read(&mut block)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(block.get(..read).unwrap_or_default());
+        bytes += read as u64;
+        progress.add(read as u64);
+    }
+    let hex = hasher.finalize().iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string does not fail.
+        _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    Ok((hex, bytes))
+}

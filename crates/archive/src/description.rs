@@ -1,0 +1,128 @@
+//! What is known of a capture point: its files, and what its records and answers were made from.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capture_file::{CaptureFile, FileState};
+use crate::layout::Layout;
+use crate::part_format::PartFormat;
+
+/// A file that changed within this many seconds before it was described may have changed again without a new time.
+const SETTLED_AFTER_S: i64 = 2;
+
+/// A capture point that has been processed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointDescription {
+    /// Its name, which is part of file names.
+    pub point: String,
+    /// The version of the program that processed it.
+    pub version: String,
+    /// Its files, captures or not, in order of their paths.
+    pub(crate) files: Vec<DescribedFile>,
+    /// Its records; `None` if it has no capture.
+    pub records: Option<RecordsDescription>,
+    /// Its answers; `None` while they are not complete.
+    pub answers: Option<AnswersDescription>,
+}
+
+/// A file with the state in which it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DescribedFile {
+    #[serde(flatten)]
+    pub(crate) file: CaptureFile,
+    pub(crate) state: Option<FileState>,
+}
+
+/// The records of a point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordsDescription {
+    /// The digest of everything they depend on.
+    pub key: String,
+    /// The digest of their file.
+    pub digest: String,
+    /// The size of their file in bytes.
+    pub bytes: u64,
+    /// How many there are.
+    pub records: u64,
+}
+
+/// The answers of a point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswersDescription {
+    /// The digest of everything they depend on; `None` if an external program was among it.
+    pub key: Option<String>,
+    /// The format of their files.
+    pub format: PartFormat,
+    /// How many commands `command-segmenter` found; `None` if it is not in the pipeline.
+    pub commands: Option<u64>,
+    /// How many identifications there are.
+    pub identifications: u64,
+    /// How many notices there were of each kind, of all stages.
+    pub notices: BTreeMap<String, u64>,
+    /// The files below `identifications`, with their sizes in bytes.
+    pub parts: BTreeMap<String, u64>,
+}
+
+impl DescribedFile {
+    fn is_same(&self, path: &Path) -> bool {
+        match (FileState::of(path), self.state) {
+            (Ok(now), Some(then)) => now == then,
+            // A link to nothing has no state.
+            (Err(_), None) => !self.file.is_capture(),
+            _ => false,
+        }
+    }
+}
+
+impl PointDescription {
+    /// The files, captures or not.
+    pub fn files(&self) -> impl Iterator<Item = &CaptureFile> {
+        self.files.iter().map(|described| &described.file)
+    }
+
+    /// The description of a point; `None` if there is none, or none that can be read, so that the point is processed
+    /// again.
+    pub(crate) fn read(layout: &Layout, point: &str) -> Option<Self> {
+        Self::read_file(&layout.description(point))
+    }
+
+    fn read_file(path: &Path) -> Option<Self> {
+        let mut description: Self = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        let described = path.metadata().ok()?.mtime();
+        for file in &mut description.files {
+            file.state = file.state.filter(|state| described - state.changed.0 > SETTLED_AFTER_S);
+        }
+        Some(description)
+    }
+
+    /// The descriptions of all points, by name.
+    pub(crate) fn read_all(layout: &Layout) -> io::Result<BTreeMap<String, Self>> {
+        let entries = match fs::read_dir(layout.points()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            entries => entries?,
+        };
+        let mut all = BTreeMap::new();
+        for entry in entries {
+            all.extend(Self::read_file(&entry?.path()).map(|point| (point.point.clone(), point)));
+        }
+        Ok(all)
+    }
+
+    /// Writes the description.
+    pub(crate) fn write(&self, layout: &Layout) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
+        text.push(b'\n');
+        layout.write(&layout.description(&self.point), &text)
+    }
+
+    /// What is known of files that have not changed since, by path.
+    pub(crate) fn known_files(&self) -> BTreeMap<&Path, &DescribedFile> {
+        let files = self.files.iter().map(|described| (Path::new(&described.file.path), described));
+        files.filter(|(path, described)| described.is_same(path)).collect()
+    }
+}

@@ -1,0 +1,222 @@
+//! Finds the files of an archive and groups them into capture points.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use sizeleak_capture::content_below;
+
+use crate::capture_file::{CaptureFile, FileVerdict};
+use crate::error::ArchiveError;
+
+/// Longer names of points are cut, and told apart by a digest.
+const LONGEST_NAME: usize = 120;
+
+/// The files of one folder, which are read together.
+#[derive(Debug, Default)]
+pub(crate) struct CapturePoint {
+    /// Its name, which is part of file names.
+    pub(crate) name: String,
+    /// Its folder.
+    pub(crate) folder: PathBuf,
+    /// Files that may be captures, by path.
+    pub(crate) files: Vec<PathBuf>,
+    /// What is not opened: pipes, sockets, devices, folders without permission.
+    pub(crate) unopened: Vec<CaptureFile>,
+}
+
+impl CapturePoint {
+    /// The size of its files on disk in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+}
+
+/// What a capture point is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PointsOf {
+    /// Each folder with files.
+    #[default]
+    Folders,
+    /// Each folder that is named, with all below it: such as one folder a day.
+    Operands,
+}
+
+/// Points by their real folders, while they are found.
+#[derive(Default)]
+struct FoundPoints {
+    points: BTreeMap<PathBuf, CapturePoint>,
+    /// The real paths of all files so far: a file with several names is read once.
+    real: BTreeSet<PathBuf>,
+    /// Links, which count only if what they lead to is not found without them.
+    links: Vec<(PathBuf, PathBuf)>,
+}
+
+/// The capture points of the files and folders named, by name.
+///
+/// # Errors
+/// A path that does not exist, and two points with one name.
+pub(crate) fn capture_points(operands: &[PathBuf], points: PointsOf) -> Result<Vec<CapturePoint>, ArchiveError> {
+    let mut found = FoundPoints::default();
+    for operand in operands {
+        let real = operand.canonicalize().map_err(ArchiveError::of_file(operand))?;
+        if real.is_dir() {
+            found.add_folder(operand, &real, points);
+        } else {
+            let folder = real.parent().unwrap_or(Path::new("/")).to_owned();
+            found.add_file(operand, &folder, &folder);
+        }
+    }
+    found.add_links();
+    let mut named: BTreeMap<String, CapturePoint> = BTreeMap::new();
+    for point in found.points.into_values() {
+        if let Some(other) = named.get(&point.name) {
+            let (one, other) = (other.folder.clone(), point.folder);
+            return Err(ArchiveError::SameName { name: point.name, one, other });
+        }
+        named.insert(point.name.clone(), point);
+    }
+    let mut points: Vec<CapturePoint> = named.into_values().collect();
+    for point in &mut points {
+        point.files.sort();
+    }
+    Ok(points)
+}
+
+impl FoundPoints {
+    /// Adds everything below a folder; `real` is where it is without links.
+    fn add_folder(&mut self, operand: &Path, real: &Path, points: PointsOf) {
+        let content = content_below(operand);
+        let place = |path: &Path| {
+            if points == PointsOf::Operands {
+                return real.to_owned();
+            }
+            let folder = path.parent().unwrap_or(operand);
+            folder.strip_prefix(operand).map_or_else(|_| real.to_owned(), |below| real.join(below))
+        };
+        for path in content.files {
+            self.add_file(&path, &place(&path), real);
+        }
+        let special = content.special.into_iter().map(|special| {
+            let reason = format!("is {}, which may never end", special.kind);
+            CaptureFile::unread(&special.path, FileVerdict::NoCapture, reason)
+        });
+        let unreadable = content.unreadable.into_iter().map(|(path, error): (PathBuf, io::Error)| {
+            CaptureFile::unread(&path, FileVerdict::Unreadable, error.to_string())
+        });
+        for file in special.chain(unreadable).collect::<Vec<_>>() {
+            let folder = place(Path::new(&file.path));
+            self.point(&folder, real).unopened.push(file);
+        }
+    }
+
+    /// Adds a file of a folder that was found below `root`, or is it.
+    fn add_file(&mut self, path: &Path, folder: &Path, root: &Path) {
+        self.point(folder, root);
+        if path.is_symlink() {
+            self.links.push((path.to_owned(), folder.to_owned()));
+        } else if self.real.insert(path.canonicalize().unwrap_or_else(|_| path.to_owned())) {
+            self.point(folder, root).files.push(path.to_owned());
+        }
+    }
+
+    /// Adds the links whose targets were not found otherwise, and those to nothing.
+    fn add_links(&mut self) {
+        self.links.sort();
+        for (link, folder) in std::mem::take(&mut self.links) {
+            let is_new = match link.canonicalize() {
+                Ok(target) => self.real.insert(target),
+                Err(_) => true,
+            };
+            if let Some(point) = self.points.get_mut(&folder).filter(|_| is_new) {
+                point.files.push(link);
+            }
+        }
+    }
+
+    fn point(&mut self, folder: &Path, root: &Path) -> &mut CapturePoint {
+        self.points.entry(folder.to_owned()).or_insert_with(|| CapturePoint {
+            name: point_name(folder, root),
+            folder: folder.to_owned(),
+            ..CapturePoint::default()
+        })
+    }
+}
+
+/// The name of a point: its path from the folder that was named, that folder included. It has only letters, digits and
+/// `.`, `-`, `_`, `+`; everything else is percent-encoded.
+fn point_name(folder: &Path, root: &Path) -> String {
+    let above = root.parent().unwrap_or(root);
+    let below = folder.strip_prefix(above).unwrap_or(folder);
+    let parts = below.components().map(|part| encoded(part.as_os_str().as_bytes()));
+    let name = parts.collect::<Vec<_>>().join("+");
+    let name = if name.is_empty() { "root".to_owned() } else { name };
+    match name.get(..LONGEST_NAME) {
+        Some(beginning) if name.len() > LONGEST_NAME => {
+            let digest = blake3::hash(name.as_bytes()).to_hex();
+            format!("{beginning}-{}", digest.get(..16).unwrap_or_default())
+        }
+        _ => name,
+    }
+}
+
+fn encoded(text: &[u8]) -> String {
+    text.iter()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn each_folder_is_a_point_and_each_real_file_is_in_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("taps");
+        for below in ["hall", "attic room"] {
+            fs::create_dir_all(root.join(below)).unwrap();
+        }
+        fs::write(root.join("hall/a.1"), "a").unwrap();
+        symlink("../hall/a.1", root.join("attic room/again")).unwrap();
+        symlink("nowhere", root.join("attic room/lost")).unwrap();
+        let hall = root.join("hall");
+        let points = capture_points(&[root.clone(), hall.clone(), hall.join("a.1")], PointsOf::Folders).unwrap();
+        let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
+        let (a, lost) = (root.join("hall/a.1"), root.join("attic room/lost"));
+        assert_eq!(names, [("taps+attic%20room", vec![lost.clone()]), ("taps+hall", vec![a.clone()])]);
+        let points = capture_points(&[root], PointsOf::Operands).unwrap();
+        let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
+        assert_eq!(names, [("taps", vec![lost, a])]);
+    }
+
+    #[test]
+    fn two_points_of_one_name_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let homes = ["one/home", "two/home"].map(|name| folder.path().join(name));
+        for home in &homes {
+            fs::create_dir_all(home).unwrap();
+            fs::write(home.join("a"), "a").unwrap();
+        }
+        assert!(
+            matches!(capture_points(&homes, PointsOf::Folders), Err(ArchiveError::SameName { name, .. }) if name == "home")
+        );
+        assert!(matches!(
+            capture_points(&[folder.path().join("none")], PointsOf::Folders),
+            Err(ArchiveError::File { .. })
+        ));
+    }
+
+    #[test]
+    fn long_names_are_cut_and_stay_different() {
+        let long = |end: &str| point_name(Path::new(&format!("/{}{end}", "x/".repeat(200))), Path::new("/x"));
+        assert!(long("a") != long("b") && long("a").len() < 140);
+    }
+}

@@ -1,0 +1,79 @@
+//! Why an archive cannot be processed at all. What is wrong with single files or points is in the manifest.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sizeleak_frame::WriteError;
+use sizeleak_pipeline::ConfigError;
+use thiserror::Error;
+
+/// Why an archive cannot be processed.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// Another run is writing there.
+    #[error("another `sizeleak archive` is writing to {}: wait for its end, or name another folder", .0.display())]
+    Locked(PathBuf),
+    /// The folder for results holds something else.
+    #[error("{} is not empty and was not made by `sizeleak archive`: name an empty or a new folder", .0.display())]
+    NotArchive(PathBuf),
+    /// There are no results yet.
+    #[error("{} has no manifest.ndjson: name the folder that `sizeleak archive -o` wrote", .0.display())]
+    NoManifest(PathBuf),
+    /// The folder for results would be read, or the other way round.
+    #[error("{out} and {input} lie inside each other: name a folder elsewhere for the results",
+        out = .out.display(), input = .input.display())]
+    Inside {
+        /// The folder for results.
+        out: PathBuf,
+        /// What is read.
+        input: PathBuf,
+    },
+    /// Two capture points cannot be told apart.
+    #[error("{} and {} would both be the capture point `{name}`: name a folder above both", .one.display(), .other.display())]
+    SameName {
+        /// The name.
+        name: String,
+        /// One folder.
+        one: PathBuf,
+        /// The other one.
+        other: PathBuf,
+    },
+    /// The pipeline cannot be used here.
+    #[error("{0}")]
+    Pipeline(String),
+    /// The pipeline is invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        error: io::Error,
+    },
+}
+
+impl ArchiveError {
+    /// An error of the system about a file.
+    pub(crate) fn of_file(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Self::File { path: path.to_owned(), error }
+    }
+
+    /// The exit code of the contract.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(error) => error.exit_code(),
+            Self::NotArchive(_) | Self::Inside { .. } | Self::SameName { .. } | Self::Pipeline(_) => 2,
+            Self::Locked(_) | Self::NoManifest(_) | Self::File { .. } => 1,
+        }
+    }
+}
+
+/// The error of the system behind one about frames.
+pub(crate) fn io_error(error: WriteError) -> io::Error {
+    match error {
+        WriteError::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}

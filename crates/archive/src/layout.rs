@@ -1,0 +1,114 @@
+//! Where things are in the folder of results, its lock, and how files appear in it.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use sizeleak_storage::{Disk, Durability, FileSystem, PendingFile};
+
+use crate::error::ArchiveError;
+
+/// The folder of results.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    root: PathBuf,
+}
+
+/// The folder of results, which no other run writes to while this lives.
+pub(crate) struct LockedLayout {
+    pub(crate) layout: Layout,
+    _lock: File,
+}
+
+impl Layout {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// The manifest.
+    pub(crate) fn manifest(&self) -> PathBuf {
+        self.root.join("manifest.ndjson")
+    }
+
+    /// The folder with a description of each point.
+    pub(crate) fn points(&self) -> PathBuf {
+        self.root.join("points")
+    }
+
+    /// The description of a point.
+    pub(crate) fn description(&self, point: &str) -> PathBuf {
+        self.points().join(format!("{point}.json"))
+    }
+
+    /// The records of a point.
+    pub(crate) fn records(&self, point: &str) -> PathBuf {
+        self.root.join("records").join(format!("{point}.frames.zst"))
+    }
+
+    /// The folder of the answers.
+    pub(crate) fn identifications(&self) -> PathBuf {
+        self.root.join("identifications")
+    }
+
+    /// What is being written.
+    pub(crate) fn staging(&self) -> PathBuf {
+        self.root.join(".new")
+    }
+
+    /// Creates the folder if it is missing, locks it, and removes what killed runs left.
+    ///
+    /// # Errors
+    /// If another run has the lock, the folder holds something else, or cannot be written.
+    pub(crate) fn lock(self) -> Result<LockedLayout, ArchiveError> {
+        let root = self.root.clone();
+        let of_root = ArchiveError::of_file(&root);
+        if self.root.exists() && !self.root.is_dir() {
+            return Err(ArchiveError::NotArchive(self.root));
+        }
+        fs::create_dir_all(&self.root).map_err(&of_root)?;
+        let file = self.root.join(".lock");
+        let is_foreign = !file.exists() && fs::read_dir(&self.root).map_err(&of_root)?.next().is_some();
+        if is_foreign {
+            return Err(ArchiveError::NotArchive(self.root));
+        }
+        let lock = File::options().create(true).append(true).open(&file).map_err(ArchiveError::of_file(&file))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ArchiveError::Locked(self.root)),
+            Err(TryLockError::Error(error)) => return Err(ArchiveError::of_file(&file)(error)),
+        }
+        self.remove_staging().map_err(&of_root)?;
+        let folders = [self.staging(), self.points(), self.root.join("records"), self.identifications()];
+        folders.iter().try_for_each(fs::create_dir_all).map_err(&of_root)?;
+        Ok(LockedLayout { layout: self, _lock: lock })
+    }
+
+    /// Removes what is being written.
+    pub(crate) fn remove_staging(&self) -> io::Result<()> {
+        match fs::remove_dir_all(self.staging()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// A file that becomes `target` once it is whole.
+    pub(crate) fn begin(&self, target: &Path) -> io::Result<PendingFile> {
+        let name = target.file_name().ok_or(ErrorKind::InvalidInput)?;
+        PendingFile::create(&self.staging().join(name), Durability::Lasting)
+    }
+
+    /// Writes a whole file.
+    pub(crate) fn write(&self, target: &Path, content: &[u8]) -> io::Result<()> {
+        let mut pending = self.begin(target)?;
+        io::Write::write_all(pending.file(), content)?;
+        pending.keep_as(target)
+    }
+
+    /// Moves a file that was written in the staging folder to its place.
+    pub(crate) fn publish(staged: &Path, target: &Path) -> io::Result<()> {
+        let folder = target.parent().ok_or(ErrorKind::InvalidInput)?;
+        fs::create_dir_all(folder)?;
+        Disk.rename(staged, target)?;
+        Disk.sync_folder(folder)
+    }
+}

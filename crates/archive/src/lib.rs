@@ -1,0 +1,32 @@
+//! Processes archives of rotated captures: many files of several capture points, read once, with results in a folder
+//! that later calls complete.
+//!
+//! An [`ArchiveRun`] finds the captures below some folders. The files of one folder are a *capture point*: they are read
+//! together, merged by time, so flows go on from file to file. Of every point the output of the first three stages is
+//! kept, and made again only when a capture or an option has changed; the answers of the other stages are made from it
+//! and written as partitions by gateway and day. A [`Manifest`] says what became of every file.
+//!
+//! Everything appears by a rename, and a description of the point last: a run that is killed leaves nothing that a later
+//! one would take for a result.
+
+mod answers;
+mod archive_run;
+mod capture_file;
+mod description;
+mod discovery;
+mod error;
+mod keys;
+mod layout;
+mod manifest;
+mod part_format;
+mod partitions;
+mod point_run;
+mod records;
+
+pub use archive_run::{ArchivePlan, ArchiveRun, PlannedPoint};
+pub use capture_file::{CaptureFile, DamagedPlace, FileVerdict};
+pub use description::{AnswersDescription, PointDescription, RecordsDescription};
+pub use discovery::PointsOf;
+pub use error::ArchiveError;
+pub use manifest::{Manifest, ManifestPoint};
+pub use part_format::PartFormat;

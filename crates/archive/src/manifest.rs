@@ -1,0 +1,167 @@
+//! The manifest: what became of every file and every point, a line of JSON each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capture_file::CaptureFile;
+use crate::description::PointDescription;
+use crate::error::ArchiveError;
+use crate::layout::Layout;
+
+/// The results of an archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// The points, by name.
+    pub points: Vec<ManifestPoint>,
+    /// The files, by point and path.
+    pub files: Vec<(String, CaptureFile)>,
+}
+
+/// A point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestPoint {
+    /// Its name.
+    pub point: String,
+    /// The version of the program that processed it.
+    pub version: String,
+    /// Why the last run did not process it, or what is missing; its earlier results may be there.
+    pub fault: Option<String>,
+    /// How many captures its records are made of.
+    pub captures: u64,
+    /// The packets in them.
+    pub packets: u64,
+    /// The earliest time of a packet, in nanoseconds since 1970.
+    pub first_ns: Option<i64>,
+    /// The latest time of a packet, in nanoseconds since 1970.
+    pub last_ns: Option<i64>,
+    /// The records of its flows.
+    pub records: u64,
+    /// The commands in them; `None` if that is not known.
+    pub commands: Option<u64>,
+    /// The answers to them; `None` if there are none yet.
+    pub identifications: Option<u64>,
+    /// How many notices there were of each kind.
+    pub notices: BTreeMap<String, u64>,
+}
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Point(ManifestPoint),
+    File(FileLine),
+}
+
+/// A file, with the point it belongs to.
+#[derive(Debug, Serialize, Deserialize)]
+struct FileLine {
+    point: String,
+    version: String,
+    #[serde(flatten)]
+    file: CaptureFile,
+}
+
+impl Manifest {
+    /// The manifest of all points that are described. `faults` says which could not be processed.
+    pub(crate) fn of(descriptions: BTreeMap<String, PointDescription>, faults: &BTreeMap<String, String>) -> Self {
+        let mut manifest = Self::default();
+        let undescribed = faults.keys().filter(|point| !descriptions.contains_key(*point));
+        let empty = |point: &String| PointDescription {
+            point: point.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            files: Vec::new(),
+            records: None,
+            answers: None,
+        };
+        let undescribed: Vec<_> = undescribed.map(|point| (point.clone(), empty(point))).collect();
+        let all: BTreeMap<_, _> = descriptions.into_iter().chain(undescribed).collect();
+        for (point, description) in all {
+            manifest.points.push(ManifestPoint::of(&description, faults.get(&point).cloned()));
+            let files = description.files.into_iter().map(|described| (point.clone(), described.file));
+            manifest.files.extend(files);
+        }
+        manifest
+    }
+
+    /// Reads the manifest in a folder of results.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    pub fn read(out: &Path) -> Result<Self, ArchiveError> {
+        let path = Layout::new(out).manifest();
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(ArchiveError::NoManifest(out.to_owned()));
+            }
+            text => text.map_err(ArchiveError::of_file(&path))?,
+        };
+        let mut manifest = Self::default();
+        for line in text.lines() {
+            let line = serde_json::from_str(line).map_err(|error| ArchiveError::of_file(&path)(error.into()))?;
+            match line {
+                Line::Point(point) => manifest.points.push(point),
+                Line::File(line) => manifest.files.push((line.point, line.file)),
+            }
+        }
+        Ok(manifest)
+    }
+
+    /// Writes it, in one step.
+    pub(crate) fn write(&self, layout: &Layout) -> Result<(), ArchiveError> {
+        let path = layout.manifest();
+        let written = self.lines().and_then(|text| layout.write(&path, text.as_bytes()));
+        written.map_err(ArchiveError::of_file(&path))
+    }
+
+    /// A line of JSON for each point, and before it one for each of its files.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn lines(&self) -> io::Result<String> {
+        let mut text = String::new();
+        let mut files: BTreeMap<&str, Vec<&CaptureFile>> = BTreeMap::new();
+        for (point, file) in &self.files {
+            files.entry(point).or_default().push(file);
+        }
+        for point in &self.points {
+            for file in files.remove(point.point.as_str()).unwrap_or_default() {
+                let (of, version) = (point.point.clone(), point.version.clone());
+                let line = Line::File(FileLine { point: of, version, file: file.clone() });
+                text = text + &serde_json::to_string(&line)? + "\n";
+            }
+            text = text + &serde_json::to_string(&Line::Point(point.clone()))? + "\n";
+        }
+        Ok(text)
+    }
+
+    /// Whether something is missing from the results.
+    pub fn has_failures(&self) -> bool {
+        self.points.iter().any(|point| point.fault.is_some()) || self.files.iter().any(|(_, file)| file.is_failure())
+    }
+}
+
+impl ManifestPoint {
+    fn of(description: &PointDescription, fault: Option<String>) -> Self {
+        let captures: Vec<&CaptureFile> = description.files().filter(|file| file.is_capture()).collect();
+        let answers = description.answers.as_ref();
+        let unfinished = || "its answers are not complete: run again".to_owned();
+        let is_unfinished = description.records.is_some() && answers.is_none();
+        Self {
+            point: description.point.clone(),
+            version: description.version.clone(),
+            fault: fault.or_else(|| is_unfinished.then(unfinished)),
+            captures: captures.len() as u64,
+            packets: captures.iter().map(|file| file.packets).sum(),
+            first_ns: captures.iter().filter_map(|file| file.first_ns).min(),
+            last_ns: captures.iter().filter_map(|file| file.last_ns).max(),
+            records: description.records.as_ref().map_or(0, |records| records.records),
+            commands: answers.and_then(|answers| answers.commands),
+            identifications: answers.map(|answers| answers.identifications),
+            notices: answers.map(|answers| answers.notices.clone()).unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `sizeleak archive status`: what an archive holds, and what is wrong with it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueHint};
+use serde_json::{Value, json};
+use sizeleak_archive::Manifest;
+use sizeleak_text::utc;
+
+use crate::command::failure::Failure;
+use crate::command::output_option::{print_json, print_text};
+use crate::command::report_format::ReportFormatOption;
+use crate::command::text_table::{NONE, name_cell, numbers, paragraph};
+
+/// The width of the table, in columns.
+const COLUMNS: usize = 80;
+
+/// At most this many files that are no captures are listed; all that failed are.
+const MOST_OTHERS: usize = 10;
+
+/// The most columns that the name of a point takes.
+const MOST_NAME: usize = 20;
+
+/// Show what an archive holds, and which files are damaged or missing
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  sizeleak archive status results\n  \
+    sizeleak archive status results --json | jq '.files[] | select(.verdict == \"damaged\")'\n\n\
+    JSON keys: points and files, as in manifest.ndjson.")]
+pub(crate) struct Arguments {
+    /// The folder of results
+    #[arg(value_name = "OUT", value_hint = ValueHint::DirPath)]
+    out: PathBuf,
+
+    #[command(flatten)]
+    format: ReportFormatOption,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let manifest = Manifest::read(&arguments.out)?;
+    if arguments.format.is_json() {
+        print_json(&as_json(&manifest)?)?;
+    } else {
+        print_text(&table(&manifest))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is wrong with a file or a point.
+pub(super) fn sentence(name: &str, fault: &str) -> String {
+    // What a stage says of a file names it already.
+    if fault.starts_with(name) { fault.to_owned() } else { format!("{name}: {fault}") }
+}
+
+fn table(manifest: &Manifest) -> String {
+    let day = |time_ns: Option<i64>| {
+        time_ns.map_or_else(|| NONE.to_owned(), |time_ns| utc(time_ns).get(..10).unwrap_or(NONE).to_owned())
+    };
+    let count = |count: Option<u64>| count.map_or_else(|| NONE.to_owned(), |count| count.to_string());
+    let rows = manifest.points.iter().map(|point| {
+        [
+            end_of(&point.point),
+            point.captures.to_string(),
+            point.packets.to_string(),
+            day(point.first_ns),
+            day(point.last_ns),
+            count(point.commands),
+            count(point.identifications),
+        ]
+    });
+    let header = ["point", "captures", "packets", "from", "to", "commands", "answers"];
+    let mut text = numbers(header, rows);
+    let points = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.fault.clone()?)));
+    let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
+    list(&mut text, "Failed", points.chain(files));
+    let others = manifest.files.iter().filter(|(_, file)| !file.is_failure());
+    let others: Vec<_> = others.filter_map(|(_, file)| Some((file.path.as_str(), file.fault()?))).collect();
+    list(&mut text, "No captures", others.iter().take(MOST_OTHERS).cloned());
+    if let Some(more) = others.len().checked_sub(MOST_OTHERS).filter(|more| *more > 0) {
+        return format!("{text}  and {more} more, which `--json` lists\n");
+    }
+    text
+}
+
+/// The end of a point's name, which tells it from others.
+fn end_of(name: &str) -> String {
+    // Names of points are ASCII.
+    match name.len().checked_sub(MOST_NAME).and_then(|cut| name.get(cut + 1..)) {
+        Some(end) => format!("…{end}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Adds a list with a heading, if it has an entry.
+fn list<'a>(text: &mut String, heading: &str, entries: impl Iterator<Item = (&'a str, String)>) {
+    let mut entries = entries.peekable();
+    if entries.peek().is_some() {
+        for part in ["\n", heading, ":\n"] {
+            *text += part;
+        }
+    }
+    for (name, fault) in entries {
+        *text += &paragraph(&format!("  {}", sentence(&name_cell(name), &name_cell(&fault))), 4, COLUMNS);
+    }
+}
+
+fn as_json(manifest: &Manifest) -> anyhow::Result<String> {
+    let mut files = Vec::new();
+    for (point, file) in &manifest.files {
+        let mut value = serde_json::to_value(file)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("point".to_owned(), Value::from(point.as_str()));
+        }
+        files.push(value);
+    }
+    Ok(serde_json::to_string_pretty(&json!({ "points": manifest.points, "files": files }))? + "\n")
+}
