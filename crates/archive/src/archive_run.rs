@@ -59,7 +59,7 @@ pub struct PlannedPoint {
     pub bytes: u64,
     /// Whether they are read, because one of them or an option may have changed.
     pub reads_captures: bool,
-    /// Whether its answers are made again, from the records that are kept if captures are not read.
+    /// Whether its answers are rebuilt, from the records that are kept if captures are not read.
     pub makes_answers: bool,
 }
 

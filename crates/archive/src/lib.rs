@@ -3,7 +3,7 @@
 //!
 //! An [`ArchiveRun`] finds the captures below some folders. The files of one folder are a *capture point*: they are read
 //! together, merged by time, so flows go on from file to file. Of every point the output of the first three stages is
-//! kept, and made again only when a capture or an option has changed; the answers of the other stages are made from it
+//! kept, and rebuilt only when a capture or an option has changed; the answers of the other stages are made from it
 //! and written as partitions by gateway and day. A [`Manifest`] says what became of every file.
 //!
 //! Everything appears by a rename, and a description of the point last: a run that is killed leaves nothing that a later
