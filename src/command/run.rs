@@ -19,6 +19,7 @@ use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 use sizeleak_telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::cache_use::CacheUse;
+use super::continuation::{Continuation, ContinuedRun};
 use super::failure::Failure;
 use super::fit::check_fit;
 use super::found_pipeline::{self, FoundPipeline};
@@ -53,6 +54,9 @@ use super::traffic_input::TrafficInput;
 pub(crate) struct Arguments {
     #[command(flatten)]
     input: TrafficInput,
+
+    #[command(flatten)]
+    continuation: Continuation,
 
     #[command(flatten)]
     cache: CacheUse,
@@ -113,22 +117,26 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
     let format = arguments.output.form(arguments.format, "sizeleak run")?.unwrap_or_default();
-    let mut pipeline = configure(arguments)?;
+    let mut pipeline = configure(arguments, format)?;
     let mut files = RunFiles::new();
     arguments.output.add_to(&mut files);
+    arguments.continuation.add_to(&mut files);
     let selection = select(arguments, format, &pipeline);
     check_columns(format, &selection)?;
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
-    let start = StartPoint::of(&arguments.input, &arguments.cache)?;
-    let (mut prepared, completion) =
-        start.prepare(&mut pipeline, &arguments.kind, files, &interrupt, &arguments.log)?;
+    let start = arguments.start()?;
+    let kinds = arguments.continuation.needed(&arguments.kind);
+    let (mut prepared, completion) = start.prepare(&mut pipeline, &kinds, files, &interrupt, &arguments.log)?;
+    let has_traffic = !start.has_no_traffic();
+    let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic, &arguments.log)?;
     report_consumed(arguments, &pipeline);
-    let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion)).flatten();
+    let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion, continued.as_ref())).flatten();
     if let Some(access) = &access {
         leave_root(access, |user| prepared.give_saves_to(user)).map_err(of_configuration)?;
     }
     let mut file = arguments.output.create()?;
+    continued.as_mut().map_or(Ok(()), ContinuedRun::create)?;
     let output = file.writer()?;
     check_target(format, &output)?;
     let style = arguments.style.style(HexLength::default(), &output)?;
@@ -181,6 +189,8 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     }
     // Also of a run that was stopped: it has everything read until then.
     file.keep()?;
+    // After the output: where only that is kept, the same run again replaces it.
+    continued.map_or(Ok(()), |continued| continued.keep(report.ending))?;
     report_latency(arguments, &pipeline, &report)?;
     match report.ending {
         RunEnding::Done => {
@@ -196,10 +206,24 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 }
 
 impl Arguments {
+    /// Where the run starts.
+    fn start(&self) -> Result<StartPoint<'_>, Failure> {
+        if self.continuation.is_used() {
+            return Ok(StartPoint::continued(self.continuation.has_no_traffic(&self.input)?));
+        }
+        StartPoint::of(&self.input, &self.cache)
+    }
+
     /// What a run opens; `None` if it starts programs.
-    fn access(&self, prepared: &PreparedRun, completion: &RunCompletion<'_>) -> Option<Access> {
+    fn access(
+        &self,
+        prepared: &PreparedRun,
+        completion: &RunCompletion<'_>,
+        continued: Option<&ContinuedRun<'_>>,
+    ) -> Option<Access> {
         let mut access = prepared.access()?.clone();
-        for file in self.output.path().into_iter().chain(self.latency_log.as_deref()) {
+        let state = continued.map(ContinuedRun::path);
+        for file in self.output.path().into_iter().chain(self.latency_log.as_deref()).chain(state) {
             access.write_beside(file);
         }
         if let Some(folder) = completion.cache_folder() {
@@ -220,12 +244,12 @@ fn of_configuration(error: ConfigureError) -> Failure {
 }
 
 /// The pipeline of the file, with the options of the command line.
-fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
+fn configure(arguments: &Arguments, format: OutputFormat) -> Result<Pipeline, Failure> {
     let input = &arguments.input;
     input.check()?;
     let found = FoundPipeline::of(input)?;
     if let Some(found) = found.as_ref().filter(|_| arguments.model.is_empty() && !arguments.options.name_a_model()) {
-        found.check(input, &arguments.kind)?;
+        found.check(input, &arguments.continuation.needed(&arguments.kind))?;
     }
     let mut pipeline = match (input.pipeline()?, &found) {
         (Some(file), _) => Pipeline::read(file)?,
@@ -251,7 +275,7 @@ fn configure(arguments: &Arguments) -> Result<Pipeline, Failure> {
         }
         input.report_unread_stdin(&pipeline);
     }
-    Ok(pipeline)
+    arguments.continuation.limit(pipeline, input, &arguments.kind, format)
 }
 
 fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> KindSelection {
