@@ -265,6 +265,19 @@ fn a_run_that_fails_leaves_the_state_and_can_be_repeated() {
 }
 
 #[test]
+fn a_run_that_loses_too_much_leaves_the_state() {
+    let folder = TempDir::new().unwrap();
+    let capture = damage::drop_packets(&fs::read(root().join(example("test.pcap"))).unwrap(), 0.3, 1);
+    let half = packets(&capture).len() / 2;
+    let files = split(&capture, &[half], folder.path());
+    output(continued(folder.path()).args(["--max-loss", "100"]).arg(&files[0]));
+    let mut lossy = continued(folder.path());
+    let failed = run(lossy.arg(&files[1]).arg("--finish").args(["--max-loss", "1"]));
+    assert!(!failed.status.success() && stderr(&failed).contains("--max-loss"), "{}", stderr(&failed));
+    assert!(folder.path().join("state").exists());
+}
+
+#[test]
 fn a_state_that_is_missing_begins_and_says_so_but_cannot_be_finished() {
     let folder = TempDir::new().unwrap();
     assert_fails(&run(continued(folder.path()).arg("--finish")), 1, &["there is no such state"]);

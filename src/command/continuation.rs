@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use sizeleak_output::OutputFormat;
-use sizeleak_pipeline::{Checkpoint, CheckpointError, PendingCheckpoint, Pipeline, PreparedRun, RunEnding};
+use sizeleak_pipeline::{Checkpoint, CheckpointError, PendingCheckpoint, Pipeline, PreparedRun};
 use sizeleak_storage::{OutputFile, RunFiles};
 use sizeleak_telemetry::log::{LogFlags, say};
 
@@ -148,16 +148,18 @@ impl ContinuedRun<'_> {
         Ok(())
     }
 
-    /// Keeps the next state, or removes the last one, after a run that has ended so, and whose output is kept.
-    pub(super) fn keep(self, ending: RunEnding) -> Result<(), Failure> {
-        let unchanged = |why: &str| Failure::with_code(1, anyhow!("{} is unchanged: {why}", self.path.display()));
-        match ending {
-            RunEnding::Done => {}
-            // The caller says so.
-            RunEnding::Interrupted => return Ok(()),
-            RunEnding::Closed => return Err(unchanged("the output was not read to its end")),
-        }
-        let (Some(pending), Some(mut file)) = (self.pending, self.file) else {
+    /// Why a run whose output was not read to its end has failed.
+    pub(super) fn unread(&self) -> Failure {
+        self.unchanged("the output was not read to its end")
+    }
+
+    fn unchanged(&self, why: &str) -> Failure {
+        Failure::with_code(1, anyhow!("{} is unchanged: {why}", self.path.display()))
+    }
+
+    /// Keeps the next state, or removes the last one, after a run that has succeeded, and whose output is kept.
+    pub(super) fn keep(mut self) -> Result<(), Failure> {
+        let (Some(pending), Some(mut file)) = (self.pending.take(), self.file.take()) else {
             return match fs::remove_file(self.path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     let fault = format!("the flows are ended, but {} cannot be removed", self.path.display());
@@ -166,7 +168,7 @@ impl ContinuedRun<'_> {
                 _ => Ok(()),
             };
         };
-        let Some(checkpoint) = pending.taken() else { return Err(unchanged("a stage has left no state")) };
+        let Some(checkpoint) = pending.taken() else { return Err(self.unchanged("a stage has left no state")) };
         let written = checkpoint.to_bytes().map_err(anyhow::Error::from).and_then(|bytes| {
             file.writer()?.write_all(&bytes)?;
             Ok(())

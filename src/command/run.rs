@@ -47,7 +47,9 @@ use super::traffic_input::TrafficInput;
     tcpdump -U -w - | sizeleak run --gateway 192.168.1.20 --model model.toml\n  \
     sizeleak run pipeline.toml --set pruner.mode=paper --set decomposer.limit=100 --latency\n  \
     sizeleak run pipeline.toml --set record-sizer.save=records.frames.zst\n  \
-    sizeleak run pipeline.toml --from records.frames.zst --set command-segmenter.gap=80ms\n\n\
+    sizeleak run pipeline.toml --from records.frames.zst --set command-segmenter.gap=80ms\n  \
+    sizeleak run 09h.pcap --gateway 192.168.1.20 --state home.state -o 09h.frames\n  \
+    sizeleak run 08h.frames 09h.frames --model model.toml\n\n\
     Without a pipeline file, ./pipeline.toml is used if it exists, and said so, else the seven stages with their \
     defaults. Files that are named replace the captures in a pipeline file. Where no input is named, stdin is read."
 )]
@@ -189,15 +191,16 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     }
     // Also of a run that was stopped: it has everything read until then.
     file.keep()?;
-    // After the output: where only that is kept, the same run again replaces it.
-    continued.map_or(Ok(()), |continued| continued.keep(report.ending))?;
     report_latency(arguments, &pipeline, &report)?;
     match report.ending {
         RunEnding::Done => {
             arguments.max_loss.check(loss)?;
-            check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of), &arguments.log)
+            let code = check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of), &arguments.log)?;
+            // Last: unless the run succeeds, the same run again replaces its output.
+            continued.map_or(Ok(()), ContinuedRun::keep)?;
+            Ok(code)
         }
-        RunEnding::Closed => Ok(ExitCode::SUCCESS),
+        RunEnding::Closed => continued.map_or(Ok(ExitCode::SUCCESS), |continued| Err(continued.unread())),
         RunEnding::Interrupted => {
             let stopped = anyhow::anyhow!("stopped; everything read until then is processed");
             Err(Failure::with_code(130, stopped))

@@ -128,7 +128,7 @@ mod tests {
         let hello = Hello { schema: SCHEMA, stage: stage.into(), version: String::new(), upstream: Vec::new() };
         let notice = |text: &&str| Notice {
             time_ns: None,
-            stage: stage.into(),
+            stage: stage.to_owned().into(),
             flow: None,
             what: (*text).to_owned().into(),
             bytes: None,

@@ -92,7 +92,7 @@ prop_compose! {
 fn process(filter: &mut FlowFilter, frames: &[Vec<u8>], first: usize, out: &mut Vec<Frame>) {
     let mut batch = Packets::new();
     for (data, number) in frames.iter().zip(first as u64..) {
-        let (time_ns, original_length) = (number as i64 * 3_000_000_000, data.len() as u32);
+        let (time_ns, original_length) = (number.cast_signed() * 3_000_000_000, data.len() as u32);
         batch.push(Packet { time_ns, link_type: 1, original_length, data, capture: 0, number });
     }
     filter.process(batch, out).unwrap();
@@ -167,7 +167,7 @@ fn generated_packets_have_fragments_tunnels_and_names_that_are_pending_at_a_stop
         let bytes = state(&filter);
         names += usize::from(bytes.windows(11).filter(|name| *name == b"hub.example").count() > 1);
         tunnelled += filter.counters.tunnelled;
-        fragments += usize::from(filter.gateway_fragments.finish().len() > 0);
+        fragments += usize::from(!filter.gateway_fragments.finish().is_empty());
     }
     assert!(tunnelled > 100 && fragments > 20 && names > 10, "{tunnelled} {fragments} {names}");
 }
