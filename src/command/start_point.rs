@@ -1,5 +1,6 @@
 //! Where `sizeleak run` starts: at the captures, at a saved stream, or after a cached output.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -35,6 +36,10 @@ impl<'a> StartPoint<'a> {
     /// Where a run starts that reads this input.
     pub(super) fn of(input: &TrafficInput, cache: &'a CacheUse) -> Result<Self, Failure> {
         let from = input.streams();
+        if let Some(again) = named_twice(&from) {
+            let fault = anyhow!("{} is named twice: its traffic would count twice", again.display());
+            return Err(Failure::usage(fault));
+        }
         if !from.is_empty() && cache.is_asked_for() {
             return Err(Failure::usage(anyhow!("a run that continues from a saved stream does not use `--cache`")));
         }
@@ -135,6 +140,13 @@ impl RunCompletion<'_> {
             session.end(|text| report(self.log, &text));
         }
     }
+}
+
+/// The first file that is another one's, whatever its names are.
+fn named_twice(files: &[PathBuf]) -> Option<&Path> {
+    let mut seen = BTreeSet::new();
+    let mut is_again = |file: &&Path| !seen.insert(file.canonicalize().unwrap_or_else(|_| file.to_path_buf()));
+    files.iter().map(PathBuf::as_path).find(|file| is_again(file))
 }
 
 fn report(log: &LogFlags, text: &str) {
