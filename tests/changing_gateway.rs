@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use home::{Home, assert_fails, run};
-use programs::{GATEWAY, pipe, sizeleak, stderr, stdout, with, write};
+use programs::{GATEWAY, pipe, seven_with, sizeleak, stderr, stdout, write};
 use serde_json::Value;
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, Identification};
 use sizeleak_simulator::Scenario;
@@ -196,16 +196,8 @@ fn threads_processes_and_a_pipe_follow_alike() {
     let learned = Learned::new(&new_firmware(Framing::Mqtt), 5_501);
     let threads = timeless(&stdout(&mut learned.run("model.toml", &["--quiet", "--mode", "threads"])));
     assert_eq!(threads, timeless(&stdout(&mut learned.run("model.toml", &["--quiet", "--mode", "processes"]))));
-    let model = format!("--model {}", learned.home.path("model.toml").display());
-    let piped = pipe(vec![
-        with("capture", &learned.home.path("test.pcap").display().to_string()),
-        with("flow-filter", &format!("--gateway {GATEWAY}")),
-        with("record-sizer", ""),
-        with("command-segmenter", &model),
-        with("epsilon-corrector", &model),
-        with("decomposer", &model),
-        with("pruner", &model),
-    ]);
+    let [capture, model] = ["test.pcap", "model.toml"].map(|name| learned.home.path(name).display().to_string());
+    let piped = pipe(seven_with(&capture, &model));
     assert_eq!(threads, timeless(&piped[6].stdout));
 }
 

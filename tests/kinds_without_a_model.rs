@@ -43,7 +43,7 @@ fn of(kind: &str, count: usize) -> (String, usize) {
 }
 
 #[test]
-fn what_comes_before_the_model_needs_none() {
+fn kinds_before_the_model_need_none() {
     let folder = tempfile::tempdir().unwrap();
     for (kind, frame, count) in [
         ("command", "command", 307),
@@ -59,7 +59,7 @@ fn what_comes_before_the_model_needs_none() {
 }
 
 #[test]
-fn what_the_model_makes_still_needs_it() {
+fn kinds_that_the_model_makes_still_need_it() {
     let folder = tempfile::tempdir().unwrap();
     for kind in ["identification", "correction", "notice", "summary", "record,identification"] {
         assert_fails(&over_captures(folder.path(), kind), 2, &["--model FILE"]);

@@ -291,7 +291,7 @@ fn a_folder_among_files_is_named_with_what_to_do_and_the_files_are_read() {
 #[test]
 fn named_files_none_of_which_can_be_read_are_refused_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    let output = folder.path().join("commands.csv");
+    let output = folder.path().join("commands.ndjson");
     let inputs = ["one.pcap", "two.pcap"].map(|name| folder.path().join(name));
     let refused = run_over(&format!("-o {}", output.display()), &inputs);
     assert_eq!((refused.status.code(), fs::read_dir(folder.path()).unwrap().count()), (Some(1), 0));

@@ -9,7 +9,7 @@ mod timeless;
 use std::process::Command;
 
 use home::Home;
-use programs::{GATEWAY, feed, pipe, sizeleak, stderr, stdout, with};
+use programs::{GATEWAY, feed, pipe, seven_with, sizeleak, stderr, stdout, with};
 use sizeleak_frame::{Frame, FrameReader, FrameWriter, Identification};
 use sizeleak_simulator::Scenario;
 use sizeleak_simulator::scenario::ReplyPadding;
@@ -78,16 +78,8 @@ fn threads_processes_and_a_pipe_share_out_alike_and_in_order() {
     assert!(answers.iter().filter(|answer| answer.command.overlapped).count() > 30);
     assert!(answers.is_sorted_by_key(|answer| answer.command.time_ns));
     assert_eq!(timeless(&threads), timeless(&stdout(run(&home).args(["--mode", "processes"]))));
-    let model = format!("--model {}", home.path("model.toml").display());
-    let piped = pipe(vec![
-        with("capture", &home.path("test.pcap").display().to_string()),
-        with("flow-filter", &format!("--gateway {GATEWAY}")),
-        with("record-sizer", ""),
-        with("command-segmenter", &model),
-        with("epsilon-corrector", &model),
-        with("decomposer", &model),
-        with("pruner", &model),
-    ]);
+    let [capture, model] = ["test.pcap", "model.toml"].map(|name| home.path(name).display().to_string());
+    let piped = pipe(seven_with(&capture, &model));
     assert_eq!(timeless(&threads), timeless(&piped[6].stdout));
 }
 

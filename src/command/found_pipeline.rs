@@ -40,19 +40,25 @@ impl FoundPipeline {
         &self.0
     }
 
-    /// Checks that traffic which the user names is not answered with a model that only the file names: it may be of
+    /// Checks that captures which the user names are not answered with a model that only the file names: they may be of
     /// another gateway. Only the stages that make these kinds run.
     pub(super) fn check(&self, input: &TrafficInput, kinds: &[String]) -> Result<(), Failure> {
-        if input.captures()?.is_empty() && input.streams().is_empty() {
-            return Ok(());
-        }
-        let pipeline = self.0.making(kinds, None);
-        let Some(model) = STAGES.iter().find_map(|stage| pipeline.option(stage.name, MODEL)) else { return Ok(()) };
-        let model = model.as_str().map_or_else(|| model.to_string(), str::to_owned);
-        Err(Failure::usage(anyhow!(
-            "the input is named here, but its model only in ./{FILE} ({model}), which may be of another gateway: name \
-             the model with `--model FILE`, use that pipeline with `sizeleak run {FILE} …`, or run the standard \
-             pipeline from another folder"
-        )))
+        if input.captures()?.is_empty() { Ok(()) } else { refuse_model(&self.0.making(kinds, None)) }
     }
+
+    /// Checks the same of a saved stream, which the stage at this index made.
+    pub(super) fn check_behind(&self, index: usize, kinds: &[String]) -> Result<(), Failure> {
+        refuse_model(&self.0.making(kinds, Some(index)).behind(index))
+    }
+}
+
+/// Refuses stages that are found with a model.
+fn refuse_model(pipeline: &Pipeline) -> Result<(), Failure> {
+    let Some(model) = STAGES.iter().find_map(|stage| pipeline.option(stage.name, MODEL)) else { return Ok(()) };
+    let model = model.as_str().map_or_else(|| model.to_string(), str::to_owned);
+    Err(Failure::usage(anyhow!(
+        "the input is named here, but its model only in ./{FILE} ({model}), which may be of another gateway: name the \
+         model with `--model FILE`, use that pipeline with `sizeleak run {FILE} …`, or run the standard pipeline from \
+         another folder"
+    )))
 }

@@ -95,7 +95,8 @@ fn name_of<F: ValueEnum>(format: &F) -> String {
 
 /// Why a file that is named so is not written, and what to do.
 fn refusal(file: &Path, ending: Ending, command: &str) -> Failure {
-    let (shown, extension) = (file.display(), file.extension().unwrap_or_default().display());
+    let extension = file.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    let shown = file.display();
     let svg = file.with_extension("svg");
     let svg = svg.display();
     let frames = file.with_extension("frames");

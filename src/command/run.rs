@@ -119,7 +119,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Failure> {
     let format = arguments.output.form(arguments.format, "sizeleak run")?.unwrap_or_default();
-    let mut pipeline = configure(arguments, format)?;
+    arguments.input.check()?;
+    let found = FoundPipeline::of(&arguments.input)?;
+    let pipeline = configure(arguments, found.as_ref())?;
+    let mut pipeline = arguments.continuation.limit(pipeline, &arguments.input, &arguments.kind, format)?;
     let mut files = RunFiles::new();
     arguments.output.add_to(&mut files);
     arguments.continuation.add_to(&mut files);
@@ -128,8 +131,14 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
     let start = arguments.start()?;
-    let kinds = arguments.continuation.needed(&arguments.kind);
-    let (mut prepared, completion) = start.prepare(&mut pipeline, &kinds, files, &interrupt, &arguments.log)?;
+    let (mut prepared, completion) = start.prepare(
+        &mut pipeline,
+        &arguments.continuation.needed(&arguments.kind),
+        arguments.without_model(found.as_ref()),
+        files,
+        &interrupt,
+        &arguments.log,
+    )?;
     let has_traffic = !start.has_no_traffic();
     let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic, &arguments.log)?;
     report_consumed(arguments, &pipeline);
@@ -217,6 +226,11 @@ impl Arguments {
         StartPoint::of(&self.input, &self.cache)
     }
 
+    /// A pipeline that was found, if no model is named here.
+    fn without_model<'a>(&self, found: Option<&'a FoundPipeline>) -> Option<&'a FoundPipeline> {
+        found.filter(|_| self.model.is_empty() && !self.options.name_a_model())
+    }
+
     /// What a run opens; `None` if it starts programs.
     fn access(
         &self,
@@ -247,14 +261,12 @@ fn of_configuration(error: ConfigureError) -> Failure {
 }
 
 /// The pipeline of the file, with the options of the command line.
-fn configure(arguments: &Arguments, format: OutputFormat) -> Result<Pipeline, Failure> {
+fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pipeline, Failure> {
     let input = &arguments.input;
-    input.check()?;
-    let found = FoundPipeline::of(input)?;
-    if let Some(found) = found.as_ref().filter(|_| arguments.model.is_empty() && !arguments.options.name_a_model()) {
+    if let Some(found) = arguments.without_model(found) {
         found.check(input, &arguments.continuation.needed(&arguments.kind))?;
     }
-    let mut pipeline = match (input.pipeline()?, &found) {
+    let mut pipeline = match (input.pipeline()?, found) {
         (Some(file), _) => Pipeline::read(file)?,
         (None, Some(found)) => found.pipeline().clone(),
         (None, None) => Pipeline::standard(),
@@ -278,7 +290,7 @@ fn configure(arguments: &Arguments, format: OutputFormat) -> Result<Pipeline, Fa
         }
         input.report_unread_stdin(&pipeline);
     }
-    arguments.continuation.limit(pipeline, input, &arguments.kind, format)
+    Ok(pipeline)
 }
 
 fn select(arguments: &Arguments, format: OutputFormat, pipeline: &Pipeline) -> KindSelection {

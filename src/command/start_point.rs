@@ -12,6 +12,7 @@ use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::cache_use::CacheUse;
 use super::failure::Failure;
+use super::found_pipeline::FoundPipeline;
 use super::traffic_input::TrafficInput;
 
 /// Where a run starts.
@@ -56,12 +57,13 @@ impl<'a> StartPoint<'a> {
         self.has_no_traffic
     }
 
-    /// Prepares the run of a pipeline whose other `files` these are, up to where it makes these kinds. Nothing is written
-    /// if two files conflict.
+    /// Prepares the run of a pipeline whose other `files` these are, up to where it makes these kinds; `found` is a
+    /// pipeline whose model nobody named. Nothing is written if two files conflict.
     pub(super) fn prepare<'b>(
         &self,
         pipeline: &mut Pipeline,
         kinds: &[String],
+        found: Option<&FoundPipeline>,
         mut files: RunFiles,
         interrupt: &Interrupt,
         log: &'b LogFlags,
@@ -69,6 +71,7 @@ impl<'a> StartPoint<'a> {
         let (session, options) = if !self.from.is_empty() {
             let replay = self.open_streams(interrupt)?;
             let position = pipeline.index_of(&replay)?;
+            found.map_or(Ok(()), |found| found.check_behind(position, kinds))?;
             *pipeline = pipeline.making(kinds, Some(position));
             self.from.iter().for_each(|file| files.reads("the saved stream", file));
             files.extend(pipeline.files(Some(position + 1)));

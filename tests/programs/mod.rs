@@ -44,7 +44,11 @@ pub(crate) fn sizeleak(arguments: &str) -> Command {
 
 /// The seven stages over a capture of the bundled home, as a user would type them into a pipe.
 pub(crate) fn seven(capture: &str) -> Vec<Command> {
-    let model = example("model.toml");
+    seven_with(capture, &example("model.toml"))
+}
+
+/// The seven stages over a capture of a home that this model is of.
+pub(crate) fn seven_with(capture: &str, model: &str) -> Vec<Command> {
     vec![
         with("capture", capture),
         with("flow-filter", &format!("--gateway {GATEWAY}")),

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_stage_emits_and_what_nobody_knows_need_all_stages() {
+    fn kinds_that_every_stage_emits_or_nobody_knows_need_all_stages() {
         for kinds in [&[][..], &["notice"], &["summary", "session"], &["flow", "own_kind"], &["hello"]] {
             assert_eq!(last_of(kinds), "pruner", "{kinds:?}");
         }

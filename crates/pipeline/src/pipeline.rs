@@ -198,6 +198,14 @@ impl Pipeline {
         part
     }
 
+    /// The part of the pipeline behind the stage at this index.
+    #[must_use]
+    pub fn behind(&self, index: usize) -> Self {
+        let mut part = self.clone();
+        part.stages.drain(..part.stages.len().min(index.saturating_add(1)));
+        part
+    }
+
     /// The standard stages before the first embedded or external one, each with all its options.
     pub fn resolved_stages(&self) -> Vec<ResolvedStage> {
         let resolved = |stage: &PipelineStage| match &stage.kind {

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_reports_say_counts_where_commands_say_nothing() {
+    fn reports_count_where_commands_say_nothing() {
         assert_eq!(role(RecordClass::Telemetry, ReportRole::Periodic), RecordRole::Periodic);
         assert_eq!(role(RecordClass::Telemetry, ReportRole::None), RecordRole::Other);
         assert_eq!(role(RecordClass::Reply, ReportRole::None), RecordRole::Reply);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_between_waits_for_the_group_before_it() {
+    fn identifications_between_wait_for_the_group_before_them() {
         let mut queue = OverlapQueue::default();
         queue.push(identification(1, 7, true, &[]));
         queue.push(identification(2, 8, false, &[]));

@@ -30,8 +30,8 @@ fn command(nulls: Nulls) -> Command {
         replies: u32::MAX,
         reply_bytes: u64::MAX,
         single_replies: [SingleReply { after_ns: u64::MAX, length: u32::MAX }].into(),
-        overlapped: nulls == Nulls::Given,
-        shared_replies: nulls.of(SharedList::from([u32::MAX; 2])).unwrap_or_default(),
+        overlapped: true,
+        shared_replies: [u32::MAX; 2].into(),
         ..Command::default()
     }
 }
