@@ -280,7 +280,7 @@ fn saved_streams_are_recognised_and_continued() {
     assert!(continued.stdout == answers(), "{}", stderr(&continued));
     assert!(stderr(&continued).contains("records of record-sizer from"), "{}", stderr(&continued));
     assert_refused(&run(&format!("--input {saved}")), &["is a saved frame stream: read it with `--from "]);
-    assert_refused(&run(&format!("{saved} {saved} --model {model}")), &["a run continues from one of them"]);
+    assert_refused(&run(&format!("{saved} {saved} --model {model}")), &["is named twice"]);
     let mixed = run(&format!("{saved} {} --model {model}", example("test.pcap")));
     assert_refused(&mixed, &["read one kind of input"]);
     assert_refused(&run(&format!("{saved} --cache --model {model}")), &["--cache"]);

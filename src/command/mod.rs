@@ -7,6 +7,7 @@ mod cache_folder;
 mod cache_use;
 mod check_stage;
 mod compare;
+mod continuation;
 mod documentation;
 mod evaluate;
 mod evaluation_input;

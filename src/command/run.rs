@@ -19,6 +19,7 @@ use sizeleak_telemetry::metrics::{MetricsFlags, MetricsServer};
 use sizeleak_telemetry::{CaptureFaults, Tally, Telemetry};
 
 use super::cache_use::CacheUse;
+use super::continuation::{Continuation, ContinuedRun};
 use super::failure::Failure;
 use super::fit::check_fit;
 use super::found_pipeline::{self, FoundPipeline};
@@ -46,13 +47,18 @@ use super::traffic_input::TrafficInput;
     tcpdump -U -w - | sizeleak run --gateway 192.168.1.20 --model model.toml\n  \
     sizeleak run pipeline.toml --set pruner.mode=paper --set decomposer.limit=100 --latency\n  \
     sizeleak run pipeline.toml --set record-sizer.save=records.frames.zst\n  \
-    sizeleak run pipeline.toml --from records.frames.zst --set command-segmenter.gap=80ms\n\n\
+    sizeleak run pipeline.toml --from records.frames.zst --set command-segmenter.gap=80ms\n  \
+    sizeleak run 09h.pcap --gateway 192.168.1.20 --state home.state -o 09h.frames\n  \
+    sizeleak run 08h.frames 09h.frames --model model.toml\n\n\
     Without a pipeline file, ./pipeline.toml is used if it exists, and said so, else the seven stages with their \
     defaults. Files that are named replace the captures in a pipeline file. Where no input is named, stdin is read."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
     input: TrafficInput,
+
+    #[command(flatten)]
+    continuation: Continuation,
 
     #[command(flatten)]
     cache: CacheUse,
@@ -115,28 +121,33 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     let format = arguments.output.form(arguments.format, "sizeleak run")?.unwrap_or_default();
     arguments.input.check()?;
     let found = FoundPipeline::of(&arguments.input)?;
-    let mut pipeline = configure(arguments, found.as_ref())?;
+    let pipeline = configure(arguments, found.as_ref())?;
+    let mut pipeline = arguments.continuation.limit(pipeline, &arguments.input, &arguments.kind, format)?;
     let mut files = RunFiles::new();
     arguments.output.add_to(&mut files);
+    arguments.continuation.add_to(&mut files);
     let selection = select(arguments, format, &pipeline);
     check_columns(format, &selection)?;
     let telemetry = Telemetry::new();
     let interrupt = Interrupt::on_signals()?;
-    let start = StartPoint::of(&arguments.input, &arguments.cache)?;
+    let start = arguments.start()?;
     let (mut prepared, completion) = start.prepare(
         &mut pipeline,
-        &arguments.kind,
+        &arguments.continuation.needed(&arguments.kind),
         arguments.without_model(found.as_ref()),
         files,
         &interrupt,
         &arguments.log,
     )?;
+    let has_traffic = !start.has_no_traffic();
+    let mut continued = arguments.continuation.begin(&mut prepared, &pipeline, has_traffic, &arguments.log)?;
     report_consumed(arguments, &pipeline);
-    let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion)).flatten();
+    let access = pipeline.sandbox.then(|| arguments.access(&prepared, &completion, continued.as_ref())).flatten();
     if let Some(access) = &access {
         leave_root(access, |user| prepared.give_saves_to(user)).map_err(of_configuration)?;
     }
     let mut file = arguments.output.create()?;
+    continued.as_mut().map_or(Ok(()), ContinuedRun::create)?;
     let output = file.writer()?;
     check_target(format, &output)?;
     let style = arguments.style.style(HexLength::default(), &output)?;
@@ -193,9 +204,12 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     match report.ending {
         RunEnding::Done => {
             arguments.max_loss.check(loss)?;
-            check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of), &arguments.log)
+            let code = check_fit(report.summary.as_ref().map_or(ModelFit::All, ModelFit::of), &arguments.log)?;
+            // Last: unless the run succeeds, the same run again replaces its output.
+            continued.map_or(Ok(()), ContinuedRun::keep)?;
+            Ok(code)
         }
-        RunEnding::Closed => Ok(ExitCode::SUCCESS),
+        RunEnding::Closed => continued.map_or(Ok(ExitCode::SUCCESS), |continued| Err(continued.unread())),
         RunEnding::Interrupted => {
             let stopped = anyhow::anyhow!("stopped; everything read until then is processed");
             Err(Failure::with_code(130, stopped))
@@ -204,15 +218,29 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 }
 
 impl Arguments {
+    /// Where the run starts.
+    fn start(&self) -> Result<StartPoint<'_>, Failure> {
+        if self.continuation.is_used() {
+            return Ok(StartPoint::continued(self.continuation.has_no_traffic(&self.input)?));
+        }
+        StartPoint::of(&self.input, &self.cache)
+    }
+
     /// A pipeline that was found, if no model is named here.
     fn without_model<'a>(&self, found: Option<&'a FoundPipeline>) -> Option<&'a FoundPipeline> {
         found.filter(|_| self.model.is_empty() && !self.options.name_a_model())
     }
 
     /// What a run opens; `None` if it starts programs.
-    fn access(&self, prepared: &PreparedRun, completion: &RunCompletion<'_>) -> Option<Access> {
+    fn access(
+        &self,
+        prepared: &PreparedRun,
+        completion: &RunCompletion<'_>,
+        continued: Option<&ContinuedRun<'_>>,
+    ) -> Option<Access> {
         let mut access = prepared.access()?.clone();
-        for file in self.output.path().into_iter().chain(self.latency_log.as_deref()) {
+        let state = continued.map(ContinuedRun::path);
+        for file in self.output.path().into_iter().chain(self.latency_log.as_deref()).chain(state) {
             access.write_beside(file);
         }
         if let Some(folder) = completion.cache_folder() {
@@ -236,7 +264,7 @@ fn of_configuration(error: ConfigureError) -> Failure {
 fn configure(arguments: &Arguments, found: Option<&FoundPipeline>) -> Result<Pipeline, Failure> {
     let input = &arguments.input;
     if let Some(found) = arguments.without_model(found) {
-        found.check(input, &arguments.kind)?;
+        found.check(input, &arguments.continuation.needed(&arguments.kind))?;
     }
     let mut pipeline = match (input.pipeline()?, found) {
         (Some(file), _) => Pipeline::read(file)?,

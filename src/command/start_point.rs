@@ -1,5 +1,6 @@
 //! Where `sizeleak run` starts: at the captures, at a saved stream, or after a cached output.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -17,8 +18,12 @@ use super::traffic_input::TrafficInput;
 /// Where a run starts.
 #[derive(Debug)]
 pub(super) struct StartPoint<'a> {
-    from: Option<PathBuf>,
-    cache: &'a CacheUse,
+    /// The saved streams that it continues from, one after another.
+    from: Vec<PathBuf>,
+    /// `None` where a cached output would not be of all that went before.
+    cache: Option<&'a CacheUse>,
+    /// Whether nothing is read at all.
+    has_no_traffic: bool,
 }
 
 /// What remains to do after a run.
@@ -31,17 +36,25 @@ pub(super) struct RunCompletion<'a> {
 impl<'a> StartPoint<'a> {
     /// Where a run starts that reads this input.
     pub(super) fn of(input: &TrafficInput, cache: &'a CacheUse) -> Result<Self, Failure> {
-        let mut streams = input.streams().into_iter();
-        let from = streams.next();
-        if let (Some(first), Some(second)) = (&from, streams.next()) {
-            let (first, second) = (first.display(), second.display());
-            let fault = anyhow!("{first} and {second} are both saved streams: a run continues from one of them");
+        let from = input.streams();
+        if let Some(again) = named_twice(&from) {
+            let fault = anyhow!("{} is named twice: its traffic would count twice", again.display());
             return Err(Failure::usage(fault));
         }
-        if from.is_some() && cache.is_asked_for() {
+        if !from.is_empty() && cache.is_asked_for() {
             return Err(Failure::usage(anyhow!("a run that continues from a saved stream does not use `--cache`")));
         }
-        Ok(Self { from, cache })
+        Ok(Self { from, cache: Some(cache), has_no_traffic: false })
+    }
+
+    /// Where a run starts that continues an earlier one: at its captures, if it has any.
+    pub(super) fn continued(has_no_traffic: bool) -> Self {
+        Self { from: Vec::new(), cache: None, has_no_traffic }
+    }
+
+    /// Whether nothing is read at all.
+    pub(super) fn has_no_traffic(&self) -> bool {
+        self.has_no_traffic
     }
 
     /// Prepares the run of a pipeline whose other `files` these are, up to where it makes these kinds; `found` is a
@@ -55,22 +68,22 @@ impl<'a> StartPoint<'a> {
         interrupt: &Interrupt,
         log: &'b LogFlags,
     ) -> Result<(PreparedRun, RunCompletion<'b>), Failure> {
-        let (session, options) = if let Some(file) = &self.from {
-            let replay = SavedStream::open(file, interrupt).map_err(|error| {
-                if interrupt.is_set() {
-                    Failure::with_code(130, anyhow!("stopped before the first frame"))
-                } else {
-                    error.into()
-                }
-            })?;
+        let (session, options) = if !self.from.is_empty() {
+            let replay = self.open_streams(interrupt)?;
             let position = pipeline.index_of(&replay)?;
             found.map_or(Ok(()), |found| found.check_behind(position, kinds))?;
             *pipeline = pipeline.making(kinds, Some(position));
-            files.reads("the saved stream", file);
+            self.from.iter().for_each(|file| files.reads("the saved stream", file));
             files.extend(pipeline.files(Some(position + 1)));
             files.check()?;
             report(log, &format!("{} from {}", pipeline.output_of(position), replay.name()));
             (None, RunOptions { from: Some((position, replay)), recorders: Vec::new() })
+        } else if self.has_no_traffic {
+            *pipeline = pipeline.making(kinds, None);
+            files.extend(pipeline.files(Some(1)));
+            files.check()?;
+            let source = pipeline.resolved_stages().first().map_or("", |stage| stage.entry.name);
+            (None, RunOptions { from: Some((0, SavedStream::empty(source)?)), recorders: Vec::new() })
         } else {
             *pipeline = pipeline.making(kinds, None);
             files.extend(pipeline.files(None));
@@ -82,9 +95,26 @@ impl<'a> StartPoint<'a> {
         Ok((prepared, RunCompletion { saves, session, log }))
     }
 
+    /// The saved streams, as one.
+    fn open_streams(&self, interrupt: &Interrupt) -> Result<SavedStream, Failure> {
+        let open = |file: &PathBuf| SavedStream::open(file, interrupt);
+        let opened = match &*self.from {
+            [only] => open(only),
+            several => several.iter().map(open).collect::<Result<_, _>>().and_then(SavedStream::joined),
+        };
+        opened.map_err(|error| {
+            if interrupt.is_set() {
+                Failure::with_code(130, anyhow!("stopped before the first frame"))
+            } else {
+                error.into()
+            }
+        })
+    }
+
     /// The session of the cache, if it is used, and where it lets the run start.
     fn use_cache(&self, pipeline: &Pipeline, log: &LogFlags) -> Result<(Option<CacheSession>, RunOptions), Failure> {
-        let Some(store) = self.cache.open(pipeline)? else { return Ok(Default::default()) };
+        let Some(cache) = self.cache else { return Ok(Default::default()) };
+        let Some(store) = cache.open(pipeline)? else { return Ok(Default::default()) };
         let cached = CacheSession::begin(store, pipeline, |text| report(log, &text));
         Ok(cached.map_or_else(Default::default, |(session, options)| (Some(session), options)))
     }
@@ -113,6 +143,13 @@ impl RunCompletion<'_> {
             session.end(|text| report(self.log, &text));
         }
     }
+}
+
+/// The first file that is another one's, whatever its names are.
+fn named_twice(files: &[PathBuf]) -> Option<&Path> {
+    let mut seen = BTreeSet::new();
+    let mut is_again = |file: &&Path| !seen.insert(file.canonicalize().unwrap_or_else(|_| file.to_path_buf()));
+    files.iter().map(PathBuf::as_path).find(|file| is_again(file))
 }
 
 fn report(log: &LogFlags, text: &str) {

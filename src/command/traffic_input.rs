@@ -44,9 +44,8 @@ pub(super) struct TrafficInput {
 
     /// Continue from this saved frame stream
     ///
-    /// It was saved or `tee`d after any stage, also compressed; the stages that made it are skipped. Can be repeated
-    /// where streams are labelled: they are read one after another, and all gateways but those of `--gateway` are left
-    /// out.
+    /// It was saved or `tee`d after any stage, also compressed; the stages that made it are skipped. Can be repeated:
+    /// streams are read one after another. Where they are labelled, all gateways but those of `--gateway` are left out.
     #[arg(long, value_name = "FILE", conflicts_with = "input", help_heading = INPUT)]
     from: Vec<PathBuf>,
 

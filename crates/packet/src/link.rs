@@ -3,11 +3,13 @@
 
 use std::fmt::{Display, Formatter};
 
+use serde::{Deserialize, Serialize};
+
 use crate::captured_bytes::CapturedBytes;
 use crate::protocol::ETHERNET;
 
 /// Why a frame or a tunnel has no readable IP header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum NoIpHeader {
     /// An unsupported link type.
     LinkType(u16),

@@ -4,6 +4,8 @@
 use std::fmt::{Display, Formatter};
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::captured_bytes::CapturedBytes;
 use crate::ip::{IpPacket, IpPayload};
 use crate::link::{NoIpHeader, after_ether_type, after_ethernet, big_endian};
@@ -15,7 +17,7 @@ const VXLAN_HEADER: usize = 8;
 const BRIDGED: u16 = 0x6558;
 
 /// The tunnel that a packet came through: what distinguishes it from other tunnels, the same in both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Encapsulation {
     /// Its protocol.
     pub kind: TunnelKind,
@@ -26,7 +28,7 @@ pub struct Encapsulation {
 }
 
 /// The protocol of a tunnel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TunnelKind {
     /// IP in IP, of either version.
     Ip,

@@ -29,9 +29,12 @@
 mod asked_kinds;
 pub mod cache;
 mod cause;
+mod checkpoint;
+mod continuation;
 mod error;
 mod forwarder;
 mod held_pipe;
+mod joined_streams;
 mod link;
 mod order;
 mod pipeline;
@@ -55,6 +58,8 @@ pub mod suggestion;
 mod type_schema;
 
 pub use cause::RunEnding;
+pub use checkpoint::{Checkpoint, CheckpointError};
+pub use continuation::PendingCheckpoint;
 pub use error::{ConfigError, RunError};
 pub use pipeline::{Pipeline, ResolvedStage};
 pub use plan::RunOptions;

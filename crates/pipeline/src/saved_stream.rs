@@ -6,9 +6,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use sizeleak_frame::{Frame, FrameReader, Hello};
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, Hello, SCHEMA, Summary};
 use sizeleak_runtime::{Interrupt, Interruptible};
 
+use crate::joined_streams::JoinedStreams;
 use crate::recording::{decompressed, stdin};
 use crate::registry;
 use crate::stage::PipelineStage;
@@ -51,6 +52,39 @@ impl SavedStream {
     pub fn of_file(name: String, file: File) -> Result<Self, ConfigError> {
         let input = decompressed(file).map_err(|error| ConfigError::input(format!("{name}: {error}")))?;
         Self::new(name, None, input)
+    }
+
+    /// Streams of one stage, one after another, as one stream.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if there is none, or the first one does not begin as a frame stream.
+    pub fn joined(streams: Vec<Self>) -> Result<Self, ConfigError> {
+        let name = match &*streams {
+            [only] => only.name.clone(),
+            [first, .., last] => format!("{} … {}", first.name, last.name),
+            [] => String::new(),
+        };
+        let path = streams.first().and_then(|first| first.path.clone());
+        let joined = JoinedStreams::new(streams.into_iter().map(|stream| (stream.name, stream.input)));
+        Self::new(name, path, Box::new(joined))
+    }
+
+    /// A stream of this stage that holds no traffic.
+    ///
+    /// # Errors
+    /// As [`SavedStream::open`].
+    pub fn empty(stage: &str) -> Result<Self, ConfigError> {
+        let hello = Hello {
+            schema: SCHEMA,
+            stage: stage.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            upstream: Vec::new(),
+        };
+        let mut writer = FrameWriter::new(Vec::new());
+        let written = writer.write_all(&[hello.into(), Frame::Summary(Summary::default())]);
+        let bytes = written.and_then(|()| writer.into_output());
+        let bytes = bytes.map_err(|error| ConfigError::input(error.to_string()))?;
+        Self::new("no traffic".to_owned(), None, Box::new(Cursor::new(bytes)))
     }
 
     fn new(name: String, path: Option<PathBuf>, input: Box<dyn Read + Send>) -> Result<Self, ConfigError> {

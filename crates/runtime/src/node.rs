@@ -9,7 +9,10 @@ use tracing::debug;
 use crate::fused::FusedNode;
 use crate::node_output::NodeOutput;
 use crate::stage_runner::StageRunner;
-use crate::{Closed, FusedStage, Input, Interrupt, Observer, Outcome, Output, Received, Runnable, Stage, StageError};
+use crate::{
+    Closed, FusedStage, Input, Interrupt, Observer, Outcome, Output, Received, Runnable, Stage, StageError, StateError,
+    StateSlot,
+};
 
 /// A stage that is ready to run.
 #[derive(Debug)]
@@ -63,6 +66,14 @@ impl<S: Stage> Runnable for Node<S> {
 
     fn set_meter(&mut self, meter: Meter) {
         self.0.meter = Some(meter);
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        self.0.restore(state)
+    }
+
+    fn leave_state(&mut self, slot: StateSlot) -> Result<(), StateError> {
+        self.0.leave_state(slot)
     }
 
     fn run(

@@ -2,7 +2,7 @@
 
 use sizeleak_telemetry::Meter;
 
-use crate::{Input, Interrupt, Observer, Outcome, Output};
+use crate::{Input, Interrupt, Observer, Outcome, Output, StateError, StateSlot};
 
 /// A stage or a source, ready to run.
 pub trait Runnable: Send {
@@ -12,6 +12,24 @@ pub trait Runnable: Send {
     /// Makes it publish its counters on this meter while it runs.
     fn set_meter(&mut self, meter: Meter) {
         let _ = meter;
+    }
+
+    /// Makes it continue from the state that an earlier run left.
+    ///
+    /// # Errors
+    /// [`StateError`] if it cannot; it must not run then.
+    fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        let _ = state;
+        Err(StateError::Unsupported)
+    }
+
+    /// Makes it leave its state in `slot` at the end of its input, instead of finishing what is pending.
+    ///
+    /// # Errors
+    /// [`StateError::Unsupported`] if its state cannot be saved.
+    fn leave_state(&mut self, slot: StateSlot) -> Result<(), StateError> {
+        let _ = slot;
+        Err(StateError::Unsupported)
     }
 
     /// Runs it to its end. A source reads no `input`.

@@ -5,7 +5,7 @@ use std::error::Error;
 use sizeleak_frame::Frame;
 use thiserror::Error;
 
-use crate::{Closed, Emit};
+use crate::{Closed, Emit, StateError};
 
 /// A step of the pipeline. It holds its own state and takes all time from frames.
 pub trait Stage: Send {
@@ -30,6 +30,23 @@ pub trait Stage: Send {
     /// Further counters, in addition to frames and bytes, for its row of `summary`.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
+    }
+
+    /// Its state between two frames, from which a stage with the same options continues; `None` if it cannot be saved.
+    ///
+    /// # Errors
+    /// [`StateError`] if it cannot be encoded.
+    fn save(&self) -> Result<Option<Vec<u8>>, StateError> {
+        Ok(None)
+    }
+
+    /// Continues from a state that a stage with the same options has saved. It may be of any bytes.
+    ///
+    /// # Errors
+    /// [`StateError`] if no stage with these options can be in that state; it must not run then.
+    fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        let _ = state;
+        Err(StateError::Unsupported)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs a stage frame by frame: dispatch, counting, latencies, and the end of the stream.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use sizeleak_frame::{Frame, Hello, StageSummary, Summary, what};
 use sizeleak_telemetry::{FrameCounts, Latency, Meter};
 
 use crate::node_output::{NodeOutput, end_notice};
-use crate::{Closed, Emit, InputError, Outcome, Stage, StageError};
+use crate::{Closed, Emit, InputError, Outcome, Stage, StageError, StateError, StateSlot};
 
 /// A stage with the state that all stages share.
 #[derive(Debug)]
@@ -22,6 +23,10 @@ pub(crate) struct StageRunner<S> {
     service: Latency,
     queue: Latency,
     pub(crate) meter: Option<Meter>,
+    /// Where to leave the state of the stage instead of finishing it.
+    slot: Option<StateSlot>,
+    /// What the stage had counted when it continued: a summary is of one run.
+    counted_before: BTreeMap<&'static str, u64>,
 }
 
 impl<S: Stage> StageRunner<S> {
@@ -36,7 +41,25 @@ impl<S: Stage> StageRunner<S> {
             service: Latency::new(),
             queue: Latency::new(),
             meter: None,
+            slot: None,
+            counted_before: BTreeMap::new(),
         }
+    }
+
+    /// Continues from the state that an earlier run left.
+    pub(crate) fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        self.stage.restore(state)?;
+        self.counted_before = self.stage.counters().into_iter().collect();
+        Ok(())
+    }
+
+    /// Leaves the state of the stage in `slot` at the end of its input, instead of finishing it.
+    pub(crate) fn leave_state(&mut self, slot: StateSlot) -> Result<(), StateError> {
+        if self.stage.save()?.is_none() {
+            return Err(StateError::Unsupported);
+        }
+        self.slot = Some(slot);
+        Ok(())
     }
 
     /// Processes one frame, or passes it on if the stage does not consume its kind.
@@ -82,7 +105,7 @@ impl<S: Stage> StageRunner<S> {
             self.send_hello(None, out)?;
         }
         let start = Instant::now();
-        match (self.stage.finish(out), &input) {
+        match (self.finish(&input, out), &input) {
             // An error at the end of a cut stream is only a consequence; the cause is reported below.
             (Err(StageError::Failed(_)), Outcome::Cut(_) | Outcome::Failed(_) | Outcome::Interrupted) => {}
             (finished, _) => finished?,
@@ -95,6 +118,17 @@ impl<S: Stage> StageRunner<S> {
             _ => self.send_summary(out)?,
         }
         Ok(input)
+    }
+
+    /// Finishes the stage, or leaves its state if the input is whole.
+    fn finish(&mut self, input: &Outcome, out: &mut NodeOutput<'_>) -> Result<(), StageError> {
+        let Some(slot) = &self.slot else { return self.stage.finish(out) };
+        if matches!(input, Outcome::Done)
+            && let Some(state) = self.stage.save().map_err(StageError::failed)?
+        {
+            slot.put(state);
+        }
+        Ok(())
     }
 
     /// The outcome of an input that ended with an error.
@@ -121,13 +155,22 @@ impl<S: Stage> StageRunner<S> {
         out.send_hello(S::NAME, before)
     }
 
+    /// What the stage has counted in this run.
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let in_run = |(name, count): (&'static str, u64)| {
+            let before = self.counted_before.get(name).copied().unwrap_or_default();
+            (name.to_owned(), count.saturating_sub(before))
+        };
+        self.stage.counters().into_iter().map(in_run).collect()
+    }
+
     fn send_summary(&mut self, out: &mut NodeOutput<'_>) -> Result<(), Closed> {
         let own = StageSummary {
             stage: S::NAME.to_owned(),
             frames_in: self.frames_in,
             frames_out: out.frames,
             bytes_in: self.bytes_in,
-            counters: self.stage.counters().into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            counters: self.counters(),
             latency: self.service.to_bytes(),
             queue: self.queue.to_bytes(),
         };

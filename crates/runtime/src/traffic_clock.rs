@@ -14,6 +14,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 /// Times at most this much ahead of the clock move it at once, in nanoseconds: two minutes. Most connections are kept
 /// alive once a minute or more often, so longer silences are rare.
 pub const STEP_NS: i64 = 120_000_000_000;
@@ -32,7 +34,7 @@ const MOST_APART: usize = 1024;
 const STEP_BACK: usize = 3;
 
 /// The time that the flows of a capture agree on; items of a time that is not certain are held.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct TrafficClock<T> {
     /// How far times may go back without being odd.
     lag_ns: i64,
@@ -47,6 +49,8 @@ pub struct TrafficClock<T> {
     /// How far the times of a flow are ahead of the clock.
     apart: BTreeMap<u64, i64>,
     leap: Option<Leap>,
+    /// Empty between two observations.
+    #[serde(skip, default = "VecDeque::new")]
     events: VecDeque<ClockEvent<T>>,
 }
 
@@ -80,7 +84,7 @@ pub enum ClockEvent<T> {
     },
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Held<T> {
     flow: u64,
     /// Its time, less the offset that was known of its flow.
@@ -90,7 +94,7 @@ struct Held<T> {
 }
 
 /// One flow moved the clock, and no other one has confirmed that yet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Leap {
     flow: u64,
     to_ns: i64,
@@ -111,6 +115,14 @@ impl<T> TrafficClock<T> {
             leap: None,
             events: VecDeque::new(),
         }
+    }
+
+    /// Whether a clock with this lag can be in this state, and the items held are valid.
+    pub fn is_valid(&self, lag_ns: i64, is_valid: impl Fn(&T) -> bool) -> bool {
+        self.lag_ns == lag_ns
+            && self.held.len() <= MOST_HELD
+            && self.apart.len() <= MOST_APART
+            && self.held.iter().all(|held| is_valid(&held.item))
     }
 
     /// The greatest time that is certain; `i64::MIN` before the first one.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Flow, Notice, SkippedPackets, what};
 use sizeleak_packet::{DnsMessage, NoIpHeader};
+use sizeleak_runtime::MOST_COUNTED;
 
 use crate::ip_reassembly::IncompletePacket;
 use crate::services::{MOST_RESOLVED, Resolution};
@@ -12,7 +14,7 @@ use crate::services::{MOST_RESOLVED, Resolution};
 const MOST_REASONS: usize = 64;
 
 /// The counters of the stage, and what was reported already.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FilterCounters {
     pub(crate) packets: u64,
     pub(crate) gateway_packets: u64,
@@ -35,6 +37,13 @@ pub(crate) struct FilterCounters {
 }
 
 impl FilterCounters {
+    /// Whether all can be counted on.
+    pub(crate) fn are_valid(&self) -> bool {
+        self.packets <= MOST_COUNTED
+            && self.reported_reasons.len() <= MOST_REASONS
+            && self.named().iter().all(|(_, count)| *count <= MOST_COUNTED)
+    }
+
     /// Counts a packet captured at this time.
     pub(crate) fn count_packet(&mut self, time_ns: i64) {
         self.packets += 1;

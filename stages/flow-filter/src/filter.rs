@@ -1,11 +1,13 @@
 //! The stage: packets in, the gateway's flows and segments out.
 
+mod state;
+
 use sizeleak_frame::{BatchLimit, Flow, Packet, Packets, Segment, Transport, what};
 use sizeleak_packet::{
     AddressPrefilter, AddressSet, CapturedBytes, Encapsulation, IpPacket, IpPayload, NoIpHeader, NoSegment,
     OpenedTunnel, TransportSegment, dns_message, fast, ip_bytes, may_be_tunnel, open_tunnel,
 };
-use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions};
+use sizeleak_runtime::{ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError};
 
 use crate::counters::FilterCounters;
 use crate::fast::FlowCache;
@@ -375,6 +377,14 @@ impl Stage for FlowFilter {
         let mut counters = self.counters.named();
         counters.push(("forgotten_flows", self.flows.entries.evicted()));
         counters
+    }
+
+    fn save(&self) -> Result<Option<Vec<u8>>, StateError> {
+        self.state().map(Some)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        self.continue_from(state)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sizeleak_frame::{Direction, Segment, Transport};
 use sizeleak_packet::{AddressSet, Encapsulation, TransportSegment};
@@ -56,7 +57,7 @@ pub(crate) enum FlowLookup {
 /// What distinguishes flows, the same in both directions: the transport, the two ends, the lesser one first, and the
 /// tunnel. VLAN tags do not: a mirror port may see a packet with one, without, or with another in each direction. Most
 /// flows are of IPv4 outside tunnels; the others are boxed, so that an entry of the table takes 32 bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum FlowKey {
     V4(Transport, [SocketAddrV4; 2]),
     V6(Transport, Box<[SocketAddr; 2]>),
@@ -76,7 +77,7 @@ impl FlowKey {
 }
 
 /// What is remembered about a flow.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct FlowEntry {
     id: u64,
     /// Which end of the key is the gateway.
@@ -87,7 +88,7 @@ pub(crate) struct FlowEntry {
 const MOST_IN_TUNNELS: usize = 10_000;
 
 /// The flows seen lately.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FlowTable {
     pub(crate) entries: TwoGenerations<FlowKey, FlowEntry>,
     /// The ids of flows in tunnels, by the keys that they would have outside.
@@ -98,6 +99,12 @@ impl FlowTable {
     /// Remembers at most `capacity` flows.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { entries: TwoGenerations::new(capacity), in_tunnels: TwoGenerations::new(capacity.min(MOST_IN_TUNNELS)) }
+    }
+
+    /// The table that was read from a state, with this one's capacity; `None` if it cannot hold that.
+    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
+        let entries = self.entries.restored(read.entries)?;
+        Some(Self { entries, in_tunnels: self.in_tunnels.restored(read.in_tunnels)? })
     }
 
     /// Finds the flow of a segment in this tunnel with these gateways at its ends, or adds it.

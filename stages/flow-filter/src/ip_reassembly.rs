@@ -12,10 +12,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use foldhash::quality::RandomState;
+use serde::{Deserialize, Serialize};
 use sizeleak_packet::{Encapsulation, Fragment, IpPacket};
+use sizeleak_runtime::MOST_COUNTED;
 
 /// How much is kept at a time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FragmentLimits {
     /// The most incomplete packets.
     packets: usize,
@@ -40,7 +42,7 @@ const PIECE_BYTES: usize = 64;
 const LONGEST_PACKET: u32 = 65_535;
 
 /// What the fragments of a packet have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct PacketKey {
     encapsulation: Option<Encapsulation>,
     source: IpAddr,
@@ -72,18 +74,22 @@ pub(crate) struct IncompletePacket {
 pub(crate) struct InvalidFragment;
 
 /// Packets of which fragments are still missing.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct IpReassembly {
+    #[serde(skip)]
     limits: FragmentLimits,
     /// By the order in which they began.
     partial: BTreeMap<u64, PartialPacket>,
+    #[serde(skip)]
     numbers: HashMap<PacketKey, u64, RandomState>,
     /// What each source has sent to each destination.
+    #[serde(skip)]
     pairs: HashMap<[IpAddr; 2], Held, RandomState>,
     /// The number of the packet that began last.
     last_number: u64,
     /// When the last fragment was captured. One odd time shows no timeout: two in a row do.
     last_ns: Option<i64>,
+    #[serde(skip)]
     bytes: usize,
 }
 
@@ -94,7 +100,7 @@ struct Held {
     bytes: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct PartialPacket {
     key: PacketKey,
     since_ns: i64,
@@ -108,9 +114,10 @@ struct PartialPacket {
     bytes: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Piece {
     length: u32,
+    #[serde(with = "serde_bytes")]
     data: Vec<u8>,
 }
 
@@ -118,6 +125,23 @@ impl IpReassembly {
     pub(crate) fn new(limits: FragmentLimits) -> Self {
         let (numbers, pairs) = (HashMap::default(), HashMap::default());
         Self { limits, partial: BTreeMap::new(), numbers, pairs, last_number: 0, last_ns: None, bytes: 0 }
+    }
+
+    /// The packets that were read from a state, with the limits of this reassembly; `None` if they exceed these.
+    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
+        let mut restored = Self { last_number: read.last_number, last_ns: read.last_ns, ..Self::new(self.limits) };
+        for (number, partial) in &read.partial {
+            let is_new = restored.numbers.insert(partial.key, *number).is_none();
+            (is_new && *number <= read.last_number && partial.is_valid()).then_some(())?;
+            let held = restored.pairs.entry(partial.key.pair()).or_default();
+            held.packets += 1;
+            held.bytes += partial.bytes;
+            restored.bytes += partial.bytes;
+        }
+        let is_valid = read.partial.len() <= self.limits.packets
+            && restored.bytes <= self.limits.bytes
+            && read.last_number <= MOST_COUNTED;
+        is_valid.then_some(Self { partial: read.partial, ..restored })
     }
 
     /// Adds a fragment and returns the payload that it completes, if any. Packets that are given up meanwhile are
@@ -240,6 +264,20 @@ impl PacketKey {
 impl PartialPacket {
     fn new(key: PacketKey, since_ns: i64) -> Self {
         Self { key, since_ns, end: None, pieces: BTreeMap::new(), received: 0, bytes: 0 }
+    }
+
+    /// Whether its pieces do not overlap, and amount to what is counted.
+    fn is_valid(&self) -> bool {
+        let (mut reached, mut received, mut bytes) = (0, 0, 0);
+        let are_apart = self.pieces.iter().all(|(start, Piece { length, data })| {
+            let is_apart = *start >= reached && *length > 0 && data.len() as u64 <= u64::from(*length);
+            reached = start.saturating_add(*length);
+            received += u64::from(*length);
+            bytes += data.len() + PIECE_BYTES;
+            is_apart && reached <= LONGEST_PACKET
+        });
+        let end = self.end.unwrap_or(LONGEST_PACKET);
+        are_apart && end <= LONGEST_PACKET && u64::from(self.received) == received && self.bytes == bytes
     }
 
     /// Fills the gaps between `start` and `end`.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use serde::{Deserialize, Serialize};
 use sizeleak_packet::{DnsMessage, Encapsulation};
 
 use crate::two_generations::TwoGenerations;
@@ -10,7 +11,7 @@ use crate::two_generations::TwoGenerations;
 const MOST_QUERIES: usize = 8192;
 
 /// What a query and its answer have in common.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct QueryKey {
     client: SocketAddr,
     resolver: IpAddr,
@@ -37,7 +38,7 @@ impl QueryKey {
 }
 
 /// Queries that were seen. They stay after an answer: a mirrored answer comes twice, and the first may be forged.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NameQueries {
     queries: TwoGenerations<QueryKey, ()>,
 }
@@ -49,6 +50,11 @@ impl Default for NameQueries {
 }
 
 impl NameQueries {
+    /// The queries that were read from a state; `None` if there cannot be so many.
+    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
+        Some(Self { queries: self.queries.restored(read.queries)? })
+    }
+
     pub(crate) fn add(&mut self, query: QueryKey) {
         if self.queries.get(&query).is_none() {
             self.queries.insert(query, ());

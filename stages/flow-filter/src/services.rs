@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use serde::{Deserialize, Serialize};
 use simple_dns::Packet;
 use simple_dns::rdata::RData;
 use sizeleak_frame::Transport;
@@ -15,16 +16,19 @@ use crate::name_queries::{NameQueries, QueryKey};
 pub(crate) const MOST_RESOLVED: usize = 10_000;
 
 /// The services that are selected; all if none is named.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ServiceSelection {
+    #[serde(skip)]
     addresses: AddressSet,
     /// Host names in lower case, and the aliases they lead to.
     names: BTreeSet<String>,
     resolved: BTreeSet<IpAddr>,
     queries: NameQueries,
     /// Whose answers count even if no query for them was seen.
+    #[serde(skip)]
     resolvers: AddressSet,
     /// All ports if empty.
+    #[serde(skip)]
     ports: Vec<u16>,
 }
 
@@ -61,6 +65,16 @@ impl ServiceSelection {
         let resolvers = AddressSet::parse(resolvers).map_err(|error| ConfigureError::Usage(error.to_string()))?;
         let (resolved, queries) = (BTreeSet::new(), NameQueries::default());
         Ok(Self { addresses, names, resolved, queries, resolvers, ports: ports.to_vec() })
+    }
+
+    /// The selection that was read from a state, with the options of this one, which has resolved nothing yet; `None` if
+    /// these cannot lead to it.
+    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
+        let Self { names, resolved, queries, .. } = read;
+        let has_room = names.len() + resolved.len() <= MOST_RESOLVED.max(self.names.len());
+        (has_room && names.is_superset(&self.names)).then_some(())?;
+        let (addresses, resolvers, ports) = (self.addresses.clone(), self.resolvers.clone(), self.ports.clone());
+        Some(Self { addresses, names, resolved, queries: self.queries.restored(queries)?, resolvers, ports })
     }
 
     /// Whether a service is selected.

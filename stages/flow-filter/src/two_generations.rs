@@ -4,14 +4,23 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use foldhash::quality::RandomState;
+use serde::{Deserialize, Serialize};
+use sizeleak_runtime::{MOST_COUNTED, sorted_table};
 
 /// A bounded map in two generations. When the young one is full, the old one is evicted, and the young one takes its
 /// place. So entries in use stay, and nothing depends on the order of the hash tables.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(
+    serialize = "K: Ord + Serialize, V: Serialize",
+    deserialize = "K: Eq + Hash + Deserialize<'de>, V: Deserialize<'de>"
+))]
 pub(crate) struct TwoGenerations<K, V> {
+    #[serde(with = "sorted_table")]
     young: HashMap<K, V, RandomState>,
+    #[serde(with = "sorted_table")]
     old: HashMap<K, V, RandomState>,
     /// The most entries of a generation.
+    #[serde(skip)]
     half: usize,
     evicted: u64,
     generation: u32,
@@ -22,6 +31,16 @@ impl<K: Eq + Hash, V: Copy> TwoGenerations<K, V> {
     pub(crate) fn new(capacity: usize) -> Self {
         let (young, old) = (HashMap::default(), HashMap::default());
         Self { young, old, half: (capacity / 2).max(1), evicted: 0, generation: 0 }
+    }
+
+    /// The map that was read from a state, with this one's capacity; `None` if it cannot hold that.
+    pub(crate) fn restored(&self, read: Self) -> Option<Self> {
+        let Self { young, old, evicted, .. } = &read;
+        let is_valid = young.len() <= self.half
+            && old.len() <= self.half
+            && *evicted <= MOST_COUNTED
+            && !young.keys().any(|key| old.contains_key(key));
+        is_valid.then_some(Self { half: self.half, ..read })
     }
 
     /// The most entries it holds.

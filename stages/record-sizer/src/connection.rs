@@ -3,6 +3,7 @@
 //! Nearly all segments carry application data and come in order. The state for these is in [`Connection`] itself; all
 //! other state is in a box that exists only while it is needed.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Direction, Segment};
 
 use crate::findings::{Findings, Incident, TlsEvent, merge_directions};
@@ -27,7 +28,7 @@ const START_WAIT_NS: i64 = 100_000_000;
 const MAX_QUEUED: usize = 1024;
 
 /// The state of a connection.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Connection {
     streams: PerDirection<Stream>,
     keys: SessionKeys,
@@ -37,14 +38,14 @@ pub(crate) struct Connection {
 }
 
 /// What is always kept of a direction.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Stream {
     pub(crate) position: StreamPosition,
     pub(crate) walker: RecordWalker,
 }
 
 /// The further state of a connection that does not rest.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct BusyState {
     streams: PerDirection<BusyStream>,
     negotiation: Negotiation,
@@ -55,7 +56,7 @@ struct BusyState {
 }
 
 /// The further state of a direction while its connection does not rest.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct BusyStream {
     pending: PendingSegments,
     framing: Framing,
@@ -123,6 +124,14 @@ impl Connection {
             connection.segment(&segment, findings);
         }
         connection
+    }
+
+    /// Whether a connection can be in this state.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.streams.all(|stream| stream.walker.is_valid())
+            && self.keys.is_valid()
+            && self.payload.is_valid()
+            && self.busy.as_ref().is_none_or(|busy| busy.is_valid())
     }
 
     /// What a SYN means to the connection.
@@ -412,6 +421,12 @@ impl BusyState {
         })
     }
 
+    fn is_valid(&self) -> bool {
+        let is_valid =
+            |stream: &BusyStream| stream.pending.is_valid() && stream.framing.is_valid() && stream.handshake.is_valid();
+        self.streams.all(is_valid) && self.negotiation.is_valid() && self.queue.iter().all(TlsEvent::is_valid)
+    }
+
     fn is_idle(&self, streams: &PerDirection<Stream>) -> bool {
         let are_streams_idle = self.streams.both().into_iter().zip(streams.both()).all(|(busy, stream)| {
             busy.pending.is_idle() && busy.handshake.is_idle() && busy.framing.is_idle(&stream.walker)
@@ -420,10 +435,12 @@ impl BusyState {
     }
 
     fn held_bytes(&self) -> usize {
+        // A queue that grows is given room in powers of two; how much it has depends on its past.
+        let queued = if self.queue.is_empty() { 0 } else { self.queue.len().next_power_of_two() };
         let streams = self.streams.both().map(|stream| stream.pending.bytes() + stream.handshake.held_bytes());
         let sizers = self.messages.iter().flat_map(|messages| messages.sizers.both());
         let messages: usize = sizers.flatten().map(MessageSizer::held_bytes).sum();
-        streams.iter().sum::<usize>() + messages + self.queue.capacity() * size_of::<TlsEvent>()
+        streams.iter().sum::<usize>() + messages + queued * size_of::<TlsEvent>()
     }
 
     /// Whether to report an incident: what stands for records once, and that there are none not after that.

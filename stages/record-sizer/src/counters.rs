@@ -1,12 +1,14 @@
 //! What the stage counts, for its row of `summary`.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
+use sizeleak_runtime::MOST_COUNTED;
 
 /// Defines the counters, in the order of `summary`.
 macro_rules! counters {
     ($($name:ident)*) => {
         /// The counters of `record-sizer`.
-        #[derive(Debug, Default)]
+        #[derive(Debug, Default, Serialize, Deserialize)]
         pub(crate) struct SizerCounters {
             /// Segments and datagrams; not part of `summary`.
             pub(crate) segments: u64,
@@ -42,6 +44,11 @@ counters! {
 }
 
 impl SizerCounters {
+    /// Whether all can be counted on.
+    pub(crate) fn are_valid(&self) -> bool {
+        self.segments <= MOST_COUNTED && self.all().iter().all(|(_, count)| *count <= MOST_COUNTED)
+    }
+
     /// Counts a segment or datagram, and what the snaplen cut off its payload.
     #[inline]
     pub(crate) fn segment(&mut self, segment: &Segment<'_>) {

@@ -2,6 +2,7 @@
 //!
 //! A datagram is taken for DTLS only if records fill it to its last byte: of random bytes, one datagram in 10¹⁰.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::ContentType;
 
 use crate::handshake::{Hello, datagram_hello};
@@ -77,7 +78,7 @@ pub(crate) fn is_quic(payload: &[u8]) -> bool {
 }
 
 /// The records of one direction seen so far: a datagram captured twice counts once (RFC 6347 section 4.1.2.6).
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct ReplayWindow {
     epoch: u16,
     highest: u64,

@@ -1,5 +1,6 @@
 //! What was found in the segments of a connection: TLS events, and incidents to report or count.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Direction;
 
 use crate::handshake::Hello;
@@ -7,7 +8,7 @@ use crate::messages::{MessageEnd, SizedMessage};
 use crate::record::SizedRecord;
 
 /// Something that happened in one direction of a TLS session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TlsEvent {
     /// A hello is complete; `follows_data` if application data came before it in the same stream.
     Hello { time_ns: i64, direction: Direction, hello: Box<Hello>, follows_data: bool },
@@ -18,6 +19,15 @@ pub(crate) enum TlsEvent {
 }
 
 impl TlsEvent {
+    /// Whether it can have been found.
+    pub(crate) fn is_valid(&self) -> bool {
+        match self {
+            Self::Hello { hello, .. } => hello.is_valid(),
+            Self::Record { record, .. } => record.header.is_valid(),
+            Self::Message { .. } => true,
+        }
+    }
+
     fn time_ns(&self) -> i64 {
         match self {
             Self::Hello { time_ns, .. } => *time_ns,

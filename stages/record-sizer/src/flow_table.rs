@@ -7,6 +7,8 @@
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
+use serde::{Deserialize, Serialize};
+
 /// The number of periods in which a full table is used once.
 const PERIODS: usize = 8;
 
@@ -14,14 +16,16 @@ const PERIODS: usize = 8;
 const MIN_GROWTH: usize = 64;
 
 /// Values by flow.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FlowTable<V> {
+    #[serde(with = "entries", bound(serialize = "V: Serialize", deserialize = "V: Deserialize<'de>"))]
     values: IndexMap<u64, V, RandomState>,
     /// The period in which each value was last used.
     used: Vec<u32>,
     period: u32,
     /// The number of values used in this period.
     used_in_period: usize,
+    #[serde(skip)]
     capacity: usize,
     /// When idle flows were evicted last, and the period that ended then.
     last_sweep: Option<(i64, u32)>,
@@ -32,6 +36,17 @@ impl<V> FlowTable<V> {
     pub(crate) fn new(capacity: usize) -> Self {
         let (values, used) = (IndexMap::default(), Vec::new());
         Self { values, used, period: 1, used_in_period: 0, capacity, last_sweep: None }
+    }
+
+    /// The table that was read from a state, with this one's capacity; `None` if it cannot hold that.
+    pub(crate) fn restored(&self, read: Self, is_valid: impl Fn(&V) -> bool) -> Option<Self> {
+        let Self { values, used, period, used_in_period, .. } = &read;
+        let is_valid = values.len() <= self.capacity
+            && used.len() == values.len()
+            && used.iter().all(|used| used <= period)
+            && *used_in_period <= self.capacity
+            && values.values().all(is_valid);
+        is_valid.then_some(Self { capacity: self.capacity, ..read })
     }
 
     /// The value of a flow, which counts as used.
@@ -141,6 +156,26 @@ impl<V> FlowTable<V> {
         // No run lasts long enough to reach the limit.
         self.period = self.period.saturating_add(1);
         self.used_in_period = 0;
+    }
+}
+
+/// Writes the values as pairs, in their order.
+mod entries {
+    use foldhash::fast::RandomState;
+    use indexmap::IndexMap;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<V: Serialize, S: Serializer>(
+        values: &IndexMap<u64, V, RandomState>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values)
+    }
+
+    pub(super) fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<IndexMap<u64, V, RandomState>, D::Error> {
+        Ok(Vec::<(u64, V)>::deserialize(deserializer)?.into_iter().collect())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Cuts the ordered stream of one direction into records: in step with the headers, searching for a boundary, or
 //! waiting for TLS to start after something else.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction};
 
 use crate::chunk::Chunk;
@@ -13,7 +14,7 @@ use crate::record::{GapEffect, HEADER, OpenRecord, RecordWalker, SizedRecord, St
 use crate::resync::{BoundarySearch, SearchOutcome};
 
 /// How the next bytes of a direction are read.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Framing {
     /// Nothing was read yet.
     Unstarted,
@@ -35,6 +36,15 @@ impl Framing {
     /// The framing of a direction whose connection was at rest.
     pub(crate) fn of(walker: &RecordWalker) -> Self {
         if walker.version().is_some() { Self::InStep } else { Self::Unstarted }
+    }
+
+    /// Whether a direction can be read so.
+    pub(crate) fn is_valid(&self) -> bool {
+        match self {
+            Self::HelloScan(scan) => scan.is_valid(),
+            Self::Search(search) => search.is_valid(),
+            _ => true,
+        }
     }
 
     /// Whether the direction needs no more than its walker, which is between two records or inside application data.

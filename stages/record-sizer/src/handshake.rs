@@ -1,5 +1,6 @@
 //! Reads the two hellos out of the bodies of handshake records, and skips all other messages (RFC 8446 section 4).
 
+use serde::{Deserialize, Serialize};
 use tls_parser::{
     DTLSMessage, DTLSMessageHandshakeBody, SNIType, TlsExtension, TlsMessage, TlsMessageHandshake,
     TlsServerHelloContents, parse_dtls_message_handshake, parse_tls_client_hello_extension,
@@ -27,22 +28,39 @@ const RETRY: [u8; 32] = [
 ];
 
 /// A hello of either end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Hello {
     Client(ClientHello),
     Server(ServerHello),
 }
 
 /// The part of a `ClientHello` that is used.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientHello {
     pub(crate) server_name: Option<Box<str>>,
     /// Whether data may follow before the server has answered (RFC 8446 section 4.2.10).
     pub(crate) early_data: bool,
 }
 
+impl Hello {
+    /// Whether it can have been read from a message.
+    pub(crate) fn is_valid(&self) -> bool {
+        match self {
+            Self::Client(hello) => hello.is_valid(),
+            Self::Server(_) => true,
+        }
+    }
+}
+
+impl ClientHello {
+    /// Whether it can have been read from a message.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.server_name.as_ref().is_none_or(|name| server_name(name.as_bytes()).is_some())
+    }
+}
+
 /// The part of a `ServerHello` that is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerHello {
     /// The negotiated version as on the wire, `0x0303` for TLS 1.2.
     pub(crate) version: u16,
@@ -54,12 +72,12 @@ pub(crate) struct ServerHello {
 }
 
 /// Reads the messages of one direction, however they are split over records.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct HandshakeReader {
     state: ReaderState,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 enum ReaderState {
     Header {
         bytes: [u8; HEADER],
@@ -75,8 +93,9 @@ enum ReaderState {
 }
 
 /// A hello of which some bytes are still to come.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct PartialHello {
+    #[serde(with = "serde_bytes")]
     message: Vec<u8>,
     /// Bytes of the whole message.
     length: usize,
@@ -89,6 +108,18 @@ impl Default for ReaderState {
 }
 
 impl HandshakeReader {
+    /// Whether a reader can be there: what is incomplete lacks something.
+    pub(crate) fn is_valid(&self) -> bool {
+        match &self.state {
+            ReaderState::Header { have, .. } => usize::from(*have) < HEADER,
+            ReaderState::Hello(partial) => {
+                partial.message.len() < partial.length && partial.length <= HEADER + MAX_HELLO as usize
+            }
+            ReaderState::Other { left } => (1..=MAX_SKIPPED).contains(left),
+            ReaderState::Lost => true,
+        }
+    }
+
     /// Reads bytes of a record body; calls `found` with each hello they complete.
     pub(crate) fn bytes(&mut self, mut body: &[u8], mut found: impl FnMut(Hello)) {
         while !body.is_empty() {
@@ -151,7 +182,7 @@ impl HandshakeReader {
 
     /// Bytes of memory that an incomplete hello needs.
     pub(crate) fn held_bytes(&self) -> usize {
-        if let ReaderState::Hello(partial) = &self.state { partial.message.capacity() } else { 0 }
+        if let ReaderState::Hello(partial) = &self.state { partial.message.len().next_power_of_two() } else { 0 }
     }
 }
 

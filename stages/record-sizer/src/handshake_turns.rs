@@ -1,5 +1,6 @@
 //! Which messages of a TLS connection belong to its handshake, where nothing shows it but the order of the two sides.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Direction;
 
 /// Counts how often the sides of a connection have taken turns.
@@ -7,7 +8,7 @@ use sizeleak_frame::Direction;
 /// Up to TLS 1.2 a full handshake takes four turns: the client's hello, the server's flight, the client's key exchange
 /// and `Finished`, the server's `Finished`. With TLS 1.3, and where a session is resumed, data may follow in the third
 /// turn already; in the fourth there is often a session ticket.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HandshakeTurns {
     turns: u8,
     last: Option<Direction>,

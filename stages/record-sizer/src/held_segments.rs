@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+use sizeleak_runtime::MOST_COUNTED;
+
 use crate::chunk::Chunk;
 
 /// Memory that a held segment is taken to need besides its payload, in bytes.
@@ -11,9 +14,10 @@ const SEGMENT_COST: usize = 96;
 const DIRECTION_COST: usize = 256;
 
 /// What is held of a segment.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HeldSegment {
     time_ns: i64,
+    #[serde(with = "serde_bytes")]
     payload: Box<[u8]>,
     hidden: u32,
     starts_segment: bool,
@@ -36,7 +40,7 @@ impl HeldSegment {
 
 /// Held segments by the position they start at; they do not overlap. Segments are nearly always added at the end and
 /// taken from the front. Most directions hold none or one, so an empty queue keeps no memory.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct HeldSegments {
     segments: VecDeque<(u64, HeldSegment)>,
     bytes: usize,
@@ -60,6 +64,18 @@ impl Run {
 }
 
 impl HeldSegments {
+    /// Whether they are in order and do not overlap.
+    pub(crate) fn is_valid(&self) -> bool {
+        let mut end = 0;
+        let are_in_order = self.segments.iter().all(|(start, held)| {
+            let is_next = *start >= end && *start <= MOST_COUNTED && !held.chunk().is_empty();
+            end = start.saturating_add(held.chunk().length());
+            is_next
+        });
+        let bytes: usize = self.segments.iter().map(|(_, held)| held.payload.len() + SEGMENT_COST).sum();
+        are_in_order && self.bytes == bytes
+    }
+
     /// The position and capture time of the first one.
     pub(crate) fn first(&self) -> Option<(u64, i64)> {
         self.segments.front().map(|(start, held)| (*start, held.time_ns))

@@ -1,5 +1,8 @@
 //! How a TLS connection starts: byte patterns specific enough to find it in a stream that began with something else.
 
+use serde::{Deserialize, Serialize};
+use sizeleak_runtime::MOST_COUNTED;
+
 use crate::chunk::Chunk;
 use crate::record::{HEADER, MAX_BODY};
 
@@ -34,9 +37,10 @@ pub(crate) fn ssl2_hello_length(bytes: [u8; HEADER]) -> Option<u64> {
 }
 
 /// Scans a stream that did not start with TLS for a hello.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HelloScan {
     /// The last bytes so far, in which a hello may start.
+    #[serde(with = "serde_bytes")]
     tail: Vec<u8>,
     tail_ns: i64,
     /// Captured bytes scanned so far.
@@ -56,6 +60,11 @@ impl HelloScan {
     /// A scan of a stream that started with these bytes.
     pub(crate) fn new(first: [u8; HEADER], time_ns: i64) -> Self {
         Self { tail: first.to_vec(), tail_ns: time_ns, scanned: HEADER as u64 }
+    }
+
+    /// Whether a scan can be there.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.tail.len() < HELLO && self.scanned <= MOST_COUNTED
     }
 
     /// Scans the next chunk of the stream.

@@ -1,6 +1,8 @@
 //! Messages sized by the lengths of segments, where no record header can be read: the capture holds headers alone, or
 //! the connection carries no TLS.
 
+use serde::{Deserialize, Serialize};
+
 use crate::chunk::Chunk;
 use crate::handshake_turns::HandshakeTurns;
 use crate::per_direction::PerDirection;
@@ -14,7 +16,7 @@ const WRITE_GAP_NS: i64 = 250_000_000;
 const FULL_BYTES: std::ops::RangeInclusive<u64> = 536..=1500;
 
 /// What ends a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum MessageEnd {
     /// The end of a write: a segment that its sender pushes. One that is full or not pushed is continued by the next.
     Write,
@@ -23,7 +25,7 @@ pub(crate) enum MessageEnd {
 }
 
 /// A message: consecutive bytes of one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SizedMessage {
     /// When its first and its last bytes were captured, in nanoseconds since the epoch.
     pub(crate) start_ns: i64,
@@ -33,7 +35,7 @@ pub(crate) struct SizedMessage {
 }
 
 /// What stands for records in a connection that shows none.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConnectionMessages {
     /// Finds the messages of each direction, if they are to be used.
     pub(crate) sizers: PerDirection<Option<MessageSizer>>,
@@ -56,7 +58,7 @@ impl ConnectionMessages {
 }
 
 /// Finds the messages of one direction.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct MessageSizer {
     pub(crate) end: MessageEnd,
     open: Option<SizedMessage>,

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Notice, what};
-use sizeleak_runtime::{Closed, Emit};
+use sizeleak_runtime::{Closed, Emit, MOST_COUNTED};
 
 use crate::findings::{Conflict, Incident};
 use crate::messages::MessageEnd;
@@ -20,7 +21,7 @@ const BASE_ALLOWANCE: u64 = 1024;
 const SEGMENTS_PER_NOTICE: u64 = 8;
 
 /// Emits notices within their limits, and counts the others.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Notices {
     by_flow: BTreeMap<u64, u32>,
     emitted: u64,
@@ -28,6 +29,11 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
+    /// Whether so many notices can have been counted.
+    pub(crate) fn are_valid(&self) -> bool {
+        self.by_flow.len() <= MAX_FLOWS && self.emitted <= MOST_COUNTED && self.suppressed <= MOST_COUNTED
+    }
+
     /// Emits a notice about a flow, after `segments` in all.
     pub(crate) fn emit(&mut self, notice: Notice, segments: u64, out: &mut dyn Emit) -> Result<(), Closed> {
         let allowance = BASE_ALLOWANCE.saturating_add(segments / SEGMENTS_PER_NOTICE);
@@ -46,7 +52,7 @@ impl Notices {
             self.by_flow.clear();
         }
         let emitted = self.by_flow.entry(flow).or_default();
-        *emitted += 1;
+        *emitted = emitted.saturating_add(1);
         *emitted <= MAX_PER_FLOW
     }
 }

@@ -57,7 +57,7 @@ impl Default for Options {
 }
 
 /// The validated options; times in nanoseconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     pub(crate) flows: usize,
     pub(crate) flow_bytes: usize,

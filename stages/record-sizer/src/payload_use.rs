@@ -1,7 +1,10 @@
 //! How much of a connection's payload was used to size records, and how much was lost.
 
+use serde::{Deserialize, Serialize};
+use sizeleak_runtime::MOST_COUNTED;
+
 /// Bytes of a connection's payload.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PayloadUse {
     /// Bytes on the wire in all its segments.
     pub(crate) seen: u64,
@@ -10,6 +13,11 @@ pub(crate) struct PayloadUse {
 }
 
 impl PayloadUse {
+    /// Whether it can be counted on.
+    pub(crate) fn is_valid(self) -> bool {
+        self.seen <= MOST_COUNTED
+    }
+
     /// The share that was lost, in millionths. Bytes that are missing were not seen.
     pub(crate) fn lost_millionths(self) -> u64 {
         let whole = u128::from(self.seen.max(self.lost)).max(1);

@@ -1,9 +1,10 @@
 //! Two values of the same kind, one for each direction.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Direction;
 
 /// A value for each direction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PerDirection<T> {
     pub(crate) to_gateway: T,
     pub(crate) from_gateway: T,
@@ -26,6 +27,13 @@ impl<T> PerDirection<T> {
     #[inline]
     pub(crate) fn both(&self) -> [&T; 2] {
         [&self.to_gateway, &self.from_gateway]
+    }
+}
+
+impl<T> PerDirection<T> {
+    /// Whether something holds of both values.
+    pub(crate) fn all(&self, holds: impl Fn(&T) -> bool) -> bool {
+        holds(&self.to_gateway) && holds(&self.from_gateway)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Exact for AEAD and stream ciphers; a range of one block for CBC, whose padding is taken to be minimal. TLS 1.3
 //! lets a sender pad (RFC 8446 section 5.4); hardly any does, so padding counts as plaintext.
 
+use serde::{Deserialize, Serialize};
 use tls_parser::{TlsCipherEnc, TlsCipherEncMode, TlsCipherMac, TlsCipherSuite};
 
 use crate::handshake::ServerHello;
@@ -15,7 +16,7 @@ pub(crate) const DTLS_1_3: u16 = 0xfefc;
 pub(crate) const TLS_1_3: u16 = 0x0304;
 
 /// What protection adds to a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Protection {
     /// A fixed number of bytes.
     Added(u8),
@@ -26,7 +27,7 @@ pub(crate) enum Protection {
 }
 
 /// The order of the two operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
     MacThenEncrypt,
     /// RFC 7366.
@@ -46,6 +47,11 @@ impl Protection {
             (true, None) => Self::Unknown,
             (false, _) => Self::up_to_1_2(suite, hello),
         }
+    }
+
+    /// Whether there can be such a protection: no block is empty.
+    pub(crate) fn is_valid(self) -> bool {
+        !matches!(self, Self::Block { block: 0, .. })
     }
 
     fn up_to_1_2(suite: &TlsCipherSuite, hello: ServerHello) -> Self {

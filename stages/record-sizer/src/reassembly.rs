@@ -10,7 +10,9 @@
 //!
 //! The first byte of a connection seen from the middle is unknown: its first segments wait briefly for earlier ones.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
+use sizeleak_runtime::MOST_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::held_segments::HeldSegments;
@@ -55,7 +57,7 @@ pub(crate) trait OrderedStream {
 }
 
 /// The state of a direction while segments are out of order.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PendingSegments {
     held: HeldSegments,
     /// While segments are held: the position of the next byte, or of the first held one while the first byte is
@@ -113,6 +115,11 @@ impl PendingSegments {
     /// Whether the segments so far need nothing here.
     pub(crate) fn is_idle(&self) -> bool {
         self.held.is_empty() && self.rivals.is_empty()
+    }
+
+    /// Whether a direction can be in this state.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.held.is_valid() && self.near <= MOST_COUNTED && self.rivals.is_valid()
     }
 
     /// Bytes of memory that held segments are taken to need.

@@ -3,6 +3,7 @@
 //! Only the 5-byte header of a record is read; its length says where the next one is (RFC 8446 section 5.1, RFC 5246
 //! section 6.2.1).
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::ContentType;
 
 use crate::chunk::Chunk;
@@ -14,7 +15,7 @@ pub(crate) const MAX_BODY: u16 = (1 << 14) + 2048;
 pub(crate) const HEADER: usize = 5;
 
 /// A plausible record header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) content_type: ContentType,
     /// The second byte of the version; the first is 3.
@@ -30,6 +31,11 @@ impl Header {
         let length = u16::from_be_bytes([high, low]);
         let plausible = major == 3 && minor <= 4 && length <= MAX_BODY;
         plausible.then_some(Self { content_type, minor, length })
+    }
+
+    /// Whether a record can have it.
+    pub(crate) fn is_valid(self) -> bool {
+        self.minor <= 4 && self.length <= MAX_BODY
     }
 
     /// The bytes it was parsed from.
@@ -63,7 +69,7 @@ pub(crate) struct OpenRecord {
 }
 
 /// A record whose end was reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SizedRecord {
     pub(crate) header: Header,
     /// When its first byte was captured.
@@ -73,7 +79,7 @@ pub(crate) struct SizedRecord {
 }
 
 /// Walks from header to header. It never searches for one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct RecordWalker {
     /// When the first byte of the present record was captured.
     pub(crate) start_ns: i64,
@@ -83,7 +89,7 @@ pub(crate) struct RecordWalker {
 }
 
 /// Where a walk is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum WalkerState {
     /// Before a header of which the first `count` bytes were `seen`, after records of `version` 3.x, if any.
     Header { seen: [u8; HEADER - 1], count: u8, version: Option<u8> },
@@ -138,6 +144,14 @@ impl RecordWalker {
         let count = seen.iter_mut().zip(first_bytes).map(|(seen, byte)| *seen = *byte).count() as u8;
         let state = WalkerState::Header { seen, count, version: None };
         Self { start_ns: time_ns, last_ns: time_ns, state }
+    }
+
+    /// Whether a walk can be there.
+    pub(crate) fn is_valid(&self) -> bool {
+        match self.state {
+            WalkerState::Header { count, .. } => usize::from(count) < HEADER,
+            WalkerState::Body { header, left } => header.is_valid() && left <= header.length,
+        }
     }
 
     /// Whether a record has started and not ended.

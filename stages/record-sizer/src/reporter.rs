@@ -1,5 +1,6 @@
 //! Turns what was found in a flow into frames and counters.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Record, Segment, what};
 use sizeleak_runtime::{Closed, Emit};
 
@@ -17,7 +18,7 @@ use crate::session::{RecordDetails, TlsSession};
 use crate::udp_flow::{DatagramContent, UdpFlow};
 
 /// Emits records, sessions and notices, and counts them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Reporter {
     pub(crate) counters: SizerCounters,
     pub(crate) notices: Notices,
@@ -231,7 +232,7 @@ impl Reporter {
             }
             Incident::Resync { skipped } => {
                 self.counters.resyncs += 1;
-                self.counters.skipped_bytes += skipped;
+                self.counters.skipped_bytes = self.counters.skipped_bytes.saturating_add(skipped);
                 // The stream starts with a record although its SYN was not seen: nothing was lost.
                 if skipped == 0 {
                     return Ok(());

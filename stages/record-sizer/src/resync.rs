@@ -20,7 +20,9 @@
 //! were sized before, a candidate at the start of a segment counts as a record, though not as a boundary: 5·10⁻⁸ a
 //! segment searched.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::ContentType;
+use sizeleak_runtime::MOST_COUNTED;
 
 use crate::chunk::Chunk;
 use crate::hello_scan::{HELLO, is_hello};
@@ -36,10 +38,11 @@ const THOROUGH: u64 = 256 << 10;
 const MAX_ALERT: u16 = 512;
 
 /// A search for the next boundary.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BoundarySearch {
     candidates: Vec<Candidate>,
     /// The last captured bytes, in which a header may start.
+    #[serde(with = "serde_bytes")]
     tail: Vec<u8>,
     tail_ns: i64,
     /// The version 3.x of records sized before in this direction.
@@ -48,7 +51,7 @@ pub(crate) struct BoundarySearch {
     searched: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Candidate {
     walker: RecordWalker,
     minor: u8,
@@ -85,6 +88,14 @@ impl BoundarySearch {
     /// A search in a direction where records of version 3.`version` were sized before, if any were.
     pub(crate) fn new(version: Option<u8>) -> Self {
         Self { candidates: Vec::new(), tail: Vec::new(), tail_ns: 0, version, searched: 0 }
+    }
+
+    /// Whether a search can be there.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.candidates.len() <= MAX_CANDIDATES
+            && self.tail.len() < HEADER
+            && self.searched <= MOST_COUNTED
+            && self.candidates.iter().all(|candidate| candidate.walker.is_valid() && candidate.skipped <= MOST_COUNTED)
     }
 
     /// Captured bytes searched so far.

@@ -4,7 +4,9 @@
 //! A run changes nothing until it is confirmed: the other side acknowledges it, or several of its segments follow each
 //! other. Until then its segments are kept, so that nothing of it is lost.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
+use sizeleak_runtime::MOST_COUNTED;
 
 use crate::owned_segment::OwnedSegment;
 
@@ -33,7 +35,7 @@ pub(crate) enum Proof {
 }
 
 /// Where a run says that the stream continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Claim {
     /// At another place of the same connection.
     Elsewhere,
@@ -44,7 +46,7 @@ pub(crate) enum Claim {
 }
 
 /// Segments that follow each other.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) claim: Claim,
     /// The sequence number of the SYN it starts with, if it does.
@@ -65,6 +67,10 @@ impl Run {
         (least..=self.next.wrapping_sub(self.start)).contains(&offset)
     }
 
+    fn is_valid(&self) -> bool {
+        self.segments.len() <= MAX_SEGMENTS && self.segments.iter().all(OwnedSegment::is_valid)
+    }
+
     fn is_confirmed(&self, proof: Proof) -> bool {
         let pieces = self.segments.len() + usize::from(self.syn.is_some());
         let needs_acknowledgement = proof == Proof::Acknowledgement && self.claim == Claim::OtherConnection;
@@ -82,7 +88,7 @@ impl Run {
 }
 
 /// The unconfirmed runs of a direction, the oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Rivals {
     runs: Vec<Run>,
     /// Bytes of payload in runs that were dropped and not reported yet.
@@ -92,6 +98,11 @@ pub(crate) struct Rivals {
 impl Rivals {
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
+    }
+
+    /// Whether so many runs are kept, and such ones.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.runs.len() <= MAX_RUNS && self.dropped <= MOST_COUNTED && self.runs.iter().all(Run::is_valid)
     }
 
     /// Bytes of memory the runs are taken to need.

@@ -1,5 +1,6 @@
 //! The TLS session of a flow: which end is the client, what protects the records, and whether keys are being agreed.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction, Session};
 use tls_parser::TlsCipherSuite;
 
@@ -10,7 +11,7 @@ use crate::session_keys::{KeyState, SessionKeys};
 use crate::tls13::{Endpoint, Tls13Handshake};
 
 /// The state of a session while a handshake is under way.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Negotiation {
     phase: Phase,
     client: Option<Direction>,
@@ -20,7 +21,7 @@ pub(crate) struct Negotiation {
     is_reported: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 enum Phase {
     /// No handshake was seen, or it is over.
     #[default]
@@ -44,6 +45,11 @@ impl Negotiation {
     /// Whether no handshake is under way. Nothing else here matters then.
     pub(crate) fn is_idle(&self) -> bool {
         matches!(self.phase, Phase::Idle) && self.client_hello.is_none()
+    }
+
+    /// Whether a session can be in this state.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.client_hello.as_ref().is_none_or(|hello| hello.is_valid())
     }
 
     /// Whether keys are being agreed, by the records seen so far.

@@ -1,5 +1,6 @@
 //! What protects the records of a session, as far as it was seen; this outlasts the handshake.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::{ContentType, Direction};
 
 use crate::per_direction::PerDirection;
@@ -7,7 +8,7 @@ use crate::plaintext::{Protection, exactly};
 use crate::record::Header;
 
 /// The protection that the server chose, and which directions use it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionKeys {
     /// By the last `ServerHello`; `None` before it.
     pub(crate) protection: Option<Protection>,
@@ -17,7 +18,7 @@ pub(crate) struct SessionKeys {
 }
 
 /// What protects one direction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeyState {
     /// Unknown.
     #[default]
@@ -36,6 +37,11 @@ impl SessionKeys {
     /// Those of a connection that has just started.
     pub(crate) fn clear() -> Self {
         Self { states: PerDirection::same(KeyState::Clear), ..Self::default() }
+    }
+
+    /// Whether records can be sized by them.
+    pub(crate) fn is_valid(self) -> bool {
+        self.protection.is_none_or(Protection::is_valid)
     }
 
     /// The least and the most bytes of plaintext in a record, where they are known.

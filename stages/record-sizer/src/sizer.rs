@@ -2,9 +2,14 @@
 
 mod clock;
 mod fast;
+mod state;
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::{Segment, Segments, what};
-use sizeleak_runtime::{Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, TrafficClock};
+use sizeleak_runtime::{
+    Closed, ConfigureError, Emit, Node, Runnable, Stage, StageError, StageOptions, StateError, TrafficClock,
+    decode_state, encode_state,
+};
 
 use crate::connection::{Connection, Successor};
 use crate::findings::Findings;
@@ -24,8 +29,9 @@ use crate::udp_flow::UdpFlow;
 const LAG_NS: i64 = 2_000_000_000;
 
 /// Sizes the TLS records of a gateway's connections.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RecordSizer {
+    #[serde(skip)]
     limits: Limits,
     connections: FlowTable<Connection>,
     /// Flows over UDP that carry DTLS or QUIC.
@@ -33,6 +39,8 @@ pub struct RecordSizer {
     /// The sequence numbers of the SYNs of connections without data: a flood of these must not evict the others.
     syns: FlowTable<PerDirection<Option<u32>>>,
     held_flows: HeldFlows,
+    /// Empty between two segments.
+    #[serde(skip)]
     findings: Findings,
     reporter: Reporter,
     clock: TrafficClock<OwnedSegment>,
@@ -360,6 +368,15 @@ impl Stage for RecordSizer {
         let mut counters = self.reporter.counters.all();
         counters.push(("suppressed_notices", self.reporter.notices.suppressed));
         counters
+    }
+
+    fn save(&self) -> Result<Option<Vec<u8>>, StateError> {
+        encode_state(self).map(Some)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        *self = self.restored(decode_state(state)?).ok_or(StateError::Impossible)?;
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! How far a direction of a connection has come; kept as long as the connection is.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
 
 use crate::record::HEADER;
@@ -8,7 +9,7 @@ use crate::record::HEADER;
 pub(crate) const WINDOW: i64 = 16 << 20;
 
 /// The progress of a direction; kept as long as the connection is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StreamPosition {
     /// The sequence number of the next byte, once the first is known.
     pub(crate) next: u32,
@@ -28,7 +29,7 @@ pub(crate) struct StreamPosition {
 }
 
 /// How the first byte of a direction is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum StreamStart {
     #[default]
     Unknown,

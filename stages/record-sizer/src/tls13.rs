@@ -11,6 +11,8 @@
 //!
 //! Where only one direction was captured, the handshake ends by its time limit.
 
+use serde::{Deserialize, Serialize};
+
 use crate::handshake::ServerHello;
 
 /// The longest handshake, in nanoseconds.
@@ -37,7 +39,7 @@ pub(crate) enum Endpoint {
 }
 
 /// A handshake after its `ServerHello`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Tls13Handshake {
     start_ns: i64,
     /// Bytes of the client's `Finished`.
@@ -48,7 +50,7 @@ pub(crate) struct Tls13Handshake {
     flight: Flight,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Flight {
     Server,
     Client,
@@ -57,7 +59,7 @@ enum Flight {
 }
 
 /// The time in which tickets may come.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct TicketWindow {
     start_ns: i64,
     /// The length of the first one.

@@ -1,5 +1,6 @@
 //! The state of a UDP flow: DTLS and its session, or something else.
 
+use serde::{Deserialize, Serialize};
 use sizeleak_frame::Segment;
 
 use crate::dtls::{DtlsRecord, ReplayWindow, dtls_records, is_quic};
@@ -8,7 +9,7 @@ use crate::session::{Negotiation, TlsSession};
 use crate::session_keys::SessionKeys;
 
 /// A UDP flow that carries DTLS or QUIC.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct UdpFlow {
     keys: SessionKeys,
     negotiation: Negotiation,
@@ -31,6 +32,11 @@ impl UdpFlow {
     /// Whether the flow of a datagram is worth keeping.
     pub(crate) fn is_recognised(datagram: &Segment<'_>) -> bool {
         is_quic(datagram.payload) || dtls_records(datagram.payload, datagram.length).is_some()
+    }
+
+    /// Whether a flow can be in this state.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.keys.is_valid() && self.negotiation.is_valid()
     }
 
     /// Takes a datagram.

@@ -6,6 +6,8 @@ use sizeleak_frame::{Frame, Segments};
 
 use super::*;
 
+mod state;
+
 /// The filter's frames, whatever the batches, and its counters.
 fn flattened(frames: &[Frame], filter: &FlowFilter) -> Vec<String> {
     let mut lines = Vec::new();

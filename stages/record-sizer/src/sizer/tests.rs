@@ -8,6 +8,8 @@ use sizeleak_frame::{Direction, Frame};
 
 use super::*;
 
+mod state;
+
 /// What happens to a segment on its way into the capture.
 #[derive(Debug, Clone, Copy)]
 enum Impairment {

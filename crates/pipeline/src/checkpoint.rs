@@ -1,0 +1,192 @@
+//! The file that holds a checkpoint: the states of the stages that turn packets into records, between two runs.
+//!
+//! A line that says what it is; then the states and what they depend on, as MessagePack compressed by zstd; then the
+//! SHA-256 of all of that.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use sizeleak_frame::SCHEMA;
+use thiserror::Error;
+
+/// The first line. Another layout, or another meaning of a state, has another number.
+const FIRST_LINE: &[u8] = b"sizeleak state 1\n";
+
+/// Bytes of the digest at the end.
+const DIGEST: usize = 32;
+
+/// The longest file, and the longest content, in bytes: some ten times what the default limits of the stages allow.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The level of compression; a higher one saves little.
+const LEVEL: i32 = 3;
+
+/// The states of the stages that turn packets into records, between two runs.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// The version of the program that wrote it.
+    version: String,
+    /// The version of the frame contract.
+    schema: u32,
+    pub(crate) stages: Vec<StageCheckpoint>,
+}
+
+/// The state of a stage.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StageCheckpoint {
+    /// The stage.
+    pub(crate) name: String,
+    /// The digest of its options.
+    pub(crate) options: [u8; DIGEST],
+    /// Empty for a stage without a state.
+    #[serde(with = "serde_bytes")]
+    pub(crate) state: Vec<u8>,
+}
+
+/// A checkpoint cannot be read or written.
+#[derive(Debug, Error)]
+pub enum CheckpointError {
+    /// I/O errors of the system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The file holds something else.
+    #[error("this is no state of an earlier run")]
+    Other,
+    /// The file is not as it was written.
+    #[error("the state is damaged: read the captures again from the first, with a new state")]
+    Damaged,
+    /// Another version wrote it.
+    #[error(
+        "sizeleak {0} wrote the state, and only that version continues from it: read the captures again from the first, with a new state"
+    )]
+    Version(String),
+    /// It would be longer than can be read.
+    #[error("the state would take more than {MOST_BYTES} bytes: lower `max-flows` of flow-filter and record-sizer")]
+    TooLong,
+}
+
+impl Checkpoint {
+    /// A checkpoint of these states, by this program.
+    pub(crate) fn new(stages: Vec<StageCheckpoint>) -> Self {
+        Self { version: env!("CARGO_PKG_VERSION").to_owned(), schema: SCHEMA, stages }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`CheckpointError`], also if another version wrote it.
+    pub fn read(path: &Path) -> Result<Self, CheckpointError> {
+        let mut bytes = Vec::new();
+        let mut file = File::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(CheckpointError::Other);
+        }
+        file.by_ref().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// Reads the content of a file. Memory is bounded whatever it holds.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::read`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckpointError> {
+        if !bytes.starts_with(FIRST_LINE) {
+            return Err(CheckpointError::Other);
+        }
+        let (content, digest) = bytes.split_last_chunk::<DIGEST>().ok_or(CheckpointError::Damaged)?;
+        if bytes.len() as u64 > MOST_BYTES || Sha256::digest(content).as_slice() != digest {
+            return Err(CheckpointError::Damaged);
+        }
+        let compressed = content.get(FIRST_LINE.len()..).ok_or(CheckpointError::Damaged)?;
+        let mut plain = Vec::new();
+        let decoder = zstd::Decoder::with_buffer(compressed).map_err(|_| CheckpointError::Damaged)?;
+        decoder.take(MOST_BYTES + 1).read_to_end(&mut plain).map_err(|_| CheckpointError::Damaged)?;
+        if plain.len() as u64 > MOST_BYTES {
+            return Err(CheckpointError::Damaged);
+        }
+        let read: Self = rmp_serde::from_slice(&plain).map_err(|_| CheckpointError::Damaged)?;
+        let own = Self::new(Vec::new());
+        if (&read.version, read.schema) != (&own.version, own.schema) {
+            return Err(CheckpointError::Version(read.version));
+        }
+        Ok(read)
+    }
+
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// [`CheckpointError::TooLong`], and errors of the encoders.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, CheckpointError> {
+        let plain = rmp_serde::to_vec(self).map_err(io::Error::other)?;
+        let compressed = zstd::encode_all(&*plain, LEVEL)?;
+        let mut bytes = [FIRST_LINE, &compressed].concat();
+        bytes.extend_from_slice(&Sha256::digest(&bytes));
+        if plain.len().max(bytes.len()) as u64 > MOST_BYTES {
+            return Err(CheckpointError::TooLong);
+        }
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn checkpoint() -> Checkpoint {
+        let state = vec![7; 5000];
+        Checkpoint::new(vec![StageCheckpoint { name: "mine".to_owned(), options: [1; DIGEST], state }])
+    }
+
+    /// The bytes with the right digest behind them.
+    fn signed(bytes: &[u8]) -> Vec<u8> {
+        [bytes, Sha256::digest(bytes).as_slice()].concat()
+    }
+
+    #[test]
+    fn a_checkpoint_is_read_as_it_was_written() {
+        let bytes = checkpoint().to_bytes().unwrap();
+        assert_eq!(Checkpoint::from_bytes(&bytes).unwrap(), checkpoint());
+        assert_eq!(bytes, checkpoint().to_bytes().unwrap());
+        assert!(bytes.len() < 300, "{} bytes", bytes.len());
+    }
+
+    #[test]
+    fn damage_is_found_wherever_it_is() {
+        let bytes = checkpoint().to_bytes().unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 4;
+            assert!(Checkpoint::from_bytes(&damaged).is_err(), "byte {at}");
+            assert!(Checkpoint::from_bytes(&bytes[..at]).is_err(), "cut at byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_of_another_version_is_refused_by_its_name() {
+        let other = Checkpoint { version: "7.7.7".to_owned(), ..checkpoint() };
+        let error = Checkpoint::from_bytes(&other.to_bytes().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("sizeleak 7.7.7"), "{error}");
+        assert!(Checkpoint::from_bytes(&Checkpoint { schema: 999, ..checkpoint() }.to_bytes().unwrap()).is_err());
+    }
+
+    #[test]
+    fn content_that_expands_without_end_is_refused() {
+        let zeros = zstd::encode_all(io::repeat(0).take(2 * MOST_BYTES), 1).unwrap();
+        assert!(zeros.len() < 1 << 20);
+        let bomb = signed(&[FIRST_LINE, &zeros].concat());
+        assert!(matches!(Checkpoint::from_bytes(&bomb), Err(CheckpointError::Damaged)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_content_with_the_right_digest_never_panics(plain in prop::collection::vec(any::<u8>(), 0..200), raw: bool) {
+            let content = if raw { plain } else { zstd::encode_all(&*plain, 1).unwrap() };
+            let _ = Checkpoint::from_bytes(&signed(&[FIRST_LINE, &content].concat()));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Several saved streams of one stage, read one after another as one stream: those of runs that continue each other.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use sizeleak_frame::{Frame, FrameReader, FrameWriter, ReadError, StageSummary, Summary};
+
+/// The bytes of the joined stream: the `hello` of the first one, all other frames, and a `summary` of all.
+pub(crate) struct JoinedStreams {
+    /// The names and the bytes of those that are not read to their end.
+    streams: VecDeque<(String, FrameReader<Box<dyn Read + Send>>)>,
+    /// The stage that made all of them, once the first has said so.
+    stage: Option<String>,
+    summary: Summary,
+    /// Whether the summary of the present stream was read.
+    is_whole: bool,
+    /// The next bytes, and how many of them were read.
+    bytes: Vec<u8>,
+    read: usize,
+}
+
+impl JoinedStreams {
+    /// These streams, with their names in messages.
+    pub(crate) fn new(streams: impl Iterator<Item = (String, Box<dyn Read + Send>)>) -> Self {
+        let streams = streams.map(|(name, input)| (name, FrameReader::new(input))).collect();
+        let (summary, bytes) = (Summary::default(), Vec::new());
+        Self { streams, stage: None, summary, is_whole: false, bytes, read: 0 }
+    }
+
+    /// Fills the buffer with the next frame; it stays empty at the end.
+    fn fill(&mut self) -> io::Result<()> {
+        (self.read, self.bytes) = (0, Vec::new());
+        while let Some((name, reader)) = self.streams.front_mut() {
+            let fault =
+                |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}"));
+            match reader.next_frame() {
+                Ok(Some(Frame::Hello(hello))) => match &self.stage {
+                    None => {
+                        self.stage = Some(hello.stage);
+                        self.bytes.extend_from_slice(reader.last_value());
+                        return Ok(());
+                    }
+                    Some(stage) if *stage != hello.stage => {
+                        return Err(fault(&format!("`{}` made it, and `{stage}` the stream before it", hello.stage)));
+                    }
+                    Some(_) => {}
+                },
+                Ok(Some(Frame::Summary(summary))) => {
+                    add(&mut self.summary, summary);
+                    self.is_whole = true;
+                }
+                Ok(Some(_)) => {
+                    self.bytes.extend_from_slice(reader.last_value());
+                    return Ok(());
+                }
+                Ok(None) if self.is_whole => {
+                    self.streams.pop_front();
+                    self.is_whole = false;
+                    if self.streams.is_empty() {
+                        return self.end();
+                    }
+                }
+                Ok(None) => return Err(cut(name, &"it ends without a `summary`")),
+                Err(error) if error.is_cut() => return Err(cut(name, &error)),
+                Err(ReadError::Io { source, .. }) => return Err(source),
+                Err(error) => return Err(fault(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let mut writer = FrameWriter::new(Vec::new());
+        let written = writer.write(&Frame::Summary(std::mem::take(&mut self.summary)));
+        self.bytes = written.and_then(|()| writer.into_output()).map_err(io::Error::other)?;
+        Ok(())
+    }
+}
+
+impl Read for JoinedStreams {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.read == self.bytes.len() {
+            self.fill()?;
+        }
+        let mut rest = self.bytes.get(self.read..).unwrap_or_default();
+        let count = rest.read(buffer)?;
+        self.read += count;
+        Ok(count)
+    }
+}
+
+fn cut(name: &str, why: &dyn std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("{name} was cut: {why}"))
+}
+
+/// Adds what stages did in another run. Latencies are those of the last run.
+fn add(summary: &mut Summary, other: Summary) {
+    let before = std::mem::replace(summary, other);
+    // A run that only ended flows had no source.
+    let missing = before.stages.len().saturating_sub(summary.stages.len());
+    for (index, stage) in before.stages.into_iter().enumerate() {
+        match summary.stages.iter_mut().find(|other| other.stage == stage.stage) {
+            Some(other) => add_stage(other, &stage),
+            None => summary.stages.insert(index.min(missing), stage),
+        }
+    }
+}
+
+fn add_stage(stage: &mut StageSummary, other: &StageSummary) {
+    stage.frames_in = stage.frames_in.saturating_add(other.frames_in);
+    stage.frames_out = stage.frames_out.saturating_add(other.frames_out);
+    stage.bytes_in = stage.bytes_in.saturating_add(other.bytes_in);
+    for (name, count) in &other.counters {
+        let sum = stage.counters.entry(name.clone()).or_default();
+        *sum = if name.starts_with("worst_") { *count.max(sum) } else { sum.saturating_add(*count) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use sizeleak_frame::{Hello, Notice, SCHEMA};
+
+    use super::*;
+
+    fn stream(stage: &str, texts: &[&str], counted: Option<u64>) -> Vec<u8> {
+        let hello = Hello { schema: SCHEMA, stage: stage.into(), version: String::new(), upstream: Vec::new() };
+        let notice = |text: &&str| Notice {
+            time_ns: None,
+            stage: stage.to_owned().into(),
+            flow: None,
+            what: (*text).to_owned().into(),
+            bytes: None,
+            detail: None,
+        };
+        let counters = |count: u64| [("lost".to_owned(), count), ("worst_loss".to_owned(), count)].into();
+        let row = |count| StageSummary { stage: stage.into(), counters: counters(count), ..StageSummary::default() };
+        let summary = counted.map(|count| Frame::Summary(Summary { stages: vec![row(count)] }));
+        let frames: Vec<Frame> =
+            std::iter::once(hello.into()).chain(texts.iter().map(|text| notice(text).into())).chain(summary).collect();
+        let mut writer = FrameWriter::new(Vec::new());
+        writer.write_all(&frames).unwrap();
+        writer.into_output().unwrap()
+    }
+
+    fn joined(streams: Vec<Vec<u8>>) -> io::Result<Vec<u8>> {
+        let named = (1..)
+            .zip(streams)
+            .map(|(number, bytes)| (format!("{number}.frames"), Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>));
+        let mut bytes = Vec::new();
+        JoinedStreams::new(named).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    #[test]
+    fn joined_streams_are_one_with_all_frames_and_the_counts_of_all() {
+        let streams =
+            vec![stream("mine", &["a", "b"], Some(3)), stream("mine", &[], Some(9)), stream("mine", &["c"], Some(2))];
+        let bytes = joined(streams).unwrap();
+        let mut reader = FrameReader::new(&*bytes);
+        let mut frames = Vec::new();
+        while let Some(frame) = reader.next_frame().unwrap() {
+            frames.push(frame);
+        }
+        let kinds: Vec<&str> = frames.iter().map(Frame::kind).collect();
+        assert_eq!(kinds, ["hello", "notice", "notice", "notice", "summary"]);
+        let Some(Frame::Summary(summary)) = frames.pop() else { panic!("{frames:?}") };
+        assert_eq!(summary.stages.len(), 1);
+        assert_eq!((summary.stages[0].counters["lost"], summary.stages[0].counters["worst_loss"]), (14, 9));
+    }
+
+    #[test]
+    fn a_stream_of_another_stage_or_without_its_end_is_named() {
+        let fault = |streams| joined(streams).unwrap_err().to_string();
+        let other = fault(vec![stream("mine", &[], Some(1)), stream("other", &[], Some(1))]);
+        assert!(other.starts_with("2.frames: `other` made it"), "{other}");
+        let cut = fault(vec![stream("mine", &["a"], None), stream("mine", &[], Some(1))]);
+        assert!(cut.starts_with("1.frames was cut"), "{cut}");
+    }
+}

@@ -1,0 +1,134 @@
+//! The state of a stage between two runs, as bytes.
+//!
+//! A state is MessagePack. The same state always gives the same bytes: hash tables are written sorted, and bytes that
+//! would be written differently are refused when they are read.
+
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// The greatest count in a state. Nothing that is counted comes near it, so counting on never overflows.
+pub const MOST_COUNTED: u64 = 1 << 62;
+
+/// A state cannot be written or used.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// The stage cannot continue from an earlier run.
+    #[error("it cannot continue from an earlier run")]
+    Unsupported,
+    /// It could not be encoded.
+    #[error("its state cannot be written: {0}")]
+    Unwritable(#[from] rmp_serde::encode::Error),
+    /// Its bytes are not those of a state of this stage.
+    #[error("its state cannot be read: {0}")]
+    Unreadable(#[from] rmp_serde::decode::Error),
+    /// It was read, but the stage cannot be in such a state with these options.
+    #[error("it cannot be in such a state")]
+    Impossible,
+}
+
+/// Writes a state as bytes.
+///
+/// # Errors
+/// [`StateError::Unwritable`].
+pub fn encode_state(state: &impl Serialize) -> Result<Vec<u8>, StateError> {
+    Ok(rmp_serde::to_vec(state)?)
+}
+
+/// Reads a state that [`encode_state`] wrote. Memory is bounded by the number of bytes. Whether the values fit together
+/// is for the caller to check.
+///
+/// # Errors
+/// [`StateError`] if the bytes are of something else, or not as they would be written.
+pub fn decode_state<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<T, StateError> {
+    let state = rmp_serde::from_slice(bytes)?;
+    if encode_state(&state)? == bytes { Ok(state) } else { Err(StateError::Impossible) }
+}
+
+/// Writes hash tables sorted by their keys, for `#[serde(with = …)]`.
+pub mod sorted_table {
+    use std::collections::HashMap;
+    use std::hash::{BuildHasher, Hash};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes a table as its sorted entries.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<K: Ord + Serialize, V: Serialize, S, Z: Serializer>(
+        table: &HashMap<K, V, S>,
+        serializer: Z,
+    ) -> Result<Z::Ok, Z::Error> {
+        let mut entries: Vec<(&K, &V)> = table.iter().collect();
+        entries.sort_by(|one, other| one.0.cmp(other.0));
+        serializer.collect_seq(entries)
+    }
+
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn deserialize<'de, K, V, S, D>(deserializer: D) -> Result<HashMap<K, V, S>, D::Error>
+    where
+        K: Eq + Hash + Deserialize<'de>,
+        V: Deserialize<'de>,
+        S: BuildHasher + Default,
+        D: Deserializer<'de>,
+    {
+        Ok(Vec::<(K, V)>::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
+/// Where a stage leaves its state at the end of its input.
+#[derive(Debug, Clone, Default)]
+pub struct StateSlot(Arc<Mutex<Option<Vec<u8>>>>);
+
+impl StateSlot {
+    /// Leaves a state.
+    pub fn put(&self, state: Vec<u8>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    }
+
+    /// Takes the state that was left, if one was.
+    pub fn take(&self) -> Option<Vec<u8>> {
+        mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct State {
+        #[serde(with = "sorted_table")]
+        table: HashMap<u64, u8>,
+    }
+
+    #[test]
+    fn tables_are_written_sorted_and_read_back() {
+        let state = State { table: (0..200).map(|key| (key * 77 % 211, 7)).collect() };
+        let bytes = encode_state(&state).unwrap();
+        assert_eq!(bytes, encode_state(&decode_state::<State>(&bytes).unwrap()).unwrap());
+        assert_eq!(decode_state::<State>(&bytes).unwrap(), state);
+    }
+
+    #[test]
+    fn bytes_that_would_be_written_differently_are_refused() {
+        let of = |table: &[(u64, u8)]| decode_state::<State>(&rmp_serde::to_vec(&(table,)).unwrap());
+        assert!(of(&[(1, 7), (2, 7)]).is_ok());
+        for wrong in [&[(2, 7), (1, 7)][..], &[(1, 7), (1, 7)]] {
+            assert!(matches!(of(wrong), Err(StateError::Impossible)), "{wrong:?}");
+        }
+        let behind = [rmp_serde::to_vec(&(&[(1, 7)],)).unwrap(), vec![0]].concat();
+        assert!(decode_state::<State>(&behind).is_err());
+    }
+}
