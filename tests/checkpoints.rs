@@ -226,7 +226,7 @@ fn a_damaged_state_and_what_is_none_are_refused() {
 }
 
 #[test]
-fn what_runs_behind_the_records_is_refused() {
+fn stages_behind_the_records_are_refused() {
     let (folder, _) = with_state();
     let capture = example("test.pcap");
     for (arguments, words) in [

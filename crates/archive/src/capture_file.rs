@@ -1,18 +1,14 @@
 //! One file of an archive: what it is, what it holds, and whether it has changed since it was looked at.
 
-use std::fmt::Write as _;
-use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use sizeleak_capture::{CaptureReader, Damage, is_named_capture};
+use sizeleak_pipeline::file_sha256;
 use sizeleak_telemetry::Progress;
-
-/// How many bytes are read at once for a digest.
-const BLOCK: usize = 1 << 16;
 
 /// At most this many damaged places of a file are listed.
 const MOST_PLACES: usize = 16;
@@ -129,7 +125,7 @@ impl CaptureFile {
             let reason = "has a name that is not valid UTF-8: rename it".to_owned();
             return Self::unread(path, FileVerdict::Unreadable, reason);
         }
-        let (sha256, bytes) = match digest(path, progress) {
+        let (sha256, bytes) = match file_sha256(path, |bytes| progress.add(bytes)) {
             Ok(digested) => digested,
             Err(error) => return Self::unread(path, FileVerdict::Unreadable, error.to_string()),
         };
@@ -182,25 +178,4 @@ impl CaptureFile {
         let first = self.damage.first().map(|place| &place.reason);
         self.reason.as_ref().or(first).map(|reason| format!("{reason}{more}"))
     }
-}
-
-/// The SHA-256 digest of a file, and its size in bytes.
-fn digest(path: &Path, progress: &Progress) -> io::Result<(String, u64)> {
-    let mut file = File::open(path)?;
-    let (mut hasher, mut block, mut bytes) = (Sha256::new(), vec![0; BLOCK], 0);
-    loop {
-        let read = file.read(&mut block)?;
-        if read == 0 {
-            break;
-        }
-        hasher.update(block.get(..read).unwrap_or_default());
-        bytes += read as u64;
-        progress.add(read as u64);
-    }
-    let hex = hasher.finalize().iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string does not fail.
-        _ = write!(hex, "{byte:02x}");
-        hex
-    });
-    Ok((hex, bytes))
 }

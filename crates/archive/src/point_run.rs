@@ -176,7 +176,7 @@ impl PointRun<'_> {
         let gone: Vec<&CaptureFile> = known.files().filter(|file| file.packets > 0 && !is_there(file)).collect();
         match gone.first() {
             Some(first) if !self.forget => Err(format!(
-                "{} of its captures are gone, such as {}: its results stay as they are; `--forget` makes them again \
+                "{} of its captures are gone, such as {}: its results stay as they are; `--forget` rebuilds them \
                  without what was found there",
                 gone.len(),
                 first.path

@@ -1,17 +1,11 @@
 //! SHA-256 digests of the captures that a model is learned from.
 
-use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
 use sizeleak_model::CaptureDigest;
+use sizeleak_pipeline::file_sha256;
 
 use crate::error::LearningError;
-
-/// How many bytes are read at once.
-const BLOCK: usize = 1 << 16;
 
 /// The names and digests of captures, as [`digest_capture`]. Of several, those that cannot be read are left out: nothing
 /// is learned from them.
@@ -32,21 +26,7 @@ pub fn digest_capture(capture: &Path) -> Result<CaptureDigest, LearningError> {
     if capture.is_dir() {
         return Err(fault("it is a folder: name the captures in it".to_owned()));
     }
-    let unreadable = |error: io::Error| fault(error.to_string());
-    let mut file = File::open(capture).map_err(unreadable)?;
-    let (mut hasher, mut block) = (Sha256::new(), vec![0; BLOCK]);
-    loop {
-        let read = file.read(&mut block).map_err(unreadable)?;
-        if read == 0 {
-            break;
-        }
-        hasher.update(block.get(..read).unwrap_or_default());
-    }
-    let sha256 = hasher.finalize().iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string does not fail.
-        _ = write!(hex, "{byte:02x}");
-        hex
-    });
+    let (sha256, _) = file_sha256(capture, |_| {}).map_err(|error| fault(error.to_string()))?;
     let name = capture.file_name().unwrap_or(capture.as_os_str()).to_string_lossy().into_owned();
     Ok(CaptureDigest { name, sha256 })
 }

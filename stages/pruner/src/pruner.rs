@@ -117,6 +117,25 @@ struct PossibleCandidates<'a> {
     posterior: Posterior<'a>,
     /// How many it did not allow.
     beyond_inventory: u64,
+    /// Whether it allowed any.
+    is_possible: bool,
+    /// How many candidates are not listed.
+    unlisted: u64,
+}
+
+impl PossibleCandidates<'_> {
+    /// What is left of them. If the kept ones hold the truth with the probability to keep (`is_enough`), those that are not
+    /// listed are not needed.
+    fn result(self, bounds: Option<RangeInclusive<u32>>, is_enough: bool, replies: Option<f64>) -> PruningResult {
+        PruningResult {
+            candidates: self.posterior.candidates(),
+            unlisted: if is_enough { 0 } else { self.unlisted },
+            bounds,
+            beyond_inventory: self.beyond_inventory,
+            is_possible: self.is_possible,
+            reply_probability: replies,
+        }
+    }
 }
 
 impl Pruner {
@@ -227,16 +246,18 @@ impl Pruner {
     /// The candidates that the inventory allows.
     fn possible<'a>(&self, identification: &'a Identification) -> PossibleCandidates<'a> {
         let Identification { candidates, .. } = identification;
-        let mut posterior = Posterior::new(candidates, unlisted(identification) > 0 || self.model.kinds.is_some());
+        let unlisted = unlisted(identification);
+        let mut posterior = Posterior::new(candidates, unlisted > 0 || self.model.kinds.is_some());
         let mut filter = self.inventory.for_list();
         let beyond_inventory = posterior.retain(|candidate| filter.allows(&candidate.actions));
-        PossibleCandidates { posterior, beyond_inventory }
+        let is_possible = posterior.len() > 0;
+        PossibleCandidates { posterior, beyond_inventory, is_possible, unlisted }
     }
 
     /// The result where the replies are those to the command itself.
     fn compute(&self, identification: &Identification) -> PruningResult {
-        let PossibleCandidates { mut posterior, beyond_inventory } = self.possible(identification);
-        let is_possible = posterior.len() > 0;
+        let mut possible = self.possible(identification);
+        let posterior = &mut possible.posterior;
         let model = self.model(longer_replies(identification));
         let evidence = ReplyEvidence::new(model, &identification.command, self.inventory.max_actions());
         let reply_probability = evidence.as_ref().and_then(|evidence| posterior.probability_of_replies(evidence));
@@ -250,14 +271,12 @@ impl Pruner {
             }
             (Some(evidence), _) => {
                 // Of the decomposer's candidates and replies one by one; so not with candidates dropped, or by other evidence.
-                let is_given = beyond_inventory == 0 && evidence.is_of_single_replies();
+                let is_given = possible.beyond_inventory == 0 && evidence.is_of_single_replies();
                 posterior.weigh(&evidence, identification.reply_probability.filter(|_| is_given));
                 (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
             }
         };
-        let unlisted = if is_enough { 0 } else { unlisted(identification) };
-        let candidates = posterior.candidates();
-        PruningResult { candidates, unlisted, bounds, beyond_inventory, is_possible, reply_probability }
+        possible.result(bounds, is_enough, reply_probability)
     }
 
     /// The result of a command whose replies are among those of a group.
@@ -277,21 +296,18 @@ impl Pruner {
 
     /// The result where the replies are one of these shares; by the size alone where they are not known.
     fn by_shares(&self, identification: &Identification, shares: Option<&[ReplyShare]>) -> PruningResult {
-        let PossibleCandidates { mut posterior, beyond_inventory } = self.possible(identification);
-        let is_possible = posterior.len() > 0;
+        let mut possible = self.possible(identification);
         let (model, command) = (self.model(longer_replies(identification)), &identification.command);
         let max_actions = self.inventory.max_actions();
         let evidence = shares.and_then(|shares| SharedEvidence::new(model, command, shares, max_actions));
         let (bounds, is_enough) = match evidence {
             None => (None, false),
             Some(evidence) => {
-                posterior.weigh(&evidence, None);
-                (Some(evidence.learned_bounds(self.keep)), posterior.keep(self.keep))
+                possible.posterior.weigh(&evidence, None);
+                (Some(evidence.learned_bounds(self.keep)), possible.posterior.keep(self.keep))
             }
         };
-        let unlisted = if is_enough { 0 } else { unlisted(identification) };
-        let candidates = posterior.candidates();
-        PruningResult { candidates, unlisted, bounds, beyond_inventory, is_possible, reply_probability: None }
+        possible.result(bounds, is_enough, None)
     }
 
     /// Answers what does not wait any more.
