@@ -99,8 +99,10 @@ impl Labels {
     /// [`LabelError::Io`] if writing fails.
     pub fn write(&self, output: impl Write) -> Result<(), LabelError> {
         let mut writer = csv::Writer::from_writer(output);
-        let header = std::iter::once("time").chain(self.actions.iter().map(String::as_str));
-        writer.write_record(header).map_err(io::Error::from)?;
+        let actions = self.actions.iter().map(String::as_str);
+        // A header names a column at least: labels without an action are an empty list.
+        let no_action = self.actions.is_empty().then_some("action");
+        writer.write_record(std::iter::once("time").chain(actions).chain(no_action)).map_err(io::Error::from)?;
         for row in &self.rows {
             let sign = if row.time_ns < 0 { "-" } else { "" };
             let since = row.time_ns.unsigned_abs();
@@ -164,6 +166,14 @@ mod tests {
         assert_eq!(rows, [(2, &[2, 1, 0][..]), (5, &[0, 0, 0]), (6, &[0, 0, 1]), (7, &[1, 0, 0])]);
         let counted = Labels::read(&b"time,action,count\n1,on,2\n1,off,0\n"[..]).unwrap();
         assert_eq!((counted.actions.len(), &counted.rows[0].counts), (2, &vec![2, 0]));
+    }
+
+    #[test]
+    fn a_list_without_a_row_is_written_as_one() {
+        let labels = Labels::read(&b"time,action"[..]).unwrap();
+        let mut written = Vec::new();
+        labels.write(&mut written).unwrap();
+        assert_eq!(Labels::read(&written[..]).unwrap(), labels);
     }
 
     #[test]
