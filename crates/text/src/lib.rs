@@ -19,5 +19,5 @@ mod width;
 pub use escape::{escaped, escaped_json, escaped_lines, needs_escape};
 pub use spreadsheet::cell;
 pub use stand_in::{may_be_stand_in, stand_in};
-pub use time::{rfc_3339, utc};
+pub use time::{parse_time, rfc_3339, utc};
 pub use width::{fitted, shortened, width};

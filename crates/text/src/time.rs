@@ -1,5 +1,6 @@
-//! Times as text: RFC 3339, to the microsecond.
+//! Times as text: RFC 3339, written to the microsecond.
 
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
@@ -19,6 +20,17 @@ pub fn utc(time_ns: i64) -> String {
     rfc_3339(time_ns, &TimeZone::UTC)
 }
 
+/// Reads a time of RFC 3339 with its offset, or a date, which is its first moment in UTC; in nanoseconds since 1970.
+/// `None` if it is neither.
+pub fn parse_time(text: &str) -> Option<i64> {
+    let of_date = |date: Date| Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    let time = match Date::strptime("%Y-%m-%d", text) {
+        Ok(date) => of_date(date)?,
+        Err(_) => text.parse::<Timestamp>().ok()?,
+    };
+    i64::try_from(time.as_nanosecond()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,6 +41,19 @@ mod tests {
         assert_eq!(utc(-1_000), "1969-12-31T23:59:59.999999Z");
         assert_eq!(utc(i64::MAX), "2262-04-11T23:47:16.854775Z");
         assert_eq!(utc(i64::MIN), "1677-09-21T00:12:43.145224Z");
+    }
+
+    #[test]
+    fn times_with_an_offset_and_dates_are_read() {
+        let eight = Some(1_767_600_000_000_000_000);
+        for text in ["2026-01-05T08:00:00Z", "2026-01-05T09:00:00.0+01:00", "2026-01-05 08:00Z"] {
+            assert_eq!(parse_time(text), eight, "{text}");
+        }
+        assert_eq!(parse_time("2026-01-05"), eight.map(|eight| eight - 8 * 3_600_000_000_000));
+        assert_eq!(parse_time(&utc(1_767_600_000_012_345_000)), Some(1_767_600_000_012_345_000));
+        for text in ["", "2026-01-05T08:00:00", "2026-02-30", "2026-01", "1767600000", "9999-01-01", "today"] {
+            assert_eq!(parse_time(text), None, "{text}");
+        }
     }
 
     #[test]
