@@ -19,6 +19,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// If the total size is known.
 const KNOWN_TOTAL: &str = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
+/// The same for several files.
+const KNOWN_FILES: &str = "{wide_bar} {bytes} of {total_bytes}, {msg}, {bytes_per_sec}, {eta} left";
+
 /// If it is not, as with a pipe.
 const UNKNOWN_TOTAL: &str = "{spinner} {bytes} read, {bytes_per_sec}, {elapsed}";
 
@@ -114,9 +117,10 @@ impl Drawing for DrawnBar {
 fn draw(bar: &ProgressBar, progress: &Progress, ended: &Receiver<()>) {
     let mut template = "";
     while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(INTERVAL) {
-        let (read, total) = (progress.read(), progress.total());
+        let (read, total, files) = (progress.read(), progress.total(), progress.files());
         let wanted = match total {
             _ if read == 0 => NOTHING_KNOWN,
+            Some(_) if files.is_some() => KNOWN_FILES,
             Some(_) => KNOWN_TOTAL,
             None => UNKNOWN_TOTAL,
         };
@@ -126,6 +130,9 @@ fn draw(bar: &ProgressBar, progress: &Progress, ended: &Receiver<()>) {
         }
         if let Some(total) = total {
             bar.set_length(total);
+        }
+        if let Some((done, all)) = files {
+            bar.set_message(format!("{done} of {all} files"));
         }
         bar.set_position(total.map_or(read, |total| read.min(total)));
         bar.tick();
@@ -138,7 +145,7 @@ mod tests {
 
     #[test]
     fn templates_are_valid() {
-        for template in [KNOWN_TOTAL, UNKNOWN_TOTAL, NOTHING_KNOWN] {
+        for template in [KNOWN_TOTAL, KNOWN_FILES, UNKNOWN_TOTAL, NOTHING_KNOWN] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

@@ -1,19 +1,22 @@
-//! How much of the input has been read.
+//! How much of the input has been read, in bytes and in files.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of the input read so far, before decompression. Clones share the count.
+/// Bytes of the input read so far, before decompression, and files. Clones share the count.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<Bytes>);
+pub struct Progress(Arc<Counts>);
 
 #[derive(Debug, Default)]
-struct Bytes {
+struct Counts {
     read: AtomicU64,
     /// [`UNKNOWN`] until it is set.
     total_plus_one: AtomicU64,
+    files_done: AtomicU64,
+    /// 0 until it is set.
+    files: AtomicU64,
 }
 
 const UNKNOWN: u64 = 0;
@@ -32,6 +35,22 @@ impl Progress {
     /// Adds bytes that were read. Call it once per buffer, not per packet.
     pub fn add(&self, bytes: u64) {
         self.0.read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Sets how many files there are.
+    pub fn expect_files(&self, files: u64) {
+        self.0.files.store(files, Ordering::Relaxed);
+    }
+
+    /// Adds files that are done.
+    pub fn add_files(&self, files: u64) {
+        self.0.files_done.fetch_add(files, Ordering::Relaxed);
+    }
+
+    /// How many files are done, and how many there are; `None` if files are not counted.
+    pub fn files(&self) -> Option<(u64, u64)> {
+        let files = self.0.files.load(Ordering::Relaxed);
+        (files > 0).then(|| (self.0.files_done.load(Ordering::Relaxed).min(files), files))
     }
 
     /// Bytes read.
@@ -99,6 +118,17 @@ impl<R: AsFd> AsFd for ProgressReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_counted_where_their_number_is_known() {
+        let progress = Progress::new();
+        progress.add_files(1);
+        assert_eq!(progress.files(), None);
+        progress.expect_files(3);
+        assert_eq!(progress.files(), Some((1, 3)));
+        progress.add_files(7);
+        assert_eq!(progress.files(), Some((3, 3)));
+    }
 
     #[test]
     fn bytes_read_again_count_once() {
