@@ -1,29 +1,35 @@
 //! `sizeleak archive`: an archive of rotated captures, processed once and completed by later calls.
 
+mod locked;
+mod plan;
+mod results;
 mod status;
+mod times;
+mod watch;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::anyhow;
-use bytesize::ByteSize;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use sizeleak_archive::{ArchivePlan, ArchiveRun, Manifest, PartFormat, PointsOf};
+use sizeleak_archive::{ArchiveRun, MissingCaptures, PartFormat, PointsOf, TimeRange};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
-use sizeleak_telemetry::log::{LogFlags, Screen, complain, say};
+use sizeleak_telemetry::log::{LogFlags, Screen, say};
 
+use self::locked::WhenLocked;
+use self::watch::WatchedArchive;
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT, STAGES};
 use super::output_option::print_text;
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
-use super::text_table::numbers;
 
-/// At most this many files and points that failed are named; `status` names all.
-const MOST_NAMED: usize = 20;
+/// How long files have been left alone before `--watch` reads them.
+const WATCHED_SETTLE: Duration = Duration::from_secs(30);
 
 /// Process folders of rotated captures, once, into answers by gateway and day
 #[derive(Debug, Args)]
@@ -37,9 +43,12 @@ const MOST_NAMED: usize = 20;
     sizeleak archive captures -o results --gateway 192.168.1.20 --model model.toml\n  \
     sizeleak archive captures -o results --gateway 192.168.1.20 --model other.toml   # reads records, no packets\n  \
     sizeleak archive captures -o results --pipeline pipeline.toml --jobs 4 --dry-run\n  \
+    sizeleak archive 'captures/2026-0[1-3]*/**/*.pcap*' -o results --pipeline pipeline.toml --since 2026-01-06\n  \
+    sizeleak archive captures -o results --pipeline pipeline.toml --watch\n  \
     sizeleak archive status results --format json\n\n\
-    Every file below a folder is looked at, whatever its name; captures are recognised by content, also compressed. The \
-    captures of one folder are one capture point (`--one-point`: with all below it): they are merged by time, so \
+    Every file below a folder is looked at, whatever its name; captures are recognised by content, also compressed. In a \
+    quoted pattern `*` and `?` stand for letters of a name, `[0-9]` for one of several, and `**` for folders at any \
+    depth. The captures of one folder are one capture point (`--one-point`: with all below it): they are merged by time, so \
     connections go on from file to file. Links \
     to folders are not followed; a file that links lead to is read once.\n\n\
     OUT gets identifications/gateway=IP/day=YYYY-MM-DD/part-POINT.parquet, records/POINT.frames.zst, and \
@@ -51,7 +60,10 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     operation: Option<Operation>,
 
-    /// Folders of captures, and single captures
+    /// Folders of captures, single captures, and quoted patterns
+    ///
+    /// Such as 'captures/2026-0[1-3]*/**/*.pcap*'. What exists by that name is no pattern. A pattern without a match is an
+    /// error, except with `--watch`.
     #[arg(value_name = "FOLDER", required = true, value_hint = ValueHint::AnyPath)]
     captures: Vec<PathBuf>,
 
@@ -72,7 +84,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     options: StageOptionArguments,
 
-    /// The model of the gateway, made by `sizeleak learn`
+    /// The model of the gateway, from `sizeleak learn`
     ///
     /// Can be repeated, for several services or gateways.
     #[arg(long, value_name = "FILE", help_heading = STAGES)]
@@ -91,10 +103,47 @@ pub(crate) struct Arguments {
     /// Take each folder named as one capture point
     ///
     /// With all folders below it, such as one for each day: connections go on from folder to folder.
-    #[arg(long, help_heading = INPUT)]
+    #[arg(long, hide_short_help = true, help_heading = INPUT)]
     one_point: bool,
 
-    /// Give up what was found in captures that are gone
+    /// Stay, and process new captures as they arrive
+    ///
+    /// Files are looked for by their names, sizes and times, which works on network drives, too. SIGINT and SIGTERM end it;
+    /// then the exit code is 1 if files are damaged, else 130.
+    #[arg(long, conflicts_with = "dry_run", help_heading = INPUT)]
+    watch: bool,
+
+    /// How often `--watch` looks for new files
+    #[arg(long, value_name = "TIME", value_parser = times::interval, default_value = "10s", hide_short_help = true,
+        requires = "watch", help_heading = INPUT)]
+    every: Duration,
+
+    /// Leave files for a later call that were modified within this time [default: 30s with --watch, else 0s]
+    ///
+    /// They may still be growing. `status` lists them.
+    #[arg(long, value_name = "TIME", value_parser = times::duration, hide_short_help = true, help_heading = INPUT)]
+    settle: Option<Duration>,
+
+    /// Process only captures that end at this time or later
+    ///
+    /// A date, which is its beginning in UTC, or a time of RFC 3339, such as 2026-01-06T08:00:00+01:00. Captures count as a
+    /// whole, so some answers may be earlier. All captures are looked at once for their times.
+    #[arg(long, value_name = "TIME", value_parser = times::time, help_heading = INPUT)]
+    since: Option<i64>,
+
+    /// Process only captures that begin before this time
+    ///
+    /// `--since 2026-01-06 --until 2026-01-07` is one day.
+    #[arg(long, value_name = "TIME", value_parser = times::time, hide_short_help = true, help_heading = INPUT)]
+    until: Option<i64>,
+
+    /// Wait if another call is writing to OUT
+    ///
+    /// By default the call ends with an error, so that calls of a timer do not pile up.
+    #[arg(long, conflicts_with = "dry_run", hide_short_help = true, help_heading = OUTPUT)]
+    wait: bool,
+
+    /// Give up what was found in captures that are gone, or outside of the range of time
     ///
     /// By default a point keeps its results when captures were deleted, and nothing is added to it.
     #[arg(long, hide_short_help = true, help_heading = OUTPUT)]
@@ -138,26 +187,40 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
     }
     let run = arguments.archive_run()?;
     if arguments.dry_run {
-        print_text(&plan_table(&run.plan()?))?;
+        print_text(&plan::table(&run.plan()?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let progress = Progress::new();
-    let bar = arguments.progress.begin_alone(&progress, screen, &arguments.log);
-    let outcome = run.run(&progress);
-    drop(bar);
-    let manifest = outcome?;
+    let when_locked = WhenLocked::of(arguments.wait, &arguments.log);
+    if arguments.watch {
+        let (every, progress, log) = (arguments.every, &arguments.progress, &arguments.log);
+        return watch::run(&WatchedArchive { run: &run, every, progress, log, screen }, when_locked);
+    }
+    let results = when_locked.attempt(&run.interrupt, || {
+        let progress = Progress::new();
+        let _bar = arguments.progress.begin_alone(&progress, screen, &arguments.log);
+        run.run(&progress)
+    })?;
     if !arguments.log.is_quiet() {
-        say("sizeleak", &counts(&manifest));
+        say("sizeleak", &results::counts(&results.manifest));
     }
-    name_failures(&manifest);
-    if manifest.has_failures() {
-        let out = run.out.display();
-        return Err(anyhow!("files are damaged or missing; `sizeleak archive status {out}` lists them").into());
+    let failures = results.failures();
+    results::name(&failures);
+    if results.is_stopped() {
+        return Err(results::stopped());
     }
+    results::check(&failures, &run.out)?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl Arguments {
+    fn range(&self) -> Result<TimeRange, Failure> {
+        let (since_ns, until_ns) = (self.since, self.until);
+        if since_ns.zip(until_ns).is_some_and(|(since, until)| since >= until) {
+            return Err(Failure::usage(anyhow!("`--until` is not after `--since`: no capture is in that range")));
+        }
+        Ok(TimeRange { since_ns, until_ns })
+    }
+
     fn archive_run(&self) -> Result<ArchiveRun, Failure> {
         let mut pipeline = match &self.pipeline {
             Some(file) => Pipeline::read(file)?,
@@ -176,41 +239,10 @@ impl Arguments {
             format: self.format.into(),
             jobs: self.jobs.get(),
             points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
-            forget: self.forget,
-            interrupt: Interrupt::new(),
+            missing: if self.forget { MissingCaptures::Forget } else { MissingCaptures::Keep },
+            settle: self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO }),
+            range: self.range()?,
+            interrupt: Interrupt::on_signals()?,
         })
-    }
-}
-
-fn plan_table(plan: &ArchivePlan) -> String {
-    let rows = plan.points.iter().map(|point| {
-        let what = match (point.reads_captures, point.makes_answers) {
-            (true, _) => "read captures",
-            (false, true) => "read records",
-            (false, false) => "up to date",
-        };
-        let size = ByteSize(point.bytes).display().si().to_string();
-        [point.point.clone(), point.files.to_string(), size, what.to_owned()]
-    });
-    numbers(["point", "files", "size", "to do"], rows)
-}
-
-fn counts(manifest: &Manifest) -> String {
-    let captures: u64 = manifest.points.iter().map(|point| point.captures).sum();
-    let answers: u64 = manifest.points.iter().filter_map(|point| point.identifications).sum();
-    let (points, files) = (manifest.points.len(), manifest.files.len());
-    format!("points {points}, files {files}, of these captures {captures}, identifications {answers}")
-}
-
-/// Says what is wrong with files and points.
-fn name_failures(manifest: &Manifest) {
-    let of_points = manifest.points.iter().filter_map(|point| Some((&point.point, point.fault.clone()?)));
-    let of_files = manifest.failed_files().map(|(file, fault)| (&file.path, fault));
-    let failures: Vec<_> = of_points.chain(of_files).collect();
-    for (name, fault) in failures.iter().take(MOST_NAMED) {
-        complain("archive", &status::sentence(name, fault));
-    }
-    if let Some(more) = failures.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
-        complain("archive", &format!("and {more} more"));
     }
 }

@@ -1,27 +1,32 @@
 //! Processes an archive: its points one after another or side by side, and the manifest of all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use blake3::Hash;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
 
-use crate::capture_file::CaptureFile;
 use crate::description::PointDescription;
 use crate::discovery::{CapturePoint, PointsOf, capture_points};
 use crate::error::ArchiveError;
 use crate::keys::{PointKeys, digest_of};
-use crate::layout::Layout;
+use crate::layout::{Layout, LockedLayout};
 use crate::manifest::Manifest;
+use crate::missing_captures::MissingCaptures;
+use crate::operands::{Absence, NamedPath, NamedPaths};
 use crate::part_format::{ANSWER, PartFormat};
-use crate::point_run::{Need, PointRun};
+use crate::point_run::{Need, PointRun, is_in_given_order};
 use crate::records;
+use crate::settling::Settling;
+use crate::time_range::TimeRange;
+use crate::unprocessed::Unprocessed;
 
 /// What to process, and where results go.
 #[derive(Debug, Clone)]
@@ -38,10 +43,37 @@ pub struct ArchiveRun {
     pub jobs: usize,
     /// What is a capture point.
     pub points_of: PointsOf,
-    /// Whether captures that are gone are given up with what was found in them.
-    pub forget: bool,
+    /// What happens to captures of the results that are not read any more.
+    pub missing: MissingCaptures,
+    /// How long files have been left alone before they are read; zero for all.
+    pub settle: Duration,
+    /// Which captures are processed.
+    pub range: TimeRange,
     /// Ends the run early. What is done until then stays, and a later run completes it.
     pub interrupt: Interrupt,
+}
+
+/// What a run has done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunResults {
+    /// All results.
+    pub manifest: Manifest,
+    /// The points that were not processed because the run was stopped.
+    pub stopped: BTreeSet<String>,
+}
+
+impl RunResults {
+    /// Whether the run was stopped before all points were processed.
+    pub fn is_stopped(&self) -> bool {
+        !self.stopped.is_empty()
+    }
+
+    /// What has failed, points and files by name, with what is wrong. That the run was stopped is no failure.
+    pub fn failures(&self) -> BTreeSet<(String, String)> {
+        let points = self.manifest.points.iter().filter(|point| !self.stopped.contains(&point.point));
+        let points = points.filter_map(|point| Some((point.point.clone(), point.fault.clone()?)));
+        points.chain(self.manifest.failed_files().map(|(file, fault)| (file.path.clone(), fault))).collect()
+    }
 }
 
 /// What a run would do.
@@ -72,7 +104,7 @@ impl ArchiveRun {
     /// # Errors
     /// As [`ArchiveRun::run`].
     pub fn plan(&self) -> Result<ArchivePlan, ArchiveError> {
-        let points = self.points()?;
+        let points = self.points(Absence::IsError)?;
         let (layout, progress) = (Layout::new(&self.out), Progress::new());
         let run = self.point_run(&layout, &progress, program()?);
         let planned = points.iter().map(|point| {
@@ -92,33 +124,68 @@ impl ArchiveRun {
     ///
     /// # Errors
     /// [`ArchiveError`], if the archive cannot be processed at all.
-    pub fn run(&self, progress: &Progress) -> Result<Manifest, ArchiveError> {
-        let points = self.points()?;
+    pub fn run(&self, progress: &Progress) -> Result<RunResults, ArchiveError> {
         let program = program()?;
-        self.check_stages(&points, program)?;
-        let locked = Layout::new(&self.out).lock()?;
-        let layout = &locked.layout;
-        // Each capture is read once for its digest and its times, and once for its records.
-        progress.expect(2 * points.iter().map(CapturePoint::bytes).sum::<u64>());
-        let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
-        let mut elsewhere = descriptions()?;
-        elsewhere.retain(|known, _| !points.iter().any(|point| point.name == *known));
-        let run = PointRun { elsewhere: captures_in(&elsewhere), ..self.point_run(layout, progress, program) };
-        let faults = self.process(&points, &run);
-        let manifest = Manifest::of(descriptions()?, &faults);
-        manifest.write(layout)?;
-        layout.remove_staging().map_err(ArchiveError::of_file(&layout.staging()))?;
-        Ok(manifest)
+        let (locked, points) = self.lock(Absence::IsError, program)?;
+        let point_run = self.point_run(&locked.layout, progress, program);
+        self.process(&points.iter().collect::<Vec<_>>(), &points, point_run)
     }
 
-    fn point_run<'a>(&'a self, layout: &'a Layout, progress: &'a Progress, program: Hash) -> PointRun<'a> {
-        let (pipeline, format, forget) = (&self.pipeline, self.format, self.forget);
-        let (interrupt, publishing, elsewhere) = (&self.interrupt, Mutex::new(()), BTreeMap::new());
-        PointRun { layout, pipeline, format, program, forget, progress, interrupt, publishing, elsewhere }
+    /// Locks the folder of results, and finds the points. A call that is refused creates no folder.
+    pub(crate) fn lock(
+        &self,
+        absence: Absence,
+        program: Hash,
+    ) -> Result<(LockedLayout, Vec<CapturePoint>), ArchiveError> {
+        let layout = Layout::new(&self.out);
+        let locked = if layout.exists() { Some(layout.clone().lock()?) } else { None };
+        let points = self.points(absence)?;
+        self.check_stages(&points, program)?;
+        Ok((locked.map_or_else(|| layout.lock(), Ok)?, points))
+    }
+
+    /// Processes some of all points and writes the manifest of all.
+    pub(crate) fn process(
+        &self,
+        some: &[&CapturePoint],
+        all: &[CapturePoint],
+        run: PointRun<'_>,
+    ) -> Result<RunResults, ArchiveError> {
+        let layout = run.layout;
+        layout.begin_staging().map_err(ArchiveError::of_file(&layout.staging()))?;
+        // Each capture is read once for its digest and its times, and once for its records.
+        run.progress.expect(2 * some.iter().map(|point| point.bytes()).sum::<u64>());
+        let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
+        let mut elsewhere = descriptions()?;
+        elsewhere.retain(|known, _| !all.iter().any(|point| point.name == *known));
+        let run = PointRun { elsewhere: captures_in(&elsewhere), ..run };
+        let unprocessed = self.process_each(some, &run);
+        let manifest = Manifest::of(descriptions()?, &unprocessed);
+        manifest.write(layout)?;
+        layout.remove_staging().map_err(ArchiveError::of_file(&layout.staging()))?;
+        let stopped = unprocessed.into_iter().filter(|(_, why)| *why == Unprocessed::Stopped);
+        Ok(RunResults { manifest, stopped: stopped.map(|(point, _)| point).collect() })
+    }
+
+    /// What points have in common, at this moment.
+    pub(crate) fn point_run<'a>(&'a self, layout: &'a Layout, progress: &'a Progress, program: Hash) -> PointRun<'a> {
+        PointRun {
+            layout,
+            pipeline: &self.pipeline,
+            format: self.format,
+            program,
+            missing: self.missing,
+            settling: Settling::since(self.settle),
+            range: self.range,
+            progress,
+            interrupt: &self.interrupt,
+            publishing: Mutex::new(()),
+            elsewhere: BTreeMap::new(),
+        }
     }
 
     /// The points, which do not overlap with the results.
-    fn points(&self) -> Result<Vec<CapturePoint>, ArchiveError> {
+    pub(crate) fn points(&self, absence: Absence) -> Result<Vec<CapturePoint>, ArchiveError> {
         if self.pipeline.makes().is_some_and(|kind| kind != ANSWER) {
             let fault =
                 format!("an archive keeps frames of kind `{ANSWER}`: its pipeline ends with `pruner` or `decomposer`");
@@ -131,17 +198,26 @@ impl ArchiveRun {
             Ok(above.join(self.out.file_name().unwrap_or_default()))
         });
         let out = out.map_err(ArchiveError::of_file(&self.out))?;
-        for operand in &self.operands {
-            let input = operand.canonicalize().map_err(ArchiveError::of_file(operand))?;
+        let named = NamedPaths::of(&self.operands, absence)?;
+        for NamedPath { path, base } in &named.paths {
+            let input = match path.canonicalize() {
+                // A link to nothing that a pattern matches is one of the files.
+                Err(_) if base.is_some() => continue,
+                input => input.map_err(ArchiveError::of_file(path))?,
+            };
             if out.starts_with(&input) || input.starts_with(&out) {
-                return Err(ArchiveError::Inside { out: self.out.clone(), input: operand.clone() });
+                return Err(ArchiveError::Inside { out: self.out.clone(), input: path.clone() });
             }
         }
-        capture_points(&self.operands, self.points_of)
+        if !self.range.is_everything() && is_in_given_order(&self.pipeline) {
+            let fault = "captures whose times are not used (`capture.order`) cannot be chosen by time";
+            return Err(ArchiveError::Pipeline(fault.to_owned()));
+        }
+        capture_points(named, self.points_of)
     }
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.
-    fn check_stages(&self, points: &[CapturePoint], program: Hash) -> Result<(), ArchiveError> {
+    pub(crate) fn check_stages(&self, points: &[CapturePoint], program: Hash) -> Result<(), ArchiveError> {
         let first = points.iter().flat_map(|point| &point.files).find(|file| sizeleak_capture::is_capture(file));
         if let Some(first) = first {
             let pipeline = records::reading(&self.pipeline, std::slice::from_ref(first))?;
@@ -153,13 +229,15 @@ impl ArchiveRun {
         Ok(())
     }
 
-    /// Processes the points on as many threads as there are jobs. Returns why points could not be processed.
-    fn process(&self, points: &[CapturePoint], run: &PointRun<'_>) -> BTreeMap<String, String> {
-        let (next, faults) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    /// Processes points on as many threads as there are jobs. Returns why some were not.
+    fn process_each(&self, points: &[&CapturePoint], run: &PointRun<'_>) -> BTreeMap<String, Unprocessed> {
+        let (next, unprocessed) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
         let work = || {
             while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Err(fault) = run.process(point) {
-                    faults.lock().unwrap_or_else(PoisonError::into_inner).insert(point.name.clone(), fault);
+                if let Err(why) = run.process(point) {
+                    // What a stopped run says is no fault.
+                    let why = if self.interrupt.is_set() { Unprocessed::Stopped } else { why };
+                    unprocessed.lock().unwrap_or_else(PoisonError::into_inner).insert(point.name.clone(), why);
                 }
             }
         };
@@ -169,27 +247,19 @@ impl ArchiveRun {
             }
             work();
         });
-        faults.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Manifest {
-    /// The files of which something is missing, with what is wrong.
-    pub fn failed_files(&self) -> impl Iterator<Item = (&CaptureFile, String)> {
-        let failed = self.files.iter().filter(|(_, file)| file.is_failure());
-        failed.map(|(_, file)| (file, file.fault().unwrap_or_default()))
+        unprocessed.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The points that have captures, by the digests of these.
 fn captures_in(points: &BTreeMap<String, PointDescription>) -> BTreeMap<String, String> {
-    let captures = points.iter().flat_map(|(name, point)| point.files().map(move |file| (name, file)));
-    let with_packets = captures.filter(|(_, file)| file.packets > 0);
+    let files = points.iter().flat_map(|(name, point)| point.files().map(move |file| (name, file)));
+    let with_packets = files.filter(|(_, file)| file.is_capture() && file.packets > 0);
     with_packets.filter_map(|(name, file)| Some((file.sha256.clone()?, name.clone()))).collect()
 }
 
 /// The digest of the running program.
-fn program() -> Result<Hash, ArchiveError> {
+pub(crate) fn program() -> Result<Hash, ArchiveError> {
     let path = env::current_exe().map_err(ArchiveError::of_file(&PathBuf::from("this program")))?;
     digest_of(&path).map_err(ArchiveError::of_file(&path))
 }

@@ -14,7 +14,7 @@ use sizeleak_telemetry::Progress;
 const MOST_PLACES: usize = 16;
 
 /// What became of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileVerdict {
     /// A capture, read to its end.
@@ -25,6 +25,10 @@ pub enum FileVerdict {
     NoCapture,
     /// It cannot be read.
     Unreadable,
+    /// It was modified so recently that it may still be growing; a later run reads it.
+    Growing,
+    /// A capture without packets in the range of time, whose packets are not processed.
+    Outside,
 }
 
 /// A damaged place of a capture.
@@ -75,6 +79,11 @@ impl FileState {
     /// The state of a file.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         Ok(Self::from(&path.metadata()?))
+    }
+
+    /// Whether both are states of one file, whatever its name and content are.
+    pub(crate) fn is_of_the_same_file(&self, other: &Self) -> bool {
+        self.inode == other.inode
     }
 }
 

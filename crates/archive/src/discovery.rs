@@ -9,6 +9,7 @@ use sizeleak_capture::content_below;
 
 use crate::capture_file::{CaptureFile, FileVerdict};
 use crate::error::ArchiveError;
+use crate::operands::{NamedPath, NamedPaths};
 
 /// Longer names of points are cut, and told apart by a digest.
 const LONGEST_NAME: usize = 120;
@@ -39,7 +40,8 @@ pub enum PointsOf {
     /// Each folder with files.
     #[default]
     Folders,
-    /// Each folder that is named, with all below it: such as one folder a day.
+    /// Each folder that is named, with all below it: such as one folder a day. A pattern names the folder that it begins
+    /// with.
     Operands,
 }
 
@@ -57,16 +59,26 @@ struct FoundPoints {
 ///
 /// # Errors
 /// A path that does not exist, and two points with one name.
-pub(crate) fn capture_points(operands: &[PathBuf], points: PointsOf) -> Result<Vec<CapturePoint>, ArchiveError> {
+pub(crate) fn capture_points(named: NamedPaths, points: PointsOf) -> Result<Vec<CapturePoint>, ArchiveError> {
     let mut found = FoundPoints::default();
-    for operand in operands {
-        let real = operand.canonicalize().map_err(ArchiveError::of_file(operand))?;
-        if real.is_dir() {
-            found.add_folder(operand, &real, points);
+    for NamedPath { path, base } in named.paths {
+        let of_path = ArchiveError::of_file(&path);
+        let base = base.and_then(|base| base.canonicalize().ok());
+        if path.is_dir() {
+            let real = path.canonicalize().map_err(of_path)?;
+            let root = base.filter(|base| real.starts_with(base)).unwrap_or_else(|| real.clone());
+            found.add_folder(&path, &real, &root, points);
+        } else if let Some(base) = base {
+            found.add_matched_file(&path, &base, points);
         } else {
+            let real = path.canonicalize().map_err(of_path)?;
             let folder = real.parent().unwrap_or(Path::new("/")).to_owned();
-            found.add_file(operand, &folder, &folder);
+            found.add_file(&path, &folder, &folder);
         }
+    }
+    for (path, error) in named.unreadable {
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        found.point(&real, &real).unopened.push(unreadable(&path, &error));
     }
     found.add_links();
     let mut named: BTreeMap<String, CapturePoint> = BTreeMap::new();
@@ -85,36 +97,45 @@ pub(crate) fn capture_points(operands: &[PathBuf], points: PointsOf) -> Result<V
 }
 
 impl FoundPoints {
-    /// Adds everything below a folder; `real` is where it is without links.
-    fn add_folder(&mut self, operand: &Path, real: &Path, points: PointsOf) {
+    /// Adds everything below a folder; `real` is where it is without links. Names of points begin with `root`.
+    fn add_folder(&mut self, operand: &Path, real: &Path, root: &Path, points: PointsOf) {
         let content = content_below(operand);
         let place = |path: &Path| {
             if points == PointsOf::Operands {
-                return real.to_owned();
+                return root.to_owned();
             }
             let folder = path.parent().unwrap_or(operand);
             folder.strip_prefix(operand).map_or_else(|_| real.to_owned(), |below| real.join(below))
         };
         for path in content.files {
-            self.add_file(&path, &place(&path), real);
+            self.add_file(&path, &place(&path), root);
         }
         let special = content.special.into_iter().map(|special| {
             let reason = format!("is {}, which may never end", special.kind);
             CaptureFile::unread(&special.path, FileVerdict::NoCapture, reason)
         });
-        let unreadable = content.unreadable.into_iter().map(|(path, error): (PathBuf, io::Error)| {
-            CaptureFile::unread(&path, FileVerdict::Unreadable, error.to_string())
-        });
+        let unreadable = content.unreadable.into_iter().map(|(path, error)| unreadable(&path, &error));
         for file in special.chain(unreadable).collect::<Vec<_>>() {
             let folder = place(Path::new(&file.path));
-            self.point(&folder, real).unopened.push(file);
+            self.point(&folder, root).unopened.push(file);
         }
+    }
+
+    /// Adds a file that a pattern matched, whatever it is.
+    fn add_matched_file(&mut self, path: &Path, base: &Path, points: PointsOf) {
+        let above = path.parent().and_then(|above| above.canonicalize().ok());
+        let folder = above.filter(|_| points == PointsOf::Folders).unwrap_or_else(|| base.to_owned());
+        self.add_file(path, &folder, base);
     }
 
     /// Adds a file of a folder that was found below `root`, or is it.
     fn add_file(&mut self, path: &Path, folder: &Path, root: &Path) {
         self.point(folder, root);
-        if path.is_symlink() {
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            let reason = "is a named pipe, a socket or a device, which may never end".to_owned();
+            let file = CaptureFile::unread(path, FileVerdict::NoCapture, reason);
+            self.point(folder, root).unopened.push(file);
+        } else if path.is_symlink() {
             self.links.push((path.to_owned(), folder.to_owned()));
         } else if self.real.insert(path.canonicalize().unwrap_or_else(|_| path.to_owned())) {
             self.point(folder, root).files.push(path.to_owned());
@@ -142,6 +163,10 @@ impl FoundPoints {
             ..CapturePoint::default()
         })
     }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> CaptureFile {
+    CaptureFile::unread(path, FileVerdict::Unreadable, error.to_string())
 }
 
 /// The name of a point: its path from the folder that was named, that folder included. It has only letters, digits and
@@ -176,6 +201,11 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::operands::Absence;
+
+    fn points_of(operands: &[PathBuf], points: PointsOf) -> Result<Vec<CapturePoint>, ArchiveError> {
+        capture_points(NamedPaths::of(operands, Absence::IsError)?, points)
+    }
 
     #[test]
     fn each_folder_is_a_point_and_each_real_file_is_in_one() {
@@ -188,13 +218,37 @@ mod tests {
         symlink("../hall/a.1", root.join("attic room/again")).unwrap();
         symlink("nowhere", root.join("attic room/lost")).unwrap();
         let hall = root.join("hall");
-        let points = capture_points(&[root.clone(), hall.clone(), hall.join("a.1")], PointsOf::Folders).unwrap();
+        let points = points_of(&[root.clone(), hall.clone(), hall.join("a.1")], PointsOf::Folders).unwrap();
         let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
         let (a, lost) = (root.join("hall/a.1"), root.join("attic room/lost"));
         assert_eq!(names, [("taps+attic%20room", vec![lost.clone()]), ("taps+hall", vec![a.clone()])]);
-        let points = capture_points(&[root], PointsOf::Operands).unwrap();
+        let points = points_of(&[root], PointsOf::Operands).unwrap();
         let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
         assert_eq!(names, [("taps", vec![lost, a])]);
+    }
+
+    #[test]
+    fn points_of_a_pattern_are_named_from_its_fixed_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("taps");
+        for below in ["06/hall", "07"] {
+            fs::create_dir_all(root.join(below)).unwrap();
+        }
+        let [hall, day] = ["06/hall/a.pcap", "07/b.pcap"].map(|name| root.join(name));
+        for capture in [&hall, &day] {
+            fs::write(capture, "a").unwrap();
+        }
+        symlink("nowhere", root.join("07/lost.pcap")).unwrap();
+        fs::write(root.join("07/notes"), "no match").unwrap();
+        for pattern in ["**/*.pcap", "0[67]/**/*.pcap"] {
+            let points = points_of(&[root.join(pattern)], PointsOf::Folders).unwrap();
+            let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
+            let days = vec![day.clone(), root.join("07/lost.pcap")];
+            assert_eq!(names, [("taps+06+hall", vec![hall.clone()]), ("taps+07", days)]);
+        }
+        let points = points_of(&[root.join("06*"), root.join("0?/b*")], PointsOf::Operands).unwrap();
+        let names: Vec<_> = points.iter().map(|point| (&*point.name, point.files.clone())).collect();
+        assert_eq!(names, [("taps", vec![hall, day])]);
     }
 
     #[test]
@@ -206,12 +260,9 @@ mod tests {
             fs::write(home.join("a"), "a").unwrap();
         }
         assert!(
-            matches!(capture_points(&homes, PointsOf::Folders), Err(ArchiveError::SameName { name, .. }) if name == "home")
+            matches!(points_of(&homes, PointsOf::Folders), Err(ArchiveError::SameName { name, .. }) if name == "home")
         );
-        assert!(matches!(
-            capture_points(&[folder.path().join("none")], PointsOf::Folders),
-            Err(ArchiveError::File { .. })
-        ));
+        assert!(matches!(points_of(&[folder.path().join("none")], PointsOf::Folders), Err(ArchiveError::File { .. })));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ArchiveError {
     /// Another run is writing there.
-    #[error("another `sizeleak archive` is writing to {}: wait for its end, or name another folder", .0.display())]
+    #[error("another `sizeleak archive` is writing to {}: wait for its end (`--wait`), or name another folder", .0.display())]
     Locked(PathBuf),
     /// The folder for results holds something else.
     #[error("{} is not empty and was not made by `sizeleak archive`: name an empty or a new folder", .0.display())]
@@ -19,6 +19,19 @@ pub enum ArchiveError {
     /// There are no results yet.
     #[error("{} has no manifest.ndjson: name the folder that `sizeleak archive -o` wrote", .0.display())]
     NoManifest(PathBuf),
+    /// A pattern matches nothing.
+    #[error("no file matches {}: in a pattern `*` stays within a name, and `**` stands for folders at any depth", .0.display())]
+    NoMatch(PathBuf),
+    /// A pattern is none.
+    #[error("{}: {fault} at character {place} of the pattern: write `[` as `[[]`", pattern.display())]
+    InvalidPattern {
+        /// The pattern.
+        pattern: PathBuf,
+        /// The character, from 1.
+        place: usize,
+        /// What is wrong.
+        fault: &'static str,
+    },
     /// The folder for results would be read, or the other way round.
     #[error("{out} and {input} lie inside each other: name a folder elsewhere for the results",
         out = .out.display(), input = .input.display())]
@@ -64,8 +77,12 @@ impl ArchiveError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config(error) => error.exit_code(),
-            Self::NotArchive(_) | Self::Inside { .. } | Self::SameName { .. } | Self::Pipeline(_) => 2,
-            Self::Locked(_) | Self::NoManifest(_) | Self::File { .. } => 1,
+            Self::NotArchive(_)
+            | Self::InvalidPattern { .. }
+            | Self::Inside { .. }
+            | Self::SameName { .. }
+            | Self::Pipeline(_) => 2,
+            Self::Locked(_) | Self::NoManifest(_) | Self::NoMatch(_) | Self::File { .. } => 1,
         }
     }
 }

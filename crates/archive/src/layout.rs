@@ -8,6 +8,9 @@ use sizeleak_storage::{Disk, Durability, FileSystem, PendingFile};
 
 use crate::error::ArchiveError;
 
+/// The file that is locked.
+const LOCK: &str = ".lock";
+
 /// The folder of results.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -20,9 +23,21 @@ pub(crate) struct LockedLayout {
     _lock: File,
 }
 
+impl Drop for LockedLayout {
+    fn drop(&mut self) {
+        // What is left is removed by the next run.
+        _ = self.layout.remove_staging();
+    }
+}
+
 impl Layout {
     pub(crate) fn new(root: &Path) -> Self {
         Self { root: root.to_owned() }
+    }
+
+    /// Whether a run has written there.
+    pub(crate) fn exists(&self) -> bool {
+        self.root.join(LOCK).exists()
     }
 
     /// The manifest.
@@ -66,7 +81,7 @@ impl Layout {
             return Err(ArchiveError::NotArchive(self.root));
         }
         fs::create_dir_all(&self.root).map_err(&of_root)?;
-        let file = self.root.join(".lock");
+        let file = self.root.join(LOCK);
         let is_foreign = !file.exists() && fs::read_dir(&self.root).map_err(&of_root)?.next().is_some();
         if is_foreign {
             return Err(ArchiveError::NotArchive(self.root));
@@ -77,10 +92,16 @@ impl Layout {
             Err(TryLockError::WouldBlock) => return Err(ArchiveError::Locked(self.root)),
             Err(TryLockError::Error(error)) => return Err(ArchiveError::of_file(&file)(error)),
         }
-        self.remove_staging().map_err(&of_root)?;
-        let folders = [self.staging(), self.points(), self.root.join("records"), self.identifications()];
+        self.begin_staging().map_err(&of_root)?;
+        let folders = [self.points(), self.root.join("records"), self.identifications()];
         folders.iter().try_for_each(fs::create_dir_all).map_err(&of_root)?;
         Ok(LockedLayout { layout: self, _lock: lock })
+    }
+
+    /// Makes room for what is being written, without what was left there.
+    pub(crate) fn begin_staging(&self) -> io::Result<()> {
+        self.remove_staging()?;
+        fs::create_dir_all(self.staging())
     }
 
     /// Removes what is being written.

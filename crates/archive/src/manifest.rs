@@ -7,10 +7,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::capture_file::CaptureFile;
+use crate::capture_file::{CaptureFile, FileVerdict};
 use crate::description::PointDescription;
 use crate::error::ArchiveError;
 use crate::layout::Layout;
+use crate::unprocessed::Unprocessed;
 
 /// The results of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +31,9 @@ pub struct ManifestPoint {
     pub version: String,
     /// Why the last run did not process it, or what is missing; its earlier results may be there.
     pub fault: Option<String>,
+    /// Why the last run left it as it was although nothing is wrong: one of its captures is growing again.
+    #[serde(default)]
+    pub waits: Option<String>,
     /// How many captures its records are made of.
     pub captures: u64,
     /// The packets in them.
@@ -66,10 +70,13 @@ struct FileLine {
 }
 
 impl Manifest {
-    /// The manifest of all points that are described. `faults` says which could not be processed.
-    pub(crate) fn of(descriptions: BTreeMap<String, PointDescription>, faults: &BTreeMap<String, String>) -> Self {
+    /// The manifest of all points that are described, and of those that were not processed.
+    pub(crate) fn of(
+        descriptions: BTreeMap<String, PointDescription>,
+        unprocessed: &BTreeMap<String, Unprocessed>,
+    ) -> Self {
         let mut manifest = Self::default();
-        let undescribed = faults.keys().filter(|point| !descriptions.contains_key(*point));
+        let undescribed = unprocessed.keys().filter(|point| !descriptions.contains_key(*point));
         let empty = |point: &String| PointDescription {
             point: point.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -80,7 +87,7 @@ impl Manifest {
         let undescribed: Vec<_> = undescribed.map(|point| (point.clone(), empty(point))).collect();
         let all: BTreeMap<_, _> = descriptions.into_iter().chain(undescribed).collect();
         for (point, description) in all {
-            manifest.points.push(ManifestPoint::of(&description, faults.get(&point).cloned()));
+            manifest.points.push(ManifestPoint::of(&description, unprocessed.get(&point)));
             let files = description.files.into_iter().map(|described| (point.clone(), described.file));
             manifest.files.extend(files);
         }
@@ -138,14 +145,20 @@ impl Manifest {
         Ok(text)
     }
 
-    /// Whether something is missing from the results.
-    pub fn has_failures(&self) -> bool {
-        self.points.iter().any(|point| point.fault.is_some()) || self.files.iter().any(|(_, file)| file.is_failure())
+    /// The files of which something is missing, with what is wrong.
+    pub fn failed_files(&self) -> impl Iterator<Item = (&CaptureFile, String)> {
+        let failed = self.files.iter().filter(|(_, file)| file.is_failure());
+        failed.map(|(_, file)| (file, file.fault().unwrap_or_default()))
+    }
+
+    /// How many files have this verdict.
+    pub fn count_of(&self, verdict: FileVerdict) -> usize {
+        self.files.iter().filter(|(_, file)| file.verdict == verdict).count()
     }
 }
 
 impl ManifestPoint {
-    fn of(description: &PointDescription, fault: Option<String>) -> Self {
+    fn of(description: &PointDescription, unprocessed: Option<&Unprocessed>) -> Self {
         let captures: Vec<&CaptureFile> = description.files().filter(|file| file.is_capture()).collect();
         let answers = description.answers.as_ref();
         let unfinished = || "its answers are not complete: run again".to_owned();
@@ -153,7 +166,8 @@ impl ManifestPoint {
         Self {
             point: description.point.clone(),
             version: description.version.clone(),
-            fault: fault.or_else(|| is_unfinished.then(unfinished)),
+            fault: unprocessed.and_then(Unprocessed::fault).or_else(|| is_unfinished.then(unfinished)),
+            waits: unprocessed.and_then(Unprocessed::waits_for),
             captures: captures.len() as u64,
             packets: captures.iter().map(|file| file.packets).sum(),
             first_ns: captures.iter().filter_map(|file| file.first_ns).min(),

@@ -18,8 +18,12 @@ use crate::description::{AnswersDescription, DescribedFile, PointDescription, Re
 use crate::discovery::CapturePoint;
 use crate::keys::PointKeys;
 use crate::layout::Layout;
+use crate::missing_captures::MissingCaptures;
 use crate::part_format::PartFormat;
 use crate::records;
+use crate::settling::Settling;
+use crate::time_range::TimeRange;
+use crate::unprocessed::Unprocessed;
 
 /// What all points have in common.
 pub(crate) struct PointRun<'a> {
@@ -28,10 +32,12 @@ pub(crate) struct PointRun<'a> {
     pub(crate) format: PartFormat,
     /// The digest of the running program.
     pub(crate) program: Hash,
-    /// Whether captures that are gone are given up with what was found in them.
-    pub(crate) forget: bool,
+    /// What happens to captures of the results that are not read now.
+    pub(crate) missing: MissingCaptures,
+    pub(crate) settling: Settling,
+    pub(crate) range: TimeRange,
     pub(crate) progress: &'a Progress,
-    /// Ends the run early.
+    /// Ends the run early. Pipelines set theirs when they fail, and get that of a part.
     pub(crate) interrupt: &'a Interrupt,
     /// Held while files of a point move to their places: another point might remove a folder that is still empty.
     pub(crate) publishing: Mutex<()>,
@@ -54,16 +60,16 @@ impl PointRun<'_> {
     /// Processes a point.
     ///
     /// # Errors
-    /// One sentence. Earlier results are kept unless they were being replaced; then the point is processed again by the
+    /// Earlier results are kept unless they were being replaced; then the point is processed again by the
     /// next run.
-    pub(crate) fn process(&self, point: &CapturePoint) -> Result<(), String> {
+    pub(crate) fn process(&self, point: &CapturePoint) -> Result<(), Unprocessed> {
         let known = PointDescription::read(self.layout, &point.name);
-        let mut description = self.look_at(point, known.as_ref());
+        let mut description = self.look_at(point, known.as_ref())?;
         if let Some(known) = &known {
-            self.check_gone(known, &description)?;
+            self.missing.check(known, &description)?;
         }
         self.check_elsewhere(&description)?;
-        let captures = captures(&description, self.is_in_given_order());
+        let captures = captures(&description, is_in_given_order(self.pipeline));
         if captures.is_empty() {
             self.clear(&description).map_err(of_results)?;
             return Ok(());
@@ -77,10 +83,10 @@ impl PointRun<'_> {
             self.progress.add(captures.iter().map(|capture| capture.bytes).sum());
         } else {
             let is_damaged = captures.iter().any(|capture| capture.is_damaged);
-            let (progress, interrupt) = (self.progress, self.interrupt);
+            let (progress, interrupt) = (self.progress, &self.interrupt.of_part());
             let (file, made) =
                 records::make(self.layout, &pipeline, &target, &keys.records, is_damaged, progress, interrupt)?;
-            check_unchanged(&description)?;
+            self.check_unchanged(&description)?;
             // What it describes is being replaced.
             remove(&self.layout.description(&point.name)).map_err(of_results)?;
             file.keep_as(&target).map_err(of_results)?;
@@ -88,17 +94,12 @@ impl PointRun<'_> {
         }
         if description.answers.is_none() {
             let (layout, name) = (self.layout, &point.name);
-            let made = answers::make(layout, &pipeline, name, &target, &keys, self.format, self.interrupt)?;
+            let made = answers::make(layout, &pipeline, name, &target, &keys, self.format, &self.interrupt.of_part())?;
             description.write(layout).map_err(of_results)?;
             let _held = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
             description.answers = Some(made.publish(layout, name).map_err(of_results)?);
         }
-        description.write(self.layout).map_err(of_results)
-    }
-
-    /// Whether captures are read one after another, whatever the times of their packets.
-    fn is_in_given_order(&self) -> bool {
-        self.pipeline.option("capture", "order").and_then(|order| order.as_str()).is_some_and(|order| order != "time")
+        Ok(description.write(self.layout).map_err(of_results)?)
     }
 
     /// Describes a point without a capture, and removes what there was of it.
@@ -133,10 +134,14 @@ impl PointRun<'_> {
     pub(crate) fn need(&self, point: &CapturePoint) -> Need {
         let Some(known) = PointDescription::read(self.layout, &point.name) else { return Need::Records };
         let known_files = known.known_files();
-        let files = point.files.iter().map(|path| known_files.get(path.as_path()).map(|file| (*file).clone()));
+        let files = point.files.iter().filter_map(|path| {
+            let known = known_files.get(path.as_path()).map(|file| self.judged((*file).clone()));
+            // Growing files are not read.
+            (known.is_some() || self.settling.growing(path).is_none()).then_some(known)
+        });
         let Some(files) = files.collect::<Option<Vec<_>>>() else { return Need::Records };
         let description = PointDescription { files, ..known.clone() };
-        let captures = captures(&description, self.is_in_given_order());
+        let captures = captures(&description, is_in_given_order(self.pipeline));
         if captures.is_empty() {
             return Need::Nothing;
         }
@@ -151,47 +156,44 @@ impl PointRun<'_> {
     }
 
     /// Looks at every file; those that have not changed are known.
-    fn look_at(&self, point: &CapturePoint, known: Option<&PointDescription>) -> PointDescription {
+    fn look_at(&self, point: &CapturePoint, known: Option<&PointDescription>) -> Result<PointDescription, Unprocessed> {
         let known = known.map(PointDescription::known_files).unwrap_or_default();
         let look = |path: &PathBuf| {
-            if let Some(described) = known.get(path.as_path()) {
-                self.progress.add(described.file.bytes.unwrap_or_default());
-                return (*described).clone();
+            if self.interrupt.is_set() {
+                return Err(Unprocessed::Stopped);
             }
-            // Before it is read: a file that grows meanwhile is found out.
-            let state = FileState::of(path).ok();
-            DescribedFile { file: CaptureFile::inspect(path, self.progress), state }
+            Ok(self.judged(self.look_at_file(path, known.get(path.as_path()).copied())))
         };
-        let mut files: Vec<DescribedFile> = point.files.iter().map(look).collect();
+        let mut files = point.files.iter().map(look).collect::<Result<Vec<DescribedFile>, _>>()?;
         files.extend(point.unopened.iter().map(|file| DescribedFile { file: file.clone(), state: None }));
         files.sort_by(|one, other| one.file.path.cmp(&other.file.path));
         let (point, version) = (point.name.clone(), env!("CARGO_PKG_VERSION").to_owned());
-        PointDescription { point, version, files, records: None, answers: None }
+        Ok(PointDescription { point, version, files, records: None, answers: None })
     }
 
-    /// Checks that no capture is gone whose packets are in the results. One that was renamed or has grown is not gone;
-    /// one that was overwritten is.
-    fn check_gone(&self, known: &PointDescription, now: &PointDescription) -> Result<(), String> {
-        let captures = || now.files().filter(|file| file.is_capture());
-        let begun: BTreeSet<_> = captures().map(|file| (&file.path, file.first_ns)).collect();
-        let digests: BTreeSet<_> = captures().map(|file| &file.sha256).collect();
-        let is_there =
-            |gone: &CaptureFile| begun.contains(&(&gone.path, gone.first_ns)) || digests.contains(&gone.sha256);
-        let gone: Vec<&CaptureFile> = known.files().filter(|file| file.packets > 0 && !is_there(file)).collect();
-        match gone.first() {
-            Some(first) if !self.forget => Err(format!(
-                "{} of its captures are gone, such as {}: its results stay as they are; `--forget` rebuilds them \
-                 without what was found there",
-                gone.len(),
-                first.path
-            )),
-            _ => Ok(()),
+    /// A file with its verdict in the range of time.
+    fn judged(&self, mut described: DescribedFile) -> DescribedFile {
+        self.range.judge(&mut described.file);
+        described
+    }
+
+    fn look_at_file(&self, path: &Path, known: Option<&DescribedFile>) -> DescribedFile {
+        if let Some(described) = known {
+            self.progress.add(described.file.bytes.unwrap_or_default());
+            return described.clone();
         }
+        if let Some(file) = self.settling.growing(path) {
+            return DescribedFile { file, state: None };
+        }
+        // Before it is read: a file that grows meanwhile is found out.
+        let state = FileState::of(path).ok();
+        DescribedFile { file: CaptureFile::inspect(path, self.progress), state }
     }
 
     /// Checks that no capture is in the results already, by another name of the folder it is in.
     fn check_elsewhere(&self, description: &PointDescription) -> Result<(), String> {
-        let found = description.files().find_map(|file| Some((file, self.elsewhere.get(file.sha256.as_ref()?)?)));
+        let mut captures = description.files().filter(|file| file.is_capture());
+        let found = captures.find_map(|file| Some((file, self.elsewhere.get(file.sha256.as_ref()?)?)));
         match found {
             Some((file, other)) => Err(format!(
                 "{} is in the results already, as a capture of the point `{other}`: name folders as before, or write \
@@ -200,6 +202,19 @@ impl PointRun<'_> {
             )),
             None => Ok(()),
         }
+    }
+
+    /// Checks that no file was written while it was read.
+    fn check_unchanged(&self, description: &PointDescription) -> Result<(), Unprocessed> {
+        let is_changed = |described: &&DescribedFile| {
+            described.state.is_some_and(|state| FileState::of(Path::new(&described.file.path)).ok() != Some(state))
+        };
+        let Some(DescribedFile { file, .. }) = description.files.iter().find(is_changed) else { return Ok(()) };
+        Err(if self.settling.is_awaited() {
+            Unprocessed::Waits(format!("{} has changed while it was read: it is read once it has settled", file.path))
+        } else {
+            Unprocessed::Failed(format!("{} has changed while it was read: run again once it is complete", file.path))
+        })
     }
 
     /// The pipeline over captures, and its keys.
@@ -211,6 +226,11 @@ impl PointRun<'_> {
         let keys = PointKeys::of(&pipeline, &digests, self.program, self.format)?;
         Ok((pipeline, keys))
     }
+}
+
+/// Whether captures are read one after another, whatever the times of their packets.
+pub(crate) fn is_in_given_order(pipeline: &Pipeline) -> bool {
+    pipeline.option("capture", "order").and_then(|order| order.as_str()).is_some_and(|order| order != "time")
 }
 
 /// A capture that is read.
@@ -233,19 +253,6 @@ fn captures(description: &PointDescription, by_path: bool) -> Vec<PointCapture> 
         Some(PointCapture { path, digest, bytes, is_damaged: file.is_failure() })
     };
     files.into_iter().filter_map(capture).collect()
-}
-
-/// Checks that no file was written while it was read.
-fn check_unchanged(description: &PointDescription) -> Result<(), String> {
-    let is_changed = |described: &&DescribedFile| {
-        described.state.is_some_and(|state| FileState::of(Path::new(&described.file.path)).ok() != Some(state))
-    };
-    match description.files.iter().find(is_changed) {
-        Some(DescribedFile { file, .. }) => {
-            Err(format!("{} has changed while it was read: run again once it is complete", file.path))
-        }
-        None => Ok(()),
-    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it maps errors")]

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use sizeleak_archive::Manifest;
+use sizeleak_archive::{FileVerdict, Manifest};
 use sizeleak_text::utc;
 
+use super::results::sentence;
 use crate::command::failure::Failure;
 use crate::command::output_option::{print_json, print_text};
 use crate::command::report_format::ReportFormatOption;
@@ -46,12 +47,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is wrong with a file or a point.
-pub(super) fn sentence(name: &str, fault: &str) -> String {
-    // What a stage says of a file names it already.
-    if fault.starts_with(name) { fault.to_owned() } else { format!("{name}: {fault}") }
-}
-
 fn table(manifest: &Manifest) -> String {
     let day = |time_ns: Option<i64>| {
         time_ns.map_or_else(|| NONE.to_owned(), |time_ns| utc(time_ns).get(..10).unwrap_or(NONE).to_owned())
@@ -73,13 +68,24 @@ fn table(manifest: &Manifest) -> String {
     let points = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.fault.clone()?)));
     let files = manifest.failed_files().map(|(file, fault)| (file.path.as_str(), fault));
     list(&mut text, "Failed", points.chain(files));
-    let others = manifest.files.iter().filter(|(_, file)| !file.is_failure());
-    let others: Vec<_> = others.filter_map(|(_, file)| Some((file.path.as_str(), file.fault()?))).collect();
+    let waiting = manifest.points.iter().filter_map(|point| Some((point.point.as_str(), point.waits.clone()?)));
+    list(&mut text, "Growing", waiting.chain(with(manifest, FileVerdict::Growing)));
+    let outside = manifest.count_of(FileVerdict::Outside);
+    if outside > 0 {
+        text += &format!("\nOutside of the range of time: {outside} captures, which `--json` lists\n");
+    }
+    let others: Vec<_> = with(manifest, FileVerdict::NoCapture).collect();
     list(&mut text, "No captures", others.iter().take(MOST_OTHERS).cloned());
     if let Some(more) = others.len().checked_sub(MOST_OTHERS).filter(|more| *more > 0) {
         return format!("{text}  and {more} more, which `--json` lists\n");
     }
     text
+}
+
+/// The files with a verdict, and its reason.
+fn with(manifest: &Manifest, verdict: FileVerdict) -> impl Iterator<Item = (&str, String)> {
+    let files = manifest.files.iter().map(|(_, file)| file).filter(move |file| file.verdict == verdict);
+    files.filter_map(|file| Some((file.path.as_str(), file.fault()?)))
 }
 
 /// The end of a point's name, which tells it from others.

@@ -1,0 +1,91 @@
+//! Captures that are in the results of a point, but would not be if it was processed now.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::capture_file::{CaptureFile, FileState, FileVerdict};
+use crate::description::{DescribedFile, PointDescription};
+use crate::unprocessed::Unprocessed;
+
+/// Whether captures are given up with what was found in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MissingCaptures {
+    /// The point keeps its results, and says so.
+    #[default]
+    Keep,
+    /// The point is rebuilt without them.
+    Forget,
+}
+
+/// Captures by which the same ones are found again. One that was renamed or has grown is the same.
+struct Captures<'a> {
+    begun: BTreeSet<(&'a str, Option<i64>)>,
+    digests: BTreeSet<&'a str>,
+}
+
+impl<'a> Captures<'a> {
+    fn of(files: impl Iterator<Item = &'a CaptureFile>) -> Self {
+        let mut captures = Self { begun: BTreeSet::new(), digests: BTreeSet::new() };
+        for file in files {
+            captures.begun.insert((&file.path, file.first_ns));
+            captures.digests.extend(file.sha256.as_deref());
+        }
+        captures
+    }
+
+    fn have(&self, file: &CaptureFile) -> bool {
+        let is_known = file.sha256.as_deref().is_some_and(|digest| self.digests.contains(digest));
+        is_known || self.begun.contains(&(&*file.path, file.first_ns))
+    }
+}
+
+impl MissingCaptures {
+    /// Checks that nothing would be dropped from the results of a point that are there.
+    ///
+    /// # Errors
+    /// What is missing, if it is not to be forgotten; and that captures are growing again, which are not missing.
+    pub(crate) fn check(self, known: &PointDescription, now: &PointDescription) -> Result<(), Unprocessed> {
+        let with = |verdict: fn(&CaptureFile) -> bool| Captures::of(now.files().filter(move |file| verdict(file)));
+        let (there, outside) = (with(CaptureFile::is_capture), with(|file| file.verdict == FileVerdict::Outside));
+        let in_results = known.files.iter().filter(|known| known.file.is_capture() && known.file.packets > 0);
+        let missing = in_results.filter(|known| !there.have(&known.file));
+        let (mut growing, mut left_out, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        for capture in missing {
+            let path = &capture.file.path;
+            match () {
+                () if is_growing(capture, now) => growing.push(path),
+                () if outside.have(&capture.file) => left_out.push(path),
+                () => gone.push(path),
+            }
+        }
+        if self == Self::Keep {
+            refuse(&gone, "gone")?;
+            refuse(&left_out, "outside of the range of time")?;
+        }
+        match growing.first() {
+            Some(first) => Err(Unprocessed::Waits(format!(
+                "{first}, which is in the results, has changed again: they stay as they are until it has settled"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn refuse(missing: &[&String], what: &str) -> Result<(), Unprocessed> {
+    let Some(first) = missing.first() else { return Ok(()) };
+    let count = missing.len();
+    Err(Unprocessed::Failed(format!(
+        "{count} of its captures are {what}, such as {first}: its results stay as they are; `--forget` rebuilds them \
+         without what was found there"
+    )))
+}
+
+/// Whether a capture of the results is one of those that are growing now, by its name or as the same file.
+fn is_growing(capture: &DescribedFile, now: &PointDescription) -> bool {
+    let mut growing = now.files().filter(|file| file.verdict == FileVerdict::Growing);
+    growing.any(|file| {
+        let state = || FileState::of(Path::new(&file.path)).ok();
+        file.path == capture.file.path
+            || capture.state.is_some_and(|before| state().is_some_and(|now| now.is_of_the_same_file(&before)))
+    })
+}
