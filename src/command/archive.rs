@@ -1,5 +1,6 @@
 //! `sizeleak archive`: an archive of rotated captures, processed once and completed by later calls.
 
+mod choice;
 mod locked;
 mod plan;
 mod results;
@@ -10,26 +11,22 @@ mod watch;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use sizeleak_archive::{ArchiveRun, MissingCaptures, PartFormat, PointsOf, TimeRange};
+use sizeleak_archive::{ArchiveRun, MissingCaptures, PartFormat, PointsOf};
 use sizeleak_pipeline::Pipeline;
 use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
 use sizeleak_telemetry::log::{LogFlags, Screen, say};
 
-use self::locked::WhenLocked;
+use self::choice::CaptureChoice;
+use self::locked::LockFlags;
 use self::watch::WatchedArchive;
 use super::failure::Failure;
 use super::help::{INPUT, OUTPUT, STAGES};
 use super::output_option::print_text;
 use super::progress::ProgressFlags;
 use super::stage_options::StageOptionArguments;
-
-/// How long files have been left alone before `--watch` reads them.
-const WATCHED_SETTLE: Duration = Duration::from_secs(30);
 
 /// Process folders of rotated captures, once, into answers by gateway and day
 #[derive(Debug, Args)]
@@ -106,42 +103,11 @@ pub(crate) struct Arguments {
     #[arg(long, hide_short_help = true, help_heading = INPUT)]
     one_point: bool,
 
-    /// Stay, and process new captures as they arrive
-    ///
-    /// Files are looked for by their names, sizes and times, which works on network drives, too. SIGINT and SIGTERM end it;
-    /// then the exit code is 1 if files are damaged, else 130.
-    #[arg(long, conflicts_with = "dry_run", help_heading = INPUT)]
-    watch: bool,
+    #[command(flatten)]
+    choice: CaptureChoice,
 
-    /// How often `--watch` looks for new files
-    #[arg(long, value_name = "TIME", value_parser = times::interval, default_value = "10s", hide_short_help = true,
-        requires = "watch", help_heading = INPUT)]
-    every: Duration,
-
-    /// Leave files for a later call that were modified within this time [default: 30s with --watch, else 0s]
-    ///
-    /// They may still be growing. `status` lists them.
-    #[arg(long, value_name = "TIME", value_parser = times::duration, hide_short_help = true, help_heading = INPUT)]
-    settle: Option<Duration>,
-
-    /// Process only captures that end at this time or later
-    ///
-    /// A date, which is its beginning in UTC, or a time of RFC 3339, such as 2026-01-06T08:00:00+01:00. Captures count as a
-    /// whole, so some answers may be earlier. All captures are looked at once for their times.
-    #[arg(long, value_name = "TIME", value_parser = times::time, help_heading = INPUT)]
-    since: Option<i64>,
-
-    /// Process only captures that begin before this time
-    ///
-    /// `--since 2026-01-06 --until 2026-01-07` is one day.
-    #[arg(long, value_name = "TIME", value_parser = times::time, hide_short_help = true, help_heading = INPUT)]
-    until: Option<i64>,
-
-    /// Wait if another call is writing to OUT
-    ///
-    /// By default the call ends with an error, so that calls of a timer do not pile up.
-    #[arg(long, conflicts_with = "dry_run", hide_short_help = true, help_heading = OUTPUT)]
-    wait: bool,
+    #[command(flatten)]
+    lock: LockFlags,
 
     /// Give up what was found in captures that are gone, or outside of the range of time
     ///
@@ -190,9 +156,9 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
         print_text(&plan::table(&run.plan()?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let when_locked = WhenLocked::of(arguments.wait, &arguments.log);
-    if arguments.watch {
-        let (every, progress, log) = (arguments.every, &arguments.progress, &arguments.log);
+    let when_locked = arguments.lock.when_locked(&arguments.log);
+    if let Some(every) = arguments.choice.watched_every() {
+        let (progress, log) = (&arguments.progress, &arguments.log);
         return watch::run(&WatchedArchive { run: &run, every, progress, log, screen }, when_locked);
     }
     let results = when_locked.attempt(&run.interrupt, || {
@@ -213,14 +179,6 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<ExitCode, Fa
 }
 
 impl Arguments {
-    fn range(&self) -> Result<TimeRange, Failure> {
-        let (since_ns, until_ns) = (self.since, self.until);
-        if since_ns.zip(until_ns).is_some_and(|(since, until)| since >= until) {
-            return Err(Failure::usage(anyhow!("`--until` is not after `--since`: no capture is in that range")));
-        }
-        Ok(TimeRange { since_ns, until_ns })
-    }
-
     fn archive_run(&self) -> Result<ArchiveRun, Failure> {
         let mut pipeline = match &self.pipeline {
             Some(file) => Pipeline::read(file)?,
@@ -240,8 +198,8 @@ impl Arguments {
             jobs: self.jobs.get(),
             points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
             missing: if self.forget { MissingCaptures::Forget } else { MissingCaptures::Keep },
-            settle: self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO }),
-            range: self.range()?,
+            settle: self.choice.settle(),
+            range: self.choice.range()?,
             interrupt: Interrupt::on_signals()?,
         })
     }

@@ -2,15 +2,38 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use sizeleak_archive::ArchiveError;
 use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::log::{LogFlags, say};
 
 use super::results::stopped;
 use crate::command::failure::Failure;
+use crate::command::help::OUTPUT;
 
 /// How often a call that waits looks whether the other one has ended.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+
+/// The flag of calls that wait.
+#[derive(Debug, Clone, Args)]
+pub(super) struct LockFlags {
+    /// Wait if another call is writing to OUT
+    ///
+    /// By default the call ends with an error, so that calls of a timer do not pile up.
+    #[arg(long, conflicts_with = "dry_run", hide_short_help = true, help_heading = OUTPUT)]
+    wait: bool,
+}
+
+impl LockFlags {
+    /// What a call does while another one has the lock.
+    pub(super) fn when_locked(&self, log: &LogFlags) -> WhenLocked {
+        match (self.wait, log.is_quiet()) {
+            (false, _) => WhenLocked::Refuse,
+            (true, false) => WhenLocked::Wait,
+            (true, true) => WhenLocked::WaitQuietly,
+        }
+    }
+}
 
 /// What a call does while another one has the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +47,6 @@ pub(super) enum WhenLocked {
 }
 
 impl WhenLocked {
-    pub(super) fn of(waits: bool, log: &LogFlags) -> Self {
-        match (waits, log.is_quiet()) {
-            (false, _) => Self::Refuse,
-            (true, false) => Self::Wait,
-            (true, true) => Self::WaitQuietly,
-        }
-    }
-
     /// Does what needs the folder of results, again and again until no other call is writing to it.
     pub(super) fn attempt<T>(
         mut self,

@@ -72,7 +72,7 @@ fn table(manifest: &Manifest) -> String {
     list(&mut text, "Growing", waiting.chain(with(manifest, FileVerdict::Growing)));
     let outside = manifest.count_of(FileVerdict::Outside);
     if outside > 0 {
-        text += &format!("\nOutside of the range of time: {outside} captures, which `--json` lists\n");
+        text = format!("{text}\nOutside of the range of time: {outside} captures, which `--json` lists\n");
     }
     let others: Vec<_> = with(manifest, FileVerdict::NoCapture).collect();
     list(&mut text, "No captures", others.iter().take(MOST_OTHERS).cloned());

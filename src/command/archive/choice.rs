@@ -1,0 +1,70 @@
+//! Which captures are processed: those that are there or those that arrive, and of what time.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::Args;
+use sizeleak_archive::TimeRange;
+
+use super::times;
+use crate::command::failure::Failure;
+use crate::command::help::INPUT;
+
+/// How long files have been left alone before `--watch` reads them.
+const WATCHED_SETTLE: Duration = Duration::from_secs(30);
+
+/// The options that choose captures.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CaptureChoice {
+    /// Stay, and process new captures as they arrive
+    ///
+    /// Files are looked for by their names, sizes and times, which works on network drives, too. SIGINT and SIGTERM end it;
+    /// then the exit code is 1 if files are damaged, else 130.
+    #[arg(long, conflicts_with = "dry_run", help_heading = INPUT)]
+    watch: bool,
+
+    /// How often `--watch` looks for new files
+    #[arg(long, value_name = "TIME", value_parser = times::interval, default_value = "10s", hide_short_help = true,
+        requires = "watch", help_heading = INPUT)]
+    every: Duration,
+
+    /// Leave files for a later call that were modified within this time [default: 30s with --watch, else 0s]
+    ///
+    /// They may still be growing. `status` lists them.
+    #[arg(long, value_name = "TIME", value_parser = times::duration, hide_short_help = true, help_heading = INPUT)]
+    settle: Option<Duration>,
+
+    /// Process only captures that end at this time or later
+    ///
+    /// A date, which is its beginning in UTC, or a time of RFC 3339, such as 2026-01-06T08:00:00+01:00. Captures count as a
+    /// whole, so some answers may be earlier. All captures are looked at once for their times.
+    #[arg(long, value_name = "TIME", value_parser = times::time, help_heading = INPUT)]
+    since: Option<i64>,
+
+    /// Process only captures that begin before this time
+    ///
+    /// `--since 2026-01-06 --until 2026-01-07` is one day.
+    #[arg(long, value_name = "TIME", value_parser = times::time, hide_short_help = true, help_heading = INPUT)]
+    until: Option<i64>,
+}
+
+impl CaptureChoice {
+    /// How often new captures are looked for; `None` for one call.
+    pub(super) fn watched_every(&self) -> Option<Duration> {
+        self.watch.then_some(self.every)
+    }
+
+    /// How long files have been left alone before they are read.
+    pub(super) fn settle(&self) -> Duration {
+        self.settle.unwrap_or(if self.watch { WATCHED_SETTLE } else { Duration::ZERO })
+    }
+
+    /// The range of time.
+    pub(super) fn range(&self) -> Result<TimeRange, Failure> {
+        let (since_ns, until_ns) = (self.since, self.until);
+        if since_ns.zip(until_ns).is_some_and(|(since, until)| since >= until) {
+            return Err(Failure::usage(anyhow!("`--until` is not after `--since`: no capture is in that range")));
+        }
+        Ok(TimeRange { since_ns, until_ns })
+    }
+}
