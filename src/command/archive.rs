@@ -11,6 +11,7 @@ use bytesize::ByteSize;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use sizeleak_archive::{ArchivePlan, ArchiveRun, Manifest, PartFormat, PointsOf};
 use sizeleak_pipeline::Pipeline;
+use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
 use sizeleak_telemetry::log::{LogFlags, Screen, complain, say};
 
@@ -176,6 +177,7 @@ impl Arguments {
             jobs: self.jobs.get(),
             points_of: if self.one_point { PointsOf::Operands } else { PointsOf::Folders },
             forget: self.forget,
+            interrupt: Interrupt::new(),
         })
     }
 }

@@ -11,6 +11,7 @@ use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::{Tally, log};
 
 use crate::description::AnswersDescription;
+use crate::keys::PointKeys;
 use crate::layout::Layout;
 use crate::part_format::PartFormat;
 use crate::partitions::Partitions;
@@ -26,7 +27,7 @@ pub(crate) struct StagedAnswers {
     parts: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Runs the stages behind the one at `record_index` over the records of a point, which are in `records`.
+/// Runs the stages behind the one that makes records over those of a point, which are in `records`.
 ///
 /// # Errors
 /// One sentence.
@@ -35,22 +36,22 @@ pub(crate) fn make(
     pipeline: &Pipeline,
     point: &str,
     records: &Path,
-    record_index: usize,
-    key: Option<String>,
+    keys: &PointKeys,
     format: PartFormat,
+    interrupt: &Interrupt,
 ) -> Result<StagedAnswers, String> {
     let of_records = |error: io::Error| format!("{}: {error}", records.display());
     let name = records.display().to_string();
     let stream = File::open(records).map_err(of_records)?;
     let stream = SavedStream::of_file(name, stream).map_err(|error| error.to_string())?;
-    let options = RunOptions { from: Some((record_index, stream)), recorders: Vec::new() };
+    let options = RunOptions { from: Some((keys.record_index, stream)), recorders: Vec::new() };
     let prepared = pipeline.prepare_with(options).map_err(|error| error.to_string())?;
     let folder = layout.staging().join(point);
     let of_folder = |error: io::Error| format!("{}: {error}", folder.display());
     fs::create_dir(&folder).map_err(of_folder)?;
     let mut sink =
         AnswerSink { partitions: Partitions::new(folder.clone()), identifications: 0, notices: Tally::default() };
-    let report = prepared.run(&Interrupt::new(), &mut sink).map_err(|error| error.to_string())?;
+    let report = prepared.run(interrupt, &mut sink).map_err(|error| error.to_string())?;
     if report.ending != RunEnding::Done {
         return Err("the run was stopped".to_owned());
     }
@@ -63,6 +64,7 @@ pub(crate) fn make(
     let sizes: io::Result<BTreeMap<String, u64>> = parts.iter().map(size).collect();
     let notices = notices.iter().map(|(what, times)| (what.to_owned(), times)).collect();
     let sizes = sizes.map_err(of_folder)?;
+    let key = keys.answers.clone();
     let description = AnswersDescription { key, format, commands, identifications, notices, parts: sizes };
     Ok(StagedAnswers { description, parts })
 }

@@ -9,6 +9,7 @@ use std::thread;
 
 use blake3::Hash;
 use sizeleak_pipeline::Pipeline;
+use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
 
 use crate::capture_file::CaptureFile;
@@ -39,6 +40,8 @@ pub struct ArchiveRun {
     pub points_of: PointsOf,
     /// Whether captures that are gone are given up with what was found in them.
     pub forget: bool,
+    /// Ends the run early. What is done until then stays, and a later run completes it.
+    pub interrupt: Interrupt,
 }
 
 /// What a run would do.
@@ -110,8 +113,8 @@ impl ArchiveRun {
 
     fn point_run<'a>(&'a self, layout: &'a Layout, progress: &'a Progress, program: Hash) -> PointRun<'a> {
         let (pipeline, format, forget) = (&self.pipeline, self.format, self.forget);
-        let (publishing, elsewhere) = (Mutex::new(()), BTreeMap::new());
-        PointRun { layout, pipeline, format, program, forget, progress, publishing, elsewhere }
+        let (interrupt, publishing, elsewhere) = (&self.interrupt, Mutex::new(()), BTreeMap::new());
+        PointRun { layout, pipeline, format, program, forget, progress, interrupt, publishing, elsewhere }
     }
 
     /// The points, which do not overlap with the results.

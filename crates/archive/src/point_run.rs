@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use blake3::{Hash, Hasher};
 use sizeleak_pipeline::Pipeline;
+use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
 
 use crate::answers;
@@ -30,6 +31,8 @@ pub(crate) struct PointRun<'a> {
     /// Whether captures that are gone are given up with what was found in them.
     pub(crate) forget: bool,
     pub(crate) progress: &'a Progress,
+    /// Ends the run early.
+    pub(crate) interrupt: &'a Interrupt,
     /// Held while files of a point move to their places: another point might remove a folder that is still empty.
     pub(crate) publishing: Mutex<()>,
     /// Points that are not processed now, by the digests of their captures.
@@ -74,8 +77,9 @@ impl PointRun<'_> {
             self.progress.add(captures.iter().map(|capture| capture.bytes).sum());
         } else {
             let is_damaged = captures.iter().any(|capture| capture.is_damaged);
+            let (progress, interrupt) = (self.progress, self.interrupt);
             let (file, made) =
-                records::make(self.layout, &pipeline, &target, &keys.records, is_damaged, self.progress)?;
+                records::make(self.layout, &pipeline, &target, &keys.records, is_damaged, progress, interrupt)?;
             check_unchanged(&description)?;
             // What it describes is being replaced.
             remove(&self.layout.description(&point.name)).map_err(of_results)?;
@@ -84,7 +88,7 @@ impl PointRun<'_> {
         }
         if description.answers.is_none() {
             let (layout, name) = (self.layout, &point.name);
-            let made = answers::make(layout, &pipeline, name, &target, keys.record_index, keys.answers, self.format)?;
+            let made = answers::make(layout, &pipeline, name, &target, &keys, self.format, self.interrupt)?;
             description.write(layout).map_err(of_results)?;
             let _held = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
             description.answers = Some(made.publish(layout, name).map_err(of_results)?);

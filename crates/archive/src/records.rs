@@ -30,6 +30,7 @@ pub(crate) fn make(
     key: &str,
     is_damaged: bool,
     progress: &Progress,
+    interrupt: &Interrupt,
 ) -> Result<(PendingFile, RecordsDescription), String> {
     let of_target = |error: io::Error| format!("{} cannot be written: {error}", target.display());
     let mut pending = layout.begin(target).map_err(of_target)?;
@@ -47,7 +48,7 @@ pub(crate) fn make(
         reported: 0,
         progress: progress.clone(),
     };
-    match prepared.run(&Interrupt::new(), &mut sink) {
+    match prepared.run(interrupt, &mut sink) {
         Ok(report) if report.ending == RunEnding::Done => {}
         Err(RunError { stage, .. }) if stage == CAPTURE && is_damaged => {}
         Ok(_) => return Err("the run was stopped".to_owned()),
