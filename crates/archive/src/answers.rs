@@ -26,6 +26,9 @@ pub(crate) struct StagedAnswers {
     parts: Vec<(PathBuf, PathBuf)>,
 }
 
+/// The most parcels of frames that wait between two stages: answers with all their candidates are large.
+const MOST_WAITING: usize = 2;
+
 /// The stage whose output records are.
 const RECORD_STAGE: &str = "record-sizer";
 
@@ -48,6 +51,8 @@ pub(crate) fn make(
     let stages = pipeline.resolved_stages();
     let record_stage = stages.iter().position(|stage| stage.entry.name == RECORD_STAGE).unwrap_or_default();
     let options = RunOptions { from: Some((record_stage, stream)), recorders: Vec::new() };
+    let mut pipeline = pipeline.clone();
+    pipeline.queue_depth = pipeline.queue_depth.min(MOST_WAITING);
     let prepared = pipeline.prepare_with(options).map_err(of_pipeline)?;
     let folder = layout.staging().join(point);
     let of_folder = |error: io::Error| format!("{}: {error}", folder.display());
