@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -15,6 +17,8 @@ use signal_hook::flag;
 pub struct Interrupt {
     is_set: Arc<AtomicBool>,
     is_hung_up: Arc<AtomicBool>,
+    /// That of the run of which this one is a part.
+    whole: Option<Arc<Interrupt>>,
 }
 
 impl Interrupt {
@@ -41,6 +45,11 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// The interrupt of a part of the run. It is set when this one is; this one stays as it is when the part ends early.
+    pub fn of_part(&self) -> Self {
+        Self { whole: Some(Arc::new(self.clone())), ..Self::default() }
+    }
+
     /// Interrupts the run.
     pub fn set(&self) {
         self.is_set.store(true, Ordering::Relaxed);
@@ -48,12 +57,25 @@ impl Interrupt {
 
     /// Whether the terminal of this process is gone (SIGHUP).
     pub fn is_hung_up(&self) -> bool {
-        self.is_hung_up.load(Ordering::Relaxed)
+        self.is_hung_up.load(Ordering::Relaxed) || self.whole.as_ref().is_some_and(|whole| whole.is_hung_up())
+    }
+
+    /// Waits for this time, or until the run is interrupted. Returns whether it is.
+    pub fn wait(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        while !self.is_set() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            thread::sleep(left.min(BETWEEN_CHECKS));
+        }
+        true
     }
 
     /// Whether the run has been interrupted.
     pub fn is_set(&self) -> bool {
-        self.is_set.load(Ordering::Relaxed)
+        self.is_set.load(Ordering::Relaxed) || self.whole.as_ref().is_some_and(|whole| whole.is_set())
     }
 }
 
@@ -72,6 +94,9 @@ pub struct Interruptible<R> {
 }
 
 /// How often to check for an interrupt.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(100);
+
+/// The same for `poll`.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl<R: Read + AsFd> Interruptible<R> {
@@ -112,9 +137,27 @@ impl<R: Read + AsFd> Read for Interruptible<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
+
+    #[test]
+    fn waiting_ends_on_interrupt() {
+        let interrupt = Interrupt::new();
+        assert!(!interrupt.wait(Duration::from_millis(1)));
+        let setting = interrupt.clone();
+        let setter = thread::spawn(move || setting.set());
+        assert!(interrupt.wait(Duration::from_hours(1)));
+        setter.join().unwrap();
+    }
+
+    #[test]
+    fn a_part_ends_with_the_whole_and_not_the_other_way_round() {
+        let whole = Interrupt::new();
+        let (one, other) = (whole.of_part(), whole.of_part());
+        one.set();
+        assert_eq!([&one, &other, &whole].map(Interrupt::is_set), [true, false, false]);
+        whole.set();
+        assert!(other.is_set());
+    }
 
     #[test]
     fn silent_pipe_ends_on_interrupt() {
