@@ -46,6 +46,7 @@ impl Interrupt {
     }
 
     /// The interrupt of a part of the run. It is set when this one is; this one stays as it is when the part ends early.
+    #[must_use]
     pub fn of_part(&self) -> Self {
         Self { whole: Some(Arc::new(self.clone())), ..Self::default() }
     }
