@@ -48,9 +48,9 @@ use super::stage_options::StageOptionArguments;
     depth. The captures of one folder are one capture point (`--one-point`: with all below it): they are merged by time, so \
     connections go on from file to file. Links \
     to folders are not followed; a file that links lead to is read once.\n\n\
-    OUT gets identifications/gateway=IP/day=YYYY-MM-DD/part-POINT.parquet, records/POINT.frames.zst, and \
-    manifest.ndjson with a line for every file. It may be stopped at any time: the same call completes it. A point is \
-    read again as a whole when one of its files is new or has changed.\n\n\
+    OUT gets identifications/gateway=IP/day=YYYY-MM-DD/part-POINT.parquet, records/POINT with the TLS records of its \
+    captures, and manifest.ndjson with a line for every file. It may be stopped at any time: the same call completes it. \
+    A new file is read alone if it begins later than all others end; else those behind it are read again.\n\n\
     A file that is damaged or cannot be read makes the exit code 1, after all others are processed."
 )]
 pub(crate) struct Arguments {

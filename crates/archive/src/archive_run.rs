@@ -1,14 +1,12 @@
 //! Processes an archive: its points one after another or side by side, and the manifest of all.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use blake3::Hash;
 use sizeleak_pipeline::Pipeline;
 use sizeleak_runtime::Interrupt;
 use sizeleak_telemetry::Progress;
@@ -16,14 +14,14 @@ use sizeleak_telemetry::Progress;
 use crate::description::PointDescription;
 use crate::discovery::{CapturePoint, PointsOf, capture_points};
 use crate::error::ArchiveError;
-use crate::keys::{PointKeys, digest_of};
+use crate::keys::packet_stages;
 use crate::layout::{Layout, LockedLayout};
 use crate::manifest::Manifest;
 use crate::missing_captures::MissingCaptures;
 use crate::operands::{Absence, NamedPath, NamedPaths};
 use crate::part_format::{ANSWER, PartFormat};
-use crate::point_run::{Need, PointRun, is_in_given_order};
-use crate::records;
+use crate::plan::ArchivePlan;
+use crate::point_run::{PointRun, is_by_time};
 use crate::settling::Settling;
 use crate::time_range::TimeRange;
 use crate::unprocessed::Unprocessed;
@@ -76,28 +74,6 @@ impl RunResults {
     }
 }
 
-/// What a run would do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArchivePlan {
-    /// The points, by name.
-    pub points: Vec<PlannedPoint>,
-}
-
-/// What a run would do with a point.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedPoint {
-    /// Its name.
-    pub point: String,
-    /// How many files are in its folder.
-    pub files: usize,
-    /// Their size on disk in bytes.
-    pub bytes: u64,
-    /// Whether they are read, because one of them or an option may have changed.
-    pub reads_captures: bool,
-    /// Whether its answers are rebuilt, from the records that are kept if captures are not read.
-    pub makes_answers: bool,
-}
-
 impl ArchiveRun {
     /// What a run would do, as far as that is known without reading a capture. Nothing is written.
     ///
@@ -106,18 +82,8 @@ impl ArchiveRun {
     pub fn plan(&self) -> Result<ArchivePlan, ArchiveError> {
         let points = self.points(Absence::IsError)?;
         let (layout, progress) = (Layout::new(&self.out), Progress::new());
-        let run = self.point_run(&layout, &progress, program()?);
-        let planned = points.iter().map(|point| {
-            let need = run.need(point);
-            PlannedPoint {
-                point: point.name.clone(),
-                files: point.files.len() + point.unopened.len(),
-                bytes: point.bytes(),
-                reads_captures: need == Need::Records,
-                makes_answers: need != Need::Nothing,
-            }
-        });
-        Ok(ArchivePlan { points: planned.collect() })
+        let run = self.point_run(&layout, &progress, points.len())?;
+        Ok(ArchivePlan { points: points.iter().map(|point| run.plan(point)).collect() })
     }
 
     /// Processes all points and writes the manifest. What is wrong with single files and points is in there.
@@ -125,22 +91,17 @@ impl ArchiveRun {
     /// # Errors
     /// [`ArchiveError`], if the archive cannot be processed at all.
     pub fn run(&self, progress: &Progress) -> Result<RunResults, ArchiveError> {
-        let program = program()?;
-        let (locked, points) = self.lock(Absence::IsError, program)?;
-        let point_run = self.point_run(&locked.layout, progress, program);
+        let (locked, points) = self.lock(Absence::IsError)?;
+        let point_run = self.point_run(&locked.layout, progress, points.len())?;
         self.process(&points.iter().collect::<Vec<_>>(), &points, point_run)
     }
 
     /// Locks the folder of results, and finds the points. A call that is refused creates no folder.
-    pub(crate) fn lock(
-        &self,
-        absence: Absence,
-        program: Hash,
-    ) -> Result<(LockedLayout, Vec<CapturePoint>), ArchiveError> {
+    pub(crate) fn lock(&self, absence: Absence) -> Result<(LockedLayout, Vec<CapturePoint>), ArchiveError> {
         let layout = Layout::new(&self.out);
         let locked = if layout.exists() { Some(layout.clone().lock()?) } else { None };
         let points = self.points(absence)?;
-        self.check_stages(&points, program)?;
+        self.check_stages(&points)?;
         Ok((locked.map_or_else(|| layout.lock(), Ok)?, points))
     }
 
@@ -167,21 +128,27 @@ impl ArchiveRun {
         Ok(RunResults { manifest, stopped: stopped.map(|(point, _)| point).collect() })
     }
 
-    /// What points have in common, at this moment.
-    pub(crate) fn point_run<'a>(&'a self, layout: &'a Layout, progress: &'a Progress, program: Hash) -> PointRun<'a> {
-        PointRun {
+    /// What the points, so many of them, have in common at this moment.
+    pub(crate) fn point_run<'a>(
+        &'a self,
+        layout: &'a Layout,
+        progress: &'a Progress,
+        points: usize,
+    ) -> Result<PointRun<'a>, ArchiveError> {
+        Ok(PointRun {
             layout,
             pipeline: &self.pipeline,
+            packet_stages: packet_stages(&self.pipeline).map_err(ArchiveError::Pipeline)?,
             format: self.format,
-            program,
             missing: self.missing,
             settling: Settling::since(self.settle),
             range: self.range,
+            looks_ahead: self.jobs > points,
             progress,
             interrupt: &self.interrupt,
             publishing: Mutex::new(()),
             elsewhere: BTreeMap::new(),
-        }
+        })
     }
 
     /// The points, which do not overlap with the results.
@@ -209,7 +176,7 @@ impl ArchiveRun {
                 return Err(ArchiveError::Inside { out: self.out.clone(), input: path.clone() });
             }
         }
-        if !self.range.is_everything() && is_in_given_order(&self.pipeline) {
+        if !self.range.is_everything() && !is_by_time(&self.pipeline) {
             let fault = "captures whose times are not used (`capture.order`) cannot be chosen by time";
             return Err(ArchiveError::Pipeline(fault.to_owned()));
         }
@@ -217,14 +184,13 @@ impl ArchiveRun {
     }
 
     /// Checks that all stages can be built, with the first file that seems to be a capture.
-    pub(crate) fn check_stages(&self, points: &[CapturePoint], program: Hash) -> Result<(), ArchiveError> {
+    pub(crate) fn check_stages(&self, points: &[CapturePoint]) -> Result<(), ArchiveError> {
+        packet_stages(&self.pipeline).map_err(ArchiveError::Pipeline)?;
         let first = points.iter().flat_map(|point| &point.files).find(|file| sizeleak_capture::is_capture(file));
         if let Some(first) = first {
-            let pipeline = records::reading(&self.pipeline, std::slice::from_ref(first))?;
+            let mut pipeline = self.pipeline.clone();
+            pipeline.read_captures(std::slice::from_ref(first))?;
             pipeline.prepare()?;
-            // Its digest does not matter here.
-            let digests = BTreeMap::from([(first.clone(), program)]);
-            PointKeys::of(&pipeline, &digests, program, self.format).map_err(ArchiveError::Pipeline)?;
         }
         Ok(())
     }
@@ -256,10 +222,4 @@ fn captures_in(points: &BTreeMap<String, PointDescription>) -> BTreeMap<String, 
     let files = points.iter().flat_map(|(name, point)| point.files().map(move |file| (name, file)));
     let with_packets = files.filter(|(_, file)| file.is_capture() && file.packets > 0);
     with_packets.filter_map(|(name, file)| Some((file.sha256.clone()?, name.clone()))).collect()
-}
-
-/// The digest of the running program.
-pub(crate) fn program() -> Result<Hash, ArchiveError> {
-    let path = env::current_exe().map_err(ArchiveError::of_file(&PathBuf::from("this program")))?;
-    digest_of(&path).map_err(ArchiveError::of_file(&path))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::capture_file::{CaptureFile, FileState, FileVerdict};
+use crate::capture_file::{FileState, FileVerdict};
 use crate::description::{DescribedFile, PointDescription};
 use crate::unprocessed::Unprocessed;
 
@@ -24,37 +24,37 @@ struct Captures<'a> {
 }
 
 impl<'a> Captures<'a> {
-    fn of(files: impl Iterator<Item = &'a CaptureFile>) -> Self {
+    fn of(files: impl Iterator<Item = &'a DescribedFile>) -> Self {
         let mut captures = Self { begun: BTreeSet::new(), digests: BTreeSet::new() };
-        for file in files {
-            captures.begun.insert((&file.path, file.first_ns));
+        for DescribedFile { file, head_ns, .. } in files {
+            captures.begun.insert((&file.path, *head_ns));
             captures.digests.extend(file.sha256.as_deref());
         }
         captures
     }
 
-    fn have(&self, file: &CaptureFile) -> bool {
+    fn have(&self, DescribedFile { file, head_ns, .. }: &DescribedFile) -> bool {
         let is_known = file.sha256.as_deref().is_some_and(|digest| self.digests.contains(digest));
-        is_known || self.begun.contains(&(&*file.path, file.first_ns))
+        is_known || self.begun.contains(&(&*file.path, *head_ns))
     }
 }
 
 impl MissingCaptures {
-    /// Checks that nothing would be dropped from the results of a point that are there.
+    /// Checks that nothing would be dropped from the results of a point that are there. `now` are all its files as they
+    /// are now.
     ///
     /// # Errors
     /// What is missing, if it is not to be forgotten; and that captures are growing again, which are not missing.
-    pub(crate) fn check(self, known: &PointDescription, now: &PointDescription) -> Result<(), Unprocessed> {
-        let with = |verdict: fn(&CaptureFile) -> bool| Captures::of(now.files().filter(move |file| verdict(file)));
-        let (there, outside) = (with(CaptureFile::is_capture), with(|file| file.verdict == FileVerdict::Outside));
-        let in_results = known.files.iter().filter(|known| known.file.is_capture() && known.file.packets > 0);
-        let missing = in_results.filter(|known| !there.have(&known.file));
+    pub(crate) fn check(self, known: &PointDescription, now: &[DescribedFile]) -> Result<(), Unprocessed> {
+        let there = Captures::of(now.iter().filter(|now| now.file.is_capture()));
+        let outside = Captures::of(now.iter().filter(|now| now.file.verdict == FileVerdict::Outside));
+        let missing = known.files.iter().filter(|known| known.has_packets() && !there.have(known));
         let (mut growing, mut left_out, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for capture in missing {
             let path = &capture.file.path;
             match () {
                 () if is_growing(capture, now) => growing.push(path),
-                () if outside.have(&capture.file) => left_out.push(path),
+                () if outside.have(capture) => left_out.push(path),
                 () => gone.push(path),
             }
         }
@@ -81,8 +81,8 @@ fn refuse(missing: &[&String], what: &str) -> Result<(), Unprocessed> {
 }
 
 /// Whether a capture of the results is one of those that are growing now, by its name or as the same file.
-fn is_growing(capture: &DescribedFile, now: &PointDescription) -> bool {
-    let mut growing = now.files().filter(|file| file.verdict == FileVerdict::Growing);
+fn is_growing(capture: &DescribedFile, now: &[DescribedFile]) -> bool {
+    let mut growing = now.iter().map(|now| &now.file).filter(|file| file.verdict == FileVerdict::Growing);
     growing.any(|file| {
         let state = || FileState::of(Path::new(&file.path)).ok();
         file.path == capture.file.path

@@ -18,14 +18,9 @@ impl Settling {
         Self { time, now: SystemTime::now() }
     }
 
-    /// Whether files are left alone until they have settled.
-    pub(crate) fn is_awaited(&self) -> bool {
-        !self.time.is_zero()
-    }
-
     /// The file, if it may be growing. What cannot be looked at is not.
     pub(crate) fn growing(&self, path: &Path) -> Option<CaptureFile> {
-        if !self.is_awaited() {
+        if self.time.is_zero() {
             return None;
         }
         let metadata = path.metadata().ok()?;

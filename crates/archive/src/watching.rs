@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use blake3::Hash;
 use sizeleak_telemetry::Progress;
 
-use crate::archive_run::{ArchiveRun, RunResults, program};
+use crate::archive_run::{ArchiveRun, RunResults};
 use crate::capture_file::{CaptureFile, FileState, FileVerdict};
 use crate::discovery::CapturePoint;
 use crate::error::ArchiveError;
@@ -24,7 +23,6 @@ const AGAIN_AFTER: Duration = Duration::from_mins(1);
 pub struct ArchiveWatch<'a> {
     run: &'a ArchiveRun,
     locked: LockedLayout,
-    program: Hash,
     /// The files of each point when it was last processed.
     processed: BTreeMap<String, PointFiles>,
     /// What the round before has left; `None` before the first one.
@@ -64,9 +62,8 @@ impl<'a> ArchiveWatch<'a> {
     /// # Errors
     /// As [`ArchiveRun::run`].
     pub fn begin(run: &'a ArchiveRun) -> Result<Self, ArchiveError> {
-        let program = program()?;
-        let (locked, _) = run.lock(Absence::IsAllowed, program)?;
-        Ok(Self { run, locked, program, processed: BTreeMap::new(), last: None, last_round: Instant::now() })
+        let (locked, _) = run.lock(Absence::IsAllowed)?;
+        Ok(Self { run, locked, processed: BTreeMap::new(), last: None, last_round: Instant::now() })
     }
 
     /// Looks for files that have changed; `None` if there is nothing to do. Reads no file.
@@ -95,10 +92,10 @@ impl<'a> ArchiveWatch<'a> {
     /// # Errors
     /// As [`ArchiveRun::run`].
     pub fn process(&mut self, round: WatchRound, progress: &Progress) -> Result<RoundResults, ArchiveError> {
-        self.run.check_stages(&round.points, self.program)?;
+        self.run.check_stages(&round.points)?;
         let changed: Vec<&CapturePoint> =
             round.points.iter().filter(|point| round.changed.contains_key(&point.name)).collect();
-        let point_run = self.run.point_run(&self.locked.layout, progress, self.program);
+        let point_run = self.run.point_run(&self.locked.layout, progress, changed.len())?;
         let results = self.run.process(&changed, &round.points, point_run)?;
         self.processed.extend(round.changed);
         self.last_round = Instant::now();

@@ -23,7 +23,7 @@ use crate::{HexLength, KindSelection, json};
 
 /// A row group is written once it has this many rows or about this many bytes.
 const MAX_ROWS: usize = 1 << 16;
-const MAX_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Writes a Parquet file.
 pub(crate) struct ParquetFile<W: Write + Send> {

@@ -8,13 +8,21 @@ use crate::command::text_table::numbers;
 /// A row for each point.
 pub(super) fn table(plan: &ArchivePlan) -> String {
     let rows = plan.points.iter().map(|point| {
-        let what = match (point.reads_captures, point.makes_answers) {
-            (true, _) => "read captures",
-            (false, true) => "read records",
-            (false, false) => "up to date",
+        let what = match (point.files_to_read, point.makes_answers) {
+            (0, true) => "read records".to_owned(),
+            (0, false) => "up to date".to_owned(),
+            (files, _) => format!("read {}", files_of(files, point.bytes_to_read)),
         };
-        let size = ByteSize(point.bytes).display().si().to_string();
-        [point.point.clone(), point.files.to_string(), size, what.to_owned()]
+        [point.point.clone(), point.files.to_string(), size(point.bytes), what]
     });
     numbers(["point", "files", "size", "to do"], rows)
+}
+
+fn files_of(files: usize, bytes: u64) -> String {
+    let word = if files == 1 { "file" } else { "files" };
+    format!("{files} {word} ({})", size(bytes))
+}
+
+fn size(bytes: u64) -> String {
+    ByteSize(bytes).display().si().to_string()
 }

@@ -37,7 +37,7 @@ fn row_groups_are_bounded() {
     let reader = written("notice", &frames);
     let groups = reader.metadata().row_groups().iter().map(RowGroupMetaData::num_rows);
     assert_eq!(groups.collect::<Vec<_>>(), [1 << 16, 9]);
-    let large: Vec<Frame> = (0..3).map(|_| notice(None, None, Some("x".repeat(9 << 20)))).collect();
+    let large: Vec<Frame> = (0..3).map(|_| notice(None, None, Some("x".repeat(MAX_BYTES / 2 + 1)))).collect();
     assert_eq!(written("notice", &large).num_row_groups(), 2);
 }
 
