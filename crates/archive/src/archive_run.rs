@@ -115,6 +115,7 @@ impl ArchiveRun {
         let layout = run.layout;
         layout.begin_staging().map_err(ArchiveError::of_file(&layout.staging()))?;
         // Each capture is read once for its digest and its times, and once for its records.
+        run.progress.expect_files(some.iter().map(|point| point.files.len() as u64).sum());
         run.progress.expect(2 * some.iter().map(|point| point.bytes()).sum::<u64>());
         let descriptions = || PointDescription::read_all(layout).map_err(ArchiveError::of_file(&layout.points()));
         let mut elsewhere = descriptions()?;

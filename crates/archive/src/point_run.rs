@@ -184,6 +184,7 @@ impl PointRun<'_> {
                 self.progress.add(file.file.bytes.unwrap_or_default());
             }
             files.push(file);
+            self.progress.add_files(1);
         }
         Ok(PointRecords { files, units: chain.end()? })
     }

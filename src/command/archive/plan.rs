@@ -5,7 +5,7 @@ use sizeleak_archive::ArchivePlan;
 
 use crate::command::text_table::numbers;
 
-/// A row for each point.
+/// A row for each point, and what is read in all.
 pub(super) fn table(plan: &ArchivePlan) -> String {
     let rows = plan.points.iter().map(|point| {
         let what = match (point.files_to_read, point.makes_answers) {
@@ -15,7 +15,13 @@ pub(super) fn table(plan: &ArchivePlan) -> String {
         };
         [point.point.clone(), point.files.to_string(), size(point.bytes), what]
     });
-    numbers(["point", "files", "size", "to do"], rows)
+    let table = numbers(["point", "files", "size", "to do"], rows);
+    let files = plan.points.iter().map(|point| point.files_to_read).sum();
+    if files == 0 {
+        return table;
+    }
+    let bytes = plan.points.iter().map(|point| point.bytes_to_read).sum();
+    format!("{table}\nIn all: read {}\n", files_of(files, bytes))
 }
 
 fn files_of(files: usize, bytes: u64) -> String {
