@@ -102,7 +102,7 @@ impl RecordMaker<'_> {
         prepared.report_to(&telemetry);
         let (read, progress) = (telemetry.progress().clone(), self.progress.clone());
         let mut sink = RecordSink { writer: FrameWriter::new(recording), records: 0, read, reported: 0, progress };
-        let report = prepared.run(self.interrupt, &mut sink).map_err(|error| error.to_string())?;
+        let report = prepared.run(&self.interrupt.of_part(), &mut sink).map_err(|error| error.to_string())?;
         let summary = report.summary.filter(|_| report.ending == RunEnding::Done).ok_or("the run was stopped")?;
         let records = sink.records;
         let finished = sink.finish().map_err(&of_target)?;
